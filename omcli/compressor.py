@@ -18,7 +18,7 @@ from omcli.memory.message import Message
 from omcli.memory.observation import Observation
 from omcli.operations.ingest.window import Ingested
 from omcli.settings.resolve import resolve
-from omcli.text.instants import pinned, seconds
+from omcli.text.instants import check_number, parse_time
 from omcli.wiring import Wiring
 
 if TYPE_CHECKING:
@@ -148,12 +148,12 @@ class ContextCompressor:
             raise BadUsage("the id of the session is empty")
         self.session = session
         place = None if db is None else _absolute(db)
-        given = {"db": place, "preset": preset, "counter": counter, "wait": seconds(wait)}
+        given = {"db": place, "preset": preset, "counter": counter, "wait": check_number(wait)}
         flags = {**(settings or {}), **{key: value for key, value in given.items() if value is not None}}
         found = resolve(flags, os.environ, config=None if config is None else _absolute(config))
         self.settings = replace(found, db=_absolute(found.db))
         self._project = str(_absolute(project or ""))
-        self._now = pinned(now)
+        self._now = parse_time(now)
         self._worker = f"{next(_OBJECTS)}"
         self._working = Lock()
         self._keeps_pictures: bool | None = None

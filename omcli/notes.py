@@ -12,7 +12,7 @@ from pathlib import Path
 from omcli.base.errors import CannotCreate, InputOutput, NoInput
 from omcli.memory.daily_notes import FORMAT, Note, pieces, session_of, with_section, without_facts
 from omcli.memory.message import Message, MessageKind, Role
-from omcli.memory.transcript import Checkpoint, Facts, IngestedFile, Item, Origin, Prefix, Transcript
+from omcli.memory.transcript import Beginning, Checkpoint, Facts, IngestedFile, Item, Origin, Transcript
 
 _SUFFIX = ".md"
 _MEMORY = "MEMORY.md"
@@ -65,7 +65,7 @@ class NotesFolder:
         with _reading(Path(note.path)), Path(note.path).open("rb") as stream:
             of = os.fstat(stream.fileno())
             content = stream.read()
-        extent = Prefix()
+        extent = Beginning()
         extent.add(content)
         session, project = session_of(self.path, note.day), str(_project(self._folder))
         facts = Facts(session=session, cwd=project, title=f"notes of {note.day}")
@@ -144,7 +144,7 @@ def _is_note(file: os.DirEntry[str]) -> bool:
         return False
 
 
-def _items(note: Note, facts: Facts, text: str, extent: Prefix) -> Iterator[Item]:
+def _items(note: Note, facts: Facts, text: str, extent: Beginning) -> Iterator[Item]:
     yield facts
     for piece in pieces(text):
         yield Message(role=Role.USER, kind=MessageKind.NOTE, text=piece, at=f"{note.day}T12:00:00.000Z")

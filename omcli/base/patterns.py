@@ -11,10 +11,10 @@ def lazily(expression: AnyStr, flags: int = 0) -> re.Pattern[AnyStr]:
 
     An invalid expression raises on first use.
     """
-    return cast("re.Pattern[AnyStr]", _Uncompiled(expression, flags))
+    return cast("re.Pattern[AnyStr]", _LazilyCompiled(expression, flags))
 
 
-class _Uncompiled:
+class _LazilyCompiled:
     """Delegates to the compiled pattern and caches its methods, so that it is equally fast afterwards."""
 
     def __init__(self, expression: Any, flags: int) -> None:

@@ -20,7 +20,7 @@ _FEW = 40
 """Number of instances made before a class's `__init__` is compiled."""
 
 
-class _Factory:
+class _Default:
     """A default made anew for every record."""
 
     def __init__(self, make: Callable[[], object]) -> None:
@@ -29,7 +29,7 @@ class _Factory:
 
 def field(*, default_factory: Callable[[], T]) -> T:
     """Declare a field whose default is made anew for every record."""
-    return cast("T", _Factory(default_factory))
+    return cast("T", _Default(default_factory))
 
 
 @dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(field,))
@@ -71,18 +71,18 @@ def _made(cls: type[T], methods: Mapping[str, object], *, in_order: bool = False
     common = {
         "__slots__": names,
         "__qualname__": cls.__qualname__,
-        "__init__": _init_compiled_when_it_pays(names, defaults, in_order=in_order),
-        "__eq__": _equal,
-        "__repr__": _repr,
-        "__reduce__": _reduce,
-        "__init_subclass__": _have_no_subclass,
+        "__init__": _lazily_compiled_init(names, defaults, in_order=in_order),
+        "__eq__": _same_values,
+        "__repr__": _text,
+        "__reduce__": _copied,
+        "__init_subclass__": _refuse_subclass,
         "__dataclass_fields__": _Fields(defaults),
     }
     made: type[T] = type(cls.__name__, cls.__bases__, {**own, **common, **methods})
     return made
 
 
-def _init_compiled_when_it_pays(
+def _lazily_compiled_init(
     names: tuple[str, ...], defaults: Mapping[str, object], *, in_order: bool
 ) -> Callable[..., None]:
     """Compiling takes as long as setting a hundred records field by field, and most classes make only a few."""
@@ -100,7 +100,7 @@ def _init_compiled_when_it_pays(
             return
         for name in names:
             value = given[name] if name in given else defaults[name]
-            object.__setattr__(self, name, value.make() if isinstance(value, _Factory) else value)
+            object.__setattr__(self, name, value.make() if isinstance(value, _Default) else value)
 
     return __init__
 
@@ -116,7 +116,7 @@ def _compiled_init(
         if name in defaults:
             scope[f"default_{name}"] = default = defaults[name]
             parameters.append(f"{name}=default_{name}")
-            if isinstance(default, _Factory):
+            if isinstance(default, _Default):
                 value = f"default_{name}.make() if {name} is default_{name} else {name}"
         else:
             parameters.append(name)
@@ -139,7 +139,7 @@ class _Fields:
         fields: list[tuple[str, Any, Any]] = []
         for name, kind in cls.__annotations__.items():
             default: Any = self._defaults.get(name, dataclasses.MISSING)
-            if isinstance(default, _Factory):
+            if isinstance(default, _Default):
                 fields.append((name, kind, dataclasses.field(default_factory=default.make)))
             else:
                 fields.append((name, kind, dataclasses.field(default=default)))
@@ -162,11 +162,11 @@ def _refuse(self: object, name: str, *_value: object) -> NoReturn:
     raise AttributeError(f"`{name}` of a {type(self).__name__} cannot be changed")
 
 
-def _have_no_subclass(cls: type) -> NoReturn:
+def _refuse_subclass(cls: type) -> NoReturn:
     raise TypeError(f"{cls.__name__} cannot be made of a record: it would not have its fields")
 
 
-def _reduce(self: object) -> tuple[Callable[..., object], tuple[type, dict[str, Any]]]:
+def _copied(self: object) -> tuple[Callable[..., object], tuple[type, dict[str, Any]]]:
     return _again, (type(self), fields_of(self))
 
 
@@ -174,7 +174,7 @@ def _again(cls: Callable[..., T], fields: Mapping[str, Any]) -> T:
     return cls(**fields)
 
 
-def _equal(self: object, other: object) -> bool:
+def _same_values(self: object, other: object) -> bool:
     return _values(self) == _values(other) if type(self) is type(other) else NotImplemented
 
 
@@ -182,6 +182,6 @@ def _hash(self: object) -> int:
     return hash(_values(self))
 
 
-def _repr(self: object) -> str:
+def _text(self: object) -> str:
     shown = (f"{name}={value!r}" for name, value in zip(_names(self), _values(self), strict=True))
     return f"{type(self).__name__}({', '.join(shown)})"

@@ -17,7 +17,7 @@ from omcli.cli.console import Colour, Console, counted
 from omcli.cli.options import counter_names, preset_names
 from omcli.cli.output import Output
 from omcli.memory.notation import named
-from omcli.text.instants import pinned, seconds
+from omcli.text.instants import check_number, parse_time
 
 if TYPE_CHECKING:
     from omcli.memory.notation import Notation
@@ -80,9 +80,9 @@ class Run:
         self.console = Console(quiet=quiet, as_json=json, colour=colour)
         self.output = Output(colour, before=self.console.clear)
         self._flags: dict[str, object] = {"db": db, "preset": preset, "counter": counter}
-        self._flags["wait"] = seconds(wait, option="--wait ", most=_LONGEST_WAIT)
+        self._flags["wait"] = check_number(wait, option="--wait ", most=_LONGEST_WAIT)
         self._config = config
-        self._now = pinned(now, option="--now ")
+        self._now = parse_time(now, option="--now ")
         if directory is not None:
             _enter(directory)
 

@@ -12,14 +12,14 @@ from omcli.exchange.groups import (
     Exchange,
     Group,
     GroupRow,
-    Unreadable,
+    NotARow,
     attribute,
     escape_tag,
     id_range,
     lines_of,
     reach_of,
+    unescape_attribute,
     unescape_tag,
-    unescaped,
 )
 from omcli.memory.notation import EMOJI, PrintedRow
 from omcli.memory.observation import Kind, Priority
@@ -68,7 +68,7 @@ def _rows(group: Group) -> Iterator[str]:
         yield f"* {mark} ({entry.line.dated}) {escape_tag(EMOJI.words(entry.line, mark), _TAG)}\n"
 
 
-def parse(text: str) -> Iterator[Group | Unreadable]:
+def parse(text: str) -> Iterator[Group | NotARow]:
     """Parse groups in either form; text outside of groups is left out."""
     reading: _Reading | None = None
     for written in lines_of(text):
@@ -79,7 +79,7 @@ def parse(text: str) -> Iterator[Group | Unreadable]:
             reading = opened
         elif reading is None:
             if written.strip():
-                yield Unreadable(reason="outside of a group")
+                yield NotARow(reason="outside of a group")
         elif written.strip():
             reading.add(written)
     if reading is not None:
@@ -94,14 +94,14 @@ def _opened(written: str) -> _Reading | None:
         return _Reading(
             head=Group(
                 entries=(),
-                id=unescaped(given.get("id", "")) or None,
+                id=unescape_attribute(given.get("id", "")) or None,
                 kind=Kind(kind) if kind in tuple(Kind) else Kind.OBSERVATION,
-                cwd=unescaped(given.get("cwd", "")) or None,
+                cwd=unescape_attribute(given.get("cwd", "")) or None,
                 reach=reach_of(given["range"]) if "range" in given else NOWHERE,
             )
         )
     found = _HEADING.fullmatch(written)
-    return _Reading(head=Group(entries=(), id=unescaped(found["id"]) or None)) if found else None
+    return _Reading(head=Group(entries=(), id=unescape_attribute(found["id"]) or None)) if found else None
 
 
 @mutable_record
@@ -139,7 +139,7 @@ class _Reading:
 def _whole(line: PrintedRow, text: str) -> PrintedRow:
     if line.mark:
         return replace(line, text=text)
-    inside = EMOJI.meaning(" ".join(mark for mark in EMOJI.marks if mark in text))
+    inside = EMOJI.mark_value(" ".join(mark for mark in EMOJI.marks if mark in text))
     return replace(line, text=text, priority=inside.priority if inside else Priority.LOW)
 
 

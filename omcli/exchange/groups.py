@@ -64,7 +64,7 @@ class Group:
 
 
 @record
-class Unreadable:
+class NotARow:
     """Part of a file that is not a row."""
 
     reason: str
@@ -79,8 +79,8 @@ class Exchange:
     """The token counter for its sizes."""
     render: Callable[[Iterable[Group], Callable[[str], int]], Iterator[str]]
     """Yields groups as text, piece by piece; the function counts tokens."""
-    parse: Callable[[str], Iterator[Group | Unreadable]]
-    """Parses a file. Never raises: parts that are not rows are `Unreadable`."""
+    parse: Callable[[str], Iterator[Group | NotARow]]
+    """Parses a file. Never raises: parts that are not rows are `NotARow`."""
 
 
 def lines_of(text: str) -> list[str]:
@@ -120,12 +120,12 @@ def attribute(text: str) -> str:
     return _SPECIAL.sub(lambda found: _MARKUP.get(found[0]) or f"&#{ord(found[0])};", text)
 
 
-def unescaped(text: str) -> str:
+def unescape_attribute(text: str) -> str:
     """Undo `attribute`."""
-    return _REFERENCE.sub(lambda found: _NAMED[found[1]] if found[1] else _character(int(found[2])), text)
+    return _REFERENCE.sub(lambda found: _NAMED[found[1]] if found[1] else _text_of_code(int(found[2])), text)
 
 
-def _character(number: int) -> str:
+def _text_of_code(number: int) -> str:
     return chr(number) if number < 0xD800 or 0xE000 <= number < 0x110000 else "\ufffd"
 
 
@@ -142,7 +142,9 @@ def reach_of(written: str) -> MessageRange:
     half, is_odd = divmod(len(parts), 2)
     if is_odd or not written.strip(":"):
         return NOWHERE
-    return MessageRange(first=unescaped(":".join(parts[:half])), last=unescaped(":".join(parts[half:])))
+    return MessageRange(
+        first=unescape_attribute(":".join(parts[:half])), last=unescape_attribute(":".join(parts[half:]))
+    )
 
 
 def objects_of(text: str) -> Iterator[Mapping[str, object] | None]:
@@ -167,7 +169,7 @@ _ENDS = {"first": "first_message", "last": "last_message", "start": "first_place
 """Keys of a `MessageRange`."""
 
 
-def provenance(group: Group, *, format_name: str) -> dict[str, object]:
+def origin_fields(group: Group, *, format_name: str) -> dict[str, object]:
     """Return the metadata of imported rows that describe their group, without unknown values."""
     said: dict[str, object] = {
         FORMAT: format_name,
@@ -180,7 +182,7 @@ def provenance(group: Group, *, format_name: str) -> dict[str, object]:
     return {name: value for name, value in said.items() if value is not None}
 
 
-def imported_reach(metadata: Mapping[str, object]) -> MessageRange:
+def range_of(metadata: Mapping[str, object]) -> MessageRange:
     """Return the messages of an imported row, as stated by its group."""
     first, last, start, end = (metadata.get(key) for key in _ENDS.values())
     return MessageRange(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
-from omcli.exchange.groups import NOWHERE, Exchange, Group, GroupRow, MessageRange, Unreadable, lines_of, objects_of
+from omcli.exchange.groups import NOWHERE, Exchange, Group, GroupRow, MessageRange, NotARow, lines_of, objects_of
 from omcli.memory.notation import NONE
 from omcli.memory.observation import Kind
 from omcli.memory.row_json import json_line
@@ -36,7 +36,7 @@ def written(entry: GroupRow) -> str:
     return _ESCAPE + words if words.strip().lstrip(_ESCAPE) in _GUARDED else words
 
 
-def _parse(text: str) -> Iterator[Group | Unreadable]:
+def _parse(text: str) -> Iterator[Group | NotARow]:
     """Parse paragraphs, a row for every line."""
     kind = Kind.OBSERVATION
     entries: list[GroupRow] = []
@@ -76,10 +76,10 @@ def _render_jsonl(groups: Iterable[Group], tokens: Callable[[str], int]) -> Iter
         yield json_line({name: value for name, value in fields.items() if value is not None}) + "\n"
 
 
-def _parse_jsonl(text: str) -> Iterator[Group | Unreadable]:
+def _parse_jsonl(text: str) -> Iterator[Group | NotARow]:
     """Parse objects; one with a generation is a reflection."""
     for found in objects_of(text):
-        yield (found and _group(found)) or Unreadable(reason="no observation")
+        yield (found and _group(found)) or NotARow(reason="no observation")
 
 
 def _group(fields: Mapping[str, object]) -> Group | None:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 
 from omcli.base.patterns import lazily
 from omcli.base.record import replace
-from omcli.exchange.groups import Exchange, Group, GroupRow, Unreadable, lines_of, outline
+from omcli.exchange.groups import Exchange, Group, GroupRow, NotARow, lines_of, outline
 from omcli.memory.notation import BRACKETS, EMOJI, Notation
 from omcli.text.date_meanings import MONTHS
 
@@ -44,7 +44,7 @@ def _by_day(group: Group) -> Iterator[tuple[int, GroupRow]]:
     return outline(replace(group, entries=tuple(same)))
 
 
-def parse(text: str) -> Iterator[Group | Unreadable]:
+def parse(text: str) -> Iterator[Group | NotARow]:
     """Parse all rows as one group. A row without a time has that of the row above it, or its day's first minute."""
     day, clock = "", "00:00"
     entries: list[GroupRow] = []
@@ -56,11 +56,11 @@ def parse(text: str) -> Iterator[Group | Unreadable]:
         found = _ROW.fullmatch(written)
         if found is None or not day:
             if written.strip():
-                yield Unreadable(reason="no row" if found is None else "no date")
+                yield NotARow(reason="no row" if found is None else "no date")
             continue
         indent = len(found["indent"].replace("\t", _TAB))
         above = [(other, place) for other, place in above if other < indent]
-        notation, mark, rest = _marked(found["rest"])
+        notation, mark, rest = _split_mark(found["rest"])
         timed = _TIME.fullmatch(rest)
         clock = timed["time"].rjust(5, "0") if timed else clock
         line = notation.line(timed["words"] if timed else rest, mark=mark, dated=f"{day} {clock}")
@@ -71,7 +71,7 @@ def parse(text: str) -> Iterator[Group | Unreadable]:
         yield Group(entries=tuple(entries))
 
 
-def _marked(written: str) -> tuple[Notation, str | None, str]:
+def _split_mark(written: str) -> tuple[Notation, str | None, str]:
     """Split a row into notation, mark and the rest."""
     for notation in _READ:
         found = notation.undated.fullmatch(written)

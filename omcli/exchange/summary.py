@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from omcli.base.patterns import lazily
 from omcli.base.record import replace
 from omcli.exchange import pi
-from omcli.exchange.groups import Group, GroupRow, Unreadable, lines_of
+from omcli.exchange.groups import Group, GroupRow, NotARow, lines_of
 from omcli.memory.notation import BRACKETS, EMOJI, PREAMBLE, TAG, WORDS, PrintedRow
 from omcli.memory.observation import Priority, Status
 from omcli.text.instants import instant, minute
@@ -28,7 +28,7 @@ _LONGEST = 600
 _SENTENCE_END = lazily(r"(?<=[.!?。！？]) +")
 
 
-def parse(text: str) -> Iterator[Group | Unreadable]:
+def parse(text: str) -> Iterator[Group | NotARow]:
     """Yield a row for every list item and paragraph, with the title above it. Never raises."""
     text = _summary_of(text)
     if _DATED_BY_PI.search(text):
@@ -38,7 +38,7 @@ def parse(text: str) -> Iterator[Group | Unreadable]:
     if entries:
         yield Group(entries=tuple(entries))
     else:
-        yield Unreadable(reason="no row")
+        yield NotARow(reason="no row")
 
 
 def _summary_of(text: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
-from omcli.exchange.groups import NOWHERE, Exchange, Group, GroupRow, MessageRange, Unreadable, lines_of, objects_of
+from omcli.exchange.groups import NOWHERE, Exchange, Group, GroupRow, MessageRange, NotARow, lines_of, objects_of
 from omcli.memory.notation import BRACKETS, EMOJI, NONE, WORDS, PrintedRow
 from omcli.memory.observation import Kind, Priority
 from omcli.memory.row_json import json_line
@@ -26,7 +26,7 @@ def _render(groups: Iterable[Group], _tokens: Callable[[str], int]) -> Iterator[
             yield f"{WORDS.render(entry.line)}\n"
 
 
-def _parse(text: str) -> Iterator[Group | Unreadable]:
+def _parse(text: str) -> Iterator[Group | NotARow]:
     """Parse all rows as one group, since the lines contain no more."""
     entries: list[GroupRow] = []
     for written in lines_of(text):
@@ -34,7 +34,7 @@ def _parse(text: str) -> Iterator[Group | Unreadable]:
         if read is not None:
             entries.append(GroupRow(line=read))
         elif written.strip():
-            yield Unreadable(reason="no row")
+            yield NotARow(reason="no row")
     if entries:
         yield Group(entries=tuple(entries))
 
@@ -75,10 +75,10 @@ def _item(group: Group) -> _Fields:
     }
 
 
-def _parse_jsonl(text: str) -> Iterator[Group | Unreadable]:
+def _parse_jsonl(text: str) -> Iterator[Group | NotARow]:
     """Parse objects; a line without one is left out."""
     for found in objects_of(text):
-        yield (found and _group(found)) or Unreadable(reason="no block")
+        yield (found and _group(found)) or NotARow(reason="no block")
 
 
 def _group(fields: Mapping[str, object]) -> Group | None:

@@ -13,7 +13,7 @@ from omcli.formats.injected import without_injected
 from omcli.formats.source import InputShape, Record, Sample
 from omcli.formats.values import compact_json, image_from_text, image_text, objects, record, string, text
 from omcli.memory.message import Image, Message, MessageKind, Role, attachment
-from omcli.memory.transcript import Facts, Item, ReaderState, Reason, Skipped
+from omcli.memory.transcript import Facts, Item, ReaderState, Reason, Skip
 
 # Keys beside role and content in other programs' turns.
 _FOREIGN = frozenset({"name", "message", "parts", "uuid", "sessionId"})
@@ -62,7 +62,7 @@ class _Conversation:
         """Yield the facts of a request body beside its turns."""
         yield from self.facts(entry)
         if entry.get("system"):
-            yield Skipped(Reason.INJECTED)
+            yield Skip(Reason.INJECTED)
 
     def facts(self, entry: Record) -> Iterator[Facts]:
         """Yield the session's facts if a body or a turn changed them."""
@@ -84,14 +84,14 @@ class _Conversation:
         role, content = entry.get("role"), entry.get("content")
         given = [content] if isinstance(content, str) else content
         if role == "system":
-            yield Skipped(Reason.INJECTED)
+            yield Skip(Reason.INJECTED)
         elif role not in ("user", "assistant") and isinstance(role, str):
-            yield Skipped(Reason.UNKNOWN_TYPE, role[:40])
+            yield Skip(Reason.UNKNOWN_TYPE, role[:40])
         elif not isinstance(role, str) or not isinstance(given, list):
-            yield Skipped(Reason.MALFORMED)
+            yield Skip(Reason.MALFORMED)
         else:
             items = list(self._items(entry, Role(role), list(map(_part, given))))
-            yield from items or [Skipped(Reason.NOISE)]
+            yield from items or [Skip(Reason.NOISE)]
 
     def _items(self, entry: Record, role: Role, parts: list[Record]) -> Iterator[Item]:
         at = instant_of(entry)
@@ -108,7 +108,7 @@ class _Conversation:
     def _call(self, part: Record, at: str | None) -> Iterator[Item]:
         tool, call_id, arguments = string(part.get("name")), string(part.get("id")), part.get("input")
         if tool is None:
-            yield Skipped(Reason.MALFORMED)
+            yield Skip(Reason.MALFORMED)
             return
         if call_id:
             self.waiting[call_id] = tool
@@ -148,7 +148,7 @@ class _Content:
 
     pieces: list[str] = field(default_factory=list)
     images: list[Image] = field(default_factory=list)
-    faults: list[Skipped] = field(default_factory=list)
+    faults: list[Skip] = field(default_factory=list)
     is_error: bool = False
 
     @property
@@ -173,7 +173,7 @@ class _Content:
         elif kind.endswith("_result"):
             self.pieces.append(compact_json({key: value for key, value in part.items() if key != "type"}))
         elif kind not in _THOUGHTS:
-            self.faults.append(Skipped(Reason.UNKNOWN_TYPE, kind[:40]) if kind else Skipped(Reason.MALFORMED))
+            self.faults.append(Skip(Reason.UNKNOWN_TYPE, kind[:40]) if kind else Skip(Reason.MALFORMED))
 
     def _add_attachment(self, kind: str, part: Record) -> None:
         source, label = record(part.get("source")), kind.replace("_", " ")
@@ -198,7 +198,7 @@ def _prompt(parts: list[Record], message: partial[Message], *, turn_id: str | No
         if part.get("type") != "text":
             shown.add(part)
         elif (words := user_text(text(part.get("text")))) is None:
-            yield Skipped(Reason.INJECTED if text(part.get("text")).strip() else Reason.NOISE)
+            yield Skip(Reason.INJECTED if text(part.get("text")).strip() else Reason.NOISE)
         elif words.kind is None:
             shown.pieces.append(words.text)
         else:

@@ -7,7 +7,7 @@ from typing import Protocol
 
 from omcli.base.record import record, replace
 from omcli.formats.source import Record, RecordStream, Sample
-from omcli.memory.transcript import Checkpoint, Item, NewConversation, ReaderState, Reason, Skipped
+from omcli.memory.transcript import Checkpoint, Item, NewConversation, ReaderState, Reason, Skip
 from omcli.text.instants import instant, utc_offset
 
 
@@ -34,7 +34,7 @@ class Format:
     detect: Callable[[Sample], bool]
     """True if the sample looks like this format; the table takes the first that says so."""
     read: Callable[[RecordStream], Iterator[Item]]
-    """Yield items in file order. Never raises for content: unusable records become `Skipped`."""
+    """Yield items in file order. Never raises for content: unusable records become `Skip`."""
     folders: TranscriptFolders | None = None
     """None if no program keeps transcripts in this format."""
     copies: bool = False
@@ -122,7 +122,7 @@ class _Turns:
                 if isinstance(turn, dict):
                     yield from self._conversation.turn(turn)
                 else:
-                    yield Skipped(Reason.NOT_AN_OBJECT)
+                    yield Skip(Reason.NOT_AN_OBJECT)
         self._begun = True
 
     def end(self) -> Iterator[Item]:

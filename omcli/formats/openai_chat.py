@@ -12,7 +12,7 @@ from omcli.formats.injected import is_pack, without_injected
 from omcli.formats.source import InputShape, Record, RecordStream, Sample
 from omcli.formats.values import compact_json, image_from_url, image_text, objects, record, string, text
 from omcli.memory.message import Image, Message, Role, attachment
-from omcli.memory.transcript import Facts, Item, ReaderState, Reason, Skipped
+from omcli.memory.transcript import Facts, Item, ReaderState, Reason, Skip
 
 _ROLES = frozenset({"system", "developer", "user", "assistant", "tool", "function"})
 _LISTS = ("messages", "traj", "conversation", "conversations")
@@ -66,16 +66,16 @@ class _Conversation:
         yield from facts
         role = entry.get("role")
         if role in ("system", "developer"):
-            yield Skipped(Reason.INJECTED)
+            yield Skip(Reason.INJECTED)
         elif role in ("tool", "function"):
             yield from self._result(entry)
         elif role in ("user", "assistant"):
             yield from self._turn(entry, Role(role))
         elif isinstance(role, str):
-            yield Skipped(Reason.UNKNOWN_TYPE, role[:40])
+            yield Skip(Reason.UNKNOWN_TYPE, role[:40])
         else:
             # A line may introduce the session and hold no message.
-            yield Skipped(Reason.NOISE if facts and "content" not in entry else Reason.MALFORMED)
+            yield Skip(Reason.NOISE if facts and "content" not in entry else Reason.MALFORMED)
 
     def facts(self, entry: Record, *, whole: bool) -> Iterator[Facts]:
         """Yield the session's facts if they changed. The `id` of a `whole` conversation is the session's."""
@@ -114,10 +114,10 @@ class _Conversation:
             )
         items += [self._call(call, instant_of(entry)) for call in (*_calls(entry), *content.calls)]
         if not items and content.text.strip():
-            items.append(Skipped(Reason.INJECTED))
+            items.append(Skip(Reason.INJECTED))
         elif not items:
             something = {"content", "refusal", "tool_calls", "function_call"} & entry.keys()
-            items.append(Skipped(Reason.NOISE if something else Reason.MALFORMED))
+            items.append(Skip(Reason.NOISE if something else Reason.MALFORMED))
         yield from items
 
     def _call(self, call: object, at: str | None) -> Item:
@@ -126,7 +126,7 @@ class _Conversation:
         inner = record(written.get("function")) or record(written.get("custom")) or written
         tool = string(inner.get("name"))
         if tool is None:
-            return Skipped(Reason.MALFORMED)
+            return Skip(Reason.MALFORMED)
         self.calls += 1
         # Old dialects match results by order alone; numbering from the beginning gives stable ids.
         call_id = _identifier(written, "id") or f"call-{self.calls}"
@@ -167,7 +167,7 @@ class _Content:
     text: str = ""
     images: tuple[Image, ...] = ()
     calls: list[object] = field(default_factory=list)
-    faults: list[Skipped] = field(default_factory=list)
+    faults: list[Skip] = field(default_factory=list)
 
     @classmethod
     def of(cls, content: object) -> _Content:
@@ -175,7 +175,7 @@ class _Content:
         if content is None or isinstance(content, str):
             return cls(text=content or "")
         if not isinstance(content, list):
-            return cls(faults=[Skipped(Reason.MALFORMED)])
+            return cls(faults=[Skip(Reason.MALFORMED)])
         taken = cls()
         said = [part if isinstance(part, str) else taken._part(record(part)) for part in content]
         taken.text = "\n".join(piece for piece in said if piece)
@@ -198,7 +198,7 @@ class _Content:
         if kind == "tool_call":
             self.calls.append(_parsed(value))
         elif kind != "reasoning":
-            self.faults.append(Skipped(Reason.UNKNOWN_TYPE, kind[:40]) if kind else Skipped(Reason.MALFORMED))
+            self.faults.append(Skip(Reason.UNKNOWN_TYPE, kind[:40]) if kind else Skip(Reason.MALFORMED))
         return ""
 
     def _image(self, value: object) -> str:
@@ -278,7 +278,7 @@ _in_turns = by_turn(turns_of=_messages, begin=_Conversation.begin)
 def read(source: RecordStream) -> Iterator[Item]:
     """Read records that are messages of the current conversation, or hold a conversation each; skip om's own packs."""
     if source.state is None and is_pack(source.beginning):
-        return iter([Skipped(Reason.INJECTED)])
+        return iter([Skip(Reason.INJECTED)])
     return _in_turns(source)
 
 

@@ -11,7 +11,7 @@ from omcli.formats.injected import without_injected
 from omcli.formats.source import InputShape, Record, Sample
 from omcli.formats.values import compact_json, exit_code, image_from_text, image_text, objects, record, string, text
 from omcli.memory.message import Image, Message, MessageKind, Role
-from omcli.memory.transcript import Abandoned, Facts, Item, ReaderState, Reason, Skipped
+from omcli.memory.transcript import Abandoned, Facts, Item, ReaderState, Reason, Skip
 from omcli.text.instants import instant
 
 # Settings, bookmarks, the state of extensions.
@@ -39,7 +39,7 @@ class _EntryReader:
             yield _header(entry, session)
         else:
             known = self._session is not None
-            yield Skipped(Reason.NOISE if known else Reason.MALFORMED, "" if known else "session")
+            yield Skip(Reason.NOISE if known else Reason.MALFORMED, "" if known else "session")
 
     def end(self) -> Iterator[Item]:
         """Yield the ids of messages that are not on the branch of the last entry."""
@@ -97,7 +97,7 @@ def _items(entry: Record) -> Iterator[Item]:
     if kind == "message" and isinstance(entry.get("message"), dict):
         yield from _message(entry, record(entry["message"]))
     elif kind == "message":
-        yield Skipped(Reason.MALFORMED, kind)
+        yield Skip(Reason.MALFORMED, kind)
     elif kind == "compaction":
         yield _event(entry, MessageKind.COMPACTION, text(entry.get("summary")))
     elif kind == "branch_summary":
@@ -107,11 +107,11 @@ def _items(entry: Record) -> Iterator[Item]:
     elif kind == "session_info" and (name := string(entry.get("name"))):
         yield Facts(title=name)
     elif kind in {"model_change", "session_info"} or kind in _NOISE:
-        yield Skipped(Reason.NOISE)
+        yield Skip(Reason.NOISE)
     elif kind == "custom_message":
-        yield Skipped(Reason.INJECTED)
+        yield Skip(Reason.INJECTED)
     else:
-        yield Skipped(Reason.UNKNOWN_TYPE if kind else Reason.MALFORMED, kind[:40])
+        yield Skip(Reason.UNKNOWN_TYPE if kind else Reason.MALFORMED, kind[:40])
 
 
 def _message(entry: Record, message: Record) -> Iterator[Item]:
@@ -130,9 +130,9 @@ def _message(entry: Record, message: Record) -> Iterator[Item]:
     elif role == "compactionSummary":
         yield _event(entry, MessageKind.COMPACTION, text(message.get("summary")), at)
     elif role in {"custom", "hookMessage", "system"}:
-        yield Skipped(Reason.INJECTED)
+        yield Skip(Reason.INJECTED)
     else:
-        yield Skipped(Reason.UNKNOWN_TYPE if role else Reason.MALFORMED, role[:40] or "message")
+        yield Skip(Reason.UNKNOWN_TYPE if role else Reason.MALFORMED, role[:40] or "message")
 
 
 def _at(entry: Record, message: Record) -> str | None:
@@ -142,11 +142,11 @@ def _at(entry: Record, message: Record) -> str | None:
 def _prompt(entry: Record, message: Record, at: str | None) -> Item:
     content = message.get("content")
     if not isinstance(content, str | list):
-        return Skipped(Reason.MALFORMED, "user")
+        return Skip(Reason.MALFORMED, "user")
     said, images = _content(content)
     said = without_injected(said)
     if not said.strip():
-        return Skipped(Reason.INJECTED)
+        return Skip(Reason.INJECTED)
     return Message(role=Role.USER, text=said, id=string(entry.get("id")), at=at, images=images)
 
 
@@ -164,13 +164,13 @@ def _turn(entry: Record, message: Record, at: str | None) -> Iterator[Item]:
         stopped = text(message.get("errorMessage")) or "aborted"
         yield Message(role=Role.EVENT, text=stopped, kind=MessageKind.INTERRUPT, id=own and f"{own}:interrupt", at=at)
     if not (calls or aborted or said.strip()):
-        yield Skipped(Reason.NOISE)
+        yield Skip(Reason.NOISE)
 
 
 def _call(call: Record, at: str | None) -> Item:
     tool = string(call.get("name"))
     if tool is None:
-        return Skipped(Reason.MALFORMED, "toolCall")
+        return Skip(Reason.MALFORMED, "toolCall")
     call_id = string(call.get("id"))
     arguments = call.get("arguments")
     written = "" if arguments is None else compact_json(arguments)
@@ -179,7 +179,7 @@ def _call(call: Record, at: str | None) -> Item:
 
 def _result(message: Record, at: str | None) -> Item:
     if "content" not in message:
-        return Skipped(Reason.MALFORMED, "toolResult")
+        return Skip(Reason.MALFORMED, "toolResult")
     call_id = string(message.get("toolCallId"))
     said, images = _content(message["content"])
     is_error = message.get("isError")
@@ -201,7 +201,7 @@ def _shell(entry: Record, message: Record, at: str | None) -> Item:
     """Return a command the person ran with `!`: the command, then its output."""
     command = string(message.get("command"))
     if command is None:
-        return Skipped(Reason.MALFORMED, "bashExecution")
+        return Skip(Reason.MALFORMED, "bashExecution")
     output = text(message.get("output"))
     code = exit_code(message.get("exitCode"))
     return Message(

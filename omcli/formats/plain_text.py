@@ -13,7 +13,7 @@ from omcli.formats.format import Format
 from omcli.formats.injected import INJECTED_TAGS, without_injected
 from omcli.formats.source import InputShape, RecordStream, Sample
 from omcli.memory.message import Message, Role
-from omcli.memory.transcript import Facts, Item, Reason, Skipped
+from omcli.memory.transcript import Facts, Item, Reason, Skip
 from omcli.text.instants import instant
 
 _SPEAKERS = {
@@ -74,7 +74,7 @@ def read(source: RecordStream) -> Iterator[Item]:
     while turn is not None:
         following = next(turns, None)
         if turn.is_call and following is None:
-            yield Skipped(Reason.TRUNCATED)  # a call or an answer: the next turn would decide
+            yield Skip(Reason.TRUNCATED)  # a call or an answer: the next turn would decide
         elif turn.is_call and following is not None and following.role is Role.RESULT:
             calls += 1
             call_id = f"call-{calls}"
@@ -188,13 +188,13 @@ def _block_end(line: str) -> re.Pattern[str] | None:
 
 
 def _items(turn: _Turn, *, call_id: str | None, is_all: bool) -> Iterator[Item]:
-    """Yield a turn's message, or a `Skipped`. `call_id` is that of the call just before."""
+    """Yield a turn's message, or a `Skip`. `call_id` is that of the call just before."""
     said, role = turn.text, turn.role
     if not turn.speaker and turn.title and not is_all:
         yield Facts(title=turn.title)
         return
     if role is None and said:
-        yield Skipped(Reason.INJECTED)
+        yield Skip(Reason.INJECTED)
         return
     kept = said if role is Role.ASSISTANT else without_injected(said)
     if role is Role.RESULT:
@@ -204,4 +204,4 @@ def _items(turn: _Turn, *, call_id: str | None, is_all: bool) -> Iterator[Item]:
         name = turn.speaker if turn.speaker.casefold() not in ("", *_SPEAKERS) else None
         yield Message(role=role, text=kept, at=turn.at, name=name)
     elif turn.speaker or said:
-        yield Skipped(Reason.INJECTED if said else Reason.NOISE)
+        yield Skip(Reason.INJECTED if said else Reason.NOISE)

@@ -11,7 +11,7 @@ from typing import BinaryIO
 
 from omcli.base.patterns import lazily
 from omcli.base.record import record
-from omcli.memory.transcript import Bookmark, Checkpoint, Prefix, ReaderState, Reason, Skipped
+from omcli.memory.transcript import Beginning, Bookmark, Checkpoint, ReaderState, Reason, Skip
 
 _HEAD = 1 << 20
 """Bytes inspected for detection: the first line of a transcript is often a side record."""
@@ -69,13 +69,13 @@ class Sample:
 class RecordStream:
     """A binary stream, read once. Memory use is bounded by the longest line, or by the size of a single document."""
 
-    def __init__(self, stream: BinaryIO, *, extent: Prefix | None = None, state: ReaderState | None = None) -> None:
+    def __init__(self, stream: BinaryIO, *, extent: Beginning | None = None, state: ReaderState | None = None) -> None:
         """A stream from its beginning, or its rest behind a line end where an earlier reader stopped.
 
         For a rest, `extent` covers the bytes read before and `state` is that reader's; the rest is read as JSON Lines.
         """
         self.state = state
-        self._extent = extent or Prefix()
+        self._extent = extent or Beginning()
         self._stream = stream
         self._head = self._opened() if state is None else b""
         self._is_read = False
@@ -107,13 +107,13 @@ class RecordStream:
         voters, clean = self._head_lines, self._clean
         if clean >= _CLEAN:
             return InputShape.LINES
-        first_is_json = Skipped(Reason.NOT_JSON) not in voters[0]
+        first_is_json = Skip(Reason.NOT_JSON) not in voters[0]
         if clean < 0.5 and _DOCUMENT.match(self._head) and (len(voters) == 1 or not first_is_json):
             if self._document_value is not None:
                 return InputShape.DOCUMENT
             if _BROKEN.match(self._head):
                 return InputShape.LINES
-        too_deep = Skipped(Reason.TOO_DEEP) in voters[0]
+        too_deep = Skip(Reason.TOO_DEEP) in voters[0]
         is_lines = clean >= 0.5 or too_deep or (first_is_json and any(map(_records, voters)))
         return InputShape.LINES if is_lines else InputShape.TEXT
 
@@ -131,8 +131,8 @@ class RecordStream:
         text = self._head.decode("utf-8", "replace") if self.shape is InputShape.TEXT else ""
         return Sample(shape=self.shape, records=tuple(records[:_VOTERS]), is_list=is_list, text=text)
 
-    def records(self) -> Iterator[Record | Skipped | Checkpoint]:
-        """Yield objects in file order (a list by its elements), and a `Skipped` for anything else.
+    def records(self) -> Iterator[Record | Skip | Checkpoint]:
+        """Yield objects in file order (a list by its elements), and a `Skip` for anything else.
 
         Yields a checkpoint after the last whole line, since a line that is still being written may follow; none if more
         input could change the detected layout.
@@ -142,7 +142,7 @@ class RecordStream:
             self._extent.add(self._head)
             self._is_read = True
             for entry in value if isinstance(value, list) else [value]:
-                yield entry if isinstance(entry, dict) else Skipped(Reason.NOT_AN_OBJECT)
+                yield entry if isinstance(entry, dict) else Skip(Reason.NOT_AN_OBJECT)
             return
         settled_after = self._settled_after
         parsed = iter(self._opening)
@@ -198,13 +198,13 @@ class RecordStream:
         return sum(all(isinstance(entry, dict) for entry in line) for line in voters) / len(voters)
 
     @cached_property
-    def _opening(self) -> list[tuple[Record | Skipped, ...]]:
+    def _opening(self) -> list[tuple[Record | Skip, ...]]:
         """Parsed content of the first non-blank lines that are complete in the head."""
         lines = [line for line in self._head.split(b"\n")[:-1] if line.strip()]
         return [tuple(parse_line(line)) for line in lines[:_VOTERS]]
 
     @cached_property
-    def _head_lines(self) -> list[tuple[Record | Skipped, ...]]:
+    def _head_lines(self) -> list[tuple[Record | Skip, ...]]:
         """The opening lines, plus the next line if it is complete or the only one."""
         rest = self._head.rpartition(b"\n")[2]
         if len(self._opening) == _VOTERS or not rest.strip():
@@ -234,7 +234,7 @@ class RecordStream:
         return value
 
 
-def parse_line(line: bytes, *, last: bool = False) -> Iterator[Record | Skipped]:
+def parse_line(line: bytes, *, last: bool = False) -> Iterator[Record | Skip]:
     """Yield the objects on a line: usually one, two after a crash of the producer, none if it is not JSON.
 
     A `last` line (without a line end) that stops inside an object may still be growing: TRUNCATED, not a fault.
@@ -245,10 +245,10 @@ def parse_line(line: bytes, *, last: bool = False) -> Iterator[Record | Skipped]
     except (ValueError, RecursionError):
         yield from _parse_pieces(text.strip(_SPACE), last=last)
     else:
-        yield value if isinstance(value, dict) else Skipped(Reason.NOT_AN_OBJECT)
+        yield value if isinstance(value, dict) else Skip(Reason.NOT_AN_OBJECT)
 
 
-def _parse_pieces(text: str, *, last: bool) -> Iterator[Record | Skipped]:
+def _parse_pieces(text: str, *, last: bool) -> Iterator[Record | Skip]:
     """Yield the objects of a line that is not one JSON value, resynchronising after broken text; at most one fault."""
     fault: Reason | None = None
     at = tries = 0
@@ -264,7 +264,7 @@ def _parse_pieces(text: str, *, last: bool) -> Iterator[Record | Skipped]:
         at = _skip_empty(text, end)
         tries += 1
     if fault is not None:
-        yield Skipped(fault)
+        yield Skip(fault)
 
 
 def _piece(text: str, at: int) -> tuple[Record | Reason, int]:
@@ -310,7 +310,7 @@ def _text(content: bytes) -> str:
     return text
 
 
-def _records(line: tuple[Record | Skipped, ...]) -> list[Record]:
+def _records(line: tuple[Record | Skip, ...]) -> list[Record]:
     return [entry for entry in line if isinstance(entry, dict)]
 
 
@@ -322,7 +322,7 @@ class KnownPart:
     """The place up to which a file is unchanged and need not be read again."""
 
     bookmark: Bookmark
-    extent: Prefix
+    extent: Beginning
     is_all: bool
     """Nothing follows it."""
 
@@ -333,7 +333,7 @@ def known_part(stream: BinaryIO, bookmarks: Iterable[Bookmark]) -> KnownPart | N
     None, with the stream at its beginning, if no part is. `bookmarks` are those of the file, in file order.
     """
     known = None
-    extent = Prefix()
+    extent = Beginning()
     for bookmark in bookmarks:
         _extend(extent, stream, bookmark.offset)
         if extent.digest != bookmark.digest:
@@ -346,6 +346,6 @@ def known_part(stream: BinaryIO, bookmarks: Iterable[Bookmark]) -> KnownPart | N
     return known
 
 
-def _extend(extent: Prefix, stream: BinaryIO, end: int) -> None:
+def _extend(extent: Beginning, stream: BinaryIO, end: int) -> None:
     while extent.length < end and (block := stream.read(min(_BLOCK, end - extent.length))):
         extent.add(block)

@@ -10,9 +10,9 @@ from typing import Any, NoReturn
 from omcli.base.errors import CutOff, Looped, Refused, Unusable
 from omcli.base.patterns import lazily
 from omcli.base.record import record
-from omcli.llm.model import Reply, Stop
+from omcli.llm.model import EndReason, Reply
 from omcli.text.clean import clean, one_line
-from omcli.text.similarity import is_repetitive
+from omcli.text.similarity import is_repeated
 
 LONGEST_ROW = 10_000
 """Limit in characters for a row; a longer one is cut."""
@@ -27,11 +27,11 @@ _TEXTS = lazily(r'"text"\s*:\s*"((?:[^"\\]|\\.)*)', re.DOTALL)
 
 def whole(reply: Reply) -> str:
     """Return the text of a reply that ended normally. Raises Refused, CutOff (Looped for a loop), Unusable."""
-    if reply.stop is Stop.REFUSAL:
+    if reply.stop is EndReason.REFUSAL:
         raise Refused(f"{reply.model} declined to answer")
-    if reply.stop is Stop.LENGTH and is_repetitive(_TEXTS.findall(reply.text) or reply.text.splitlines()):
+    if reply.stop is EndReason.LENGTH and is_repeated(_TEXTS.findall(reply.text) or reply.text.splitlines()):
         raise Looped(f"{reply.model} repeated itself until it was cut off")
-    if reply.stop is Stop.LENGTH:
+    if reply.stop is EndReason.LENGTH:
         raise CutOff(f"the reply of {reply.model} was cut off")
     if not reply.text.strip():
         raise Unusable(f"{reply.model} gave an empty reply")
@@ -54,7 +54,7 @@ def json_in(text: str) -> Any:
     return None
 
 
-def ends_early(text: str) -> bool:
+def is_cut_off(text: str) -> bool:
     """Return True if a reply is JSON that stops before it is complete."""
     bare = _bare(text)
     start = next(iter(_starts(bare)), None)
@@ -70,7 +70,7 @@ def ends_early(text: str) -> bool:
 
 
 @record
-class Elements:
+class ListPart:
     """Readable part of a list."""
 
     values: tuple[Any, ...]
@@ -79,21 +79,21 @@ class Elements:
     is_whole: bool
 
 
-def elements(text: str) -> Elements | None:
-    """Return the elements of the first list in a text, up to the first unreadable one; None without a list."""
+def read_list(text: str) -> ListPart | None:
+    """Return the items of the first list in a text, up to the first unreadable one; None without a list."""
     at = text.find("[")
     if at < 0:
         return None
     values: list[Any] = []
     end = at = at + 1
     while True:
-        at = _after_blanks(text, at)
+        at = _next_item(text, at)
         if text[at : at + 1] == "]":
-            return Elements(values=tuple(values), end=at + 1, is_whole=True)
+            return ListPart(values=tuple(values), end=at + 1, is_whole=True)
         try:
             value, end = _DECODER.raw_decode(text, at)
         except (ValueError, RecursionError):
-            return Elements(values=tuple(values), end=end, is_whole=False)
+            return ListPart(values=tuple(values), end=end, is_whole=False)
         values.append(value)
         at = end
 
@@ -154,7 +154,7 @@ def _starts(text: str) -> list[int]:
     return [found.start() for found, _ in zip(_BEGINS.finditer(text), range(_STARTS), strict=False)]
 
 
-def _after_blanks(text: str, at: int) -> int:
+def _next_item(text: str, at: int) -> int:
     while text[at : at + 1] in (" ", "\t", "\r", "\n", ","):
         at += 1
     return at

@@ -27,7 +27,7 @@ class Picture:
     data: bytes
 
 
-class Stop(StrEnum):
+class EndReason(StrEnum):
     """Reason for the end of a reply."""
 
     END = "end"
@@ -42,7 +42,7 @@ class Reply:
     """A model's reply, before validation."""
 
     text: str
-    stop: Stop
+    stop: EndReason
     model: str
     """The model that replied, as named by the endpoint."""
     input_tokens: int | None = None

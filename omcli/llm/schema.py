@@ -36,7 +36,7 @@ def one_of(*values: str) -> Schema:
     return {"type": "string", "enum": list(map(str, values))}
 
 
-def maybe(schema: Schema) -> Schema:
+def optional(schema: Schema) -> Schema:
     """Return a schema that also allows null. Lists of types are refused by some wires."""
     return {"anyOf": [schema, {"type": "null"}]}
 
@@ -53,6 +53,6 @@ def object_of(fields: Mapping[str, Schema]) -> Schema:
 
 TEXTS = list_of(TEXT)
 STATED: Mapping[str, Schema] = MappingProxyType({
-    "text": TEXT, "priority": one_of(*PRIORITIES), "kind": one_of(*KINDS), "status": maybe(one_of(*STATUSES)),
+    "text": TEXT, "priority": one_of(*PRIORITIES), "kind": one_of(*KINDS), "status": optional(one_of(*STATUSES)),
 })  # fmt: skip
 """Fields of every row."""

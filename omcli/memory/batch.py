@@ -176,10 +176,10 @@ def next_slice(batch: Batch, *, after: int, max_tokens: int, max_messages: int |
     left = [kept for kept in batch.messages if kept.seq > after]
     waiting = (MessageSize(kept.tokens, kept.message.role, kept.message.call_id) for kept in left)
     length = batch_length(waiting, max_tokens=max_tokens, max_messages=max_messages)
-    return between(batch, after, left[length - 1].seq)
+    return part_of_batch(batch, after, left[length - 1].seq)
 
 
-def between(batch: Batch, after: int, through: int) -> Batch:
+def part_of_batch(batch: Batch, after: int, through: int) -> Batch:
     """Return the messages after one `seq` up to another as a batch, with those before as context."""
     before = [kept for kept in batch.messages if kept.seq <= after]
     messages = tuple(kept for kept in batch.messages if after < kept.seq <= through)

@@ -21,7 +21,7 @@ _ROUNDING = 1e-6
 
 @record
 class BufferedBatch:
-    """Result of observing messages before they were due. Not part of memory until it is activated."""
+    """Result of observing messages before they were due. Not part of memory until it is written."""
 
     batch: Batch
     """The messages that still exist and are not covered; may be empty when read back."""
@@ -43,7 +43,7 @@ class Span(NamedTuple):
     through: int
 
 
-def is_superfluous(span: Span, others: Iterable[Span], cursor: int) -> bool:
+def is_covered(span: Span, others: Iterable[Span], cursor: int) -> bool:
     """Return True if the cursor is past the span, or another span contains it."""
     held = any(other.after <= span.after and span.through <= other.through for other in others)
     return held or span.through <= cursor
@@ -63,7 +63,7 @@ def in_line(spans: Iterable[Span], cursor: int) -> Iterator[tuple[Span, int]]:
         cursor = span.through
 
 
-def activated(sizes: Sequence[int], *, waiting: int, floor: int) -> int:
+def count_due(sizes: Sequence[int], *, waiting: int, floor: int) -> int:
     """Return the number of buffered batches to write, oldest first, leaving `floor` tokens unobserved; at least one.
 
     `sizes` are the tokens of their messages, `waiting` those of all waiting messages.

@@ -8,7 +8,7 @@ from omcli.base.patterns import lazily
 from omcli.memory.message import digest
 from omcli.memory.observation import TOOL_EVENTS, Draft, Observation
 from omcli.text.anchors import anchors
-from omcli.text.similarity import SPEAKERS, says, significant_terms, wording
+from omcli.text.similarity import SPEAKERS, content_terms, folded_text, says
 
 _WORDS_REPEATED = 0.75
 _HALF = lazily("[\ud800-\udfff]")
@@ -16,8 +16,8 @@ _HALF = lazily("[\ud800-\udfff]")
 
 
 def row_says(row: Observation | Draft, text: str) -> bool:
-    """Return True if the row's text, tags or metadata contain a text normalised by `wording`."""
-    return any(text in wording(part) for part in _parts(row))
+    """Return True if the row's text, tags or metadata contain a text normalised by `folded_text`."""
+    return any(text in folded_text(part) for part in _parts(row))
 
 
 def _parts(row: Observation | Draft) -> Iterator[str]:
@@ -45,11 +45,9 @@ def repeats(draft: Draft, rows: Sequence[Draft]) -> bool:
     then.
     """
     told = "\n".join(row.text for row in rows if set(row.sources) & set(draft.sources))
-    words = significant_terms(draft.text) - SPEAKERS
+    words = content_terms(draft.text) - SPEAKERS
     lower = told.lower()
-    known = sum(word.lower() in lower for word in words - significant_terms(told)) + len(
-        words & significant_terms(told)
-    )
+    known = sum(word.lower() in lower for word in words - content_terms(told)) + len(words & content_terms(told))
     is_named = all(name.lower() in lower for name in anchors(draft.text))
     return bool(told) and is_named and known >= _WORDS_REPEATED * len(words)
 
@@ -69,4 +67,4 @@ def tombstone_to_be(said: Draft | Observation, *, session: str | None) -> str:
 
 def tombstone_of(text: str, *, session: str | None = None) -> str:
     """Return the digest of a text, in every session or in one; case and spaces are ignored."""
-    return digest(session, wording(_HALF.sub("\ufffd", text)))
+    return digest(session, folded_text(_HALF.sub("\ufffd", text)))

@@ -72,7 +72,7 @@ def pieces(text: str) -> Iterator[str]:
     """
     heading, piece, fence = "", list[str](), ""
     is_first = True
-    for line in _without_front_matter(text).split("\n"):
+    for line in _without_head(text).split("\n"):
         if fence:
             piece.append(line)
             fence = "" if line.strip().startswith(fence) and not line.strip().strip(fence[0]) else fence
@@ -98,7 +98,7 @@ def _below(heading: str, piece: Sequence[str]) -> str:
     return f"{heading}\n\n{text}" if heading else text
 
 
-def _without_front_matter(text: str) -> str:
+def _without_head(text: str) -> str:
     text = text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
     if not text.startswith("---\n"):
         return text

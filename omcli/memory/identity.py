@@ -37,28 +37,28 @@ class Identities:
 
     def of(self, message: Message) -> str:
         """Return the identity of the next message, 32 hex digits."""
-        identity, _ = self.ever(message)
+        identity, _ = self.with_earlier(message)
         return identity
 
-    def ever(self, message: Message) -> tuple[str, str | None]:
+    def with_earlier(self, message: Message) -> tuple[str, str | None]:
         """Return the identity of the next message, and the one it may have had in stores of schema 1, or in a list that
         was taken for the other format; None if there is no such other identity."""
         content = content_digest(message)
         if message.id is not None:
-            return self._ever(message, content, 0)
+            return self._with_earlier(message, content, 0)
         short = self._short(message, content)
         self._before[short] += 1
-        return self._ever(message, content, self._before[short] - 1)
+        return self._with_earlier(message, content, self._before[short] - 1)
 
-    def nth(self, message: Message, before: int) -> tuple[str, str | None]:
-        """Return what `ever` gives for a message with this many equal ones before it."""
-        return self._ever(message, content_digest(message), before)
+    def at_count(self, message: Message, before: int) -> tuple[str, str | None]:
+        """Return what `with_earlier` gives for a message with this many equal ones before it."""
+        return self._with_earlier(message, content_digest(message), before)
 
     def short(self, message: Message) -> int:
         """Return the key for counting messages without an id: equal for those that differ only in that count."""
         return self._short(message, content_digest(message))
 
-    def _ever(self, message: Message, content: str, before: int) -> tuple[str, str | None]:
+    def _with_earlier(self, message: Message, content: str, before: int) -> tuple[str, str | None]:
         formerly = None
         if message.role is Role.RESULT and message.tool is not None:
             formerly = self._placed(message, content_digest(message, tool_of_result=True), self._session)

@@ -165,7 +165,7 @@ def results_by_call(messages: Sequence[Message]) -> dict[int, tuple[int, ...]]:
     result yet.
     """
     found: dict[int, tuple[int, ...]] = {}
-    twins = _twins(messages)
+    twins = _same_before(messages)
     waiting: dict[str | None, list[int]] = {}
     for place in reversed(range(len(messages))):
         message = messages[place]
@@ -179,7 +179,7 @@ def results_by_call(messages: Sequence[Message]) -> dict[int, tuple[int, ...]]:
     return found
 
 
-def _twins(messages: Sequence[Message]) -> list[int]:
+def _same_before(messages: Sequence[Message]) -> list[int]:
     """For every index, the number of calls with the same id made directly before it."""
     together: Counter[str | None] = Counter()
     found: list[int] = []

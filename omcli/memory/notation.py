@@ -61,7 +61,7 @@ class PrintedRow:
 
 
 @record
-class MarkMeaning:
+class MarkValue:
     """Meaning of a mark."""
 
     priority: Priority
@@ -69,7 +69,7 @@ class MarkMeaning:
     importance: int | None = None
 
 
-_UNMARKED = MarkMeaning(priority=Priority.MEDIUM)
+_UNMARKED = MarkValue(priority=Priority.MEDIUM)
 
 
 @record
@@ -77,7 +77,7 @@ class Notation:
     """A way to write rows, one per line."""
 
     name: str
-    marks: Mapping[str, MarkMeaning]
+    marks: Mapping[str, MarkValue]
     """Empty if priorities are not written."""
     looks_marked: re.Pattern[str]
     """Start of a text that would be read as a status or a mark, and is therefore escaped by a backslash."""
@@ -107,12 +107,12 @@ class Notation:
 
     def mark(self, said: PrintedRow) -> str:
         """Return the mark of a row: the one it was read with, if that means the same here. Empty if no mark fits."""
-        meaning = self.meaning(said.mark) if said.mark else None
+        meaning = self.mark_value(said.mark) if said.mark else None
         if meaning is not None and _fits(meaning, said):
             return said.mark
         return next((mark for mark, meaning in self.marks.items() if _fits(meaning, said)), "")
 
-    def meaning(self, mark: str) -> MarkMeaning | None:
+    def mark_value(self, mark: str) -> MarkValue | None:
         """Return the meaning of a mark, or of several separated by spaces: the highest priority. None if it is not a
         mark."""
         if not self.may_repeat or mark in self.marks:
@@ -129,7 +129,7 @@ class Notation:
         if self.looks_marked.match(text):
             text = "\\" + text
         if said.status in SETTLED:
-            meaning = self.meaning(mark)
+            meaning = self.mark_value(mark)
             if meaning is None or meaning.status is not said.status:
                 return f"{said.status}: {escape_tags(text)}"
         return escape_tags(text)
@@ -137,7 +137,7 @@ class Notation:
     def line(self, words: str, *, mark: str | None, dated: str) -> PrintedRow:
         """Parse status and text that follow a mark; without a mark it is a medium row."""
         mark = self.usual if mark is None else mark.rstrip(" ")
-        meaning = self.meaning(mark) or _UNMARKED
+        meaning = self.mark_value(mark) or _UNMARKED
         found = _SAID.fullmatch(words)
         text = unescape_tags(found["text"] if found else words)
         return PrintedRow(
@@ -150,7 +150,7 @@ class Notation:
         )
 
 
-def _fits(meaning: MarkMeaning, said: PrintedRow) -> bool:
+def _fits(meaning: MarkValue, said: PrintedRow) -> bool:
     """Return True if a mark of this meaning fits a row."""
     if meaning.priority is not said.priority or meaning.status not in (None, said.status):
         return False
@@ -191,7 +191,7 @@ def unescape_tags(text: str) -> str:
     return _GUARDED_TAG.sub(r"<\1", text)
 
 
-def _notation(name: str, marks: Mapping[str, MarkMeaning], *, may_repeat: bool = False) -> Notation:
+def _notation(name: str, marks: Mapping[str, MarkValue], *, may_repeat: bool = False) -> Notation:
     """Build a notation; of several marks that fit a row, the first is written."""
     one = f"(?:{'|'.join(map(re.escape, marks))}) " if marks else "(?!)"
     # Backslashes count: a text that has one already gets another.
@@ -214,8 +214,8 @@ def _notation(name: str, marks: Mapping[str, MarkMeaning], *, may_repeat: bool =
     )
 
 
-def _of_priorities(high: str, medium: str, low: str) -> dict[str, MarkMeaning]:
-    return {mark: MarkMeaning(priority=priority) for mark, priority in zip((high, medium, low), Priority, strict=True)}
+def _of_priorities(high: str, medium: str, low: str) -> dict[str, MarkValue]:
+    return {mark: MarkValue(priority=priority) for mark, priority in zip((high, medium, low), Priority, strict=True)}
 
 
 WORDS = _notation("words", _of_priorities("CRITICAL", "IMPORTANT", "NOTE"))
@@ -223,7 +223,7 @@ WORDS = _notation("words", _of_priorities("CRITICAL", "IMPORTANT", "NOTE"))
 EMOJI = _notation(
     "emoji",
     {
-        "✅": MarkMeaning(priority=Priority.HIGH, status=Status.DONE),
+        "✅": MarkValue(priority=Priority.HIGH, status=Status.DONE),
         **_of_priorities("\N{LARGE RED CIRCLE}", "\N{LARGE YELLOW CIRCLE}", "\N{LARGE GREEN CIRCLE}"),
     },
     may_repeat=True,
@@ -233,7 +233,7 @@ BRACKETS = _notation("brackets", _of_priorities("[!]", "[?]", "[i]"))
 LEVELS = _notation("levels", _of_priorities("HIGH", "MED", "LOW"))
 OF_TEN = _notation(
     "importance",
-    {f"{number}/10": MarkMeaning(priority=Priority.of_importance(number), importance=number) for number in range(11)},
+    {f"{number}/10": MarkValue(priority=Priority.of_importance(number), importance=number) for number in range(11)},
 )
 """The importance as a number."""
 NONE = _notation("none", {})

@@ -103,7 +103,7 @@ class ReflectionAttempt:
     """True if it was undone."""
 
     @property
-    def is_in_vain(self) -> bool:
+    def is_empty(self) -> bool:
         """True if nothing came of these rows, and nothing would next time; a model that failed may work next time."""
         return self.ending is ReflectionOutcome.EMPTY or bool(self.figures.get("in_vain"))
 
@@ -115,7 +115,7 @@ class ReflectionAttempt:
         """Reason for not retrying rows of this fingerprint; None if they may be retried."""
         if self.fingerprint == mark and self.is_undone:
             return f"the reflection of {self.at} on these rows was undone; `--again` makes another"
-        if self.fingerprint == mark and self.is_in_vain:
+        if self.fingerprint == mark and self.is_empty:
             return f"nothing has changed since {self.at}, when nothing could be made of these rows"
         if self.figures.get("left") == mark:
             return f"nothing has changed since {self.at}, when these rows were left as they are"

@@ -19,7 +19,7 @@ _UNFINISHED = frozenset({Type.BLOCKER, Type.TASK}) | FAILURES
 _RELEVANCE = {Priority.LOW: 0, Priority.MEDIUM: 1}
 
 
-class SupportLevel(StrEnum):
+class Support(StrEnum):
     """Number of reflections made from a row, as a level."""
 
     NONE = "none"
@@ -27,12 +27,12 @@ class SupportLevel(StrEnum):
     STRONG = "strong"
 
     @classmethod
-    def of(cls, reflections: int) -> SupportLevel:
+    def of(cls, reflections: int) -> Support:
         """Return the level for a number of reflections."""
         return (cls.NONE, cls.PARTIAL, cls.STRONG)[min(reflections, 2)]
 
 
-_COVERED_FIRST = (SupportLevel.STRONG, SupportLevel.PARTIAL, SupportLevel.NONE)
+_COVERED_FIRST = (Support.STRONG, Support.PARTIAL, Support.NONE)
 
 
 @record
@@ -154,7 +154,7 @@ def _of_pool(
         if over > 0:
             candidates = [row.id for row in settled if row.id in left and (rules.spares_none or not _is_wanted(row))]
             order = first_to_go(candidates, left, support=support)
-            yield from drop(_until(order, over, tokens), f"more than {rules.max_tokens} tokens")
+            yield from drop(_up_to(order, over, tokens), f"more than {rules.max_tokens} tokens")
 
 
 def first_to_go(
@@ -172,12 +172,12 @@ def first_to_go(
     rows = [pool[each] for each in dict.fromkeys(candidates) if each in pool]
     order = sorted(
         (row for row in rows if row.priority in _RELEVANCE),
-        key=lambda row: (_COVERED_FIRST.index(SupportLevel.of(support(row.id))), _RELEVANCE[row.priority], row.dated),
+        key=lambda row: (_COVERED_FIRST.index(Support.of(support(row.id))), _RELEVANCE[row.priority], row.dated),
     )
     return tuple(order[:most])
 
 
-def _until(rows: Iterable[Observation], over: int, tokens: Callable[[Observation], int]) -> Iterator[Observation]:
+def _up_to(rows: Iterable[Observation], over: int, tokens: Callable[[Observation], int]) -> Iterator[Observation]:
     """Yield rows until they have this many tokens."""
     for row in rows:
         if over <= 0:

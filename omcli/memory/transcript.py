@@ -49,7 +49,7 @@ class Bookmark:
     offset: int
     """Bytes before the place, which is the end of a line or of the file."""
     digest: bytes
-    """Digest of those bytes (`Prefix`)."""
+    """Digest of those bytes (`Beginning`)."""
     found: str
     """JSON of what was found in them."""
     carried: bytes | None = None
@@ -69,19 +69,19 @@ class Bookmark:
         stamp: str | None = json.loads(self.found).get(STAMP)
         return stamp
 
-    def stamped(self, stamp: str | None) -> Bookmark:
+    def with_stamp(self, stamp: str | None) -> Bookmark:
         """Return the bookmark with the size and time of a fully ingested file."""
         found = {name: value for name, value in json.loads(self.found).items() if name != STAMP}
         return replace(self, found=as_json({**found, STAMP: stamp} if stamp else found))
 
-    def earlier(self, *, goes_on: bool) -> ResumePoint:
+    def earlier(self, *, goes_on: bool) -> IngestedPart:
         """Return the point to resume from, with the reader's state if the reading continues."""
         carried = json.loads(zlib.decompress(self.carried)) if goes_on and self.carried is not None else None
-        return ResumePoint(unread_bytes=self.offset, found=json.loads(self.found), carried=carried)
+        return IngestedPart(unread_bytes=self.offset, found=json.loads(self.found), carried=carried)
 
 
 @record
-class ResumePoint:
+class IngestedPart:
     """Part of a file that was ingested before and is not read again."""
 
     unread_bytes: int
@@ -95,7 +95,7 @@ def as_json(notes: Notes, *, hashes: bool = True) -> str:
     return json.dumps(notes, separators=(",", ":"), default=lambda packed: packed.text if hashes else None)
 
 
-class Prefix:
+class Beginning:
     """The start of an input: its length and digest.
 
     SHA-256 reads 20 MB in 11 ms here, BLAKE2 in 16 and CRC-32 in 3; but equal CRCs don't prove equal bytes.
@@ -149,7 +149,7 @@ _FAULTS = frozenset({Reason.NOT_JSON, Reason.TOO_DEEP, Reason.NOT_AN_OBJECT, Rea
 
 
 @positional_record
-class Skipped:
+class Skip:
     """A record that gave no message. `detail` names its type, never its content."""
 
     reason: Reason
@@ -191,12 +191,12 @@ class Checkpoint:
     offset: int
     """Bytes before it."""
     digest: bytes
-    """Digest of those bytes (`Prefix`)."""
+    """Digest of those bytes (`Beginning`)."""
     reader_state: ReaderState | None = None
     """State for resuming here; None at the end of the input."""
 
 
-Item = Message | Facts | Skipped | NewConversation | Abandoned | Checkpoint
+Item = Message | Facts | Skip | NewConversation | Abandoned | Checkpoint
 
 
 @record
@@ -214,5 +214,5 @@ class Transcript:
     stamp: str | None = None
     """Size and time of the file when it was opened; None if it is so new that it could change without changing these.
     """
-    earlier: ResumePoint | None = None
+    earlier: IngestedPart | None = None
     """Part of the file that was ingested before, and is not among the items."""

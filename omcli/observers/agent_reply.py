@@ -22,9 +22,9 @@ from omcli.llm.schema import (
     TEXT,
     TEXTS,
     list_of,
-    maybe,
     object_of,
     one_of,
+    optional,
 )
 from omcli.memory.batch import Batch, Observed, Observer
 from omcli.memory.message import digest
@@ -82,7 +82,7 @@ SCHEMA = object_of({
     **FIELDS,
     "reflections": list_of(object_of({**STATED, "from": TEXTS})),
     "items": list_of(object_of({"text": TEXT, "type": one_of(*ITEM_TYPES), "tags": TEXTS, "from": TEXTS})),
-    "retire": list_of(object_of({"row": TEXT, "reason": TEXT, "by": maybe(TEXT)})),
+    "retire": list_of(object_of({"row": TEXT, "reason": TEXT, "by": optional(TEXT)})),
 })  # fmt: skip
 
 _CERTAINTIES = ("exact", "estimated")

@@ -7,7 +7,7 @@ import time
 from datetime import UTC, date, datetime, timedelta
 
 from omcli.base.errors import BadUsage
-from omcli.text.instants import instant, spell
+from omcli.text.instants import format_time, instant
 
 
 class Clock:
@@ -23,7 +23,7 @@ class Clock:
 
     def later(self, seconds: float) -> str:
         """The instant some seconds from now; negative seconds lie in the past."""
-        return spell(self._moment() + timedelta(seconds=seconds)) or "1970-01-01T00:00:00.000Z"
+        return format_time(self._moment() + timedelta(seconds=seconds)) or "1970-01-01T00:00:00.000Z"
 
     def milliseconds(self) -> int:
         """Milliseconds since 1970."""
@@ -102,13 +102,13 @@ def _end(text: str, *, now: str, option: str, days: int) -> str:
 def _start_of_day(day: str, later: int) -> str | None:
     try:
         midnight = datetime.combine(date.fromisoformat(day), datetime.min.time(), tzinfo=UTC)
-        return spell(midnight + timedelta(days=later))
+        return format_time(midnight + timedelta(days=later))
     except (ValueError, OverflowError):
         return None
 
 
 def _before(now: str, age: timedelta) -> str | None:
     try:
-        return spell(datetime.fromisoformat(f"{now.removesuffix('Z')}+00:00") - age)
+        return format_time(datetime.fromisoformat(f"{now.removesuffix('Z')}+00:00") - age)
     except OverflowError:
         return None

@@ -110,7 +110,7 @@ def _as_printed(eviction: EvictionPolicy, budgets: Budgets) -> EvictionPolicy:
     """Return the eviction by the share of the budget that the tail is sure of."""
     if budgets.tail <= 0:
         return eviction
-    return eviction.within(shares(budgets.total, budgets.maxima)[Tier.TAIL])
+    return eviction.within(shares(budgets.total, budgets.limits)[Tier.TAIL])
 
 
 def _freeze_points(

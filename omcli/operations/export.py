@@ -17,7 +17,7 @@ from omcli.exchange.groups import (
     Group,
     GroupRow,
     MessageRange,
-    imported_reach,
+    range_of,
 )
 from omcli.memory.notation import line
 from omcli.memory.observation import UNDER, Kind, Observation
@@ -100,7 +100,7 @@ def _parent(place: int, rows: Sequence[Observation], places: Mapping[str, int]) 
 
 def _reach(row: Observation, batch: Covered | None) -> MessageRange:
     """Return the messages a group covers: as imported, else as its batch has them, else as its row names them."""
-    said = imported_reach(row.metadata)
+    said = range_of(row.metadata)
     if batch is not None and (said == NOWHERE or said in _reaches(batch)):
         return MessageRange(first=batch.first, last=batch.last, start=batch.start, end=batch.end)
     if said == NOWHERE and row.kind is Kind.OBSERVATION and row.message_ids:

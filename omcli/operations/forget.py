@@ -13,7 +13,7 @@ from omcli.memory.observation import Observation, handle
 from omcli.memory.ports import LogQuery, Operations, Store
 from omcli.memory.reflection import Scope
 from omcli.operations.clock import Clock
-from omcli.text.similarity import says, wording
+from omcli.text.similarity import folded_text, says
 
 _TRIES = 10
 """Searches repeated while other processes write rows."""
@@ -114,7 +114,7 @@ def _change(store: Store, wanted: ForgetRequest, found: ForgetReport, *, clock: 
 
 
 def _found(store: Store, wanted: ForgetRequest) -> ForgetReport:
-    if wanted.match is not None and not wording(wanted.match):
+    if wanted.match is not None and not folded_text(wanted.match):
         raise BadUsage("`--match` is empty")
     # Before anything is looked for: what comes after it has been seen by nobody.
     seen = next((logged.position for logged in store.rows.log(LogQuery(hidden=True, last=1, bare=True))), 0)
@@ -168,7 +168,7 @@ def _message(store: Store, key: str) -> KeptMessage | None:
 
 
 def _matching(store: Store, wanted: ForgetRequest) -> tuple[list[Observation], list[KeptMessage]]:
-    text, projects = wording(wanted.match or ""), _projects(store)
+    text, projects = folded_text(wanted.match or ""), _projects(store)
     rows = [row for row in store.search.rows(text) if _is_selected(wanted, row.session, row.project)]
     messages = [
         kept for kept in store.search.messages(text) if _is_selected(wanted, kept.session, projects.get(kept.session))
@@ -192,7 +192,7 @@ def _ahead(
 
     Parts made of one of these messages are left out: they are not written without that message.
     """
-    text, projects, of_it = wording(wanted.match or ""), _projects(store), set(gone)
+    text, projects, of_it = folded_text(wanted.match or ""), _projects(store), set(gone)
     ahead: list[BufferedPart] = []
     telling: list[BufferedPart] = []
     for block in store.batches.all_buffered():
@@ -210,7 +210,7 @@ def _ahead(
                 continue
             of_it.add(name)
         title = block.observed.title
-        if title is not None and is_meant and text in wording(title):
+        if title is not None and is_meant and text in folded_text(title):
             ahead.append(BufferedPart(session=session, text=title, digest=tombstone_of(title)))
     return tuple(ahead), tuple(telling)
 
@@ -229,10 +229,10 @@ def _titles(
     for titled in dict.fromkeys((*given, *store.tombstones.titles())):
         name, title = titled
         if wanted.match is not None:
-            tells = _is_selected(wanted, name, projects.get(name)) and wording(wanted.match) in wording(title)
+            tells = _is_selected(wanted, name, projects.get(name)) and folded_text(wanted.match) in folded_text(title)
         else:
             tells = any(row.session == name and says(title, row.text) for row in rows) or any(
-                kept.session == name and wording(title) in wording(kept.message.text) for kept in messages
+                kept.session == name and folded_text(title) in folded_text(kept.message.text) for kept in messages
             )
         if tells:
             yield titled

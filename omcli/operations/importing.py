@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from omcli.base.errors import BadInput, OmError, UnknownId
 from omcli.base.record import field, record, replace
-from omcli.exchange.groups import MARK, NOWHERE, Exchange, Group, GroupRow, MessageRange, Unreadable, provenance
+from omcli.exchange.groups import MARK, NOWHERE, Exchange, Group, GroupRow, MessageRange, NotARow, origin_fields
 from omcli.exchange.pi import render
 from omcli.exchange.summary import parse
 from omcli.memory.batch import Batch, BatchOutcome
@@ -122,9 +122,9 @@ class _GroupWriter:
             error=error,
         )
 
-    def take(self, found: Group | Unreadable) -> None:
+    def take(self, found: Group | NotARow) -> None:
         """Write a group's rows, and move the session's cursor to the last message it covers, in one transaction."""
-        if isinstance(found, Unreadable):
+        if isinstance(found, NotARow):
             self._skipped[found.reason] += 1
             return
         group = self._clean_group(found)
@@ -217,7 +217,7 @@ class _GroupWriter:
             status=line.status,
             event_at=instant(f"{line.dated}Z") or group.created_at,
             tags=group.tags,
-            metadata={**provenance(group, format_name=self._format), **mark},
+            metadata={**origin_fields(group, format_name=self._format), **mark},
             source=Source.IMPORT,
         )
         return as_row(

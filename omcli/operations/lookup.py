@@ -10,9 +10,9 @@ from omcli.memory.changes import RowHistory
 from omcli.memory.message import KeptMessage
 from omcli.memory.observation import Kind, Observation, Type
 from omcli.memory.ports import LogQuery, Store
-from omcli.memory.retention import SupportLevel
+from omcli.memory.retention import Support
 from omcli.operations.clock import Clock
-from omcli.pack.cross_session import ranked
+from omcli.pack.cross_session import by_value
 
 _POLL_SECONDS = 1.0
 
@@ -66,7 +66,7 @@ def items(
         for logged in store.rows.log(query)
         if wanted <= {tag.casefold() for tag in logged.observation.tags}
     ]
-    return tuple(found[place] for place in ranked(found, now=now))
+    return tuple(found[place] for place in by_value(found, now=now))
 
 
 @record
@@ -75,7 +75,7 @@ class Shown:
 
     observation: Observation | None
     messages: tuple[KeptMessage, ...]
-    coverage: SupportLevel | None = None
+    coverage: Support | None = None
     """Of a row."""
     traces: RowHistory | None = None
     """Its origin and later changes, if asked for."""
@@ -93,6 +93,6 @@ def show(store: Store, reference: str, *, with_traces: bool = False) -> Shown:
     return Shown(
         observation=observation,
         messages=store.messages.by_seq(observation.sources),
-        coverage=SupportLevel.of(store.reflections.support(observation.id)),
+        coverage=Support.of(store.reflections.support(observation.id)),
         traces=store.operations.traces(observation.id) if with_traces else None,
     )

@@ -7,7 +7,7 @@ from enum import StrEnum
 
 from omcli.base.errors import OmError, OverLimit, ProviderFailed
 from omcli.base.record import mutable_record, record
-from omcli.llm.model import Ledger, ModelCall, Prompt, Provider, Reply, Spent, Stop
+from omcli.llm.model import EndReason, Ledger, ModelCall, Prompt, Provider, Reply, Spent
 from omcli.memory.ports import Lane
 from omcli.operations.clock import Clock
 
@@ -95,7 +95,7 @@ class Metered:
 
 def _outcome(prompt: Prompt, reply: Reply) -> str:
     """Return the outcome of a call: ok only if the reply can be read."""
-    if reply.stop is not Stop.END:
+    if reply.stop is not EndReason.END:
         return reply.stop
     try:
         if prompt.reads is not None:

@@ -41,7 +41,7 @@ class Budgets:
     tail: int
 
     @property
-    def maxima(self) -> dict[Tier, int]:
+    def limits(self) -> dict[Tier, int]:
         """The limit of each tier."""
         held = {Tier.CROSS: self.cross, Tier.SESSION: self.session, Tier.TAIL: self.tail}
         return {tier: max(0, most) for tier, most in held.items()}
@@ -63,41 +63,41 @@ def budgets(
     asked = {Tier.CROSS: cross, Tier.SESSION: session, Tier.TAIL: tail}
     most_of_all = UNLIMITED if total is None else max(0, total)
     usual = {tier: most_of_all if most is None else most for tier, most in defaults.items()}
-    maxima = {tier: usual[tier] if most is None else max(0, most) for tier, most in asked.items()}
-    whole = sum(maxima.values())
-    free = sum(maxima[tier] for tier, most in asked.items() if most is None)
+    limits = {tier: usual[tier] if most is None else max(0, most) for tier, most in asked.items()}
+    whole = sum(limits.values())
+    free = sum(limits[tier] for tier, most in asked.items() if most is None)
     if total is not None and total > whole and free:
         grown = (free + total - whole) / free
-        maxima = {tier: int(most * grown) if asked[tier] is None else most for tier, most in maxima.items()}
+        limits = {tier: int(most * grown) if asked[tier] is None else most for tier, most in limits.items()}
     return Budgets(
         total=whole if total is None else total,
-        cross=maxima[Tier.CROSS],
-        session=maxima[Tier.SESSION],
-        tail=maxima[Tier.TAIL],
+        cross=limits[Tier.CROSS],
+        session=limits[Tier.SESSION],
+        tail=limits[Tier.TAIL],
     )
 
 
-def shares(total: int, maxima: Mapping[Tier, int]) -> dict[Tier, int]:
+def shares(total: int, limits: Mapping[Tier, int]) -> dict[Tier, int]:
     """Divide a total among the tiers: never more than a tier's limit, and all of it if the limits allow."""
-    total, whole = max(0, total), sum(maxima.values())
+    total, whole = max(0, total), sum(limits.values())
     if total >= whole:
-        return dict(maxima)
+        return dict(limits)
     small = min(total, _SMALL)
-    # How far the total is on its way from `_SMALL`, where the fixed shares end, to the sum of the maxima.
+    # How far the total is on its way from `_SMALL`, where the fixed shares end, to the sum of the limits.
     way = (total - small) / (whole - small)
     given = {}
-    for tier, most in maxima.items():
+    for tier, most in limits.items():
         share = _SMALL_SHARES[tier] * small
         given[tier] = min(most, int(share + way * (most - share)))
     rest = total - sum(given.values())
     for tier in _OVERFLOW:
-        more = min(rest, maxima[tier] - given[tier])
+        more = min(rest, limits[tier] - given[tier])
         given[tier] += more
         rest -= more
     return given
 
 
-def largest(fits: Callable[[int], bool], least: int, most: int) -> int:
-    """Return the largest number from `least` to `most` that fits, given that all smaller ones do; `least - 1` if none
-    does."""
+def last_fitting(fits: Callable[[int], bool], least: int, most: int) -> int:
+    """Return the greatest number from `least` to `most` that fits, given that all smaller ones do; `least - 1` if
+    none does."""
     return least - 1 + bisect_left(range(least, most + 1), True, key=lambda number: not fits(number))  # noqa: FBT003

@@ -117,8 +117,8 @@ def pack(
     draft = _Draft(
         budgets=budgets,
         scales=scales,
-        cross=_Rows(rows=shared, order=ranking.ranked(shared, now=now, fading=choice.fading), scales=scales),
-        session=_Rows(rows=own, order=_Remembered(order), scales=scales, is_descending=choice.is_descending),
+        cross=_Rows(rows=shared, order=ranking.by_value(shared, now=now, fading=choice.fading), scales=scales),
+        session=_Rows(rows=own, order=_Kept(order), scales=scales, is_descending=choice.is_descending),
         tail=_Tail(messages=messages, scales=scales),
         is_frozen=freeze_point is not None,
     )
@@ -170,7 +170,7 @@ def _newest(rows: Sequence[Observation]) -> Iterator[int]:
     yield from sorted(range(len(rows)), key=lambda at: (PINNED not in rows[at].tags, _is_no_reflection(rows[at]), -at))
 
 
-class _Remembered:
+class _Kept:
     """An iterable over an iterator that caches its items."""
 
     def __init__(self, source: Iterator[int]) -> None:
@@ -188,7 +188,7 @@ class _Part(Protocol):
     """The chosen part of a tier, best first."""
 
     @property
-    def costs(self) -> Sequence[int]:
+    def cost_list(self) -> Sequence[int]:
         """Cost of each chosen item."""
 
     def fill(self, room: int) -> None:
@@ -210,7 +210,7 @@ class _Rows:
     chosen: list[Candidate] = field(default_factory=list)
 
     @property
-    def costs(self) -> Sequence[int]:
+    def cost_list(self) -> Sequence[int]:
         return [price.cost for price in self.chosen]
 
     @property
@@ -235,7 +235,7 @@ class _Tail:
     units: tuple[TurnGroup, ...] = ()
 
     @property
-    def costs(self) -> Sequence[int]:
+    def cost_list(self) -> Sequence[int]:
         return [unit.cost for unit in self.units]
 
     @property
@@ -280,26 +280,26 @@ class _Draft:
 
     def fill(self) -> None:
         """Fill every tier up to its share; unused tokens go to the next tier, then back to earlier ones."""
-        maxima = self.budgets.maxima
-        given = shares(self.budgets.total - self.scales.frame(), maxima)
+        limits = self.budgets.limits
+        given = shares(self.budgets.total - self.scales.frame(), limits)
         spare = 0
         for tier, part in self.parts.items():
             if tier is Tier.TAIL and self.is_frozen:
-                spare = self._fill_more(spare)
-            part.fill(min(maxima[tier], given[tier] + spare) - self.scales.overhead(tier))
+                spare = self._fill_again(spare)
+            part.fill(min(limits[tier], given[tier] + spare) - self.scales.overhead(tier))
             spare += given[tier] - self.held(tier)
         if not self.is_frozen:
-            self._fill_more(spare)
+            self._fill_again(spare)
 
-    def _fill_more(self, spare: int) -> int:
+    def _fill_again(self, spare: int) -> int:
         """Fill the tiers of rows with unused tokens, and return the rest."""
-        maxima = self.budgets.maxima
+        limits = self.budgets.limits
         for tier, rows in ((Tier.SESSION, self.session), (Tier.CROSS, self.cross)):
             held = self.held(tier)
             # Lines were counted one by one; together they are less, and what that leaves is used as well.
-            more = min(spare, maxima[tier] - held)
+            more = min(spare, limits[tier] - held)
             if more > 0 and len(rows.chosen) < len(rows.rows):
-                rows.fill(sum(rows.costs) + more - (0 if held else self.scales.overhead(tier)))
+                rows.fill(sum(rows.cost_list) + more - (0 if held else self.scales.overhead(tier)))
                 spare -= self.held(tier) - held
         return spare
 
@@ -314,30 +314,30 @@ class _Draft:
             over = self._over(printed, tokens)
             if not over:
                 return printed, tokens
-            if not any(part.costs for part in self.parts.values()):
+            if not any(part.cost_list for part in self.parts.values()):
                 return "", tokens
             for tier, excess in over.items():
                 part = self.parts[tier]
-                part.drop(_how_many(part.costs, excess))
+                part.drop(_count_to_drop(part.cost_list, excess))
 
     def _over(self, printed: str, tokens: Mapping[Tier, int]) -> dict[Tier, int]:
         """Excess tokens by tier; if only the whole is too long, of the fullest tier, or of the tail in a frozen
         pack."""
-        over = {tier: tokens[tier] - most for tier, most in self.budgets.maxima.items() if tokens[tier] > most}
+        over = {tier: tokens[tier] - most for tier, most in self.budgets.limits.items() if tokens[tier] > most}
         excess = self.scales.count(printed) - max(0, self.budgets.total) if printed else 0
         if over or excess <= 0:
             return over
-        if self.is_frozen and self.tail.costs:
+        if self.is_frozen and self.tail.cost_list:
             return {Tier.TAIL: excess}
-        return {max(Tier, key=lambda tier: (bool(self.parts[tier].costs), tokens[tier])): excess}
+        return {max(Tier, key=lambda tier: (bool(self.parts[tier].cost_list), tokens[tier])): excess}
 
 
-def _how_many(costs: Sequence[int], excess: int) -> int:
-    """Number of items to drop for `excess` tokens: at least one, and few at a time, since costs are estimates."""
-    most = max(1, len(costs) // 8)
+def _count_to_drop(cost_list: Sequence[int], excess: int) -> int:
+    """Number of items to drop for `excess` tokens: at least one, and few at a time, since cost_list are estimates."""
+    most = max(1, len(cost_list) // 8)
     given_up = 0
     for many in range(1, most):
-        given_up += costs[-many]
+        given_up += cost_list[-many]
         if given_up >= excess:
             return many
     return most

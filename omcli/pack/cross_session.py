@@ -47,13 +47,13 @@ def each_once(rows: Sequence[Observation], *, besides: Sequence[Observation] = (
     return [row for row in rows if chosen.get(row.text) is row]
 
 
-def score(row: Observation, *, now: str, fading: float = HALF_LIFE) -> float:
+def row_value(row: Observation, *, now: str, fading: float = HALF_LIFE) -> float:
     """Return `weight x bias x 2^(-age / 7 days)`: the score halves every week since the row was written or used."""
     age = max(0.0, days(now) - days(row.last_used_at or row.dated))
     return float(WEIGHTS[row.priority] * BIAS.get(row.kind, 1.0) * fading ** (-age / _WEEK))
 
 
-def ranked(rows: Sequence[Observation], *, now: str, fading: float = HALF_LIFE) -> list[int]:
+def by_value(rows: Sequence[Observation], *, now: str, fading: float = HALF_LIFE) -> list[int]:
     """Return indexes of rows by rank in another session's pack.
 
     Pinned rows first, then by score; at equal scores notes first, then by id.
@@ -61,7 +61,7 @@ def ranked(rows: Sequence[Observation], *, now: str, fading: float = HALF_LIFE) 
 
     def key(place: int) -> tuple[bool, float, bool, str]:
         row = rows[place]
-        return (PINNED not in row.tags, -score(row, now=now, fading=fading), row.kind is not Kind.NOTE, row.id)
+        return (PINNED not in row.tags, -row_value(row, now=now, fading=fading), row.kind is not Kind.NOTE, row.id)
 
     return sorted(range(len(rows)), key=key)
 

@@ -10,7 +10,7 @@ from math import fsum, log
 from types import MappingProxyType
 
 from omcli.memory.observation import FILE_CHANGES, PINNED, Kind, Observation, Priority, Source, Status, Type
-from omcli.text.terms import COMMON_FOLDED, NAME_LIKE, capitals_of, terms_of
+from omcli.text.terms import COMMON_FOLDED, NAME_LIKE, capital_terms, terms_of
 
 # The constants were chosen on conversations of coding agents, of people with assistants and among people; a third up
 # or down changes what is kept by a point or two in a hundred.
@@ -50,10 +50,11 @@ def by_salience(rows: Sequence[Observation]) -> Iterator[int]:
     """
     texts = [row.text for row in rows]
     terms = terms_of(texts)
-    telling = _telling(rows)
-    untold = _weights(terms, telling=telling, capitals=capitals_of([texts[place] for place in telling]))
+    telling = _counted_rows(rows)
+    untold = _term_weight(terms, telling=telling, capitals=capital_terms([texts[place] for place in telling]))
     merits = [
-        _merit(row, age) / (row.tokens + _LINE_TOKENS) for row, age in zip(rows, _ages(rows, telling), strict=True)
+        _value(row, age) / (row.tokens + _LINE_TOKENS)
+        for row, age in zip(rows, _place_in_session(rows, telling), strict=True)
     ]
 
     def worth(place: int) -> float:
@@ -75,7 +76,7 @@ def by_salience(rows: Sequence[Observation]) -> Iterator[int]:
         yield say(-best[1])
 
 
-def _telling(rows: Sequence[Observation]) -> list[int]:
+def _counted_rows(rows: Sequence[Observation]) -> list[int]:
     """Indexes of the rows that define names, frequencies and the length of a session: those not written by a model, if
     they are a quarter of all.
 
@@ -85,13 +86,15 @@ def _telling(rows: Sequence[Observation]) -> list[int]:
     return others if 4 * len(others) >= len(rows) else list(range(len(rows)))
 
 
-def _ages(rows: Sequence[Observation], telling: Collection[int]) -> Iterator[float]:
+def _place_in_session(rows: Sequence[Observation], telling: Collection[int]) -> Iterator[float]:
     """Yield the position of each row in the session, from 0 to 1, as counted by those rows."""
     told = set(telling)
     return (max(1, passed) / len(told) for passed in accumulate(place in told for place in range(len(rows))))
 
 
-def _weights(terms: Sequence[frozenset[str]], *, telling: Sequence[int], capitals: frozenset[str]) -> dict[str, float]:
+def _term_weight(
+    terms: Sequence[frozenset[str]], *, telling: Sequence[int], capitals: frozenset[str]
+) -> dict[str, float]:
     """Weight of each term; a name in one place is a name everywhere. `telling` are the rows to count terms in; a term
     in none of them counts as used once."""
     used: Counter[str] = Counter()
@@ -108,7 +111,7 @@ def _weights(terms: Sequence[frozenset[str]], *, telling: Sequence[int], capital
     return weights
 
 
-def _merit(row: Observation, age: float) -> float:
+def _value(row: Observation, age: float) -> float:
     """Value of a row regardless of its text. `age` is its position in the session: 1 for the newest row."""
     agrees = Priority.of_importance(row.importance) is row.priority
     importance = row.importance if agrees else row.priority.importance

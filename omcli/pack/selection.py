@@ -74,7 +74,7 @@ class PackMeter:
 def fitting(rows: Sequence[Observation], order: Iterable[int], *, room: int, scales: PackMeter) -> list[Candidate]:
     """Return the rows that fit into `room` tokens by rank; `order` holds indexes of `rows`, best first."""
     chosen: list[Candidate] = []
-    shelf = _Shelf(scales=scales)
+    headings_index = _Headings(scales=scales)
     misses = 0
     least = min((row.tokens if row.counter == scales.counter.name else 0 for row in rows), default=0)
     for place in order:
@@ -82,10 +82,10 @@ def fitting(rows: Sequence[Observation], order: Iterable[int], *, room: int, sca
         if row.counter == scales.counter.name and row.tokens > room:
             continue
         headings = scales.layout.headings(row)
-        cost = scales.row(row) + shelf.over(place, headings)
+        cost = scales.row(row) + headings_index.over(place, headings)
         if cost <= room:
             chosen.append(Candidate(place=place, cost=cost))
-            shelf.put(place, headings)
+            headings_index.put(place, headings)
             room -= cost
             misses = 0
             if room < least:
@@ -98,7 +98,7 @@ def fitting(rows: Sequence[Observation], order: Iterable[int], *, room: int, sca
 
 
 @mutable_record
-class _Shelf:
+class _Headings:
     """The rows chosen so far in printing order, with their headings."""
 
     scales: PackMeter

@@ -55,7 +55,7 @@ def newest(messages: Sequence[KeptMessage], *, room: int, cost: Callable[[Turn],
     units: list[TurnGroup] = []
     left = room
     chars = max(_LEAST_CHARS, min(TOOL_CHARS, room // 2))
-    for places in _together(messages):
+    for places in _groups(messages):
         kept = [messages[place] for place in places]
         unit = _unit(places, [_shown(one, chars if one.message.role in _SHORTENED else None) for one in kept], cost)
         if unit.cost > left:
@@ -89,13 +89,13 @@ def beginning(
         if left < 0 and first < len(messages):
             break
         first = place
-    parting = _parting([kept.message for kept in messages])
+    parting = _split_calls([kept.message for kept in messages])
     later, earlier = range(first, len(messages)), reversed(range(first))
     fitting = (place for place in (*later, *earlier) if not parting[place] and may_begin(messages[place].message))
     return next(fitting, 0)
 
 
-def _parting(messages: Sequence[Message]) -> list[bool]:
+def _split_calls(messages: Sequence[Message]) -> list[bool]:
     """For every index, True if a cut before it would split a call from one of its results."""
     steps = [0] * (len(messages) + 1)
     for call, results in results_by_call(messages).items():
@@ -108,7 +108,7 @@ def _parting(messages: Sequence[Message]) -> list[bool]:
 def holds_all(units: Sequence[TurnGroup], messages: Sequence[KeptMessage]) -> bool:
     """Return True if every message that can be shown is shown, without omissions or cuts for lack of room."""
     places = sum(len(unit.places) for unit in units)
-    return places == sum(map(len, _together(messages))) and not any(unit.is_cut for unit in units)
+    return places == sum(map(len, _groups(messages))) and not any(unit.is_cut for unit in units)
 
 
 def turns(units: Sequence[TurnGroup]) -> tuple[Turn, ...]:
@@ -129,7 +129,7 @@ def excerpt(text: str, chars: int) -> str:
     return text if left_out <= len(mark) else f"{head}{mark}{tail}"
 
 
-def _together(messages: Sequence[KeptMessage]) -> Iterator[tuple[int, ...]]:
+def _groups(messages: Sequence[KeptMessage]) -> Iterator[tuple[int, ...]]:
     """Indexes of messages that belong together, newest first; results without a call belong nowhere."""
     results = results_by_call([kept.message for kept in messages])
     for place in reversed(range(len(messages))):

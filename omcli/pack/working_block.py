@@ -18,7 +18,7 @@ CAP = 800
 """Limit in tokens, whatever the budget."""
 
 _MAIN = WORKING_HEADINGS[:4]
-_ASSURED = 4
+_FIRST = 4
 """Lines reserved for each of the four main sections before any section gets more."""
 _MISSES = 30
 """Number of successive lines that don't fit after which the block counts as full, without looking at the rest."""
@@ -105,7 +105,7 @@ class _Draft:
             rank = WORKING_HEADINGS.index(heading)
             if (heading, place) in chosen:
                 continue
-            if rank > full and not _is_assured(heading, place):
+            if rank > full and not _is_first(heading, place):
                 break
             line = self.counter.text(_line(self.sections[heading][place])) + 1
             cost = line + (0 if heading in shown else self.counter.text(_heading(heading)) + 2)
@@ -135,16 +135,16 @@ class _Draft:
     def _order(self) -> Iterator[tuple[str, int]]:
         """Yield the lines by claim to room: the reserved lines of the main sections before all others."""
         lines = [(heading, place) for heading, entries in self.sections.items() for place in range(len(entries))]
-        yield from (line for line in lines if _is_assured(*line))
-        yield from (line for line in lines if not _is_assured(*line))
+        yield from (line for line in lines if _is_first(*line))
+        yield from (line for line in lines if not _is_first(*line))
 
     def _tokens(self) -> int:
         printed = _printed(*self.shown())
         return self.counter.text(printed or f"{WORKING_TITLE}\n")
 
 
-def _is_assured(heading: str, place: int) -> bool:
-    return heading in _MAIN and place < _ASSURED
+def _is_first(heading: str, place: int) -> bool:
+    return heading in _MAIN and place < _FIRST
 
 
 def _printed(sections: Sequence[Section], more: int) -> str:

@@ -53,7 +53,7 @@ class FactLine:
         return (PINNED not in last.row.tags, self.is_settled, -WEIGHTS[last.row.priority], -last.place)
 
 
-def ranked(lines: Iterable[FactLine]) -> list[FactLine]:
+def in_order(lines: Iterable[FactLine]) -> list[FactLine]:
     """Return lines by importance."""
     return sorted(lines, key=lambda line: line.order)
 
@@ -104,7 +104,7 @@ class _File:
     moved_from: str = ""
 
     @property
-    def became(self) -> str:
+    def summary(self) -> str:
         """Summary such as `created, modified × 2`."""
         if self.is_deleted:
             return "deleted"
@@ -133,7 +133,7 @@ def file_lines(facts: Iterable[Fact], *, cwd: str | None) -> Iterator[FactLine]:
             files[moved_to].moved_from = path
     for path, file in files.items():
         what = "" if file.is_deleted else short(file.facts[-1].row.text.partition(": ")[2], _CHANGE_CHARACTERS)
-        yield FactLine(facts=file.facts, text=f"{path} ({file.became}){f': {what}' if what else ''}")
+        yield FactLine(facts=file.facts, text=f"{path} ({file.summary}){f': {what}' if what else ''}")
 
 
 def _change(file: _File, fact: Fact) -> None:
@@ -203,14 +203,14 @@ def command_lines(facts: Iterable[Fact], *, besides: Mapping[str, FactLine]) -> 
     """Yield a line per command with its last outcome, without the commands among the failures."""
     lines: dict[str, FactLine] = {}
     for fact in facts:
-        if fact.row.type in _RUNS and not _is_noise(fact):
+        if fact.row.type in _RUNS and not _is_read_only(fact):
             key = f"run {fact.known('command')}" if fact.known("command") else fact.row.text
             if key not in besides:
                 put(lines, key, fact, _plain(fact))
     yield from lines.values()
 
 
-def _is_noise(fact: Fact) -> bool:
+def _is_read_only(fact: Fact) -> bool:
     return fact.row.kind is Kind.OBSERVATION and fact.row.importance <= _NOISE
 
 

@@ -24,9 +24,9 @@ from omcli.pack.working_changes import (
     command_lines,
     failure_lines,
     file_lines,
+    in_order,
     lines_of,
     put,
-    ranked,
     short,
 )
 from omcli.text.phrases import AGENT
@@ -53,20 +53,20 @@ def sections_of(rows: Iterable[Observation], *, cwd: str | None) -> dict[str, tu
     failures = failure_lines(facts, cwd=cwd)
     lines = {
         "Current Task": task_lines(facts),
-        "Modified Files": ranked(file_lines(facts, cwd=cwd)),
-        "Recent Errors": ranked(failures.values()),
-        "Key Decisions": _persons_first(ranked(_decisions(facts))),
-        "Blockers": ranked(lines_of(facts, lambda fact: fact.row.type is Type.BLOCKER and _is_open(fact))),
-        "Notes": ranked(lines_of(facts, _is_other_note)),
-        "Commands": ranked(command_lines(facts, besides=failures)),
-        "Delegated Tasks": ranked(_delegations(facts)),
-        "Searches": ranked(_searches(facts)),
+        "Modified Files": in_order(file_lines(facts, cwd=cwd)),
+        "Recent Errors": in_order(failures.values()),
+        "Key Decisions": _user_first(in_order(_lines_in_force(facts))),
+        "Blockers": in_order(lines_of(facts, lambda fact: fact.row.type is Type.BLOCKER and _is_open(fact))),
+        "Notes": in_order(lines_of(facts, _is_other_note)),
+        "Commands": in_order(command_lines(facts, besides=failures)),
+        "Delegated Tasks": in_order(_agent_lines(facts)),
+        "Searches": in_order(_searches(facts)),
     }
-    if not any(lines.values()) and not any(map(_is_landmark, facts)):
+    if not any(lines.values()) and not any(map(_is_outcome, facts)):
         return {}
     lines["Current Task"] += request_lines(facts)
-    lines["Outcomes"] = ranked(lines_of(facts, lambda fact: _is_landmark(fact) or _is_result(fact)))
-    lines["Open Questions"] = ranked(lines_of(facts, lambda fact: fact.row.type is Type.QUESTION and _is_open(fact)))
+    lines["Outcomes"] = in_order(lines_of(facts, lambda fact: _is_outcome(fact) or _is_result(fact)))
+    lines["Open Questions"] = in_order(lines_of(facts, lambda fact: fact.row.type is Type.QUESTION and _is_open(fact)))
     return {heading: tuple(map(_entry, lines[heading])) for heading in WORKING_HEADINGS if lines[heading]}
 
 
@@ -90,7 +90,7 @@ def _entry(line: FactLine) -> BlockLine:
     return BlockLine(text=text, rows=tuple(fact.row.id for fact in line.facts))
 
 
-def _persons_first(lines: Iterable[FactLine]) -> list[FactLine]:
+def _user_first(lines: Iterable[FactLine]) -> list[FactLine]:
     """Sort decisions of persons before those of agents, which follow from them; pinned ones before both."""
     return sorted(lines, key=lambda line: line.text.startswith(AGENT) and PINNED not in line.facts[-1].row.tags)
 
@@ -104,7 +104,7 @@ def _is_other_note(fact: Fact) -> bool:
     return fact.row.kind is Kind.NOTE and fact.row.type in (Type.FACT, Type.EVENT, Type.REQUEST)
 
 
-def _is_landmark(fact: Fact) -> bool:
+def _is_outcome(fact: Fact) -> bool:
     """Return True for a commit, a release or the like, or an outcome noted by hand."""
     return fact.row.type is Type.OUTCOME and (fact.row.kind is Kind.NOTE or bool(fact.known("command")))
 
@@ -117,7 +117,7 @@ def _is_result(fact: Fact) -> bool:
 # ---- decisions, delegations, searches
 
 
-def _decisions(facts: Iterable[Fact]) -> list[FactLine]:
+def _lines_in_force(facts: Iterable[Fact]) -> list[FactLine]:
     """Return a line per decision, instruction, correction and preference, without those contained in another one."""
     lines = list(lines_of(facts, lambda fact: fact.row.type in IN_FORCE))
     said = [line.text.partition(": ")[2] or line.text for line in lines]
@@ -131,7 +131,7 @@ def _decisions(facts: Iterable[Fact]) -> list[FactLine]:
     ]
 
 
-def _delegations(facts: Iterable[Fact]) -> Iterator[FactLine]:
+def _agent_lines(facts: Iterable[Fact]) -> Iterator[FactLine]:
     """Yield a line per delegated task, with its last outcome."""
     lines: dict[str, FactLine] = {}
     for fact in facts:
@@ -171,7 +171,10 @@ def task_lines(facts: Sequence[Fact]) -> list[FactLine]:
     observed = [fact for fact in facts if fact.row.kind is not Kind.NOTE and not fact.is_settled]
     task = [fact for fact in observed if fact.row.type is Type.TASK][-1:]
     plan = [fact for fact in observed if fact.row.type is Type.PLAN and fact.row.priority is Priority.HIGH][-1:]
-    return [*_todos(facts), *(FactLine(facts=[fact], text=fact.row.text) for fact in (*by_hand[::-1], *task, *plan))]
+    return [
+        *_todo_lines(facts),
+        *(FactLine(facts=[fact], text=fact.row.text) for fact in (*by_hand[::-1], *task, *plan)),
+    ]
 
 
 def request_lines(facts: Sequence[Fact]) -> list[FactLine]:
@@ -185,7 +188,7 @@ def _is_let_go(fact: Fact) -> bool:
     return fact.row.status is None and bool(fact.known("left"))
 
 
-def _todos(facts: Sequence[Fact]) -> list[FactLine]:
+def _todo_lines(facts: Sequence[Fact]) -> list[FactLine]:
     """Return the list of todos on one line; if all are completed, only until the next request.
 
     A list that did not change while several requests were completed is not current.

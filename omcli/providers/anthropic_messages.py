@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from omcli.base.errors import NotAllowed, Unusable
 from omcli.base.record import record
-from omcli.llm.model import OutputMode, Picture, Stop
+from omcli.llm.model import EndReason, OutputMode, Picture
 from omcli.providers import failures
 from omcli.providers.wire import (
     PlainReply,
@@ -28,11 +28,11 @@ if TYPE_CHECKING:
 _OUTPUT = 8_192
 """Default output tokens: the API requires a number, and every model supports this one."""
 _STOPS = {
-    "end_turn": Stop.END,
-    "stop_sequence": Stop.END,
-    "max_tokens": Stop.LENGTH,
-    "model_context_window_exceeded": Stop.LENGTH,
-    "refusal": Stop.REFUSAL,
+    "end_turn": EndReason.END,
+    "stop_sequence": EndReason.END,
+    "max_tokens": EndReason.LENGTH,
+    "model_context_window_exceeded": EndReason.LENGTH,
+    "refusal": EndReason.REFUSAL,
 }
 
 
@@ -183,7 +183,7 @@ def _reply(body: object, model: str) -> PlainReply:
         raise RequestFailed(Unusable, f"the reply has no text, and ended with {body.get('stop_reason')!r}")
     return PlainReply(
         text="".join(texts),
-        stop=stop or Stop.END,
+        stop=stop or EndReason.END,
         model=str(body.get("model") or model),
         usage=_usage(_mapping(body.get("usage"))),
     )

@@ -19,7 +19,7 @@ from typing import IO, Self
 
 from omcli.base.errors import BadConfiguration, ProviderFailed, Unreachable, Unusable
 from omcli.base.record import record
-from omcli.llm.model import Prompt, Reply, Stop
+from omcli.llm.model import EndReason, Prompt, Reply
 from omcli.providers.failures import as_one_line
 from omcli.providers.wire import whole_text
 
@@ -66,7 +66,7 @@ class Command:
         text = output.decode(errors="replace").strip()
         if not text:
             raise Unusable(f"{self.model} ended without a reply", hint="its stdout is the reply")
-        return Reply(text=text, stop=Stop.END, model=self.model)
+        return Reply(text=text, stop=EndReason.END, model=self.model)
 
     def _run(self, stdin: IO[bytes], stderr: IO[bytes]) -> tuple[int, bytes]:
         """Return the program's exit code and output."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from omcli.base.errors import Unusable
 from omcli.base.record import record
-from omcli.llm.model import OutputMode, Picture, Stop
+from omcli.llm.model import EndReason, OutputMode, Picture
 from omcli.providers import failures
 from omcli.providers.wire import (
     PlainReply,
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     import httpx2
     import openai
 
-_STOPS = {"stop": Stop.END, "length": Stop.LENGTH, "content_filter": Stop.REFUSAL}
+_STOPS = {"stop": EndReason.END, "length": EndReason.LENGTH, "content_filter": EndReason.REFUSAL}
 
 _EFFORT = "reasoning_effort"
 
@@ -190,16 +190,16 @@ def _reply(body: object, model: str) -> PlainReply:
         case _:
             raise failures.not_a_model(f"it sent {type(body).__name__} instead of a completion")
     content, refusal = message.get("content"), message.get("refusal")
-    stop = Stop.REFUSAL if refusal and not content else _STOPS.get(str(finish))
+    stop = EndReason.REFUSAL if refusal and not content else _STOPS.get(str(finish))
     if finish == "error":
         raise failures.cut_off(failures.message_in(choice) or "it ended with an error")
-    if not isinstance(content, str) and stop in (None, Stop.END):
+    if not isinstance(content, str) and stop in (None, EndReason.END):
         raise failures.of_error_object(rest) or RequestFailed(
             Unusable, f"the reply has no content, and ended with {finish!r}"
         )
     return PlainReply(
         text=content if isinstance(content, str) else str(refusal or ""),
-        stop=stop or Stop.END,
+        stop=stop or EndReason.END,
         model=str(rest.get("model") or model),
         usage=_usage(rest.get("usage")),
     )

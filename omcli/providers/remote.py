@@ -12,7 +12,7 @@ from typing import TypeVar
 from omcli.base.errors import BadConfiguration, NotAllowed, OmError, UnknownModel, Unreachable, Unusable
 from omcli.base.record import record, replace
 from omcli.llm.json_reply import json_in
-from omcli.llm.model import OutputMode, OutputModes, Prompt, Reply, Stop
+from omcli.llm.model import EndReason, OutputMode, OutputModes, Prompt, Reply
 from omcli.providers import failures
 from omcli.providers.wire import PlainReply, Request, RequestFailed, TokenUsage, Wire
 
@@ -88,7 +88,7 @@ class RemoteModel:
             is_json = isinstance(json_in(reply.text), dict | list)
             misses += 0 if is_json else 1
             looser = self._next_mode(request.output_mode)
-            if is_json or reply.stop is not Stop.END or looser is None:
+            if is_json or reply.stop is not EndReason.END or looser is None:
                 return self._reply(request, reply, usage)
             if misses >= _TRIES_FOR_JSON:
                 request, misses = replace(request, output_mode=looser), 0
@@ -135,7 +135,7 @@ class RemoteModel:
         return replace(request, omitted=self._omitted)
 
     def _reply(self, request: Request, reply: PlainReply, usage: TokenUsage) -> Reply:
-        if reply.stop is Stop.END:
+        if reply.stop is EndReason.END:
             if not reply.text.strip():
                 raise self._error(RequestFailed(Unusable, "the reply is empty"))
             if request.output_mode is not self._modes.output_mode(self._target.address, self.model):

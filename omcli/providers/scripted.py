@@ -47,7 +47,7 @@ from typing import Any
 from omcli.base import errors
 from omcli.base.errors import BadConfiguration, OmError, Unreachable, Unusable
 from omcli.base.record import record
-from omcli.llm.model import Picture, Prompt, Reply, Stop
+from omcli.llm.model import EndReason, Picture, Prompt, Reply
 from omcli.providers.wire import token_count
 
 _ECHO = "echo"
@@ -63,7 +63,7 @@ class ScriptedReply:
     """A reply of a script."""
 
     text: str
-    stop: Stop
+    stop: EndReason
     usage: Mapping[str, int | None]
     sleep: float
     until: Path | None
@@ -101,7 +101,7 @@ class Scripted:
             raise Unreachable(f"{self.model} gave no reply within {self._seconds:g} s")
         if entry.error is not None:
             raise entry.error(entry.text or f"an error of {self.model}")
-        if entry.stop is Stop.END and not entry.text.strip():
+        if entry.stop is EndReason.END and not entry.text.strip():
             raise Unusable(f"{self.model} gave an empty reply")
         return Reply(
             text=echo(prompt) if entry.text == _ECHO else entry.text,
@@ -186,7 +186,7 @@ def _entry(reply: Any, folder: Path, *, times: int | None) -> ScriptedReply:
     slug = fields.get("error")
     return ScriptedReply(
         text=text,
-        stop=Stop(fields.get("stop", "end")),
+        stop=EndReason(fields.get("stop", "end")),
         usage={name: token_count(tokens) for name, tokens in fields.get("usage", {}).items()},
         sleep=float(fields.get("sleep", 0)),
         until=folder / fields["until"] if "until" in fields else None,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from omcli.base.errors import OmError
 from omcli.base.record import record
-from omcli.llm.model import OutputMode, Picture, Prompt, Stop
+from omcli.llm.model import EndReason, OutputMode, Picture, Prompt
 from omcli.memory.message import attachment
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ class PlainReply:
     """The reply to one request."""
 
     text: str
-    stop: Stop
+    stop: EndReason
     model: str
     usage: TokenUsage
 

@@ -8,7 +8,7 @@ from omcli.base.record import record, replace
 from omcli.memory.observation import PINNED, Dropped, Kind, Observation, Status
 from omcli.memory.reflection import Reflected
 from omcli.memory.tokens import TokenCounter, row_tokens
-from omcli.pack.budget import largest
+from omcli.pack.budget import last_fitting
 from omcli.pack.cross_session import days
 
 GLOBAL = "global-prune"
@@ -103,6 +103,6 @@ def _cut(text: str, most: int, counter: TokenCounter) -> str:
     def cut(chars: int) -> str:
         return text[:chars] + _MARKER.format(len(text) - chars)
 
-    fitting = largest(lambda chars: counter.text(cut(chars)) <= most, 1, len(text) - 1)
+    fitting = last_fitting(lambda chars: counter.text(cut(chars)) <= most, 1, len(text) - 1)
     space = text.rfind(" ", 0, fitting + 1)
     return cut(space if space > 0 else fitting)

@@ -11,7 +11,7 @@ from omcli.base.patterns import lazily
 from omcli.llm.json_reply import LONGEST_ROW
 from omcli.memory.observation import SETTLED, Draft, Kind, Observation, Priority, Source, Status, Type
 from omcli.text.phrases import AGENT
-from omcli.text.similarity import wording
+from omcli.text.similarity import folded_text
 
 LASTING_TYPES = MappingProxyType(
     {
@@ -69,11 +69,11 @@ def lasting(rows: Sequence[Observation]) -> tuple[Draft, ...]:
 
     Existing items among the `rows` are not repeated.
     """
-    known = {wording(row.text) for row in rows if row.kind is Kind.ITEM}
+    known = {folded_text(row.text) for row in rows if row.kind is Kind.ITEM}
     covered = {support for row in rows if row.kind is Kind.ITEM for support in row.supports}
     drafts: dict[str, Draft] = {}
     for row in reversed(rows):
-        key = wording(row.text)
+        key = folded_text(row.text)
         if row.kind is Kind.OBSERVATION and row.id not in covered and key not in known and _is_lasting(row):
             drafts.setdefault(key, _item(row))
     return tuple(reversed(drafts.values()))

@@ -8,14 +8,14 @@ from omcli.base.errors import OF_MATERIAL, OF_REPLIES, PromptTooLong, ProviderFa
 from omcli.base.record import record, replace
 from omcli.llm import prompts
 from omcli.llm.model import Prompt, Provider, Reply
-from omcli.llm.schema import STATED, TEXT, TEXTS, list_of, maybe, object_of, one_of
+from omcli.llm.schema import STATED, TEXT, TEXTS, list_of, object_of, one_of, optional
 from omcli.memory.observation import Observation
 from omcli.memory.reflection import Material, Reflected
 from omcli.memory.tokens import TokenCounter, rows_tokens
 from omcli.reflectors.reply import ReflectorReply, parse_reply, rows_by_label
 from omcli.reflectors.validation import ValidatedReflection, combined, validate
 from omcli.text.clean import one_line
-from omcli.text.hashes import hashed
+from omcli.text.hashes import hash_of
 from omcli.text.instants import minute
 
 
@@ -242,14 +242,14 @@ def _kind(row: Observation) -> str:
 
 def _fenced(rows: str, material: Material) -> str:
     """Return the rows between two lines with a hash of all of them, which no row can contain."""
-    fence = f"rows-{hashed(material.now, rows):016x}"
+    fence = f"rows-{hash_of(material.now, rows):016x}"
     return f"{fence}\n{rows}\n{fence}"
 
 
 SCHEMA = object_of({
-    "reflections": list_of(object_of({**STATED, "from": TEXTS, "first": maybe(TEXT), "last": maybe(TEXT)})),
+    "reflections": list_of(object_of({**STATED, "from": TEXTS, "first": optional(TEXT), "last": optional(TEXT)})),
     "keep": TEXTS,
-    "drop": list_of(object_of({"row": TEXT, "reason": TEXT, "by": maybe(TEXT)})),
+    "drop": list_of(object_of({"row": TEXT, "reason": TEXT, "by": optional(TEXT)})),
     "items": list_of(
         object_of({
             "text": TEXT, "type": one_of("knowledge", "behavior", "event", "skill"), "tags": TEXTS, "from": TEXTS,

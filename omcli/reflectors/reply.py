@@ -9,7 +9,7 @@ from types import MappingProxyType
 from omcli.base.errors import CutOff, Unusable
 from omcli.base.patterns import lazily
 from omcli.base.record import record, replace
-from omcli.llm.json_reply import elements, ends_early, json_in, list_of, row_text, text_of, texts_of, whole
+from omcli.llm.json_reply import is_cut_off, json_in, list_of, read_list, row_text, text_of, texts_of, whole
 from omcli.llm.model import Reply
 from omcli.memory.notation import NOTATIONS
 from omcli.memory.observation import Observation
@@ -84,7 +84,7 @@ def parse_reply(reply: Reply) -> ReflectorReply:
         return reply_in_text
     if isinstance(value, list) and all(isinstance(each, Mapping) for each in value):
         return _read({"reflections": value})
-    if ends_early(text):
+    if is_cut_off(text):
         raise CutOff(f"{reply.model}: the reply ended before it was complete")
     raise Unusable(f"{reply.model}: the reply is not the JSON that was asked for")
 
@@ -130,7 +130,7 @@ def _from_text(text: str) -> ReflectorReply | None:
     rest = text
     if facts:
         within = text[facts.end() : condensed.start() if condensed and condensed.start() > facts.end() else None]
-        listed = elements(within)
+        listed = read_list(within)
         items = tuple(_item(each, cites=False) for each in listed.values if isinstance(each, Mapping)) if listed else ()
         rest = within[listed.end :] if listed else ""
     if condensed:

@@ -26,10 +26,10 @@ from omcli.memory.reflection import Material, Reflected
 from omcli.memory.tokens import TokenCounter, rows_tokens
 from omcli.reflectors.drafts import LASTING_TYPES, folded, in_rows
 from omcli.reflectors.reply import ProposedItem, ProposedRow, ReflectorReply, rows_by_label
-from omcli.text.anchors import searchable, unsupported
+from omcli.text.anchors import searchable, unknown_anchors
 from omcli.text.instants import minute
 from omcli.text.redaction import redact
-from omcli.text.similarity import LEAST_TOUCHED, share, touches, wording
+from omcli.text.similarity import LEAST_TOUCHED, folded_text, is_about, share
 
 _ITEM_KINDS = {each.value: each for each in ITEM_TYPES}
 _MOST_REJECTED = 0.5
@@ -131,7 +131,7 @@ class _Validator:
         """Return the rows a text is made of; none if it cites unknown rows, or has names that they don't have."""
         wanted = self.rows.keys() if labels is None else set(labels)
         cited = [row for label, row in self.rows.items() if label in wanted]
-        if not text or not wanted <= self.rows.keys() or unsupported(text, map(_searchable, cited)):
+        if not text or not wanted <= self.rows.keys() or unknown_anchors(text, map(_searchable, cited)):
             return []
         return cited
 
@@ -142,7 +142,7 @@ class _Validator:
         if row.id in self.material.protected and row_text(row.text) not in text:
             self.findings["restored"] += 1
             return False
-        if _is_important(row) and not touches(text, row.text):
+        if _is_important(row) and not is_about(text, row.text):
             self.held_back.add(row.id)
             return False
         return True
@@ -189,17 +189,17 @@ class _Validator:
 
     def items(self, reply: ReflectorReply) -> tuple[Draft, ...]:
         """Return the lasting facts, each once, whose names are all in their rows."""
-        known = {wording(row.text) for row in self.material.rows if row.kind is Kind.ITEM}
+        known = {folded_text(row.text) for row in self.material.rows if row.kind is Kind.ITEM}
         drafts: dict[str, Draft] = {}
         for item in reply.items:
             text = self._clean(item.text)
             cited = self._source_rows(item.rows, text)
             if not cited or (item.rows is not None and _is_unrelated(text, cited)):
                 self.findings["rejected_items"] += 1
-            elif wording(text) in known or wording(text) in drafts:
+            elif folded_text(text) in known or folded_text(text) in drafts:
                 self.findings["duplicates"] += 1
             else:
-                drafts[wording(text)] = _item(item, text, cited)
+                drafts[folded_text(text)] = _item(item, text, cited)
         return tuple(drafts.values())
 
     def _goes(self, row: Observation) -> bool:
@@ -295,7 +295,7 @@ def combined(parts: Sequence[Reflected], most_rows: int) -> Reflected:
     return Reflected(
         reflections=tuple(_joined([draft for part in parts for draft in part.reflections], most_rows)),
         dropped=tuple(dropped for part in parts for dropped in part.dropped),
-        items=tuple({wording(item.text): item for part in parts for item in part.items}.values()),
+        items=tuple({folded_text(item.text): item for part in parts for item in part.items}.values()),
         findings=dict(findings),
         attempts=sum(part.attempts for part in parts),
     )

@@ -9,7 +9,7 @@ from contextlib import suppress
 from omcli.base.record import replace
 from omcli.memory import buffer as buffer_text
 from omcli.memory.batch import Batch
-from omcli.memory.buffer import BufferedBatch, Span, in_line, is_superfluous
+from omcli.memory.buffer import BufferedBatch, Span, in_line, is_covered
 from omcli.memory.coverage import tombstone_of, tombstone_to_be
 from omcli.memory.message import KeptMessage
 from omcli.memory.observation import Source
@@ -28,10 +28,10 @@ def put(connection: sqlite3.Connection, block: BufferedBatch, *, session: int) -
     cursor = cursors.cursor(connection, session=session, lane=Lane.OBSERVE)
     pending = connection.execute("SELECT after, through FROM blocks WHERE session = ?", (session,))
     others = list(map(Span._make, pending))
-    if is_superfluous(span, others, cursor):
+    if is_covered(span, others, cursor):
         raise cursors.stale(batch)
     cursors.check_whole(connection, batch, session=session)
-    held = [(session, other.after) for other in others if is_superfluous(other, [span], cursor)]
+    held = [(session, other.after) for other in others if is_covered(other, [span], cursor)]
     connection.executemany("DELETE FROM blocks WHERE session = ? AND after = ?", held)
     columns: dialect.Columns = {
         "session": session,

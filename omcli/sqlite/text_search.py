@@ -12,7 +12,7 @@ from omcli.memory.observation import Observation
 from omcli.memory.ports import TextSearch
 from omcli.sqlite import codec, dialect, messages, rows, soft_delete
 from omcli.sqlite.database import Table
-from omcli.text.similarity import wording
+from omcli.text.similarity import folded_text
 
 _GIVEN = f"""given (position, id, superseded_by, supports) AS (
     SELECT position, id, superseded_by, NULL FROM observations WHERE {dialect.among("position", ":given")} UNION ALL
@@ -31,7 +31,7 @@ class SqliteTextSearch(Table, TextSearch):
                 [
                     seq
                     for seq, said in connection.execute(f"SELECT seq, text FROM {table} WHERE {may}", values)
-                    if text in wording(said)
+                    if text in folded_text(said)
                 ]
                 for table in ("messages", "(SELECT * FROM aside_messages WHERE NOT erased) AS hidden")
             )

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from functools import lru_cache
 
 from omcli.base.patterns import lazily
-from omcli.text.clean import is_spaced
+from omcli.text.clean import is_word_split
 
 _URL = r"https?://[^\s\"'<>)\]`]+"
 # A path has slashes between name-like parts, or an ending; one slash between words is prose ("and/or").
@@ -61,7 +61,7 @@ def _found(text: str) -> Iterator[str]:
 def _in_words(text: str) -> Iterator[str]:
     """Yield the anchors outside of code."""
     apart = text.replace("`", " ")
-    if not is_spaced(text):
+    if not is_word_split(text):
         apart = _UNSPACED.sub(" ", apart)
     for word in apart.split():
         # Small letters alone are never an anchor; most words are, and seeing that takes a tenth of matching them.
@@ -70,7 +70,7 @@ def _in_words(text: str) -> Iterator[str]:
                 yield match[0].rstrip(_PUNCTUATION)
 
 
-def unsupported(text: str, sources: Iterable[str]) -> tuple[str, ...]:
+def unknown_anchors(text: str, sources: Iterable[str]) -> tuple[str, ...]:
     """Return the anchors of `text` that are in none of the sources (`searchable`), ignoring differences in white
     space."""
     wanted = [anchor for anchor in anchors(text) if anchor]
@@ -81,7 +81,7 @@ def unsupported(text: str, sources: Iterable[str]) -> tuple[str, ...]:
 
 
 def searchable(source: str) -> str:
-    """Prepare a source for `unsupported`, both verbatim and unescaped, since arguments of tool calls are JSON."""
+    """Prepare a source for `unknown_anchors`, both verbatim and unescaped, since arguments of tool calls are JSON."""
     folded = _folded(source)
     if "\\" not in source:
         return folded

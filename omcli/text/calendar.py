@@ -35,7 +35,7 @@ def day_of(at: str, utc_offset: int | None = None) -> date:
 def day(of_year: int, of_month: int, number: int) -> str | None:
     """Return a day; None if the calendar has no such day."""
     try:
-        return _spelled(date(of_year, of_month, number))
+        return _text(date(of_year, of_month, number))
     except ValueError:
         return None
 
@@ -73,7 +73,7 @@ def last_day(stretch: str) -> str:
 def days_from(today: date, count: int) -> str | None:
     """Return the day this many days later, or earlier."""
     moved = _moved(today, count)
-    return _spelled(moved) if moved else None
+    return _text(moved) if moved else None
 
 
 def week_from(today: date, count: int) -> str | None:
@@ -81,7 +81,7 @@ def week_from(today: date, count: int) -> str | None:
     week."""
     if today.weekday() == _SUNDAY:
         return None
-    return _stretch(today, 7 * count - today.weekday(), 6)
+    return _day_range(today, 7 * count - today.weekday(), 6)
 
 
 def weekend_from(today: date, count: int) -> str | None:
@@ -90,12 +90,12 @@ def weekend_from(today: date, count: int) -> str | None:
     From Monday to Friday the next one (1) is ambiguous: None.
     """
     goes_on = today.weekday() >= 5
-    return None if count > 0 and not goes_on else _stretch(today, 5 - today.weekday() + 7 * count, 1)
+    return None if count > 0 and not goes_on else _day_range(today, 5 - today.weekday() + 7 * count, 1)
 
 
 def weekday_of_week(today: date, index: int, count: int) -> str | None:
     """Return a weekday (Monday is 0) of this week or another; None if weeks from Monday and from Sunday disagree."""
-    return _agreed(_of_week(today, index, count))
+    return _only_day(_of_week(today, index, count))
 
 
 def weekday_from(today: date, index: int, step: int) -> str | None:
@@ -106,7 +106,7 @@ def weekday_from(today: date, index: int, step: int) -> str | None:
     may be the coming one.
     """
     if step:
-        return _agreed({_nearest_weekday(today, index, step), *_of_week(today, index, step)})
+        return _only_day({_nearest_weekday(today, index, step), *_of_week(today, index, step)})
     ahead = index - today.weekday()
     return days_from(today, ahead) if ahead >= 0 else None
 
@@ -114,7 +114,7 @@ def weekday_from(today: date, index: int, step: int) -> str | None:
 def nearest_weekday(today: date, index: int, step: int) -> str | None:
     """Return the first such weekday after today (1) or the last one before (-1). None if it is today."""
     nearest = _nearest_weekday(today, index, step)
-    return None if index == today.weekday() or nearest is None else _spelled(nearest)
+    return None if index == today.weekday() or nearest is None else _text(nearest)
 
 
 def month_named(today: date, number: int, step: int) -> str | None:
@@ -140,20 +140,20 @@ def near_month(today: date, number: int) -> str | None:
 
 def near_day(today: date, of_month: int, number: int) -> str | None:
     """Return the day of that month and number within two months of today."""
-    return next((_spelled(found) for found in _of_years(today, of_month, number) if abs(found - today) <= _NEAR), None)
+    return next((_text(found) for found in _in_each_year(today, of_month, number) if abs(found - today) <= _NEAR), None)
 
 
-def coming_day(today: date, of_month: int, number: int) -> str | None:
+def next_day(today: date, of_month: int, number: int) -> str | None:
     """Return the first such day from today on."""
-    return next((_spelled(found) for found in _of_years(today, of_month, number) if found >= today), None)
+    return next((_text(found) for found in _in_each_year(today, of_month, number) if found >= today), None)
 
 
 def day_with_weekday(today: date, of_month: int, number: int, index: int) -> str | None:
     """Return the day in this, last or next year that falls on a weekday; at most one does."""
-    return next((_spelled(found) for found in _of_years(today, of_month, number) if found.weekday() == index), None)
+    return next((_text(found) for found in _in_each_year(today, of_month, number) if found.weekday() == index), None)
 
 
-def coming_date(today: date, number: int) -> str | None:
+def next_date(today: date, number: int) -> str | None:
     """Return the first 15th (or other day of a month) after today. None if it is today, or the month is too short."""
     if number == today.day:
         return None
@@ -164,7 +164,7 @@ def coming_date(today: date, number: int) -> str | None:
 # ---- beneath
 
 
-def _spelled(found: date) -> str | None:
+def _text(found: date) -> str | None:
     return found.isoformat() if found.year >= _FIRST_YEAR else None
 
 
@@ -175,7 +175,7 @@ def _moved(today: date, days: int) -> date | None:
         return None
 
 
-def _stretch(today: date, days: int, more: int) -> str | None:
+def _day_range(today: date, days: int, more: int) -> str | None:
     first, last = days_from(today, days), days_from(today, days + more)
     return f"{first}/{last}" if first and last else None
 
@@ -190,12 +190,12 @@ def _of_week(today: date, index: int, count: int) -> set[date | None]:
     return {from_monday, from_sunday}
 
 
-def _agreed(readings: set[date | None]) -> str | None:
+def _only_day(readings: set[date | None]) -> str | None:
     (found,) = readings if len(readings) == 1 else (None,)
-    return _spelled(found) if found else None
+    return _text(found) if found else None
 
 
-def _of_years(today: date, of_month: int, number: int) -> list[date]:
+def _in_each_year(today: date, of_month: int, number: int) -> list[date]:
     """That day in last, this and next year, if it exists."""
     found = []
     for years in (today.year - 1, today.year, today.year + 1):

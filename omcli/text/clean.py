@@ -24,7 +24,7 @@ _UNPRINTABLE = lazily("[\0-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\u202a-\u202e\u206
 
 def clean(text: str) -> str:
     """Return the text with U+FFFD for lone surrogates and NUL, so that it can be stored."""
-    if "\0" not in text and _is_unicode(text):
+    if "\0" not in text and _is_text(text):
         return text
     return _UNSTORABLE.sub(_REPLACEMENT, text)
 
@@ -49,7 +49,7 @@ def printable(text: str) -> str:
     return _UNPRINTABLE.sub(_REPLACEMENT, _BIDI.sub("", _ANSI.sub("", text)))
 
 
-def is_spaced(text: str) -> bool:
+def is_word_split(text: str) -> bool:
     """Return True if a text has no characters of scripts that don't separate words by spaces.
 
     Most patterns for such scripts take longer to compile than most texts to read, for their long ranges.
@@ -63,7 +63,7 @@ def below(directory: str | None, path: str) -> str:
     return path.removeprefix(f"{base}/") if base else path
 
 
-def _is_unicode(text: str) -> bool:
+def _is_text(text: str) -> bool:
     if text.isascii():
         return True
     try:

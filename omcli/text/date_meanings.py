@@ -196,12 +196,12 @@ Resolver = Callable[[re.Match[str], DateContext], str | None]
 # ---- dates in full
 
 
-def iso_day(found: re.Match[str], _: DateContext) -> str | None:
+def written_day(found: re.Match[str], _: DateContext) -> str | None:
     """`2026-03-05`, `2026/03/05`: as written, whatever time follows; a weekday before it must fit."""
     return _fitting(calendar.day(int(found["year"]), int(found["month"]), int(found["day"])), found["weekday"])
 
 
-def iso_month(found: re.Match[str], _: DateContext) -> str | None:
+def written_month(found: re.Match[str], _: DateContext) -> str | None:
     """`2026-03`, but not `2010-11`, which may be a season."""
     years, months = int(found["year"]), int(found["month"])
     return calendar.month(years, months) if 1 <= months <= 12 and (years + 1) % 100 != months else None
@@ -254,7 +254,7 @@ def day_of_year(found: re.Match[str], said: DateContext) -> str | None:
         return calendar.day_with_weekday(said.today, month, day, weekday(found["weekday"]))
     told, near = tense(found), calendar.near_day(said.today, month, day)
     if told is Tense.COMING:
-        return calendar.coming_day(said.today, month, day)
+        return calendar.next_day(said.today, month, day)
     return None if near and told is Tense.OVER and near > said.today.isoformat() else near
 
 
@@ -283,7 +283,7 @@ def month_of_other_year(found: re.Match[str], said: DateContext) -> str | None:
     return calendar.month(said.today.year + STEPS[found["step"]], MONTHS[found["month"]])
 
 
-def stepped_month(found: re.Match[str], said: DateContext) -> str | None:
+def other_month(found: re.Match[str], said: DateContext) -> str | None:
     """`last March`, `next March`: if the nearest one is also that of last or next year (`month_named`).
 
     In May 2026, `next March` is 2027-03; in January 2026 it may be that of 2026 or 2027. March and May need a capital:
@@ -303,9 +303,9 @@ def day_of_month(found: re.Match[str], said: DateContext) -> str | None:
     if found["step"]:
         month = calendar.month(said.today.year, said.today.month + STEPS[found["step"]])
         return calendar.day(int(month[:4]), int(month[5:]), int(found["day"])) if month else None
-    if not found["lead"] or not goes_on(found) or not _is_coming(found):
+    if not found["lead"] or not goes_on(found) or not _is_after(found):
         return None
-    return calendar.coming_date(said.today, int(found["day"]))
+    return calendar.next_date(said.today, int(found["day"]))
 
 
 # ---- days and weekdays
@@ -322,7 +322,7 @@ def day_word(found: re.Match[str], said: DateContext) -> str | None:
     return calendar.days_from(said.today, DAYS[found["word"]])
 
 
-def stepped_weekday(found: re.Match[str], said: DateContext) -> str | None:
+def other_weekday(found: re.Match[str], said: DateContext) -> str | None:
     """`last`, `this`, `next Friday`: if all common readings agree (`calendar.weekday_from`).
 
     On a Wednesday, `next Friday` is in two days or in nine, so it gives None; on a Friday or Saturday it is the Friday
@@ -348,7 +348,7 @@ def weekday_ahead(found: re.Match[str], said: DateContext) -> str | None:
     On a Friday, none of them.
     """
     since = found["lead"] == "since"
-    if not _is_weekday(found, said) or not (since or _is_coming(found)):
+    if not _is_weekday(found, said) or not (since or _is_after(found)):
         return None
     return calendar.nearest_weekday(said.today, weekday(found["weekday"]), -1 if since else 1)
 
@@ -361,7 +361,7 @@ def ago(found: re.Match[str], said: DateContext) -> str | None:
     return None if found["vague"] else _counted(found, said.today, -1)
 
 
-def ago_abroad(found: re.Match[str], said: DateContext) -> str | None:
+def ago_first(found: re.Match[str], said: DateContext) -> str | None:
     """`vor drei Tagen`, `il y a deux semaines`, `hace un mes`."""
     return _counted(found, said.today, -1)
 
@@ -386,12 +386,12 @@ def _counted(found: re.Match[str], today: date, direction: int) -> str | None:
     return calendar.days_from(today, count * {"day": 1, "week": 7, "fortnight": 14}[of])
 
 
-def stepped_unit(found: re.Match[str], said: DateContext) -> str | None:
+def other_unit(found: re.Match[str], said: DateContext) -> str | None:
     """`last week`, `this month`, `next quarter`: of the calendar. `The last month` may be the last thirty days."""
     return None if found["rolling"] else _unit(found["unit"], said.today, STEPS[found["step"]])
 
 
-def edge(found: re.Match[str], said: DateContext) -> str | None:
+def part_of_unit(found: re.Match[str], said: DateContext) -> str | None:
     """`by the end of the month` is its last day; `at the end of the month`, or any part of it, is the month.
 
     For a week it is always the week, which for some ends on Friday.
@@ -443,7 +443,7 @@ def _is_weekday(found: re.Match[str], said: DateContext) -> bool:
     return found["weekday"].endswith("day") or (said.has_capital(found, "weekday") and goes_on(found))
 
 
-def _is_coming(found: re.Match[str]) -> bool:
+def _is_after(found: re.Match[str]) -> bool:
     """Return True if `by`, `until` or `on` a day is about the future."""
     told = tense(found)
     return told is Tense.COMING or (told is Tense.UNTOLD and found["lead"] not in ("on", "for"))

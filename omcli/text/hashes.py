@@ -1,4 +1,4 @@
-"""Hashes of 8 bytes for remembering what a reader has seen; stable between runs and short to store."""
+"""Hash values of 8 bytes for remembering what a reader has seen; stable between runs and short to store."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ _SMALLEST = 1 << 10
 """Initial size of the table."""
 
 
-def hashed(*parts: str) -> int:
+def hash_of(*parts: str) -> int:
     """Return a 64-bit hash of texts."""
     content = "\0".join(parts).encode("utf-8", "surrogatepass")
     return int.from_bytes(hashlib.blake2b(content, digest_size=8).digest(), "big")
 
 
-class Hashes:
+class HashSet:
     """A set of hashes that takes 8 to 32 bytes for each; Python's own takes five times as many.
 
     Initial hashes are kept sorted, which is quick if they are given in order. Later ones go into a table with open
@@ -47,7 +47,7 @@ class Hashes:
             self._table[place] = each
             self._length += 1
             if 2 * self._length > len(self._table):
-                self._grow()
+                self._add_table()
 
     def __contains__(self, each: int) -> bool:
         if self._is_first(each):
@@ -72,7 +72,7 @@ class Hashes:
             place = (place + 1) & last
         return place
 
-    def _grow(self) -> None:
+    def _add_table(self) -> None:
         before = self._table
         self._table = array("Q", bytes(2 * before.itemsize * len(before)))
         for each in filter(None, before):
@@ -81,7 +81,7 @@ class Hashes:
 
 @positional_record
 class Packed:
-    """Hashes as one text for JSON; it reveals nothing of the hashed texts."""
+    """Hash values as one text for JSON; it reveals nothing of the original texts."""
 
     text: str
 

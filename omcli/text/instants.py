@@ -43,10 +43,10 @@ def instant(value: object) -> str | None:
         return None
     if _CANONICAL.fullmatch(text) and moment.year >= 1970:
         return text
-    return spell(moment)
+    return format_time(moment)
 
 
-def pinned(now: str | None, *, option: str = "") -> str | None:
+def parse_time(now: str | None, *, option: str = "") -> str | None:
     """Parse the instant given to replace the current time, if any; `option` names its source. Raises BadUsage."""
     moment = None if now is None else instant(now)
     if now is not None and moment is None:
@@ -54,7 +54,7 @@ def pinned(now: str | None, *, option: str = "") -> str | None:
     return moment
 
 
-def seconds(given: float | None, *, option: str = "", least: float = 0, most: float = inf) -> float | None:
+def check_number(given: float | None, *, option: str = "", least: float = 0, most: float = inf) -> float | None:
     """Check a number of seconds, if given: finite and within the bounds. Raises BadUsage."""
     if given is not None and not (least <= given <= most and given < inf):
         bounds = f"between {least:g} and {most:g}" if most < inf else f"from {least:g} up"
@@ -76,7 +76,7 @@ def utc_offset(value: object) -> int | None:
     return int(offset.total_seconds() // 60) or None if offset is not None else None
 
 
-def spell(moment: datetime) -> str | None:
+def format_time(moment: datetime) -> str | None:
     """Return a datetime as an instant; a naive one stays without zone. None before 1970 or beyond the calendar in
     UTC."""
     zone = "" if moment.tzinfo is None else "Z"
@@ -96,9 +96,9 @@ def _from_number(number: float) -> str | None:
     except OverflowError:
         return None
     if 0 <= seconds < _LAST:
-        return spell(_EPOCH + timedelta(seconds=seconds))
+        return format_time(_EPOCH + timedelta(seconds=seconds))
     plausible = (seconds / unit for unit in _UNITS if _FIRST <= seconds / unit < _LAST)
-    return next((spell(_EPOCH + timedelta(seconds=found)) for found in plausible), None)
+    return next((format_time(_EPOCH + timedelta(seconds=found)) for found in plausible), None)
 
 
 def minute(at: str) -> str:

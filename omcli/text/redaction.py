@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 
 from omcli.base.patterns import lazily
 from omcli.base.record import record
-from omcli.text.secrets import Secret, secrets
+from omcli.text.secrets import Secret, each_secret
 
 
 @record
@@ -31,7 +31,7 @@ def redact(text: str) -> Redacted:
         if blocks := _private_blocks(text):
             text = _replaced(text, ((start, end, "") for start, end in blocks))
             counts["private"] += len(blocks)
-        elif found := _apart(secrets(text)):
+        elif found := _apart(each_secret(text)):
             text = _replaced(text, ((secret.start, secret.end, f"[redacted:{secret.rule}]") for secret in found))
             counts.update(secret.rule for secret in found)
         else:

@@ -82,7 +82,7 @@ _WORDS = lazily(r"[A-Za-z]+(?:[-_.][A-Za-z]+)*")
 _KEY_TEXT = lazily(r"(?![0-9]+$)[\w.~+/=:@-]+")
 
 
-def assigned_secret(text: str, at: int) -> tuple[int, int] | None:
+def named_secret(text: str, at: int) -> tuple[int, int] | None:
     """Return start and end of a secret assigned to the name at this index; None without one."""
     found = _ASSIGNED.match(text, at)
     if found is None or found.lastgroup is None:
@@ -93,7 +93,7 @@ def assigned_secret(text: str, at: int) -> tuple[int, int] | None:
     if is_bare and found["closing"]:
         return None  # a quoted name without a quoted value: a number, or code
     is_env = is_bare and found["separator"] == "=" and text[at : at + 3].isupper()
-    plausible = _is_password(value, is_bare=is_bare, is_env=is_env) if is_chosen else _is_key(value, is_bare=is_bare)
+    plausible = _is_chosen(value, is_bare=is_bare, is_env=is_env) if is_chosen else _is_key(value, is_bare=is_bare)
     if not plausible or value.startswith(_JSON_PUNCTUATION) or len(set(value)) < 4 or _PLACEHOLDER.search(value):
         return None
     start, end = found.span(found.lastgroup)
@@ -101,7 +101,7 @@ def assigned_secret(text: str, at: int) -> tuple[int, int] | None:
     return start, rest.end() if rest else end
 
 
-def _is_password(value: str, *, is_bare: bool, is_env: bool) -> bool:
+def _is_chosen(value: str, *, is_bare: bool, is_env: bool) -> bool:
     """Return True if the value could be a password."""
     if _AWS_SECRET.fullmatch(value):
         return True
@@ -204,11 +204,11 @@ _TRIGGERED: tuple[tuple[str, tuple[bytes, ...], Find], ...] = (
     ("private-key", (b"-----begin ",), _matching(_PEM)),
     ("url-password", (b"://",), _matching(_URL)),
     ("authorization", (b"authorization", b"bearer "), _matching(_AUTHORIZATION, distinct=6)),
-    ("assigned-secret", NAME_TRIGGERS, assigned_secret),
+    ("assigned-secret", NAME_TRIGGERS, named_secret),
 )
 
 
-def secrets(text: str) -> Iterator[Secret]:
+def each_secret(text: str) -> Iterator[Secret]:
     """Yield every secret in a text, unordered; they may overlap."""
     # One byte per character, so that a place in the bytes is a place in the text.
     flat = text.encode("latin-1", "replace")

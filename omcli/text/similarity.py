@@ -1,4 +1,4 @@
-"""Similarity of texts: equal wording, shared names and words, and repetition within a text.
+"""Similarity of texts: equal text, shared names and words, and repetition within a text.
 
 Rows that differ only in a name, a number or a negation are told apart in `reflectors.rules`.
 """
@@ -21,7 +21,7 @@ LEAST_TOUCHED = 0.2
 """Share of a row's words that a text about it contains at least, if it contains none of its names."""
 
 
-def wording(text: str) -> str:
+def folded_text(text: str) -> str:
     """Return a text for comparison, without differences in case and spaces."""
     return " ".join(text.casefold().split())
 
@@ -33,26 +33,24 @@ def says(told: str, text: str) -> bool:
     """
     told = told.lower()
     names = {name.lower() for name in anchors(text)}
-    words = {word for word in significant_terms(text) - SPEAKERS if word.lower() not in names}
+    words = {word for word in content_terms(text) - SPEAKERS if word.lower() not in names}
     named = sum(name in told for name in names)
-    return named >= _NAMES_KEPT * len(names) and _weight(words & significant_terms(told)) >= _WORDS_KEPT * _weight(
-        words
-    )
+    return named >= _NAMES_KEPT * len(names) and _weight(words & content_terms(told)) >= _WORDS_KEPT * _weight(words)
 
 
-def touches(told: str, text: str) -> bool:
+def is_about(told: str, text: str) -> bool:
     """Return True if a text is about another: it contains one of its names, or a fifth of its words."""
     return any(name and name in told for name in anchors(text)) or share(told, text) >= LEAST_TOUCHED
 
 
 def share(told: str, text: str) -> float:
     """Return the share of a row's words, without its speaker, that a text contains; 1 if the row has none."""
-    words = significant_terms(words_of(text))
-    return len(words & significant_terms(told)) / len(words) if words else 1.0
+    words = content_terms(words_of(text))
+    return len(words & content_terms(told)) / len(words) if words else 1.0
 
 
 @lru_cache(maxsize=1024)
-def significant_terms(text: str) -> frozenset[str]:
+def content_terms(text: str) -> frozenset[str]:
     """Return the significant words of a text; cached, since each row is compared with several texts."""
     (terms,) = terms_of([text])
     return terms
@@ -72,31 +70,31 @@ _DIGITS = lazily(r"[0-9]+")
 _SENTENCE_END = lazily(r"(?<=[.!?;])\s+")
 
 
-def normalised(text: str) -> str:
+def without_numbers(text: str) -> str:
     """Normalise counters and times in a text: lower case, every number 0, single spaces."""
     return " ".join(_DIGITS.sub("0", text.lower()).split())
 
 
-def unrepeated(text: str) -> str:
+def without_repeats(text: str) -> str:
     """Reduce a text that repeats a sentence to each sentence once, with its count."""
     sentences = _SENTENCE_END.split(text.strip())
-    if len(sentences) < _ROWS or not is_repetitive(sentences):
+    if len(sentences) < _ROWS or not is_repeated(sentences):
         return text
     groups: dict[str, list[str]] = {}
     for sentence in sentences:
-        groups.setdefault(normalised(sentence), []).append(sentence)
+        groups.setdefault(without_numbers(sentence), []).append(sentence)
     return " ".join(with_times(group[0], len(group)) for group in groups.values())
 
 
-def is_repetitive(rows: Sequence[str]) -> bool:
+def is_repeated(rows: Sequence[str]) -> bool:
     """Return True if rows repeat themselves, apart from numbers.
 
     Loops do, and so do honest logs: only a reply that was cut off is a loop.
     """
-    long = [normalised(row) for row in rows if len(row) >= _ROW_CHARS]
+    long = [without_numbers(row) for row in rows if len(row) >= _ROW_CHARS]
     if len(long) >= _ROWS and 1 - len(set(long)) / len(long) > _EQUAL:
         return True
-    return any(len(row) > _LONGEST_LINE for row in rows) or _comes_again(normalised("\n".join(rows)))
+    return any(len(row) > _LONGEST_LINE for row in rows) or _comes_again(without_numbers("\n".join(rows)))
 
 
 def _comes_again(text: str) -> bool:

@@ -23,7 +23,7 @@ def spoken_date(text: str, *, at: str | None, utc_offset: int | None = None) -> 
     full dates count. Of several dates the first counts, and the day of speaking itself ("today") only if it is the only
     one. Inline code is skipped.
     """
-    productions = _productions(text, _ABSOLUTE if at is None else (*_ABSOLUTE, *_RELATIVE))
+    productions = _select_rules(text, _ABSOLUTE if at is None else (*_ABSOLUTE, *_RELATIVE))
     if not productions:
         return None
     said = DateContext(text=_plain(text), today=calendar.day_of(at, utc_offset) if at else date.min)
@@ -83,7 +83,7 @@ _UP_TO = rf"(?:(?P<deadline>{_DEADLINE}) )?"
 # ---- the grammar
 
 
-class _Production:
+class _Rule:
     """One way to write a date: the kinds of words it needs, its pattern, and its resolver."""
 
     def __init__(self, parts: str, pattern: str, resolve: Resolver) -> None:
@@ -94,85 +94,83 @@ class _Production:
 
 
 _ABSOLUTE = (
-    _Production(
+    _Rule(
         "year",
         rf"{_MAYBE_WEEKDAY}{_YEAR}(?P<mark>[-/])(?P<month>[0-9]{{2}})(?P=mark)(?P<day>[0-9]{{2}}){_TIME}",
-        means.iso_day,
+        means.written_day,
     ),
-    _Production(
+    _Rule(
         "year", r"(?P<first>[0-9]{1,2})(?P<mark>[-./])(?P<second>[0-9]{1,2})(?P=mark)(?P<year>[0-9]{4})", means.numbers
     ),
-    _Production(
+    _Rule(
         "month year",
         rf"{_MAYBE_WEEKDAY}(?:the )?{_DAY}\.?(?:er)?(?: of| de)?[ -]{_MONTH},?(?: de)?[ -]{_YEAR}",
         means.named_day,
     ),
-    _Production("month year", rf"{_MAYBE_WEEKDAY}{_MONTH} (?:the )?{_DAY},? {_YEAR}", means.named_day),
-    _Production(
+    _Rule("month year", rf"{_MAYBE_WEEKDAY}{_MONTH} (?:the )?{_DAY},? {_YEAR}", means.named_day),
+    _Rule(
         "month year",
         rf"(?P<lead>(?:{_PART_OF}|in|since|until|during|by|from|of)[ -])?{_MONTH},?(?: de)?[ -]{_YEAR}",
         means.named_month,
     ),
-    _Production("q year", rf"(?P<fiscal>fy |fiscal )?q(?P<quarter>[1-4])(?:,? | of |/|-){_YEAR}", means.quarter),
-    _Production("q year", rf"(?P<fiscal>fy |fiscal )?{_YEAR}[ -]q(?P<quarter>[1-4])", means.quarter),
-    _Production(
+    _Rule("q year", rf"(?P<fiscal>fy |fiscal )?q(?P<quarter>[1-4])(?:,? | of |/|-){_YEAR}", means.quarter),
+    _Rule("q year", rf"(?P<fiscal>fy |fiscal )?{_YEAR}[ -]q(?P<quarter>[1-4])", means.quarter),
+    _Rule(
         "year",
         rf"(?:{_PART_OF}|in|since|until|till|by|during|back in|as of)[ -](?P<year>(?:19|20)[0-9]{{2}})",
         means.year,
     ),
-    _Production("year", rf"{_YEAR}-(?P<month>[0-9]{{2}})", means.iso_month),
+    _Rule("year", rf"{_YEAR}-(?P<month>[0-9]{{2}})", means.written_month),
 )
 """Dates that don't depend on the day of speaking."""
 _RELATIVE = (
-    _Production("month step", rf"{_ROLLING}{_STEP} {_MONTH}(?: (?P<day>[0-9]{{1,2}}))?", means.stepped_month),
-    _Production(
+    _Rule("month step", rf"{_ROLLING}{_STEP} {_MONTH}(?: (?P<day>[0-9]{{1,2}}))?", means.other_month),
+    _Rule(
         "month step unit",
         rf"(?P<lead>(?:in|since|until|till|by|during|back in) )?{_MONTH}(?: of)? {_STEP} year",
         means.month_of_other_year,
     ),
-    _Production(
+    _Rule(
         "month",
         rf"(?P<lead>{_PART_OF}|in|since|until|till|by|during|back in)[ -]{_MONTH}(?! ?[0-9])",
         means.month_of_year,
     ),
-    _Production("month", rf"{_MAYBE_WEEKDAY}(?:the )?{_DAY}\.?(?: of| de)?[ -]{_MONTH}", means.day_of_year),
-    _Production(
+    _Rule("month", rf"{_MAYBE_WEEKDAY}(?:the )?{_DAY}\.?(?: of| de)?[ -]{_MONTH}", means.day_of_year),
+    _Rule(
         "month",
         rf"{_MAYBE_WEEKDAY}{_MONTH} (?:the )?{_DAY}(?! ?[-–] ?[0-9]| (?:to|or) [0-9])",
         means.day_of_year,
     ),
-    _Production(
+    _Rule(
         "ordinal",
         rf"(?:(?P<lead>{_DEADLINE}|on|for) )?the (?P<day>[0-9]{{1,2}})(?:st|nd|rd|th)(?: of {_STEP} month)?(?! of\b)",
         means.day_of_month,
     ),
-    _Production("day", rf"{_IDIOM}(?P<word>{any_of(DAYS)}){_PART_OF_DAY}", means.day_word),
-    _Production(
+    _Rule("day", rf"{_IDIOM}(?P<word>{any_of(DAYS)}){_PART_OF_DAY}", means.day_word),
+    _Rule(
         "weekday step unit",
         rf"(?:(?:on|by|until|before|for) )?{_WEEKDAY}(?: of)? {_STEP} week",
         means.weekday_of_week,
     ),
-    _Production("weekday step unit", rf"{_STEP} week(?:'s)?(?: on)? {_WEEKDAY}{_NO_DATE}", means.weekday_of_week),
-    _Production(
+    _Rule("weekday step unit", rf"{_STEP} week(?:'s)?(?: on)? {_WEEKDAY}{_NO_DATE}", means.weekday_of_week),
+    _Rule(
         "weekday step",
         rf"{_ROLLING}(?P<step>this coming|this past|coming|last|this|next) {_WEEKDAY}{_NO_DATE}",
-        means.stepped_weekday,
+        means.other_weekday,
     ),
-    _Production("weekday", rf"(?P<lead>{_DEADLINE}|on|for|since) {_WEEKDAY}{_NO_DATE}", means.weekday_ahead),
-    _Production("unit ago", rf"{_VAGUE}{_NUMBER} {_UNIT} ago(?! or\b| (?:on |last |this )?{_WEEKDAY})", means.ago),
-    _Production(
-        "abroad", rf"(?:vor|il y a|hace) {_NUMBER} {_UNIT}(?! (?:dans|de|entre|or|ou|oder)\b)", means.ago_abroad
-    ),
-    _Production("unit from", rf"{_VAGUE}{_NUMBER} {_UNIT} from (?:now|today)(?! or\b)", means.from_now),
-    _Production("unit in", rf"in {_NUMBER} {_UNIT}'?(?P<time> time)?(?! (?:of|or|from)\b)", means.within),
-    _Production(
+    _Rule("weekday", rf"(?P<lead>{_DEADLINE}|on|for|since) {_WEEKDAY}{_NO_DATE}", means.weekday_ahead),
+    _Rule("unit ago", rf"{_VAGUE}{_NUMBER} {_UNIT} ago(?! or\b| (?:on |last |this )?{_WEEKDAY})", means.ago),
+    _Rule("abroad", rf"(?:vor|il y a|hace) {_NUMBER} {_UNIT}(?! (?:dans|de|entre|or|ou|oder)\b)", means.ago_first),
+    _Rule("unit from", rf"{_VAGUE}{_NUMBER} {_UNIT} from (?:now|today)(?! or\b)", means.from_now),
+    _Rule("unit in", rf"in {_NUMBER} {_UNIT}'?(?P<time> time)?(?! (?:of|or|from)\b)", means.within),
+    _Rule(
         "unit part",
         rf"{_UP_TO}{_PART} (?:(?P<step>the|this|next|last) )?(?P<unit>week|month|quarter|year)(?! [0-9])",
-        means.edge,
+        means.part_of_unit,
     ),
-    _Production("end", rf"(?:(?:{_DEADLINE}) )?(?P<unit>eo[mqy])", means.end_of),
-    _Production(
-        "unit step", rf"{_ROLLING}{_STEP} (?P<unit>weekend|week|month|quarter|year)(?! (?:of|or)\b)", means.stepped_unit
+    _Rule("end", rf"(?:(?:{_DEADLINE}) )?(?P<unit>eo[mqy])", means.end_of),
+    _Rule(
+        "unit step", rf"{_ROLLING}{_STEP} (?P<unit>weekend|week|month|quarter|year)(?! (?:of|or)\b)", means.other_unit
     ),
 )
 """Dates that depend on the day of speaking."""
@@ -197,7 +195,7 @@ _WORDS = {
 """Kind of each word in dates."""
 
 
-def _productions(text: str, among: Iterable[_Production]) -> list[_Production]:
+def _select_rules(text: str, among: Iterable[_Rule]) -> list[_Rule]:
     """Productions that have a word in the text for each part; for most sentences that is none."""
     small = text.lower()
     kinds = {_WORDS[word] for word in _WORDS.keys() & _WORD.findall(small)}
@@ -205,7 +203,7 @@ def _productions(text: str, among: Iterable[_Production]) -> list[_Production]:
     return [production for production in among if production.parts <= kinds]
 
 
-def _spoken(said: DateContext, productions: Sequence[_Production]) -> Iterator[str]:
+def _spoken(said: DateContext, productions: Sequence[_Rule]) -> Iterator[str]:
     """Yield the dates of a text in order: at each place the first production counts, and hides what it covers."""
     text = said.text.lower()  # five times as fast as to match without regard to case
     ahead: list[tuple[int, int, re.Match[str]]] = []

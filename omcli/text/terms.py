@@ -87,22 +87,22 @@ _SUFFIXES = ("ing", "ed", "es", "s", "ly")
 def terms_of(texts: Sequence[str]) -> list[frozenset[str]]:
     """Return the terms of each text: identifiers, paths and numbers verbatim; words in one form each, without function
     words; for scripts without spaces, pairs of characters."""
-    forms = cache(_forms)  # words come again and again
+    forms = cache(_terms)  # words come again and again
     return [frozenset(chain.from_iterable(map(forms, _TERMS.findall(text)))) for text in texts]
 
 
-def capitals_of(texts: Sequence[str]) -> frozenset[str]:
+def capital_terms(texts: Sequence[str]) -> frozenset[str]:
     """Return the terms that have a capital inside a sentence of one of the texts, which makes them names."""
     tokens = set(_CAPITAL_INSIDE.findall("\n.".join(texts)))  # no token goes on, no sentence either
-    return frozenset().union(*(_forms(token) for token in tokens if token[0].isupper()))
+    return frozenset().union(*(_terms(token) for token in tokens if token[0].isupper()))
 
 
-def _forms(token: str) -> tuple[str, ...]:
+def _terms(token: str) -> tuple[str, ...]:
     """Terms of a word, a path or a run of characters."""
     if token[0] >= _FIRST_WIDE and (wide := re.match(_WIDE, token)):
         run, rest = wide[0], token[wide.end() :]
         pairs = [run[at : at + 2] for at in range(max(1, len(run) - 1))]
-        return (*pairs, *chain.from_iterable(map(_forms, _TERMS.findall(rest))))
+        return (*pairs, *chain.from_iterable(map(_terms, _TERMS.findall(rest))))
     if NAME_LIKE.search(token):
         return (token,)
     word = token.lower()

@@ -18,7 +18,7 @@ from omcli.base.record import replace
 if TYPE_CHECKING:
     from omcli.formats.format import Format
     from omcli.formats.source import RecordStream
-    from omcli.memory.transcript import Bookmark, Item, Origin, ResumePoint, Transcript
+    from omcli.memory.transcript import Bookmark, IngestedPart, Item, Origin, Transcript
 
 STDIN = "-"
 """The name that means standard input."""
@@ -92,7 +92,7 @@ def transcript_in(stream: BinaryIO, *, format_name: str | None = None, origin: O
 
 
 def _read(
-    source: RecordStream, chosen: Format, *, origin: Origin | None, earlier: ResumePoint | None = None
+    source: RecordStream, chosen: Format, *, origin: Origin | None, earlier: IngestedPart | None = None
 ) -> Transcript:
     from omcli.memory.transcript import Transcript
 

@@ -8,7 +8,7 @@ from datetime import date
 from pathlib import Path
 
 from omcli.memory.transcript import IngestedFile
-from omcli.text.similarity import wording
+from omcli.text.similarity import folded_text
 
 
 def find_stale_notes(texts: Iterable[str], *, taken_in: Iterable[IngestedFile], notes: Path | None) -> tuple[Path, ...]:
@@ -16,7 +16,7 @@ def find_stale_notes(texts: Iterable[str], *, taken_in: Iterable[IngestedFile], 
 
     Looked for in the folder of notes, and in those that notes were taken in from. What cannot be read is left out.
     """
-    wanted = {wording(text) for text in texts} - {""}
+    wanted = {folded_text(text) for text in texts} - {""}
     folders = {Path(taken.origin.path).parent for taken in taken_in if _is_note(Path(taken.origin.path))}
     folders |= set() if notes is None else {Path(os.path.realpath(notes))}
     return tuple(sorted(path for folder in folders for path in _files(folder) if _says(path, wanted)))
@@ -38,7 +38,7 @@ def _is_note(path: Path) -> bool:
 
 def _says(path: Path, wanted: set[str]) -> bool:
     try:
-        said = wording(path.read_text("utf-8", "replace"))
+        said = folded_text(path.read_text("utf-8", "replace"))
     except OSError:
         return False
     return any(text in said for text in wanted)

@@ -18,7 +18,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from omcli.base.record import replace
-from omcli.llm.model import Prompt, Reply, Stop
+from omcli.llm.model import EndReason, Prompt, Reply
 from omcli.memory.message import Message, Role, digest
 from omcli.memory.ports import Incoming
 from omcli.memory.session import Session
@@ -61,7 +61,7 @@ class _Asked:
             for label, text in labels[::4]
         ]
         answer = {"observations": rows, "used": [], "current_task": None, "next_step": None, "title": None}
-        return Reply(text=json.dumps(answer), stop=Stop.END, model=self.model)
+        return Reply(text=json.dumps(answer), stop=EndReason.END, model=self.model)
 
 
 def main(arguments: list[str]) -> int:

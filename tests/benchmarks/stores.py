@@ -14,7 +14,7 @@ from omcli.memory.observation import Kind, Observation, Priority, Source, Status
 from omcli.memory.ports import Incoming
 from omcli.memory.session import Session
 from omcli.sqlite.store import SqliteStore
-from omcli.text.instants import spell
+from omcli.text.instants import format_time
 from omcli.tokenizers import APPROXIMATE
 from omcli.wiring import uuid7
 
@@ -117,4 +117,4 @@ def _message(nth: int, random: Random) -> Message:
 
 
 def _at(number: int) -> str:
-    return spell(_BEGIN + timedelta(seconds=number)) or ""
+    return format_time(_BEGIN + timedelta(seconds=number)) or ""

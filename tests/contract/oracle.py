@@ -10,7 +10,7 @@ from omcli.memory.coverage import row_says
 from omcli.memory.message import KeptMessage
 from omcli.memory.observation import Observation
 from omcli.memory.ports import Lane, Logged, LogQuery, Store
-from omcli.text.similarity import wording
+from omcli.text.similarity import folded_text
 
 
 def everything(store: Store) -> tuple[list[KeptMessage], list[Logged]]:
@@ -72,7 +72,7 @@ def waiting(messages: Iterable[KeptMessage], name: str, covered: Collection[int]
 def saying(messages: Iterable[KeptMessage], rows: Iterable[Logged], text: str) -> tuple[set[int], set[str]]:
     """`seq` of the messages, and ids of the rows, that contain a text."""
     return (
-        {kept.seq for kept in messages if text in wording(kept.message.text)},
+        {kept.seq for kept in messages if text in folded_text(kept.message.text)},
         {logged.observation.id for logged in rows if row_says(logged.observation, text)},
     )
 

@@ -50,7 +50,7 @@ class TestBookmarks:
         """The stamp is that of the last bookmark; a file without bookmarks was not taken in."""
         there = Origin(path="/transcripts/moon.jsonl", terms="otherwise")
         assert store.bookmarks.files() == ()
-        store.bookmarks.put(self.HERE, [self.FIRST.stamped("old"), self.LAST.stamped("12-1-7")])
+        store.bookmarks.put(self.HERE, [self.FIRST.with_stamp("old"), self.LAST.with_stamp("12-1-7")])
         store.bookmarks.put(there, [self.FIRST])
         store.bookmarks.put(replace(there, path="/gone"), [])
         moon, tide = IngestedFile(origin=there, stamp=None), IngestedFile(origin=self.HERE, stamp="12-1-7")

@@ -15,7 +15,7 @@ import pytest
 
 from omcli.base.errors import Unreachable, Unusable
 from omcli.base.record import replace
-from omcli.llm.model import Picture, Prompt, Provider, Stop
+from omcli.llm.model import EndReason, Picture, Prompt, Provider
 from omcli.providers.resolve import ModelSpec, provider
 from tests.fake_provider import KEY, Act, FakeModel, KnownOutputModes
 
@@ -148,7 +148,7 @@ def stage(request: pytest.FixtureRequest, tmp_path: Path, fake_model: FakeModel)
 def test_the_reply_comes_back_word_for_word(stage: Stage) -> None:
     stage.says(REPLY)
     reply = stage.provider().ask(PROMPT)
-    assert (reply.text, reply.stop) == (REPLY, Stop.END)
+    assert (reply.text, reply.stop) == (REPLY, EndReason.END)
     assert reply.model
 
 

@@ -242,7 +242,7 @@ def test_a_store_of_schema_1_takes_its_transcripts_in_no_second_time(om: Om, sto
     reader = named(form)
     known = Identities(before["session_id"], format_name=form, copies=reader.copies)
     messages = [item for item in items_of(reader, path.read_bytes()) if isinstance(item, Message)]
-    formerly = [(present, former) for present, former in map(known.ever, messages) if former]
+    formerly = [(present, former) for present, former in map(known.with_earlier, messages) if former]
     assert formerly
     for present, former in formerly:
         execute(om, f"UPDATE identities SET identity = x'{former}' WHERE identity = x'{present}'")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from omcli.base.errors import OmError
-from omcli.llm.model import Prompt, Reply, Stop
+from omcli.llm.model import EndReason, Prompt, Reply
 from omcli.memory.message import Message
 
 
@@ -29,7 +29,7 @@ class ScriptedModel:
         reply = self._replies[min(len(self.asked), len(self._replies)) - 1]
         if isinstance(reply, OmError):
             raise reply
-        return reply if isinstance(reply, Reply) else Reply(text=reply, stop=Stop.END, model=self.model)
+        return reply if isinstance(reply, Reply) else Reply(text=reply, stop=EndReason.END, model=self.model)
 
     @property
     def last_seen(self) -> str:

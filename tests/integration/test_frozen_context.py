@@ -176,9 +176,9 @@ def test_messages_and_observations_only_add_to_a_frozen_pack_until_its_horizon_m
         pack = memory.pack(most, eviction)
         assert memory.pack(most, eviction).printed == pack.printed, "whatever time it is"
         assert WORDS.text(pack.printed) <= most.total
-        assert all(pack.tokens[tier] <= most.maxima[tier] for tier in most.maxima)
+        assert all(pack.tokens[tier] <= most.limits[tier] for tier in most.limits)
         assert pack.freeze_point is not None
-        untold = memory.covered() - {turn.kept.seq for turn in pack.turns} if most.maxima[Tier.TAIL] else set()
+        untold = memory.covered() - {turn.kept.seq for turn in pack.turns} if most.limits[Tier.TAIL] else set()
         assert max(untold, default=0) <= pack.freeze_point.message, "what finds no room in the tail is told by rows"
         assert before.freeze_point is not None
         if step in APPENDING:

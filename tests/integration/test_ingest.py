@@ -16,7 +16,7 @@ from omcli.base.errors import BadInput
 from omcli.memory.message import KeptMessage, Message, Role
 from omcli.memory.ports import Appended, Incoming
 from omcli.memory.session import Session
-from omcli.memory.transcript import Item, Reason, Skipped, Transcript
+from omcli.memory.transcript import Item, Reason, Skip, Transcript
 from omcli.observers.rules import RuleObserver
 from omcli.operations.clock import Clock
 from omcli.operations.deps import Deps
@@ -319,11 +319,11 @@ def test_secrets_stop_at_the_door_and_what_held_one_is_known_again() -> None:
 
 def test_what_gives_no_message_is_counted_and_nothing_but_that_is_an_error() -> None:
     memory = Memory()
-    report = memory.take(Skipped(Reason.INJECTED), *talk(1), Skipped(Reason.MALFORMED))
+    report = memory.take(Skip(Reason.INJECTED), *talk(1), Skip(Reason.MALFORMED))
     assert (report.new, report.skipped, report.faults) == (1, {"injected": 1, "malformed": 1}, {"malformed": 1})
-    assert memory.take(Skipped(Reason.INJECTED)).new == 0
+    assert memory.take(Skip(Reason.INJECTED)).new == 0
     with pytest.raises(BadInput, match="nothing in it is a message"):
-        memory.take(Skipped(Reason.MALFORMED))
+        memory.take(Skip(Reason.MALFORMED))
 
 
 def test_a_result_that_failed_is_one_message() -> None:

@@ -19,7 +19,7 @@ from omcli.memory.message import Message, MessageKind, Role
 from omcli.memory.observation import Draft, Kind, Observation, Priority, Source, Type
 from omcli.memory.ports import Appended, Incoming, Lane, LogQuery
 from omcli.memory.session import Session
-from omcli.memory.transcript import Checkpoint, Facts, Item, NewConversation, Reason, Skipped, Transcript
+from omcli.memory.transcript import Checkpoint, Facts, Item, NewConversation, Reason, Skip, Transcript
 from omcli.operations.clock import Clock, period
 from omcli.operations.context import Place, context
 from omcli.operations.deps import BATCH_TOKENS, Deps
@@ -294,7 +294,7 @@ class TestSessions:
             st.sampled_from(["a", "b"]).map(lambda name: Facts(session=name))
             | st.just(NewConversation())
             | st.sampled_from([user("u"), assistant("v"), user("w", kind=MessageKind.QUEUED), user("x", agent="sub")])
-            | st.just(Skipped(Reason.NOISE)),
+            | st.just(Skip(Reason.NOISE)),
             max_size=60,
         )
     )
@@ -312,7 +312,7 @@ class TestKeeping:
         store = MemoryStore()
         items: list[Item] = [
             Facts(session="a"), user("1"), assistant("2"), user("aside", kind=MessageKind.REMARK),
-            user("sub", agent="s1"), Skipped(Reason.NOISE), Skipped(Reason.UNKNOWN_TYPE, "foo"),
+            user("sub", agent="s1"), Skip(Reason.NOISE), Skip(Reason.UNKNOWN_TYPE, "foo"),
         ]  # fmt: skip
         report = observe(store, *items)
         assert (report.new_messages, report.known_messages, report.counts.messages) == (2, 0, 2)
@@ -379,9 +379,9 @@ class TestKeeping:
 
     def test_an_input_in_which_all_is_faulty_is_refused(self) -> None:
         """F57."""
-        report = observe(MemoryStore(), Skipped(Reason.NOT_JSON), Skipped(Reason.NOT_AN_OBJECT))
+        report = observe(MemoryStore(), Skip(Reason.NOT_JSON), Skip(Reason.NOT_AN_OBJECT))
         assert isinstance(report.error, BadInput)
-        assert observe(MemoryStore(), Skipped(Reason.NOISE), Skipped(Reason.NOT_JSON)).error is None
+        assert observe(MemoryStore(), Skip(Reason.NOISE), Skip(Reason.NOT_JSON)).error is None
 
     def test_what_is_wrong_with_one_input_stops_no_other(self) -> None:
         """F66."""

@@ -30,7 +30,7 @@ from omcli.base.errors import (
     Unusable,
 )
 from omcli.base.record import replace
-from omcli.llm.model import OutputMode, Picture, Prompt, Reply, Stop
+from omcli.llm.model import EndReason, OutputMode, Picture, Prompt, Reply
 from omcli.providers.anthropic_messages import AnthropicMessages
 from omcli.providers.openai_chat import OpenAIChat
 from omcli.providers.remote import RemoteModel, RemoteTarget
@@ -153,7 +153,7 @@ def test_a_temperature_that_is_refused_is_not_sent_again(on_chat: Asking) -> Non
     on_chat.fake.refused_fields = ("temperature",)
     model = on_chat.model()
     for _ in range(2):
-        assert model.ask(replace(PROMPT, temperature=0.3)).stop is Stop.END
+        assert model.ask(replace(PROMPT, temperature=0.3)).stop is EndReason.END
     assert ["temperature" in asked.body for asked in on_chat.fake.asked] == [True, False, False]
     assert not on_chat.waits
 
@@ -198,7 +198,7 @@ def test_pictures_go_inline(asking: Asking) -> None:
 def test_pictures_that_are_refused_become_words(asking: Asking) -> None:
     """S2.20."""
     asking.fake.refused_fields = ("image",)
-    assert asking.ask(replace(PROMPT, content=("Before.", PICTURE))).stop is Stop.END
+    assert asking.ask(replace(PROMPT, content=("Before.", PICTURE))).stop is EndReason.END
     assert asking.fake.asked[-1].text == "Before.\n[image png 4 B]"
 
 
@@ -223,8 +223,10 @@ def test_more_output_than_the_model_can_do_is_asked_for_as_less(on_messages: Ask
 
 
 @pytest.mark.parametrize("prompt", [PROMPT, LARGE], ids=["whole", "streamed"])
-@pytest.mark.parametrize(("stop", "expected"), [("length", Stop.LENGTH), ("refusal", Stop.REFUSAL), ("end", Stop.END)])
-def test_a_reply_says_why_it_stopped(asking: Asking, prompt: Prompt, stop: str, expected: Stop) -> None:
+@pytest.mark.parametrize(
+    ("stop", "expected"), [("length", EndReason.LENGTH), ("refusal", EndReason.REFUSAL), ("end", EndReason.END)]
+)
+def test_a_reply_says_why_it_stopped(asking: Asking, prompt: Prompt, stop: str, expected: EndReason) -> None:
     """F42: a refusal is a failure, not an empty memory; it is not asked again."""
     asking.fake.then(Act(text='{"observations": []}' if stop == "end" else '{"obs', stop=stop))
     assert asking.ask(prompt).stop is expected
@@ -233,7 +235,7 @@ def test_a_reply_says_why_it_stopped(asking: Asking, prompt: Prompt, stop: str, 
 
 def test_the_end_of_the_context_is_a_cut(on_messages: Asking) -> None:
     on_messages.fake.then(Act(text='{"obs', stop="model_context_window_exceeded"))
-    assert on_messages.ask().stop is Stop.LENGTH
+    assert on_messages.ask().stop is EndReason.LENGTH
 
 
 def test_a_refusal_in_the_message_is_one(on_chat: Asking) -> None:
@@ -241,7 +243,7 @@ def test_a_refusal_in_the_message_is_one(on_chat: Asking) -> None:
     message = {"role": "assistant", "content": None, "refusal": "I would rather not."}
     on_chat.fake.then(Act(body=json.dumps({"choices": [{"message": message, "finish_reason": "stop"}]})))
     reply = on_chat.ask()
-    assert (reply.stop, reply.text) == (Stop.REFUSAL, "I would rather not.")
+    assert (reply.stop, reply.text) == (EndReason.REFUSAL, "I would rather not.")
 
 
 def test_tokens_are_summed_over_all_attempts(asking: Asking) -> None:
@@ -437,7 +439,7 @@ def test_a_retry_the_endpoint_forbids_is_none(asking: Asking) -> None:
 def test_a_gateway_that_says_within_a_success_to_come_again_is_asked_again(asking: Asking) -> None:
     """F80."""
     asking.fake.then(Act(error="upstream is busy", code=503), JSON)
-    assert asking.ask().stop is Stop.END
+    assert asking.ask().stop is EndReason.END
 
 
 @pytest.mark.parametrize("prompt", [PROMPT, LARGE], ids=["whole", "streamed"])
@@ -520,7 +522,7 @@ def test_whatever_an_endpoint_sends_is_a_reply_or_a_failure_of_ours(
     except OmError:
         return
     assert isinstance(reply.text, str)
-    assert isinstance(reply.stop, Stop)
+    assert isinstance(reply.stop, EndReason)
 
 
 def _event(event: object) -> str:
@@ -577,7 +579,7 @@ def test_a_name_that_does_not_resolve_is_told(name: str, fake_model: FakeModel) 
 def test_this_machine_is_not_asked_through_a_proxy(asking: Asking, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("http_proxy", "http://127.0.0.1:9")
     monkeypatch.setenv("all_proxy", "http://127.0.0.1:9")
-    assert asking.ask().stop is Stop.END
+    assert asking.ask().stop is EndReason.END
 
 
 def test_a_certificate_that_nobody_vouches_for_is_the_cause_that_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -590,7 +592,7 @@ def test_a_certificate_that_nobody_vouches_for_is_the_cause_that_is_named(monkey
             assert "ca-certificates" in failed.hint
         assert not fake.asked
         monkeypatch.setenv("SSL_CERT_FILE", str(CERTIFICATES / "loopback.pem"))
-        assert Asking("openai", fake).ask().stop is Stop.END
+        assert Asking("openai", fake).ask().stop is EndReason.END
 
 
 def test_certificates_that_are_not_there_are_told(asking: Asking, monkeypatch: pytest.MonkeyPatch) -> None:

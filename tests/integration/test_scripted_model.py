@@ -12,7 +12,7 @@ import pytest
 
 from omcli.base.errors import BadConfiguration, NotAllowed, OmError, PromptTooLong, Refused, Unreachable
 from omcli.base.record import replace
-from omcli.llm.model import Picture, Prompt, Reply, Stop
+from omcli.llm.model import EndReason, Picture, Prompt, Reply
 from omcli.providers.scripted import Scripted
 
 PROMPT = Prompt(system="Rules.", content=("m1 14:32 user: low tide",), schema={"type": "object"}, name="observations")
@@ -78,7 +78,7 @@ def test_all_that_was_sent_is_on_record(tmp_path: Path) -> None:
 def test_a_reply_says_how_it_stopped_and_what_it_took(tmp_path: Path) -> None:
     path = script(tmp_path, [{"text": "{", "stop": "length", "usage": {"input": 5, "output": 3, "cached": 2}}, "x"])
     reply = ask(path)
-    assert (reply.stop, reply.input_tokens, reply.output_tokens, reply.cached_tokens) == (Stop.LENGTH, 5, 3, 2)
+    assert (reply.stop, reply.input_tokens, reply.output_tokens, reply.cached_tokens) == (EndReason.LENGTH, 5, 3, 2)
     assert (ask(path).input_tokens, reply.model) == (None, "replies.json")
 
 

@@ -177,13 +177,13 @@ def apply(
 
 
 def _document(name: str) -> Any:
-    from omcli.llm.json_reply import ends_early, json_in
+    from omcli.llm.json_reply import is_cut_off, json_in
     from omcli.wiring.inputs import content
 
     text = content(name).decode("utf-8", "replace")
     document = json_in(text)
     if document is None:
-        raise BadInput("the reply is cut off" if ends_early(text) else "the reply is not JSON")
+        raise BadInput("the reply is cut off" if is_cut_off(text) else "the reply is not JSON")
     return document
 
 

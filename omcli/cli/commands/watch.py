@@ -26,7 +26,7 @@ from omcli.cli.options import (
 from omcli.cli.reports import file_as_dict, file_summary, report_tick, tick_as_dict
 from omcli.cli.run import Run
 from omcli.memory.row_json import full_row
-from omcli.text.instants import seconds
+from omcli.text.instants import check_number
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -103,7 +103,7 @@ def _check(run: Run, paths: list[str], *, spans: dict[str, float], once: bool, j
     """Raise BadUsage, and NoInput if none of the paths exists."""
     for name, given in spans.items():
         least = _SHORTEST if name == "--interval" else 0
-        seconds(given, option=f"{name} ", least=least, most=_LONGEST)
+        check_number(given, option=f"{name} ", least=least, most=_LONGEST)
     if run.json and (jsonl or not once):
         raise BadUsage("`--json` prints one document", hint="use `--jsonl` for a stream, or `--once`")
     if "-" in paths:

@@ -8,7 +8,7 @@ from omcli.formats.claude_code.reader import LONGEST_NAME, MessageReader, Sessio
 from omcli.formats.format import Format, TranscriptFolders, by_record
 from omcli.formats.source import InputShape, Record, Sample
 from omcli.formats.values import record, string, text
-from omcli.memory.transcript import Facts, Item, ReaderState, Reason, Skipped
+from omcli.memory.transcript import Facts, Item, ReaderState, Reason, Skip
 
 # Bookkeeping of the client. `started` and `result` come from a workflow's journal, `result` and `stream_event` also
 # from headless runs.
@@ -48,7 +48,7 @@ class _RecordReader:
         """Yield the session's facts that one record changes, and its messages."""
         kind = text(entry.get("type"))
         if kind not in _TOLD:
-            yield Skipped(Reason.NOISE) if kind in _BOOKKEEPING else Skipped(Reason.UNKNOWN_TYPE, kind[:LONGEST_NAME])
+            yield Skip(Reason.NOISE) if kind in _BOOKKEEPING else Skip(Reason.UNKNOWN_TYPE, kind[:LONGEST_NAME])
             return
         if changes := self._session.learn(entry, kind):
             yield Facts(**changes)

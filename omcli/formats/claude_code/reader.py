@@ -14,14 +14,14 @@ from omcli.formats.injected import without_injected
 from omcli.formats.source import Record
 from omcli.formats.values import compact_json, objects, record, string, text
 from omcli.memory.message import Message, MessageKind, Role
-from omcli.memory.transcript import Item, ReaderState, Reason, Skipped
-from omcli.text.hashes import Hashes, hashed, packed, packed_counts, unpacked, unpacked_counts
+from omcli.memory.transcript import Item, ReaderState, Reason, Skip
+from omcli.text.hashes import HashSet, hash_of, packed, packed_counts, unpacked, unpacked_counts
 from omcli.text.instants import instant
 
 _USER_BLOCKS = frozenset({"text", "image", "document", "tool_result"})
 _SILENT_BLOCKS = frozenset({"text", "thinking", "redacted_thinking", "fallback"})
 _EXIT_CODE = lazily(r"(?:Error: )?Exit code (-?\d{1,9})\b")
-_MALFORMED = Skipped(Reason.MALFORMED)
+_MALFORMED = Skip(Reason.MALFORMED)
 LONGEST_NAME = 40
 
 
@@ -81,7 +81,7 @@ class MessageReader:
     """Reads the messages of one transcript. Seen ids are kept as hashes of 8 bytes to bound memory use."""
 
     def __init__(self) -> None:
-        self._seen = Hashes()
+        self._seen = HashSet()
         self._open_calls: dict[str, str] = {}
         """Tool names of calls without a result yet, by call."""
         self._answers: Counter[int] = Counter()
@@ -100,7 +100,7 @@ class MessageReader:
     def resume(cls, state: ReaderState) -> Self:
         """Resume from the state of an earlier reader."""
         reading = cls()
-        reading._seen = Hashes(unpacked(state["seen"]))
+        reading._seen = HashSet(unpacked(state["seen"]))
         reading._open_calls = state["open_calls"]
         reading._answers = unpacked_counts(state["answers"])
         reading._queue = user.PromptQueue.resume(state["queue"])
@@ -121,7 +121,7 @@ class MessageReader:
         """Yield the items of one record; at least one."""
         key = _key("record", string(entry.get("uuid")))
         if key is not None and key in self._seen:
-            yield Skipped(Reason.REPEATED)
+            yield Skip(Reason.REPEATED)
             return
         found: list[Item] = []
         if reader := self._readers.get(kind):
@@ -130,7 +130,7 @@ class MessageReader:
         # An unreadable record does not shadow a readable one with its id.
         if key is not None and found != [_MALFORMED]:
             self._seen.add(key)
-        yield from found or [Skipped(Reason.NOISE)]
+        yield from found or [Skip(Reason.NOISE)]
 
     def _user(self, entry: Record, message: partial[Message]) -> Iterator[Item]:
         content = _content(entry)
@@ -146,11 +146,11 @@ class MessageReader:
             if block.get("type") == "tool_result":
                 yield from self._result(entry, block, message)
             elif (kind := text(block.get("type"))) not in _USER_BLOCKS:
-                yield Skipped(Reason.UNKNOWN_TYPE, kind[:LONGEST_NAME])
+                yield Skip(Reason.UNKNOWN_TYPE, kind[:LONGEST_NAME])
         content_read = user.read_content(content)
         self._in_editor |= content_read.in_editor
         if user.is_injected(entry):
-            yield from [Skipped(Reason.INJECTED)] if content_read.prompt or content_read.is_injected else []
+            yield from [Skip(Reason.INJECTED)] if content_read.prompt or content_read.is_injected else []
             return
         ids = _ids(uuid)
         for event in content_read.events:
@@ -161,7 +161,7 @@ class MessageReader:
                 role=Role.USER, kind=by_agent, text=content_read.prompt, id=next(ids), images=content_read.images
             )
         elif content_read.is_injected and not content_read.events:
-            yield Skipped(Reason.INJECTED)
+            yield Skip(Reason.INJECTED)
 
     def _result(self, entry: Record, block: Record, message: partial[Message]) -> Iterator[Item]:
         call = string(block.get("tool_use_id"))
@@ -169,7 +169,7 @@ class MessageReader:
             yield _MALFORMED
             return
         if self._is_repeated("result", call):
-            yield Skipped(Reason.REPEATED)
+            yield Skip(Reason.REPEATED)
             return
         tool = self._open_calls.pop(call, None)
         parts, images = user.texts_and_images(block.get("content"))
@@ -203,7 +203,7 @@ class MessageReader:
             if kind == "tool_use":
                 yield self._call(block, message)
             elif kind not in _SILENT_BLOCKS:
-                yield Skipped(Reason.UNKNOWN_TYPE, kind[:LONGEST_NAME])
+                yield Skip(Reason.UNKNOWN_TYPE, kind[:LONGEST_NAME])
 
     def _answer(self, answer: str, message_id: str | None, message: partial[Message]) -> Item:
         """Return a visible text as a message. Each block of an assistant message is a record of its own.
@@ -216,7 +216,7 @@ class MessageReader:
         if key is None:
             return message(role=Role.ASSISTANT, text=answer, id=message_id)
         if self._is_repeated("text", f"{message_id} {answer}"):
-            return Skipped(Reason.REPEATED)
+            return Skip(Reason.REPEATED)
         self._answers[key] += 1
         nth = self._answers[key]
         if nth == 1:
@@ -228,7 +228,7 @@ class MessageReader:
         if call is None or tool is None:
             return _MALFORMED
         if self._is_repeated("call", call):
-            return Skipped(Reason.REPEATED)
+            return Skip(Reason.REPEATED)
         self._open_calls[call] = tool
         if arguments is None:
             return _MALFORMED
@@ -263,7 +263,7 @@ class MessageReader:
 
 def _key(kind: str, producer_id: str | None) -> int | None:
     """Return the hash of an id; None for a masked one, since some exports mask many ids alike."""
-    return None if producer_id is None or "REDACTED" in producer_id else hashed(kind, producer_id)
+    return None if producer_id is None or "REDACTED" in producer_id else hash_of(kind, producer_id)
 
 
 def _ids(uuid: str | None) -> Iterator[str | None]:

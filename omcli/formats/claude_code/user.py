@@ -15,7 +15,7 @@ from omcli.formats.source import Record
 from omcli.formats.values import image_from_text, image_text, record, string, text
 from omcli.memory.message import Image, MessageKind, attachment
 from omcli.memory.transcript import ReaderState
-from omcli.text.hashes import hashed, packed_counts, unpacked_counts
+from omcli.text.hashes import hash_of, packed_counts, unpacked_counts
 
 _EDITOR_TAGS = ("<ide_opened_file>", "<ide_selection>")
 _MEMORY_NOTE = lazily(r"\s*<user-memory-input>(.*?)</user-memory-input>", re.DOTALL)
@@ -194,7 +194,7 @@ class PromptQueue:
         return queued
 
     def _new_prompt(self, queued: QueuedPrompt, *, by: int) -> Iterator[QueuedPrompt]:
-        words = hashed("\n".join(texts_and_images(queued.content)[0]))
+        words = hash_of("\n".join(texts_and_images(queued.content)[0]))
         is_known = self._removed[words] * by < 0
         self._removed[words] += by
         if not self._removed[words]:

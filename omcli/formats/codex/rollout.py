@@ -25,7 +25,7 @@ from omcli.formats.codex.items import (
 from omcli.formats.source import Record
 from omcli.formats.values import record, string, text
 from omcli.memory.message import Image, Message, MessageKind, Role
-from omcli.memory.transcript import Facts, Item, ReaderState, Reason, Skipped
+from omcli.memory.transcript import Facts, Item, ReaderState, Reason, Skip
 from omcli.text.instants import instant
 
 if TYPE_CHECKING:
@@ -90,8 +90,8 @@ _NOISE_EVENTS = frozenset(
 
 # The most calls remembered until their result; an aborted one never gets one.
 _OPEN_CALLS = 1000
-_NOISE = Skipped(Reason.NOISE)
-_REPEATED = Skipped(Reason.REPEATED)
+_NOISE = Skip(Reason.NOISE)
+_REPEATED = Skip(Reason.REPEATED)
 
 
 class Rollout:
@@ -161,7 +161,7 @@ class Rollout:
         elif kind in RECORDS:
             yield _NOISE
         else:
-            yield Skipped(Reason.UNKNOWN_TYPE, kind[:40])
+            yield Skip(Reason.UNKNOWN_TYPE, kind[:40])
 
     def end(self) -> Iterator[Item]:
         """Yield the prompts still undecided at the end of the file."""
@@ -172,7 +172,7 @@ class Rollout:
         if "record_type" in entry:
             yield _NOISE
         elif kind in RECORDS or not (kind or entry.keys() & {"role", "instructions", "git"}):
-            yield Skipped(Reason.MALFORMED, kind)
+            yield Skip(Reason.MALFORMED, kind)
         elif kind or "role" in entry:
             yield from self._item(_as_item(entry, kind), entry.get("timestamp"))
         else:
@@ -182,7 +182,7 @@ class Rollout:
         """Yield the facts of a header. The first is the session's own; others come from copied history or a resume."""
         session = string(payload.get("id")) or string(payload.get("session_id"))
         if session is None:
-            yield Skipped(Reason.MALFORMED, "session_meta")
+            yield Skip(Reason.MALFORMED, "session_meta")
             return
         branch = string(record(payload.get("git")).get("branch"))
         if self._facts.session is None:
@@ -231,26 +231,26 @@ class Rollout:
                 self._tools[call.call_id] = call.tool
                 if len(self._tools) > _OPEN_CALLS:
                     del self._tools[next(iter(self._tools))]
-            yield call or Skipped(Reason.MALFORMED, kind)
+            yield call or Skip(Reason.MALFORMED, kind)
         elif kind in OUTPUTS:
             tool = self._tools.pop(text(item.get("call_id")), None) or string(item.get("name"))
             result = result_of(item, kind, tool, at=instant(timestamp), cwd=self._away)
-            yield result or Skipped(Reason.MALFORMED, kind)
+            yield result or Skip(Reason.MALFORMED, kind)
         elif kind == "agent_message":
             yield self._agent_message(item, instant(timestamp))
         else:
-            yield Skipped(Reason.UNKNOWN_TYPE if kind else Reason.MALFORMED, kind[:40] or "response_item")
+            yield Skip(Reason.UNKNOWN_TYPE if kind else Reason.MALFORMED, kind[:40] or "response_item")
 
     def _said(self, item: Record, at: str | None) -> Iterator[Item]:
         """Yield the items of a message of another role than the assistant's: a person's words, or injected text."""
         if item.get("role") != "user":
-            yield Skipped(Reason.INJECTED)
+            yield Skip(Reason.INJECTED)
         elif shell := shell_of(item, at=at, cwd=self._away):
             yield shell
         elif prompt := prompt_of(item, kind=self._delegated, at=at, cwd=self._away):
             yield from self._prompts.item(prompt)
         else:
-            yield Skipped(Reason.INJECTED)
+            yield Skip(Reason.INJECTED)
 
     def _agent_message(self, item: Record, at: str | None) -> Item:
         """Return a message from one agent to another, which may be empty (readable only to the model)."""
@@ -280,7 +280,7 @@ class Rollout:
         elif kind == "thread_name_updated":
             yield Facts(title=string(event.get("thread_name")))
         else:
-            yield Skipped(Reason.UNKNOWN_TYPE if kind else Reason.MALFORMED, kind[:40] or "event_msg")
+            yield Skip(Reason.UNKNOWN_TYPE if kind else Reason.MALFORMED, kind[:40] or "event_msg")
 
     def _interrupt(self, reason: str, at: str | None) -> Item:
         """Return an aborted turn as an interrupt, unless its reason is not the person."""
@@ -292,7 +292,7 @@ class Rollout:
         """Yield the prompt of an event, with its attachments."""
         words = "\n".join(filter(None, (prompt_text(said), attached.text)))
         if not words:
-            yield Skipped(Reason.INJECTED if said else Reason.MALFORMED, "" if said else stream)
+            yield Skip(Reason.INJECTED if said else Reason.MALFORMED, "" if said else stream)
             return
         prompt = Message(
             role=Role.USER, text=words, kind=self._delegated, at=at, cwd=self._away, images=attached.images
@@ -355,16 +355,16 @@ class PromptReader:
 
     def event(self, stream: str, prompt: Message) -> Iterator[Item]:
         """Yield the prompt of an event of a `stream`. Newer files have two such streams; the first one seen counts."""
-        yield from (Skipped(Reason.REPEATED) for _ in self._held)
+        yield from (Skip(Reason.REPEATED) for _ in self._held)
         self._held.clear()
         if self._stream is None:
             self._stream = stream
-        yield prompt if stream == self._stream else Skipped(Reason.REPEATED)
+        yield prompt if stream == self._stream else Skip(Reason.REPEATED)
 
     def item(self, prompt: Message) -> Iterator[Item]:
         """Hold back the prompt of an item, or yield it as repeated if events are the prompts."""
         if self._stream is not None:
-            yield Skipped(Reason.REPEATED)
+            yield Skip(Reason.REPEATED)
             return
         self._held.append(prompt)
         if len(self._held) > _LONGEST_WAIT:
@@ -380,7 +380,7 @@ class PromptReader:
     def end(self, *, has_events: bool) -> Iterator[Item]:
         """Yield the held items at the end of the file; if an event may still follow, leave them for the next run."""
         if has_events and not self._items_count:
-            yield from (Skipped(Reason.TRUNCATED) for _ in self._held)
+            yield from (Skip(Reason.TRUNCATED) for _ in self._held)
         else:
             yield from self._held
         self._held.clear()

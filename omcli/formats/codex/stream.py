@@ -10,7 +10,7 @@ from omcli.formats.injected import without_injected
 from omcli.formats.source import Record
 from omcli.formats.values import compact_json, exit_code, record, string, text
 from omcli.memory.message import Message, Role
-from omcli.memory.transcript import Facts, Item, ReaderState, Reason, Skipped
+from omcli.memory.transcript import Facts, Item, ReaderState, Reason, Skip
 from omcli.text.instants import instant
 
 # The types of items that are calls, with the keys of their arguments.
@@ -43,7 +43,7 @@ class History:
         if said := prompt_text(text(entry.get("text"))):
             yield Message(role=Role.USER, text=said, at=instant(entry.get("ts")))
         else:
-            yield Skipped(Reason.INJECTED if string(entry.get("text")) else Reason.MALFORMED, "history")
+            yield Skip(Reason.INJECTED if string(entry.get("text")) else Reason.MALFORMED, "history")
 
 
 class ExecStream:
@@ -74,11 +74,11 @@ class ExecStream:
         elif kind == "item.started" and (call := self._started_call(record(entry.get("item")))):
             yield call
         else:
-            yield Skipped(Reason.NOISE)
+            yield Skip(Reason.NOISE)
 
     def _start(self, thread: str | None) -> Iterator[Item]:
         if thread is None:
-            yield Skipped(Reason.MALFORMED, "thread.started")
+            yield Skip(Reason.MALFORMED, "thread.started")
             return
         self._thread = thread
         self._open.clear()
@@ -102,7 +102,7 @@ class ExecStream:
             if said := string(item.get("text")):
                 yield Message(role=Role.ASSISTANT, text=said, id=self._id(item))
             else:
-                yield Skipped(Reason.MALFORMED, kind)
+                yield Skip(Reason.MALFORMED, kind)
         elif kind in _CALLS:
             call_id = self._id(item)
             if call_id not in self._open:
@@ -111,9 +111,9 @@ class ExecStream:
             if kind not in _RESULTLESS:
                 yield self._result(item)
         elif kind in {"reasoning", "error"}:
-            yield Skipped(Reason.NOISE)
+            yield Skip(Reason.NOISE)
         else:
-            yield Skipped(Reason.UNKNOWN_TYPE if kind else Reason.MALFORMED, kind[:40] or "item.completed")
+            yield Skip(Reason.UNKNOWN_TYPE if kind else Reason.MALFORMED, kind[:40] or "item.completed")
 
     def _call(self, item: Record) -> Message:
         kind = text(item.get("type"))

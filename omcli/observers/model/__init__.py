@@ -18,7 +18,7 @@ from omcli.observers.model.reply import parse_reply
 from omcli.observers.model.slices import SliceReader
 from omcli.observers.model.transcript import ObserverLimits, view_transcript
 from omcli.observers.model.validation import ValidatedReply, validate
-from omcli.pack.budget import largest
+from omcli.pack.budget import last_fitting
 
 _PICTURES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
 _LEAST_PREVIOUS, _PREVIOUS_SHARE = 700, 8
@@ -148,7 +148,7 @@ def trim(reply: ValidatedReply, most: int, counter: TokenCounter) -> ValidatedRe
 
 def _beginning(text: str, most: int, counter: TokenCounter) -> str:
     """Return the longest beginning of a text that fits, at least one character."""
-    fitting = largest(lambda chars: counter.text(_cut(text, chars)) <= most, 1, len(text))
+    fitting = last_fitting(lambda chars: counter.text(_cut(text, chars)) <= most, 1, len(text))
     return _cut(text, max(1, fitting))
 
 

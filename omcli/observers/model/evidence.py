@@ -11,7 +11,7 @@ from omcli.memory.observation import TOOL_EVENTS, Observation, Priority, Status
 from omcli.memory.tokens import TokenCounter
 from omcli.observers.model.transcript import TranscriptView
 from omcli.pack.tail import excerpt
-from omcli.text.anchors import searchable, unsupported
+from omcli.text.anchors import searchable, unknown_anchors
 from omcli.text.clean import below, one_line
 from omcli.text.instants import minute
 from omcli.text.terms import terms_of
@@ -135,7 +135,7 @@ class Evidence:
     def _missing(self, text: str, labels: Iterable[str], also: Sequence[str]) -> tuple[str, ...]:
         """Return the names in a text found neither in these messages nor in `also`."""
         labels = tuple(labels)
-        names = unsupported(text, [*(self._searchable(label) for label in labels), *map(searchable, also)])
+        names = unknown_anchors(text, [*(self._searchable(label) for label in labels), *map(searchable, also)])
         return tuple(name for name in names if not any(self._has_name(label, name) for label in labels))
 
     def _has_name(self, label: str, name: str) -> bool:

@@ -9,8 +9,8 @@ from typing import Any
 from omcli.base.errors import CutOff, Unusable
 from omcli.base.patterns import lazily
 from omcli.base.record import record, replace
-from omcli.llm.json_reply import ends_early, json_in, label_in, text_of, texts_of
-from omcli.llm.schema import STATED, TEXT, TEXTS, Schema, list_of, maybe, object_of, one_of
+from omcli.llm.json_reply import is_cut_off, json_in, label_in, text_of, texts_of
+from omcli.llm.schema import STATED, TEXT, TEXTS, Schema, list_of, object_of, one_of, optional
 from omcli.text.spoken_dates import spoken_date
 
 NAME = "observations"
@@ -19,19 +19,19 @@ _TIME: Schema = {"type": "string", "pattern": "^[0-9]{4}-[0-9]{2}-[0-9]{2} [0-9]
 _ROW_SCHEMA = object_of({
     **STATED,
     "at": _TIME,
-    "refers_to": maybe(TEXT),
-    "refers_to_kind": maybe(one_of("exact", "estimated")),
+    "refers_to": optional(TEXT),
+    "refers_to_kind": optional(one_of("exact", "estimated")),
     "sources": TEXTS,
     "replaces": TEXTS,
-    "under": maybe({"type": "integer"}),
+    "under": optional({"type": "integer"}),
 })  # fmt: skip
 
 FIELDS = {
     "observations": list_of(_ROW_SCHEMA),
     "used": TEXTS,
-    "current_task": maybe(TEXT),
-    "next_step": maybe(TEXT),
-    "title": maybe(TEXT),
+    "current_task": optional(TEXT),
+    "next_step": optional(TEXT),
+    "title": optional(TEXT),
 }
 SCHEMA = object_of(FIELDS)
 
@@ -72,7 +72,7 @@ _IS_JSON = lazily(r"[\s\ufeff]*(?:```\w*\s*)?(?:\{|\[\s*(?:[{\"\]]|\Z))")
 def parse_reply(text: str) -> ObserverReply:
     """Parse a reply. Raises CutOff for JSON that ends early, and Unusable for anything else."""
     is_json = '"observations"' in text or _IS_JSON.match(text) is not None
-    if is_json and ends_early(text):
+    if is_json and is_cut_off(text):
         raise CutOff("the model's reply ended before it was complete")
     found = json_in(text)
     if isinstance(found, list) and (not found or all(text_of(each, "text") for each in found)):

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 
 from omcli.base.record import field, mutable_record, replace
-from omcli.memory.batch import Batch, Observed, Observer, between
+from omcli.memory.batch import Batch, Observed, Observer, part_of_batch
 from omcli.memory.observation import Draft, Kind, Observation, Priority
 from omcli.observers.model.merge import limit_priorities, merge_rows
 from omcli.observers.model.validation import ValidatedReply
@@ -67,7 +67,7 @@ class SliceReader:
     def observed(self) -> Observed:
         """Return the observations of the batch as far as it was read."""
         if self.through != self.batch.through:
-            part = between(self.batch, self.batch.after, self.through)
+            part = part_of_batch(self.batch, self.batch.after, self.through)
             self.by_rules = self.rules.observe(part).drafts
         drafts, findings = self._merged(self.by_rules)
         waits = self.waits_after

@@ -14,10 +14,10 @@ from omcli.llm.schema import MOST_ROWS
 from omcli.memory.batch import Batch
 from omcli.memory.message import Image, KeptMessage, Message, MessageKind, Role, attachment, results_by_call
 from omcli.memory.tokens import TokenCounter
-from omcli.pack.budget import largest
+from omcli.pack.budget import last_fitting
 from omcli.pack.tail import excerpt
 from omcli.text.clean import printable
-from omcli.text.instants import minute, spell
+from omcli.text.instants import format_time, minute
 
 
 @record
@@ -108,7 +108,7 @@ def view_transcript(
 
 def _fitting_length(fits: Callable[[int], bool], room: int) -> int:
     """Return the most characters per message with which a transcript fits. Raises PromptTooLong."""
-    best = largest(fits, _LEAST_CHARS, room * _CHARS_PER_TOKEN)
+    best = last_fitting(fits, _LEAST_CHARS, room * _CHARS_PER_TOKEN)
     if best < _LEAST_CHARS:
         raise PromptTooLong(
             f"a batch may have {room} tokens, too few to show one message", hint="raise observe.max_transcript"
@@ -208,7 +208,7 @@ def shown_minute(at: str, utc_offset: int | None) -> str:
     """Return an instant as `YYYY-MM-DD HH:MM` in a zone."""
     if utc_offset and at.endswith("Z"):
         with suppress(OverflowError):
-            at = spell(datetime.fromisoformat(at[:-1]) + timedelta(minutes=utc_offset)) or at
+            at = format_time(datetime.fromisoformat(at[:-1]) + timedelta(minutes=utc_offset)) or at
     return minute(at)
 
 
@@ -244,5 +244,5 @@ def _end_of(kept: KeptMessage, room: int, cost: Callable[[KeptMessage], int]) ->
         cut = _MARKER.format(len(text) - chars) + text[len(text) - chars :]
         return replace(kept, message=replace(kept.message, text=cut))
 
-    chars = largest(lambda chars: cost(last(chars)) <= room, 0, len(text))
+    chars = last_fitting(lambda chars: cost(last(chars)) <= room, 0, len(text))
     return last(chars) if chars >= _LEAST_END_CHARS else None

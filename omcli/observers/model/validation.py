@@ -33,7 +33,7 @@ from omcli.text import calendar
 from omcli.text.clean import clean, one_line
 from omcli.text.phrases import with_times
 from omcli.text.redaction import redact
-from omcli.text.similarity import is_repetitive, normalised, says, unrepeated
+from omcli.text.similarity import is_repeated, says, without_numbers, without_repeats
 from omcli.text.spoken_dates import spoken_date
 from omcli.text.terms import terms_of
 
@@ -140,7 +140,7 @@ class _Validator:
         """Clean and redact a text and put it on one line."""
         line = one_line(clean(strip_token(self.token, given)))
         redacted = redact(line)
-        once = unrepeated(redacted.text)
+        once = without_repeats(redacted.text)
         self.findings["cleaned"] += line != given.strip()
         self.findings["redacted"] += sum(redacted.counts.values())
         self.findings["collapsed"] += once != redacted.text
@@ -275,10 +275,10 @@ def merge_repeated(drafts: Sequence[Draft]) -> tuple[Draft, ...]:
 
     In a reply that loops, rows of the same sources that differ only in numbers are merged as well, with their count.
     """
-    loops = is_repetitive([draft.text for draft in drafts])
+    loops = is_repeated([draft.text for draft in drafts])
     groups = _group_by([[draft] for draft in drafts], lambda group: (group[0].text, group[0].type))
     if loops:
-        groups = _group_by(groups, lambda group: (normalised(group[0].text), group[0].type, _sources(group)))
+        groups = _group_by(groups, lambda group: (without_numbers(group[0].text), group[0].type, _sources(group)))
     return tuple(_as_one(group, is_counted=loops) for group in groups)
 
 

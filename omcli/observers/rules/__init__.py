@@ -18,7 +18,7 @@ from omcli.observers.rules.status import open_if_asked, update_rows
 from omcli.observers.rules.tasks import DRAFTS, todo_draft
 from omcli.observers.rules.tool_events import Paths, ToolEvent, ToolKind, finished_process, running_call, tool_event
 from omcli.observers.rules.turn_events import StatusEvent, starts_turn, turn_events
-from omcli.text.anchors import searchable, unsupported
+from omcli.text.anchors import searchable, unknown_anchors
 
 Calls = Mapping[str | None, KeptMessage]
 """Tool calls by their id."""
@@ -171,7 +171,7 @@ class _SourceText:
     def supports(self, draft: Draft) -> bool:
         """Return True if every anchor of a row occurs in one of its sources."""
         sources = [self._text(seq) for seq in draft.sources]
-        return _is_quoted(draft.text, sources) or not unsupported(draft.text, sources)
+        return _is_quoted(draft.text, sources) or not unknown_anchors(draft.text, sources)
 
     def _text(self, seq: int) -> str:
         if seq not in self.searchable:

@@ -15,7 +15,7 @@ from omcli.base.record import positional_record
 from omcli.memory.message import KeptMessage
 from omcli.memory.observation import Draft, Status, Type
 from omcli.observers.rules import cues
-from omcli.text.clean import is_spaced, one_line
+from omcli.text.clean import is_word_split, one_line
 from omcli.text.phrases import counted
 from omcli.text.spoken_dates import spoken_date
 
@@ -111,7 +111,7 @@ def _joined_lines(lines: Iterable[str]) -> list[str]:
 def sentences(line: str) -> list[str]:
     """Split one line of prose into sentences, and long ones into clauses; not after abbreviations or in versions."""
     found: list[str] = []
-    for piece in (_END if is_spaced(line) else _END_UNSPACED).split(line):
+    for piece in (_END if is_word_split(line) else _END_UNSPACED).split(line):
         if found and len(found[-1]) < _MAX_SENTENCE and _ABBREVIATION.search(found[-1][-12:]):
             found[-1] += f" {piece}"
         elif piece.strip():

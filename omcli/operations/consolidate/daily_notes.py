@@ -19,7 +19,7 @@ from omcli.operations.observe.session import observe_session
 from omcli.operations.reflect.session import Reflection, reflect_session
 from omcli.pack.salience import by_salience
 from omcli.text.phrases import USER
-from omcli.text.similarity import wording
+from omcli.text.similarity import folded_text
 
 MOST_FACTS = 6
 """Lines about a day in `MEMORY.md`: agents read all of it every time."""
@@ -175,5 +175,5 @@ def lasting(session: str, store: Store) -> tuple[str, ...]:
     facts: dict[str, str] = {}
     for row in (*(item for item in items if own.intersection(item.supports)), *ranked):
         text = row.text.removeprefix(USER)
-        facts.setdefault(wording(text), text)
+        facts.setdefault(folded_text(text), text)
     return tuple(facts.values())[:MOST_FACTS]

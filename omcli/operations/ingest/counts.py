@@ -7,7 +7,7 @@ from typing import Self
 
 from omcli.base.record import field, fields_of, mutable_record, record
 from omcli.memory.message import Message, MessageKind, Role
-from omcli.memory.transcript import Item, NewConversation, Notes, Skipped
+from omcli.memory.transcript import Item, NewConversation, Notes, Skip
 
 
 @record
@@ -63,7 +63,7 @@ class TranscriptCounts:
             if item.failed and item.role is Role.RESULT:
                 thread["errors"] += 1
             self.images += len(item.images)
-        elif isinstance(item, Skipped):
+        elif isinstance(item, Skip):
             reason = f"{item.reason}:{item.detail}" if item.detail else str(item.reason)
             self.skipped[reason] += 1
             if item.reason.is_fault:

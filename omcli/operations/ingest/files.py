@@ -100,7 +100,7 @@ def _keep_bookmarks(transcript: Transcript, intake: MessageWriter, deps: Deps) -
     known = store.find(transcript.origin) if transcript.stamp and not bookmarks else ()
     if bookmarks or (known and known[-1].stamp != transcript.stamp):
         *others, last = bookmarks or known
-        store.put(transcript.origin, (*others, last.stamped(transcript.stamp)))
+        store.put(transcript.origin, (*others, last.with_stamp(transcript.stamp)))
 
 
 def _report(name: str, intake: MessageWriter, error: OmError | None, deps: Deps) -> FileReport:

@@ -10,7 +10,7 @@ from omcli.base.record import replace
 from omcli.memory.identity import Identities, printed_key
 from omcli.memory.message import Message
 from omcli.memory.ports import Incoming
-from omcli.memory.transcript import Bookmark, Checkpoint, Notes, ResumePoint, as_json
+from omcli.memory.transcript import Bookmark, Checkpoint, IngestedPart, Notes, as_json
 from omcli.operations.deps import Deps
 from omcli.operations.ingest.counts import TranscriptCounts
 from omcli.operations.ingest.sessions import TranscriptSessions
@@ -47,7 +47,7 @@ class MessageWriter:
         if conversations.earlier is not None:
             self._take_up(conversations.earlier)
 
-    def _take_up(self, earlier: ResumePoint) -> None:
+    def _take_up(self, earlier: IngestedPart) -> None:
         self.known = TranscriptCounts.resumed(earlier.found["tally"])
         self.redactions = Counter(earlier.found["redactions"])
         self.sessions = earlier.found["sessions"]
@@ -136,7 +136,7 @@ class MessageWriter:
         if identities is None:
             identities = self._identities[session_id] = self.conversations.identities(session_id)
         # From the message as it was read: better rules for secrets must not make it another message.
-        identity, formerly = identities.ever(message)
+        identity, formerly = identities.with_earlier(message)
         key = printed_key(incoming.message, identity)
         return replace(incoming, identity=identity, formerly=formerly, key=key)
 

@@ -11,7 +11,7 @@ from omcli.memory.identity import Identities, derived_session
 from omcli.memory.message import Message, Role
 from omcli.memory.ports import Store
 from omcli.memory.session import Session
-from omcli.memory.transcript import Abandoned, Checkpoint, Facts, NewConversation, Notes, ResumePoint, Transcript
+from omcli.memory.transcript import Abandoned, Checkpoint, Facts, IngestedPart, NewConversation, Notes, Transcript
 from omcli.operations.ingest.counts import TranscriptCounts
 
 _OPENING_WITHIN = 20
@@ -54,7 +54,7 @@ class TranscriptSessions:
         if self.earlier is not None:
             self._take_up(self.earlier)
 
-    def _take_up(self, earlier: ResumePoint) -> None:
+    def _take_up(self, earlier: IngestedPart) -> None:
         found = earlier.found
         self.tally, self.named, self.cwd = TranscriptCounts.resumed(found["tally"]), found["named"], found["cwd"]
         if earlier.carried is not None:
@@ -179,7 +179,7 @@ class TranscriptSessions:
 
     def _goes_on(self, session_id: str, opening: Sequence[Message]) -> bool:
         """True if the conversation may be this session, as far as it is stored."""
-        store, known = self._open_store(), list(map(self.identities(session_id).ever, opening))
+        store, known = self._open_store(), list(map(self.identities(session_id).with_earlier, opening))
         identities = [identity for identity, _ in known]
         formerly = [former or identity for identity, former in known]
         return store.messages.begins_with(session_id, identities) or store.messages.begins_with(session_id, formerly)

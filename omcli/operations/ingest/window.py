@@ -130,7 +130,7 @@ class _SessionWriter:
     def _from_beginning(self, messages: Sequence[Message]) -> tuple[int, Counter[int]] | None:
         """Return `_placed` for a conversation from its beginning; None if the session has not begun like that."""
         store, identities = self._deps.store, self._identities()
-        asked = [identities.ever(message) for message in messages]
+        asked = [identities.with_earlier(message) for message in messages]
         present = store.messages.known([identity for identity, _ in asked])
         going_by = [now if known else formerly or now for (now, formerly), known in zip(asked, present, strict=True)]
         if not store.messages.begins_with(self._session, going_by):
@@ -148,7 +148,7 @@ class _SessionWriter:
 
     def _is_first(self, message: Message) -> bool:
         """True if the session begins with this message."""
-        store, identities = self._deps.store, filter(None, self._identities().ever(message))
+        store, identities = self._deps.store, filter(None, self._identities().with_earlier(message))
         return any(store.messages.begins_with(self._session, [identity]) for identity in identities)
 
     def _counted(self, messages: Sequence[Message]) -> Counter[int]:
@@ -158,7 +158,7 @@ class _SessionWriter:
         first, size = 0, 1
         while waiting:
             for short, message in list(waiting.items()):
-                asked = [identities.nth(message, number) for number in range(first, first + size)]
+                asked = [identities.at_count(message, number) for number in range(first, first + size)]
                 found = sum(1 for _ in takewhile(bool, self._are_known(asked)))
                 counts[short] += found
                 if found < size:

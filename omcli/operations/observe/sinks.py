@@ -7,7 +7,7 @@ from typing import Protocol
 
 from omcli.base.errors import OmError
 from omcli.base.record import field, record, replace
-from omcli.memory.batch import Batch, BatchOutcome, Observed, between
+from omcli.memory.batch import Batch, BatchOutcome, Observed, part_of_batch
 from omcli.memory.buffer import BufferedBatch
 from omcli.memory.observation import Observation, Replacement, Source
 from omcli.operations.deps import Deps
@@ -110,9 +110,9 @@ def _write_part(sink: _Sink, batch: Batch, observed: Observed) -> Iterator[Step]
     if observed.stopped is not None:
         through, error = observed.stopped.through, observed.stopped.error
         if through > batch.after:
-            yield from sink.write(between(batch, batch.after, through), replace(observed, stopped=None))
+            yield from sink.write(part_of_batch(batch, batch.after, through), replace(observed, stopped=None))
         if isinstance(error, OmError):
-            rest, now = between(batch, through, batch.through), sink.deps.clock.now()
+            rest, now = part_of_batch(batch, through, batch.through), sink.deps.clock.now()
             sink.deps.store.batches.record(rest, (), outcome=BatchOutcome.FAILED, now=now, error=error.message)
         raise error
     waits = observed.waits_after
@@ -120,8 +120,8 @@ def _write_part(sink: _Sink, batch: Batch, observed: Observed) -> Iterator[Step]
         yield sink.keep(batch, observed)
         return
     if waits > batch.after:
-        yield sink.keep(between(batch, batch.after, waits), observed)
+        yield sink.keep(part_of_batch(batch, batch.after, waits), observed)
         observed = Observed(drafts=())
-    rest, now = between(batch, waits, batch.through), sink.deps.clock.now()
+    rest, now = part_of_batch(batch, waits, batch.through), sink.deps.clock.now()
     sink.deps.store.batches.record(rest, (), outcome=BatchOutcome.DEFERRED, now=now, used=observed.used)
     yield Step(findings=observed.findings)

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from omcli.base.record import replace
 from omcli.memory.batch import Batch
-from omcli.memory.buffer import BufferedBatch, activated
+from omcli.memory.buffer import BufferedBatch, count_due
 from omcli.memory.observation import Observation, Replacement
 from omcli.memory.tokens import UNLIMITED, message_tokens
 from omcli.operations.deps import Deps
@@ -129,7 +129,7 @@ def due_buffered(session_id: str, deps: Deps, *, floor: int | None) -> tuple[Buf
     if floor is None or not buffered:
         return buffered
     sizes = [sum(message_tokens(kept, deps.counter) for kept in each.batch.messages) for each in buffered]
-    return buffered[: activated(sizes, waiting=backlog(session_id, deps).tokens, floor=floor)]
+    return buffered[: count_due(sizes, waiting=backlog(session_id, deps).tokens, floor=floor)]
 
 
 def buffered_rows(

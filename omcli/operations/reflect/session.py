@@ -14,7 +14,7 @@ from omcli.memory.tokens import rows_tokens
 from omcli.operations.deps import Deps, Meta
 from omcli.operations.leases import hold
 from omcli.operations.observe.rows import as_row, replacements
-from omcli.text.similarity import wording
+from omcli.text.similarity import folded_text
 
 
 def reflect_session(
@@ -292,11 +292,11 @@ def _new_items(
     if not drafts:
         return ()
     known = {_item_key(logged.observation) for logged in deps.store.rows.log(LogQuery(kinds=(Kind.ITEM,)))}
-    fresh = {wording(draft.text): draft for draft in reversed(drafts)}
+    fresh = {folded_text(draft.text): draft for draft in reversed(drafts)}
     items = [_row(draft, Kind.ITEM, scope, rows, deps) for draft in reversed(fresh.values())]
     remembered = _without(items, deps.store.tombstones.match(items))
     return tuple(item for item in remembered if _item_key(item) not in known)
 
 
 def _item_key(item: Observation) -> tuple[str | None, str]:
-    return item.project, wording(item.text)
+    return item.project, folded_text(item.text)

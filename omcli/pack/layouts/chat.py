@@ -59,7 +59,7 @@ def steps(turns: Sequence[Turn], *, spelled: Callable[[str], str]) -> Iterator[C
     `spelled` writes an id.
     """
     found = results_by_call([turn.message for turn in turns])
-    ids = _distinct((call_id(turn) for turn in turns if turn.message.role is Role.CALL), spelled)
+    ids = _each_once((call_id(turn) for turn in turns if turn.message.role is Role.CALL), spelled)
     said: Turn | None = None  # by the agent: calls may follow
     for is_call, run in groupby(range(len(turns)), key=lambda place: turns[place].message.role is Role.CALL):
         places = tuple(run)
@@ -85,7 +85,7 @@ def _call(turns: Sequence[Turn], place: int, results: Iterable[int], its_id: str
     return AnsweredCall(turn=turns[place], id=its_id, results=tuple(turns[result] for result in results))
 
 
-def _distinct(ids: Iterable[str], spelled: Callable[[str], str]) -> Iterator[str]:
+def _each_once(ids: Iterable[str], spelled: Callable[[str], str]) -> Iterator[str]:
     """Yield ids as written, with a number in front of repeated ones, which endpoints refuse."""
     taken: set[str] = set()
     used: Counter[str] = Counter()
@@ -103,8 +103,8 @@ def call_id(turn: Turn) -> str:
     return turn.message.call_id or f"call-{turn.kept.key}"
 
 
-def arguments(turn: Turn) -> Mapping[str, object]:
-    """Return a call's arguments; free or cut text as the one argument `input`."""
+def call_input(turn: Turn) -> Mapping[str, object]:
+    """Return a call's call_input; free or cut text as the one argument `input`."""
     try:
         found = json.loads(turn.text)
     except (ValueError, RecursionError):
@@ -124,7 +124,7 @@ _NOTHING = "(nothing)"
 
 
 @record
-class Dialect:
+class MessageFormat:
     """A format of chat messages."""
 
     opening: Callable[[str], Entry]
@@ -158,7 +158,7 @@ def _openai_words(turn: Turn) -> Entry:
 
 def _openai_call(call: AnsweredCall) -> Entry:
     turn = call.turn
-    given = arguments(turn)
+    given = call_input(turn)
     written = json.dumps(given, ensure_ascii=False) if given == {"input": turn.text} else turn.text
     name = _plain(turn.message.tool or "tool")[:_LONGEST_OPENAI_NAME]
     return {"id": call.id, "type": "function", "function": {"name": name, "arguments": written}}
@@ -197,7 +197,7 @@ def _anthropic_words(turn: Turn) -> str:
 
 def _anthropic_call(call: AnsweredCall) -> Entry:
     name = _plain(call.turn.message.tool or "tool")
-    return {"type": "tool_use", "id": call.id, "name": name, "input": arguments(call.turn)}
+    return {"type": "tool_use", "id": call.id, "name": name, "input": call_input(call.turn)}
 
 
 def _anthropic_answer(to: str, text: str, *, failed: bool) -> Entry:
@@ -214,17 +214,17 @@ def _plain(name: str) -> str:
     return _NOT_IN_NAMES.sub("_", name)[:_LONGEST_NAME]
 
 
-OPENAI = Dialect(
+OPENAI = MessageFormat(
     opening=lambda block: {"role": "system", "content": block},
     messages=_openai_messages,
     result=lambda turn: _openai_answer(_openai_id(call_id(turn)), turn.text),
 )
-OPENAI_FROM_USER = Dialect(
+OPENAI_FROM_USER = MessageFormat(
     opening=lambda block: {"role": "user", "content": block}, messages=OPENAI.messages, result=OPENAI.result
 )
 """With the memory in the user's role: some endpoints accept a system message only at the very beginning, and an agent
 has its own there."""
-ANTHROPIC = Dialect(
+ANTHROPIC = MessageFormat(
     opening=lambda block: {"role": "user", "content": [_text(block)]},
     messages=_anthropic_messages,
     result=lambda turn: {
@@ -240,7 +240,7 @@ class Chat:
 
     block: Text
     """Layout of the rows in the first message."""
-    dialect: Dialect = OPENAI
+    dialect: MessageFormat = OPENAI
 
     def headings(self, observation: Observation) -> tuple[str, ...]:
         """Return the headings of the text layout."""
@@ -272,7 +272,7 @@ class Chat:
 
     def whole(self, shown: PackContent, _tokens: Mapping[Tier, int]) -> str:
         """Return the list, also if it is empty."""
-        block = self.block.remembered(shown)
+        block = self.block.without_tail(shown)
         if shown.tail and not block:
             block = self.block.frame()  # by which the pack is known when it is read again
         entries = [entry for entry in (block and self._opening(block), self.part(Tier.TAIL, shown)) if entry]

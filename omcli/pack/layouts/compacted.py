@@ -105,7 +105,7 @@ class Pi:
 
     def whole(self, shown: PackContent, tokens: Mapping[Tier, int]) -> str:
         """Return the object; nothing if the summary would be empty."""
-        summary = self.block.remembered(shown)
+        summary = self.block.without_tail(shown)
         return self._object(summary, tokens[Tier.SESSION]) if summary else ""
 
     def _object(self, summary: str, observed: int) -> str:

@@ -18,7 +18,7 @@ from omcli.text.instants import minute
 _KEYS = {Tier.CROSS: "cross", Tier.SESSION: "observations", Tier.TAIL: "messages"}
 
 
-def _nothing_more(_shown: PackContent) -> Mapping[str, object]:
+def _nothing(_shown: PackContent) -> Mapping[str, object]:
     """Add nothing."""
     return {}
 
@@ -32,7 +32,7 @@ class Document:
     """
 
     head: Head
-    about: Callable[[PackContent], Mapping[str, object]] = _nothing_more
+    about: Callable[[PackContent], Mapping[str, object]] = _nothing
     """Further keys, by content."""
 
     def headings(self, _observation: Observation) -> tuple[str, ...]:
@@ -103,7 +103,7 @@ class Xml:
             "status": observation.status,
             "type": observation.type,
         }
-        return _element("row", attributes, single_line(observation.text))
+        return _tag("row", attributes, single_line(observation.text))
 
     def turn(self, turn: Turn) -> str:
         """Return a `message` element, its text with line breaks."""
@@ -116,7 +116,7 @@ class Xml:
             "call": said.call_id,
             "outcome": outcome(turn),
         }
-        return _element("message", attributes, turn.text)
+        return _tag("message", attributes, turn.text)
 
     def overhead(self, tier: Tier) -> str:
         """Return a tier's empty element."""
@@ -139,10 +139,10 @@ class Xml:
 
     def _opening(self) -> list[str]:
         opening = _NOT_XML.sub("\ufffd", self.head.opening_tag)
-        return [opening, _element("about", {}, self.head.preamble)] if self.head.has_preamble else [opening]
+        return [opening, _tag("about", {}, self.head.preamble)] if self.head.has_preamble else [opening]
 
 
-def _element(name: str, attributes: Mapping[str, str | None], text: str) -> str:
+def _tag(name: str, attributes: Mapping[str, str | None], text: str) -> str:
     given = "".join(
         f' {key}="{_attribute(printable(one_line(value)))}"' for key, value in attributes.items() if value is not None
     )

@@ -73,7 +73,7 @@ class Text:
         """Return the block; nothing if it would be empty."""
         return self.block(self.part(tier, shown) for tier in self.head.order)
 
-    def remembered(self, shown: PackContent) -> str:
+    def without_tail(self, shown: PackContent) -> str:
         """Return the block without the last messages."""
         return self.block(self.part(tier, shown) for tier in self.head.order if tier is not Tier.TAIL)
 

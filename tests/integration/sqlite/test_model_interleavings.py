@@ -16,7 +16,7 @@ from typing import cast
 import pytest
 
 from omcli.base.errors import LaneTaken, ProviderFailed, Refused, StaleBatch, Unreachable, Unusable
-from omcli.llm.model import Prompt, Reply, Stop
+from omcli.llm.model import EndReason, Prompt, Reply
 from omcli.memory.buffer import BufferPolicy
 from omcli.memory.message import Role
 from omcli.memory.ports import Lane, Store
@@ -109,7 +109,7 @@ class Thinking:
         if mood == "refusal":
             raise Refused("no")
         text = {"nothing": '{"observations": [], "reflections": []}', "prose": "I would say: it depends."}
-        stop = Stop.LENGTH if mood == "half" else Stop.END
+        stop = EndReason.LENGTH if mood == "half" else EndReason.END
         return Reply(text=text.get(mood, echo(prompt)), stop=stop, model=self.model)
 
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from omcli.base.errors import BadUsage
 from omcli.exchange import NAMES, named
-from omcli.exchange.groups import NOWHERE, Group, GroupRow, MessageRange, Unreadable, outline, reach_of
+from omcli.exchange.groups import NOWHERE, Group, GroupRow, MessageRange, NotARow, outline, reach_of
 from omcli.formats.injected import is_export
 from omcli.memory.notation import BRACKETS, EMOJI, NONE, WORDS, Notation, PrintedRow, single_line
 from omcli.memory.observation import Kind, Priority, Status
@@ -36,7 +36,7 @@ def written(name: str, groups: list[Group]) -> str:
 def read(name: str, text: str) -> list[Group]:
     """A file as groups; all of it has to be read."""
     found = list(named(name).parse(text))
-    assert not [entry for entry in found if isinstance(entry, Unreadable)], text
+    assert not [entry for entry in found if isinstance(entry, NotARow)], text
     return [entry for entry in found if isinstance(entry, Group)]
 
 
@@ -193,7 +193,7 @@ def test_what_is_written_is_known_by_its_beginning_and_breaks_out_of_no_line(nam
 def test_whatever_a_file_holds_is_read_or_counted(name: str, text: str) -> None:
     """Invariant 10: one wrong line costs one line."""
     for found in named(name).parse(text):
-        assert isinstance(found, Unreadable | Group)
+        assert isinstance(found, NotARow | Group)
 
 
 @FORMATS
@@ -334,7 +334,7 @@ def test_what_others_wrote_is_read_as_well(name: str, text: str, expected: list[
 )
 def test_what_is_no_row_is_counted(name: str, text: str, faults: int) -> None:
     found = list(named(name).parse(text))
-    assert sum(isinstance(entry, Unreadable) for entry in found) == faults
+    assert sum(isinstance(entry, NotARow) for entry in found) == faults
     assert sum(len(entry.entries) for entry in found if isinstance(entry, Group)) == 1
 
 

@@ -11,7 +11,7 @@ import pytest
 from omcli.formats.format import Format
 from omcli.formats.source import RecordStream
 from omcli.memory.message import Message, Role
-from omcli.memory.transcript import Facts, Item, NewConversation, Skipped
+from omcli.memory.transcript import Facts, Item, NewConversation, Skip
 from tests.shared import TRANSCRIPTS, expected
 from tests.unit.formats.readings import facts_of_file
 
@@ -31,9 +31,9 @@ def messages_of(reader: Format, content: bytes) -> list[Message]:
     return [item for item in items_of(reader, content) if isinstance(item, Message)]
 
 
-def skipped_of(reader: Format, content: bytes) -> list[Skipped]:
-    """Skipped records."""
-    return [item for item in items_of(reader, content) if isinstance(item, Skipped)]
+def skipped_of(reader: Format, content: bytes) -> list[Skip]:
+    """Skip records."""
+    return [item for item in items_of(reader, content) if isinstance(item, Skip)]
 
 
 def facts_of(reader: Format, content: bytes) -> list[Facts]:

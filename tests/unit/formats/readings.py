@@ -12,7 +12,7 @@ from omcli.formats.format import Format
 from omcli.formats.source import RecordStream
 from omcli.memory.message import Message
 from omcli.memory.session import Session
-from omcli.memory.transcript import Facts, Item, Reason, Skipped
+from omcli.memory.transcript import Facts, Item, Reason, Skip
 from omcli.operations.ingest.counts import TranscriptCounts
 
 
@@ -33,9 +33,9 @@ def messages_of(form: Format, *records: object) -> list[Message]:
     return [item for item in items_of(form, json_lines(*records)) if isinstance(item, Message)]
 
 
-def skipped_of(form: Format, *records: object) -> list[Skipped]:
-    """Skipped items of records."""
-    return [item for item in items_of(form, json_lines(*records)) if isinstance(item, Skipped)]
+def skipped_of(form: Format, *records: object) -> list[Skip]:
+    """Skip items of records."""
+    return [item for item in items_of(form, json_lines(*records)) if isinstance(item, Skip)]
 
 
 def session_of(form: Format, *records: object) -> Session:
@@ -62,12 +62,12 @@ def _fields(session: Session) -> dict[str, Any]:
     return {name: getattr(session, name) for name in Session.__dataclass_fields__}
 
 
-def faults(items: list[Item]) -> list[Skipped]:
-    """Skipped items that are faults."""
-    return [item for item in items if isinstance(item, Skipped) and item.reason.is_fault]
+def faults(items: list[Item]) -> list[Skip]:
+    """Skip items that are faults."""
+    return [item for item in items if isinstance(item, Skip) and item.reason.is_fault]
 
 
-def reasons(skipped: list[Skipped]) -> list[Reason]:
+def reasons(skipped: list[Skip]) -> list[Reason]:
     """Reasons of skipped items."""
     return [item.reason for item in skipped]
 

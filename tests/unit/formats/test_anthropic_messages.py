@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from omcli.formats.anthropic_messages import FORMAT
 from omcli.memory.message import Message, MessageKind, Role
-from omcli.memory.transcript import Facts, Reason, Skipped
+from omcli.memory.transcript import Facts, Reason, Skip
 from tests.shared import TRANSCRIPTS, expected, needs_shared
 from tests.unit.formats.raw_reading import (
     document,
@@ -91,7 +91,7 @@ def test_a_body_tells_the_model_and_its_system_prompt_is_no_message() -> None:
         "messages": [{"role": "user", "content": "Hi."}],
     }
     items = items_of(FORMAT, document(body))
-    assert items[:2] == [Facts(model="claude-sonnet-4"), Skipped(Reason.INJECTED)]
+    assert items[:2] == [Facts(model="claude-sonnet-4"), Skip(Reason.INJECTED)]
     assert spoken(FORMAT, document(body)) == [(Role.USER, "Hi.")]
     assert is_sniffed(FORMAT, document(body)), "a system prompt beside the messages is this interface's way"
 
@@ -129,7 +129,7 @@ def test_the_exit_code_of_a_failed_command_is_read() -> None:
 def test_thoughts_are_left_out() -> None:
     thinking = {"type": "thinking", "thinking": "Hm.", "signature": "x"}
     content = json_lines(assistant(block("\n\n"), thinking, block("Yes.")), assistant(thinking))
-    assert items_of(FORMAT, content) == [Message(role=Role.ASSISTANT, text="Yes."), Skipped(Reason.NOISE)]
+    assert items_of(FORMAT, content) == [Message(role=Role.ASSISTANT, text="Yes."), Skip(Reason.NOISE)]
 
 
 def test_an_answer_in_pieces_is_one_message() -> None:
@@ -164,7 +164,7 @@ def test_a_list_may_hold_a_bare_text() -> None:
 )
 def test_what_a_client_adds_is_no_prompt(injected: str) -> None:
     content = json_lines(user(block("Hi."), block(injected)))
-    assert items_of(FORMAT, content) == [Skipped(Reason.INJECTED), Message(role=Role.USER, text="Hi.")]
+    assert items_of(FORMAT, content) == [Skip(Reason.INJECTED), Message(role=Role.USER, text="Hi.")]
 
 
 @pytest.mark.parametrize(
@@ -303,19 +303,19 @@ def test_times_are_kept_where_a_turn_has_one() -> None:
 @pytest.mark.parametrize(
     ("entry", "left_out"),
     [
-        ({"role": "user"}, Skipped(Reason.MALFORMED)),
-        ({"role": "user", "content": {"text": "x"}}, Skipped(Reason.MALFORMED)),
-        ({"role": "user", "content": [None]}, Skipped(Reason.MALFORMED)),
-        ({"role": "user", "content": [{"type": "hologram"}]}, Skipped(Reason.UNKNOWN_TYPE, "hologram")),
-        ({"role": "oracle", "content": "x"}, Skipped(Reason.UNKNOWN_TYPE, "oracle")),
-        ({"role": ["user"], "content": "x"}, Skipped(Reason.MALFORMED)),
-        ({"role": "assistant", "content": [{"type": "tool_use", "name": None}]}, Skipped(Reason.MALFORMED)),
-        ({"role": "user", "content": []}, Skipped(Reason.NOISE)),
-        ({"messages": ["x"]}, Skipped(Reason.NOT_AN_OBJECT)),
-        ({"content": "x"}, Skipped(Reason.MALFORMED)),
+        ({"role": "user"}, Skip(Reason.MALFORMED)),
+        ({"role": "user", "content": {"text": "x"}}, Skip(Reason.MALFORMED)),
+        ({"role": "user", "content": [None]}, Skip(Reason.MALFORMED)),
+        ({"role": "user", "content": [{"type": "hologram"}]}, Skip(Reason.UNKNOWN_TYPE, "hologram")),
+        ({"role": "oracle", "content": "x"}, Skip(Reason.UNKNOWN_TYPE, "oracle")),
+        ({"role": ["user"], "content": "x"}, Skip(Reason.MALFORMED)),
+        ({"role": "assistant", "content": [{"type": "tool_use", "name": None}]}, Skip(Reason.MALFORMED)),
+        ({"role": "user", "content": []}, Skip(Reason.NOISE)),
+        ({"messages": ["x"]}, Skip(Reason.NOT_AN_OBJECT)),
+        ({"content": "x"}, Skip(Reason.MALFORMED)),
     ],
 )
-def test_values_of_unexpected_types_are_counted(entry: Block, left_out: Skipped) -> None:
+def test_values_of_unexpected_types_are_counted(entry: Block, left_out: Skip) -> None:
     """F58: a message that is null or something else, never a traceback."""
     assert items_of(FORMAT, json_lines(entry)) == [left_out]
 
@@ -349,7 +349,7 @@ def test_a_byte_order_mark_does_not_hide_the_first_turn() -> None:
 
 def test_a_truncated_last_line_is_left_for_the_next_run() -> None:
     """F59"""
-    assert items_of(FORMAT, json_lines(*TURNS)[:-10])[-1] == Skipped(Reason.TRUNCATED)
+    assert items_of(FORMAT, json_lines(*TURNS)[:-10])[-1] == Skip(Reason.TRUNCATED)
 
 
 @pytest.mark.parametrize(
@@ -376,7 +376,7 @@ def test_other_inputs_are_not_taken_for_this_interface(content: bytes) -> None:
 def test_a_log_of_requests_gives_away_no_header() -> None:
     """Every request of such a log repeats the history and holds credentials: it is refused, also when forced."""
     row = {"request": {"headers": {"authorization": "Bearer t0ken"}, "body": {"messages": TURNS}}, "response": {}}
-    assert items_of(FORMAT, json_lines(row)) == [Skipped(Reason.MALFORMED)]
+    assert items_of(FORMAT, json_lines(row)) == [Skip(Reason.MALFORMED)]
 
 
 @needs_shared

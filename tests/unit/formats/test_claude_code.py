@@ -22,7 +22,7 @@ from omcli.formats.claude_code import FORMAT
 from omcli.formats.source import RecordStream
 from omcli.memory.identity import Identities
 from omcli.memory.message import Message, MessageKind, Role
-from omcli.memory.transcript import Facts, Item, Reason, Skipped
+from omcli.memory.transcript import Facts, Item, Reason, Skip
 from omcli.operations.ingest.counts import TranscriptCounts
 from tests.shared import TRANSCRIPTS, expected, needs_shared
 
@@ -95,8 +95,8 @@ def only(*lines: Line) -> Message:
     return message
 
 
-def skipped(*lines: Line) -> list[Skipped]:
-    return [item for item in items(*lines) if isinstance(item, Skipped)]
+def skipped(*lines: Line) -> list[Skip]:
+    return [item for item in items(*lines) if isinstance(item, Skip)]
 
 
 def facts(*lines: Line) -> list[Facts]:
@@ -166,7 +166,7 @@ def test_our_own_memory_is_not_read_back() -> None:
     ],
 )
 def test_what_a_program_says_in_a_persons_place_is_injected(content: object) -> None:
-    assert skipped(typed(content)) == [Skipped(Reason.INJECTED)]
+    assert skipped(typed(content)) == [Skip(Reason.INJECTED)]
     assert messages(typed(content)) == []
 
 
@@ -182,7 +182,7 @@ def test_what_a_program_says_in_a_persons_place_is_injected(content: object) -> 
     ],
 )
 def test_a_record_that_says_it_is_a_programs_is_injected(marks: Line) -> None:
-    assert skipped(typed("Base directory for this skill: /work", **marks)) == [Skipped(Reason.INJECTED)]
+    assert skipped(typed("Base directory for this skill: /work", **marks)) == [Skip(Reason.INJECTED)]
     assert messages(typed("Base directory for this skill: /work", **marks)) == []
 
 
@@ -203,8 +203,8 @@ def test_text_beside_a_result_is_a_prompt() -> None:
 
 
 def test_a_blank_prompt_is_noise() -> None:
-    assert skipped(typed("  \n")) == [Skipped(Reason.NOISE)]
-    assert skipped(typed([])) == [Skipped(Reason.NOISE)]
+    assert skipped(typed("  \n")) == [Skip(Reason.NOISE)]
+    assert skipped(typed([])) == [Skip(Reason.NOISE)]
 
 
 # Images
@@ -255,7 +255,7 @@ def test_the_lines_of_one_answer_are_one_message_and_its_calls() -> None:
         (Role.CALL, "toolu_1", '{"file_path":"/a"}'),
         (Role.CALL, "toolu_2", '{"command":"ls"}'),
     ]
-    assert [one.reason for one in found if isinstance(one, Skipped)] == [Reason.NOISE, Reason.NOISE]
+    assert [one.reason for one in found if isinstance(one, Skip)] == [Reason.NOISE, Reason.NOISE]
 
 
 def test_pieces_of_a_stream_are_left_for_the_message_they_make() -> None:
@@ -283,7 +283,7 @@ def test_a_second_text_of_a_message_is_kept_and_not_counted_again() -> None:
 
 def test_a_text_written_twice_under_one_message_id_comes_once() -> None:
     found = items(said(text("Done."), message_id="msg_7"), said(text("Done."), message_id="msg_7"))
-    assert found[-1] == Skipped(Reason.REPEATED)
+    assert found[-1] == Skip(Reason.REPEATED)
 
 
 @pytest.mark.parametrize(
@@ -303,9 +303,7 @@ def test_a_text_written_twice_under_one_message_id_comes_once() -> None:
     ],
 )
 def test_what_the_client_makes_up_is_not_the_agents(made_up: Line) -> None:
-    assert [item for item in items(line("assistant", **made_up)) if not isinstance(item, Facts)] == [
-        Skipped(Reason.NOISE)
-    ]
+    assert [item for item in items(line("assistant", **made_up)) if not isinstance(item, Facts)] == [Skip(Reason.NOISE)]
 
 
 def test_a_call_carries_its_tool_and_arguments_as_written() -> None:
@@ -321,7 +319,7 @@ def test_a_call_or_result_written_again_comes_once() -> None:
         (Role.CALL, '{"command":"ls"}'),
         (Role.RESULT, "ok"),
     ]
-    assert [one.reason for one in found if isinstance(one, Skipped)] == [Reason.REPEATED] * 2
+    assert [one.reason for one in found if isinstance(one, Skip)] == [Reason.REPEATED] * 2
 
 
 # Results
@@ -712,15 +710,15 @@ def test_times_are_kept_as_written_and_never_sort() -> None:
     ],
 )
 def test_bookkeeping_is_noise(noise: Line) -> None:
-    assert [item for item in items(noise) if not isinstance(item, Facts)] == [Skipped(Reason.NOISE)]
+    assert [item for item in items(noise) if not isinstance(item, Facts)] == [Skip(Reason.NOISE)]
 
 
 def test_an_unknown_kind_of_record_or_block_is_counted_by_its_name() -> None:
-    assert skipped(line("tool_use", name="bash")) == [Skipped(Reason.UNKNOWN_TYPE, "tool_use")]
-    assert skipped(line("x" * 99)) == [Skipped(Reason.UNKNOWN_TYPE, "x" * 40)]
-    assert skipped(said({"type": "hologram"})) == [Skipped(Reason.UNKNOWN_TYPE, "hologram")]
-    assert skipped(typed([{"type": "hologram"}])) == [Skipped(Reason.UNKNOWN_TYPE, "hologram")]
-    assert skipped({"silly": "this"}) == [Skipped(Reason.UNKNOWN_TYPE)]
+    assert skipped(line("tool_use", name="bash")) == [Skip(Reason.UNKNOWN_TYPE, "tool_use")]
+    assert skipped(line("x" * 99)) == [Skip(Reason.UNKNOWN_TYPE, "x" * 40)]
+    assert skipped(said({"type": "hologram"})) == [Skip(Reason.UNKNOWN_TYPE, "hologram")]
+    assert skipped(typed([{"type": "hologram"}])) == [Skip(Reason.UNKNOWN_TYPE, "hologram")]
+    assert skipped({"silly": "this"}) == [Skip(Reason.UNKNOWN_TYPE)]
 
 
 def test_a_message_that_is_a_text_is_taken_as_text() -> None:
@@ -746,7 +744,7 @@ def test_a_message_that_is_a_text_is_taken_as_text() -> None:
 )
 def test_a_record_without_what_it_must_have_is_skipped_and_counted(broken: Line) -> None:
     """F58"""
-    assert skipped(broken) == [Skipped(Reason.MALFORMED)]
+    assert skipped(broken) == [Skip(Reason.MALFORMED)]
     assert messages(broken) == []
 
 
@@ -769,7 +767,7 @@ def test_what_is_no_record_among_good_lines_costs_only_itself() -> None:
 def test_a_record_written_again_comes_once() -> None:
     """F68"""
     prompt = typed("Water the roses.", uuid="u-1")
-    assert items(prompt, prompt)[-1] == Skipped(Reason.REPEATED)
+    assert items(prompt, prompt)[-1] == Skip(Reason.REPEATED)
     assert len(messages(prompt, prompt)) == 1
 
 
@@ -781,7 +779,7 @@ def test_two_records_on_one_line_are_both_taken_and_the_repetition_is_not() -> N
     )
     found = list(FORMAT.read(RecordStream(io.BytesIO(content.encode()))))
     assert [one.text for one in found if isinstance(one, Message)] == ["Water.", "Go."]
-    assert [one.reason for one in found if isinstance(one, Skipped)] == [Reason.NOISE, Reason.REPEATED]
+    assert [one.reason for one in found if isinstance(one, Skip)] == [Reason.NOISE, Reason.REPEATED]
 
 
 def test_a_whole_record_is_taken_though_a_broken_one_had_its_id() -> None:
@@ -1042,7 +1040,7 @@ def test_a_real_transcript_gives_the_numbers_that_are_known_of_it(path: str) -> 
         "last_timestamp": max(one.at for one in main if one.at),
     }
     assert facts == {name: FILES[path]["facts"][name] for name in facts}
-    assert not [item for item in found if isinstance(item, Skipped) and item.reason.is_fault]
+    assert not [item for item in found if isinstance(item, Skip) and item.reason.is_fault]
 
 
 @needs_shared

@@ -16,7 +16,7 @@ from omcli.formats.codex import FORMAT
 from omcli.formats.source import RecordStream
 from omcli.memory.identity import Identities
 from omcli.memory.message import Message, MessageKind, Role
-from omcli.memory.transcript import Facts, Reason, Skipped
+from omcli.memory.transcript import Facts, Reason, Skip
 from tests.shared import TRANSCRIPTS, expected, needs_shared
 from tests.unit.formats.readings import (
     facts_of_file,
@@ -513,7 +513,7 @@ def test_an_item_of_a_stream_that_never_started_is_call_and_result() -> None:
         (Role.RESULT, "file_change", "completed", False),
         (Role.CALL, "web_search", '{"query":"x"}', None),
     ]
-    assert skipped_of(FORMAT, *records) == [Skipped(Reason.UNKNOWN_TYPE, "something_new")]
+    assert skipped_of(FORMAT, *records) == [Skip(Reason.UNKNOWN_TYPE, "something_new")]
 
 
 # ---- what is broken, unknown or hostile
@@ -537,16 +537,16 @@ def test_unknown_types_are_named_and_malformed_records_are_counted() -> None:
     )
     assert [m.text for m in messages_of(FORMAT, *records)] == ["Go"]
     assert skipped_of(FORMAT, *records) == [
-        Skipped(Reason.UNKNOWN_TYPE, "future_record"),
-        Skipped(Reason.UNKNOWN_TYPE, "future_event"),
-        Skipped(Reason.UNKNOWN_TYPE, "future_item"),
-        Skipped(Reason.MALFORMED, "event_msg"),
-        Skipped(Reason.MALFORMED, "response_item"),
-        Skipped(Reason.MALFORMED, "function_call"),
-        Skipped(Reason.MALFORMED, "function_call_output"),
-        Skipped(Reason.MALFORMED, "user_message"),
-        Skipped(Reason.MALFORMED, "session_meta"),
-        Skipped(Reason.MALFORMED, ""),
+        Skip(Reason.UNKNOWN_TYPE, "future_record"),
+        Skip(Reason.UNKNOWN_TYPE, "future_event"),
+        Skip(Reason.UNKNOWN_TYPE, "future_item"),
+        Skip(Reason.MALFORMED, "event_msg"),
+        Skip(Reason.MALFORMED, "response_item"),
+        Skip(Reason.MALFORMED, "function_call"),
+        Skip(Reason.MALFORMED, "function_call_output"),
+        Skip(Reason.MALFORMED, "user_message"),
+        Skip(Reason.MALFORMED, "session_meta"),
+        Skip(Reason.MALFORMED, ""),
     ]
 
 

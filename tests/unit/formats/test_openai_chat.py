@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from omcli.formats.openai_chat import FORMAT
 from omcli.memory.message import Message, Role
-from omcli.memory.transcript import Facts, NewConversation, Reason, Skipped
+from omcli.memory.transcript import Facts, NewConversation, Reason, Skip
 from tests.shared import TRANSCRIPTS, expected, needs_shared
 from tests.unit.formats.raw_reading import (
     document,
@@ -191,7 +191,7 @@ def test_other_attachments_are_named(part: dict[str, Any], shown: str) -> None:
 
 @pytest.mark.parametrize("role", ["system", "developer"])
 def test_a_system_prompt_is_no_message(role: str) -> None:
-    assert items_of(FORMAT, json_lines({"role": role, "content": "Be brief."})) == [Skipped(Reason.INJECTED)]
+    assert items_of(FORMAT, json_lines({"role": role, "content": "Be brief."})) == [Skip(Reason.INJECTED)]
 
 
 def test_injected_context_is_stripped_from_prompts_and_results() -> None:
@@ -202,12 +202,12 @@ def test_injected_context_is_stripped_from_prompts_and_results() -> None:
 
 def test_a_prompt_that_is_only_our_own_pack_is_no_message() -> None:
     pack = "<om-memory version='1'>\nUser prefers trains.\n</om-memory>"
-    assert items_of(FORMAT, json_lines({"role": "user", "content": pack})) == [Skipped(Reason.INJECTED)]
+    assert items_of(FORMAT, json_lines({"role": "user", "content": pack})) == [Skip(Reason.INJECTED)]
 
 
 def test_a_message_with_nothing_in_it_is_noise() -> None:
     content = json_lines({"role": "assistant", "content": None}, {"role": "user", "content": ""})
-    assert items_of(FORMAT, content) == [Skipped(Reason.NOISE)] * 2
+    assert items_of(FORMAT, content) == [Skip(Reason.NOISE)] * 2
 
 
 def test_what_is_known_of_the_session_is_told_once() -> None:
@@ -228,7 +228,7 @@ def test_the_id_of_a_conversation_is_its_session() -> None:
 
 def test_a_line_that_introduces_the_session_is_no_fault() -> None:
     items = items_of(FORMAT, json_lines({"session_id": "s", "model": "gpt-5"}, ASKED))
-    assert items[:2] == [Facts(session="s", model="gpt-5"), Skipped(Reason.NOISE)]
+    assert items[:2] == [Facts(session="s", model="gpt-5"), Skip(Reason.NOISE)]
 
 
 def test_what_is_no_message_between_messages_is_counted_and_costs_nothing_else() -> None:
@@ -246,20 +246,20 @@ def test_what_is_no_message_between_messages_is_counted_and_costs_nothing_else()
 @pytest.mark.parametrize(
     ("entry", "left_out"),
     [
-        ({"role": "user"}, Skipped(Reason.MALFORMED)),
-        ({"role": "user", "content": 5}, Skipped(Reason.MALFORMED)),
-        ({"role": "user", "content": [None]}, Skipped(Reason.MALFORMED)),
-        ({"role": "user", "content": [{"type": "hologram"}]}, Skipped(Reason.UNKNOWN_TYPE, "hologram")),
-        ({"role": "oracle", "content": "x"}, Skipped(Reason.UNKNOWN_TYPE, "oracle")),
-        ({"role": ["user"], "content": "x"}, Skipped(Reason.MALFORMED)),
-        ({"content": "x"}, Skipped(Reason.MALFORMED)),
-        ({"role": "assistant", "content": None, "tool_calls": "x"}, Skipped(Reason.MALFORMED)),
-        ({"role": "assistant", "content": None, "tool_calls": [None]}, Skipped(Reason.MALFORMED)),
-        ({"role": "assistant", "content": None, "tool_calls": [{"function": None}]}, Skipped(Reason.MALFORMED)),
-        ({"messages": ["x"]}, Skipped(Reason.NOT_AN_OBJECT)),
+        ({"role": "user"}, Skip(Reason.MALFORMED)),
+        ({"role": "user", "content": 5}, Skip(Reason.MALFORMED)),
+        ({"role": "user", "content": [None]}, Skip(Reason.MALFORMED)),
+        ({"role": "user", "content": [{"type": "hologram"}]}, Skip(Reason.UNKNOWN_TYPE, "hologram")),
+        ({"role": "oracle", "content": "x"}, Skip(Reason.UNKNOWN_TYPE, "oracle")),
+        ({"role": ["user"], "content": "x"}, Skip(Reason.MALFORMED)),
+        ({"content": "x"}, Skip(Reason.MALFORMED)),
+        ({"role": "assistant", "content": None, "tool_calls": "x"}, Skip(Reason.MALFORMED)),
+        ({"role": "assistant", "content": None, "tool_calls": [None]}, Skip(Reason.MALFORMED)),
+        ({"role": "assistant", "content": None, "tool_calls": [{"function": None}]}, Skip(Reason.MALFORMED)),
+        ({"messages": ["x"]}, Skip(Reason.NOT_AN_OBJECT)),
     ],
 )
-def test_values_of_unexpected_types_are_counted(entry: dict[str, Any], left_out: Skipped) -> None:
+def test_values_of_unexpected_types_are_counted(entry: dict[str, Any], left_out: Skip) -> None:
     """F58: a message that is a text, null or something else, never a traceback."""
     assert items_of(FORMAT, json_lines(entry)) == [left_out]
 
@@ -289,7 +289,7 @@ def test_a_byte_order_mark_does_not_hide_the_first_message() -> None:
 def test_a_truncated_last_line_is_left_for_the_next_run() -> None:
     """F59"""
     content = json_lines(ASKED, ANSWERED)
-    assert items_of(FORMAT, content[:-10])[1:] == [Skipped(Reason.TRUNCATED)]
+    assert items_of(FORMAT, content[:-10])[1:] == [Skip(Reason.TRUNCATED)]
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from omcli.formats.pi import FORMAT
 from omcli.formats.source import RecordStream
 from omcli.memory.identity import Identities
 from omcli.memory.message import Message, MessageKind, Role
-from omcli.memory.transcript import Abandoned, Facts, Reason, Skipped
+from omcli.memory.transcript import Abandoned, Facts, Reason, Skip
 from tests.shared import TRANSCRIPTS, expected, needs_shared
 from tests.unit.formats.readings import (
     facts_of_file,
@@ -284,15 +284,15 @@ def test_unknown_types_are_named_and_malformed_records_are_counted() -> None:
     )
     assert [m.text for m in messages_of(FORMAT, *records)] == ["Go"]
     assert skipped_of(FORMAT, *records) == [
-        Skipped(Reason.UNKNOWN_TYPE, "future_entry"),
-        Skipped(Reason.UNKNOWN_TYPE, "future_role"),
-        Skipped(Reason.MALFORMED, "message"),
-        Skipped(Reason.MALFORMED, "message"),
-        Skipped(Reason.MALFORMED, "user"),
-        Skipped(Reason.MALFORMED, "toolResult"),
-        Skipped(Reason.MALFORMED, "bashExecution"),
-        Skipped(Reason.MALFORMED, "toolCall"),
-        Skipped(Reason.MALFORMED, ""),
+        Skip(Reason.UNKNOWN_TYPE, "future_entry"),
+        Skip(Reason.UNKNOWN_TYPE, "future_role"),
+        Skip(Reason.MALFORMED, "message"),
+        Skip(Reason.MALFORMED, "message"),
+        Skip(Reason.MALFORMED, "user"),
+        Skip(Reason.MALFORMED, "toolResult"),
+        Skip(Reason.MALFORMED, "bashExecution"),
+        Skip(Reason.MALFORMED, "toolCall"),
+        Skip(Reason.MALFORMED, ""),
     ]
 
 

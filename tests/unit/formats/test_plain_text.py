@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from omcli.formats.plain_text import FORMAT
 from omcli.formats.source import RecordStream
 from omcli.memory.message import Message, Role
-from omcli.memory.transcript import Facts, Reason, Skipped
+from omcli.memory.transcript import Facts, Reason, Skip
 from tests.shared import TRANSCRIPTS, expected, needs_shared
 from tests.unit.formats.raw_reading import (
     found,
@@ -143,7 +143,7 @@ def test_our_own_pack_is_skipped_with_the_turns_inside_it() -> None:
     pack = "<om-memory version='1'>\nUser: earlier\nAssistant: earlier\n</om-memory>"
     content = f"User: {pack}\nAnd now?\nAssistant: Now this.\nUser: {pack}".encode()
     assert spoken(FORMAT, content) == [(Role.USER, "And now?"), (Role.ASSISTANT, "Now this.")]
-    assert skipped_of(FORMAT, content) == [Skipped(Reason.INJECTED)]
+    assert skipped_of(FORMAT, content) == [Skip(Reason.INJECTED)]
 
 
 def test_naming_a_tag_hides_nothing() -> None:
@@ -153,14 +153,14 @@ def test_naming_a_tag_hides_nothing() -> None:
 
 def test_a_system_prompt_is_no_message() -> None:
     content = b"System: You are a cook.\n\nUser: Is the oven on?\nAssistant: No, it is off."
-    assert items_of(FORMAT, content)[0] == Skipped(Reason.INJECTED)
+    assert items_of(FORMAT, content)[0] == Skip(Reason.INJECTED)
     assert spoken(FORMAT, content) == HELLO
 
 
 def test_a_turn_in_which_nothing_is_said_is_noise() -> None:
     assert items_of(FORMAT, b"User: Go on.\n\nAssistant:") == [
         Message(role=Role.USER, text="Go on."),
-        Skipped(Reason.NOISE),
+        Skip(Reason.NOISE),
     ]
 
 
@@ -188,7 +188,7 @@ def test_none_is_an_answer_where_no_result_follows() -> None:
 
 def test_a_call_at_the_end_is_left_for_the_next_run() -> None:
     """F59: only what follows tells whether it is a call."""
-    assert items_of(FORMAT, b"user: 3RK2T9\nassistant: None\n")[1:] == [Skipped(Reason.TRUNCATED)]
+    assert items_of(FORMAT, b"user: 3RK2T9\nassistant: None\n")[1:] == [Skip(Reason.TRUNCATED)]
 
 
 def test_times_with_a_date_are_kept_and_names_beside_them() -> None:

@@ -18,7 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from omcli.formats.source import InputShape, Record, RecordStream, parse_line
-from omcli.memory.transcript import Checkpoint, Reason, Skipped
+from omcli.memory.transcript import Checkpoint, Reason, Skip
 
 GOOD = b'{"type":"user","n":1}'
 PRETTY = (
@@ -30,16 +30,16 @@ def source(content: bytes) -> RecordStream:
     return RecordStream(io.BytesIO(content))
 
 
-def records(content: bytes) -> list[Record | Skipped]:
+def records(content: bytes) -> list[Record | Skip]:
     return without_pauses(source(content))
 
 
-def without_pauses(read: RecordStream) -> list[Record | Skipped]:
+def without_pauses(read: RecordStream) -> list[Record | Skip]:
     return [entry for entry in read.records() if not isinstance(entry, Checkpoint)]
 
 
 def reasons(content: bytes) -> list[Reason]:
-    return [entry.reason for entry in records(content) if isinstance(entry, Skipped)]
+    return [entry.reason for entry in records(content) if isinstance(entry, Skip)]
 
 
 def found(content: bytes) -> list[Record]:
@@ -142,14 +142,14 @@ def test_an_object_after_a_broken_piece_is_found_again(broken: bytes) -> None:
     assert records(broken + b'{"n":1}{"n":2}\n' + GOOD) == [
         {"n": 1},
         {"n": 2},
-        Skipped(Reason.NOT_JSON),
+        Skip(Reason.NOT_JSON),
         {"type": "user", "n": 1},
     ]
 
 
 def test_an_object_before_a_broken_piece_is_kept() -> None:
     """F63"""
-    assert records(b'{"n":1}{"n":2,"te\n' + GOOD) == [{"n": 1}, Skipped(Reason.NOT_JSON), {"type": "user", "n": 1}]
+    assert records(b'{"n":1}{"n":2,"te\n' + GOOD) == [{"n": 1}, Skip(Reason.NOT_JSON), {"type": "user", "n": 1}]
 
 
 @pytest.mark.parametrize("space", [b"", b" "])
@@ -168,7 +168,7 @@ def test_a_truncated_last_line_is_left_for_the_next_run() -> None:
         {"type": "user", "message": {"role": "user", "content": [{"type": "text", "text": "hi"}]}}
     ).encode()
     for end in range(1, len(line)):
-        assert records(GOOD + b"\n" + line[:end]) == [{"type": "user", "n": 1}, Skipped(Reason.TRUNCATED)], line[:end]
+        assert records(GOOD + b"\n" + line[:end]) == [{"type": "user", "n": 1}, Skip(Reason.TRUNCATED)], line[:end]
     assert not Reason.TRUNCATED.is_fault
     assert len(found(GOOD + b"\n" + line)) == 2
 
@@ -181,7 +181,7 @@ def test_a_file_of_one_truncated_line_is_no_prose() -> None:
     """F59"""
     cut = source(b'{"type":"user","message":{"content":"Us')
     assert cut.shape is InputShape.LINES
-    assert list(cut.records()) == [Skipped(Reason.TRUNCATED)]
+    assert list(cut.records()) == [Skip(Reason.TRUNCATED)]
 
 
 def test_what_is_no_object_among_good_lines_is_counted_and_skipped() -> None:
@@ -191,7 +191,7 @@ def test_what_is_no_object_among_good_lines_is_counted_and_skipped() -> None:
         lines.insert(at, wrong)
     entries = records(b"\n".join(lines) + b"\n")
     assert [entry for entry in entries if isinstance(entry, dict)] == [{"n": nth} for nth in range(100)]
-    assert sorted(entry.reason for entry in entries if isinstance(entry, Skipped)) == [
+    assert sorted(entry.reason for entry in entries if isinstance(entry, Skip)) == [
         Reason.NOT_AN_OBJECT,
         Reason.NOT_AN_OBJECT,
         Reason.NOT_AN_OBJECT,
@@ -212,20 +212,20 @@ def test_a_hundred_thousand_brackets_cost_one_line() -> None:
     for nested in (deep, b'{"a":' + deep, b'{"a":' * 100_000, b'{"a":' + deep + b"]" * 100_000 + b"}"):
         assert records(GOOD + b"\n" + nested + b"\n" + GOOD) == [
             {"type": "user", "n": 1},
-            Skipped(Reason.TOO_DEEP),
+            Skip(Reason.TOO_DEEP),
             {"type": "user", "n": 1},
         ]
 
 
 def test_a_hundred_thousand_brackets_alone_are_no_prose() -> None:
     """F61"""
-    assert records(b"[" * 100_000) == [Skipped(Reason.TOO_DEEP)]
+    assert records(b"[" * 100_000) == [Skip(Reason.TOO_DEEP)]
     assert source(b"[" * 100_000).shape is InputShape.LINES
 
 
 def test_a_record_beside_a_nest_of_brackets_is_kept() -> None:
     """F61, F63"""
-    assert records(GOOD + b"[" * 100_000 + b"\n") == [{"type": "user", "n": 1}, Skipped(Reason.TOO_DEEP)]
+    assert records(GOOD + b"[" * 100_000 + b"\n") == [{"type": "user", "n": 1}, Skip(Reason.TOO_DEEP)]
 
 
 @pytest.mark.parametrize("version", ["3.12", "3.13"])
@@ -262,7 +262,7 @@ def test_a_line_of_a_megabyte_is_a_line() -> None:
 
 
 def test_a_number_too_long_to_be_read_costs_its_line() -> None:
-    assert records(b'{"n":' + b"9" * 5000 + b"}\n" + GOOD) == [Skipped(Reason.NOT_JSON), {"type": "user", "n": 1}]
+    assert records(b'{"n":' + b"9" * 5000 + b"}\n" + GOOD) == [Skip(Reason.NOT_JSON), {"type": "user", "n": 1}]
 
 
 @pytest.mark.parametrize("content", [b"", b"\n", b" \n\r\n\t\n", b"\xef\xbb\xbf", b"\xef\xbb\xbf\n", b"\n" * 3_000_000])
@@ -307,7 +307,7 @@ def test_a_list_is_a_document_of_its_elements(written: bytes) -> None:
 
 def test_elements_that_are_no_objects_are_counted() -> None:
     """F57"""
-    assert records(b'[\n{"n":1},\n[],\n"a",\nnull]') == [{"n": 1}, *[Skipped(Reason.NOT_AN_OBJECT)] * 3]
+    assert records(b'[\n{"n":1},\n[],\n"a",\nnull]') == [{"n": 1}, *[Skip(Reason.NOT_AN_OBJECT)] * 3]
 
 
 def test_json_lines_are_json_lines_whatever_their_name() -> None:
@@ -416,7 +416,7 @@ def test_memory_is_bounded_where_the_first_lines_are_broken() -> None:
 def test_random_bytes_never_raise(content: bytes) -> None:
     """F60"""
     entries = records(content)
-    assert all(isinstance(entry, dict | Skipped) for entry in entries)
+    assert all(isinstance(entry, dict | Skip) for entry in entries)
     assert source(content).sample.shape in InputShape
     list(source(content).text_lines())
 
@@ -424,7 +424,7 @@ def test_random_bytes_never_raise(content: bytes) -> None:
 @given(st.text(alphabet='{}[]",:\\ \n1atru', max_size=200))
 def test_random_json_like_text_never_raises(content: str) -> None:
     entries = records(content.encode())
-    assert all(isinstance(entry, dict | Skipped) for entry in entries)
+    assert all(isinstance(entry, dict | Skip) for entry in entries)
 
 
 @given(st.lists(st.one_of(st.just(GOOD), st.binary(max_size=60).filter(lambda junk: b"\n" not in junk)), max_size=30))
@@ -450,8 +450,8 @@ def test_mutated_real_looking_lines_never_raise_and_cost_only_themselves() -> No
 
 
 def test_one_line_costs_one_fault_at_most() -> None:
-    assert [entry for entry in parse_line(b'oops {"n":1} oops {"n":2} [1] oops') if isinstance(entry, Skipped)] == [
-        Skipped(Reason.NOT_JSON)
+    assert [entry for entry in parse_line(b'oops {"n":1} oops {"n":2} [1] oops') if isinstance(entry, Skip)] == [
+        Skip(Reason.NOT_JSON)
     ]
 
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omcli.llm.json_reply import LONGEST_ROW, elements, ends_early, json_in, list_of, row_text, text_of, texts_of
+from omcli.llm.json_reply import LONGEST_ROW, is_cut_off, json_in, list_of, read_list, row_text, text_of, texts_of
 
 _JSON = st.recursive(
     st.none() | st.booleans() | st.integers(-(10**9), 10**9) | st.text(max_size=8),
@@ -46,29 +46,29 @@ def test_line_breaks_inside_strings_are_forgiven() -> None:
 def test_json_that_was_cut_anywhere_ends_early(value: dict[str, object], data: st.DataObject) -> None:
     """What was cut off is no answer, whatever it ends with (V6)."""
     written = json.dumps([value])
-    assert not ends_early(written)
-    assert ends_early(written[: data.draw(st.integers(1, len(written) - 1))] if len(written) > 2 else "[") is True
+    assert not is_cut_off(written)
+    assert is_cut_off(written[: data.draw(st.integers(1, len(written) - 1))] if len(written) > 2 else "[") is True
 
 
 def test_json_that_is_wrong_does_not_end_early() -> None:
-    assert not ends_early('{"a": 1, b: 2}')
-    assert not ends_early("no JSON at all")
+    assert not is_cut_off('{"a": 1, b: 2}')
+    assert not is_cut_off("no JSON at all")
 
 
 @given(st.lists(_JSON, max_size=5), st.sampled_from([None, 1]))
 def test_a_list_is_read_element_by_element(values: list[object], indent: int | None) -> None:
     """Pretty-printed, and with lists and brackets inside of strings (T40)."""
-    read = elements(f"FACTS: {json.dumps(values, indent=indent)} and so on")
+    read = read_list(f"FACTS: {json.dumps(values, indent=indent)} and so on")
     assert read is not None
     assert (read.values, read.is_whole) == (tuple(values), True)
 
 
 def test_of_a_list_that_breaks_off_what_came_before_is_kept() -> None:
     text = 'FACTS: [{"summary": "one"}, {"summary": "tw'
-    read = elements(text)
+    read = read_list(text)
     assert read is not None
     assert (read.values, read.is_whole, text[read.end :]) == (({"summary": "one"},), False, ', {"summary": "tw')
-    assert elements("no list") is None
+    assert read_list("no list") is None
 
 
 def test_what_is_not_of_the_type_asked_for_is_nothing() -> None:
@@ -87,5 +87,5 @@ def test_a_row_is_one_line_of_bounded_length() -> None:
 def test_hostile_replies_are_read_in_no_time(hostile: str) -> None:
     text = hostile * (400_000 // len(hostile))
     began = time.process_time()
-    json_in(text), ends_early(text), elements(text), row_text(text)
+    json_in(text), is_cut_off(text), read_list(text), row_text(text)
     assert time.process_time() - began < 3

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from omcli.memory import buffer as block_text
 from omcli.memory.batch import Observed
-from omcli.memory.buffer import BufferPolicy, Span, activated, in_line, is_superfluous, tokens_of
+from omcli.memory.buffer import BufferPolicy, Span, count_due, in_line, is_covered, tokens_of
 from omcli.memory.observation import Draft, Priority, Source, Status, Type
 from tests.material import row_id
 
@@ -99,18 +99,18 @@ def test_a_share_is_what_it_is_in_whole_numbers(thousandths: int, whole: int) ->
 )
 def test_blocks_are_activated_while_enough_stays_unobserved(sizes: tuple[int, ...], waiting: int, number: int) -> None:
     """T78: with a floor of 6,000; the first always."""
-    assert activated(sizes, waiting=waiting, floor=6_000) == number
+    assert count_due(sizes, waiting=waiting, floor=6_000) == number
 
 
 @given(st.lists(st.integers(0, 50)), st.integers(0, 200), st.integers(0, 60))
 def test_as_many_are_activated_as_leave_the_floor_and_no_more(sizes: list[int], more: int, floor: int) -> None:
     """T78."""
     waiting = sum(sizes) + more
-    number = activated(sizes, waiting=waiting, floor=floor)
+    number = count_due(sizes, waiting=waiting, floor=floor)
     assert min(1, len(sizes)) <= number <= len(sizes)
     assert number <= 1 or waiting - sum(sizes[:number]) >= floor
     assert number == len(sizes) or waiting - sum(sizes[: number + 1]) < floor
-    assert activated(sizes, waiting=waiting, floor=0) == len(sizes)
+    assert count_due(sizes, waiting=waiting, floor=0) == len(sizes)
 
 
 # What is superfluous
@@ -118,11 +118,11 @@ def test_as_many_are_activated_as_leave_the_floor_and_no_more(sizes: list[int], 
 
 def test_a_block_inside_another_is_discarded_and_so_is_one_that_the_cursor_has_passed() -> None:
     """T76: {10, 11} in {10..13}; wholly before the cursor; one that straddles it is kept."""
-    assert is_superfluous(Span(9, 11), [Span(9, 13)], 0)
-    assert is_superfluous(Span(9, 13), [Span(9, 13)], 0), "the same is inside"
-    assert not is_superfluous(Span(9, 13), [Span(9, 11), Span(10, 14)], 0)
-    assert is_superfluous(Span(9, 13), [], 13)
-    assert not is_superfluous(Span(9, 13), [], 12)
+    assert is_covered(Span(9, 11), [Span(9, 13)], 0)
+    assert is_covered(Span(9, 13), [Span(9, 13)], 0), "the same is inside"
+    assert not is_covered(Span(9, 13), [Span(9, 11), Span(10, 14)], 0)
+    assert is_covered(Span(9, 13), [], 13)
+    assert not is_covered(Span(9, 13), [], 12)
 
 
 def test_blocks_are_written_down_from_the_cursor_on_each_behind_the_one_before() -> None:
@@ -151,7 +151,7 @@ def test_what_is_written_down_covers_each_message_once_and_leaves_no_gap(spans: 
     for span, after in line:
         assert span in spans
         assert span.after <= after < span.through
-        assert not is_superfluous(span, [other for other in spans if other != span], cursor)
+        assert not is_covered(span, [other for other in spans if other != span], cursor)
     assert not [span for span in spans if span.after <= places[-1] < span.through], "as far as they reach"
 
 

@@ -83,7 +83,7 @@ def test_a_result_tells_the_identity_that_stores_of_schema_1_have_it_under() -> 
     result = Message(role=Role.RESULT, text="3 failed", tool="Bash", call_id="c1")
     named = replace(result, id="r1", at="2026-03-12T10:00:00.000Z")
     identities = Identities("s", format_name="f", copies=False)
-    formerly = [identities.ever(message)[1] for message in (named, result, result)]
+    formerly = [identities.with_earlier(message)[1] for message in (named, result, result)]
     assert formerly == [
         "128cbf76f2cd200b7329c9145d259533",
         "02c40d8663a02b7553ba60dfa0515027",
@@ -93,7 +93,7 @@ def test_a_result_tells_the_identity_that_stores_of_schema_1_have_it_under() -> 
 
 def test_what_is_no_result_keeps_the_identity_that_stores_of_schema_1_have_it_under() -> None:
     call = Message(role=Role.CALL, text="{}", tool="Bash", call_id="c1")
-    known = Identities("s", format_name="f", copies=False).ever(call)
+    known = Identities("s", format_name="f", copies=False).with_earlier(call)
     assert known == ("bbcee89859633e74fb955e74b95070ec", None)
 
 
@@ -101,11 +101,11 @@ def test_a_plain_turn_is_the_same_in_a_list_that_turns_out_to_be_of_the_other_ki
     """Which interface a list is for shows only when a tool has been called."""
     openai, anthropic = (Identities("s", format_name=name, copies=False) for name in ("openai", "anthropic"))
     for message in (_said("ok"), _said("ok"), _said("ok", id="1"), _said("ok", at="2026-01-25T10:47:18.908Z")):
-        (now, formerly), (later, before) = openai.ever(message), anthropic.ever(message)
+        (now, formerly), (later, before) = openai.with_earlier(message), anthropic.with_earlier(message)
         assert (now, formerly) == (before, later)
         assert now != later
     call = Message(role=Role.CALL, text="{}", call_id="1")
-    assert openai.ever(call)[1] is None, "calls are written differently in the two"
+    assert openai.with_earlier(call)[1] is None, "calls are written differently in the two"
 
 
 @given(_TALK)
@@ -115,6 +115,6 @@ def test_a_message_has_the_identity_of_its_count(talk: list[Message]) -> None:
     before: dict[int, int] = {}
     for message in talk:
         number = before.get(counted.short(message), 0)
-        assert whole.ever(message) == counted.nth(message, number)
+        assert whole.with_earlier(message) == counted.at_count(message, number)
         before[counted.short(message)] = number + 1
     assert whole.counted() == before

@@ -15,7 +15,7 @@ from omcli.memory.retention import (
     MessageOutline,
     Pool,
     RetentionRules,
-    SupportLevel,
+    Support,
     first_to_go,
     is_across,
     messages_to_go,
@@ -100,8 +100,8 @@ class TestThePool:
         assert gone(rows, RetentionRules(max_tokens=0), support=support) == [
             "strong low", "strong medium old", "strong medium new", "partial medium", "none low old", "none medium",
         ]  # fmt: skip
-        assert [SupportLevel.of(number) for number in (0, 1, 2, 3)] == [
-            SupportLevel.NONE, SupportLevel.PARTIAL, SupportLevel.STRONG, SupportLevel.STRONG,
+        assert [Support.of(number) for number in (0, 1, 2, 3)] == [
+            Support.NONE, Support.PARTIAL, Support.STRONG, Support.STRONG,
         ]  # fmt: skip
 
     def test_of_equal_relevance_the_older_goes(self) -> None:

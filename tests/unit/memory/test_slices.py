@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omcli.memory.batch import between, next_slice
+from omcli.memory.batch import next_slice, part_of_batch
 from tests.batches import Talk
 
 
@@ -33,4 +33,4 @@ def test_slices_follow_each_other_to_the_end_of_their_batch(kinds: list[str], to
         seen += [kept.seq for kept in part.messages]
         after = part.through
     assert seen == [kept.seq for kept in batch.messages]
-    assert between(batch, batch.after, batch.through) == batch
+    assert part_of_batch(batch, batch.after, batch.through) == batch

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from omcli.memory.message import MessageKind, Role
 from omcli.memory.observation import Priority, Status, Type
 from omcli.observers.rules import RuleObserver
-from omcli.text.anchors import anchors, searchable, unsupported
+from omcli.text.anchors import anchors, searchable, unknown_anchors
 from omcli.text.clean import one_line
 from tests.batches import Talk
 
@@ -268,7 +268,7 @@ def test_every_anchor_of_a_row_occurs_in_its_sources(turns: list[tuple[str, str]
             (talk.user if who == "user" else talk.agent)(text)
     known = {kept.seq: searchable(f"{kept.message.tool or ''} {kept.message.text}") for kept in talk.kept}
     for row in talk.observed():
-        assert unsupported(row.text, [known[seq] for seq in row.sources]) == (), row.text
+        assert unknown_anchors(row.text, [known[seq] for seq in row.sources]) == (), row.text
         assert row.sources == tuple(sorted(set(row.sources)))
         assert "\n" not in row.text
         assert row.text.strip()

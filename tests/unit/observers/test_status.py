@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from omcli.memory.message import Message, MessageKind, Role
 from omcli.memory.observation import Observation, Priority, Status, Type
-from omcli.text.anchors import searchable, unsupported
+from omcli.text.anchors import searchable, unknown_anchors
 from tests.batches import Talk, in_sight, remembered
 
 FAILURES = (Type.COMMAND_ERROR, Type.TOOL_ERROR)
@@ -682,7 +682,7 @@ def test_no_visible_row_is_doubled_or_open_though_resolved(steps: list[Step], en
         kept.seq: searchable(f"{kept.message.tool or ''} {kept.message.exit_code} {kept.message.text}")
         for kept in talk.kept
     }
-    assert all(unsupported(row.text, [known[seq] for seq in row.sources]) == () for row in rows)
+    assert all(unknown_anchors(row.text, [known[seq] for seq in row.sources]) == () for row in rows)
 
 
 @given(steps=STEPS, ends=st.lists(st.integers(0, 20), max_size=4))

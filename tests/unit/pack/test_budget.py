@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from omcli.memory.tokens import UNLIMITED
-from omcli.pack.budget import DEFAULTS, Tier, budgets, largest, shares
+from omcli.pack.budget import DEFAULTS, Tier, budgets, last_fitting, shares
 
-maxima = st.fixed_dictionaries({tier: st.integers(0, 40_000) for tier in Tier})
+limits = st.fixed_dictionaries({tier: st.integers(0, 40_000) for tier in Tier})
 
 
 def test_without_being_asked_a_pack_may_hold_the_sum_of_its_tiers() -> None:
@@ -25,13 +25,13 @@ def test_a_tier_that_was_asked_for_keeps_its_number_under_any_total() -> None:
 
 def test_a_large_total_is_used() -> None:
     grown = budgets(total=100_000)
-    assert sum(grown.maxima.values()) == 100_000
+    assert sum(grown.limits.values()) == 100_000
     assert grown.session == 40_000
 
 
 def test_a_total_without_a_tier_goes_to_the_others() -> None:
     alone = budgets(total=6000, cross=0, tail=0)
-    assert shares(6000, alone.maxima) == {Tier.CROSS: 0, Tier.SESSION: 6000, Tier.TAIL: 0}
+    assert shares(6000, alone.limits) == {Tier.CROSS: 0, Tier.SESSION: 6000, Tier.TAIL: 0}
 
 
 def test_a_tier_without_a_limit_may_have_the_total() -> None:
@@ -50,7 +50,7 @@ def test_in_a_small_pack_what_was_observed_comes_before_what_was_said(total: int
     assert given_shares[Tier.TAIL] <= 0.25 * total
 
 
-@given(total=st.integers(-1000, 200_000), most=maxima)
+@given(total=st.integers(-1000, 200_000), most=limits)
 def test_shares_use_the_whole_total_and_no_more(total: int, most: dict[Tier, int]) -> None:
     """S0.1: each tier under its own budget."""
     shared = shares(total, most)
@@ -70,11 +70,11 @@ def test_no_budget_is_below_zero(total: int | None, asked: tuple[int | None, int
     """F50: a budget of any size, and of none."""
     cross, session, tail = asked
     made = budgets(total=total, cross=cross, session=session, tail=tail)
-    assert min(made.maxima.values()) >= 0
+    assert min(made.limits.values()) >= 0
 
 
 @given(st.integers(-5, 60), st.integers(0, 20), st.integers(0, 50))
 def test_the_largest_number_that_fits_is_found(limit: int, least: int, further: int) -> None:
     most = least + further
     fitting = [number for number in range(least, most + 1) if number <= limit]
-    assert largest(lambda number: number <= limit, least, most) == max(fitting, default=least - 1)
+    assert last_fitting(lambda number: number <= limit, least, most) == max(fitting, default=least - 1)

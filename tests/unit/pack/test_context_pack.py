@@ -129,7 +129,7 @@ def test_a_budget_is_a_promise(
     made = pack(**memory, budgets=most, counter=counter, to=to, choice=choice)  # type: ignore[arg-type]
     if made.printed:
         assert counter.text(made.printed) <= max(0, most.total)
-    assert all(made.tokens[tier] <= most.maxima[tier] for tier in Tier)
+    assert all(made.tokens[tier] <= most.limits[tier] for tier in Tier)
 
 
 @pytest.mark.parametrize("to", PackFormat)

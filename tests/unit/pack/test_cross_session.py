@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from omcli.memory.observation import Kind, Observation, Priority, Source, Status, Type
-from omcli.pack.cross_session import TIME_CONSTANT, each_once, is_shared, ranked, score
+from omcli.pack.cross_session import TIME_CONSTANT, by_value, each_once, is_shared, row_value
 from tests.strategies import instants, observations
 
 NOW = "2026-02-10T12:00:00.000Z"
@@ -39,26 +39,26 @@ SIXTY_DAYS_AGO = "2025-12-12T12:00:00.000Z"
 
 def test_worth_halves_every_week() -> None:
     """D9 S2.36: weight x bias x 2^(-age/7d), weights 3/2/1, reflections 1.3."""
-    assert score(ROW, now=NOW) == pytest.approx(2)
-    assert score(replace(ROW, observed_at=WEEK_AGO), now=NOW) == pytest.approx(1)
-    assert score(replace(ROW, priority=Priority.HIGH, kind=Kind.REFLECTION), now=NOW) == pytest.approx(3.9)
-    assert score(replace(ROW, priority=Priority.LOW), now=NOW) == pytest.approx(1)
+    assert row_value(ROW, now=NOW) == pytest.approx(2)
+    assert row_value(replace(ROW, observed_at=WEEK_AGO), now=NOW) == pytest.approx(1)
+    assert row_value(replace(ROW, priority=Priority.HIGH, kind=Kind.REFLECTION), now=NOW) == pytest.approx(3.9)
+    assert row_value(replace(ROW, priority=Priority.LOW), now=NOW) == pytest.approx(1)
 
 
 def test_by_the_time_constant_worth_falls_faster() -> None:
     """S2.36: `ln(weight) + ln(bias) - age / h`, h = 7 days."""
     row = replace(ROW, observed_at=WEEK_AGO, priority=Priority.HIGH)
-    assert log(score(row, now=NOW, fading=TIME_CONSTANT)) == pytest.approx(log(3) - 1)
-    assert score(row, now=NOW) == pytest.approx(1.5)
+    assert log(row_value(row, now=NOW, fading=TIME_CONSTANT)) == pytest.approx(log(3) - 1)
+    assert row_value(row, now=NOW) == pytest.approx(1.5)
 
 
 def test_a_row_that_was_used_today_is_as_good_as_new() -> None:
     """S2.36: the age counts from the last use."""
-    assert score(replace(ROW, observed_at=SIXTY_DAYS_AGO, last_used_at=NOW), now=NOW) == score(ROW, now=NOW)
+    assert row_value(replace(ROW, observed_at=SIXTY_DAYS_AGO, last_used_at=NOW), now=NOW) == row_value(ROW, now=NOW)
 
 
 def test_a_row_from_the_future_is_worth_no_more_than_one_of_today() -> None:
-    assert score(replace(ROW, observed_at="2099-01-01T00:00:00.000Z"), now=NOW) == score(ROW, now=NOW)
+    assert row_value(replace(ROW, observed_at="2099-01-01T00:00:00.000Z"), now=NOW) == row_value(ROW, now=NOW)
 
 
 def test_pinned_first_then_fresh_and_weighty_then_old_and_light() -> None:
@@ -69,22 +69,22 @@ def test_pinned_first_then_fresh_and_weighty_then_old_and_light() -> None:
         replace(ROW, kind=Kind.NOTE),
         replace(ROW, tags=("pinned",), priority=Priority.LOW, observed_at=SIXTY_DAYS_AGO),
     ]
-    assert ranked(rows, now=NOW) == [3, 2, 1, 0]
+    assert by_value(rows, now=NOW) == [3, 2, 1, 0]
 
 
 @pytest.mark.parametrize("priority", Priority)
 def test_a_note_goes_before_a_reflection_of_its_priority(priority: Priority) -> None:
     """T61: note against reflection."""
     reflection = replace(ROW, kind=Kind.REFLECTION, priority=priority)
-    assert ranked([reflection, replace(reflection, kind=Kind.NOTE)], now=NOW) == [1, 0]
+    assert by_value([reflection, replace(reflection, kind=Kind.NOTE)], now=NOW) == [1, 0]
 
 
 @given(rows=st.lists(observations(), max_size=20, unique_by=lambda row: row.id), now=instants)
 def test_the_order_depends_on_the_rows_and_not_on_how_they_come(rows: list[Observation], now: str) -> None:
     """D9: deterministic, ties by id."""
     backwards = rows[::-1]
-    assert [rows[place] for place in ranked(rows, now=now)] == [
-        backwards[place] for place in ranked(backwards, now=now)
+    assert [rows[place] for place in by_value(rows, now=now)] == [
+        backwards[place] for place in by_value(backwards, now=now)
     ]
 
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from omcli.memory.observation import PINNED, Kind, Observation, Priority, Status, Type
 from omcli.pack.salience import by_salience
-from omcli.text.terms import capitals_of, folded, terms_of
+from omcli.text.terms import capital_terms, folded, terms_of
 from tests.strategies import observations, texts
 from tests.unit.pack.test_cross_session import ROW
 
@@ -126,7 +126,7 @@ def test_terms_are_names_and_words_without_function_words() -> None:
 def test_a_capital_is_a_name_inside_a_sentence_only() -> None:
     """Texts do not flow into each other, and a sentence may begin in quotation marks."""
     texts = ["Tests of Marta. Then Ola", "The end", " At last: Peter", 'she said: "Then', "I and The", "so The Hague"]
-    assert capitals_of(texts) == {"marta", "ola", "hague"}
+    assert capital_terms(texts) == {"marta", "ola", "hague"}
 
 
 def test_a_script_without_spaces_gives_pairs_of_characters() -> None:
@@ -136,8 +136,8 @@ def test_a_script_without_spaces_gives_pairs_of_characters() -> None:
 @given(written=st.lists(texts, max_size=5))
 def test_what_a_text_is_about_does_not_depend_on_the_texts_beside_it(written: list[str]) -> None:
     assert terms_of(written) == [terms_of([text])[0] for text in written]
-    assert capitals_of(written) == frozenset().union(*(capitals_of([text]) for text in written))
-    assert all(capitals_of([text]) <= terms_of([text])[0] for text in written)
+    assert capital_terms(written) == frozenset().union(*(capital_terms([text]) for text in written))
+    assert all(capital_terms([text]) <= terms_of([text])[0] for text in written)
 
 
 def test_the_order_is_the_same_in_every_process() -> None:

@@ -21,7 +21,7 @@ from omcli.base.errors import (
     Unusable,
 )
 from omcli.llm.json_reply import LONGEST_ROW
-from omcli.llm.model import Reply, Stop
+from omcli.llm.model import EndReason, Reply
 from omcli.memory.observation import Kind, Source, Status, Type
 from omcli.memory.reflection import Material, Reflected
 from omcli.reflectors.model import CompressionLevels, ModelReflector
@@ -416,7 +416,7 @@ def test_the_best_reply_counts_not_the_last() -> None:
 
 def test_a_reply_that_was_cut_off_never_counts() -> None:
     """V6, F6: not even where what is there can be read."""
-    cut = Reply(text=sized(10), stop=Stop.LENGTH, model="m")
+    cut = Reply(text=sized(10), stop=EndReason.LENGTH, model="m")
     with pytest.raises(CutOff):
         reflect(SIZED, cut)
     with pytest.raises(CutOff):
@@ -427,7 +427,7 @@ def test_a_reply_that_was_cut_off_never_counts() -> None:
 def test_a_refusal_is_no_empty_reply() -> None:
     """V7."""
     with pytest.raises(Refused):
-        reflect(SIZED, Reply(text="", stop=Stop.REFUSAL, model="m"))
+        reflect(SIZED, Reply(text="", stop=EndReason.REFUSAL, model="m"))
 
 
 def test_a_reply_that_cannot_be_read_is_asked_for_once_more() -> None:
@@ -623,7 +623,7 @@ def test_rows_are_shown_as_groups_where_that_is_asked_for() -> None:
 
 def test_a_reply_that_ran_into_a_loop_is_said_to_have_done_so() -> None:
     """As an observer's is: it was cut off, and why is known."""
-    looped = Reply(text=reply(*[("The queue is in Postgres now", ["o1"])] * 60)[:-9], stop=Stop.LENGTH, model="m")
+    looped = Reply(text=reply(*[("The queue is in Postgres now", ["o1"])] * 60)[:-9], stop=EndReason.LENGTH, model="m")
     with pytest.raises(Looped, match="repeated itself"):
         reflect(material(*QUEUE), looped)
 

@@ -14,7 +14,7 @@ from omcli.llm.json_reply import LONGEST_ROW
 from omcli.memory.observation import PINNED, Kind, Observation, Status, Type
 from omcli.memory.reflection import Material, Reflected
 from omcli.reflectors.rules import RuleReflector
-from omcli.text.anchors import searchable, unsupported
+from omcli.text.anchors import searchable, unknown_anchors
 from tests import strategies
 from tests.fakes import WordCounter
 from tests.unit.reflectors.folded_rows import (
@@ -442,7 +442,7 @@ def test_rules_never_lose_what_is_protected_never_make_more_and_never_invent(
         ground = [told[support] for support in draft.supports]
         assert draft.sources == tuple(sorted({seq for each in ground for seq in each.sources}))
         named = [searchable(f"{each.text} {each.dated[:10]}") for each in ground]
-        assert not unsupported(draft.text, named)
+        assert not unknown_anchors(draft.text, named)
     gone = {dropped.row: dropped.by for dropped in reflected.dropped}
     assert all(by is None or by in told for by in gone.values())
 

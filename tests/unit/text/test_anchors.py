@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omcli.text.anchors import anchors, searchable, unsupported
+from omcli.text.anchors import anchors, searchable, unknown_anchors
 
 
 @pytest.mark.parametrize(
@@ -33,13 +33,13 @@ def test_prose_and_small_counts_are_none() -> None:
 
 def test_an_anchor_that_no_source_has_is_unsupported() -> None:
     """V9: paths, identifiers, numbers and addresses of a row occur in its sources."""
-    assert unsupported("Modified a/b.py and c_d", ["edit a/b.py"]) == ("c_d",)
-    assert unsupported("Modified a/b.py", ["edit", "in a/b.py now"]) == ()
+    assert unknown_anchors("Modified a/b.py and c_d", ["edit a/b.py"]) == ("c_d",)
+    assert unknown_anchors("Modified a/b.py", ["edit", "in a/b.py now"]) == ()
 
 
 @given(st.text(alphabet=st.sampled_from('ab_ "\\\n/.`'), max_size=40))
 def test_what_stands_in_arguments_is_found_although_json_escapes_it(code: str) -> None:
-    assert unsupported(code, [searchable(json.dumps({"command": code}))]) == () or "\\" in code
+    assert unknown_anchors(code, [searchable(json.dumps({"command": code}))]) == () or "\\" in code
 
 
 @pytest.mark.parametrize("run", ["x", "-", "a1", "a/", "汉字", "a.", "`a", "A_", "https://", "0,"])

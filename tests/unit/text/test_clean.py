@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omcli.text.clean import clean, is_spaced, one_line, printable
+from omcli.text.clean import clean, is_word_split, one_line, printable
 
 _STRANGE = st.text(
     alphabet="ab \n\r\t\0\x07\x1b[]0;31mK\\\x7f\x85\x9b\u2028\u202e\u2066\u200d\ud800\udfff🎉漢", max_size=30
@@ -64,7 +64,7 @@ def test_a_text_is_put_on_one_line(text: str, line: str) -> None:
 
 @pytest.mark.parametrize(("text", "spaced"), [("", True), ("naïve — да", True), ("a 漢 b", False), ("네", False)])
 def test_scripts_without_spaces_are_told(text: str, spaced: bool) -> None:
-    assert is_spaced(text) is spaced
+    assert is_word_split(text) is spaced
 
 
 @given(_ANY)

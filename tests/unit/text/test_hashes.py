@@ -7,8 +7,8 @@ from collections import Counter
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omcli.memory.transcript import Bookmark, Prefix, as_json
-from omcli.text.hashes import Hashes, hashed, packed, packed_counts, unpacked, unpacked_counts
+from omcli.memory.transcript import Beginning, Bookmark, as_json
+from omcli.text.hashes import HashSet, hash_of, packed, packed_counts, unpacked, unpacked_counts
 
 HASHES = st.integers(0, 2**64 - 1)
 
@@ -25,7 +25,7 @@ NEAR = HASHES | st.integers(0, 3) | st.integers(1, 60).map(lambda near: near << 
 def test_a_set_of_hashes_holds_what_was_put_in_and_nothing_else(
     first: list[int], added: list[int], others: list[int]
 ) -> None:
-    hashes = Hashes(first)
+    hashes = HashSet(first)
     for each in added:
         hashes.add(each)
     taken = {*first, *added}
@@ -35,13 +35,13 @@ def test_a_set_of_hashes_holds_what_was_put_in_and_nothing_else(
 
 
 def test_a_set_of_hashes_grows_with_what_is_put_in() -> None:
-    many = [hashed(str(number)) for number in range(5000)]
-    hashes = Hashes(many[:1000])
+    many = [hash_of(str(number)) for number in range(5000)]
+    hashes = HashSet(many[:1000])
     for each in many[1000:]:
         hashes.add(each)
     assert sorted(hashes) == sorted(many)
     assert all(each in hashes for each in many)
-    assert hashed("another") not in hashes
+    assert hash_of("another") not in hashes
 
 
 @given(st.dictionaries(HASHES, st.integers(-3, 1000)))
@@ -53,9 +53,9 @@ def test_counts_are_read_back_as_they_were(counts: dict[int, int]) -> None:
 
 
 def test_a_hash_is_the_same_in_every_run_and_on_every_machine() -> None:
-    assert hashed("record", "5f0c") == 10639191081546241789
-    assert hashed("a", "b") != hashed("ab")
-    hashed("half a pair \ud800")
+    assert hash_of("record", "5f0c") == 10639191081546241789
+    assert hash_of("a", "b") != hash_of("ab")
+    hash_of("half a pair \ud800")
 
 
 def test_what_was_said_is_told_from_hashes() -> None:
@@ -66,7 +66,7 @@ def test_what_was_said_is_told_from_hashes() -> None:
 
 @given(st.lists(st.binary()), st.binary(min_size=1))
 def test_an_extent_is_told_by_its_bytes_however_they_came(pieces: list[bytes], more: bytes) -> None:
-    extent, at_once = Prefix(), Prefix()
+    extent, at_once = Beginning(), Beginning()
     for piece in pieces:
         extent.add(piece)
     at_once.add(b"".join(pieces))

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omcli.text.instants import instant, minute, spell, utc_offset
+from omcli.text.instants import format_time, instant, minute, utc_offset
 
 
 @pytest.mark.parametrize(
@@ -56,8 +56,8 @@ def test_a_number_that_is_no_plausible_time_in_any_unit_is_none(number: object) 
 @given(st.datetimes(min_value=datetime(1970, 1, 2), max_value=datetime(9999, 12, 30)))  # noqa: DTZ001
 def test_instants_sort_like_the_times_they_name(moment: datetime) -> None:
     later = moment.replace(tzinfo=UTC)
-    first = spell(datetime(1970, 1, 1, tzinfo=UTC))
-    spelt = spell(later)
+    first = format_time(datetime(1970, 1, 1, tzinfo=UTC))
+    spelt = format_time(later)
     assert first is not None
     assert spelt is not None
     assert first < spelt

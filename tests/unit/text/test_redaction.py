@@ -19,7 +19,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from omcli.text.redaction import redact
-from omcli.text.secrets import secrets
+from omcli.text.secrets import each_secret
 from tests.shared import TRANSCRIPTS, needs_shared
 
 ALPHANUMERIC = string.ascii_letters + string.digits
@@ -296,7 +296,7 @@ def test_the_standard_library_holds_no_keys() -> None:
 )
 def test_secrets_that_overlap_are_taken_out_to_the_end_of_the_last(text: str) -> None:
     """F46: two rules find parts of one text; nothing of either part is left behind."""
-    found = sorted(secrets(text), key=lambda secret: secret.start)
+    found = sorted(each_secret(text), key=lambda secret: secret.start)
     assert len(found) > 1
     assert found[1].start < found[0].end
     redacted = redact(text).text

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from omcli.base.errors import CutOff, ProviderFailed
 from omcli.llm.json_reply import LONGEST_ROW
-from omcli.llm.model import Reply, Stop
+from omcli.llm.model import EndReason, Reply
 from omcli.memory.batch import Batch, Observed
 from omcli.memory.message import KeptMessage
 from omcli.memory.observation import Draft, Observation, Source, Type
@@ -123,7 +123,7 @@ def _may_go(row: Observation, draft: Draft) -> bool:
 @given(_batches(), _WRITTEN)
 def test_what_was_cut_off_is_never_kept(batch: Batch, text: str) -> None:
     """F4, V6."""
-    model = ScriptedModel(Reply(text=text, stop=Stop.LENGTH, model="scripted-1"))
+    model = ScriptedModel(Reply(text=text, stop=EndReason.LENGTH, model="scripted-1"))
     try:
         result = observer(model, rules=RuleObserver()).observe(batch)
     except CutOff:

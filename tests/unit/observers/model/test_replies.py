@@ -9,7 +9,7 @@ from contextlib import suppress
 import pytest
 
 from omcli.base.errors import CutOff, Looped, OmError, ProviderFailed, Refused, Unreachable, Unusable
-from omcli.llm.model import Reply, Stop
+from omcli.llm.model import EndReason, Reply
 from omcli.memory.observation import Status, Type
 from omcli.observers.model.reply import parse_reply
 from omcli.observers.model.transcript import ObserverLimits
@@ -29,7 +29,7 @@ def _texts(reply: str) -> list[str]:
 
 
 def _cut_off(text: str) -> Reply:
-    return Reply(text=text, stop=Stop.LENGTH, model="scripted-1")
+    return Reply(text=text, stop=EndReason.LENGTH, model="scripted-1")
 
 
 # ---- JSON
@@ -174,7 +174,7 @@ def test_hostile_text_is_read_in_no_time(hostile: str) -> None:
 def test_a_refusal_is_a_failure() -> None:
     """F42, V7: not an empty memory, whatever it says."""
     with pytest.raises(Refused):
-        observed(_TALK, Reply(text=_GOOD, stop=Stop.REFUSAL, model="scripted-1"))
+        observed(_TALK, Reply(text=_GOOD, stop=EndReason.REFUSAL, model="scripted-1"))
 
 
 @pytest.mark.parametrize("blank", ["", " \n\t"])
