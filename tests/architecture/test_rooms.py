@@ -16,16 +16,16 @@ PACKAGE = Path(__file__).parents[2] / "omcli"
 MODULES = sorted(PACKAGE.rglob("*.py"))
 CORE = ("base", "text", "memory", "pack", "exchange", "llm")
 
-MOST_MODULES = 280  # aim: 240
-LEAST_MEAN_LINES = 150  # aim: 165
-MOST_LINES = 560  # aim: 450
-MOST_FILES_IN_A_FOLDER = 27  # aim: 25
+MOST_MODULES = 250  # aim: 240
+LEAST_MEAN_LINES = 165
+MOST_LINES = 535  # aim: 450
+MOST_FILES_IN_A_FOLDER = 25
 MOST_LINES_OF_MEMORY = 3000
-MOST_SHARED_CLASS_NAMES = 30  # aim: 0
-MOST_MODULES_IN_CIRCLES = 12  # aim: 0
-MOST_QUESTIONS = 800  # aim: 0
-MOST_ODD_ERRORS = 40  # aim: 0
-MOST_WORDS = 1150  # aim: 800
+MOST_SHARED_CLASS_NAMES = 0
+MOST_MODULES_IN_CIRCLES = 0
+MOST_QUESTIONS = 0
+MOST_ODD_ERRORS = 0
+MOST_WORDS = 830  # aim: 800
 
 QUESTION = re.compile(r"(What|Whether|How|Who|Whose|Where|Why)\b")
 ODD_ERROR = re.compile(r"\b(?:is|are|was|were) no\b|\bnothing says\b")
