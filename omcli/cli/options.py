@@ -177,9 +177,9 @@ BaseUrlOption = Annotated[
     str | None, option("--base-url", metavar="URL", help="Base URL of the API, if not the provider's own.")
 ]
 VerifyOption = Annotated[
-    bool, option("--verify", help="Drop model rows with names, numbers or paths that their messages lack.")
+    bool, option("--verify", help="Drop a model's rows that name things missing from their messages.")
 ]
-BestEffortOption = Annotated[bool, option("--best-effort", help="Treat a failing model as a warning.")]
+BestEffortOption = Annotated[bool, option("--best-effort", help="Treat model failures as warnings.")]
 
 
 def apply_model_flags(

@@ -46,9 +46,11 @@ om compact session.jsonl --json | jq '{reached, tokens_before, tokens_after}'
 _DEFAULT_BUDGET = 4000
 _REFUSED = 1
 _BUDGET = budget_option("--budget", "Tokens to print at most.", aliases=("--target-tokens",))
-_TAIL_BUDGET = budget_option("--tail-budget", "Tokens of it for the last messages.", aliases=("--keep-recent",))
+_TAIL_BUDGET = budget_option("--tail-budget", "Tokens reserved for the last messages.", aliases=("--keep-recent",))
 _BATCH_TOKENS = budget_option("--batch-tokens", "Tokens to observe at once.", aliases=("--chunk",), at_least=1)
-_ITERATIONS = option("--max-iterations", metavar="N", at_least=0, help="Stop after N batches and folds; 0 is no limit.")
+_ITERATIONS = option(
+    "--max-iterations", metavar="N", at_least=0, help="Stop after N steps (batches and folds); 0 is no limit."
+)
 _SUMMARY = option("--summary", metavar="FILE", help="Earlier summary of a session that has no memory yet.")
 
 
@@ -86,7 +88,7 @@ def compact(
     a transcript is not observed again. `--to pi` prints what pi's compaction hook returns, for the branch that FILE
     ends on.
 
-    --json also tells if the budget was `reached`: if all visible rows and the last messages fit, and no message is
+    --json also says whether the budget was `reached`: if all visible rows and the last messages fit, and no message is
     lost. If a model fails twice the rest is done, and a warning counts the messages that no observation covers; with
     --strict nothing is printed then, and the exit code is 75.
 

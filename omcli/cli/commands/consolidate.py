@@ -69,21 +69,20 @@ def consolidate(
 ) -> None:
     """Maintain the memory, daily or after a session has ended.
 
-    In this order: read new and grown transcripts, from the folders of known agents and from where transcripts came
-    before; observe and reflect on sessions that are over; read, observe, reflect on and archive daily notes, if
-    enabled; fold old rows across sessions; apply the retention settings; back up the store, once a day. If one part
-    fails, the others go on.
+    In this order: read new and grown transcripts, from the folders of known agents and from paths read before; observe
+    and reflect on sessions that are over; read, observe, reflect on and archive daily notes, if enabled; fold old rows
+    across sessions; apply the retention settings; back up the store, once a day. If one part fails, the others go on.
 
     In folders and their subfolders, *.jsonl, *.ndjson and *.json files are read, symbolic links are followed, and names
     that begin with a dot are skipped unless you name them.
 
-    If the observer cannot be used (no API key), sessions are still reflected on, and the other way round; the exit code
+    If the observer cannot be used (no API key), sessions are still reflected on, and vice versa; the exit code
     is then 77 or 78.
 
     With --session that session is observed and reflected on in any case, and no transcripts are read unless --place is
-    given. Archived notes move to `archive` in the notes folder, after their lasting facts were added to `MEMORY.md`
-    there. A second run at the same time exits at once with 75. Without a store and anything to read, nothing is created
-    and the exit code is 0.
+    given. Archived notes move to `archive` in the notes folder, once their lasting facts are in `MEMORY.md` there. A
+    second run at the same time exits at once with 75. If there is neither a store nor anything to read, nothing is
+    created and the exit code is 0.
     """
     apply_model_flags(run, "observer", provider=observer, model=model, base_url=base_url, verify=verify)
     run.override({"consolidate.notes": notes, "consolidate.archive_after": _days(archive_after)})

@@ -49,15 +49,15 @@ def forget(
     yes: YesOption = False,
     dry_run: DryRunOption = False,
 ) -> None:
-    """Forget rows and messages, and keep their content out.
+    """Forget rows and messages, and keep their content from coming back.
 
     They are hidden, and their content is not remembered again. What a person or an agent said is kept out wherever the
     same words come up again, in observations, reflections and imports; what a tool did, in its session alone. `om note`
     may still write it. Titles and buffered observations with that content go as well. `om undo` restores everything
     until --hard, here or in `om prune`, deletes it.
 
-    A message is forgotten in its session; in another session it is stored, and gives no row with the same words. What
-    was forgotten before matches too, so that --hard can delete it.
+    A message is forgotten in its session; in another session it is stored, but no row with the same words is written.
+    What was forgotten before matches too, so that --hard can delete it.
 
     Rows made of what is forgotten, and messages it came from, may still contain it: they are listed, and go with
     --derived or by their ids. So are daily notes and MEMORY.md files that contain it; they are not changed, nor are

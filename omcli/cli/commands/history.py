@@ -104,9 +104,9 @@ def undo(
 ) -> None:
     """Undo an operation: restore what it hid and remove what it made.
 
-    What another operation hid as well stays hidden until that is undone too, in any order. Messages that were pending
-    become pending again. Rows of a reflection that a later operation builds on cannot be removed; undo that one first.
-    Permanently deleted rows cannot be restored.
+    What another operation hid as well stays hidden until both are undone, in either order. Messages that were pending
+    become pending again. If a later operation builds on a reflection, undo that operation first. Permanently deleted
+    rows cannot be restored.
     """
     from omcli.operations.forget import undo
 

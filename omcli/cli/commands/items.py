@@ -63,7 +63,7 @@ def items(
     """List lasting facts, the most important first.
 
     Items are what later sessions should know. A line is HANDLE TYPE: TEXT #TAG, then `<` and the rows it was made of.
-    Reflection extracts them, agents add them with `om apply`, people with `om note --item`.
+    Reflection writes them; agents add them with `om apply`, you with `om note --item`.
     """
     from omcli.memory.ports import LogQuery
     from omcli.operations.clock import period

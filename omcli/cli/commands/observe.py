@@ -61,11 +61,11 @@ def observe(
     verify: VerifyOption = False,
     tolerant: BestEffortOption = False,
 ) -> None:
-    """Remember transcripts and print the new observations.
+    """Read transcripts and print the new observations.
 
     Prints one line per observation, as `om log` does. Messages are stored verbatim, without secrets. Messages that are
-    stored already are skipped, so run the same command again whenever a transcript has grown. A bad file does not stop
-    the others; a failing store does.
+    stored already are skipped, so run the same command again whenever a transcript has grown. A bad file is skipped; a
+    store error ends the run.
 
     A model observes if you name one or set ANTHROPIC_API_KEY or OPENAI_API_KEY, and rules check what it writes;
     otherwise rules observe. If the model fails, the messages are stored and the next run observes them.

@@ -34,7 +34,7 @@ def pending(
     budget: Annotated[
         int | None,
         budget_option(
-            "--budget", "Tokens to show, about.  [env: OM_OBSERVE_BATCH_TOKENS]", aliases=("--limit",), at_least=1
+            "--budget", "Approximate tokens to show.  [env: OM_OBSERVE_BATCH_TOKENS]", aliases=("--limit",), at_least=1
         ),
     ] = None,
 ) -> None:

@@ -51,9 +51,9 @@ def schedule(
     consolidate.log in om's state folder. cron skips runs while the machine is off; the others catch up. User timers of
     systemd run while you are logged in, or always after `loginctl enable-linger`.
 
-    The exit code is 73 if the job cannot be installed (no crontab program, or it refuses), and 74 if an installed job
-    cannot be read or removed. If systemd or launchd does not respond, the files are written and the remaining commands
-    are printed.
+    The exit code is 73 if the job cannot be installed (no crontab program, or crontab rejects it), and 74 if an
+    installed job cannot be read or removed. If systemd or launchd does not respond, the files are written and the
+    remaining commands are printed.
     """
     from omcli.schedules import scheduler
 

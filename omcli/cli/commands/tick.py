@@ -57,7 +57,7 @@ def tick(
     reflected on when its rows have grown enough (`reflect.tokens`). A model may observe earlier (`observe.precompute`):
     its observations are buffered and written when the session is due, without asking it again.
 
-    If the observer cannot be used (no API key), sessions are still reflected on, and the other way round; the exit code
+    If the observer cannot be used (no API key), sessions are still reflected on, and vice versa; the exit code
     is then 77 or 78.
 
     The exit code is 0 if something was done or left to a worker (73, 74 or 75 if that failed), 1 if nothing was due,

@@ -53,7 +53,7 @@ def watch(
     run: Run,
     paths: Annotated[list[str], argument(metavar="PATH...", help="Files and folders to follow.")],
     *,
-    interval: Annotated[float, option("--interval", metavar="SECONDS", help="Time between two looks.")] = 2.0,
+    interval: Annotated[float, option("--interval", metavar="SECONDS", help="Seconds between checks.")] = 2.0,
     at_most_every: Annotated[
         float, option("--at-most-every", metavar="SECONDS", help="Shortest time between two reads of a growing file.")
     ] = 5.0,
@@ -75,9 +75,10 @@ def watch(
     sessions, as `om tick` does, and prints new rows, as `om observe` does.
 
     In folders and their subfolders, files named *.jsonl or *.ndjson are followed, and *.json, *.txt and *.md files that
-    are recognised as transcripts; names that begin with a dot are skipped. A path may appear later.
+    are recognised as transcripts; names that begin with a dot are skipped. A path may be created later.
 
-    An error in a file is printed once, and the file is tried again when it changes; so is a locked or full store.
+    An error in a file is printed once, and the file is tried again when it changes; a locked or full store is tried
+    again as well.
     Several processes may watch the same files without doing anything twice.
     """
     _check(run, paths, spans={"--interval": interval, "--at-most-every": at_most_every}, once=once, jsonl=jsonl)
