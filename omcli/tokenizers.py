@@ -205,15 +205,15 @@ class _Views:
 
 @cache
 def _plain_views() -> _Views:
-    return _combined(_VIEWS)
+    return _merged(_VIEWS)
 
 
 @cache
 def _other_views() -> _Views:
-    return _combined((_SCRIPTS,))
+    return _merged((_SCRIPTS,))
 
 
-def _combined(views: Sequence[_View]) -> _Views:
+def _merged(views: Sequence[_View]) -> _Views:
     numbers: dict[bytes, int] = {}
     classes = bytearray(256)
     for byte in (ord("\n"), *range(256)):
@@ -286,7 +286,7 @@ EXACT = tuple(_ENCODINGS)
 """Names of the exact counters."""
 
 
-def exact_counter(name: str, environment: Mapping[str, str] = os.environ) -> Counter:
+def counter_from_file(name: str, environment: Mapping[str, str] = os.environ) -> Counter:
     """Return the counter of this name, with its tokenizer loaded.
 
     Raises BadConfiguration if the rank file is missing or not the published one.
@@ -349,7 +349,7 @@ def _folders(environment: Mapping[str, str]) -> Iterator[Path]:
 _CJK = lazily("[\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af]")
 
 
-def _per_token(characters_in_ten_tokens: int) -> CountText:
+def _by_length(characters_in_ten_tokens: int) -> CountText:
     return lambda text: -(-10 * len(text) // characters_in_ten_tokens)
 
 
@@ -359,10 +359,10 @@ def _by_language(text: str) -> int:
 
 
 CHARACTER_COUNTERS = (
-    Counter(name="chars-2.5", count=_per_token(25), per_message=4, per_conversation=24),
-    Counter(name="chars-3.2", count=_per_token(32)),
-    Counter(name="chars-3.5-3", count=_per_token(35), count_tool=_per_token(30)),
-    Counter(name="chars-4", count=_per_token(40)),
+    Counter(name="chars-2.5", count=_by_length(25), per_message=4, per_conversation=24),
+    Counter(name="chars-3.2", count=_by_length(32)),
+    Counter(name="chars-3.5-3", count=_by_length(35), count_tool=_by_length(30)),
+    Counter(name="chars-4", count=_by_length(40)),
     Counter(name="chars-4-cjk-2", count=_by_language, per_message=4),
 )
 
@@ -377,7 +377,7 @@ def counter(name: str = DEFAULT) -> TokenCounter:
     Raises BadUsage for an unknown name, and BadConfiguration for an exact counter whose rank file is not on disk.
     """
     if name in EXACT:
-        return exact_counter(name)
+        return counter_from_file(name)
     try:
         return _BUILT_IN[name]
     except KeyError:

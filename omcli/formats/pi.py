@@ -124,7 +124,7 @@ def _message(entry: Record, message: Record) -> Iterator[Item]:
     elif role == "user":
         yield _prompt(entry, message, at)
     elif role == "bashExecution":
-        yield _shell(entry, message, at)
+        yield _user_command(entry, message, at)
     elif role == "branchSummary":
         yield _event(entry, MessageKind.SUMMARY, text(message.get("summary")), at)
     elif role == "compactionSummary":
@@ -197,7 +197,7 @@ def _result(message: Record, at: str | None) -> Item:
     )
 
 
-def _shell(entry: Record, message: Record, at: str | None) -> Item:
+def _user_command(entry: Record, message: Record, at: str | None) -> Item:
     """Return a command the person ran with `!`: the command, then its output."""
     command = string(message.get("command"))
     if command is None:

@@ -243,17 +243,17 @@ def parse_line(line: bytes, *, last: bool = False) -> Iterator[Record | Skip]:
     try:
         value = json.loads(text)
     except (ValueError, RecursionError):
-        yield from _parse_pieces(text.strip(_SPACE), last=last)
+        yield from _parse_objects(text.strip(_SPACE), last=last)
     else:
         yield value if isinstance(value, dict) else Skip(Reason.NOT_AN_OBJECT)
 
 
-def _parse_pieces(text: str, *, last: bool) -> Iterator[Record | Skip]:
+def _parse_objects(text: str, *, last: bool) -> Iterator[Record | Skip]:
     """Yield the objects of a line that is not one JSON value, resynchronising after broken text; at most one fault."""
     fault: Reason | None = None
     at = tries = 0
     while at < len(text) and tries < _RESYNCHRONISE:
-        piece, end = _piece(text, at)
+        piece, end = _object_at(text, at)
         if isinstance(piece, dict):
             yield piece
         elif piece is Reason.TOO_DEEP:
@@ -267,7 +267,7 @@ def _parse_pieces(text: str, *, last: bool) -> Iterator[Record | Skip]:
         yield Skip(fault)
 
 
-def _piece(text: str, at: int) -> tuple[Record | Reason, int]:
+def _object_at(text: str, at: int) -> tuple[Record | Reason, int]:
     """Return the object at an offset and its end; or the fault there, and the next offset to try."""
     # Only brackets: a quote is as likely the end of a broken text as the beginning of one.
     if text[at] in "{[":

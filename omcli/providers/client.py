@@ -15,7 +15,7 @@ _LARGEST_REPLY = 16 << 20
 """Bytes of a response on the wire."""
 
 
-def http_client(address: str, *, seconds: float) -> httpx2.Client:
+def new_client(address: str, *, seconds: float) -> httpx2.Client:
     """Return a client that follows no redirects and uses no proxy for this machine. Raises RequestFailed."""
     here = {f"all://{urlsplit(address).netloc}": None} if is_local_url(address) else {}
     try:
@@ -39,11 +39,11 @@ def _limit_size(response: httpx2.Response) -> None:
 
 
 def _call_when_connected(request: httpx2.Request, connected: Callable[[], None]) -> None:
-    def trace(event: str, _details: object) -> None:
+    def on_event(event: str, _details: object) -> None:
         if event.endswith("send_request_headers.started"):
             connected()
 
-    request.extensions["trace"] = trace
+    request.extensions["trace"] = on_event
 
 
 class _SizeLimit(httpx2.SyncByteStream):

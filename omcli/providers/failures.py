@@ -115,7 +115,7 @@ def of_error(error: Exception) -> RequestFailed:
     """Return the failure for an error of httpx2 or of a layer below it, wrapped by an SDK or not."""
     import httpx2
 
-    chain = _chain(error)
+    chain = _all_errors(error)
     inner = chain[-1]
     if isinstance(inner, ssl.SSLCertVerificationError):
         return RequestFailed(
@@ -180,7 +180,7 @@ def of_error_object(body: Mapping[Any, Any]) -> RequestFailed | None:
     return RequestFailed(NotAModel, f"it replied with an error: {message_in(body) or 'no message'}")
 
 
-def _chain(error: BaseException) -> list[BaseException]:
+def _all_errors(error: BaseException) -> list[BaseException]:
     """Return an error and its causes; the outermost often says only `Connection error.`"""
     chain = [error]
     while (cause := chain[-1].__cause__ or chain[-1].__context__) is not None and cause not in chain:

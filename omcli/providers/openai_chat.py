@@ -31,7 +31,7 @@ _EFFORT = "reasoning_effort"
 
 
 @record
-class OpenAIChat:
+class OpenaiChat:
     """`POST /chat/completions` at a base URL."""
 
     base_url: str

@@ -98,9 +98,9 @@ class RemoteModel:
         seconds = retries.remaining
         if not seconds:
             raise failures.no_reply(self._seconds)
-        from omcli.providers.client import http_client, watch
+        from omcli.providers.client import new_client, watch
 
-        with http_client(self._target.address, seconds=seconds) as http:
+        with new_client(self._target.address, seconds=seconds) as http:
 
             def work(connected: Callable[[], None]) -> PlainReply:
                 watch(http, connected)
@@ -159,9 +159,9 @@ class RemoteModel:
             hint = f"the key comes from {self._target.key_from}"
         if failed.kind is UnknownModel and self._target.model_from:
             hint = f"the model comes from {self._target.model_from}; {hint}"
-        return failed.kind(failures.as_one_line(f"{self._subject(failed)}: {text}"), hint=hint)
+        return failed.kind(failures.as_one_line(f"{self._opening(failed)}: {text}"), hint=hint)
 
-    def _subject(self, failed: RequestFailed) -> str:
+    def _opening(self, failed: RequestFailed) -> str:
         if failed.kind is UnknownModel:
             return f"{self.name} has no model {self.model!r}"
         if failed.kind in (Unreachable, BadConfiguration):

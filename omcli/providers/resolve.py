@@ -80,7 +80,7 @@ def _remote(
     variable = next((name for name in place.key_variables if environment.get(name)), None)
     key_from = "the settings" if spec.key else variable or ""
     key = _checked_key(spec.key or (environment[variable] if variable else ""), key_from)
-    has_profile = place.kind is EndpointKind.ANTHROPIC and _has_profile(environment)
+    has_profile = place.kind is EndpointKind.ANTHROPIC and _has_default_key(environment)
     if not (key or has_profile or place.is_local or is_local_url(address)):
         raise NotAllowed(
             f"{place.name} needs a key, and {' or '.join(place.key_variables)} is not set",
@@ -115,12 +115,12 @@ def _wire(place: Endpoint, *, address: str | None, key: str | None, effort: str 
 
         root = address and address.removesuffix("/v1")  # the SDK adds it
         return AnthropicMessages(base_url=root, key=key, effort=effort)
-    from omcli.providers.openai_chat import OpenAIChat
+    from omcli.providers.openai_chat import OpenaiChat
 
     # Other servers silently ignore the newer name, and with it the limit.
     is_original = place.name == "openai" and address == place.base_url
     limits = ("max_completion_tokens", "max_tokens") if is_original else ("max_tokens", "max_completion_tokens")
-    return OpenAIChat(
+    return OpenaiChat(
         base_url=address or place.base_url,
         key=key or _NO_KEY,
         limits=limits,
@@ -139,7 +139,7 @@ def _checked_key(key: str, key_from: str) -> str | None:
     return key or None
 
 
-def _has_profile(environment: Mapping[str, str]) -> bool:
+def _has_default_key(environment: Mapping[str, str]) -> bool:
     """Return True if Anthropic's SDK would find credentials by itself: a profile, or a workload's identity."""
     if environment.get("ANTHROPIC_PROFILE") or environment.get("ANTHROPIC_FEDERATION_RULE_ID"):
         return True

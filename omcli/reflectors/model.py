@@ -13,7 +13,7 @@ from omcli.memory.observation import Observation
 from omcli.memory.reflection import Material, Reflected
 from omcli.memory.tokens import TokenCounter, rows_tokens
 from omcli.reflectors.reply import ReflectorReply, parse_reply, rows_by_label
-from omcli.reflectors.validation import ValidatedReflection, combined, validate
+from omcli.reflectors.validation import ValidatedReflection, joined, validate
 from omcli.text.clean import one_line
 from omcli.text.hashes import hash_of
 from omcli.text.instants import minute
@@ -22,7 +22,7 @@ from omcli.text.instants import minute
 class ModelReflector:
     """Fewer rows by a model, which is asked for less detail in each attempt until the target holds."""
 
-    def __init__(self, provider: Provider, counter: TokenCounter, *, compression: CompressionLevels) -> None:
+    def __init__(self, provider: Provider, counter: TokenCounter, *, compression: Compression) -> None:
         self._provider = provider
         self._counter = counter
         self._compression = compression
@@ -53,7 +53,7 @@ class ModelReflector:
                 fault = error
         if fault is not None and not parts:
             raise fault
-        return combined(parts, material.most_rows)
+        return joined(parts, material.most_rows)
 
     def _share(self, material: Material, rows: Sequence[Observation]) -> int:
         """Return the share of the target for some of the rows."""
@@ -79,9 +79,7 @@ class ModelReflector:
 class _ModelRun:
     """The attempts at one reflection."""
 
-    def __init__(
-        self, provider: Provider, counter: TokenCounter, compression: CompressionLevels, material: Material
-    ) -> None:
+    def __init__(self, provider: Provider, counter: TokenCounter, compression: Compression, material: Material) -> None:
         self._provider = provider
         self._counter = counter
         self._compression = compression
@@ -144,7 +142,7 @@ GUIDANCE = (
 
 
 @record
-class CompressionLevels:
+class Compression:
     """Compression and parameters of a model's attempts at one reflection."""
 
     levels: tuple[int, ...] = (1, 3)
@@ -166,7 +164,7 @@ class CompressionLevels:
 
 
 def prompt_of(
-    material: Material, compression: CompressionLevels, *, attempt: int, size: int | None, fault: str = ""
+    material: Material, compression: Compression, *, attempt: int, size: int | None, fault: str = ""
 ) -> Prompt:
     """Return the prompt of an attempt, counted from 0.
 
@@ -178,7 +176,7 @@ def prompt_of(
         system="\n\n".join(filter(None, (rules.strip(), compression.guidance.strip()))),
         content=(
             _about(material),
-            _fenced(_shown(material, headed=compression.headed), material),
+            _quoted(_shown(material, headed=compression.headed), material),
             "\n".join(filter(None, (GUIDANCE[level], _limits(material, compression, size), fault, _CLOSING))),
         ),
         schema=SCHEMA,
@@ -206,7 +204,7 @@ def _about(material: Material) -> str:
     return f"Today is {material.now[:10]}.{project} These are the rows, oldest first:"
 
 
-def _limits(material: Material, compression: CompressionLevels, size: int | None) -> str:
+def _limits(material: Material, compression: Compression, size: int | None) -> str:
     limits = f"What is left has to fit into {material.target} tokens."
     if material.most_rows:
         limits += (
@@ -240,7 +238,7 @@ def _kind(row: Observation) -> str:
     return " ".join(filter(None, (row.priority.value, row.type.value, row.status and row.status.value)))
 
 
-def _fenced(rows: str, material: Material) -> str:
+def _quoted(rows: str, material: Material) -> str:
     """Return the rows between two lines with a hash of all of them, which no row can contain."""
     fence = f"rows-{hash_of(material.now, rows):016x}"
     return f"{fence}\n{rows}\n{fence}"

@@ -61,7 +61,7 @@ def validate(
     `trims` gives up the last reflections, with the rows they replace, until the target holds; one stays. `retires` lets
     a row in force, or an important open one, go for a reason alone; otherwise a newer row must be named.
     """
-    validator = _Validator(material=material, rows=rows_by_label(material), counter=counter, retires=retires)
+    validator = _CheckedReply(material=material, rows=rows_by_label(material), counter=counter, retires=retires)
     validator.keep(reply)
     for proposed in reply.reflections:
         validator.reflect(proposed)
@@ -80,7 +80,7 @@ _Verdict = Literal["keep"] | Dropped | Draft
 
 
 @mutable_record
-class _Validator:
+class _CheckedReply:
     """Gives each row at most one verdict, in the order of the reply."""
 
     material: Material
@@ -142,7 +142,7 @@ class _Validator:
         if row.id in self.material.protected and row_text(row.text) not in text:
             self.findings["restored"] += 1
             return False
-        if _is_important(row) and not is_about(text, row.text):
+        if _has_priority(row) and not is_about(text, row.text):
             self.held_back.add(row.id)
             return False
         return True
@@ -155,7 +155,7 @@ class _Validator:
         self.verdicts[same.id] = _KEEP
         for row in cited:
             if self._may_go(row, same.text):
-                if share(same.text, row.text) >= (_LEAST_REPEATED if _is_important(row) else LEAST_TOUCHED):
+                if share(same.text, row.text) >= (_LEAST_REPEATED if _has_priority(row) else LEAST_TOUCHED):
                     self.verdicts[row.id] = Dropped(row=row.id, reason="duplicate", by=same.id)
                 else:
                     self.held_back.add(row.id)
@@ -173,7 +173,7 @@ class _Validator:
             elif row.id not in self.verdicts:
                 by = self.rows.get(proposed.by)
                 by = None if by is row else by
-                if by is None and _is_open_or_current(row) and not self.retires:
+                if by is None and _is_open_or_active(row) and not self.retires:
                     self.held_back.add(row.id)
                 else:
                     self.verdicts[row.id] = Dropped(row=row.id, reason=proposed.reason, by=by.id if by else None)
@@ -194,7 +194,7 @@ class _Validator:
         for item in reply.items:
             text = self._clean(item.text)
             cited = self._source_rows(item.rows, text)
-            if not cited or (item.rows is not None and _is_unrelated(text, cited)):
+            if not cited or (item.rows is not None and _shares_nothing(text, cited)):
                 self.findings["rejected_items"] += 1
             elif folded_text(text) in known or folded_text(text) in drafts:
                 self.findings["duplicates"] += 1
@@ -240,21 +240,21 @@ class _Validator:
         return row_text(redacted.text)
 
 
-def _is_current(row: Observation) -> bool:
+def _is_active(row: Observation) -> bool:
     """Return True for a row in force until revoked, or for a failure that was not mended."""
     return row.is_in_force or (row.type in FAILURES and row.status is Status.OPEN)
 
 
-def _is_open_or_current(row: Observation) -> bool:
+def _is_open_or_active(row: Observation) -> bool:
     """Return True for a row that rules alone never drop: in force, or of high priority and not settled."""
-    return _is_current(row) or (row.priority is Priority.HIGH and row.status not in SETTLED)
+    return _is_active(row) or (row.priority is Priority.HIGH and row.status not in SETTLED)
 
 
-def _is_important(row: Observation) -> bool:
-    return row.priority is Priority.HIGH or _is_current(row)
+def _has_priority(row: Observation) -> bool:
+    return row.priority is Priority.HIGH or _is_active(row)
 
 
-def _is_unrelated(text: str, rows: Sequence[Observation]) -> bool:
+def _shares_nothing(text: str, rows: Sequence[Observation]) -> bool:
     """Return True if a text shares no word with the rows it cites."""
     return not any(share(row.text, text) for row in rows)
 
@@ -289,7 +289,7 @@ def _type(proposed: ProposedRow, draft: Draft, cited: Sequence[Observation]) -> 
     return KINDS.get(proposed.kind, Type.FACT if proposed.rows is None else draft.type)
 
 
-def combined(parts: Sequence[Reflected], most_rows: int) -> Reflected:
+def joined(parts: Sequence[Reflected], most_rows: int) -> Reflected:
     """Combine the reflections on several parts of the rows; at most `most_rows` of them unless that is 0."""
     findings = sum((Counter(part.findings) for part in parts), Counter[str]())
     return Reflected(

@@ -48,7 +48,7 @@ def quoted(word: str) -> str:
     return f"'{inside}'"
 
 
-def edit(table: bytes, line: bytes, name: str) -> bytes:
+def with_line(table: bytes, line: bytes, name: str) -> bytes:
     """Return a crontab with om's line in place of its earlier ones, or at the end; without any if `line` is empty."""
     lines = list(_replaced(table.splitlines(keepends=True), line, f" # {mark(name)}".encode()))
     if line and line not in lines:
@@ -69,14 +69,14 @@ def _replaced(lines: list[bytes], line: bytes, ours: bytes) -> Iterator[bytes]:
 
 def _apply(name: str, line: bytes, *, dry_run: bool) -> ScheduleResult:
     old = _table()
-    new = edit(old, line, name)
+    new = with_line(old, line, name)
     if new == old:
         return ScheduleResult(changes=(EntryChange(place=PLACE, step=EntryStep.KEEP),) if line else ())
     if not dry_run:
-        found = _crontab("-", given=new)
+        found = _run_cron("-", given=new)
         if found.code:
             raise CannotCreate(f"crontab refused the change: {found.error or f'exit code {found.code}'}")
-    had = edit(old, b"", name) != old
+    had = with_line(old, b"", name) != old
     return ScheduleResult(
         changes=(
             EntryChange(
@@ -88,7 +88,7 @@ def _apply(name: str, line: bytes, *, dry_run: bool) -> ScheduleResult:
 
 def _table() -> bytes:
     """Return the crontab. Raises unless it is read or clearly missing, since writing it replaces all of it."""
-    found = _crontab("-l")
+    found = _run_cron("-l")
     if found.code == 0:
         return found.output
     if _NONE_YET.search(found.error) and not found.output:
@@ -96,7 +96,7 @@ def _table() -> bytes:
     raise InputOutput(f"the crontab cannot be read: {found.error or f'exit code {found.code}'}")
 
 
-def _crontab(word: str, *, given: bytes = b"") -> CommandResult:
+def _run_cron(word: str, *, given: bytes = b"") -> CommandResult:
     found = run_command("crontab", word, given=given)
     if found is None:
         raise CannotCreate("`crontab` was not found", hint="install cron, or use --systemd or --launchd")

@@ -9,7 +9,7 @@ from typing import Any
 from omcli.base.errors import BadConfiguration, BadUsage
 from omcli.base.record import record, replace
 from omcli.settings.settings import FLAG, PREFIX, Files, Settings
-from omcli.settings.values import DEFAULTS, KEYS, SECTIONS, InvalidValue, is_private, parse_value
+from omcli.settings.values import DEFAULTS, KEYS, SECTIONS, BadValue, is_private, parse_value
 
 PRESETS = ("default", "zora", "lango", "duet", "pi", "coding", "mastra")
 _LARGEST = 1_000_000
@@ -52,7 +52,7 @@ class Layers:
         layers = (
             self._of_user(files) if files.has_user_file else {},
             self._of_project(files.project) if files.project else {},
-            _variable_layer(variables),
+            _variable_values(variables),
             {key: SourceValue(value=value, by=FLAG) for key, value in flags.items()},
         )
         self._values: dict[str, SourceValue] = {}
@@ -84,7 +84,7 @@ class Layers:
             return True
         try:
             value = parse_value(key, given.value, whole=whole, folder=given.folder)
-        except InvalidValue as error:
+        except BadValue as error:
             if given.by == FLAG:
                 raise BadUsage(f"`{given.value}` is not a valid `{key}` (expected {error})") from None
             self._warnings.append(f"{given.as_written(key)} is not valid (expected {error}); ignored")
@@ -172,7 +172,7 @@ def variable_name(key: str) -> str:
     return PREFIX + key.replace(".", "_").upper()
 
 
-def _variable_layer(variables: Mapping[str, str]) -> dict[str, SourceValue]:
+def _variable_values(variables: Mapping[str, str]) -> dict[str, SourceValue]:
     given = {}
     for name in (*KEYS, *_OPPOSITES):
         if variable_name(name) in variables:

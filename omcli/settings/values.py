@@ -70,7 +70,7 @@ def _toml(value: object) -> str:
     return json.dumps(value, ensure_ascii=False)  # except for tables, the same as TOML
 
 
-class InvalidValue(Exception):
+class BadValue(Exception):
     """A value is not valid for a key; its text says what is expected: `a whole number from 0`."""
 
 
@@ -92,7 +92,7 @@ def is_private(key: str) -> bool:
 
 
 def parse_value(key: str, value: object, *, whole: int, folder: Path | None = None) -> object:
-    """Return the value of a key; shares of tokens are of `whole`, paths relative to `folder`. Raises InvalidValue."""
+    """Return the value of a key; shares of tokens are of `whole`, paths relative to `folder`. Raises BadValue."""
     kind = KEYS[key]
     optional = kind.removesuffix(" | None")
     if optional != kind and isinstance(value, str) and value.strip().lower() in _UNSET:
@@ -117,23 +117,23 @@ def _one(kind: str, value: object, whole: int, folder: Path | None) -> object:
 def _share(value: str, whole: int) -> int:
     try:
         share = _number(value.strip().removesuffix("%"))
-    except InvalidValue:
+    except BadValue:
         share = -1.0
     if not 0 <= share <= 100:
-        raise InvalidValue("a share between 0% and 100%")
+        raise BadValue("a share between 0% and 100%")
     return round(share * whole / 100)
 
 
 def _text(value: object) -> str:
     if not isinstance(value, str) or not value.strip():
-        raise InvalidValue("a text")
+        raise BadValue("a text")
     return value.strip()
 
 
 def _whole(value: object) -> int:
     text = str(value).strip().replace("_", "")
     if isinstance(value, (bool, float)) or not (text.isascii() and text.isdecimal()) or int(text) > _MOST:
-        raise InvalidValue("a whole number from 0")
+        raise BadValue("a whole number from 0")
     return int(text)
 
 
@@ -143,53 +143,53 @@ def _number(value: object) -> float:
     except (ValueError, OverflowError):
         number = -1.0
     if not 0 <= number <= _MOST:
-        raise InvalidValue("a number from 0")
+        raise BadValue("a number from 0")
     return number
 
 
 def _days(value: object) -> float:
     try:
         return _number(value.strip().removesuffix("d") if isinstance(value, str) else value)
-    except InvalidValue:
-        raise InvalidValue("a number of days, such as 30d") from None
+    except BadValue:
+        raise BadValue("a number of days, such as 30d") from None
 
 
-def _flag(value: object) -> bool:
+def _yes_or_no(value: object) -> bool:
     text = str(value).strip().lower()
     if text not in _YES | _NO:
-        raise InvalidValue("yes or no")
+        raise BadValue("yes or no")
     return text in _YES
 
 
 def _span(value: object) -> str:
     text = _text(value)
     if not _SPAN.fullmatch(text):
-        raise InvalidValue("a range such as 2-5")
+        raise BadValue("a range such as 2-5")
     return text
 
 
 def _choice(value: object, choices: tuple[str, ...]) -> str:
     text = str(value).strip().lower()
     if text not in choices:
-        raise InvalidValue(f"one of {', '.join(choices)}")
+        raise BadValue(f"one of {', '.join(choices)}")
     return text
 
 
 def _price_table(value: object) -> Mapping[str, Price]:
     if not isinstance(value, dict):
-        raise InvalidValue("a table of models")
+        raise BadValue("a table of models")
     return {model: _price(model, price) for model, price in value.items()}
 
 
 def _price(model: str, value: Any) -> Price:
     if not isinstance(value, dict) or not {"input", "output"} <= value.keys() <= {"input", "output", "cached"}:
-        raise InvalidValue(f"a table with `input`, `output` and optionally `cached` for `{model}`")
+        raise BadValue(f"a table with `input`, `output` and optionally `cached` for `{model}`")
     return Price(**{name: _number(cost) for name, cost in value.items()})
 
 
 _READERS: Mapping[str, Callable[[object], object]] = {
     "str": _text,
-    "bool": _flag,
+    "bool": _yes_or_no,
     "int": _whole,
     "Tokens": _whole,
     "float": _number,

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from omcli.llm.model import ModelCall, OutputMode, Provider, Reply, Spent
     from omcli.operations.deps import Deps, ObserverDeps, ReflectorDeps
     from omcli.providers.resolve import ModelSpec
-    from omcli.reflectors.model import CompressionLevels
+    from omcli.reflectors.model import Compression
     from omcli.settings.settings import ModelSettings, Settings
     from omcli.sqlite.store import SqliteStore
 
@@ -234,12 +234,12 @@ def _name_of(role: ModelSettings, settings: Settings) -> str:
         return RULES
 
 
-def _compression(role: ModelSettings, settings: Settings) -> CompressionLevels:
-    from omcli.reflectors.model import CompressionLevels
+def _compression(role: ModelSettings, settings: Settings) -> Compression:
+    from omcli.reflectors.model import Compression
 
     said = settings.reflect
     levels = said.levels[: said.attempts]
-    return CompressionLevels(
+    return Compression(
         levels=levels,
         temperature=temperature(settings, "reflector"),
         step=said.temperature_step,

@@ -32,7 +32,7 @@ from omcli.base.errors import (
 from omcli.base.record import replace
 from omcli.llm.model import EndReason, OutputMode, Picture, Prompt, Reply
 from omcli.providers.anthropic_messages import AnthropicMessages
-from omcli.providers.openai_chat import OpenAIChat
+from omcli.providers.openai_chat import OpenaiChat
 from omcli.providers.remote import RemoteModel, RemoteTarget
 from omcli.providers.resolve import ModelSpec, provider
 from omcli.providers.wire import Wire
@@ -72,7 +72,7 @@ class Asking:
         spoken: Wire = (
             AnthropicMessages(base_url=self.url, key=KEY, effort=effort)
             if self.wire == "anthropic"
-            else OpenAIChat(base_url=self.url, key=KEY, effort=effort)
+            else OpenaiChat(base_url=self.url, key=KEY, effort=effort)
         )
         return RemoteModel(
             target=RemoteTarget(endpoint=self.wire, address=self.url, key_from="THE_KEY", secrets=(KEY,)),

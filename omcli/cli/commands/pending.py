@@ -71,7 +71,7 @@ def _left(waiting: PendingMessages) -> int:
 def _as_text(shown: PendingView, *, left: int) -> str:
     """The prompt as text, to be pasted into a chat."""
     from omcli.llm.prompts import prompt
-    from omcli.observers.model.prompt import strip_token
+    from omcli.observers.model.prompt import without_token
 
     fence = shown.ticket.shown[:12]
     said = "".join(part for part in shown.evidence.shown.content if isinstance(part, str))
@@ -80,7 +80,7 @@ def _as_text(shown: PendingView, *, left: int) -> str:
     return (
         f"{prompt('agent_reply')}\n\nToken: {shown.ticket.encode()}\n"
         + (f"\nAlready recorded:\n{recorded}" if recorded else "")
-        + f"\n<<< transcript {fence}\n{strip_token(fence, said)}>>> transcript {fence}\n{more}"
+        + f"\n<<< transcript {fence}\n{without_token(fence, said)}>>> transcript {fence}\n{more}"
     ).rstrip("\n")
 
 

@@ -244,13 +244,13 @@ class MessageReader:
 
     def _attachment(self, entry: Record, message: partial[Message]) -> Iterator[Item]:
         for queued in self._queue.attachment(entry):
-            yield from _queued(queued, string(entry.get("uuid")), message)
+            yield from _waiting_prompt(queued, string(entry.get("uuid")), message)
 
     def _queue_operation(self, entry: Record, message: partial[Message]) -> Iterator[Item]:
         for queued in self._queue.operation(entry):
             typed = string(queued.timestamp) or string(entry.get("timestamp"))
             message_id = f"queued:{typed}" if typed else None
-            yield from _queued(queued, message_id, partial(message, at=instant(typed)))
+            yield from _waiting_prompt(queued, message_id, partial(message, at=instant(typed)))
 
     def _is_repeated(self, kind: str, producer_id: str) -> bool:
         key = _key(kind, producer_id)
@@ -295,7 +295,7 @@ def _texts(content: object) -> Iterator[str]:
             yield words
 
 
-def _queued(queued: user.QueuedPrompt, message_id: str | None, message: partial[Message]) -> Iterator[Item]:
+def _waiting_prompt(queued: user.WaitingPrompt, message_id: str | None, message: partial[Message]) -> Iterator[Item]:
     content_read = user.read_content(queued.content)
     if content_read.prompt:
         yield message(

@@ -127,7 +127,7 @@ def _joined(answer: object) -> str:
 
 
 @positional_record
-class QueuedPrompt:
+class WaitingPrompt:
     """A prompt typed while the agent worked: a text or blocks, and the record's timestamp."""
 
     content: object
@@ -143,7 +143,7 @@ class PromptQueue:
     """
 
     def __init__(self) -> None:
-        self._waiting: deque[QueuedPrompt] = deque(maxlen=_LONGEST_QUEUE)
+        self._waiting: deque[WaitingPrompt] = deque(maxlen=_LONGEST_QUEUE)
         self._removed: Counter[int] = Counter()
         """Removals minus attachments of a prompt so far, by its hash."""
 
@@ -151,7 +151,7 @@ class PromptQueue:
     def resume(cls, state: ReaderState) -> Self:
         """Resume from the state of an earlier queue."""
         queue = cls()
-        queue._waiting.extend(QueuedPrompt(content, timestamp) for content, timestamp in state["waiting"])
+        queue._waiting.extend(WaitingPrompt(content, timestamp) for content, timestamp in state["waiting"])
         queue._removed = unpacked_counts(state["removed"])
         return queue
 
@@ -160,11 +160,11 @@ class PromptQueue:
         waiting = [(queued.content, queued.timestamp) for queued in self._waiting]
         return {"waiting": waiting, "removed": packed_counts(self._removed)}
 
-    def operation(self, entry: Record) -> Iterator[QueuedPrompt]:
+    def operation(self, entry: Record) -> Iterator[WaitingPrompt]:
         """Apply a `queue-operation` record; yield the prompt it gives to the agent, unless yielded before."""
         kind, content = entry.get("operation"), entry.get("content")
         if kind == "enqueue":
-            self._waiting.append(QueuedPrompt(content, entry.get("timestamp")))
+            self._waiting.append(WaitingPrompt(content, entry.get("timestamp")))
         elif kind == "popAll":
             self._waiting.clear()
         elif kind in ("dequeue", "remove"):
@@ -173,27 +173,27 @@ class PromptQueue:
             if queued is not None and kind == "remove" and was_handed_over and is_prompt(queued.content):
                 yield from self._new_prompt(queued, by=1)
 
-    def attachment(self, entry: Record) -> Iterator[QueuedPrompt]:
+    def attachment(self, entry: Record) -> Iterator[WaitingPrompt]:
         """Yield the prompt in an `attachment` record, unless yielded before."""
         attached = record(entry.get("attachment"))
         is_command = attached.get("type") == "queued_command" and not is_injected(attached)
         by_person = is_command and attached.get("commandMode") in (None, "prompt")
         if by_person and is_prompt(attached.get("prompt")):
-            yield from self._new_prompt(QueuedPrompt(attached.get("prompt"), entry.get("timestamp")), by=-1)
+            yield from self._new_prompt(WaitingPrompt(attached.get("prompt"), entry.get("timestamp")), by=-1)
 
-    def _take(self, content: object) -> QueuedPrompt | None:
+    def _take(self, content: object) -> WaitingPrompt | None:
         """Take the prompt with this content; the oldest if the record gives none."""
         if content is None:
             return self._waiting.popleft() if self._waiting else None
         words = texts_and_images(content)
         nth = next((nth for nth, queued in enumerate(self._waiting) if texts_and_images(queued.content) == words), None)
         if nth is None:
-            return QueuedPrompt(content, None)
+            return WaitingPrompt(content, None)
         queued = self._waiting[nth]
         del self._waiting[nth]
         return queued
 
-    def _new_prompt(self, queued: QueuedPrompt, *, by: int) -> Iterator[QueuedPrompt]:
+    def _new_prompt(self, queued: WaitingPrompt, *, by: int) -> Iterator[WaitingPrompt]:
         words = hash_of("\n".join(texts_and_images(queued.content)[0]))
         is_known = self._removed[words] * by < 0
         self._removed[words] += by

@@ -17,10 +17,10 @@ class _RecordReader:
     def __init__(self, state: ReaderState | None) -> None:
         # Every file is compared with this format first, and few are read by it.
         from omcli.formats.codex.rollout import Rollout  # noqa: PLC0415
-        from omcli.formats.codex.stream import ExecStream, History  # noqa: PLC0415
+        from omcli.formats.codex.stream import History, StreamReader  # noqa: PLC0415
 
         self._rollout = Rollout.resume(state["rollout"]) if state else Rollout()
-        self._stream = ExecStream.resume(state["stream"]) if state else ExecStream()
+        self._stream = StreamReader.resume(state["stream"]) if state else StreamReader()
         self._history = History(state["history"] if state else None)
 
     def items(self, entry: Record) -> Iterator[Item]:

@@ -176,7 +176,7 @@ def _is_injected(part: object) -> bool:
     return bool(said) and not prompt_text(said)
 
 
-def shell_of(item: Record, *, at: str | None, cwd: str | None) -> Message | None:
+def user_command(item: Record, *, at: str | None, cwd: str | None) -> Message | None:
     """Return the command a person ran with `!`, then its output; None if the user's item is not one."""
     said = content_of(item.get("content")).text
     if not said.lstrip().startswith(_SHELL_COMMAND):

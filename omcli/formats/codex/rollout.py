@@ -20,7 +20,7 @@ from omcli.formats.codex.items import (
     prompt_of,
     prompt_text,
     result_of,
-    shell_of,
+    user_command,
 )
 from omcli.formats.source import Record
 from omcli.formats.values import record, string, text
@@ -245,7 +245,7 @@ class Rollout:
         """Yield the items of a message of another role than the assistant's: a person's words, or injected text."""
         if item.get("role") != "user":
             yield Skip(Reason.INJECTED)
-        elif shell := shell_of(item, at=at, cwd=self._away):
+        elif shell := user_command(item, at=at, cwd=self._away):
             yield shell
         elif prompt := prompt_of(item, kind=self._delegated, at=at, cwd=self._away):
             yield from self._prompts.item(prompt)

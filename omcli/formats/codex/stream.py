@@ -46,7 +46,7 @@ class History:
             yield Skip(Reason.INJECTED if string(entry.get("text")) else Reason.MALFORMED, "history")
 
 
-class ExecStream:
+class StreamReader:
     """Reads the output of `codex exec --json`: one turn of a thread, without times and prompt."""
 
     def __init__(self) -> None:

@@ -41,7 +41,7 @@ def select_context_rows(rows: Sequence[Observation], *, room: int | None, counte
     candidates = [row for row in rows if row.type not in TOOL_EVENTS or row.status is Status.OPEN]
     left_over = room
     chosen: set[int] = set()
-    for place in _by_use(candidates):
+    for place in _row_order(candidates):
         cost = counter.text(f"o99 {_line(candidates[place])}\n")
         if left_over is None or cost <= left_over:
             chosen.add(place)
@@ -51,7 +51,7 @@ def select_context_rows(rows: Sequence[Observation], *, room: int | None, counte
     return ContextRows(labels=labels, lines=tuple(f"{label} {_line(row)}" for label, row in labels.items()))
 
 
-def _by_use(rows: Sequence[Observation]) -> Iterator[int]:
+def _row_order(rows: Sequence[Observation]) -> Iterator[int]:
     """Yield places of rows, the most useful first: recent, open, high, then the rest, newest first."""
     newest = range(len(rows) - 1, -1, -1)
     tests: tuple[Callable[[int], bool], ...] = (

@@ -47,7 +47,7 @@ def limit_priorities(rows: Sequence[Draft], roles: Mapping[int, Role]) -> list[D
     limited = [replace(row, importance=min(row.importance, most)) for row in rows]
     return [
         replace(row, importance=min(row.importance, _importance_below(row.importance)))
-        if _comes_from_tools(row, roles)
+        if _is_tool_output(row, roles)
         else row
         for row in limited
     ]
@@ -169,10 +169,10 @@ def _with_rule_facts(draft: Draft, by_rules: Sequence[Draft], dropped: Sequence[
 
 def _only_repeats(draft: Draft, tools: Sequence[Draft], roles: Mapping[int, Role]) -> bool:
     """Return True if a model row comes from tools alone and rules recorded it."""
-    return _comes_from_tools(draft, roles) and not draft.replaces and covers(tools, draft)
+    return _is_tool_output(draft, roles) and not draft.replaces and covers(tools, draft)
 
 
-def _comes_from_tools(draft: Draft, roles: Mapping[int, Role]) -> bool:
+def _is_tool_output(draft: Draft, roles: Mapping[int, Role]) -> bool:
     """Return True if all sources of a row are tool calls and results."""
     return all(roles.get(seq) in (Role.CALL, Role.RESULT) for seq in draft.sources)
 

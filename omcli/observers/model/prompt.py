@@ -42,7 +42,7 @@ def observer_prompt(
     shown = evidence.shown
     parts = (
         *_preamble(evidence.recorded, situation, shown.utc_offset),
-        *_fenced(shown, token),
+        *_quoted(shown, token),
         f"\n{_CLOSING}",
         f"\n{situation.correction}",
     )
@@ -58,7 +58,7 @@ def observer_prompt(
     )
 
 
-def strip_token(token: str, text: str) -> str:
+def without_token(token: str, text: str) -> str:
     """Remove a fence's token from a text."""
     while token and token in text:
         text = text.replace(token, "")
@@ -77,9 +77,9 @@ def _preamble(recorded: ContextRows, situation: PromptContext, utc_offset: int |
         yield f"Guidance from the user: {situation.guidance.strip()}\n"
 
 
-def _fenced(shown: TranscriptView, token: str) -> Iterator[str | Picture]:
+def _quoted(shown: TranscriptView, token: str) -> Iterator[str | Picture]:
     yield f"\n<<< transcript {token}\n"
-    yield from (strip_token(token, part) if isinstance(part, str) else part for part in shown.content)
+    yield from (without_token(token, part) if isinstance(part, str) else part for part in shown.content)
     yield f">>> transcript {token}\n"
 
 

@@ -140,7 +140,7 @@ class _Lines:
 
     def line_of(self, message: Message) -> str:
         """Return the lines of one message, with a label and time of the usual length."""
-        return f"m100 2026-01-01 00:00 {self._body(message, None, is_before=False)}\n"
+        return f"m100 2026-01-01 00:00 {self._shown_text(message, None, is_before=False)}\n"
 
     def content(self, longest: int | None) -> Iterator[str | Picture]:
         """Yield all lines, with pictures in between; a date is shown when it changes."""
@@ -151,13 +151,13 @@ class _Lines:
             stamp = f" {at[11:] if at[:10] == day else at}" if at else ""
             day = at[:10] if at else day
             before = " (before)" if place < self._earlier else ""
-            yield f"{label}{stamp}{before} {self._body(kept.message, longest, is_before=bool(before))}\n"
+            yield f"{label}{stamp}{before} {self._shown_text(kept.message, longest, is_before=bool(before))}\n"
             for image in kept.message.images:
                 yield f"  {attachment('image', image.media_type, image.size)}\n"
                 if (seen := self._pictures(image)) is not None:
                     yield Picture(media_type=image.media_type, data=seen)
 
-    def _body(self, message: Message, longest: int | None, *, is_before: bool) -> str:
+    def _shown_text(self, message: Message, longest: int | None, *, is_before: bool) -> str:
         limit = {Role.CALL: self._limits.args_chars, Role.RESULT: self._limits.result_chars}.get(message.role)
         if is_before and message.role is Role.ASSISTANT:
             limit = _LAST_SAID_CHARS

@@ -26,7 +26,7 @@ from omcli.memory.observation import (
     Type,
 )
 from omcli.observers.model.evidence import CURRENT, UNVERIFIED, Evidence
-from omcli.observers.model.prompt import strip_token
+from omcli.observers.model.prompt import without_token
 from omcli.observers.model.reply import ObserverReply, ReplyRow
 from omcli.pack.tail import excerpt
 from omcli.text import calendar
@@ -68,7 +68,7 @@ def validate(
 
     Raises Unusable if more than half of the rows cite unknown labels or have no text.
     """
-    trial = _Validator(evidence=evidence, batch=batch, token=token, verify=verify, cites=answer.cites)
+    trial = _CheckedReply(evidence=evidence, batch=batch, token=token, verify=verify, cites=answer.cites)
     drafts = [trial.draft(row) for row in answer.rows[:_MOST_READ]]
     if trial.rejected * 2 > len(drafts):
         raise Unusable(f"{trial.rejected} of {len(drafts)} rows have no text, or cite labels that do not exist")
@@ -88,7 +88,7 @@ def validate(
 
 
 @mutable_record
-class _Validator:
+class _CheckedReply:
     """A reply being validated, and the faults found."""
 
     evidence: Evidence
@@ -134,11 +134,11 @@ class _Validator:
             reason="replaced" if replaced else None,
             source=Source.MODEL,
         )
-        return self._unverified(draft, missing) if missing else draft
+        return self._mark_missing(draft, missing) if missing else draft
 
     def text(self, given: str) -> str:
         """Clean and redact a text and put it on one line."""
-        line = one_line(clean(strip_token(self.token, given)))
+        line = one_line(clean(without_token(self.token, given)))
         redacted = redact(line)
         once = without_repeats(redacted.text)
         self.findings["cleaned"] += line != given.strip()
@@ -240,7 +240,7 @@ class _Validator:
         self.findings["dates"] += spoken.is_unreal or (spoken.is_other and not row.is_estimate)
         return spoken.date, bool(spoken.date) and (spoken.is_other or row.is_estimate)
 
-    def _unverified(self, draft: Draft, missing: Sequence[str]) -> Draft | None:
+    def _mark_missing(self, draft: Draft, missing: Sequence[str]) -> Draft | None:
         """Mark a row as unverified: low priority, no status, no replacements; None if `verify` is set."""
         self.findings[UNVERIFIED] += 1
         if self.verify:

@@ -16,7 +16,7 @@ from omcli.observers.rules.files import IdentifierCounts, excerpt_drafts, file_c
 from omcli.observers.rules.people import chat_drafts, other_drafts, prompt_drafts, with_work_importance
 from omcli.observers.rules.status import open_if_asked, update_rows
 from omcli.observers.rules.tasks import DRAFTS, todo_draft
-from omcli.observers.rules.tool_events import Paths, ToolEvent, ToolKind, finished_process, running_call, tool_event
+from omcli.observers.rules.tool_events import Paths, ToolEvent, ToolKind, process_end, running_call, tool_event
 from omcli.observers.rules.turn_events import StatusEvent, starts_turn, turn_events
 from omcli.text.anchors import searchable, unknown_anchors
 
@@ -48,7 +48,7 @@ def drafts_of_batch(batch: Batch) -> tuple[Draft, ...]:
     running = dict(filter(None, map(running_call, batch.context_rows)))
     drafts: list[Draft] = []
     status_events: list[StatusEvent] = []
-    for thread in _by_thread(batch.messages):
+    for thread in _by_agent(batch.messages):
         last_said = batch.last_said if thread[0].message.agent is None else None
         turns = list(_turns(thread))
         if thread[0].message.agent is None and with_agent:
@@ -66,7 +66,7 @@ def drafts_of_batch(batch: Batch) -> tuple[Draft, ...]:
     return update_rows(batch.context_rows, filter(source_text.supports, drafts), status_events)
 
 
-def _by_thread(messages: Sequence[KeptMessage]) -> list[list[KeptMessage]]:
+def _by_agent(messages: Sequence[KeptMessage]) -> list[list[KeptMessage]]:
     """Split messages into the main thread and one per subagent, each in order: they interleave in a transcript."""
     threads: dict[str | None, list[KeptMessage]] = {}
     for kept in messages:
@@ -139,7 +139,7 @@ def _tool_events(
             call = calls.get(kept.message.call_id) if kept.message.role is Role.RESULT else None
             if call is None or kept.message.call_id in refused:
                 continue
-            if (process := finished_process(call, kept)) and process in started:
+            if (process := process_end(call, kept)) and process in started:
                 call = started.pop(process)
                 finished.add(call.seq)
             if (event := tool_event(call, kept)) is not None:

@@ -18,7 +18,7 @@ from omcli.observers.rules import cues
 from omcli.observers.rules.cues import CACHE_SIZE, has_question_mark, is_courtesy, plain
 from omcli.observers.rules.sentences import (
     MIN_CHARACTERS,
-    Segment,
+    TextPart,
     cut,
     group_sentences,
     joined_sentences,
@@ -132,12 +132,12 @@ def _is_report(sentence: str) -> bool:
 
 
 @lru_cache(maxsize=CACHE_SIZE)
-def is_filler(sentence: str) -> bool:
+def says_nothing(sentence: str) -> bool:
     """Return True if a sentence only announces, offers or is polite."""
-    return is_narration(sentence) or is_offer(sentence) or is_courtesy(sentence)
+    return is_plan(sentence) or is_offer(sentence) or is_courtesy(sentence)
 
 
-def is_narration(sentence: str) -> bool:
+def is_plan(sentence: str) -> bool:
     """Return True if a sentence announces the next action: "Let me look at the parser"."""
     return bool(_NARRATION.match(plain(sentence)))
 
@@ -191,7 +191,7 @@ def progress_drafts(texts: Sequence[KeptMessage]) -> Iterator[Draft]:
             yield text_draft(text, f"Agent: {cut(row.text, _ROW_CHARACTERS)}", kind, importance, status=status)
 
 
-def _is_kept(part: Segment) -> bool:
+def _is_kept(part: TextPart) -> bool:
     """Return True if a sentence in the middle of a turn is worth a row."""
     if part.is_heading or text_length(part.text) < _MIN_PROGRESS:
         return False
@@ -202,7 +202,7 @@ def _is_kept(part: Segment) -> bool:
 
 def _progress_type(sentence: str) -> Type | None:
     kind = agent_type(sentence)
-    return kind if kind in _NOTABLE else Type.PLAN if is_narration(sentence) else None
+    return kind if kind in _NOTABLE else Type.PLAN if is_plan(sentence) else None
 
 
 def report_drafts(text: KeptMessage, *, worked: bool, in_chat: bool = False) -> Iterator[Draft]:
@@ -211,8 +211,8 @@ def report_drafts(text: KeptMessage, *, worked: bool, in_chat: bool = False) -> 
     `worked` is True if the agent used tools in the turn, `in_chat` if no tools are used at all.
     """
     speaker = text.message.name or "Agent"
-    parts = [part for part in segments(text.message.text) if not is_filler(part.text)]
-    content = best_sentences(parts, _ANSWER_CHARACTERS if in_chat else _OUTCOME_CHARACTERS)
+    parts = [part for part in segments(text.message.text) if not says_nothing(part.text)]
+    content = select_sentences(parts, _ANSWER_CHARACTERS if in_chat else _OUTCOME_CHARACTERS)
     for row in group_sentences(content, _report_kinds(content)):
         if text_length(row.text) < MIN_CHARACTERS and not anchors(row.text):
             continue
@@ -227,7 +227,7 @@ def report_drafts(text: KeptMessage, *, worked: bool, in_chat: bool = False) -> 
         )
 
 
-def _report_kinds(parts: Sequence[Segment]) -> list[Type | None]:
+def _report_kinds(parts: Sequence[TextPart]) -> list[Type | None]:
     """Return the type of each sentence of a report; items under "Next steps" are plans."""
     kinds: list[Type | None] = []
     is_next = False
@@ -249,12 +249,12 @@ _MAX_WEIGHT = 3
 """Negated weight below which a sentence is kept if there is room: even long ones that name little."""
 
 
-def report_summary(parts: Sequence[Segment], limit: int) -> str:
+def report_summary(parts: Sequence[TextPart], limit: int) -> str:
     """Return the most informative sentences of a report on one line, within `limit` characters."""
-    return joined_sentences([part for part in best_sentences(parts, limit) if not cues.has_question_mark(part.text)])
+    return joined_sentences([part for part in select_sentences(parts, limit) if not cues.has_question_mark(part.text)])
 
 
-def best_sentences(parts: Sequence[Segment], limit: int) -> list[Segment]:
+def select_sentences(parts: Sequence[TextPart], limit: int) -> list[TextPart]:
     """Return the most informative sentences of a report in order, within `limit` characters.
 
     Weight comes from names (at most three), the type (`agent_type`) and being first; length reduces it.
@@ -265,7 +265,7 @@ def best_sentences(parts: Sequence[Segment], limit: int) -> list[Segment]:
     for index, part in enumerate(parts):
         under = part.text if part.is_heading else under
         opens_nothing = part.text.endswith(":") and not any(after.is_item for after in parts[index + 1 : index + 2])
-        if part.is_heading or opens_nothing or is_filler(part.text):
+        if part.is_heading or opens_nothing or says_nothing(part.text):
             continue
         value = min(len(anchors(part.text)), 3) - len(part.text) / 300
         value += 2 * bool(agent_type(part.text)) + 2 * (index == 0) + opens_next_steps(under)
@@ -279,7 +279,7 @@ def best_sentences(parts: Sequence[Segment], limit: int) -> list[Segment]:
     return [parts[index] for index in _with_headings(parts, sorted(kept))]
 
 
-def _with_headings(parts: Sequence[Segment], kept: Sequence[int]) -> list[int]:
+def _with_headings(parts: Sequence[TextPart], kept: Sequence[int]) -> list[int]:
     """Insert the headings that say something before the first kept sentence below each."""
     found: list[int] = []
     under = -1

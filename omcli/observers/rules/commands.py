@@ -9,7 +9,7 @@ from omcli.base.record import record
 from omcli.memory.observation import Draft, Priority, Status, Type
 from omcli.observers.rules import shell
 from omcli.observers.rules.sentences import cut, first_lines
-from omcli.observers.rules.tool_events import Paths, ToolEvent, ToolKind, event_draft, process_metadata, subject
+from omcli.observers.rules.tool_events import Paths, ToolEvent, ToolKind, event_draft, process_fields, subject
 from omcli.text.phrases import first_of, with_times
 
 
@@ -83,7 +83,7 @@ def _command_draft(
             "command": command,
             "exit_code": events[-1].exit_code,
             "times": _times(events),
-            **process_metadata(events[-1]),
+            **process_fields(events[-1]),
         },
     )
 

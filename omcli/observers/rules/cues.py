@@ -212,7 +212,7 @@ def is_imperative(sentence: str) -> bool:
     return bool(_IMPERATIVE.match(plain(sentence)))
 
 
-def names_something(sentence: str) -> bool:
+def has_name_or_number(sentence: str) -> bool:
     """Return True if a sentence has a number, a code name or a quotation."""
     return bool(_NAMES_SOMETHING.search(sentence))
 
@@ -232,13 +232,13 @@ _POINTS_AHEAD = lazily(
 )
 
 
-def follows_on(sentence: str) -> bool:
+def needs_last(sentence: str) -> bool:
     """Return True if a sentence needs the one before it: it gives a reason or starts with a pronoun."""
     said = plain(sentence)
     return bool(_NEEDS_PREVIOUS.match(said) or _NEEDS_PREVIOUS_CJK.match(said))
 
 
-def leads_to_next(sentence: str) -> bool:
+def is_preamble(sentence: str) -> bool:
     """Return True if a sentence only announces something that is left out: "Here's what I have so far:"."""
     return bool(_POINTS_AHEAD.match(plain(sentence)))
 
@@ -290,4 +290,4 @@ def is_courtesy(sentence: str) -> bool:
     if _BARE_COURTESY.match(sentence.lower()):
         return True
     said = plain(sentence)
-    return len(said) <= 80 and bool(_COURTESY.match(said)) and not names_something(said)
+    return len(said) <= 80 and bool(_COURTESY.match(said)) and not has_name_or_number(said)

@@ -19,7 +19,7 @@ from omcli.observers.rules.tool_events import (
     Paths,
     ToolEvent,
     ToolKind,
-    edited_files,
+    changed_files,
     event_draft,
     subject,
 )
@@ -36,7 +36,7 @@ def file_change_drafts(events: Sequence[ToolEvent], interest: IdentifierCounts, 
     """
     by_path: dict[str, list[tuple[ToolEvent, FileChange]]] = {}
     for event in events:
-        for change in edited_files(event.arguments, event.raw):
+        for change in changed_files(event.arguments, event.raw):
             creates = change.creates or (event.kind is ToolKind.WRITE and " updated" not in event.output[:200])
             by_path.setdefault(change.path, []).append((event, replace(change, creates=creates)))
     for path, changes in by_path.items():
@@ -51,11 +51,11 @@ def _file_draft(
     verb = "Deleted" if deleted else "Created" if created else "Modified"
     moved_to = next((change.moved_to for change in changes if change.moved_to), None)
     moved = f" → {paths(moved_to)}" if moved_to else ""
-    summary = "" if deleted else _change_text(change_summary(changes), interest.best_lines(new_lines(changes)))
+    summary = "" if deleted else _change_text(change_summary(changes), interest.select_lines(new_lines(changes)))
     return event_draft(
         events,
         cut(
-            f"{verb} {paths(path)}{moved}{_edit_count(edits, created=created)}" + (f": {summary}" if summary else ""),
+            f"{verb} {paths(path)}{moved}{_edits_text(edits, created=created)}" + (f": {summary}" if summary else ""),
             _ROW_CHARACTERS,
         ),
         Type.FILE_CREATED if created else Type.FILE_MODIFIED,
@@ -69,7 +69,7 @@ def _change_text(names: str, lines: Sequence[str]) -> str:
     return " · ".join(filter(None, (names, *(line for line in lines if line not in names))))
 
 
-def _edit_count(edits: int, *, created: bool) -> str:
+def _edits_text(edits: int, *, created: bool) -> str:
     """Describe the number of edits, if there are any after the creation or more than one."""
     if created:
         return f" ({edits} edit{'s' if edits > 1 else ''} since)" if edits else ""
@@ -176,7 +176,7 @@ class IdentifierCounts:
             {word: sqrt(count) for word, count in counts.items() if count >= _MIN_COUNT and _is_identifier(word)}
         )
 
-    def best_lines(self, lines: Sequence[str]) -> list[str]:
+    def select_lines(self, lines: Sequence[str]) -> list[str]:
         """Return the lines, in order, that together mention the most weight per character."""
         named = ((place, self.counts.keys() & _WORD.findall(line)) for place, line in enumerate(lines))
         queue = [(-self._weight(names, lines[place]), place, names) for place, names in named if names]
@@ -217,7 +217,7 @@ def excerpt_drafts(events: Sequence[ToolEvent], interest: IdentifierCounts, path
         command = shell.command_of(event.arguments, event.raw) if event.kind is ToolKind.RUN else ""
         place = f"`{shell.short(command, _SUBJECT_CHARACTERS)}`" if command else paths(subject(event))
         lines = [line for line in _lines(event.output) if _PROSE_OR_CODE.search(line)]
-        picked = [line for line in interest.best_lines(lines) if line not in quoted]
+        picked = [line for line in interest.select_lines(lines) if line not in quoted]
         quoted.update(picked)
         if place and picked:
             yield event_draft([event], f"In {place}: {' · '.join(picked)}", Type.EXCERPT, 3)

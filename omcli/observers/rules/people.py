@@ -16,8 +16,8 @@ from omcli.memory.observation import Draft, Status, Type
 from omcli.observers.rules import agents, cues, people_cues, shell
 from omcli.observers.rules.sentences import (
     MIN_CHARACTERS,
-    Segment,
-    SentenceGroup,
+    RowText,
+    TextPart,
     cut,
     group_sentences,
     segments,
@@ -94,7 +94,7 @@ def prompt_drafts(prompt: KeptMessage, asked: KeptMessage | None) -> Iterator[Dr
         else ""
     )
     for row, importance in _short_prompt(text, content):
-        yield text_draft(prompt, f"{speaker}: {_fitted(row.text)}{suffix}", row.kind or Type.REQUEST, importance,
+        yield text_draft(prompt, f"{speaker}: {_cut_run(row.text)}{suffix}", row.kind or Type.REQUEST, importance,
                      also=asked if suffix else None)  # fmt: skip
         suffix = ""
 
@@ -111,15 +111,15 @@ def _long_prompt(prompt: KeptMessage, speaker: str) -> Iterator[Draft]:
             yield text_draft(prompt, f"{speaker}: {row.text}", row.kind or Type.REQUEST, importance)
     if pasted:
         kind = Type.REQUEST if not content else Type.FACT if has_error("\n".join(pasted)) else Type.EXCERPT
-        yield text_draft(prompt, f"{speaker} pasted: {_fitted(pasted_summary(pasted))}", kind, _PASTED_IMPORTANCE)
+        yield text_draft(prompt, f"{speaker} pasted: {_cut_run(pasted_summary(pasted))}", kind, _PASTED_IMPORTANCE)
 
 
-def _with_content(parts: Sequence[Segment]) -> list[Segment]:
+def _with_content(parts: Sequence[TextPart]) -> list[TextPart]:
     """Return the sentences of a prompt that say something, with questions after a comma apart."""
     return [piece for part in parts for piece in split_question(part) if not _is_empty(piece.text)]
 
 
-def _short_prompt(text: str, content: Sequence[Segment]) -> Iterator[tuple[SentenceGroup, int]]:
+def _short_prompt(text: str, content: Sequence[TextPart]) -> Iterator[tuple[RowText, int]]:
     """Yield a prompt as one row with its importance, and each lasting rule in it as another."""
     rows = list(group_sentences(content, [people_cues.user_type(part.text) for part in content]))
     rules = [row for row in rows if _is_lasting_row(row)]
@@ -128,7 +128,7 @@ def _short_prompt(text: str, content: Sequence[Segment]) -> Iterator[tuple[Sente
         importance = max((people_cues.user_importance(row.text, row.kind) for row in rest), default=5)
         words = " ".join(row.text for row in rest) if rules else text
         kinds = [row.kind or (Type.FACT if cues.is_fact(row.text) else None) for row in rest]
-        yield SentenceGroup(words, _prompt_type(kinds)), importance
+        yield RowText(words, _prompt_type(kinds)), importance
     for row in rules:
         yield row, people_cues.user_importance(row.text, row.kind)
 
@@ -143,15 +143,15 @@ def with_work_importance(draft: Draft) -> Draft:
 
 
 def _is_empty(sentence: str) -> bool:
-    return cues.is_courtesy(sentence) or cues.is_empty_question(sentence) or cues.leads_to_next(sentence)
+    return cues.is_courtesy(sentence) or cues.is_empty_question(sentence) or cues.is_preamble(sentence)
 
 
-def _is_lasting_row(row: SentenceGroup) -> bool:
+def _is_lasting_row(row: RowText) -> bool:
     """Return True if a row is a rule, preference or decision that holds beyond its request."""
     return text_length(row.text) >= MIN_CHARACTERS and people_cues.is_lasting(row.text, row.kind)
 
 
-def _prompt_parts(prompt: KeptMessage, speaker: str, parts: Sequence[Segment]) -> Iterator[Draft]:
+def _prompt_parts(prompt: KeptMessage, speaker: str, parts: Sequence[TextPart]) -> Iterator[Draft]:
     """Yield a row for each thing a long prompt says; the last one counts the lines left out."""
     kept = _select([part for part in parts if not _PASTED.match(part.text)] or parts, _PROMPT_CHARACTERS)
     rows = list(group_sentences(kept, [people_cues.user_type(part.text) for part in kept]))
@@ -162,10 +162,10 @@ def _prompt_parts(prompt: KeptMessage, speaker: str, parts: Sequence[Segment]) -
         if row.kind is None and at and row.text[0].islower():  # the continuation of a sentence
             importance = min(importance, 6)
         kind = row.kind or (Type.FACT if at and cues.is_statement(row.text) else Type.REQUEST)
-        yield text_draft(prompt, f"{speaker}: {_fitted(row.text)}{note}", kind, importance)
+        yield text_draft(prompt, f"{speaker}: {_cut_run(row.text)}{note}", kind, importance)
 
 
-def _fitted(text: str) -> str:
+def _cut_run(text: str) -> str:
     """Shorten text without spaces that is longer than any row."""
     if len(text) <= _MAX_RUN:
         return text
@@ -182,7 +182,7 @@ def _prompt_type(kinds: Sequence[Type | None]) -> Type:
     return Type.REQUEST
 
 
-def _select(parts: Sequence[Segment], limit: int) -> list[Segment]:
+def _select(parts: Sequence[TextPart], limit: int) -> list[TextPart]:
     """Choose whole sentences within `limit`: first and last, then those with a type or with most names."""
 
     def weight(index: int) -> tuple[int, int]:
@@ -260,7 +260,7 @@ def _note_drafts(note: KeptMessage) -> Iterator[Draft]:
     content = _with_content(list(segments(note.message.text)))
     for row in group_sentences(content, [people_cues.user_type(part.text) for part in content]):
         kind = row.kind or (Type.REQUEST if cues.is_wanted(row.text) else Type.FACT)
-        yield text_draft(note, f"User: {_fitted(row.text)}", kind, people_cues.user_importance(row.text, kind))
+        yield text_draft(note, f"User: {_cut_run(row.text)}", kind, people_cues.user_importance(row.text, kind))
 
 
 def _last_question(asked: KeptMessage | None) -> str:
@@ -308,7 +308,7 @@ def split_pasted(text: str) -> tuple[str, list[str]]:
     for line in text.splitlines():
         shown = line[:_LINE_SHOWN]
         opens = _FRAME if _TRACE.match(shown) else _DIFF_GOES_ON if _DIFF.match(shown) else None
-        is_line = bool(_LOG_LINE.search(shown)) or _is_escaped(line)
+        is_line = bool(_LOG_LINE.search(shown)) or _has_escape(line)
         if opens is None and goes_on is not None and not goes_on.match(shown):
             goes_on = None
         goes_on = opens or goes_on or (_INDENTED if is_line else None)
@@ -319,7 +319,7 @@ def split_pasted(text: str) -> tuple[str, list[str]]:
     return text, []
 
 
-def _is_escaped(line: str) -> bool:
+def _has_escape(line: str) -> bool:
     return sum(map(line.count, _ESCAPE_MARKS)) >= _ESCAPES
 
 

@@ -16,12 +16,12 @@ from omcli.observers.rules import cues, languages
 from omcli.observers.rules.cues import (
     CACHE_SIZE,
     LEAD_IN,
+    has_name_or_number,
     is_about_change,
     is_about_event,
     is_about_speaker,
     is_imperative,
     is_wanted,
-    names_something,
     plain,
     plain_quotes,
     starts_statement,
@@ -222,7 +222,7 @@ def user_importance(sentence: str, kind: Type | None) -> int:
         return 7
     if kind is None and not starts_statement(said):
         return _IMPORTANCE[Type.REQUEST]  # "Put it in the handler" is an order
-    if kind in (Type.FACT, None) and names_something(said):
+    if kind in (Type.FACT, None) and has_name_or_number(said):
         return 6
     return _IMPORTANCE.get(kind, 5) if kind else 5
 
@@ -284,7 +284,7 @@ def chat_importance(sentence: str) -> int:
     """Return 0 to 10 for a sentence between people: deeds, habits, names, numbers and dates count most."""
     said = plain(sentence)
     did = bool(_DID_SOMETHING.search(said)) or is_about_event(said)
-    named = names_something(said) or bool(_NAME_INSIDE.search(plain_quotes(sentence)) or _WHEN.search(said))
+    named = has_name_or_number(said) or bool(_NAME_INSIDE.search(plain_quotes(sentence)) or _WHEN.search(said))
     if is_about_speaker(sentence) or (did and named):
         return 7
     if did or named or _ALWAYS_INSIDE.search(said) or user_type(sentence) in LASTING:

@@ -49,7 +49,7 @@ _CACHE_SIZE = 64
 
 
 @positional_record
-class Segment:
+class TextPart:
     """A sentence, list item, heading or table row, on one line."""
 
     text: str
@@ -58,16 +58,16 @@ class Segment:
 
 
 @lru_cache(maxsize=_CACHE_SIZE)
-def segments(text: str) -> tuple[Segment, ...]:
+def segments(text: str) -> tuple[TextPart, ...]:
     """Return the segments of a text in order, without fenced code; inline code is kept."""
-    return tuple(_segments(text))
+    return tuple(_read_parts(text))
 
 
-def _segments(text: str) -> Iterator[Segment]:
+def _read_parts(text: str) -> Iterator[TextPart]:
     lines = _joined_lines(_lines_without_code(text, as_written=False))
     for line, following in pairwise([*lines, ""]):
         if _TABLE.match(line):
-            yield Segment(_clean(" | ".join(filter(None, _cells(line)))), is_item=True)
+            yield TextPart(_clean(" | ".join(filter(None, _cells(line)))), is_item=True)
             continue
         heading, bullet = _HEADING.match(line), _BULLET.match(line)
         mark = heading or bullet
@@ -75,11 +75,11 @@ def _segments(text: str) -> Iterator[Segment]:
         if not body:
             continue
         if heading or _is_heading(line, body, following):
-            yield Segment(body.rstrip(":"), is_heading=True)
+            yield TextPart(body.rstrip(":"), is_heading=True)
         elif bullet:
-            yield Segment(body, is_item=True)
+            yield TextPart(body, is_item=True)
         else:
-            yield from (Segment(sentence) for sentence in sentences(body))
+            yield from (TextPart(sentence) for sentence in sentences(body))
 
 
 def _is_heading(line: str, body: str, following: str) -> bool:
@@ -186,7 +186,7 @@ def _lines_without_code(text: str, *, as_written: bool) -> Iterator[str]:
             begins = not columns and _TABLE_RULE.match(lines[at + 1] if at + 1 < len(lines) else "x")
             columns = _cells(line) if begins else columns
             if not begins and not _TABLE_RULE.match(line):
-                yield _labelled_cells(line, columns)
+                yield _named_cells(line, columns)
         elif not _TABLE_RULE.match(line):
             columns = []
             yield line
@@ -206,7 +206,7 @@ def _cells(line: str) -> list[str]:
     return [cell.strip() for cell in line.strip().strip("|").split("|")]
 
 
-def _labelled_cells(line: str, columns: list[str]) -> str:
+def _named_cells(line: str, columns: list[str]) -> str:
     """Return a table row with its column names: `| speed | before: 3 ms | after: 1 ms |`."""
     first, *cells = _cells(line)
     named = columns[1:] if len(columns) == len(cells) + 1 else [""] * len(cells)
@@ -268,7 +268,7 @@ _COMMA = lazily(r",\s+(?:and |but |so )?(?=\w)")
 
 
 @positional_record
-class SentenceGroup:
+class RowText:
     """The sentences of one row."""
 
     text: str
@@ -276,9 +276,9 @@ class SentenceGroup:
     """Type of the first sentence that has one."""
 
 
-def group_sentences(parts: Sequence[Segment], kinds: Sequence[Type | None]) -> Iterator[SentenceGroup]:
+def group_sentences(parts: Sequence[TextPart], kinds: Sequence[Type | None]) -> Iterator[RowText]:
     """Group sentences into rows: one joins the last if it depends on it or neither has a type."""
-    row: list[Segment] = []
+    row: list[TextPart] = []
     kind: Type | None = None
     words = 0
     for part, part_kind in zip(parts, kinds, strict=True):
@@ -289,16 +289,16 @@ def group_sentences(parts: Sequence[Segment], kinds: Sequence[Type | None]) -> I
             kind = kind or part_kind
         else:
             if row:
-                yield SentenceGroup(joined_sentences(row), kind)
+                yield RowText(joined_sentences(row), kind)
             row, kind, words = [], part_kind, 0
         row.append(part)
         words += size
     if row:
-        yield SentenceGroup(joined_sentences(row), kind)
+        yield RowText(joined_sentences(row), kind)
 
 
 def _belongs_to_group(
-    last: Segment, kind: Type | None, part: Segment, part_kind: Type | None, size: int, *, is_listing: bool
+    last: TextPart, kind: Type | None, part: TextPart, part_kind: Type | None, size: int, *, is_listing: bool
 ) -> bool:
     """Return True if a sentence joins the row that ends with `last`; `is_listing` if the row opens a list."""
     if last.is_heading:
@@ -307,7 +307,7 @@ def _belongs_to_group(
         return False
     if last.is_item and not part.is_item and last.text[-1] not in ".!?。！？:":
         return False
-    if not part.is_item and (cues.follows_on(part.text) or (size <= _FRAGMENT_WORDS and kind not in _OWN_ROW)):
+    if not part.is_item and (cues.needs_last(part.text) or (size <= _FRAGMENT_WORDS and kind not in _OWN_ROW)):
         return True
     if part.is_item != last.is_item:
         return last.text.endswith(":")
@@ -316,7 +316,7 @@ def _belongs_to_group(
     return (part_kind not in _ONE_PER_ROW or size <= _SHORT_WORDS) and (kind is None or kind is part_kind)
 
 
-def joined_sentences(parts: Sequence[Segment]) -> str:
+def joined_sentences(parts: Sequence[TextPart]) -> str:
     """Join segments on one line: headings are followed by a colon, items separated by dots."""
     text = ""
     for at, part in enumerate(parts):
@@ -325,16 +325,16 @@ def joined_sentences(parts: Sequence[Segment]) -> str:
     return text.rstrip(",")
 
 
-def split_question(part: Segment) -> Iterator[Segment]:
+def split_question(part: TextPart) -> Iterator[TextPart]:
     """Split off a question after a comma: "I use SQLite, how do I index it?"."""
     start = 0
     for joint in _COMMA.finditer(part.text):
         statement = part.text[start : joint.start() + 1]
         question = part.text[joint.end() : joint.end() + _QUESTION_BEGINS_WITHIN]
         if word_count(statement) > _FRAGMENT_WORDS and cues.starts_question(question):
-            yield Segment(statement, is_item=part.is_item)
+            yield TextPart(statement, is_item=part.is_item)
             start = joint.end()
-    yield Segment(part.text[start:], is_item=part.is_item, is_heading=part.is_heading)
+    yield TextPart(part.text[start:], is_item=part.is_item, is_heading=part.is_heading)
 
 
 def date_of_row(text: str, kind: Type, *sources: KeptMessage | None) -> str | None:

@@ -27,7 +27,7 @@ from omcli.observers.rules.row_table import (
     todo_texts,
 )
 from omcli.observers.rules.shell import same_directory
-from omcli.observers.rules.turn_events import StatusEvent, TurnAnswered, TurnEnded, TurnUnfinished
+from omcli.observers.rules.turn_events import StatusEvent, TurnAnswered, TurnDone, TurnUnfinished
 from omcli.text.clean import one_line
 from omcli.text.phrases import AGENT
 
@@ -48,7 +48,7 @@ _FEW_WORDS = 3
 """Words up to which a request is too short to recognise when repeated."""
 _SHARED_LETTERS = 5
 """First letters by which words of question and answer are compared: report, reports, reporting."""
-_RANKS = {Draft: 0, Succeeded: 1, TurnAnswered: 2, TurnEnded: 3, TurnUnfinished: 4}
+_RANKS = {Draft: 0, Succeeded: 1, TurnAnswered: 2, TurnDone: 3, TurnUnfinished: 4}
 
 
 def open_if_asked(draft: Draft) -> Draft:
@@ -60,7 +60,7 @@ def update_rows(
     context_rows: Iterable[Observation], drafts: Iterable[Draft], events: Iterable[StatusEvent]
 ) -> tuple[Draft, ...]:
     """Return the new and changed rows of a batch, oldest first, given the rows stored so far."""
-    tracker = _StatusTracker()
+    tracker = _StatusWriter()
     for row in context_rows:
         tracker.table.add(_as_draft(row))
     tracker.table.start_batch()
@@ -72,7 +72,7 @@ def update_rows(
                 tracker.resolve_failures(step)
             case TurnAnswered():
                 tracker.answer_question(step)
-            case TurnEnded():
+            case TurnDone():
                 tracker.close_turn(step)
             case TurnUnfinished():
                 tracker.open_again(step)
@@ -102,7 +102,7 @@ def _as_draft(row: Observation) -> Draft:
 
 
 @mutable_record
-class _StatusTracker:
+class _StatusWriter:
     """Changes the status of rows as the events of a batch come in."""
 
     table: RowTable = field(default_factory=RowTable)
@@ -119,7 +119,7 @@ class _StatusTracker:
             draft = self.table.replace(self.table.todo_list, draft, reason="updated")
         if (asked_before := self._asked_before(draft)) is not None:
             draft = self.table.replace(asked_before, draft, reason="said again")
-        self.table.add(self._supersede_claims(self.table.merge_repeats(self._note_earlier(draft))))
+        self.table.add(self._replace_claims(self.table.merge_repeats(self._note_earlier(draft))))
 
     def _note_earlier(self, draft: Draft) -> Draft:
         """Note in a request the unanswered one before it."""
@@ -179,7 +179,7 @@ class _StatusTracker:
         new = self.table.new_numbers()
         return next((number for number in new if self.table.rows[number].sources[-1] == prompt), None)
 
-    def close_turn(self, ended: TurnEnded) -> None:
+    def close_turn(self, ended: TurnDone) -> None:
         """Close the requests and questions of a turn, unless a failure speaks against it."""
         if self.table.latest > ended.seq:
             return  # the turn continued, or was stopped
@@ -194,9 +194,9 @@ class _StatusTracker:
             elif row.sources[-1] not in unanswered and self._is_done(row, ended):
                 self._close(number, ended, None if self._changed_since(row, ended) else Status.DONE)
         if ended.accepted or (ended.is_complete and ended.reports):
-            self._resolve_minor_failures(ended)
+            self._resolve_turn_failures(ended)
 
-    def _close_request(self, number: int, asked: Draft, ended: TurnEnded) -> None:
+    def _close_request(self, number: int, asked: Draft, ended: TurnDone) -> None:
         """Close a request or question of the turn; remember it if the turn ended without a result."""
         if asked.status is not Status.OPEN:
             return
@@ -210,14 +210,14 @@ class _StatusTracker:
         asked = ((number, self.table.rows[number]) for number in sorted(self.table.asked))
         return [number for number, row in asked if row.status is Status.OPEN and row.sources[-1] < start]
 
-    def _changed_since(self, asked: Draft, ended: TurnEnded) -> bool:
+    def _changed_since(self, asked: Draft, ended: TurnDone) -> bool:
         """Return True if the person corrected something after asking."""
         return any(
             row.type is Type.CORRECTION and asked.sources[-1] < row.sources[0] <= ended.seq
             for row in self.table.rows.values()
         )
 
-    def _close(self, number: int, ended: TurnEnded, status: Status | None) -> None:
+    def _close(self, number: int, ended: TurnDone, status: Status | None) -> None:
         """Close a row; without a status if it is unknown whether the request was done."""
         row, said = self.table.rows[number], self.table.position(number)
         asked = row if status else _with_note(row, _SKIPPED)
@@ -225,17 +225,17 @@ class _StatusTracker:
         self._settle(number, asked, replace(end, at=asked.event_at), status, position=said)
         if status is Status.DONE:
             since = asked.sources[-1] if ended.reports else ended.seq
-            self._resolve_blockers(end, since=since)
+            self._resolve_earlier(end, since=since)
             self._finish_plan(end, since=since)
 
-    def _resolve_blockers(self, end: Succeeded, *, since: int) -> None:
+    def _resolve_earlier(self, end: Succeeded, *, since: int) -> None:
         """Resolve blockers and failures met on the way to something that is done."""
         for number, row in self.table.remaining(self.table.rows):
             is_obstacle = row.type is Type.BLOCKER or (row.type in FAILURES and not is_check(row))
             if is_obstacle and row.status is Status.OPEN and since < row.sources[-1] < end.seq:
                 self._resolve(number, end)
 
-    def _resolve_minor_failures(self, ended: TurnEnded) -> None:
+    def _resolve_turn_failures(self, ended: TurnDone) -> None:
         """Resolve the minor failures of a turn that is over."""
         end = Succeeded(targets=(), sources=(ended.seq,), at=ended.at)
         for number, row in self.table.remaining(self.table.rows):
@@ -265,7 +265,7 @@ class _StatusTracker:
         self.table.remove(number)
         self.table.add_at(said, replace(row, reason=reason))
 
-    def _is_done(self, asked: Draft, ended: TurnEnded) -> bool:
+    def _is_done(self, asked: Draft, ended: TurnDone) -> bool:
         """Return True if a request is done.
 
         With a report the last change must come after the last failure; without one nothing may have failed, and the
@@ -295,7 +295,7 @@ class _StatusTracker:
         last = max(asked.values(), default=0)
         return in_turn or [number for number, seq in asked.items() if seq == last]
 
-    def _supersede_claims(self, draft: Draft) -> Draft:
+    def _replace_claims(self, draft: Draft) -> Draft:
         """Put a row in place of the claims it supersedes."""
         change = supersede.update_of(draft)
         for number, anew in self._replaced_claims(change) if change else ():

@@ -12,7 +12,7 @@ from omcli.memory.observation import Draft, Status, Type
 from omcli.observers.rules import shell
 from omcli.observers.rules.agents import report_summary
 from omcli.observers.rules.sentences import cut, segments
-from omcli.observers.rules.tool_events import ToolEvent, ToolKind, event_draft, process_metadata
+from omcli.observers.rules.tool_events import ToolEvent, ToolKind, event_draft, process_fields
 from omcli.text.clean import one_line
 from omcli.text.phrases import first_of
 
@@ -39,7 +39,7 @@ class _Todo:
     id: str = ""
 
     @property
-    def as_metadata(self) -> dict[str, str]:
+    def as_fields(self) -> dict[str, str]:
         """The entry as it is stored in a row's metadata."""
         fields = {"id": self.id, "state": self.state, "text": cut(self.text, _TODO_CHARACTERS)}
         return {name: value for name, value in fields.items() if value}
@@ -75,7 +75,7 @@ def todo_draft(events: Sequence[ToolEvent]) -> Draft | None:
         status=Status.OPEN if is_open else Status.DONE,
         metadata={
             "current_task": now,
-            "todos": [todo.as_metadata for todo in list(entries.values())[:_TODOS_KEPT]],
+            "todos": [todo.as_fields for todo in list(entries.values())[:_TODOS_KEPT]],
             "partial": None if is_whole else True,
             "agent": touched[-1].call.message.agent,
         },
@@ -133,7 +133,7 @@ def _known_state(state: str) -> str:
     return _STATE_ALIASES.get(plain, plain)
 
 
-def _delegated_draft(event: ToolEvent) -> Draft | None:
+def _task_draft(event: ToolEvent) -> Draft | None:
     task = event.argument("description", "task_name", "summary") or cut(
         one_line(event.argument("prompt", "message", "task")), 100
     )
@@ -148,7 +148,7 @@ def _delegated_draft(event: ToolEvent) -> Draft | None:
         Type.TASK_DELEGATED,
         5,
         status=Status.OPEN if event.process else Status.DONE,
-        metadata={"task": cut(one_line(task), _TODO_CHARACTERS), **process_metadata(event)},
+        metadata={"task": cut(one_line(task), _TODO_CHARACTERS), **process_fields(event)},
     )
 
 
@@ -181,6 +181,6 @@ def _remote_draft(event: ToolEvent) -> Draft | None:
 
 
 DRAFTS: Mapping[ToolKind, Callable[[ToolEvent], Draft | None]] = MappingProxyType(
-    {ToolKind.DELEGATE: _delegated_draft, ToolKind.PLAN: _plan_draft, ToolKind.REMOTE: _remote_draft}
+    {ToolKind.DELEGATE: _task_draft, ToolKind.PLAN: _plan_draft, ToolKind.REMOTE: _remote_draft}
 )
 """Builders of rows for tools of which every call is a row."""

@@ -32,11 +32,11 @@ class FileChange:
     moved_to: str = ""
 
 
-def edited_files(arguments: Mapping[str, object], raw: str) -> list[FileChange]:
+def changed_files(arguments: Mapping[str, object], raw: str) -> list[FileChange]:
     """Return the changes an edit tool was asked for, file by file; empty if the arguments are unknown."""
     patch = arguments.get("patch") or arguments.get("input") or arguments.get("diff") or raw
     if isinstance(patch, str) and PATCH in patch:
-        return list(_edited_in_patch(patch))
+        return list(_parse_changes(patch))
     if isinstance(listed := arguments.get("changes"), list):
         named = [(part.get("path"), part.get("kind")) for part in listed if isinstance(part, dict)]
         return [
@@ -63,13 +63,13 @@ def edited_files(arguments: Mapping[str, object], raw: str) -> list[FileChange]:
     ]
 
 
-def _edited_in_patch(patch: str) -> Iterator[FileChange]:
+def _parse_changes(patch: str) -> Iterator[FileChange]:
     """Yield the changes in a patch in `*** Begin Patch` notation."""
     verb, path, moved = "", "", ""
     old: list[str] = []
     new: list[str] = []
 
-    def finished() -> Iterator[FileChange]:
+    def change() -> Iterator[FileChange]:
         if path:
             creates, deletes = verb == "Add", verb == "Delete"
             texts = {"old": "\n".join(old), "new": "\n".join(new)}
@@ -77,7 +77,7 @@ def _edited_in_patch(patch: str) -> Iterator[FileChange]:
 
     for line in patch.splitlines():
         if heading := _PATCH_FILE.match(line):
-            yield from finished()
+            yield from change()
             verb, path, moved = heading[1], heading[2].strip(), ""
             old, new = [], []
         elif move := _PATCH_MOVE.match(line):
@@ -86,7 +86,7 @@ def _edited_in_patch(patch: str) -> Iterator[FileChange]:
             old.append(line[1:])
         elif line.startswith("+"):
             new.append(line[1:])
-    yield from finished()
+    yield from change()
 
 
 def _first_text(arguments: Mapping[str, object], *names: str) -> str:
@@ -316,14 +316,14 @@ def _exit_code(result: KeptMessage | None, reply: Mapping[str, object]) -> int |
 
 def subject(event: ToolEvent) -> str:
     """Return the file, pattern or address a tool was used on, or an empty string."""
-    if event.kind in (ToolKind.EDIT, ToolKind.WRITE) and (changes := edited_files(event.arguments, event.raw)):
+    if event.kind in (ToolKind.EDIT, ToolKind.WRITE) and (changes := changed_files(event.arguments, event.raw)):
         return changes[0].path
     if event.kind is ToolKind.SEARCH:
         return event.argument("pattern", "query", "glob", "path", "file_path", "directory", "dir_path")
     return event.argument("file_path", "path", "filePath", "absolute_path", "target_file", "url", "description")
 
 
-def finished_process(call: KeptMessage, result: KeptMessage) -> str | None:
+def process_end(call: KeptMessage, result: KeptMessage) -> str | None:
     """Return the process whose end a call reports; None for other tools and while it runs."""
     if (call.message.tool or "").lower() not in _POLLS:
         return None
@@ -389,7 +389,7 @@ _ARGUMENTS = 2000
 """Characters of a running call's arguments stored with its row, for the row written when it ends."""
 
 
-def process_metadata(event: ToolEvent) -> dict[str, str]:
+def process_fields(event: ToolEvent) -> dict[str, str]:
     """Return metadata by which the end of a running call is recognised; empty for other calls."""
     if not event.process:
         return {}

@@ -11,7 +11,7 @@ from omcli.memory.message import KeptMessage, MessageKind, Role
 from omcli.memory.observation import Type
 from omcli.observers.rules import agents, cues, people_cues
 from omcli.observers.rules.commands import Succeeded
-from omcli.observers.rules.sentences import Segment, segments
+from omcli.observers.rules.sentences import TextPart, segments
 
 
 @record
@@ -24,7 +24,7 @@ class TurnAnswered:
 
 
 @record
-class TurnEnded:
+class TurnDone:
     """An agent's turn ended with a text, and the person did not object."""
 
     seq: int
@@ -50,7 +50,7 @@ class TurnUnfinished:
     """`seq` of the text that seemed to end it."""
 
 
-StatusEvent = Succeeded | TurnAnswered | TurnEnded | TurnUnfinished
+StatusEvent = Succeeded | TurnAnswered | TurnDone | TurnUnfinished
 
 # Words of a report for unfinished work; not "0 failed", nor what remains unchanged.
 _UNDONE = lazily(
@@ -126,22 +126,24 @@ def _last_texts(turn: Sequence[KeptMessage]) -> list[KeptMessage]:
 
 def _turn_end(
     closing: Sequence[KeptMessage], *, since: int | None, after: Sequence[KeptMessage] | None
-) -> TurnEnded | None:
+) -> TurnDone | None:
     """Return the end of a turn; None if it continues, only asks or announces, or the person complains."""
     goes_on = after is not None and not starts_turn(after[0])
     if not closing or goes_on or (after is not None and _is_complaint(after[0])):
         return None
     report = [part for kept in closing for part in segments(kept.message.text)]
     parts = [part.text for part in report]
-    informative = [part for part in parts if not agents.is_filler(part)]
+    informative = [part for part in parts if not agents.says_nothing(part)]
     kinds = {agents.agent_type(part) for part in informative}
     announces = (
-        bool(parts) and agents.is_filler(parts[-1]) and not (agents.is_offer(parts[-1]) or cues.is_courtesy(parts[-1]))
+        bool(parts)
+        and agents.says_nothing(parts[-1])
+        and not (agents.is_offer(parts[-1]) or cues.is_courtesy(parts[-1]))
     )
     if all(map(cues.has_question_mark, informative)) or announces:
         return None
     asks, lacks = _has_question(report), Type.BLOCKER in kinds or _is_unfinished(report)
-    return TurnEnded(
+    return TurnDone(
         seq=closing[-1].seq,
         at=closing[-1].message.at,
         since=since,
@@ -152,23 +154,23 @@ def _turn_end(
     )
 
 
-def _has_question(parts: Sequence[Segment]) -> bool:
+def _has_question(parts: Sequence[TextPart]) -> bool:
     """Return True if a report asks something. Questions among next steps are offers; tables ask nothing."""
     offers = False
     for part in parts:
         if part.is_heading or part.text.endswith(":"):
             offers = agents.opens_next_steps(part.text) or agents.is_offer(part.text)
-        if " | " in part.text or agents.is_filler(part.text):
+        if " | " in part.text or agents.says_nothing(part.text):
             continue
         if cues.has_question_mark(part.text) and not (offers and part.is_item):
             return True
     return False
 
 
-def _is_unfinished(parts: Sequence[Segment]) -> bool:
+def _is_unfinished(parts: Sequence[TextPart]) -> bool:
     """Return True if a report says that something is missing or failing; table cells do not count."""
     for part in parts:
-        undone = None if " | " in part.text or agents.is_filler(part.text) else _UNDONE.search(part.text)
+        undone = None if " | " in part.text or agents.says_nothing(part.text) else _UNDONE.search(part.text)
         if undone and not _CONDITION.search(part.text, 0, undone.start()):
             return True
     return False

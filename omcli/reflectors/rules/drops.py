@@ -128,12 +128,12 @@ class _ClauseIndex:
     def _whole(self, row: Observation, part: str) -> _Statement | None:
         rarest = min((self._places[clause] for clause in part.strip("\n").split("\n")), key=len)
         for place in rarest:
-            if _may_contain(row, self._statements[place].row) and part in self._clauses[place]:
+            if _may_cover(row, self._statements[place].row) and part in self._clauses[place]:
                 return self._statements[place]
         return None
 
 
-def _may_contain(part: Observation, whole: Observation) -> bool:
+def _may_cover(part: Observation, whole: Observation) -> bool:
     """Return True if a row may contain another: it is more important, or longer. So no two rows contain each other."""
     ranks = part.priority.importance, whole.priority.importance
     return whole.type is not Type.PLAN and (ranks[0], len(part.text)) < (ranks[1], len(whole.text))
@@ -170,7 +170,7 @@ def by_importance(working: WorkingSet, *, now: str) -> Iterator[Dropped]:
     old_low = [row for row in low if days(now) - days(row.dated) > _LOW_DAYS]
     old_settled = [row for row in settled if days(now) - days(row.dated) > _SETTLED_DAYS]
     gone: set[str] = set()
-    for row in chain(old_low, old_settled, low, settled, _by_worth(rows, medium)):
+    for row in chain(old_low, old_settled, low, settled, _by_value(rows, medium)):
         if row.id not in gone:
             gone.add(row.id)
             yield Dropped(row=row.id, reason="resolved" if row.status in SETTLED else "trivial")
@@ -181,7 +181,7 @@ def _is_preamble(row: Observation) -> bool:
     return row.priority is Priority.MEDIUM and row.text.startswith(AGENT) and row.text.endswith(":")
 
 
-def _by_worth(rows: list[Observation], among: list[Observation]) -> Iterator[Observation]:
+def _by_value(rows: list[Observation], among: list[Observation]) -> Iterator[Observation]:
     """Yield the least informative rows first, the newest last. Evaluated lazily.
 
     Ordered by age instead, packs of long chats folded to half of their rows answered an eighth fewer questions.

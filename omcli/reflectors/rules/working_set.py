@@ -90,7 +90,7 @@ def is_reflection(row: Observation) -> bool:
 
 
 @positional_record
-class _Piece:
+class _Part:
     """A remaining text, and the rows it comes from."""
 
     text: str
@@ -103,8 +103,8 @@ def single_row(material: Material, working: WorkingSet) -> tuple[Draft, ...]:
     There are more if one would be longer than a row may be (`in_rows`).
     """
     given = {row.id: row for row in material.rows}
-    left = [_Piece(row.text, (row,)) for row in working.rows.values() if row.id not in working.protected]
-    left += [_Piece(draft.text, tuple(given[row] for row in draft.replaces)) for draft in working.drafts]
+    left = [_Part(row.text, (row,)) for row in working.rows.values() if row.id not in working.protected]
+    left += [_Part(draft.text, tuple(given[row] for row in draft.replaces)) for draft in working.drafts]
     if not left:
         return ()
     left.sort(key=lambda piece: max(row.dated for row in piece.rows))
@@ -114,12 +114,12 @@ def single_row(material: Material, working: WorkingSet) -> tuple[Draft, ...]:
     return drafts if is_less else ()
 
 
-def _one(pieces: Sequence[_Piece]) -> Draft:
+def _one(pieces: Sequence[_Part]) -> Draft:
     rows = [row for piece in pieces for row in piece.rows]
     return replace(folded(rows, _text(pieces), reason="folded"), status=None)
 
 
-def _text(pieces: Iterable[_Piece]) -> str:
+def _text(pieces: Iterable[_Part]) -> str:
     """Join texts, naming the speaker and the day only when they change."""
     texts: list[str] = []
     who = day = ""

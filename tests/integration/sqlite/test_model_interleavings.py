@@ -28,7 +28,7 @@ from omcli.operations.observe.session import observe_session
 from omcli.operations.reflect.session import reflect_session
 from omcli.operations.tick import Due, Ticked, tick
 from omcli.providers.scripted import echo
-from omcli.reflectors.model import CompressionLevels, ModelReflector
+from omcli.reflectors.model import Compression, ModelReflector
 from omcli.reflectors.rules import RuleReflector
 from omcli.sqlite.store import SqliteStore
 from omcli.tokenizers import counter
@@ -134,7 +134,7 @@ class Actor:
             self._metered(Lane.OBSERVE), rules=RuleObserver(), counter=COUNTS, new_token=lambda: "5f0e8d31",
             now=self.clock.now,
         )  # fmt: skip
-        by_model = ModelReflector(self._metered(Lane.REFLECT), COUNTS, compression=CompressionLevels())
+        by_model = ModelReflector(self._metered(Lane.REFLECT), COUNTS, compression=Compression())
         policy = Policy(tokens=20, meta=self.meta, meta_at=2)
         reflector = RuleReflector(COUNTS) if self.by_rules else by_model
         return Deps(

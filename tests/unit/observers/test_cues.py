@@ -287,16 +287,16 @@ def test_no_cue_takes_the_square_of_a_sentence(run: str) -> None:
     began = time.process_time()
     people_cues.user_type(sentence)
     agents.agent_type(sentence)
-    agents.is_filler(sentence)
+    agents.says_nothing(sentence)
     people_cues.chat_importance(sentence)
     for ask in (
         cues.is_yes,
         cues.is_no,
         people_cues.is_reaction,
-        cues.leads_to_next,
+        cues.is_preamble,
         cues.is_empty_question,
         cues.is_statement,
-        cues.follows_on,
+        cues.needs_last,
     ):
         ask(sentence)
     assert time.process_time() - began < 5

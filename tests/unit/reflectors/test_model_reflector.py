@@ -24,7 +24,7 @@ from omcli.llm.json_reply import LONGEST_ROW
 from omcli.llm.model import EndReason, Reply
 from omcli.memory.observation import Kind, Source, Status, Type
 from omcli.memory.reflection import Material, Reflected
-from omcli.reflectors.model import CompressionLevels, ModelReflector
+from omcli.reflectors.model import Compression, ModelReflector
 from omcli.reflectors.rules import RuleReflector
 from tests.fakes import ScriptedModel, WordCounter
 from tests.unit.reflectors.folded_rows import DONE, HIGH, LOW, OPEN, left, material, row, stored, texts, tokens
@@ -44,12 +44,10 @@ def reply(
     return json.dumps({"reflections": told, "keep": list(keep), "drop": list(drop), "items": list(items)})
 
 
-def reflect(
-    given_rows: Material, *replies: str | Reply | OmError, compression: CompressionLevels | None = None
-) -> Reflected:
+def reflect(given_rows: Material, *replies: str | Reply | OmError, compression: Compression | None = None) -> Reflected:
     """Reflect on rows with a model that gives these replies."""
     return ModelReflector(
-        ScriptedModel(*replies), WordCounter(), compression=compression or CompressionLevels(levels=(0,))
+        ScriptedModel(*replies), WordCounter(), compression=compression or Compression(levels=(0,))
     ).reflect(given_rows)
 
 
@@ -314,10 +312,10 @@ def sized(count: int) -> str:
     return reply((words(count, "tide"), ALL))
 
 
-def outcome(*counts: int, target: int = 899, compression: CompressionLevels | None = None) -> tuple[int, int]:
+def outcome(*counts: int, target: int = 899, compression: Compression | None = None) -> tuple[int, int]:
     """Rows left after replies of these sizes, and the number of requests."""
     given_rows = material(*SIZED.rows, target=target)
-    reflected = reflect(given_rows, *map(sized, counts), compression=compression or CompressionLevels(levels=(0, 3)))
+    reflected = reflect(given_rows, *map(sized, counts), compression=compression or Compression(levels=(0, 3)))
     return tokens(left(given_rows, reflected)), reflected.attempts
 
 
@@ -336,7 +334,7 @@ def test_replies_that_are_no_shorter_are_refused() -> None:
 def test_a_ladder_goes_up_level_by_level_and_degree_by_degree() -> None:
     """T43: too long three times, smaller at last."""
     model = ScriptedModel(*map(sized, (1000, 1100, 1000, 999)))
-    compression = CompressionLevels(levels=(0, 1, 2, 3), temperature=0.0, step=0.05)
+    compression = Compression(levels=(0, 1, 2, 3), temperature=0.0, step=0.05)
     reflected = ModelReflector(model, WordCounter(), compression=compression).reflect(material(*SIZED.rows, target=999))
     assert reflected.attempts == 4
     assert [prompt.temperature for prompt in model.asked] == [0.0, 0.05, 0.1, 0.15]
@@ -347,7 +345,7 @@ def test_a_ladder_goes_up_level_by_level_and_degree_by_degree() -> None:
 def test_no_temperature_is_sent_where_none_is_set() -> None:
     """S3.18."""
     model = ScriptedModel(sized(10))
-    ModelReflector(model, WordCounter(), compression=CompressionLevels(levels=(0,), step=0.05)).reflect(SIZED)
+    ModelReflector(model, WordCounter(), compression=Compression(levels=(0,), step=0.05)).reflect(SIZED)
     assert model.asked[0].temperature is None
 
 
@@ -355,7 +353,7 @@ def test_what_keeps_the_model_from_answering_ends_the_ladder() -> None:
     """T43: a network error is no attempt."""
     model = ScriptedModel(Unreachable("no route"), sized(10))
     with pytest.raises(Unreachable):
-        ModelReflector(model, WordCounter(), compression=CompressionLevels(levels=(0, 1, 2, 3))).reflect(SIZED)
+        ModelReflector(model, WordCounter(), compression=Compression(levels=(0, 1, 2, 3))).reflect(SIZED)
     assert len(model.asked) == 1
 
 
@@ -364,7 +362,7 @@ def test_rows_that_are_more_than_a_model_takes_are_folded_in_halves() -> None:
     too_long, half = PromptTooLong("8192 tokens"), [f"o{number}" for number in range(1, 6)]
     older, newer = (reply((words(count, "tide"), half)) for count in (200, 100))
     model = ScriptedModel(too_long, older, newer)
-    reflected = ModelReflector(model, WordCounter(), compression=CompressionLevels(levels=(0,))).reflect(SIZED)
+    reflected = ModelReflector(model, WordCounter(), compression=Compression(levels=(0,))).reflect(SIZED)
     assert texts(reflected.reflections) == [words(200, "tide"), words(100, "tide")]
     assert [len(told.replaces) for told in reflected.reflections] == [5, 5]
     assert reflected.attempts == 2
@@ -381,13 +379,13 @@ def test_rows_that_are_more_than_a_model_takes_are_folded_in_halves() -> None:
 
 
 def test_a_reply_that_counts_is_not_given_up_for_an_error() -> None:
-    reflected = reflect(SIZED, sized(700), Unreachable("no route"), compression=CompressionLevels(levels=(0, 1, 2)))
+    reflected = reflect(SIZED, sized(700), Unreachable("no route"), compression=Compression(levels=(0, 1, 2)))
     assert texts(reflected.reflections) == [words(700, "tide")]
 
 
 def test_a_key_that_is_not_accepted_is_said_at_once() -> None:
     with pytest.raises(NotAllowed):
-        reflect(SIZED, NotAllowed("no key"), compression=CompressionLevels(levels=(0, 1)))
+        reflect(SIZED, NotAllowed("no key"), compression=Compression(levels=(0, 1)))
 
 
 def test_a_level_beyond_the_last_is_the_last() -> None:
@@ -396,21 +394,19 @@ def test_a_level_beyond_the_last_is_the_last() -> None:
         prompts = []
         for each in (level, like):
             model = ScriptedModel(sized(10))
-            ModelReflector(model, WordCounter(), compression=CompressionLevels(levels=(each,))).reflect(SIZED)
+            ModelReflector(model, WordCounter(), compression=Compression(levels=(each,))).reflect(SIZED)
             prompts.append(model.asked[0])
         assert prompts[0] == prompts[1]
 
 
 def test_the_best_reply_counts_not_the_last() -> None:
     """F36, F35: 60 %, 45 %, empty."""
-    compression = CompressionLevels(levels=(0, 1, 2))
+    compression = Compression(levels=(0, 1, 2))
     reflected = reflect(material(*SIZED.rows, target=100), sized(600), sized(450), "", compression=compression)
     assert texts(reflected.reflections) == [words(450, "tide")]
     assert reflected.attempts == 3
 
-    earlier = reflect(
-        material(*SIZED.rows, target=100), sized(450), sized(600), compression=CompressionLevels(levels=(0, 1))
-    )
+    earlier = reflect(material(*SIZED.rows, target=100), sized(450), sized(600), compression=Compression(levels=(0, 1)))
     assert texts(earlier.reflections) == [words(450, "tide")]
 
 
@@ -421,7 +417,7 @@ def test_a_reply_that_was_cut_off_never_counts() -> None:
         reflect(SIZED, cut)
     with pytest.raises(CutOff):
         reflect(SIZED, sized(10)[:40])
-    assert reflect(SIZED, cut, sized(20), compression=CompressionLevels(levels=(0, 1))).attempts == 2
+    assert reflect(SIZED, cut, sized(20), compression=Compression(levels=(0, 1))).attempts == 2
 
 
 def test_a_refusal_is_no_empty_reply() -> None:
@@ -433,7 +429,7 @@ def test_a_refusal_is_no_empty_reply() -> None:
 def test_a_reply_that_cannot_be_read_is_asked_for_once_more() -> None:
     """V1: with what was wrong."""
     model = ScriptedModel("Sure! Here is what I think.", sized(10))
-    reflected = ModelReflector(model, WordCounter(), compression=CompressionLevels(levels=(0,))).reflect(SIZED)
+    reflected = ModelReflector(model, WordCounter(), compression=Compression(levels=(0,))).reflect(SIZED)
     assert (reflected.attempts, len(reflected.reflections)) == (2, 1)
     assert "could not be read" in str(model.asked[1].content[-1])
 
@@ -442,7 +438,7 @@ def test_of_replies_that_cannot_be_read_one_is_asked_for_again() -> None:
     """V1: once in all."""
     model = ScriptedModel("Sure!", "Of course!", "Gladly!")
     with pytest.raises(Unusable):
-        ModelReflector(model, WordCounter(), compression=CompressionLevels(levels=(0, 1))).reflect(SIZED)
+        ModelReflector(model, WordCounter(), compression=Compression(levels=(0, 1))).reflect(SIZED)
     assert len(model.asked) == 3
 
 
@@ -450,7 +446,7 @@ def test_the_counted_size_is_quoted_and_then_trailing_rows_go() -> None:
     """S2.23: as duet does it: once more with the size, then a trim; the last reply's first row stays."""
     two = reply((words(400, "tide"), ALL[:5]), (words(450, "berth"), ALL[5:]))
     model = ScriptedModel(two, two)
-    compression = CompressionLevels(levels=(0, 0), quotes_size=True, trims=True)
+    compression = Compression(levels=(0, 0), quotes_size=True, trims=True)
     reflected = ModelReflector(model, WordCounter(), compression=compression).reflect(SIZED)
     assert "came to 850 tokens" in str(model.asked[1].content[-1])
     assert texts(reflected.reflections) == [words(400, "tide")]
@@ -592,7 +588,7 @@ def test_rows_are_shown_by_labels_between_two_lines_that_none_of_them_holds() ->
     model = ScriptedModel(reply(("The queue is in Postgres", ["o1", "o2"])))
     given_rows = material(*QUEUE, hostile, project="/src/app", protected=frozenset({QUEUE[3].id}))
     ModelReflector(
-        model, WordCounter(), compression=CompressionLevels(levels=(3,), max_output=900, guidance="Be kind.")
+        model, WordCounter(), compression=Compression(levels=(3,), max_output=900, guidance="Be kind.")
     ).reflect(given_rows)
     (prompt,) = model.asked
     about, rows, closing = map(str, prompt.content)
@@ -613,7 +609,7 @@ def test_rows_are_shown_by_labels_between_two_lines_that_none_of_them_holds() ->
 def test_rows_are_shown_as_groups_where_that_is_asked_for() -> None:
     """S2.22, T37."""
     model = ScriptedModel(reply(("The queue is in Postgres", ["o1", "o2"])))
-    ModelReflector(model, WordCounter(), compression=CompressionLevels(levels=(0,), headed=True)).reflect(
+    ModelReflector(model, WordCounter(), compression=Compression(levels=(0,), headed=True)).reflect(
         material(*QUEUE, most_rows=1)
     )
     shown = str(model.asked[0].content[1])

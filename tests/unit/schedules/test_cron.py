@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from omcli.schedules.cron import edit, quoted
+from omcli.schedules.cron import quoted, with_line
 
 WORDS = st.text(st.sampled_from("ab/-. '\"\\%$!#`;&|<>()*?~{}[]é"), max_size=12)
 LINES = st.lists(
@@ -60,16 +60,16 @@ def test_lines_of_others_stay_as_they_are(before: list[bytes], after: list[bytes
     """To the byte, in their order; installing twice leaves one line, and removing leaves what was there before."""
     foreign = b"\n".join([*before, *after]) + (b"\n" if ends else b"")
     table = b"".join(line + b"\n" for line in before) + other + b"\n".join(after) + (b"\n" if ends else b"")
-    once = edit(table, OURS, "consolidate")
+    once = with_line(table, OURS, "consolidate")
     assert once.splitlines().count(OURS.rstrip()) == 1
-    assert edit(once, OURS, "consolidate") == once
-    assert edit(once, b"", "consolidate").rstrip(b"\n") == edit(table, b"", "consolidate").rstrip(b"\n")
-    assert edit(foreign, b"", "consolidate") == foreign
+    assert with_line(once, OURS, "consolidate") == once
+    assert with_line(once, b"", "consolidate").rstrip(b"\n") == with_line(table, b"", "consolidate").rstrip(b"\n")
+    assert with_line(foreign, b"", "consolidate") == foreign
 
 
 def test_a_line_is_replaced_in_place() -> None:
     """And a second one of ours goes."""
     old = OURS.replace(b"3", b"5")
-    assert edit(b"a\n" + old + b"b\n" + old, OURS, "consolidate") == b"a\n" + OURS + b"b\n"
-    assert edit(b"a", OURS, "consolidate") == b"a\n" + OURS
-    assert edit(b"a\r\n" + old + b"# x # om:consolidate\n", b"", "consolidate") == b"a\r\n# x # om:consolidate\n"
+    assert with_line(b"a\n" + old + b"b\n" + old, OURS, "consolidate") == b"a\n" + OURS + b"b\n"
+    assert with_line(b"a", OURS, "consolidate") == b"a\n" + OURS
+    assert with_line(b"a\r\n" + old + b"# x # om:consolidate\n", b"", "consolidate") == b"a\r\n# x # om:consolidate\n"

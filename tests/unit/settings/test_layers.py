@@ -21,7 +21,7 @@ from omcli.settings import settings as records
 from omcli.settings.layers import PRESETS, Layers, preset_file, variable_name
 from omcli.settings.resolve import default_store, resolve, user_file
 from omcli.settings.settings import Files, Settings
-from omcli.settings.values import DEFAULTS, KEYS, InvalidValue, as_json, is_private, parse_value, toml
+from omcli.settings.values import DEFAULTS, KEYS, BadValue, as_json, is_private, parse_value, toml
 
 OF_A_PROVIDER = ("model", "base_url", "command", "fallback_model", "max_output")
 FOLLOWING = {"reflect.batch_tokens", *(f"reflector.{name}" for name in ("provider", *OF_A_PROVIDER))}
@@ -176,7 +176,7 @@ def test_values_are_read_as_people_write_them(key: str, said: object, value: obj
     ],
 )  # fmt: skip
 def test_invalid_values_are_refused(key: str, said: object) -> None:
-    with pytest.raises(InvalidValue):
+    with pytest.raises(BadValue):
         parse_value(key, said, whole=200_000)
 
 
@@ -190,7 +190,7 @@ def test_invalid_values_are_refused(key: str, said: object) -> None:
 )
 def test_no_content_of_a_file_ends_a_run(key: str, said: object) -> None:
     """F92: right or wrong, and nothing else."""
-    with suppress(InvalidValue):
+    with suppress(BadValue):
         parse_value(key, said, whole=200_000)
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from omcli.base.errors import BadConfiguration
-from omcli.tokenizers import counter, exact_counter, has_file
+from omcli.tokenizers import counter, counter_from_file, has_file
 from tests.unit.tokenizers.samples import MORE, PROMISED
 
 RANK_FILES = {
@@ -37,7 +37,7 @@ def test_an_absent_rank_file_is_said_and_not_fetched(name: str, tmp_path: Path) 
     """F86."""
     environment = {"TIKTOKEN_CACHE_DIR": str(tmp_path), "TMPDIR": str(tmp_path)}
     with pytest.raises(BadConfiguration, match="is not on this machine") as caught:
-        exact_counter(name, environment)
+        counter_from_file(name, environment)
     assert "o200k-approx" in caught.value.hint
     assert str(tmp_path) in caught.value.hint
     assert not has_file(name, environment)
@@ -51,7 +51,7 @@ def test_a_damaged_rank_file_is_refused_and_left_alone(name: str, variable: str,
     damaged = tmp_path / RANK_FILES[name]
     damaged.write_bytes(b"IQ== 0\n")
     with pytest.raises(BadConfiguration, match="is not the rank file"):
-        exact_counter(name, {variable: str(tmp_path)})
+        counter_from_file(name, {variable: str(tmp_path)})
     assert damaged.read_bytes() == b"IQ== 0\n"
 
 
