@@ -19,9 +19,9 @@ def _leave(*_: object) -> None:
 def _uncaught(kind: type[BaseException], error: BaseException, traceback: "TracebackType | None") -> None:
     """Print an error that nothing caught, unless it was asked for by a signal."""
     _leave_if_signalled(error)
-    from omcli.cli.main import internal_error  # noqa: PLC0415 - slow
+    from omcli.cli.main import print_error  # noqa: PLC0415 - slow
 
-    internal_error(kind, error, traceback)
+    print_error(kind, error, traceback)
 
 
 def _unraisable(ignored: "sys.UnraisableHookArgs") -> None:

@@ -30,14 +30,14 @@ if TYPE_CHECKING:
     from omcli.pack.context_pack import ContextPack
 
 
-class Dumped(Protocol):
+class ModelMessage(Protocol):
     """A message object of a model's SDK: `response.choices[0].message`, or Anthropic's response."""
 
     def model_dump(self, *, mode: str, exclude_none: bool) -> dict[str, Any]:
         """The message as a dict for JSON."""
 
 
-Said = Mapping[str, object] | Message | Dumped
+Said = Mapping[str, object] | Message | ModelMessage
 """A message in any of the accepted shapes."""
 
 
@@ -147,19 +147,19 @@ class ContextCompressor:
         if not session.strip():
             raise BadUsage("the id of the session is empty")
         self.session = session
-        place = None if db is None else _absolute(db)
+        place = None if db is None else _full_path(db)
         given = {"db": place, "preset": preset, "counter": counter, "wait": check_number(wait)}
         flags = {**(settings or {}), **{key: value for key, value in given.items() if value is not None}}
-        found = resolve(flags, os.environ, config=None if config is None else _absolute(config))
-        self.settings = replace(found, db=_absolute(found.db))
-        self._project = str(_absolute(project or ""))
+        found = resolve(flags, os.environ, config=None if config is None else _full_path(config))
+        self.settings = replace(found, db=_full_path(found.db))
+        self._project = str(_full_path(project or ""))
         self._now = parse_time(now)
         self._worker = f"{next(_OBJECTS)}"
         self._working = Lock()
         self._keeps_pictures: bool | None = None
         self._is_closed = False
         self._warnings = list(self.settings.warnings)
-        with self._wired() as wiring:
+        with self._open_wiring() as wiring:
             self._counter = wiring.counter_or_default(self._warnings.append)
             self._notation = wiring.notation_or_default(self._warnings.append)
 
@@ -181,15 +181,15 @@ class ContextCompressor:
         Raises BadInput for an invalid message, StoreLocked if another process writes for longer than `wait`, and
         CannotCreate, InputOutput, BadConfiguration if the store cannot be opened.
         """
-        said, is_next = ([messages], True) if is_message(messages) else (listed(messages), False)
-        with self._wired() as wiring:
+        said, is_next = ([messages], True) if is_message(messages) else (message_list(messages), False)
+        with self._open_wiring() as wiring:
             transcript = transcript_of(said)
             if wiring.settings.disabled:
                 return Ingested()
             from omcli.operations.ingest.window import ingest
 
             deps = wiring.deps(self._counter)
-            deps = replace(deps, observer=replace(deps.observer, takes_images=self._keeps(wiring)))
+            deps = replace(deps, observer=replace(deps.observer, takes_images=self._keep_images(wiring)))
             return ingest(transcript, deps, session=self.session, project=self._project, is_next=is_next)
 
     def build_context(self, budget: int | None = None) -> Context:
@@ -203,7 +203,7 @@ class ContextCompressor:
             raise BadUsage(f"{budget!r} is not a valid budget (expected tokens, 0 or more)")
         from omcli.operations.context import Place, context
 
-        with self._wired() as wiring:
+        with self._open_wiring() as wiring:
             said = wiring.settings
             place = Place(project=self._project, session=self.session, is_everywhere=said.scope == "global")
             contexted = context(
@@ -286,7 +286,7 @@ class ContextCompressor:
         self.close()
 
     @contextmanager
-    def _wired(self) -> Iterator[Wiring]:
+    def _open_wiring(self) -> Iterator[Wiring]:
         if self._is_closed:
             raise BadUsage("the compressor is closed")
         wiring = Wiring(self.settings, now=self._now, worker=self._worker)
@@ -298,25 +298,25 @@ class ContextCompressor:
     @contextmanager
     def _at_work(self) -> Iterator[Wiring | None]:
         """Let in one thread at a time; yields None if writing is disabled."""
-        with self._working, self._wired() as wiring:
+        with self._working, self._open_wiring() as wiring:
             yield None if wiring.settings.disabled else wiring
 
-    def _keeps(self, wiring: Wiring) -> bool:
+    def _keep_images(self, wiring: Wiring) -> bool:
         """Return if images are kept until observed; found out once, since it takes an SDK."""
         if self._keeps_pictures is None:
             self._keeps_pictures = False
             with suppress(*OF_MODELS):  # the later observer reports it
-                self._keeps_pictures = wiring.observing(wiring.deps(self._counter)).observer.takes_images
+                self._keeps_pictures = wiring.with_observer(wiring.deps(self._counter)).observer.takes_images
         return self._keeps_pictures
 
     def _deps(self, wiring: Wiring, warnings: list[str]) -> Deps:
-        return wiring.reflecting(wiring.observing(wiring.deps(self._counter, warn=warnings.append)))
+        return wiring.with_reflector(wiring.with_observer(wiring.deps(self._counter, warn=warnings.append)))
 
     def _told(self, worked: Worked, wiring: Wiring, warnings: Iterable[str]) -> Worked:
         return replace(worked, pending=wiring.store.batches.pending(self.session).messages, warnings=tuple(warnings))
 
 
-def _absolute(path: str | Path) -> Path:
+def _full_path(path: str | Path) -> Path:
     """The absolute path as of now, since the current directory may change. Raises NoInput."""
     try:
         return Path(path).expanduser().absolute()
@@ -349,7 +349,7 @@ def is_message(said: object) -> TypeGuard[Said]:
     return isinstance(said, Mapping | Message) or callable(getattr(said, "model_dump", None))
 
 
-def listed(messages: object) -> list[Said]:
+def message_list(messages: object) -> list[Said]:
     """A list of messages. Raises BadInput for anything else."""
     if isinstance(messages, str | bytes) or not isinstance(messages, Iterable):
         raise BadInput(

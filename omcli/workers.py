@@ -26,7 +26,7 @@ _END = 200_000
 
 
 @record
-class Ran:
+class WorkerRun:
     """A worker's run, as the log tells it."""
 
     at: str
@@ -61,23 +61,23 @@ def opened(log: Path) -> int:
     """Open the log for appending, for the user alone, and return a descriptor. Raises CannotCreate."""
     try:
         log.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        stream = _appending(log)
+        stream = _open_log(log)
         if os.fstat(stream).st_size < _LARGEST:
             return stream
         try:
-            _make_way(log, stream)
+            _move_full_log(log, stream)
         finally:
             os.close(stream)
-        return _appending(log)
+        return _open_log(log)
     except OSError as error:
         raise CannotCreate(f"the log of workers cannot be written: {log}: {error.strerror}") from error
 
 
-def _appending(log: Path) -> int:
+def _open_log(log: Path) -> int:
     return os.open(log, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
 
 
-def _make_way(log: Path, stream: int) -> None:
+def _move_full_log(log: Path, stream: int) -> None:
     """Move a full log aside. Of several processes that find it full, one does that, under a lock."""
     fcntl.flock(stream, fcntl.LOCK_EX)
     with suppress(FileNotFoundError):
@@ -85,13 +85,13 @@ def _make_way(log: Path, stream: int) -> None:
             log.replace(log.with_name(f"{log.name}.1"))
 
 
-def line(ran: Ran, store: Path) -> str:
+def line(ran: WorkerRun, store: Path) -> str:
     """A worker's beginning or end as a line of the log."""
     told = {"at": ran.at, "worker": ran.owner, "store": str(store), "ended": ran.ended, "error": ran.error}
     return json_line({name: value for name, value in told.items() if value is not None})
 
 
-def last_run(log: Path, store: Path) -> Ran | None:
+def last_run(log: Path, store: Path) -> WorkerRun | None:
     """Return the last run on a store in the end of the log; a run that is not done has no `ended`.
 
     Runs that did nothing are left out.
@@ -100,7 +100,7 @@ def last_run(log: Path, store: Path) -> Ran | None:
     return next((ran for ran in reversed(runs.values()) if ran.ended not in _IDLE), None)
 
 
-def _told(log: Path, store: str) -> Iterator[Ran]:
+def _told(log: Path, store: str) -> Iterator[WorkerRun]:
     """The lines of the log's end that tell of a beginning or an end; others are what workers said."""
     with suppress(OSError), log.open("rb") as stream:
         stream.seek(max(0, stream.seek(0, os.SEEK_END) - _END))
@@ -109,7 +109,9 @@ def _told(log: Path, store: str) -> Iterator[Ran]:
                 with suppress(ValueError, KeyError):
                     told: dict[str, Any] = json.loads(text)
                     if told["store"] == store:
-                        yield Ran(at=told["at"], owner=told["worker"], ended=told.get("ended"), error=told.get("error"))
+                        yield WorkerRun(
+                            at=told["at"], owner=told["worker"], ended=told.get("ended"), error=told.get("error")
+                        )
 
 
 _PROGRAM = (
@@ -133,7 +135,7 @@ def start(words: Sequence[str], log: Path) -> None:
     command = [sys.executable, "-P", "-c", _PROGRAM, root, *words]
     stream = opened(log)
     try:
-        _keep_to_oneself()
+        _keep_private()
         os.posix_spawn(
             command[0],
             command,
@@ -153,7 +155,7 @@ def start(words: Sequence[str], log: Path) -> None:
         os.close(stream)
 
 
-def _keep_to_oneself() -> None:
+def _keep_private() -> None:
     """Keep inherited descriptors from the new process; those opened by Python are kept from it anyway."""
     try:
         numbers = list(map(int, os.listdir("/dev/fd")))  # noqa: PTH208 - names are all that is wanted

@@ -18,7 +18,7 @@ from omcli.operations.deps import Deps
 from omcli.operations.observe.session import observe_session
 from omcli.reflectors.rules import RuleReflector
 from omcli.tokenizers import counter
-from omcli.wiring import uuid7
+from omcli.wiring import id_at
 from tests.fakes import MemoryStore
 from tests.fakes.deps import by_observer, by_reflector
 
@@ -107,7 +107,7 @@ def remembered(talk: Talk, *ends: int) -> MemoryStore:
         observer=by_observer(RuleObserver()),
         reflector=by_reflector(RuleReflector(counter("chars-4"))),
         clock=Clock(_NOW),
-        new_id=lambda: uuid7(1_772_000_000_000, next(numbers)),
+        new_id=lambda: id_at(1_772_000_000_000, next(numbers)),
         owner="me",
         wait=0.0,
     )

@@ -30,20 +30,18 @@ _WIDEST_OPTION = 26
 """Columns of the options in help; the text of a longer one begins on the next line."""
 
 
-def run_typer(arguments: list[str]) -> int:
+def run_command(arguments: list[str]) -> int:
     """Run `om` with these arguments and return the exit code. Raises BadUsage, and what the command raises."""
     if "_OM_COMPLETE" in os.environ:
         get_completion_inspect_parameters()  # has Typer register the shells it completes for
     try:
-        result = typer.main.get_command(application(arguments)).main(
-            args=arguments, prog_name="om", standalone_mode=False
-        )
+        result = typer.main.get_command(cli(arguments)).main(args=arguments, prog_name="om", standalone_mode=False)
     except typer.TyperException as error:
         raise _usage(error) from None
     return result if isinstance(result, int) else 0
 
 
-def application(arguments: list[str]) -> typer.Typer:
+def cli(arguments: list[str]) -> typer.Typer:
     """The application for these arguments; if they begin with a command, only that one is imported."""
     app = typer.Typer(
         cls=_Group,
@@ -56,23 +54,23 @@ def application(arguments: list[str]) -> typer.Typer:
     app.callback(invoke_without_command=True)(_with_shared_options())
     for name in _wanted(arguments):
         found = command(name)
-        call = as_function(found.parameters, found.run)
+        call = as_command(found.parameters, found.run)
         app.command(name, cls=_Command, epilog=found.examples, help=found.__doc__)(call)
     return app
 
 
-def as_function(parameters: Collection[Parameter], receive: Callable[[dict[str, object]], None]) -> Callable[..., None]:
+def as_command(parameters: Collection[Parameter], receive: Callable[[dict[str, object]], None]) -> Callable[..., None]:
     """A function with these parameters, as Typer inspects them, that passes its arguments on as a dict."""
 
     def call(**given: object) -> None:
         receive(dict(_merged_values(given)))
 
-    call.__signature__ = inspect.Signature([each for one in parameters for each in _for_typer(one)])  # type: ignore[attr-defined]
+    call.__signature__ = inspect.Signature([each for one in parameters for each in _as_parameters(one)])  # type: ignore[attr-defined]
     call.__annotations__ = {}
     return call
 
 
-def _for_typer(parameter: Parameter) -> Iterator[inspect.Parameter]:
+def _as_parameters(parameter: Parameter) -> Iterator[inspect.Parameter]:
     """The parameter as Typer declares it; its former names are a hidden option of their own."""
     declared = parameter.declared
     settings: dict[str, Any] = dict(declared.settings)
@@ -201,7 +199,7 @@ def _with_shared_options() -> Callable[..., None]:
         om(context)
 
     own = inspect.signature(om, eval_str=True).parameters.values()
-    shared = [each for one in shared_options() for each in _for_typer(one)]
+    shared = [each for one in shared_options() for each in _as_parameters(one)]
     call.__signature__ = inspect.Signature([*own, *shared])  # type: ignore[attr-defined]
     call.__annotations__ = {}
     call.__doc__ = om.__doc__

@@ -22,7 +22,7 @@ _LONGEST_NUMBER = 15
 
 
 @record
-class Declared:
+class ParameterOptions:
     """The spelling of a parameter: the `names` of an option; an argument has none and goes by its position."""
 
     names: tuple[str, ...]
@@ -34,14 +34,16 @@ class Declared:
     """Further settings for Typer: help, metavar, completion."""
 
 
-def option(*names: str, aliases: Sequence[str] = (), at_least: int | None = None, **settings: object) -> Declared:
+def option(
+    *names: str, aliases: Sequence[str] = (), at_least: int | None = None, **settings: object
+) -> ParameterOptions:
     """An option, for `Annotated`; the settings are those of `typer.Option`."""
-    return Declared(names=names, aliases=tuple(aliases), at_least=at_least, settings=settings)
+    return ParameterOptions(names=names, aliases=tuple(aliases), at_least=at_least, settings=settings)
 
 
-def argument(*, at_least: int | None = None, **settings: object) -> Declared:
+def argument(*, at_least: int | None = None, **settings: object) -> ParameterOptions:
     """An argument, for `Annotated`; the settings are those of `typer.Argument`."""
-    return Declared(names=(), at_least=at_least, settings=settings)
+    return ParameterOptions(names=(), at_least=at_least, settings=settings)
 
 
 @record
@@ -54,7 +56,7 @@ class Parameter:
     None."""
     default: object
     """`...` if it is required."""
-    declared: Declared
+    declared: ParameterOptions
 
     @property
     def is_list(self) -> bool:

@@ -19,11 +19,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from omcli.cli.run import Run
-    from omcli.operations.background import Availability
+    from omcli.operations.background import CheckedModels
     from omcli.operations.deps import Deps
     from omcli.operations.tick import Due
     from omcli.wiring import Wiring
-    from omcli.workers import Ran
+    from omcli.workers import WorkerRun
 
 _MOST_NAMED, _LONGEST_NAME = 500, 500
 """Sessions named to a worker, and characters of a name: a command line is limited."""
@@ -61,9 +61,9 @@ def leave(
     if sessions is not None and not sessions:
         return Left()  # nothing was stored, and no store is created for that
     try:
-        when, rules = run.wiring.due(), run.wiring.checking(deps)
+        when, rules = run.wiring.due(), run.wiring.with_reflector_name(deps)
         if unable is not None:
-            can = able(run.wiring, deps)
+            can = checked_models(run.wiring, deps)
             can.note(sessions)
             policy, when = can.deps.reflector.policy, can.when
             rules = replace(rules, reflector=replace(rules.reflector, policy=policy))
@@ -85,14 +85,16 @@ def model_arguments(*, observer: str | None, model: str | None, base_url: str | 
     return [f"{name}={value}" for name, value in given.items() if value is not None] + ["--verify"] * verify
 
 
-def able(wiring: Wiring, deps: Deps) -> Availability:
+def checked_models(wiring: Wiring, deps: Deps) -> CheckedModels:
     """The roles whose models are available, and the errors of the others."""
     from omcli.operations import background
 
-    return background.check_models(wiring.checking(deps), wiring.due(), wiring.observing, wiring.reflecting)
+    return background.check_models(
+        wiring.with_reflector_name(deps), wiring.due(), wiring.with_observer, wiring.with_reflector
+    )
 
 
-def background_as_dict(left: Left) -> dict[str, object]:
+def worker_as_dict(left: Left) -> dict[str, object]:
     """The worker as JSON."""
     told = {"log": str(left.log)} if left.log else {}
     return {"started": left.is_started, "sessions": list(left.sessions), "at_once": list(left.at_once), **told}
@@ -121,7 +123,7 @@ def _at_once(run: Run, sessions: Sequence[str], deps: Deps) -> set[str]:
 
     if not sessions:
         return set()
-    can = able(run.wiring, deps)
+    can = checked_models(run.wiring, deps)
     for error in can.errors:
         run.console.warn_of(error)
     failed = set(sessions) if can.missing else set[str]()
@@ -164,7 +166,7 @@ def _named(sessions: Sequence[str]) -> list[str]:
     return [f"--session={name}" for name in sessions] if can_be else []
 
 
-def last_worker(run: Run) -> tuple[Path, Ran | None]:
+def last_worker(run: Run) -> tuple[Path, WorkerRun | None]:
     """The workers' log, and the result of the last one on this store."""
     from omcli.workers import last_run, log_file
 
@@ -186,17 +188,17 @@ def _store(run: Run) -> Path:
 def at_work(run: Run) -> Iterator[Callable[[OmError], None]]:
     """Log when a worker begins and how it ends; yield a function that takes its errors."""
     from omcli.operations.clock import Clock
-    from omcli.workers import Ran, line
+    from omcli.workers import WorkerRun, line
 
     store, owner, clock = _store(run), run.wiring.owner, Clock()
     failures: list[OmError] = []
-    run.console.report(line(Ran(at=clock.now(), owner=owner), store))
+    run.console.report(line(WorkerRun(at=clock.now(), owner=owner), store))
     try:
         yield failures.append
     finally:
         error = sys.exception()
         said = error if isinstance(error, OmError) else failures[-1] if failures else None
-        ran = Ran(at=clock.now(), owner=owner, ended=_code(error), error=said.message if said else None)
+        ran = WorkerRun(at=clock.now(), owner=owner, ended=_code(error), error=said.message if said else None)
         run.console.report(line(ran, store))
 
 

@@ -45,10 +45,10 @@ class CliCommand:
 def with_shared(*, examples: str, without: Collection[str] = ()) -> Callable[[Callable[..., None]], CliCommand]:
     """Make a command of a function that takes a `Run` first; `without` names shared options it does not have."""
 
-    def make(function: Callable[..., None]) -> CliCommand:
+    def as_command(function: Callable[..., None]) -> CliCommand:
         return CliCommand(function, examples=examples, without=without)
 
-    return make
+    return as_command
 
 
 def shared_options() -> tuple[Parameter, ...]:

@@ -61,9 +61,9 @@ def _run_command(arguments: list[str]) -> int:
         if values is not None:
             wanted.run(values)
             return 0
-    from omcli.cli.app import run_typer  # the slow reading; see `arguments`
+    from omcli.cli.app import run_command  # the slow reading; see `arguments`
 
-    return run_typer(arguments)
+    return run_command(arguments)
 
 
 def _prepare() -> None:
@@ -88,7 +88,7 @@ def _end(_number: int, _frame: FrameType | None) -> NoReturn:
     raise SystemExit(_TERMINATED)
 
 
-def internal_error(kind: type[BaseException], error: BaseException, traceback: TracebackType | None) -> NoReturn:
+def print_error(kind: type[BaseException], error: BaseException, traceback: TracebackType | None) -> NoReturn:
     """Print an unforeseen error with its traceback and exit."""
     sys.__excepthook__(kind, error, traceback)
     Console().error(

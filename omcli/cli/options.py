@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from omcli.base.errors import OmError
-from omcli.cli.arguments import Declared, option
+from omcli.cli.arguments import ParameterOptions, option
 from omcli.memory.notation import NOTATIONS
 from omcli.memory.observation import handle
 from omcli.text.instants import minute
@@ -106,17 +106,17 @@ def _reading(ctx: Any) -> Store:
 # ---- which rows
 
 
-def session_option(about: str = "Only this session.") -> Declared:
+def session_option(about: str = "Only this session.") -> ParameterOptions:
     """`--session ID`."""
     return option("--session", metavar="ID", help=about, autocompletion=session_ids)
 
 
-def project_option(about: str = "Only this project.") -> Declared:
+def project_option(about: str = "Only this project.") -> ParameterOptions:
     """`--project DIR`."""
     return option("--project", metavar="DIR", help=about)
 
 
-def last_option(about: str) -> Declared:
+def last_option(about: str) -> ParameterOptions:
     """`-n N`."""
     return option("--last", "-n", at_least=0, metavar="N", help=about)
 
@@ -134,12 +134,12 @@ HiddenOption = Annotated[bool, option("--all", help="Include superseded and drop
 # ---- input and output
 
 
-def format_option(about: str) -> Declared:
+def format_option(about: str) -> ParameterOptions:
     """`--format NAME`."""
     return option("--format", metavar="NAME", help=about, autocompletion=format_names)
 
 
-def budget_option(name: str, about: str, *, aliases: tuple[str, ...] = (), at_least: int = 0) -> Declared:
+def tokens_option(name: str, about: str, *, aliases: tuple[str, ...] = (), at_least: int = 0) -> ParameterOptions:
     """An option for a number of tokens."""
     return option(name, aliases=aliases, metavar="TOKENS", at_least=at_least, help=about)
 
@@ -161,7 +161,7 @@ YesOption = Annotated[bool, option("--yes", "-y", help="Do not ask for confirmat
 # ---- the model to use
 
 
-def _provider_option(role: str, product: str) -> Declared:
+def _provider_option(role: str, product: str) -> ParameterOptions:
     return option(
         f"--{role}",
         metavar="NAME",
@@ -182,9 +182,9 @@ VerifyOption = Annotated[
 BestEffortOption = Annotated[bool, option("--best-effort", help="Treat model failures as warnings.")]
 
 
-def apply_model_flags(
+def apply_model_options(
     run: Run, role: str, *, provider: str | None, model: str | None, base_url: str | None, verify: bool = False
 ) -> None:
     """Override the settings of a role's model by the options above."""
-    run.override({f"{role}.provider": provider, f"{role}.model": model, f"{role}.base_url": base_url})
-    run.override({"observe.verify": verify or None})
+    run.apply_options({f"{role}.provider": provider, f"{role}.model": model, f"{role}.base_url": base_url})
+    run.apply_options({"observe.verify": verify or None})

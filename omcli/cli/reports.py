@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from omcli.operations.ingest.files import FileReport
     from omcli.operations.prune import PruneReport
     from omcli.operations.reflect.session import Reflection
-    from omcli.operations.tick import Ticked
+    from omcli.operations.tick import TickReport
 
 
 def file_summary(report: FileReport) -> str:
@@ -43,7 +43,7 @@ def missing_parts(report: FileReport) -> Iterator[str]:
     if secrets := sum(report.redactions.values()):
         yield f"{counted(secrets, 'secret')} redacted"
     if report.faults:
-        yield f"{counted(sum(report.faults.values()), 'line')} skipped: {_listed(report.faults)}"
+        yield f"{counted(sum(report.faults.values()), 'line')} skipped: {_numbers(report.faults)}"
 
 
 def file_as_dict(report: FileReport, rows: Iterable[Observation]) -> dict[str, object]:
@@ -81,11 +81,11 @@ def file_as_dict(report: FileReport, rows: Iterable[Observation]) -> dict[str, o
     }
 
 
-def _listed(numbers: Mapping[str, int]) -> str:
+def _numbers(numbers: Mapping[str, int]) -> str:
     return ", ".join(f"{name} {number}" for name, number in sorted(numbers.items(), key=lambda pair: -pair[1]))
 
 
-def report_tick(run: Run, ticked: Ticked) -> None:
+def report_tick(run: Run, ticked: TickReport) -> None:
     """Report the work done in a session."""
 
     parts = [counted(len(ticked.rows), "observation")] if ticked.observe else []
@@ -97,7 +97,7 @@ def report_tick(run: Run, ticked: Ticked) -> None:
         run.console.report(f"{ticked.session}: {'; '.join(parts) or 'no result'}")
 
 
-def tick_as_dict(ticked: Ticked) -> dict[str, object]:
+def tick_as_dict(ticked: TickReport) -> dict[str, object]:
     """The due work of a session and its result as JSON."""
 
     error = {"error": error_as_dict(ticked.error)} if ticked.error else {}
@@ -113,7 +113,7 @@ def tick_as_dict(ticked: Ticked) -> dict[str, object]:
     }
 
 
-def due_as_dict(found: Ticked) -> dict[str, object]:
+def due_as_dict(found: TickReport) -> dict[str, object]:
     return {"session": found.session, "observe": found.observe, "ahead": found.ahead, "reflect": found.reflect}
 
 

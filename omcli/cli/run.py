@@ -86,7 +86,7 @@ class Run:
         if directory is not None:
             _enter(directory)
 
-    def override(self, flags: Mapping[str, object]) -> None:
+    def apply_options(self, flags: Mapping[str, object]) -> None:
         """Override settings by the command's own options, None for those not given; before `settings` is first used."""
         self._flags |= flags
 
@@ -139,7 +139,7 @@ class Run:
 
         return named(name)
 
-    def is_disabled(self, consequence: str) -> bool:
+    def is_read_only(self, consequence: str) -> bool:
         """Return if writing is disabled, with a note that names the setting and the consequence."""
         if self.settings.disabled:
             self.console.note(f"disabled by {self.settings.origin('disabled')}: {consequence}")
@@ -181,9 +181,9 @@ class Run:
             self.counter, self._show_progress, warn=self.console.warn, busy=self.console.progress
         )
 
-    def existing_deps(self) -> Deps:
+    def deps_or_empty(self) -> Deps:
         """The same for a store that exists; none is created."""
-        return replace(self.deps(), open_store=lambda: self.wiring.existing)
+        return replace(self.deps(), open_store=lambda: self.wiring.store_or_empty)
 
     def _show_progress(self, name: str, tally: TranscriptCounts) -> None:
         self.console.progress(f"{name}: {counted(tally.counts.messages, 'message')}")
@@ -210,7 +210,7 @@ def check_transcript(command: str, *, given: bool, format_name: str | None, sess
         check_format(format_name)
 
 
-def at_most(number: int | None) -> int | None:
+def within_limit(number: int | None) -> int | None:
     """The number, at most `LARGEST`."""
     return None if number is None else min(number, LARGEST)
 

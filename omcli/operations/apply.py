@@ -27,7 +27,7 @@ from omcli.operations.deps import Deps
 from omcli.operations.observe.rows import to_rows
 from omcli.operations.observe.sources import CONTEXT_ROWS
 from omcli.operations.pending import PendingView, belongs, pending_view
-from omcli.operations.reflect.session import as_folding
+from omcli.operations.reflect.session import as_fold
 from omcli.operations.reflect.session import to_rows as reflected_rows
 from omcli.reflectors.reply import ProposedDrop, ProposedItem, ProposedRow, ReflectorReply, rows_by_label
 from omcli.reflectors.validation import validate
@@ -72,7 +72,7 @@ def apply(
     check_messages(given, shown.evidence)
     seen = _observed(given, shown, rows, deps)
     folded = reflected(given, rows, counter=deps.counter, now=deps.clock.now())
-    folding = _folding(shown.session.id, given, folded, rows, deps)
+    folding = _fold(shown.session.id, given, folded, rows, deps)
     findings = dict(Counter(seen.findings) + Counter(folded.findings))
     written = _Written.of(shown, seen, folding, findings, deps)
     if not dry_run:
@@ -140,7 +140,7 @@ def _evidence(shown: PendingView, rows: Mapping[str, Observation]) -> Evidence:
     return Evidence(shown=evidence.shown, recorded=replace(evidence.recorded, labels=rows), cwd=evidence.cwd)
 
 
-def _folding(
+def _fold(
     session: str, given: AgentReply, folded: Reflected, rows: Mapping[str, Observation], deps: Deps
 ) -> ReflectionWrite | None:
     """Return the changes to rows as the store writes them; None if there are none."""
@@ -149,7 +149,7 @@ def _folding(
         return None
     scope = Scope(session=session)
     reflection, replaced = reflected_rows(scope, read, folded, deps)
-    return as_folding(reflection, read, folded.dropped, replaced, fingerprint(read, _BY_AGENT))
+    return as_fold(reflection, read, folded.dropped, replaced, fingerprint(read, _BY_AGENT))
 
 
 @record

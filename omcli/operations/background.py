@@ -12,12 +12,12 @@ from omcli.memory.batch import BatchOutcome
 from omcli.memory.ports import Lane, Store
 from omcli.memory.reflection import ReflectionOutcome, ReflectionWrite, Scope
 from omcli.operations.deps import Deps, Policy
-from omcli.operations.leases import LEASE_SECONDS, hold, keeping_alive, throttled
+from omcli.operations.leases import LEASE_SECONDS, extend_when_due, hold, with_lease
 from omcli.operations.reflect import session as reflect
-from omcli.operations.tick import Due, Ticked, Trigger, due, tick
+from omcli.operations.tick import Due, TickReport, Trigger, due, tick
 
 
-def drain(deps: Deps, when: Due, sessions: Sequence[str]) -> Iterator[Ticked]:
+def run_due(deps: Deps, when: Due, sessions: Sequence[str]) -> Iterator[TickReport]:
     """Do what is due of each session, again and again, until nothing is.
 
     Each session has a lane for one worker. A worker that finds it taken leaves its messages to the holder, which looks
@@ -25,13 +25,13 @@ def drain(deps: Deps, when: Due, sessions: Sequence[str]) -> Iterator[Ticked]:
     lease lasts. Ends as `tick` does when every session would fail.
     """
     for session in sessions:
-        for ticked in _drain_session(session, deps, when):
+        for ticked in _run_session(session, deps, when):
             yield ticked
             if ticked.error is not None and not isinstance(ticked.error, OF_ONE_SESSION):
                 return
 
 
-def _drain_session(session: str, deps: Deps, when: Due) -> Iterator[Ticked]:
+def _run_session(session: str, deps: Deps, when: Due) -> Iterator[TickReport]:
     store = deps.store
     while found := next(due(deps, when, sessions=[session]), None):
         before = _place(session, store)
@@ -49,10 +49,10 @@ def _drain_session(session: str, deps: Deps, when: Due) -> Iterator[Ticked]:
             return
 
 
-def _done(session: str, deps: Deps, when: Due) -> Ticked | None:
+def _done(session: str, deps: Deps, when: Due) -> TickReport | None:
     """Do what is due of a session in the lane of its worker. Raises LaneTaken if another worker holds it."""
     with hold(session, Lane.WORK, deps, wait=0.0) as claim:
-        at_work = keeping_alive(deps, throttled(claim, deps), wait=max(deps.wait, LEASE_SECONDS))
+        at_work = with_lease(deps, extend_when_due(claim, deps), wait=max(deps.wait, LEASE_SECONDS))
         return next(tick(at_work, when, sessions=[session]), None)
 
 
@@ -65,17 +65,17 @@ def _place(session: str, store: Store) -> tuple[int, int, int]:
     return (batch.after, batch.deferred_through, store.batches.pending(session).messages) if batch else (0, 0, 0)
 
 
-def _has_progress(done: Ticked) -> bool:
+def _has_progress(done: TickReport) -> bool:
     return bool(done.blocks) or (done.reflection is not None and done.reflection.ending is not None)
 
 
 @record
-class Availability:
+class CheckedModels:
     """The work that can be done, and the models that are unavailable for the rest."""
 
     deps: Deps
     when: Due
-    missing: tuple[UnavailableModel, ...] = ()
+    missing: tuple[MissingModel, ...] = ()
 
     @property
     def errors(self) -> tuple[OmError, ...]:
@@ -85,10 +85,10 @@ class Availability:
     def note(self, sessions: Sequence[str] | None) -> None:
         """Record the failures in the lanes that are due."""
         for each in self.missing:
-            record_unavailable(each.deps, each.when, each.error, sessions)
+            record_missing(each.deps, each.when, each.error, sessions)
 
 
-class UnavailableModel(NamedTuple):
+class MissingModel(NamedTuple):
     """An unavailable model and its error, with dependencies by which only its work is due."""
 
     deps: Deps
@@ -98,28 +98,28 @@ class UnavailableModel(NamedTuple):
 
 def check_models(
     rules: Deps, when: Due, observing: Callable[[Deps], Deps], reflecting: Callable[[Deps], Deps]
-) -> Availability:
+) -> CheckedModels:
     """Return the work that can be done with the models that are available.
 
     `rules` tell if work is due. The two functions return dependencies with a model, or raise if it is unavailable.
     """
     nothing_observed = replace(when, trigger=Trigger.MANUAL)
     nothing_folded = replace(rules.reflector, policy=Policy(tokens=None))
-    deps, missing, able_when = rules, list[UnavailableModel](), when
+    deps, missing, able_when = rules, list[MissingModel](), when
     try:
         deps = observing(deps)
     except OF_MODELS as error:
-        missing.append(UnavailableModel(replace(rules, reflector=nothing_folded), when, error))
+        missing.append(MissingModel(replace(rules, reflector=nothing_folded), when, error))
         able_when = nothing_observed
     try:
         deps = reflecting(deps)
     except OF_MODELS as error:
-        missing.append(UnavailableModel(rules, nothing_observed, error))
+        missing.append(MissingModel(rules, nothing_observed, error))
         deps = replace(deps, reflector=nothing_folded)
-    return Availability(deps=deps, when=able_when, missing=tuple(missing))
+    return CheckedModels(deps=deps, when=able_when, missing=tuple(missing))
 
 
-def record_unavailable(deps: Deps, when: Due, error: OmError, sessions: Sequence[str] | None = None) -> None:
+def record_missing(deps: Deps, when: Due, error: OmError, sessions: Sequence[str] | None = None) -> None:
     """Record a failure in the lanes that are due, of some sessions or of all, as a failed call of a model.
 
     It is shown with the other errors until the lane succeeds. No model of `deps` is asked.
@@ -127,18 +127,18 @@ def record_unavailable(deps: Deps, when: Due, error: OmError, sessions: Sequence
     for found in due(deps, when, sessions=sessions):
         with suppress(TryAgain, InputOutput):  # what it is about is told in any case
             if found.observe or found.ahead:
-                _note_observing(found.session, deps, error)
+                _note_observer(found.session, deps, error)
             if found.reflect:
-                _note_reflecting(found.session, deps, error)
+                _note_reflector(found.session, deps, error)
 
 
-def _note_observing(session: str, deps: Deps, error: OmError) -> None:
+def _note_observer(session: str, deps: Deps, error: OmError) -> None:
     batch = deps.store.batches.unobserved(session, max_tokens=deps.observer.batch_tokens)
     if batch is not None:
         deps.store.batches.record(batch, (), outcome=BatchOutcome.FAILED, now=deps.clock.now(), error=error.message)
 
 
-def _note_reflecting(session: str, deps: Deps, error: OmError) -> None:
+def _note_reflector(session: str, deps: Deps, error: OmError) -> None:
     rows = reflect.rows_to_fold(session, deps)
     failed = ReflectionWrite(
         scope=Scope(session=session),

@@ -19,9 +19,9 @@ class Clock:
 
     def now(self) -> str:
         """The current instant."""
-        return self.later(0)
+        return self.after(0)
 
-    def later(self, seconds: float) -> str:
+    def after(self, seconds: float) -> str:
         """The instant some seconds from now; negative seconds lie in the past."""
         return format_time(self._moment() + timedelta(seconds=seconds)) or "1970-01-01T00:00:00.000Z"
 

@@ -72,7 +72,7 @@ def context(
     With an `eviction` the pack is frozen at a freeze point, which moves until all messages behind it fit. That depends
     on the budgets as well, so it is found by making packs.
     """
-    session, note = chosen(store, place)
+    session, note = session_of_pack(store, place)
     own = session.project if session and session.project else place.project
     project = None if place.is_everywhere else own
     bare = to is not PackFormat.JSON  # nothing else prints where rows come from
@@ -97,7 +97,7 @@ def context(
 
     if eviction is None or session is None:
         return ContextResult(pack=packed(None), note=note)
-    for freeze_point in _freeze_points(
+    for freeze_point in _each_freeze_point(
         store, session, own=own, project=project, eviction=_as_printed(eviction, budgets)
     ):
         found = packed(freeze_point)
@@ -113,7 +113,7 @@ def _as_printed(eviction: EvictionPolicy, budgets: Budgets) -> EvictionPolicy:
     return eviction.within(shares(budgets.total, budgets.limits)[Tier.TAIL])
 
 
-def _freeze_points(
+def _each_freeze_point(
     store: Store, session: Session, *, own: str, project: str | None, eviction: EvictionPolicy
 ) -> Iterator[FreezePoint]:
     """Yield the freeze points that a session may have, from the earliest to the latest."""
@@ -126,7 +126,7 @@ def _freeze_points(
             return
 
 
-def chosen(store: Store, place: Place) -> tuple[Session | None, str | None]:
+def session_of_pack(store: Store, place: Place) -> tuple[Session | None, str | None]:
     """The session that a pack is for, if there is one, and what people should know about the choice."""
     if place.session is not None:
         session = store.sessions.find(place.session)
@@ -187,7 +187,7 @@ def working_block(store: Store, place: Place, *, budget: int, counter: TokenCoun
     from omcli.memory.changes import UNDONE  # noqa: PLC0415 - no pack needs it
     from omcli.pack.working_block import working_block as block_of  # noqa: PLC0415 - no pack needs it
 
-    session, note = chosen(store, place)
+    session, note = session_of_pack(store, place)
     name = session.id if session else place.session
     query = LogQuery(session=name, kinds=(Kind.OBSERVATION, Kind.NOTE), hidden=True)
     everything = (logged.observation for logged in store.rows.log(query)) if name else ()

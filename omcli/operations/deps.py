@@ -72,7 +72,7 @@ class Policy:
         """Tokens that should remain of so many."""
         return int(self.target * tokens) if self.target <= 1 else int(self.target)
 
-    def protects(self, row: Observation) -> bool:
+    def covers(self, row: Observation) -> bool:
         """True if a row has to stay word for word."""
         if row.priority is not Priority.HIGH or self.verbatim is Verbatim.NONE:
             return False

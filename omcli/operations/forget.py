@@ -168,19 +168,19 @@ def _message(store: Store, key: str) -> KeptMessage | None:
 
 
 def _matching(store: Store, wanted: ForgetRequest) -> tuple[list[Observation], list[KeptMessage]]:
-    text, projects = folded_text(wanted.match or ""), _projects(store)
-    rows = [row for row in store.search.rows(text) if _is_selected(wanted, row.session, row.project)]
+    text, projects = folded_text(wanted.match or ""), _project_by_session(store)
+    rows = [row for row in store.search.rows(text) if _is_covered(wanted, row.session, row.project)]
     messages = [
-        kept for kept in store.search.messages(text) if _is_selected(wanted, kept.session, projects.get(kept.session))
+        kept for kept in store.search.messages(text) if _is_covered(wanted, kept.session, projects.get(kept.session))
     ]
     return rows, messages
 
 
-def _projects(store: Store) -> dict[str, str | None]:
+def _project_by_session(store: Store) -> dict[str, str | None]:
     return {summary.session.id: summary.session.project for summary in store.sessions.summaries()}
 
 
-def _is_selected(wanted: ForgetRequest, session: str | None, project: str | None) -> bool:
+def _is_covered(wanted: ForgetRequest, session: str | None, project: str | None) -> bool:
     """True if `match` covers this session of this project."""
     return wanted.session in (None, session) and wanted.project in (None, project)
 
@@ -192,12 +192,12 @@ def _ahead(
 
     Parts made of one of these messages are left out: they are not written without that message.
     """
-    text, projects, of_it = folded_text(wanted.match or ""), _projects(store), set(gone)
+    text, projects, of_it = folded_text(wanted.match or ""), _project_by_session(store), set(gone)
     ahead: list[BufferedPart] = []
     telling: list[BufferedPart] = []
     for block in store.batches.all_buffered():
         session = block.batch.session
-        is_meant = bool(text) and _is_selected(wanted, session, projects.get(session))
+        is_meant = bool(text) and _is_covered(wanted, session, projects.get(session))
         for draft, name in zip(block.observed.drafts, block.ids, strict=True):
             digest = tombstone_to_be(draft, session=session)
             found = BufferedPart(session=session, text=draft.text, digest=digest, sources=draft.sources)
@@ -220,7 +220,7 @@ def _titles(
 ) -> Iterator[SessionTitle]:
     """Return titles that contain the text, or repeat one of the rows or messages; hidden ones as well."""
     rows, messages = list(rows), list(messages)
-    projects = _projects(store)
+    projects = _project_by_session(store)
     given = (
         SessionTitle(each.session.id, each.session.title)
         for each in store.sessions.summaries()
@@ -229,7 +229,7 @@ def _titles(
     for titled in dict.fromkeys((*given, *store.tombstones.titles())):
         name, title = titled
         if wanted.match is not None:
-            tells = _is_selected(wanted, name, projects.get(name)) and folded_text(wanted.match) in folded_text(title)
+            tells = _is_covered(wanted, name, projects.get(name)) and folded_text(wanted.match) in folded_text(title)
         else:
             tells = any(row.session == name and says(title, row.text) for row in rows) or any(
                 kept.session == name and folded_text(title) in folded_text(kept.message.text) for kept in messages

@@ -27,7 +27,7 @@ def hold(session: str, lane: Lane, deps: Deps, *, wait: float | None = None) -> 
     leases, clock, owner = deps.store.leases, deps.clock, deps.owner
 
     def claim() -> None:
-        leases.claim(session, lane, owner=owner, now=clock.now(), expires_at=clock.later(LEASE_SECONDS))
+        leases.claim(session, lane, owner=owner, now=clock.now(), expires_at=clock.after(LEASE_SECONDS))
 
     until = clock.monotonic() + (deps.wait if wait is None else wait)
     while True:
@@ -56,7 +56,7 @@ def is_free(session: str, lane: Lane, deps: Deps) -> bool:
         return False
 
 
-def throttled(claim: Callable[[], None], deps: Deps) -> Callable[[], None]:
+def extend_when_due(claim: Callable[[], None], deps: Deps) -> Callable[[], None]:
     """Return a function that extends a lease unless that was done just now."""
     clock = deps.clock
     last = clock.monotonic()
@@ -70,7 +70,7 @@ def throttled(claim: Callable[[], None], deps: Deps) -> Callable[[], None]:
     return extend
 
 
-def keeping_alive(deps: Deps, extend: Callable[[], None], *, wait: float | None = None) -> Deps:
+def with_lease(deps: Deps, extend: Callable[[], None], *, wait: float | None = None) -> Deps:
     """Return the dependencies so that each report of progress extends a lease; `wait` is for the lanes inside."""
 
     def busy(text: str) -> None:

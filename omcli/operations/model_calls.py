@@ -12,7 +12,7 @@ from omcli.memory.ports import Lane
 from omcli.operations.clock import Clock
 
 
-class Metered:
+class CountedProvider:
     """A provider whose calls are counted: each is in the ledger, and none is made past a limit."""
 
     def __init__(
@@ -68,7 +68,7 @@ class Metered:
 
     def _check(self) -> None:
         for limit in self._limits:
-            reached = limit.reached(self._ledger().spent(since=limit.since(self._clock.now())))
+            reached = limit.check(self._ledger().spent(since=limit.since(self._clock.now())))
             if reached and limit.is_hard:
                 raise OverLimit(f"{reached}; nothing was asked", hint="`om usage` shows what models have cost")
             if reached and limit.name not in self._warned:
@@ -169,7 +169,7 @@ class Limit:
         """Return the part of it that is used, given the costs of its period."""
         return spent.cost if self.is_cost else spent.tokens
 
-    def reached(self, spent: Spent) -> str | None:
+    def check(self, spent: Spent) -> str | None:
         """Return a message that it has been reached; None if it has not."""
         used = self.used(spent)
         if used < self.most:

@@ -30,7 +30,7 @@ from omcli.text.redaction import redact
 
 
 @record
-class Noted:
+class KeptNote:
     """A note that was kept, and how many secrets were taken out of it."""
 
     observation: Observation
@@ -55,7 +55,7 @@ def note(
     tags: tuple[str, ...] = (),
     is_item: bool = False,
     resolves: tuple[str, ...] = (),
-) -> Noted:
+) -> KeptNote:
     """Write a note: of a session if one is given, else of that of the first row it `resolves`, else of the project.
 
     An item is a lasting fact. Resolved rows are hidden.
@@ -94,7 +94,7 @@ def note(
         counter=counter,
     )
     redactions = sum((Counter(found.counts) for found in (redacted, *redacted_tags)), Counter[str]())
-    noted = Noted(observation=observation, redactions=dict(redactions))
+    noted = KeptNote(observation=observation, redactions=dict(redactions))
     if not resolved:
         store.rows.add(observation)
         return noted

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 @record
-class StoreSizes:
+class StoreCounts:
     """The store in numbers; all token totals are by the one counter that is named."""
 
     sessions: int
@@ -39,7 +39,7 @@ class StoreSizes:
     errors: tuple[LaneError, ...]
 
 
-def status(store: Store, counter: TokenCounter) -> StoreSizes:
+def status(store: Store, counter: TokenCounter) -> StoreCounts:
     """The numbers. Where rows were counted by another counter everything is counted again: units never mix."""
     stored = store.sessions.status()
     recounted = bool({*stored.message_tokens, *stored.observation_tokens} - {counter.name})
@@ -48,7 +48,7 @@ def status(store: Store, counter: TokenCounter) -> StoreSizes:
     else:
         message_tokens = stored.message_tokens.get(counter.name, 0)
         observation_tokens = stored.observation_tokens.get(counter.name, 0)
-    return StoreSizes(
+    return StoreCounts(
         sessions=stored.sessions,
         messages=stored.messages,
         observations=stored.observations,

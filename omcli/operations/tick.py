@@ -14,7 +14,7 @@ from omcli.memory.tokens import UNLIMITED, reaches
 from omcli.operations.deps import Deps
 from omcli.operations.observe.session import observe_ahead, observe_session, write_buffered
 from omcli.operations.observe.sinks import Step
-from omcli.operations.observe.sources import Backlog, backlog
+from omcli.operations.observe.sources import WaitingMessages, waiting_messages
 from omcli.operations.reflect import session as reflect
 from omcli.operations.reflect.session import Reflection
 
@@ -49,7 +49,7 @@ class Due:
 
 
 @record
-class Ticked:
+class TickReport:
     """The due work of a session, and its outcome."""
 
     session: str
@@ -74,24 +74,24 @@ class Ticked:
         return (*self.rows, *(self.reflection.made if self.reflection else ()))
 
 
-def due(deps: Deps, when: Due, *, sessions: Sequence[str] | None = None) -> Iterator[Ticked]:
+def due(deps: Deps, when: Due, *, sessions: Sequence[str] | None = None) -> Iterator[TickReport]:
     """Yield the sessions, of some or of all, with due work; nothing is done."""
     for session_id, has_pending, has_rows in _sessions(deps, sessions):
         observe = has_pending and _is_due(session_id, deps, when)
         ahead = has_pending and not observe and _step(session_id, deps, when) is not None
         fold = has_rows and reflect.is_due(session_id, deps)
         if observe or ahead or fold:
-            yield Ticked(session=session_id, observe=observe, ahead=ahead, reflect=fold)
+            yield TickReport(session=session_id, observe=observe, ahead=ahead, reflect=fold)
 
 
-def tick(deps: Deps, when: Due, *, sessions: Sequence[str] | None = None) -> Iterator[Ticked]:
+def tick(deps: Deps, when: Due, *, sessions: Sequence[str] | None = None) -> Iterator[TickReport]:
     """Do the due work of each session: observe it, or observe ahead, then reflect.
 
     A session that another process has done meanwhile is left out. An error in one ends the run if each would fail: an
     endpoint is down, or the store locked.
     """
     for found in due(deps, when, sessions=sessions):
-        ticked = _ticked(found, deps, when)
+        ticked = _tick_session(found, deps, when)
         if ticked is None:
             continue
         yield ticked
@@ -106,11 +106,11 @@ def overdue(session_id: str, deps: Deps, when: Due) -> int | None:
     """
     if not when.block_after or when.trigger is Trigger.MANUAL:
         return None
-    tokens = backlog(session_id, deps, ahead=True).tokens
+    tokens = waiting_messages(session_id, deps, ahead=True).tokens
     return tokens if reaches(tokens, when.block_after, inclusive=when.inclusive) else None
 
 
-def _ticked(found: Ticked, deps: Deps, when: Due) -> Ticked | None:
+def _tick_session(found: TickReport, deps: Deps, when: Due) -> TickReport | None:
     """Return the outcome of a session; None if another process has done it meanwhile."""
     is_done = False
     try:
@@ -122,7 +122,7 @@ def _ticked(found: Ticked, deps: Deps, when: Due) -> Ticked | None:
                 activated=found.activated + step.is_activated,
                 blocks=(*found.blocks, step.ahead) if step.ahead else found.blocks,
             )
-        reflection = reflect.reflect_where_due(found.session, deps)
+        reflection = reflect.reflect_if_due(found.session, deps)
     except OmError as error:
         return replace(found, error=error)
     if not is_done and reflection is None and not any(due(deps, when, sessions=[found.session])):
@@ -130,7 +130,7 @@ def _ticked(found: Ticked, deps: Deps, when: Due) -> Ticked | None:
     return replace(found, reflect=reflection is not None, reflection=reflection)
 
 
-def _observed(found: Ticked, deps: Deps, when: Due) -> Iterator[Step]:
+def _observed(found: TickReport, deps: Deps, when: Due) -> Iterator[Step]:
     """Write buffered batches, which asks no model; then observe the rest if it is still due."""
     name = found.session
 
@@ -141,7 +141,7 @@ def _observed(found: Ticked, deps: Deps, when: Due) -> Iterator[Step]:
         yield from observe_ahead(name, deps, step=lambda: _step(name, deps, when))
     if not found.observe:
         return
-    if backlog(name, deps).blocks:
+    if waiting_messages(name, deps).blocks:
         yield from write_buffered(name, deps, floor=when.floor, is_due=is_due)
     yield from observe_session(name, deps, batches=when.batches, is_due=is_due)
 
@@ -162,7 +162,7 @@ def _is_due(session_id: str, deps: Deps, when: Due) -> bool:
     if when.trigger is Trigger.MANUAL:
         return False
     if when.trigger is Trigger.TOKENS:
-        return _is_over(backlog(session_id, deps), when)
+        return _is_over(waiting_messages(session_id, deps), when)
     batch = deps.store.batches.unobserved(session_id, max_tokens=UNLIMITED)
     if batch is None or batch.deferred_through >= batch.through:
         return False
@@ -174,7 +174,7 @@ def _is_due(session_id: str, deps: Deps, when: Due) -> bool:
     return bool(main) and main[-1].message.role is Role.ASSISTANT
 
 
-def _is_over(waits: Backlog, when: Due) -> bool:
+def _is_over(waits: WaitingMessages, when: Due) -> bool:
     # What was offered and gave nothing yet is offered again when as much has come to it. What was observed ahead gave
     # something, or was not the end.
     tokens = waits.tokens if waits.blocks else min(waits.tokens, waits.fresh)
@@ -185,6 +185,6 @@ def _step(session_id: str, deps: Deps, when: Due) -> int | None:
     """Return the tokens of the next buffered batch, at most; None if none is due."""
     if when.ahead is None or when.trigger is not Trigger.TOKENS:
         return None
-    waits, left = backlog(session_id, deps), backlog(session_id, deps, ahead=True)
+    waits, left = waiting_messages(session_id, deps), waiting_messages(session_id, deps, ahead=True)
     is_due = when.ahead.is_due(waiting=waits.tokens, fresh=left.fresh, messages=left.messages, blocks=left.blocks)
     return (when.ahead.step(waits.tokens) or UNLIMITED) if is_due and not _is_over(waits, when) else None

@@ -22,7 +22,7 @@ from omcli.operations import tick
 from omcli.operations.clock import Clock
 from omcli.operations.deps import Deps
 from omcli.operations.ingest.files import FileInput, FileReport, ingest_files
-from omcli.operations.tick import Due, Ticked
+from omcli.operations.tick import Due, TickReport
 
 _PATIENCE = 60.0
 """Seconds until a failed model is asked again, unless there are new messages."""
@@ -37,7 +37,7 @@ class FoundFiles:
     """Errors, by path."""
 
 
-class WatchedFiles(Protocol):
+class FilesToWatch(Protocol):
     """The files to follow."""
 
     def look(self) -> FoundFiles:
@@ -48,7 +48,7 @@ class WatchedFiles(Protocol):
         """True if a file was only guessed to be a transcript."""
         ...
 
-    def is_there(self, path: str) -> bool:
+    def exists(self, path: str) -> bool:
         """True if a file still exists."""
         ...
 
@@ -81,7 +81,7 @@ class RoundEnd:
     """Files followed."""
 
 
-Event = FileReport | Ticked | WatchError | RoundEnd
+Event = FileReport | TickReport | WatchError | RoundEnd
 
 
 class Watch:
@@ -94,7 +94,7 @@ class Watch:
 
     def __init__(
         self,
-        places: WatchedFiles,
+        places: FilesToWatch,
         opened: Callable[[], AbstractContextManager[RoundDeps]],
         *,
         clock: Clock,
@@ -151,22 +151,22 @@ class Watch:
                     continue
                 raise error
             self._debouncer.mark_ingested(path, looked.files[path], self._clock.monotonic())
-            if self._is_reported(report):
+            if self._is_worth_report(report):
                 yield report
             if report.new_messages or report.pending:
                 for session in report.sessions:
                     yield from self._tick(opened, session)
 
-    def _is_reported(self, report: FileReport) -> bool:
+    def _is_worth_report(self, report: FileReport) -> bool:
         path, error = report.path, report.error
         if error is None:
             self._said.pop(path, None)
             return report.new_messages > 0
         if isinstance(error, BadInput) and self._places.is_guess(path):
             return False
-        return (not isinstance(error, NoInput) or self._places.is_there(path)) and self._is_new(path, error)
+        return (not isinstance(error, NoInput) or self._places.exists(path)) and self._is_new(path, error)
 
-    def _tick(self, opened: RoundDeps, session: str) -> Iterator[Ticked]:
+    def _tick(self, opened: RoundDeps, session: str) -> Iterator[TickReport]:
         """Do the due work of a session. Raises errors that concern every session."""
         self._waiting.pop(session, None)
         if self._clock.monotonic() < self._asked_from:

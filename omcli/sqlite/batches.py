@@ -121,7 +121,7 @@ class SqliteBatches(Table, Batches):
             )
             rows.add(connection, observations, batch=number)
             for replacement in replaced:
-                rows.replace_now_or_later(connection, replacement)
+                rows.replace_when_visible(connection, replacement)
             rows.mark_used(connection, used, now=now)
             if outcome in (BatchOutcome.OBSERVED, BatchOutcome.EMPTY):
                 digests = {image.sha256 for kept in batch.messages for image in kept.message.images}

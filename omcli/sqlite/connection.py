@@ -86,7 +86,7 @@ def open_for_reading(path: Path, *, wait: float, steps: Sequence[Path]) -> sqlit
     connection = _reader(path, wait=wait) if _exists(path) else sqlite3.connect(":memory:")
     try:
         if check_version(connection, path=path, newest=len(steps)) < len(steps):
-            connection = _copy_in_memory(connection)
+            connection = _copy(connection)
             migrate(connection, steps, path=path)
         connection.execute("PRAGMA query_only = ON")
     except BaseException:
@@ -119,7 +119,7 @@ def _reader(path: Path, *, wait: float) -> sqlite3.Connection:
     return connection
 
 
-def _copy_in_memory(connection: sqlite3.Connection) -> sqlite3.Connection:
+def _copy(connection: sqlite3.Connection) -> sqlite3.Connection:
     copy = sqlite3.connect(":memory:", isolation_level=None)
     connection.backup(copy)
     connection.close()

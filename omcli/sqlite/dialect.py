@@ -30,8 +30,8 @@ def execute(connection: sqlite3.Connection, sql: str, values: Values = ()) -> sq
         return connection.execute(sql, values)
     except UnicodeEncodeError:
         if isinstance(values, Mapping):
-            return connection.execute(sql, {name: _without_halves(value) for name, value in values.items()})
-        return connection.execute(sql, tuple(map(_without_halves, values)))
+            return connection.execute(sql, {name: _clean_value(value) for name, value in values.items()})
+        return connection.execute(sql, tuple(map(_clean_value, values)))
 
 
 def insert(connection: sqlite3.Connection, table: str, columns: Columns) -> int:
@@ -140,5 +140,5 @@ def parsed(text: str) -> Any:
     return json.loads(text)
 
 
-def _without_halves(value: object) -> object:
+def _clean_value(value: object) -> object:
     return _LONE_SURROGATE.sub("\ufffd", value) if isinstance(value, str) else value

@@ -27,7 +27,7 @@ def erase(
     erased_rows, touched = _erase_rows(connection, _rows_to_erase(connection, which, besides))
     erased_messages, holding = _erase_messages(connection, which)
     titles, entitled = _erase_titles(connection, which)
-    _make_final(connection, which, touched | holding | entitled, now=now)
+    _settle(connection, which, touched | holding | entitled, now=now)
     if erased_rows or holding or titles:
         connection.execute("DELETE FROM bookmarks")
     return erased_rows, erased_messages
@@ -84,7 +84,7 @@ def _erase_rows(connection: sqlite3.Connection, gone: set[bytes]) -> tuple[int, 
     return erased, operations
 
 
-def _make_final(connection: sqlite3.Connection, which: str, touched: set[int], *, now: str) -> None:
+def _settle(connection: sqlite3.Connection, which: str, touched: set[int], *, now: str) -> None:
     """Make operations final that were erased, and those that could restore only a part of the rows they hid or made."""
     is_open = "UPDATE operations SET final_at = :now WHERE undone_by IS NULL AND final_at IS NULL"
     connection.execute(f"{is_open} AND {dialect.among('number', ':which')}", {"now": now, "which": which})

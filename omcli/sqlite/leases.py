@@ -69,7 +69,7 @@ def _limit_lease(
     return until
 
 
-def this_process(worker: str = "") -> str:
+def current_process(worker: str = "") -> str:
     """This process as an owner, `host:pid:start`, and `/worker` if several work in it.
 
     The start distinguishes it from a later process with the same pid.

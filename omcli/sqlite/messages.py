@@ -42,7 +42,7 @@ class SqliteMessageLog(Table, MessageLog):
     ) -> Appended:
         with self._database.writing() as connection:
             number = sessions.merge(connection, session, now=now)
-            _replace_old_identities(connection, messages)
+            _replace_identities(connection, messages)
             first = [incoming.identity for incoming in messages[:opening]]
             if not _begins_with(connection, first, session=number):
                 raise SessionTaken(f"session {session.id} was begun by another process meanwhile", hint="run it again")
@@ -154,7 +154,7 @@ def _add(
     return tuple(new)
 
 
-def _replace_old_identities(connection: sqlite3.Connection, messages: Iterable[Incoming]) -> None:
+def _replace_identities(connection: sqlite3.Connection, messages: Iterable[Incoming]) -> None:
     """Replace identities that messages had formerly by their present ones."""
     present = {
         bytes.fromhex(incoming.formerly): bytes.fromhex(incoming.identity) for incoming in messages if incoming.formerly

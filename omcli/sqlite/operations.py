@@ -226,7 +226,7 @@ def _check_last(connection: sqlite3.Connection, number: int) -> None:
         )
 
 
-def is_final(connection: sqlite3.Connection, number: int) -> bool:
+def is_settled(connection: sqlite3.Connection, number: int) -> bool:
     """True if an operation was undone, or made final."""
     query = "SELECT 1 FROM operations WHERE number = ? AND coalesce(undone_by, final_at) IS NOT NULL"
     return connection.execute(query, (number,)).fetchone() is not None

@@ -66,7 +66,7 @@ def fold(connection: sqlite3.Connection, folding: ReflectionWrite, *, now: str) 
             "rows were replaced by another process while they were reflected on",
             hint="nothing was changed; run it again",
         )
-    if folding.part_of is not None and operations.is_final(connection, folding.part_of):
+    if folding.part_of is not None and operations.is_settled(connection, folding.part_of):
         raise StaleBatch(
             f"operation {folding.part_of} was undone, or made final, before it came to its end",
             hint="rows it had not reached yet are unchanged; run it again",

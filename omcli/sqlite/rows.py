@@ -119,7 +119,7 @@ def replace(connection: sqlite3.Connection, replacement: Replacement, *, hidden_
     )
 
 
-def replace_now_or_later(connection: sqlite3.Connection, replacement: Replacement) -> None:
+def replace_when_visible(connection: sqlite3.Connection, replacement: Replacement) -> None:
     """Hide a row behind an observed one: at once, or when it is back from where an operation hid it."""
     replace(connection, replacement)
     place = _id_values(replacement.row)
@@ -237,7 +237,7 @@ def _log(connection: sqlite3.Connection, query: LogQuery, *, limit: int) -> tupl
     """The first rows of a query, at most `limit`; if it asks for the last rows, those."""
     if query.last is not None:
         return _last(connection, query, query.last)
-    conditions, values = _where(connection, query, visible=_visible(query))
+    conditions, values = _clauses(connection, query, visible=_visible(query))
     clauses = f"WHERE {' AND '.join(conditions)} ORDER BY o.position LIMIT ?"
     return _as_of(query, _select(connection, clauses, (*values, limit), bare=query.bare))
 
@@ -249,7 +249,7 @@ def _last(connection: sqlite3.Connection, query: LogQuery, last: int) -> tuple[L
     # Indexes of visible rows do not have hidden ones: those are searched for apart.
     replaced = () if query.as_of is None or query.hidden else ((query, _replaced_since(query)),)
     for part, visible in (*((part, "o.visible") for part in _parts(query)), *replaced):
-        conditions, asked = _where(connection, part, visible=visible)
+        conditions, asked = _clauses(connection, part, visible=visible)
         parts.append(f"SELECT o.position FROM observations AS o WHERE {' AND '.join(conditions)}")
         values += asked
     # All in the same order: the indexes are merged, and read no further than the last row.
@@ -324,7 +324,7 @@ def _by_handle(connection: sqlite3.Connection, reference: str) -> tuple[Logged, 
     return _select(connection, "WHERE substr(o.id, 13) BETWEEN ? AND ? ORDER BY o.position", (lowest, highest))
 
 
-def _where(connection: sqlite3.Connection, query: LogQuery, *, visible: str) -> tuple[list[str], list[object]]:
+def _clauses(connection: sqlite3.Connection, query: LogQuery, *, visible: str) -> tuple[list[str], list[object]]:
     """The conditions of a query, `visible` for visible rows, and their values. An unknown name matches nothing."""
     conditions: list[str] = ["o.position > ?"]
     values: list[object] = [query.after]

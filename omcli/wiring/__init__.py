@@ -144,7 +144,7 @@ class Wiring:
         return self._open(read_only=True)
 
     @cached_property
-    def existing(self) -> SqliteStore:
+    def store_or_empty(self) -> SqliteStore:
         """The store for work on existing rows; an empty temporary one if it is missing."""
         return self.store if self.has_store else self._temporary()
 
@@ -182,7 +182,7 @@ class Wiring:
         return tuple(sorted(self.settings.db.parent.glob(f"{glob.escape(self.settings.db.name)}.*.bak")))
 
     @property
-    def schema_version(self) -> int:
+    def store_version(self) -> int:
         """The schema that stores are read and written in; an older one is brought up to it."""
         from omcli.sqlite.migrate import steps
 
@@ -236,7 +236,7 @@ class Wiring:
     ) -> Deps:
         """Return the dependencies of operations, with rules that observe and reflect."""
         from omcli.operations.deps import Deps, ObserverDeps, ReflectorDeps
-        from omcli.wiring.policies import folding
+        from omcli.wiring.policies import fold_policy
 
         return Deps(
             open_store=partial(getattr, self, "store"),
@@ -246,13 +246,13 @@ class Wiring:
             owner=self.owner,
             wait=self.settings.wait,
             observer=ObserverDeps(open=_rule_observer),
-            reflector=ReflectorDeps(open=lambda: _rule_reflector(counter), policy=folding(self.settings)),
+            reflector=ReflectorDeps(open=lambda: _rule_reflector(counter), policy=fold_policy(self.settings)),
             warn=warn,
             busy=busy,
             progress=progress,
         )
 
-    def observing(self, deps: Deps) -> Deps:
+    def with_observer(self, deps: Deps) -> Deps:
         """Return the same with the model that is to observe; unchanged if rules do.
 
         Raises NotAllowed, BadConfiguration and NoInput, before any model is asked.
@@ -262,14 +262,14 @@ class Wiring:
         observer = self._models(deps).observer()
         return deps if observer is None else replace(deps, observer=observer)
 
-    def reflecting(self, deps: Deps) -> Deps:
-        """Return the same with the model that is to reflect; unchanged if rules do. Raises as `observing` does."""
+    def with_reflector(self, deps: Deps) -> Deps:
+        """Return the same with the model that is to reflect; unchanged if rules do. Raises as `with_observer` does."""
         from omcli.base.record import replace
 
         reflector = self._models(deps).reflector()
         return deps if reflector is None else replace(deps, reflector=reflector)
 
-    def checking(self, deps: Deps) -> Deps:
+    def with_reflector_name(self, deps: Deps) -> Deps:
         """Return the same with the name of the reflector, to tell if rows are due that it has not tried yet.
 
         No key is needed, and no model can be asked.
@@ -307,14 +307,14 @@ class Wiring:
 
     def new_id(self) -> str:
         """A UUIDv7."""
-        return uuid7(self.clock.milliseconds(), int.from_bytes(os.urandom(10), "big"))
+        return id_at(self.clock.milliseconds(), int.from_bytes(os.urandom(10), "big"))
 
     @property
     def owner(self) -> str:
         """Name of this process as the owner of leases."""
-        from omcli.sqlite.leases import this_process
+        from omcli.sqlite.leases import current_process
 
-        return this_process(self._worker)
+        return current_process(self._worker)
 
     def is_gone(self, owner: str) -> bool:
         """True if the process is known to have ended."""
@@ -323,7 +323,7 @@ class Wiring:
         return is_gone(owner)
 
 
-def uuid7(milliseconds: int, randomness: int) -> str:
+def id_at(milliseconds: int, randomness: int) -> str:
     """The UUIDv7 of an instant and (at least) 74 random bits."""
     tail = 0x7 << 76 | (randomness >> 62 & 0xFFF) << 64 | 0b10 << 62 | randomness & (1 << 62) - 1
     digits = f"{(milliseconds & (1 << 48) - 1) << 80 | tail:032x}"

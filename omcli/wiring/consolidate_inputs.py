@@ -16,7 +16,7 @@ from omcli.formats import NAMES, TRANSCRIPTS, agent_files
 from omcli.memory.transcript import IngestedFile, Origin
 from omcli.notes import NotesFolder
 from omcli.operations.consolidate.daily_notes import ArchivePolicy
-from omcli.operations.consolidate.run import ConsolidateInputs, TranscriptFile
+from omcli.operations.consolidate.run import ConsolidateInput, TranscriptFile
 from omcli.operations.ingest.files import FileInput
 from omcli.wiring import inputs as readings
 from omcli.wiring.folders import Folders
@@ -27,18 +27,18 @@ if TYPE_CHECKING:
     from omcli.wiring import Wiring
 
 
-def consolidate_inputs(
+def consolidate_input(
     wiring: Wiring, session: str | None, named: Sequence[Path] | None, *, takes_in: bool, read_only: bool
-) -> tuple[ConsolidateInputs, KnownFiles]:
+) -> tuple[ConsolidateInput, KnownFiles]:
     """Return the upkeep to do, and the files found. `named` are places instead of those of the settings."""
     said = wiring.settings.consolidate
     notes = None if said.notes is None else Path(os.path.realpath(said.notes))
     places = KnownFiles()
     if takes_in:
-        store = wiring.reading if read_only else wiring.existing
+        store = wiring.reading if read_only else wiring.store_or_empty
         asked = said.places if named is None else named
-        places = looked_through(asked, store.bookmarks.files(), os.environ, others=named is None, without=notes)
-    found = ConsolidateInputs(
+        places = changed_files(asked, store.bookmarks.files(), os.environ, others=named is None, without=notes)
+    found = ConsolidateInput(
         session=session,
         sources=[
             TranscriptFile(
@@ -106,7 +106,7 @@ class KnownFiles:
     """Folders in them that cannot be read."""
 
 
-def looked_through(
+def changed_files(
     places: Sequence[Path] | None,
     taken_in: Iterable[IngestedFile],
     environment: Mapping[str, str],

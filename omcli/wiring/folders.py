@@ -41,7 +41,7 @@ class Folders:
         """True if a file was found by a usual name only, and may be no transcript."""
         return self._is_guessing and not path.endswith(TRANSCRIPTS) and path not in self._paths
 
-    def is_there(self, path: str) -> bool:
+    def exists(self, path: str) -> bool:
         """True if the path exists."""
         return os.path.lexists(path)
 

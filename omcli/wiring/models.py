@@ -121,7 +121,7 @@ class Models:
                 result_chars=tools.result_chars,
             ),
             images=self._image,
-            guidance=_instructions(role, observe.sentences),
+            guidance=_prompt_text(role, observe.sentences),
             temperature=temperature(settings, "observer"),
             verify=observe.verify,
         )
@@ -181,12 +181,12 @@ class Models:
 
         spec = replace(spec, model_from=self._origin("model", lane))
         if role.fallback_model is None:
-            return self._metered(spec, lane)
+            return self._counted(spec, lane)
         other = spec_of(replace(role, model=role.fallback_model), self._settings, os.environ)
         assert other is not None, "a model is named"
-        second = self._metered(replace(other, model_from=self._origin("fallback_model", lane)), lane)
+        second = self._counted(replace(other, model_from=self._origin("fallback_model", lane)), lane)
         try:
-            first = self._metered(spec, lane)
+            first = self._counted(spec, lane)
         except NotAllowed as error:  # the key is missing
             self._deps.warn(f"{error.message}; asking {second.model}")
             return second
@@ -197,14 +197,14 @@ class Models:
         origin = self._settings.origin(f"{_ROLE[lane]}.{key}")
         return "" if origin in ("flag", "default") else origin
 
-    def _metered(self, spec: ModelSpec, lane: Lane) -> Provider:
-        from omcli.operations.model_calls import Metered
+    def _counted(self, spec: ModelSpec, lane: Lane) -> Provider:
+        from omcli.operations.model_calls import CountedProvider
         from omcli.providers.resolve import provider
         from omcli.wiring.policies import limits
 
-        ledger = _LazyLedger(self._ledger)
+        ledger = _StoreLedger(self._ledger)
         asked = provider(replace(spec, role=_ROLE[lane]), environment=os.environ, output_modes=ledger)
-        return Metered(
+        return CountedProvider(
             asked,
             lane=lane,
             ledger=lambda: ledger,
@@ -247,7 +247,7 @@ def _compression(role: ModelSettings, settings: Settings) -> Compression:
         quotes_size=len(set(levels)) < len(levels),  # asked for the same again, it has to know what was wrong
         trims=len(set(levels)) < len(levels),
         headed=said.rows == 1,
-        guidance=_instructions(role, said.sentences) or "",
+        guidance=_prompt_text(role, said.sentences) or "",
     )
 
 
@@ -266,7 +266,7 @@ def cost(reply: Reply, *, endpoint: str, settings: Settings) -> float | None:
     )
 
 
-class _LazyLedger:
+class _StoreLedger:
     """The ledger, and what endpoints take, in the store; it is opened when there is something to read or to write."""
 
     def __init__(self, store: Callable[[], SqliteStore]) -> None:
@@ -302,7 +302,7 @@ def _token() -> str:
     return secrets.token_hex(8)
 
 
-def _instructions(role: ModelSettings, sentences: str | None) -> str | None:
+def _prompt_text(role: ModelSettings, sentences: str | None) -> str | None:
     """Return additions to the prompt from the settings and the user's file. Raises NoInput if it cannot be read."""
     length = f"Write {' to '.join(sentences.split('-'))} sentences altogether." if sentences else ""
     own = ""

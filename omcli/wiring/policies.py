@@ -133,10 +133,10 @@ def retention(settings: Settings, clock: Clock) -> RetentionRules:
 
 
 def _days_ago(days: float | None, clock: Clock) -> str | None:
-    return None if days is None else clock.later(-min(days, _LONGEST_AGO) * 86_400)
+    return None if days is None else clock.after(-min(days, _LONGEST_AGO) * 86_400)
 
 
-def folding(settings: Settings) -> Policy:
+def fold_policy(settings: Settings) -> Policy:
     """Return the policy for folding rows."""
     from omcli.operations.deps import Meta, Policy, Verbatim
 

@@ -35,7 +35,7 @@ def job(name: str, when: When, settings: Settings, files: Files) -> Job:
 
     made = Job(
         name=name,
-        command=(*this_om(), name, *_flags(settings, files), *(("-q",) if name == "tick" else ())),
+        command=(*om_command(), name, *_options(settings, files), *(("-q",) if name == "tick" else ())),
         when=when,
         keys=user_file(os.environ).parent.absolute() / "env",
         logs=state_folder(os.environ),
@@ -44,7 +44,7 @@ def job(name: str, when: When, settings: Settings, files: Files) -> Job:
     return made
 
 
-def this_om() -> tuple[str, ...]:
+def om_command() -> tuple[str, ...]:
     """Return the words that start this `om`: its script, or its Python with the module."""
     script = Path(sys.argv[0]).absolute()
     if script.name != "__main__.py" and script.is_file() and os.access(script, os.X_OK):
@@ -54,10 +54,10 @@ def this_om() -> tuple[str, ...]:
 
 def try_out(job: Job) -> None:
     """Start `om` as a scheduler does, with almost no environment. Raises BadConfiguration if that fails."""
-    words = (*this_om(), "--version")
+    words = (*om_command(), "--version")
     try:
         process = subprocess.run(
-            words, env={"HOME": _home()}, cwd="/", capture_output=True, timeout=_SECONDS, check=False
+            words, env={"HOME": _user_folder()}, cwd="/", capture_output=True, timeout=_SECONDS, check=False
         )
     except (OSError, subprocess.TimeoutExpired) as error:
         raise BadConfiguration(f"{job.command[0]} cannot be started by others: {error}") from error
@@ -86,7 +86,7 @@ def is_open(keys: Path) -> bool:
         return False
 
 
-def _flags(settings: Settings, files: Files) -> list[str]:
+def _options(settings: Settings, files: Files) -> list[str]:
     """Return flags for settings from flags and variables, and for files that a run without this environment would not
     find."""
     said = {key: settings.origin(key) for key in _PASSED}
@@ -105,5 +105,5 @@ def _plain(value: object) -> str:
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
-def _home() -> str:
+def _user_folder() -> str:
     return os.path.expanduser("~")  # noqa: PTH111 - Path.home() raises where there is none

@@ -86,7 +86,7 @@ def _observed(folder: Path, messages: list[Message]) -> tuple[int, _Asked]:
     wiring = Wiring(resolve(said, {}, config=folder / "config.toml"), now=_NOW)
     counts = wiring.counter(None)
     asked = _Asked(counts)
-    deps = wiring.observing(wiring.deps(counts))
+    deps = wiring.with_observer(wiring.deps(counts))
     assert isinstance(deps.observer.model, ModelObserver)
     observer = replace(deps.observer.model, provider=asked)
     deps = replace(deps, observer=replace(deps.observer, model=observer))

@@ -16,7 +16,7 @@ from omcli.memory.session import Session
 from omcli.sqlite.store import SqliteStore
 from omcli.text.instants import format_time
 from omcli.tokenizers import APPROXIMATE
-from omcli.wiring import uuid7
+from omcli.wiring import id_at
 
 PROJECT = "/home/ada/harbour"
 SESSION = "7b1e4c52-0000-4000-8000-000000000000"
@@ -90,7 +90,7 @@ def _row(session: Session, number: int, batch: Batch, random: Random) -> Observa
     source = random.choice(batch.messages)
     importance = 8 if kind in _HIGH else 2 if kind in _LOW else 5
     return Observation(
-        id=uuid7(1_767_600_000_000 + number * 1000, random.getrandbits(80)),
+        id=id_at(1_767_600_000_000 + number * 1000, random.getrandbits(80)),
         session=session.id,
         project=session.project,
         kind=Kind.OBSERVATION,

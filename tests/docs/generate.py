@@ -18,7 +18,7 @@ from typing import Any
 import typer
 
 from omcli import __version__
-from omcli.cli.app import application
+from omcli.cli.app import cli
 from omcli.cli.command import shared_options
 from omcli.cli.commands import GROUPS
 
@@ -74,7 +74,7 @@ _COLUMNS = 78
 
 def generated() -> Iterator[tuple[Path, str]]:
     """Yield the path of every generated file with its text."""
-    group: Command = typer.main.get_command(application([]))
+    group: Command = typer.main.get_command(cli([]))
     context = group.make_context("om", [], resilient_parsing=True)
     pages = ROOT / "man" / "man1"
     yield pages / "om.1", _page("om", group, context, list(group.commands))

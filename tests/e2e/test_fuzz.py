@@ -24,7 +24,7 @@ from omcli.operations.ingest.files import FileInput, FileReport
 from omcli.operations.observe.files import observe_files
 from omcli.reflectors.rules import RuleReflector
 from omcli.tokenizers import counter
-from omcli.wiring import uuid7
+from omcli.wiring import id_at
 from omcli.wiring.inputs import transcript_in
 from tests.conftest import Om
 from tests.fakes import MemoryStore
@@ -62,7 +62,7 @@ def observed(content: bytes, format_name: str | None = None) -> tuple[FileReport
         observer=by_observer(RuleObserver()),
         reflector=by_reflector(RuleReflector(counter())),
         clock=clock,
-        new_id=lambda: uuid7(clock.milliseconds(), random.getrandbits(80)),
+        new_id=lambda: id_at(clock.milliseconds(), random.getrandbits(80)),
         owner="test",
         wait=0,
     )

@@ -20,8 +20,8 @@ from omcli.operations.clock import Clock
 from omcli.operations.deps import Deps, Policy
 from omcli.operations.observe.session import observe_session, write_buffered
 from omcli.operations.reflect.session import reflect_session
-from omcli.operations.tick import Due, Ticked, Trigger, overdue, tick
-from omcli.wiring import uuid7
+from omcli.operations.tick import Due, TickReport, Trigger, overdue, tick
+from omcli.wiring import id_at
 from tests.fakes import MemoryStore, WordCounter
 from tests.fakes.deps import by_model, by_reflector
 from tests.material import COUNTER, NOW, said, session
@@ -66,7 +66,7 @@ class Desk:
         return Deps(
             open_store=lambda: self.store, counter=WordCounter(), observer=by_model(self.observer), clock=Clock(NOW),
             reflector=by_reflector(Folding(), Policy(tokens=None, target=0.5)),
-            new_id=lambda: uuid7(1_770_714_000_000, next(self.numbers)), owner="me", wait=0,
+            new_id=lambda: id_at(1_770_714_000_000, next(self.numbers)), owner="me", wait=0,
         )  # fmt: skip
 
     def say(self, messages: int, *, counter: str = COUNTER, tokens: int = 10) -> None:
@@ -74,7 +74,7 @@ class Desk:
         self.said += messages
         self.store.messages.append(session(), [said(text, tokens=tokens) for text in words], counter=counter, now=NOW)
 
-    def tick(self, when: Due = STEPS) -> Ticked | None:
+    def tick(self, when: Due = STEPS) -> TickReport | None:
         done = list(tick(self.deps, when))
         return done[0] if done else None
 
@@ -161,7 +161,7 @@ def test_a_share_of_the_threshold_makes_one_block_of_a_chunk(desk: Desk) -> None
     )
     chunks = replace(desk.deps, observer=replace(desk.deps.observer, batch_messages=3))
 
-    def go() -> Ticked | None:
+    def go() -> TickReport | None:
         return next(iter(tick(chunks, when)), None)
 
     desk.say(6)
@@ -296,7 +296,7 @@ def test_a_row_that_is_folded_meanwhile_is_not_replaced_again(desk: Desk) -> Non
     )  # fmt: skip
     desk.say(2)
     desk.tick()
-    desk.store.rows.add(row := replace(next(desk.store.rows.log(LogQuery())).observation, id=uuid7(5, 5), text="other"))
+    desk.store.rows.add(row := replace(next(desk.store.rows.log(LogQuery())).observation, id=id_at(5, 5), text="other"))
     reflect_session("s", desk.deps)
     desk.observe()
     assert desk.rows == ["folded", "done"]

@@ -17,7 +17,7 @@ from omcli.memory.session import Session
 from omcli.observers.rules import RuleObserver
 from omcli.operations.clock import Clock
 from omcli.operations.compact.output import CompactRequest
-from omcli.operations.compact.session import CompactLimits, CompactReport, Refusal, compact
+from omcli.operations.compact.session import CompactLimits, CompactReport, RefuseReason, compact
 from omcli.operations.deps import Deps
 from omcli.pack.layouts.compacted import CompactFormat
 from omcli.reflectors.rules import RuleReflector
@@ -172,7 +172,7 @@ def test_what_is_reached_is_that_all_rows_in_sight_fit() -> None:
 def test_nothing_is_refused_in_silence() -> None:
     """T58, F8."""
     hush = [Message(role=Role.RESULT, text="nobody asked", call_id="x", tool="Bash")]
-    assert compacted(hush, CompactFormat.TEXT, 1000, None, "chars-4").refusal is Refusal.EMPTY
+    assert compacted(hush, CompactFormat.TEXT, 1000, None, "chars-4").refusal is RefuseReason.EMPTY
     short = [Message(role=Role.USER, text="We decided to use port 8080.")]
-    assert compacted(short, CompactFormat.TEXT, 1000, None, "chars-4").refusal is Refusal.LARGER
-    assert compacted(short, CompactFormat.PI, 1000, None, "chars-4").refusal is Refusal.EMPTY, "all of it stays"
+    assert compacted(short, CompactFormat.TEXT, 1000, None, "chars-4").refusal is RefuseReason.LARGER
+    assert compacted(short, CompactFormat.PI, 1000, None, "chars-4").refusal is RefuseReason.EMPTY, "all of it stays"

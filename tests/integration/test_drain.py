@@ -14,11 +14,11 @@ from omcli.base.record import replace
 from omcli.memory.batch import Batch, BatchOutcome, Observed, Observer
 from omcli.memory.buffer import BufferPolicy
 from omcli.memory.ports import Lane, LogQuery
-from omcli.operations.background import drain, record_unavailable
+from omcli.operations.background import record_missing, run_due
 from omcli.operations.deps import Policy
 from omcli.operations.leases import LEASE_SECONDS
 from omcli.operations.observe.session import observe_session
-from omcli.operations.tick import Due, Ticked, Trigger, due, overdue, tick
+from omcli.operations.tick import Due, TickReport, Trigger, due, overdue, tick
 from omcli.reflectors.rules import RuleReflector
 from omcli.sqlite.database import Database
 from omcli.sqlite.leases import SqliteLeases
@@ -90,7 +90,7 @@ class Harbour:
         self.store = Quay(self.something_may_arrive)
         self.when = when
         self.asked: list[int] = []
-        self.left: list[Ticked] = []
+        self.left: list[TickReport] = []
         self._arrivals = iter(arrivals)
         self.arrived = 0
         self._ids = made_deps(self.store).new_id
@@ -105,7 +105,7 @@ class Harbour:
     def work(self, owner: str) -> None:
         observer = EchoObserver(meanwhile=lambda _: self.something_may_arrive())
         work = replace(made_deps(self.store, observer), owner=owner, new_id=self._ids)
-        self.left += drain(work, self.when, ["s"])
+        self.left += run_due(work, self.when, ["s"])
         self.asked += [len(batch.messages) for batch in observer.batches]
 
     def something_may_arrive(self) -> None:
@@ -176,11 +176,11 @@ def test_who_waited_for_another_does_only_what_is_due_still(ahead: BufferPolicy 
 
 def drained(
     observer: Observer, *sessions: str, clock: SteppingClock | None = None, store: MemoryStore, tokens: int = 1
-) -> list[Ticked]:
+) -> list[TickReport]:
     """What a worker that nobody disturbs comes to."""
     work = made_deps(store, clock=clock)
     deps = replace(work, observer=by_observer(observer))
-    return list(drain(deps, Due(tokens=tokens), sessions))
+    return list(run_due(deps, Due(tokens=tokens), sessions))
 
 
 def holding(*sessions: str) -> MemoryStore:
@@ -246,7 +246,7 @@ def test_that_nobody_could_be_asked_is_noted_where_something_is_due() -> None:
     work = made_deps(store)
     deps = replace(work, reflector=by_reflector(RuleReflector(work.counter), Policy(tokens=1)))
     (row,) = drained(EchoObserver(), "b", store=store)[0].rows
-    record_unavailable(deps, WHEN, NotAllowed("there is no key"))
+    record_missing(deps, WHEN, NotAllowed("there is no key"))
     told = {(error.session, error.lane, error.error) for error in store.sessions.status().errors}
     assert told == {("a", Lane.OBSERVE, "there is no key"), ("b", Lane.REFLECT, "there is no key")}
     assert {found.session for found in due(deps, WHEN)} == {"a", "b"}

@@ -25,7 +25,7 @@ from omcli.operations.ingest.window import Ingested, ingest
 from omcli.reflectors.rules import RuleReflector
 from omcli.sqlite.database import Database
 from omcli.sqlite.messages import SqliteMessageLog
-from omcli.wiring import uuid7
+from omcli.wiring import id_at
 from tests.fakes import MemoryStore, WordCounter
 from tests.fakes.deps import by_observer, by_reflector
 
@@ -61,7 +61,7 @@ class Memory:
             observer=by_observer(RuleObserver()),
             reflector=by_reflector(RuleReflector(WordCounter())),
             clock=Clock(NOW),
-            new_id=lambda: uuid7(0, next(numbers)),
+            new_id=lambda: id_at(0, next(numbers)),
             owner="test",
             wait=0,
         )

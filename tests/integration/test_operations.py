@@ -36,7 +36,7 @@ from omcli.reflectors.rules import RuleReflector
 from omcli.sqlite.database import Database
 from omcli.sqlite.messages import SqliteMessageLog
 from omcli.tokenizers import counter
-from omcli.wiring import uuid7
+from omcli.wiring import id_at
 from tests.fakes import MemoryStore
 from tests.fakes.deps import by_observer, by_reflector
 
@@ -108,7 +108,7 @@ def deps(store: MemoryStore, observer: EchoObserver | None = None, clock: Clock 
         observer=by_observer(observer or EchoObserver()),
         reflector=by_reflector(RuleReflector(counter("chars-4"))),
         clock=clock or SteppingClock(),
-        new_id=lambda: uuid7(1_770_714_000_000, next(NUMBERS)),
+        new_id=lambda: id_at(1_770_714_000_000, next(NUMBERS)),
         owner="me",
         wait=1.0,
     )
@@ -536,7 +536,7 @@ class TestReading:
             open_store=lambda: store,
             counter=counter(name),
             clock=Clock(NOW),
-            new_id=lambda: uuid7(1, len(text)),
+            new_id=lambda: id_at(1, len(text)),
             project="/p",
         )
         return made.observation
@@ -618,7 +618,7 @@ def test_impossible_periods_are_refused(since: str | None, until: str | None) ->
 
 @given(st.integers(0, 2**48 - 1), st.integers(0, 2**80 - 1))
 def test_ids_are_version_7_and_sort_by_time(milliseconds: int, randomness: int) -> None:
-    made = uuid7(milliseconds, randomness)
+    made = id_at(milliseconds, randomness)
     assert len(made) == 36
     assert made[14] == "7"
     assert made[19] in "89ab"

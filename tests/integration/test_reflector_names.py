@@ -23,8 +23,8 @@ def names(folder: Path, monkeypatch: pytest.MonkeyPatch, flags: dict[str, object
         monkeypatch.setenv(name, key)
     wiring = Wiring(resolve({"db": folder / "m.db", **flags}, os.environ))
     deps = wiring.deps(wiring.counter(None))
-    checked = wiring.checking(deps).reflector.name
-    return [checked, wiring.reflecting(deps).reflector.name] if keys else [checked]
+    checked = wiring.with_reflector_name(deps).reflector.name
+    return [checked, wiring.with_reflector(deps).reflector.name] if keys else [checked]
 
 
 @pytest.mark.parametrize(

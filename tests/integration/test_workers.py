@@ -9,7 +9,7 @@ import pytest
 from platformdirs import user_state_path
 
 from omcli.base.errors import CannotCreate
-from omcli.workers import Ran, last_run, line, log_file, opened
+from omcli.workers import WorkerRun, last_run, line, log_file, opened
 
 STORE = Path("/data/memory.db")
 
@@ -20,7 +20,7 @@ def test_a_folder_that_is_none_is_said(tmp_path: Path) -> None:
         opened(tmp_path / "file" / "background.log")
 
 
-def written(log: Path, *lines: Ran | str, store: Path = STORE) -> None:
+def written(log: Path, *lines: WorkerRun | str, store: Path = STORE) -> None:
     with log.open("a") as stream:
         stream.writelines(f"{said if isinstance(said, str) else line(said, store)}\n" for said in lines)
 
@@ -29,13 +29,13 @@ def test_the_log_tells_of_the_last_worker_on_a_store(tmp_path: Path) -> None:
     """F97: of its end, where it has come to one; not of those that had nothing to do, nor of other stores."""
     log = tmp_path / "background.log"
     assert last_run(log, STORE) is None
-    first, second = Ran(at="1", owner="host:1:1"), Ran(at="2", owner="host:2:1")
+    first, second = WorkerRun(at="1", owner="host:1:1"), WorkerRun(at="2", owner="host:2:1")
     written(log, "om: warning: …", first, '{"at":', '{"at":1}', '{"at":"0","store":"/data/memory.db"}', second)
     assert last_run(log, STORE) == second
-    failed = Ran(at="3", owner="host:1:1", ended=69, error="it is down")
-    written(log, failed, Ran(at="4", owner="host:2:1", ended=75))
-    written(log, Ran(at="5", owner="host:3:1", ended=0), store=STORE.with_name("other.db"))
-    written(log, Ran(at="6", owner="host:4:1", ended=1), "b: 2 observations")
+    failed = WorkerRun(at="3", owner="host:1:1", ended=69, error="it is down")
+    written(log, failed, WorkerRun(at="4", owner="host:2:1", ended=75))
+    written(log, WorkerRun(at="5", owner="host:3:1", ended=0), store=STORE.with_name("other.db"))
+    written(log, WorkerRun(at="6", owner="host:4:1", ended=1), "b: 2 observations")
     assert last_run(log, STORE) == failed
     written(log, *["said " * 100] * 1_000)
     assert last_run(log, STORE) is None

@@ -18,13 +18,13 @@ from omcli.cli.options import (
     NotationOption,
     ObserverOption,
     VerifyOption,
-    apply_model_flags,
-    budget_option,
+    apply_model_options,
     format_option,
     session_option,
+    tokens_option,
 )
 from omcli.cli.reports import missing_parts
-from omcli.cli.run import LARGEST, Run, at_most, check_transcript
+from omcli.cli.run import LARGEST, Run, check_transcript, within_limit
 from omcli.pack.layouts.compacted import CompactFormat
 
 if TYPE_CHECKING:
@@ -45,9 +45,9 @@ om compact session.jsonl --json | jq '{reached, tokens_before, tokens_after}'
 
 _DEFAULT_BUDGET = 4000
 _REFUSED = 1
-_BUDGET = budget_option("--budget", "Tokens to print at most.", aliases=("--target-tokens",))
-_TAIL_BUDGET = budget_option("--tail-budget", "Tokens reserved for the last messages.", aliases=("--keep-recent",))
-_BATCH_TOKENS = budget_option("--batch-tokens", "Tokens to observe at once.", aliases=("--chunk",), at_least=1)
+_BUDGET = tokens_option("--budget", "Tokens to print at most.", aliases=("--target-tokens",))
+_TAIL_BUDGET = tokens_option("--tail-budget", "Tokens reserved for the last messages.", aliases=("--keep-recent",))
+_BATCH_TOKENS = tokens_option("--batch-tokens", "Tokens to observe at once.", aliases=("--chunk",), at_least=1)
 _ITERATIONS = option(
     "--max-iterations", metavar="N", at_least=0, help="Stop after N steps (batches and folds); 0 is no limit."
 )
@@ -96,7 +96,7 @@ def compact(
     --json print {"replace": false, "reason": …}. The same holds without a model or key, or if another process is
     working on the session (75); with --best-effort the exit code is 0 in all these cases.
     """
-    apply_model_flags(run, "observer", provider=observer, model=model, base_url=base_url, verify=verify)
+    apply_model_options(run, "observer", provider=observer, model=model, base_url=base_url, verify=verify)
     check_transcript("compact", given=(file or session) is not None, format_name=format_, session=session)
     job = _Job(
         run=run,
@@ -160,7 +160,7 @@ def _wanted(job: _Job, *, target: int, keep: int | None, notation: str | None) -
     job.check(target=target, keep=keep)
     return CompactRequest(
         target=min(target, LARGEST),
-        keep=at_most(keep),
+        keep=within_limit(keep),
         shape=job.shape,
         is_kept=job.session is not None,
         notation=job.run.notation(notation),
@@ -168,7 +168,7 @@ def _wanted(job: _Job, *, target: int, keep: int | None, notation: str | None) -
 
 
 def _compact_or_refuse(job: _Job, wanted: CompactRequest, *, chunk: int | None, most: int) -> None:
-    if job.session is not None and job.run.is_disabled("nothing is observed or folded"):
+    if job.session is not None and job.run.is_read_only("nothing is observed or folded"):
         job.refuse("disabled")
         return
     try:
@@ -215,14 +215,14 @@ def _deps(job: _Job, wiring: Wiring, chunk: int | None) -> Deps:
     deps = run.deps(wiring)
     if job.is_dry:
         return replace(deps, open_store=lambda: wiring.reading)
-    is_by_rules = run.is_disabled("no model is asked")
+    is_by_rules = run.is_read_only("no model is asked")
     if not is_by_rules:
-        deps = wiring.observing(deps)
+        deps = wiring.with_observer(deps)
     if chunk is not None:
         most = min(chunk, deps.observer.batch_tokens) if deps.observer.is_model else chunk
         deps = replace(deps, observer=replace(deps.observer, batch_tokens=most))
     is_kept = job.session is not None
-    return wiring.reflecting(deps) if is_kept and not is_by_rules else deps
+    return wiring.with_reflector(deps) if is_kept and not is_by_rules else deps
 
 
 def _ingest_file(job: _Job, wiring: Wiring, deps: Deps) -> FileReport | None:
@@ -269,7 +269,7 @@ def _read_summary(job: _Job, session_id: str, deps: Deps) -> int:
 
 
 def _show(job: _Job, compacted: CompactReport, taken: FileReport | None) -> None:
-    from omcli.operations.compact.session import Refusal
+    from omcli.operations.compact.session import RefuseReason
 
     run, result = job.run, compacted.result
     if compacted.error is not None:
@@ -290,19 +290,19 @@ def _show(job: _Job, compacted: CompactReport, taken: FileReport | None) -> None
         run.console.error(taken.error, about=job.name)
         raise Exit(taken.error.exit_code)
     if compacted.refusal is not None and not job.is_tolerant:
-        raise Exit(TryAgain.exit_code if compacted.refusal is Refusal.UNCOVERED else _REFUSED)
+        raise Exit(TryAgain.exit_code if compacted.refusal is RefuseReason.UNCOVERED else _REFUSED)
     if run.strict and taken is not None and taken.faults:
         raise Exit(BadInput.exit_code)
 
 
 def _reason(compacted: CompactReport) -> str:
-    from omcli.operations.compact.session import Refusal
+    from omcli.operations.compact.session import RefuseReason
 
     return {
-        Refusal.EMPTY: "nothing to replace, or nothing to replace it with",
-        Refusal.LARGER: f"the result would be larger than the {compacted.result.tokens_before} tokens it has",
-        Refusal.UNCOVERED: "not printed, since messages would be lost",
-    }[compacted.refusal or Refusal.EMPTY]
+        RefuseReason.EMPTY: "nothing to replace, or nothing to replace it with",
+        RefuseReason.LARGER: f"the result would be larger than the {compacted.result.tokens_before} tokens it has",
+        RefuseReason.UNCOVERED: "not printed, since messages would be lost",
+    }[compacted.refusal or RefuseReason.EMPTY]
 
 
 def _summary(job: _Job, compacted: CompactReport, taken: FileReport | None) -> str:

@@ -17,7 +17,7 @@ from omcli.cli.options import (
     ModelOption,
     ObserverOption,
     VerifyOption,
-    apply_model_flags,
+    apply_model_options,
     session_option,
 )
 from omcli.cli.reports import file_as_dict, prune_as_dict, reflection_as_dict
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from omcli.operations.consolidate.daily_notes import NoteReport
     from omcli.operations.consolidate.run import (
-        ConsolidateInputs,
+        ConsolidateInput,
         ConsolidatePlan,
         ConsolidateReport,
         Failure,
@@ -84,12 +84,12 @@ def consolidate(
     second run at the same time exits at once with 75. If there is neither a store nor anything to read, nothing is
     created and the exit code is 0.
     """
-    apply_model_flags(run, "observer", provider=observer, model=model, base_url=base_url, verify=verify)
-    run.override({"consolidate.notes": notes, "consolidate.archive_after": _days(archive_after)})
+    apply_model_options(run, "observer", provider=observer, model=model, base_url=base_url, verify=verify)
+    run.apply_options({"consolidate.notes": notes, "consolidate.archive_after": _days(archive_after)})
     _check(session, place, notes, no_places=no_places)
-    if run.is_disabled("nothing is done"):
+    if run.is_read_only("nothing is done"):
         return
-    agenda, unchanged = _agenda(run, session, place, no_places=no_places, read_only=dry_run)
+    agenda, unchanged = _work(run, session, place, no_places=no_places, read_only=dry_run)
     if session is not None and not place and run.wiring.reading.sessions.find(session) is None:
         run.note_unknown_session(session)
     if dry_run:
@@ -117,17 +117,17 @@ def _check(session: str | None, place: Sequence[Path] | None, notes: str | None,
         raise BadUsage("`--notes` and `--session` exclude each other")
 
 
-def _agenda(
+def _work(
     run: Run, session: str | None, place: Sequence[Path] | None, *, no_places: bool, read_only: bool
-) -> tuple[ConsolidateInputs, int]:
+) -> tuple[ConsolidateInput, int]:
     """The work to do, and the number of unchanged files. Raises BadUsage, NoInput."""
-    from omcli.wiring.consolidate_inputs import consolidate_inputs
+    from omcli.wiring.consolidate_inputs import consolidate_input
 
     said = run.settings.consolidate
     if said.archive_after is not None and said.notes is None:
         raise BadUsage("`--archive-after` needs a folder of notes", hint="name it with `--notes`")
     takes_in = not no_places and (session is None or bool(place))
-    found, places = consolidate_inputs(run.wiring, session, place, takes_in=takes_in, read_only=read_only)
+    found, places = consolidate_input(run.wiring, session, place, takes_in=takes_in, read_only=read_only)
     for missing in places.missing:
         if place:
             raise NoInput(missing, hint="`--place` takes an existing file or folder")
@@ -137,15 +137,15 @@ def _agenda(
     return found, places.unchanged
 
 
-def _done(run: Run, agenda: ConsolidateInputs) -> ConsolidateReport:
+def _done(run: Run, agenda: ConsolidateInput) -> ConsolidateReport:
     from omcli.operations.consolidate.run import consolidate
 
     if run.wiring.has_store or agenda.has_input:
         deps = run.deps()
     else:
-        deps, agenda = run.existing_deps(), replace(agenda, backups=0)
+        deps, agenda = run.deps_or_empty(), replace(agenda, backups=0)
     try:
-        return consolidate(agenda, deps, observing=run.wiring.observing, reflecting=run.wiring.reflecting)
+        return consolidate(agenda, deps, observing=run.wiring.with_observer, reflecting=run.wiring.with_reflector)
     except LaneTaken:
         run.console.note("another `om consolidate` is running; nothing was done")
         raise Exit(TryAgain.exit_code) from None
@@ -285,17 +285,17 @@ def _note_as_dict(note: NoteReport) -> dict[str, object]:
 # ---- the dry run
 
 
-def _plan(run: Run, agenda: ConsolidateInputs) -> None:
+def _plan(run: Run, agenda: ConsolidateInput) -> None:
     from omcli.operations.consolidate.run import plan_consolidate
 
     deps = replace(run.deps(), open_store=lambda: run.wiring.reading)
     try:
-        deps = run.wiring.reflecting(run.wiring.observing(deps))
+        deps = run.wiring.with_reflector(run.wiring.with_observer(deps))
     except OF_MODELS as error:
         run.console.warn(error.message)
     found = plan_consolidate(agenda, deps)
     if run.json:
-        run.output.document({**_foreseen_as_dict(found), "dry_run": True})
+        run.output.document({**_plan_as_dict(found), "dry_run": True})
         return
     lines = list(filter(None, _lines(found)))
     for line in lines:
@@ -321,7 +321,7 @@ def _lines(found: ConsolidatePlan) -> Iterator[str]:
         yield "back up  the store"
 
 
-def _foreseen_as_dict(found: ConsolidatePlan) -> dict[str, object]:
+def _plan_as_dict(found: ConsolidatePlan) -> dict[str, object]:
     return {
         "files": list(found.files),
         "sessions": [

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 from omcli.base.errors import BadUsage
 from omcli.cli.arguments import option
 from omcli.cli.command import with_shared
-from omcli.cli.options import NotationOption, budget_option, session_option
+from omcli.cli.options import NotationOption, session_option, tokens_option
 from omcli.cli.run import Run
 from omcli.pack.budget import Tier
 from omcli.pack.layouts import PackFormat
@@ -32,12 +32,12 @@ def context(
     *,
     session: Annotated[str | None, session_option("Session to print. Default: the current or last one.")] = None,
     budget: Annotated[
-        int | None, budget_option("--budget", "Tokens to print at most.  [env: OM_CONTEXT_BUDGET]")
+        int | None, tokens_option("--budget", "Tokens to print at most.  [env: OM_CONTEXT_BUDGET]")
     ] = None,
     tier: Annotated[list[Tier] | None, option("--tier", help="Only this tier. Repeat for several.")] = None,
-    cross_budget: Annotated[int | None, budget_option("--cross-budget", "Tokens for other sessions.")] = None,
-    session_budget: Annotated[int | None, budget_option("--session-budget", "Tokens for this session.")] = None,
-    tail_budget: Annotated[int | None, budget_option("--tail-budget", "Tokens for the last messages.")] = None,
+    cross_budget: Annotated[int | None, tokens_option("--cross-budget", "Tokens for other sessions.")] = None,
+    session_budget: Annotated[int | None, tokens_option("--session-budget", "Tokens for this session.")] = None,
+    tail_budget: Annotated[int | None, tokens_option("--tail-budget", "Tokens for the last messages.")] = None,
     to: Annotated[PackFormat, option("--to", help="Output format.")] = PackFormat.TEXT,
     notation: NotationOption = None,
     working_memory: Annotated[

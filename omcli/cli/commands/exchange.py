@@ -20,7 +20,7 @@ from omcli.cli.options import (
     project_option,
     session_option,
 )
-from omcli.cli.run import Run, at_most, is_terminal_input, project_path
+from omcli.cli.run import Run, is_terminal_input, project_path, within_limit
 from omcli.memory.row_json import full_row
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ def export(
         since=begins,
         until=ends,
         hidden=all_,
-        last=at_most(last),
+        last=within_limit(last),
     )
     if unknown := lookup.unknown(run.wiring.reading, query):
         run.console.note(unknown)
@@ -132,7 +132,7 @@ def import_(
     if session is not None and not session.strip():
         raise BadUsage("`--session` is empty")
     exchange = named(format_)
-    if run.is_disabled("nothing was stored"):
+    if run.is_read_only("nothing was stored"):
         return
     inputs = [ImportInput(name=name, read=partial(_read, name)) for name in files or [STDIN]]
     with run.output.optional():  # rows are stored even if the reader of stdout goes away

@@ -69,17 +69,17 @@ def forget(
         raise BadUsage("nothing to forget given (expected ids or `--match TEXT`)", hint="`om forget 3f9a1c2e`")
     if match is None and (session is not None or project is not None):
         raise BadUsage("`--session` and `--project` need `--match`")
-    if run.is_disabled("nothing is forgotten"):
+    if run.is_read_only("nothing is forgotten"):
         return
     taken_in = run.wiring.reading.bookmarks.files()  # permanent deletion removes these as well
     wanted = ForgetRequest(
         ids=tuple(ids or ()), match=match, session=session, project=project_path(project), with_derived=derived
     )
-    store = run.wiring.reading if dry_run or hard else run.wiring.existing
+    store = run.wiring.reading if dry_run or hard else run.wiring.store_or_empty
     found = forget(store, wanted, clock=run.wiring.clock, dry_run=dry_run or hard)
     if hard and not (dry_run or found.is_empty):
         deletion.confirm(run, _in_words(found), is_sure=yes)
-        found = forget(run.wiring.existing, wanted, clock=run.wiring.clock, dry_run=False, for_good=True)
+        found = forget(run.wiring.store_or_empty, wanted, clock=run.wiring.clock, dry_run=False, for_good=True)
     files = _files(run, found, match, taken_in)
     _print(run, found, files, dry_run=dry_run)
     if found.is_empty:

@@ -18,7 +18,7 @@ from omcli.cli.options import (
     session_option,
 )
 from omcli.cli.reports import operation_as_dict, operation_summary
-from omcli.cli.run import Run, at_most, is_within, project_path
+from omcli.cli.run import Run, is_within, project_path, within_limit
 from omcli.memory.row_json import full_row, message
 from omcli.text.instants import minute
 
@@ -53,7 +53,7 @@ def history(
     run.check_stream(jsonl=jsonl)
     begins, ends = period(since, until, now=run.wiring.clock.now())
     is_filtered = any(each is not None for each in (session, project, begins, ends))
-    listed = run.wiring.reading.operations.history(last=None if is_filtered else at_most(last))
+    listed = run.wiring.reading.operations.history(last=None if is_filtered else within_limit(last))
     scoped = (each for each in listed if session in (None, each.scope.session))
     scoped = (each for each in scoped if project_path(project) in (None, each.scope.project))
     found = [each for each in scoped if is_within(each.at, begins, ends)][:last]
@@ -110,9 +110,9 @@ def undo(
     """
     from omcli.operations.forget import undo
 
-    if run.is_disabled("nothing is undone"):
+    if run.is_read_only("nothing is undone"):
         return
-    store = run.wiring.reading if dry_run else run.wiring.existing
+    store = run.wiring.reading if dry_run else run.wiring.store_or_empty
     undone = undo(store.operations, number, clock=run.wiring.clock, dry_run=dry_run)
     if run.json:
         run.output.document(_as_dict(undone, dry_run=dry_run))

@@ -19,7 +19,7 @@ from omcli.cli.options import (
     project_option,
     session_option,
 )
-from omcli.cli.run import Run, at_most, project_path
+from omcli.cli.run import Run, project_path, within_limit
 from omcli.memory.observation import Kind, Observation, Priority, Type
 from omcli.memory.row_json import full_row
 
@@ -84,11 +84,11 @@ def log(
         since=begins,
         until=ends,
         hidden=all_,
-        last=None if tag else at_most(last),
+        last=None if tag else within_limit(last),
     )
     rows = _rows(run, query, follow=follow)
     if tag:
-        rows = _with_tags(rows, tag, last=None if follow else at_most(last))
+        rows = _with_tags(rows, tag, last=None if follow else within_limit(last))
     if run.json:
         run.output.document({"observations": [full_row(observation) for observation in rows]})
         return

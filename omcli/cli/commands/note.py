@@ -15,7 +15,7 @@ from omcli.memory.observation import Priority, Type
 from omcli.memory.row_json import row
 
 if TYPE_CHECKING:
-    from omcli.operations.note import Noted
+    from omcli.operations.note import KeptNote
 
 _EXAMPLES = """\b
 om note "we ship on Friday" --type decision
@@ -53,7 +53,7 @@ def note(
 
     if text in (None, "-"):
         text = _read_text(text)
-    if run.is_disabled("nothing was written"):
+    if run.is_read_only("nothing was written"):
         return
     project = run.project
     noted = note.note(
@@ -83,7 +83,7 @@ def note(
         ) from None
 
 
-def _print(run: Run, noted: Noted) -> None:
+def _print(run: Run, noted: KeptNote) -> None:
     if run.json:
         resolved = {"resolved": [each.id for each in noted.resolved]} if noted.resolved else {}
         run.output.document({"observation": row(noted.observation), "redactions": noted.redactions, **resolved})

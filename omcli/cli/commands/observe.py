@@ -16,7 +16,7 @@ from omcli.cli.options import (
     ModelOption,
     ObserverOption,
     VerifyOption,
-    apply_model_flags,
+    apply_model_options,
     format_option,
     session_option,
 )
@@ -80,8 +80,8 @@ def observe(
     if later and background:
         raise BadUsage("`--later` and `--background` exclude each other")
     check_transcript("observe", given=bool(files), format_name=format_, session=session)
-    apply_model_flags(run, "observer", provider=observer, model=model, base_url=base_url, verify=verify)
-    files = [] if run.is_disabled("nothing was stored") else files or [STDIN]
+    apply_model_options(run, "observer", provider=observer, model=model, base_url=base_url, verify=verify)
+    files = [] if run.is_read_only("nothing was stored") else files or [STDIN]
     opened = partial(run.wiring.transcript, format_name=format_, session=session)
     inputs = [FileInput(name=name, open=partial(opened, name)) for name in files]
     tolerant = tolerant or background
@@ -91,11 +91,11 @@ def observe(
         reports, documents = _take_in(run, inputs, session, deps, waits=waits, is_tolerant=tolerant)
         document: dict[str, object] = {"files": documents}
         if background:
-            from omcli.cli.background import background_as_dict, leave, model_arguments
+            from omcli.cli.background import leave, model_arguments, worker_as_dict
 
             words = model_arguments(observer=observer, model=model, base_url=base_url, verify=verify)
             sessions = [session_id for report in reports for session_id in report.sessions]
-            document["background"] = background_as_dict(leave(run, deps, sessions, words, unable=failed))
+            document["background"] = worker_as_dict(leave(run, deps, sessions, words, unable=failed))
         _finish(run, reports, document, None if tolerant else failed, is_tolerant=tolerant)
 
 
@@ -104,10 +104,10 @@ def _deps(run: Run, *, later: bool, is_tolerant: bool) -> tuple[Deps, OmError | 
     deps = run.deps()
     if later or run.settings.disabled:
         with suppress(*OF_MODELS):  # shown when they are observed; images are kept for a model that takes some
-            deps = run.wiring.observing(deps)
+            deps = run.wiring.with_observer(deps)
         return deps, None
     try:
-        return run.wiring.observing(deps), None
+        return run.wiring.with_observer(deps), None
     except OF_MODELS as error:
         tell = run.console.warn_of if is_tolerant else run.console.error
         tell(error)

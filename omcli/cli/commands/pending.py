@@ -8,7 +8,7 @@ from omcli.base.errors import BadInput, BadUsage
 from omcli.cli.arguments import argument
 from omcli.cli.command import with_shared
 from omcli.cli.console import counted, named
-from omcli.cli.options import DryRunOption, budget_option, session_option
+from omcli.cli.options import DryRunOption, session_option, tokens_option
 from omcli.cli.run import LARGEST, Run, is_terminal_input, unknown_session
 from omcli.memory.row_json import full_row, message
 from omcli.text.instants import minute
@@ -33,7 +33,7 @@ def pending(
     ] = None,
     budget: Annotated[
         int | None,
-        budget_option(
+        tokens_option(
             "--budget", "Approximate tokens to show.  [env: OM_OBSERVE_BATCH_TOKENS]", aliases=("--limit",), at_least=1
         ),
     ] = None,
@@ -165,7 +165,7 @@ def apply(
 
     if file is None and is_terminal_input():
         raise BadUsage("no reply given", hint="`om apply FILE`, or `om apply -` to read it from stdin")
-    if run.is_disabled("nothing was written"):
+    if run.is_read_only("nothing was written"):
         return
     name = file or STDIN
     with named(name):

@@ -9,9 +9,9 @@ from omcli.cli import deletion
 from omcli.cli.arguments import option
 from omcli.cli.command import with_shared
 from omcli.cli.console import counted
-from omcli.cli.options import DryRunOption, YesOption, budget_option, session_option
+from omcli.cli.options import DryRunOption, YesOption, session_option, tokens_option
 from omcli.cli.reports import prune_as_dict
-from omcli.cli.run import Run, at_most
+from omcli.cli.run import Run, within_limit
 
 if TYPE_CHECKING:
     from omcli.memory.retention import RetentionRules
@@ -37,7 +37,7 @@ def prune(
     ] = None,
     budget: Annotated[
         int | None,
-        budget_option("--budget", "Prune each session to this many tokens.", aliases=("--max-tokens",)),
+        tokens_option("--budget", "Prune each session to this many tokens.", aliases=("--max-tokens",)),
     ] = None,
     keep_sessions: Annotated[
         int | None, option("--keep-sessions", metavar="N", at_least=0, help="Keep the N sessions active last.")
@@ -67,16 +67,16 @@ def prune(
     at = None if older_than is None else _instant(run, older_than)
     rules = RetentionRules(
         before=None if raw else at,
-        keep_last=at_most(keep_last),
-        max_tokens=at_most(budget),
-        keep_sessions=at_most(keep_sessions),
+        keep_last=within_limit(keep_last),
+        max_tokens=within_limit(budget),
+        keep_sessions=within_limit(keep_sessions),
         messages_before=at if raw else None,
         session=session,
         is_across=cross,
         spares_none=protected,
     )
     _check(rules, is_raw=raw, for_good=hard)
-    if run.is_disabled("nothing is pruned"):
+    if run.is_read_only("nothing is pruned"):
         return
     if rules.is_empty:
         _erase(run, is_sure=yes, dry_run=dry_run)
@@ -107,8 +107,8 @@ def _check(rules: RetentionRules, *, is_raw: bool, for_good: bool) -> None:
 def _prune(run: Run, rules: RetentionRules, *, for_good: bool, is_sure: bool, dry_run: bool) -> None:
     from omcli.operations.prune import prune
 
-    def pruned(*, dry_run: bool) -> PruneReport:
-        store = run.wiring.reading if dry_run else run.wiring.existing
+    def prune_rows(*, dry_run: bool) -> PruneReport:
+        store = run.wiring.reading if dry_run else run.wiring.store_or_empty
         return prune(
             store,
             rules,
@@ -121,10 +121,10 @@ def _prune(run: Run, rules: RetentionRules, *, for_good: bool, is_sure: bool, dr
 
     if rules.session is not None and not _is_known(run, rules.session):
         run.note_unknown_session(rules.session)
-    found = pruned(dry_run=dry_run or for_good)
+    found = prune_rows(dry_run=dry_run or for_good)
     if for_good and not (dry_run or found.is_empty):
         deletion.confirm(run, _in_words(found), is_sure=is_sure)
-        found = pruned(dry_run=False)
+        found = prune_rows(dry_run=False)
     if run.json:
         erased = {} if found.erased is None else deletion.as_dict(run, found.erased)
         run.output.document({**prune_as_dict(found), **erased, "dry_run": dry_run})
@@ -187,7 +187,9 @@ def _erase(run: Run, *, is_sure: bool, dry_run: bool) -> None:
         run.console.note("nothing to delete: nothing was pruned or forgotten since")
     else:
         deletion.confirm(run, what, is_sure=is_sure)
-    erased = erase(run.wiring.existing.operations, clock=run.wiring.clock) if run.wiring.has_store else EraseResult()
+    erased = (
+        erase(run.wiring.store_or_empty.operations, clock=run.wiring.clock) if run.wiring.has_store else EraseResult()
+    )
     counts |= {"deleted": erased.rows, "messages": erased.messages}
     if run.json:
         run.output.document({**counts, **deletion.as_dict(run, erased), "dry_run": False})

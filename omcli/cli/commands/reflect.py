@@ -16,7 +16,7 @@ from omcli.cli.options import (
     DryRunOption,
     ModelOption,
     ReflectorOption,
-    apply_model_flags,
+    apply_model_options,
     session_option,
 )
 from omcli.cli.reports import reflection_as_dict, reflection_summary
@@ -59,7 +59,7 @@ def reflect(
     standing instructions stay word for word. A model reflects if you name one or set an API key; otherwise rules do.
     Prints the new rows.
     """
-    apply_model_flags(run, "reflector", provider=reflector, model=model, base_url=base_url)
+    apply_model_options(run, "reflector", provider=reflector, model=model, base_url=base_url)
     if across and (session is not None or meta):
         raise BadUsage(
             "`--global` and `--session` or `--meta` exclude each other",
@@ -67,13 +67,13 @@ def reflect(
         )
     if min_age is not None and not across:
         raise BadUsage("`--min-age` needs `--global`")
-    if run.is_disabled("nothing is reflected on"):
+    if run.is_read_only("nothing is reflected on"):
         return
     with _model_errors(run, is_tolerant=tolerant):
         if across:
             _across(run, min_age, dry_run=dry_run, again=again)
         else:
-            deps = run.wiring.reflecting(run.existing_deps())
+            deps = run.wiring.with_reflector(run.deps_or_empty())
             reflection = _reflected(run, deps, session, meta=meta, dry_run=dry_run, again=again)
             _show(run, reflection, dry_run=dry_run)
 
@@ -92,11 +92,11 @@ def _model_errors(run: Run, *, is_tolerant: bool) -> Iterator[None]:
 
 def _reflected(run: Run, deps: Deps, session: str | None, *, meta: bool, dry_run: bool, again: bool) -> Reflection:
     from omcli.memory.reflection import Scope
-    from omcli.operations.context import Place, chosen
+    from omcli.operations.context import Place, session_of_pack
     from omcli.operations.reflect.session import Reflection, reflect_session
 
     place = Place(project=run.project, session=session, current=run.active_session)
-    found, note = chosen(run.wiring.existing, place)
+    found, note = session_of_pack(run.wiring.store_or_empty, place)
     if found is None:
         nothing = unknown_session(session) if session else "nothing to reflect on"
         return Reflection(scope=Scope(session=session), ending=None, note=nothing)
@@ -110,9 +110,9 @@ def _across(run: Run, min_age: str | None, *, dry_run: bool, again: bool) -> Non
     from omcli.operations.reflect.cross_session import reflect_cross_session
 
     said = run.settings.reflect
-    deps = run.existing_deps()
+    deps = run.deps_or_empty()
     found = reflect_cross_session(
-        deps if dry_run else run.wiring.reflecting(deps),
+        deps if dry_run else run.wiring.with_reflector(deps),
         min_age=said.min_age if min_age is None else days(min_age),
         batch_tokens=said.batch_tokens,
         dry_run=dry_run,

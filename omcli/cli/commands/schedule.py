@@ -57,12 +57,12 @@ def schedule(
     """
     from omcli.schedules import scheduler
 
-    chosen = scheduler(_chosen(cron=cron, systemd=systemd, launchd=launchd), os.environ)
+    chosen = scheduler(_scheduler(cron=cron, systemd=systemd, launchd=launchd), os.environ)
     if install and remove:
         raise BadUsage("`--install` and `--remove` exclude each other")
     if dry_run and not (install or remove):
         raise BadUsage("`--dry-run` needs `--install` or `--remove`")
-    if (install or remove) and run.is_disabled("nothing is changed"):
+    if (install or remove) and run.is_read_only("nothing is changed"):
         return
     if not remove:
         _schedule(run, chosen, _job(run, at, every), install=install, dry_run=dry_run)
@@ -72,7 +72,7 @@ def schedule(
         _remove(run, chosen, dry_run=dry_run)
 
 
-def _chosen(**asked: bool) -> str:
+def _scheduler(**asked: bool) -> str:
     """The one scheduler that was asked for; with two the job would run twice."""
     from omcli.schedules import default_name
 

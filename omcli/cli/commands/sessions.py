@@ -8,13 +8,13 @@ from omcli.cli.background import last_worker
 from omcli.cli.command import with_shared
 from omcli.cli.console import counted, size
 from omcli.cli.options import SinceOption, StreamOption, UntilOption, last_option, project_option
-from omcli.cli.run import Run, at_most, is_within, project_path
+from omcli.cli.run import Run, is_within, project_path, within_limit
 from omcli.text.instants import minute
 
 if TYPE_CHECKING:
     from omcli.memory.ports import SessionSummary
-    from omcli.operations.sizes import StoreSizes
-    from omcli.workers import Ran
+    from omcli.operations.sizes import StoreCounts
+    from omcli.workers import WorkerRun
 
 _SESSIONS_EXAMPLES = """\b
 om sessions -n 10
@@ -39,7 +39,7 @@ def sessions(
     begins, ends = period(since, until, now=run.wiring.clock.now())
     has_period = bool(begins or ends)
     listed = run.wiring.reading.sessions.summaries(
-        project=project_path(project), last=None if has_period else at_most(last)
+        project=project_path(project), last=None if has_period else within_limit(last)
     )
     found = [each for each in listed if is_within(each.last_at or each.seen_at, begins, ends)][:last]
     if run.json:
@@ -111,7 +111,7 @@ def status(run: Run) -> None:
     rows = [
         ("store", str(run.settings.db)),
         ("size", _size(run.wiring.store_size)),
-        ("schema", str(run.wiring.schema_version)),
+        ("schema", str(run.wiring.store_version)),
         ("sessions", str(numbers.sessions)),
         ("messages", f"{numbers.messages} ({numbers.message_tokens} tokens by {numbers.counter})"),
         ("observations", f"{numbers.observations} ({numbers.observation_tokens} tokens by {numbers.counter})"),
@@ -126,19 +126,19 @@ def status(run: Run) -> None:
     run.output.fields(rows)
 
 
-def _worker_result(ran: Ran) -> str:
+def _worker_result(ran: WorkerRun) -> str:
     """The result of a worker in words."""
     if ran.ended is None:
         return "a worker was killed" if ran.is_gone else "a worker is at it"
     return "a worker did what was due" if not ran.ended else f"a worker ended with {ran.ended}: {ran.error or ''}"
 
 
-def _worker(ran: Ran) -> dict[str, object]:
+def _worker(ran: WorkerRun) -> dict[str, object]:
     told = {"at": ran.at, "ended": ran.ended, "error": ran.error, "killed": ran.is_gone or None}
     return {name: value for name, value in told.items() if value is not None}
 
 
-def _pending(numbers: StoreSizes) -> str:
+def _pending(numbers: StoreCounts) -> str:
     if not numbers.blocks:
         return str(numbers.pending)
     return f"{numbers.pending} ({numbers.ahead} observed ahead, in {counted(numbers.blocks, 'block')})"
@@ -150,12 +150,12 @@ def _size(number: int | None) -> str:
     return size(number)
 
 
-def _status_as_dict(run: Run, numbers: StoreSizes) -> dict[str, object]:
+def _status_as_dict(run: Run, numbers: StoreCounts) -> dict[str, object]:
     size = run.wiring.store_size
     return {
         "store": str(run.settings.db),
         **({"size": size} if size is not None else {}),
-        "schema_version": run.wiring.schema_version,
+        "schema_version": run.wiring.store_version,
         "sessions": numbers.sessions,
         "messages": numbers.messages,
         "observations": numbers.observations,

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from omcli.base.errors import ELSEWHERE, OF_MODELS, BadUsage, OmError
 from omcli.cli.arguments import option
-from omcli.cli.background import able, at_work, background_as_dict, leave, model_arguments
+from omcli.cli.background import at_work, checked_models, leave, model_arguments, worker_as_dict
 from omcli.cli.command import with_shared
 from omcli.cli.console import Exit
 from omcli.cli.options import (
@@ -15,7 +15,7 @@ from omcli.cli.options import (
     ModelOption,
     ObserverOption,
     VerifyOption,
-    apply_model_flags,
+    apply_model_options,
     session_option,
 )
 from omcli.cli.reports import due_as_dict, report_tick, tick_as_dict
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from omcli.operations.deps import Deps
-    from omcli.operations.tick import Due, Ticked
+    from omcli.operations.tick import Due, TickReport
 
 _EXAMPLES = """\b
 om tick
@@ -66,8 +66,8 @@ def tick(
     """
     if check and background:
         raise BadUsage("`--check` and `--background` exclude each other")
-    apply_model_flags(run, "observer", provider=observer, model=model, base_url=base_url, verify=verify)
-    if run.is_disabled("nothing is done"):
+    apply_model_options(run, "observer", provider=observer, model=model, base_url=base_url, verify=verify)
+    if run.is_read_only("nothing is done"):
         return
     sessions = session or None
     if check:
@@ -85,7 +85,7 @@ def tick(
 def _check(run: Run, sessions: Sequence[str] | None) -> None:
     from omcli.operations import tick
 
-    deps = run.wiring.checking(run.existing_deps())
+    deps = run.wiring.with_reflector_name(run.deps_or_empty())
     when = run.wiring.due()
     due = list(tick.due(deps, when, sessions=sessions))
     if run.json:
@@ -100,15 +100,15 @@ def _check(run: Run, sessions: Sequence[str] | None) -> None:
 
 
 def _leave(run: Run, sessions: Sequence[str] | None, words: Sequence[str]) -> None:
-    deps, unable = run.existing_deps(), None
+    deps, unable = run.deps_or_empty(), None
     try:
-        run.wiring.observing(deps)
+        run.wiring.with_observer(deps)
     except OF_MODELS as error:
         run.console.warn_of(error)
         unable = error
     left = leave(run, deps, sessions, words, unable=unable)
     if run.json:
-        run.output.document({"background": background_as_dict(left)})
+        run.output.document({"background": worker_as_dict(left)})
     if left.error is not None:
         raise Exit(left.error.exit_code)
     if not (left.sessions or left.at_once or unable):
@@ -125,8 +125,8 @@ def _work(
     note: Callable[[OmError], None] = lambda _: None,
 ) -> None:
     """Do what is due; a worker prints no rows. Raises Exit."""
-    done: list[Ticked] = []
-    can = able(run.wiring, run.existing_deps())
+    done: list[TickReport] = []
+    can = checked_models(run.wiring, run.deps_or_empty())
     for error in can.errors:
         note(error)
         tell = run.console.warn_of if is_tolerant else run.console.error
@@ -152,18 +152,18 @@ def _work(
         raise Exit(code)
 
 
-def _tick_sessions(deps: Deps, when: Due, sessions: Sequence[str] | None, *, is_worker: bool) -> Iterator[Ticked]:
+def _tick_sessions(deps: Deps, when: Due, sessions: Sequence[str] | None, *, is_worker: bool) -> Iterator[TickReport]:
     """Do what is due, session by session; a worker goes on until nothing is."""
     from omcli.operations import background, tick
 
     if is_worker:
         named = sessions or [found.session for found in tick.due(deps, when)]
-        yield from background.drain(deps, when, named)
+        yield from background.run_due(deps, when, named)
     else:
         yield from tick.tick(deps, when, sessions=sessions)
 
 
-def _code(done: Sequence[Ticked], unable: Sequence[OmError], *, is_tolerant: bool) -> int:
+def _code(done: Sequence[TickReport], unable: Sequence[OmError], *, is_tolerant: bool) -> int:
     """The exit code, by what was done and which models were not available."""
     failures = [ticked.error for ticked in done if ticked.error is not None]
     if is_tolerant:
@@ -177,7 +177,7 @@ def _code(done: Sequence[Ticked], unable: Sequence[OmError], *, is_tolerant: boo
     return 0 if done or unable else _NOT_DUE
 
 
-def _print(run: Run, ticked: Ticked) -> None:
+def _print(run: Run, ticked: TickReport) -> None:
     for row in ticked.made:
         run.output.row(row)
 
@@ -194,7 +194,7 @@ def _note_unknown(run: Run, sessions: Sequence[str] | None) -> bool:
     return bool(unknown)
 
 
-def _document(done: Sequence[Ticked]) -> dict[str, object]:
+def _document(done: Sequence[TickReport]) -> dict[str, object]:
     return {
         "observations": sum(len(ticked.rows) for ticked in done),
         "reflections": sum(len(ticked.reflection.rows) for ticked in done if ticked.reflection),

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 from omcli.base.errors import OF_MODELS, BadInput, BadUsage, NoInput, OmError
 from omcli.base.record import replace
 from omcli.cli.arguments import argument, option
-from omcli.cli.background import able
+from omcli.cli.background import checked_models
 from omcli.cli.command import with_shared
 from omcli.cli.console import Exit, counted
 from omcli.cli.options import (
@@ -20,7 +20,7 @@ from omcli.cli.options import (
     ObserverOption,
     StreamOption,
     VerifyOption,
-    apply_model_flags,
+    apply_model_options,
     format_option,
 )
 from omcli.cli.reports import file_as_dict, file_summary, report_tick, tick_as_dict
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from omcli.operations.ingest.files import FileReport
-    from omcli.operations.tick import Ticked
+    from omcli.operations.tick import TickReport
     from omcli.operations.watch import Event, RoundDeps, Watch
 
 _EXAMPLES = """\b
@@ -86,10 +86,10 @@ def watch(
         from omcli.wiring import check_format
 
         check_format(format_)
-    apply_model_flags(run, "observer", provider=observer, model=model, base_url=base_url, verify=verify)
-    if run.is_disabled("nothing is stored"):
+    apply_model_options(run, "observer", provider=observer, model=model, base_url=base_url, verify=verify)
+    if run.is_read_only("nothing is stored"):
         return
-    shown = _EventPrinter(run, jsonl=jsonl, is_tolerant=tolerant)
+    shown = _EventOutput(run, jsonl=jsonl, is_tolerant=tolerant)
     watching = _watch(run, paths, glob, format_, at_most_every=at_most_every, is_tolerant=tolerant)
     with run.output.optional():  # a round is finished even if the reader of stdout goes away
         for event in watching.round() if once else watching.run(interval):
@@ -129,7 +129,7 @@ def _watch(
     from omcli.operations.watch import Watch
     from omcli.wiring.folders import Folders
 
-    can = able(run.wiring, run.existing_deps())
+    can = checked_models(run.wiring, run.deps_or_empty())
     for error in can.errors:
         if not is_tolerant:
             run.console.error(error)
@@ -157,13 +157,13 @@ def _opened(run: Run, format_name: str | None) -> Callable[[], AbstractContextMa
 
             plain = run.deps(wiring)
             deps = replace(plain, wait=0.0)  # a busy session is looked at again
-            can = able(wiring, deps)
+            can = checked_models(wiring, deps)
             yield RoundDeps(ingesting=deps, ticking=can.deps, when=can.when, transcript=transcript)
 
     return opened
 
 
-class _EventPrinter:
+class _EventOutput:
     """Prints the events of a watch; with `--once` also the document, and chooses the exit code."""
 
     def __init__(self, run: Run, *, jsonl: bool, is_tolerant: bool) -> None:
@@ -178,12 +178,12 @@ class _EventPrinter:
     def show(self, event: Event) -> None:
         """Print rows on stdout, the rest on stderr."""
         from omcli.operations.ingest.files import FileReport
-        from omcli.operations.tick import Ticked
+        from omcli.operations.tick import TickReport
         from omcli.operations.watch import WatchError
 
         if isinstance(event, FileReport):
             self._file(event)
-        elif isinstance(event, Ticked):
+        elif isinstance(event, TickReport):
             self._tick(event)
         elif isinstance(event, WatchError):
             self._error(event.error, about=event.about)
@@ -217,7 +217,7 @@ class _EventPrinter:
         else:
             self._run.console.report(file_summary(report))
 
-    def _tick(self, ticked: Ticked) -> None:
+    def _tick(self, ticked: TickReport) -> None:
 
         if self._run.json:
             self._sessions.append(tick_as_dict(ticked))

@@ -1,6 +1,6 @@
 """Compacting a session: waiting messages are observed, rows are folded until they fit, and the rest is printed.
 
-drain      waiting messages are observed, a batch at a time              one transaction each
+observe    waiting messages are observed, a batch at a time              one transaction each
 
 fold       visible rows are folded, a chunk at a time, until they fit    one operation, undone as a whole
 
@@ -25,7 +25,7 @@ from omcli.memory.tokens import UNLIMITED, TokenCounter, message_tokens, row_tok
 from omcli.operations.compact.output import CompactRequest, TailPlan, compact_output, plan_tail
 from omcli.operations.deps import Deps
 from omcli.operations.observe.session import observe_session
-from omcli.operations.reflect.session import Reflection, reflect_rows, rows_to_fold, tried
+from omcli.operations.reflect.session import Reflection, reflect_rows, rows_to_fold, skip_reason
 from omcli.pack.context_pack import ContextPack
 from omcli.pack.layouts.compacted import CompactFormat, CompactHead
 from omcli.pack.layouts.layout import PackContent
@@ -36,7 +36,7 @@ _WORTH_IT = 0.9
 """Share of the rows that a fold may leave, at most, for another one to be tried."""
 
 
-class Refusal(StrEnum):
+class RefuseReason(StrEnum):
     """Reason not to replace anything with the result."""
 
     EMPTY = "empty"
@@ -105,7 +105,7 @@ class CompactReport:
     result: CompactResult
     pack: ContextPack
     """Its counter is that of all tokens here."""
-    refusal: Refusal | None
+    refusal: RefuseReason | None
     error: ProviderFailed | None
     """Error that kept messages from being observed, or rows from being folded."""
 
@@ -130,7 +130,7 @@ def compact(session_id: str, deps: Deps, asked: CompactLimits) -> CompactReport:
     LaneTaken, StaleBatch, and the error of a model that is unavailable; finished steps stay done.
     """
     steps = _Steps(most=asked.most)
-    unobserved = None if asked.is_dry else _drain(session_id, deps, steps)
+    unobserved = None if asked.is_dry else _observe_waiting(session_id, deps, steps)
     room = _Room(
         session_id=session_id,
         deps=deps,
@@ -153,12 +153,12 @@ def compact(session_id: str, deps: Deps, asked: CompactLimits) -> CompactReport:
         contract=figures.contract,
         result=result,
         pack=pack,
-        refusal=_refusal(pack, result, room),
+        refusal=_refuse_reason(pack, result, room),
         error=unobserved or unfolded,
     )
 
 
-def _drain(session_id: str, deps: Deps, steps: _Steps) -> ProviderFailed | None:
+def _observe_waiting(session_id: str, deps: Deps, steps: _Steps) -> ProviderFailed | None:
     """Observe the waiting messages; return the error of a model that failed twice."""
     failed: ProviderFailed | None = None
     for _ in range(_TRIES):
@@ -242,10 +242,10 @@ def _fold(room: _Room, steps: _Steps) -> ProviderFailed | None:
     operation: int | None = None
     while steps.left != 0 and not room.holds(room.rows()):
         read = left = 0
-        for chunk, target in _each_chunk(rows_to_fold(room.session_id, room.deps), room):
+        for chunk, target in _each_part(rows_to_fold(room.session_id, room.deps), room):
             if steps.left == 0:
                 break
-            if tried(Scope(session=room.session_id), room.deps.reflector.mark(chunk, target=target), room.deps):
+            if skip_reason(Scope(session=room.session_id), room.deps.reflector.mark(chunk, target=target), room.deps):
                 continue  # what comes to nothing is no operation
             operation = operation or _operation(room)
             try:
@@ -270,7 +270,7 @@ def _operation(room: _Room) -> int:
     return room.store.operations.change(change, now=room.deps.clock.now()).number
 
 
-def _each_chunk(rows: Sequence[Observation], room: _Room) -> Iterator[tuple[list[Observation], float]]:
+def _each_part(rows: Sequence[Observation], room: _Room) -> Iterator[tuple[list[Observation], float]]:
     """Yield chunks of rows to fold at once, each with its share of the target."""
     counter = room.deps.counter
     costs = [row_tokens(row, counter) for row in rows]
@@ -333,14 +333,14 @@ class _Stats:
         return CompactHead(first_kept=first_id, tokens_before=before, about=about, is_kept=is_kept)
 
 
-def _refusal(pack: ContextPack, result: CompactResult, room: _Room) -> Refusal | None:
+def _refuse_reason(pack: ContextPack, result: CompactResult, room: _Room) -> RefuseReason | None:
     counter = room.deps.counter
     replaced = result.tokens_before - sum(message_tokens(kept, counter) for kept in room.tail.staying)
     if room.asked.is_strict and result.uncovered:
-        return Refusal.UNCOVERED
+        return RefuseReason.UNCOVERED
     if not (pack.observations or pack.turns) or not pack.printed or not replaced:
-        return Refusal.EMPTY
-    return Refusal.LARGER if result.tokens_after > replaced else None
+        return RefuseReason.EMPTY
+    return RefuseReason.LARGER if result.tokens_after > replaced else None
 
 
 def _tokens_before(session_id: str, store: Store, counter: TokenCounter) -> int:

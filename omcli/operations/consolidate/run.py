@@ -17,7 +17,7 @@ from omcli.operations.consolidate import daily_notes
 from omcli.operations.consolidate.daily_notes import ArchivePolicy, NoteReport, keep_notes
 from omcli.operations.deps import Deps
 from omcli.operations.ingest.files import FileInput, FileReport, ingest_files
-from omcli.operations.leases import hold, keeping_alive, throttled
+from omcli.operations.leases import extend_when_due, hold, with_lease
 from omcli.operations.observe.session import observe_session
 from omcli.operations.prune import PruneReport, prune
 from omcli.operations.reflect import session as reflect
@@ -45,7 +45,7 @@ class TranscriptFile:
 
 
 @record
-class ConsolidateInputs:
+class ConsolidateInput:
     """The upkeep asked for."""
 
     session: str | None = None
@@ -133,7 +133,7 @@ def _order(code: int) -> int:
 
 
 def consolidate(
-    agenda: ConsolidateInputs,
+    agenda: ConsolidateInput,
     deps: Deps,
     *,
     observing: Callable[[Deps], Deps],
@@ -146,8 +146,8 @@ def consolidate(
     """
     done = ConsolidateReport()
     with hold(agenda.session or "", Lane.CONSOLIDATE, deps, wait=0.0) as claim:
-        extend = throttled(claim, deps)
-        deps = keeping_alive(deps, extend)
+        extend = extend_when_due(claim, deps)
+        deps = with_lease(deps, extend)
         observed_by, reflected_by = cache(partial(observing, deps)), cache(partial(reflecting, deps))
         with done.part(PLACES):
             _take_in(agenda, deps, done, extend)
@@ -173,7 +173,7 @@ def consolidate(
     return done
 
 
-def _take_in(agenda: ConsolidateInputs, deps: Deps, done: ConsolidateReport, extend: Callable[[], None]) -> None:
+def _take_in(agenda: ConsolidateInput, deps: Deps, done: ConsolidateReport, extend: Callable[[], None]) -> None:
     """Store new messages; they are observed with all others that wait."""
     for source in agenda.sources:
         extend()
@@ -200,7 +200,7 @@ class _Models:
 
 
 def _look_after(
-    agenda: ConsolidateInputs, deps: Deps, models: _Models, done: ConsolidateReport, extend: Callable[[], None]
+    agenda: ConsolidateInput, deps: Deps, models: _Models, done: ConsolidateReport, extend: Callable[[], None]
 ) -> None:
     """Observe the waiting messages of ended sessions, and reflect on those that are due."""
     with done.part(_SESSIONS):
@@ -212,7 +212,7 @@ def _look_after(
                 done.going_on += [session] if summary.pending else []
                 continue
             extend()
-            found = _looked_after(summary, models, in_any_case=agenda.session is not None, extend=extend)
+            found = _consolidate_session(summary, models, in_any_case=agenda.session is not None, extend=extend)
             if found is None:
                 continue
             done.sessions.append(found)
@@ -224,10 +224,10 @@ def _look_after(
 
 def is_active(summary: SessionSummary, clock: Clock) -> bool:
     """True if a message is from just now. A clock ahead of ours does not count."""
-    return summary.last_at is not None and clock.later(-IDLE_SECONDS) < summary.last_at <= clock.now()
+    return summary.last_at is not None and clock.after(-IDLE_SECONDS) < summary.last_at <= clock.now()
 
 
-def _looked_after(
+def _consolidate_session(
     summary: SessionSummary, models: _Models, *, in_any_case: bool, extend: Callable[[], None]
 ) -> SessionReport | None:
     """Return the outcome of a session; None if nothing was due."""
@@ -237,7 +237,7 @@ def _looked_after(
             observations += len(step.rows)
             extend()
         if models.reflecting is not None:
-            reflection = reflect.reflect_where_due(session, models.reflecting, in_any_case=in_any_case)
+            reflection = reflect.reflect_if_due(session, models.reflecting, in_any_case=in_any_case)
     except OmError as error:
         return SessionReport(session=session, observations=observations, error=error)
     if reflection is not None and reflection.ending is None:
@@ -248,7 +248,7 @@ def _looked_after(
 
 
 def _keep_notes(
-    agenda: ConsolidateInputs, notebook: Notebook, deps: Deps, done: ConsolidateReport, extend: Callable[[], None]
+    agenda: ConsolidateInput, notebook: Notebook, deps: Deps, done: ConsolidateReport, extend: Callable[[], None]
 ) -> None:
     for report in keep_notes(notebook, deps, agenda.archiving, extend=extend):
         done.notes.append(report)
@@ -281,14 +281,14 @@ class ConsolidatePlan:
     backup: bool
 
 
-def plan_consolidate(agenda: ConsolidateInputs, deps: Deps) -> ConsolidatePlan:
+def plan_consolidate(agenda: ConsolidateInput, deps: Deps) -> ConsolidatePlan:
     """Return the plan. Raises NoInput if the folder of notes is missing."""
     going_on, plan = [], None
     if agenda.session is None:
         summaries = deps.store.sessions.summaries()
         going_on = [each.session.id for each in summaries if each.pending and is_active(each, deps.clock)]
         whole = reflect_cross_session(deps, min_age=agenda.min_age, batch_tokens=agenda.batch_tokens, dry_run=True)
-        plan = None if reflect.tried(Scope(), _mark(whole.plan, deps), deps) else whole.plan
+        plan = None if reflect.skip_reason(Scope(), _mark(whole.plan, deps), deps) else whole.plan
     notes = daily_notes.plan_notes(agenda.notebook, deps.store, agenda.archiving) if agenda.notebook else ()
     return ConsolidatePlan(
         files=tuple(source.input.name for source in agenda.sources),
@@ -296,7 +296,7 @@ def plan_consolidate(agenda: ConsolidateInputs, deps: Deps) -> ConsolidatePlan:
         going_on=tuple(going_on),
         notes=tuple(notes),
         plan=plan,
-        pruned=None if agenda.rules.is_empty else _pruned(agenda, deps),
+        pruned=None if agenda.rules.is_empty else _prune(agenda, deps),
         backup=bool(agenda.backups) and deps.store.backups.is_due(now=deps.clock.now()),
     )
 
@@ -305,11 +305,11 @@ def _mark(plan: GlobalPlan, deps: Deps) -> str:
     return deps.reflector.mark([row for batch in plan.batches for row in batch.rows])
 
 
-def _pruned(agenda: ConsolidateInputs, deps: Deps) -> PruneReport:
+def _prune(agenda: ConsolidateInput, deps: Deps) -> PruneReport:
     return prune(deps.store, agenda.rules, counter=deps.counter, clock=deps.clock, dry_run=True)
 
 
-def _waiting(agenda: ConsolidateInputs, deps: Deps) -> Iterator[DueSession]:
+def _waiting(agenda: ConsolidateInput, deps: Deps) -> Iterator[DueSession]:
     for summary in deps.store.sessions.summaries():
         session = summary.session.id
         if agenda.session not in (None, session) or (agenda.session is None and is_active(summary, deps.clock)):

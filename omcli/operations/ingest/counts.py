@@ -44,7 +44,7 @@ class TranscriptCounts:
     images: int = 0
 
     @classmethod
-    def resumed(cls, notes: Notes) -> Self:
+    def resume(cls, notes: Notes) -> Self:
         """One that goes on from what `notes()` gave."""
         counters: dict[str, Counter[str]] = {
             name: Counter(notes[name]) for name in ("main", "side", "skipped", "faults")

@@ -48,7 +48,7 @@ class MessageWriter:
             self._take_up(conversations.earlier)
 
     def _take_up(self, earlier: IngestedPart) -> None:
-        self.known = TranscriptCounts.resumed(earlier.found["tally"])
+        self.known = TranscriptCounts.resume(earlier.found["tally"])
         self.redactions = Counter(earlier.found["redactions"])
         self.sessions = earlier.found["sessions"]
         if earlier.carried is not None:

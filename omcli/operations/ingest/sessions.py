@@ -56,7 +56,7 @@ class TranscriptSessions:
 
     def _take_up(self, earlier: IngestedPart) -> None:
         found = earlier.found
-        self.tally, self.named, self.cwd = TranscriptCounts.resumed(found["tally"]), found["named"], found["cwd"]
+        self.tally, self.named, self.cwd = TranscriptCounts.resume(found["tally"]), found["named"], found["cwd"]
         if earlier.carried is not None:
             carried = earlier.carried["conversations"]
             self.sessions = {session_id: Session(**facts) for session_id, facts in carried["sessions"].items()}
@@ -115,7 +115,7 @@ class TranscriptSessions:
     def _release(self) -> Iterator[tuple[str, Message]]:
         if not self._waiting:
             return
-        current = self._current or self._begin(self._given or self._derive(self._waiting), self._known)
+        current = self._current or self._begin(self._given or self._derived_id(self._waiting), self._known)
         waiting, self._waiting = self._waiting, []
         for message in waiting:
             yield current.id, message
@@ -159,13 +159,13 @@ class TranscriptSessions:
         """Return the id of another session for one that another process has begun meanwhile, not with `opening`."""
         learnt = self.sessions.pop(session_id)
         self._taken.clear()
-        moved = self._derive(opening)
+        moved = self._derived_id(opening)
         self.sessions[moved] = replace(learnt, id=moved)
         if self._current is learnt:
             self._current = self.sessions[moved]
         return moved
 
-    def _derive(self, opening: Sequence[Message]) -> str:
+    def _derived_id(self, opening: Sequence[Message]) -> str:
         prompt = next((message for message in opening if _is_prompt(message)), opening[0])
         derived = derived_session(self.format, prompt)
         for nth in count(self._taken[derived] + 1):

@@ -188,7 +188,7 @@ def _overlap(messages: Sequence[Message], newest: Sequence[Message]) -> int:
     """With how many of the messages kept before a list begins, the newest one of all being the last of them."""
     longest = known = 0
     for end in range(len(messages), 0, -1):
-        run = _common_length(messages, end, newest)
+        run = _same_length(messages, end, newest)
         if run == min(end, _ENOUGH):
             return end
         if run > max(longest, _NO_COINCIDENCE - 1):
@@ -196,7 +196,7 @@ def _overlap(messages: Sequence[Message], newest: Sequence[Message]) -> int:
     return known
 
 
-def _common_length(messages: Sequence[Message], end: int, newest: Sequence[Message]) -> int:
+def _same_length(messages: Sequence[Message], end: int, newest: Sequence[Message]) -> int:
     """Return the number of messages before `end` that are the newest stored ones, counted backwards."""
     pairs = zip(reversed(messages[max(0, end - _ENOUGH) : end]), reversed(newest), strict=False)
     return sum(1 for _ in takewhile(lambda pair: _is_same(*pair), pairs))

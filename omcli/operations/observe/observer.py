@@ -58,7 +58,7 @@ class SlicedReader:
             except (CutOff, PromptTooLong) as error:
                 warmer = warmer or isinstance(error, Looped)
                 halvings += isinstance(error, PromptTooLong)
-                smaller = self._half(batch, part) if halvings <= _MOST_HALVINGS else None
+                smaller = self._first_part(batch, part) if halvings <= _MOST_HALVINGS else None
                 if smaller is not None:
                     part = smaller
                     continue
@@ -70,7 +70,7 @@ class SlicedReader:
     def _next(self, batch: Batch, after: int) -> Batch:
         return next_slice(batch, after=after, max_tokens=self._max_tokens, max_messages=self._max_messages)
 
-    def _half(self, batch: Batch, part: Batch) -> Batch | None:
+    def _first_part(self, batch: Batch, part: Batch) -> Batch | None:
         """Return the first half of a slice, and make no larger ones from now on; None if it can't be divided."""
         self._max_tokens = max(1, sum(kept.tokens for kept in part.messages) // 2)
         self._max_messages = len(part.messages) // 2

@@ -10,7 +10,7 @@ from omcli.operations.deps import Deps
 from omcli.operations.leases import hold
 from omcli.operations.observe.observer import session_observer
 from omcli.operations.observe.sinks import BufferSink, RecordSink, Step
-from omcli.operations.observe.sources import SessionBatches, UnbufferedBatches, buffered_rows, due_buffered
+from omcli.operations.observe.sources import BatchesToBuffer, SessionBatches, buffered_rows, due_buffered
 
 
 def observe_session(
@@ -39,7 +39,7 @@ def observe_ahead(session_id: str, deps: Deps, *, step: Callable[[], int | None]
     `step` returns the tokens of the next batch, at most; None if none is due. Raises as `observe_session` does.
     """
     with hold(session_id, Lane.OBSERVE, deps) as extend:
-        source = UnbufferedBatches(session_id, deps, extend, step=step)
+        source = BatchesToBuffer(session_id, deps, extend, step=step)
         sink = BufferSink(deps, source.is_last)
         observer = session_observer(deps, extend)
         for batch in source:

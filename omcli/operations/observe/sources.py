@@ -52,7 +52,7 @@ class SessionBatches:
         return self._deps.store.batches.pending(batch.session).messages <= len(batch.messages)
 
 
-class UnbufferedBatches:
+class BatchesToBuffer:
     """The messages behind the last buffered batch of a session, batch by batch, while some are due."""
 
     def __init__(
@@ -86,7 +86,7 @@ class UnbufferedBatches:
         return self._deps.store.batches.pending(batch.session, ahead=True).messages <= len(batch.messages)
 
 
-class Backlog(NamedTuple):
+class WaitingMessages(NamedTuple):
     """Messages of a session that wait to be observed."""
 
     messages: int
@@ -98,7 +98,7 @@ class Backlog(NamedTuple):
     """Buffered batches of the session."""
 
 
-def backlog(session_id: str, deps: Deps, *, ahead: bool = False) -> Backlog:
+def waiting_messages(session_id: str, deps: Deps, *, ahead: bool = False) -> WaitingMessages:
     """Return the messages that no observation covers; with `ahead`, and no buffered batch either."""
     counter, pending = deps.counter, deps.store.batches.pending(session_id, ahead=ahead)
     if set(pending.tokens) <= {counter.name}:
@@ -108,7 +108,7 @@ def backlog(session_id: str, deps: Deps, *, ahead: bool = False) -> Backlog:
         for batch in _waiting(session_id, deps, ahead=ahead):
             tokens += sum(message_tokens(kept, counter) for kept in batch.messages)
             fresh += sum(message_tokens(kept, counter) for kept in batch.messages if kept.seq > batch.deferred_through)
-    return Backlog(messages=pending.messages, tokens=tokens, fresh=fresh, blocks=pending.blocks)
+    return WaitingMessages(messages=pending.messages, tokens=tokens, fresh=fresh, blocks=pending.blocks)
 
 
 def _waiting(session_id: str, deps: Deps, *, ahead: bool) -> Iterator[Batch]:
@@ -129,7 +129,7 @@ def due_buffered(session_id: str, deps: Deps, *, floor: int | None) -> tuple[Buf
     if floor is None or not buffered:
         return buffered
     sizes = [sum(message_tokens(kept, deps.counter) for kept in each.batch.messages) for each in buffered]
-    return buffered[: count_due(sizes, waiting=backlog(session_id, deps).tokens, floor=floor)]
+    return buffered[: count_due(sizes, waiting=waiting_messages(session_id, deps).tokens, floor=floor)]
 
 
 def buffered_rows(

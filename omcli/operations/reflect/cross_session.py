@@ -7,7 +7,7 @@ from omcli.memory.observation import Dropped, Kind, Observation, Replacement
 from omcli.memory.ports import LogQuery
 from omcli.memory.reflection import Reflected, ReflectionOutcome, Scope
 from omcli.operations.deps import Deps
-from omcli.operations.reflect.session import Reflection, as_folding, material, reflect_or_record, to_rows, tried
+from omcli.operations.reflect.session import Reflection, as_fold, material, reflect_or_record, skip_reason, to_rows
 from omcli.reflectors.cross_session import GlobalBatch, GlobalPlan, limit_tokens, plan_global
 
 _SCOPE = Scope()
@@ -41,7 +41,7 @@ def reflect_cross_session(
         note = None if read else "nothing to reflect on"
         return GlobalReflection(plan=plan, reflection=Reflection(scope=_SCOPE, ending=None, note=note))
     mark = deps.reflector.mark(read)
-    if not again and (note := tried(_SCOPE, mark, deps)):
+    if not again and (note := skip_reason(_SCOPE, mark, deps)):
         return GlobalReflection(plan=plan, reflection=Reflection(scope=_SCOPE, ending=None, note=note))
     parts = [
         (batch, _reflected(batch, deps, mark, number=number, of=len(plan.batches)))
@@ -65,7 +65,7 @@ def _write_all(plan: GlobalPlan, parts: list[tuple[GlobalBatch, Reflected]], dep
     whole = _sum([reflection for reflection, _ in each])
     snapshot = deps.store.backups.snapshot(now=deps.clock.now()) if whole.ending is ReflectionOutcome.DONE else None
     left = deps.reflector.mark(whole.left)  # what was made is not folded again
-    deps.store.reflections.fold(as_folding(whole, read, dropped, replaced, mark, left=left), now=deps.clock.now())
+    deps.store.reflections.fold(as_fold(whole, read, dropped, replaced, mark, left=left), now=deps.clock.now())
     return GlobalReflection(plan=plan, reflection=whole, snapshot=snapshot)
 
 

@@ -46,7 +46,7 @@ def reflect_rows(
     if not rows:
         return Reflection(scope=scope, ending=None, note="nothing to reflect on")
     mark = deps.reflector.mark(rows, target=target)
-    if not again and (note := tried(scope, mark, deps)):
+    if not again and (note := skip_reason(scope, mark, deps)):
         return Reflection(scope=scope, ending=None, read=len(rows), note=note)
     given = material(rows, deps, target=target)
     if dry_run:
@@ -56,12 +56,12 @@ def reflect_rows(
         reflection, replaced = to_rows(scope, rows, reflected, deps)
         again_with = reflection.rows if deps.reflector.policy.meta is Meta.WHOLE else ()
         left = deps.reflector.mark((*reflection.left, *again_with), target=target)
-        folding = as_folding(reflection, rows, reflected.dropped, replaced, mark, left=left)
+        folding = as_fold(reflection, rows, reflected.dropped, replaced, mark, left=left)
         deps.store.reflections.fold(replace(folding, part_of=part_of), now=deps.clock.now())
     return reflection
 
 
-def tried(scope: Scope, mark: str, deps: Deps) -> str | None:
+def skip_reason(scope: Scope, mark: str, deps: Deps) -> str | None:
     """Return the reason why rows of this fingerprint need not be tried again; None if they may be."""
     last = deps.store.reflections.last_attempt(scope, mark)
     return last.why_not(mark) if last else None
@@ -79,7 +79,7 @@ def rows_are_due(session_id: str, deps: Deps) -> bool:
     if set(stored) <= {counter} and not policy.is_due(sum(stored.values())):
         return False  # known from an index, without reading a row
     rows = rows_to_fold(session_id, deps)
-    return policy.is_due(rows_tokens(rows, deps.counter)) and not _tried(session_id, rows, deps)
+    return policy.is_due(rows_tokens(rows, deps.counter)) and not _skip_reason(session_id, rows, deps)
 
 
 def meta_is_due(session_id: str, deps: Deps) -> bool:
@@ -87,10 +87,10 @@ def meta_is_due(session_id: str, deps: Deps) -> bool:
     if deps.reflector.policy.meta is not Meta.GENERATIONS:
         return False
     rows = rows_to_fold(session_id, deps, meta=True)
-    return len(rows) >= deps.reflector.policy.meta_at and not _tried(session_id, rows, deps)
+    return len(rows) >= deps.reflector.policy.meta_at and not _skip_reason(session_id, rows, deps)
 
 
-def reflect_where_due(session_id: str, deps: Deps, *, in_any_case: bool = False) -> Reflection | None:
+def reflect_if_due(session_id: str, deps: Deps, *, in_any_case: bool = False) -> Reflection | None:
     """Fold a session's rows if they are due, or `in_any_case`; then its reflections if they are due.
 
     Return the last reflection; None if nothing was due. Raises as `reflect_session` does.
@@ -103,8 +103,8 @@ def reflect_where_due(session_id: str, deps: Deps, *, in_any_case: bool = False)
     return reflection
 
 
-def _tried(session_id: str, rows: Sequence[Observation], deps: Deps) -> bool:
-    return tried(Scope(session=session_id), deps.reflector.mark(rows), deps) is not None
+def _skip_reason(session_id: str, rows: Sequence[Observation], deps: Deps) -> bool:
+    return skip_reason(Scope(session=session_id), deps.reflector.mark(rows), deps) is not None
 
 
 def rows_to_fold(session_id: str, deps: Deps, *, meta: bool = False) -> tuple[Observation, ...]:
@@ -133,7 +133,7 @@ def material(rows: Sequence[Observation], deps: Deps, *, target: float | None = 
         rows=tuple(rows),
         target=policy.target_of(rows_tokens(rows, deps.counter)),
         now=deps.clock.now(),
-        protected=frozenset(row.id for row in rows if policy.protects(row)),
+        protected=frozenset(row.id for row in rows if policy.covers(row)),
         most_rows=policy.rows,
         project=rows[0].project,
     )
@@ -229,7 +229,7 @@ def _without(some: Sequence[T], gone: Sequence[bool]) -> tuple[T, ...]:
     return tuple(each for each, is_gone in zip(some, gone, strict=True) if not is_gone)
 
 
-def as_folding(
+def as_fold(
     reflection: Reflection,
     rows: Sequence[Observation],
     dropped: Sequence[Dropped],

@@ -14,7 +14,7 @@ from pathlib import Path
 from omcli.base.errors import OmError, StaleBatch
 from omcli.memory.batch import BatchOutcome
 from omcli.memory.ports import Lane
-from omcli.sqlite.leases import this_process
+from omcli.sqlite.leases import current_process
 from omcli.sqlite.migrate import MIGRATIONS
 from omcli.sqlite.store import SqliteStore
 from tests.material import COUNTER, NOW, row, said, session
@@ -111,7 +111,7 @@ def fill(path: Path) -> None:
 def claim(path: Path, name: str) -> None:
     """Claims a session, says so, and stays."""
     with SqliteStore.open(path, wait=60) as store:
-        store.leases.claim(name, Lane.OBSERVE, owner=this_process(), now=NOW, expires_at="2100-01-01T00:00:00.000Z")
+        store.leases.claim(name, Lane.OBSERVE, owner=current_process(), now=NOW, expires_at="2100-01-01T00:00:00.000Z")
         say("claimed")
         time.sleep(300)
 

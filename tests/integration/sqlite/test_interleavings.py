@@ -24,7 +24,7 @@ from omcli.operations.observe.session import observe_session
 from omcli.reflectors.rules import RuleReflector
 from omcli.sqlite.store import SqliteStore
 from omcli.tokenizers import counter
-from omcli.wiring import uuid7
+from omcli.wiring import id_at
 from tests.fakes.deps import by_observer, by_reflector
 from tests.integration.sqlite.running import start
 from tests.integration.sqlite.watching import SetClock, Watcher, word_for_word
@@ -96,7 +96,7 @@ class Play:
             clock=self.clock,
             owner=owner,
             meanwhile=self.think,
-            new_id=lambda: uuid7(0, self.chance.getrandbits(80)),
+            new_id=lambda: id_at(0, self.chance.getrandbits(80)),
         )
 
     def think(self) -> None:
@@ -109,7 +109,7 @@ class Play:
         """Somebody who holds the lane is no more; where they were on another host, nobody knows."""
         owner = f"owner {next(self.owners)}"
         try:
-            store.leases.claim(name, Lane.OBSERVE, owner=owner, now=self.clock.now(), expires_at=self.clock.later(600))
+            store.leases.claim(name, Lane.OBSERVE, owner=owner, now=self.clock.now(), expires_at=self.clock.after(600))
         except LaneTaken:
             return
         store.batches.unobserved(name, max_tokens=1000)
@@ -165,7 +165,7 @@ def workshop(
 
 def ids() -> Callable[[], str]:
     numbers = count()
-    return lambda: uuid7(0, next(numbers))
+    return lambda: id_at(0, next(numbers))
 
 
 def test_a_message_that_arrives_while_an_observer_thinks_is_observed_next_time(folder: Path) -> None:

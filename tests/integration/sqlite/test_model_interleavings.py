@@ -23,16 +23,16 @@ from omcli.memory.ports import Lane, Store
 from omcli.observers.model import ModelObserver
 from omcli.observers.rules import RuleObserver
 from omcli.operations.deps import Deps, Meta, ObserverDeps, Policy
-from omcli.operations.model_calls import Metered
+from omcli.operations.model_calls import CountedProvider
 from omcli.operations.observe.session import observe_session
 from omcli.operations.reflect.session import reflect_session
-from omcli.operations.tick import Due, Ticked, tick
+from omcli.operations.tick import Due, TickReport, tick
 from omcli.providers.scripted import echo
 from omcli.reflectors.model import Compression, ModelReflector
 from omcli.reflectors.rules import RuleReflector
 from omcli.sqlite.store import SqliteStore
 from omcli.tokenizers import counter
-from omcli.wiring import uuid7
+from omcli.wiring import id_at
 from tests.fakes.deps import by_reflector
 from tests.integration.sqlite.watching import SetClock, Watcher, happened_often
 from tests.material import COUNTER, said, session
@@ -131,10 +131,10 @@ class Actor:
     @property
     def deps(self) -> Deps:
         observer = ModelObserver(
-            self._metered(Lane.OBSERVE), rules=RuleObserver(), counter=COUNTS, new_token=lambda: "5f0e8d31",
+            self._counted(Lane.OBSERVE), rules=RuleObserver(), counter=COUNTS, new_token=lambda: "5f0e8d31",
             now=self.clock.now,
         )  # fmt: skip
-        by_model = ModelReflector(self._metered(Lane.REFLECT), COUNTS, compression=Compression())
+        by_model = ModelReflector(self._counted(Lane.REFLECT), COUNTS, compression=Compression())
         policy = Policy(tokens=20, meta=self.meta, meta_at=2)
         reflector = RuleReflector(COUNTS) if self.by_rules else by_model
         return Deps(
@@ -165,12 +165,12 @@ class Actor:
         for _ in tick(self.deps, Due(tokens=30, floor=15)):
             pass
 
-    def ahead(self) -> list[Ticked]:
+    def ahead(self) -> list[TickReport]:
         return list(tick(self.deps, Due(tokens=100, ahead=BufferPolicy(every=20), floor=15)))
 
-    def _metered(self, lane: Lane) -> Metered:
+    def _counted(self, lane: Lane) -> CountedProvider:
         ledger = cast("SqliteStore", self.store).ledger
-        return Metered(
+        return CountedProvider(
             self.model, lane=lane, ledger=lambda: ledger, limits=(), cost=lambda _: None, clock=self.clock,
             warn=lambda _: None,
         )  # fmt: skip
@@ -252,7 +252,7 @@ class Play:
             store=cast("Store", mortal),
             owner=f"owner {next(self.owners)}",
             clock=self.clock,
-            new_id=lambda: uuid7(0, self.chance.getrandbits(80)),
+            new_id=lambda: id_at(0, self.chance.getrandbits(80)),
             model=Thinking(self.think, self.mood, shown_in_vain=self.in_vain),
             by_rules=self.chance.random() < 0.3,
             meta=self.meta,
@@ -292,7 +292,7 @@ class Play:
         assert without_rows["observe empty"] + without_rows["observe deferred"] <= self.happened["nothing"]
         status = self.stores[0].sessions.status()
         assert (status.pending, status.blocks) == (0, 0)
-        now, later = self.clock.now(), self.clock.later(1)
+        now, later = self.clock.now(), self.clock.after(1)
         for name in "ab":
             for lane in (Lane.OBSERVE, Lane.REFLECT):
                 self.stores[0].leases.claim(name, lane, owner="anybody", now=now, expires_at=later)
@@ -364,7 +364,7 @@ class Life:
             store=cast("Store", mortal),
             owner=f"owner {next(self._numbers)}",
             clock=self._clock,
-            new_id=lambda: uuid7(0, next(self._numbers) << 62),
+            new_id=lambda: id_at(0, next(self._numbers) << 62),
             model=Thinking(lambda: None, lambda: "echo"),
             by_rules=by_rules,
         )
@@ -411,7 +411,7 @@ def two(folder: Path) -> Iterator[Callable[..., Actor]]:
                 store=opened.enter_context(SqliteStore.open(folder / "om.db", wait=0, is_gone=lambda _: False)),
                 owner=f"owner {next(numbers)}",
                 clock=clock,
-                new_id=lambda: uuid7(0, next(numbers) << 62),
+                new_id=lambda: id_at(0, next(numbers) << 62),
                 model=Thinking(meanwhile, lambda: "echo"),
             )
 
@@ -458,7 +458,7 @@ def test_what_gave_nothing_yet_is_offered_again_with_what_follows_also_where_it_
     with SqliteStore.open(folder / "om.db", wait=0) as store:
         thinking = Thinking(lambda: None, lambda: next(moods))
         actor = Actor(
-            store=store, owner="me", clock=SetClock(), new_id=lambda: uuid7(0, 7 << 62), model=thinking,
+            store=store, owner="me", clock=SetClock(), new_id=lambda: id_at(0, 7 << 62), model=thinking,
         )  # fmt: skip
         actor.append("b", [f"b said number {number}" for number in range(4)])
         actor.observe("b")

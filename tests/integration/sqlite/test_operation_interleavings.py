@@ -27,7 +27,7 @@ from omcli.operations.reflect.session import reflect_session
 from omcli.reflectors.rules import RuleReflector
 from omcli.sqlite.store import SqliteStore
 from omcli.tokenizers import counter
-from omcli.wiring import uuid7
+from omcli.wiring import id_at
 from tests.fakes.deps import by_observer, by_reflector
 from tests.integration.sqlite.watching import SetClock, happened_often, word_for_word
 from tests.material import COUNTER, row, said, session
@@ -108,7 +108,7 @@ class Play:
         prune(store, rules, counter=COUNTS, clock=self.clock)
 
     def prune_messages(self, store: SqliteStore, name: str) -> None:
-        before = self.clock.later(-self.chance.randint(0, 9))
+        before = self.clock.after(-self.chance.randint(0, 9))
         prune(store, RetentionRules(messages_before=before, session=name), counter=COUNTS, clock=self.clock)
 
     def forget(self, store: SqliteStore, _name: str) -> None:
@@ -125,7 +125,7 @@ class Play:
         return Deps(
             open_store=lambda: store, counter=COUNTS, observer=by_observer(Thinking(self.think)), clock=self.clock,
             reflector=by_reflector(Thinking(self.think), Policy(tokens=1)),
-            new_id=lambda: uuid7(0, self.chance.getrandbits(80)), owner=f"owner {next(self.owners)}", wait=0,
+            new_id=lambda: id_at(0, self.chance.getrandbits(80)), owner=f"owner {next(self.owners)}", wait=0,
         )  # fmt: skip
 
     def think(self) -> None:
@@ -220,7 +220,7 @@ def test_what_is_written_down_of_it_while_it_is_looked_for_is_forgotten_as_well(
         deps = Deps(
             open_store=lambda: store, counter=COUNTS, observer=by_observer(Thinking(lambda: None)), clock=SetClock(),
             reflector=by_reflector(RuleReflector(COUNTS)),
-            new_id=lambda: uuid7(0, 1), owner="another", wait=0,
+            new_id=lambda: id_at(0, 1), owner="another", wait=0,
         )  # fmt: skip
         clock = Interrupted(lambda: list(observe_session("s", deps)), times=1)
         found = forget(store, ForgetRequest(match="harbour code"), clock=clock)

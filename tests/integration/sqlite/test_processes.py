@@ -13,7 +13,7 @@ import pytest
 
 from omcli.base.errors import LaneTaken
 from omcli.memory.ports import Lane, LogQuery
-from omcli.sqlite.leases import is_gone, owner_name, this_process
+from omcli.sqlite.leases import current_process, is_gone, owner_name
 from omcli.sqlite.store import SqliteStore
 from tests.integration.sqlite.running import run, run_at_once, start
 from tests.material import COUNTER, NOW, said, session
@@ -96,7 +96,7 @@ def test_a_full_disk_is_said_and_the_store_stays_sound(tmp_path: Path) -> None:
 
 class TestOwners:
     def test_this_program_is_not_gone(self) -> None:
-        assert not is_gone(this_process())
+        assert not is_gone(current_process())
 
     def test_a_lane_is_held_by_the_program_that_claimed_it_until_that_ends(self, tmp_path: Path) -> None:
         """F23, F24, T75: the lease names its real holder; killed, it holds nothing, however far off the expiry is."""
@@ -104,7 +104,7 @@ class TestOwners:
         with start("claim", path, "s") as program, SqliteStore.open(path, wait=10) as store:
             assert program.stdout is not None
             assert program.stdout.readline() == "claimed\n"
-            me = this_process()
+            me = current_process()
             with pytest.raises(LaneTaken, match=rf"process {program.pid}\b"):
                 store.leases.claim("s", Lane.OBSERVE, owner=me, now=NOW, expires_at="2100-01-01T00:00:00.000Z")
             program.kill()
@@ -113,7 +113,7 @@ class TestOwners:
 
     def test_a_program_that_ended_is_gone_also_before_its_parent_notices(self, tmp_path: Path) -> None:
         """F23."""
-        host = this_process().rsplit(":", 2)[0]
+        host = current_process().rsplit(":", 2)[0]
         with start("read", tmp_path / "none.db") as program:
             assert program.stdout is not None
             assert program.stdout.read() == "0 messages\n"
@@ -125,18 +125,18 @@ class TestOwners:
             assert is_gone(f"{host}:{program.pid}:-")
 
     def test_another_program_with_the_same_number_is_not_the_owner(self) -> None:
-        host, pid, start_of_it = this_process().rsplit(":", 2)
+        host, pid, start_of_it = current_process().rsplit(":", 2)
         assert is_gone(f"{host}:{pid}:{start_of_it}1")
         assert not is_gone(f"{host}:{pid}:-"), "without a start there is only the number to go by"
 
     @pytest.mark.parametrize("owner", ["elsewhere.example:1:1", "", "me", "a:b:c", "::", "host:0:1", "host:-1:1"])
     def test_of_what_cannot_be_known_nobody_says_that_it_is_gone(self, owner: str) -> None:
-        host = this_process().rsplit(":", 2)[0]
+        host = current_process().rsplit(":", 2)[0]
         assert not is_gone(owner.replace("host", host))
         assert not is_gone(f"{host}:{10**30}:1")
 
     def test_owners_are_named_for_people(self) -> None:
-        host, pid, _ = this_process().rsplit(":", 2)
-        assert owner_name(this_process()) == f"process {pid}"
+        host, pid, _ = current_process().rsplit(":", 2)
+        assert owner_name(current_process()) == f"process {pid}"
         assert owner_name(f"x{host}:7:1") == f"process 7 on x{host}"
         assert owner_name("something") == "something"

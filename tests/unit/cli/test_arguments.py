@@ -13,7 +13,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
-from omcli.cli.app import application, as_function
+from omcli.cli.app import as_command, cli
 from omcli.cli.arguments import Parameter, Values, argument, option, parameters, plain
 from omcli.cli.commands import COMMANDS, command
 from omcli.pack.budget import Tier
@@ -47,7 +47,7 @@ def read_by_typer(name: str, wanted: tuple[Parameter, ...], words: list[str]) ->
     received: list[Values] = []
     app = typer.Typer(add_completion=False, context_settings={"help_option_names": ["-h", "--help"]})
     app.callback()(lambda: None)
-    app.command(name)(as_function(wanted, received.append))
+    app.command(name)(as_command(wanted, received.append))
     try:
         typer.main.get_command(app).main(args=[name, *words], prog_name="om", standalone_mode=False)
     except Exception:  # noqa: BLE001 - Typer's errors are private to it
@@ -137,7 +137,7 @@ def test_a_former_name_says_what_the_present_one_says(name: str, parameter: Para
 
 @pytest.mark.parametrize(("name", "parameter", "alias"), FORMER, ids=[f"{name} {alias}" for name, _, alias in FORMER])
 def test_a_former_name_is_in_no_help(name: str, parameter: Parameter, alias: str) -> None:
-    help_ = CliRunner().invoke(application([name]), [name, "--help"], prog_name="om").stdout
+    help_ = CliRunner().invoke(cli([name]), [name, "--help"], prog_name="om").stdout
     assert parameter.declared.names[0] in help_
     assert alias not in help_
 
