@@ -25,7 +25,7 @@ class TranscriptFolders:
 
 @record
 class Format:
-    """One kind of transcript: a row of the table in `formats.table`."""
+    """One kind of transcript: one row of the table in `formats`."""
 
     name: str
     """Value of `--format`."""

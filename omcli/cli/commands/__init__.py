@@ -16,7 +16,7 @@ GROUPS = {
     "Use": ("context", "compact"),
     "Inspect": ("log", "items", "show", "sessions", "status", "usage", "tokens"),
     "Edit": ("note", "prune", "forget", "undo", "history"),
-    "Observe by another program": ("pending", "apply"),
+    "Let another program observe": ("pending", "apply"),
     "Exchange and set up": ("export", "import", "schedule", "config"),
 }
 """In the order of `om --help`."""

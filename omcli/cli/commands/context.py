@@ -55,16 +55,17 @@ def context(
     Three tiers: lasting facts from other sessions, observations of this session, and its last messages. The output
     never has more tokens than its budget, and the same memory gives the same bytes.
 
-    Without --session it is $CLAUDE_CODE_SESSION_ID, else the last session of this directory, else the last one of all.
+    --session defaults to $CLAUDE_CODE_SESSION_ID, then to this directory's last session, then to the last session
+    anywhere.
 
-    --working-memory prints the session's current task, modified files, errors with their status, decisions, then
-    commands, delegated tasks and searches, a line each, in at most 800 tokens. It draws on all observations of the
+    --working-memory prints the session's current task, modified files, errors with their status and decisions, followed
+    by commands, delegated tasks and searches, one line each, in at most 800 tokens. It draws on all observations of the
     session, so compaction does not change it.
 
-    With the setting context.freeze (preset duet) the output stays the same up to a freeze point, for the prompt cache
-    of the model's host; newer messages are only added to it. The freeze point moves when rows are folded or
-    unfolded, when you write a note, or when the messages after it exceed context.evict tokens or their budget.
-    --refresh and --working-memory print the memory as of now.
+    With the setting context.freeze (preset duet) the output stays the same up to a freeze point, so that the provider's
+    prompt cache stays valid; newer messages are appended. The freeze point moves when rows are folded or unfolded, when
+    you write a note, or when the messages after it exceed context.evict tokens or their budget. --refresh and
+    --working-memory print the memory as of now.
     """
     asked = {Tier.CROSS: cross_budget, Tier.SESSION: session_budget, Tier.TAIL: tail_budget}
     has_tiers = bool(tier) or any(tokens is not None for tokens in asked.values())

@@ -70,9 +70,9 @@ def observe(
     A model observes if you name one or set ANTHROPIC_API_KEY or OPENAI_API_KEY, and rules check what it writes;
     otherwise rules observe. If the model fails, the messages are stored and the next run observes them.
 
-    With --background a worker observes what is due, as `om tick` does, and this command returns at once, unless too
-    much is pending already (`observe.block_after`). Errors are then warnings; `om status` shows the worker's log and
-    its last result.
+    With --background a worker observes what is due, as `om tick` does, and this command returns at once. If more than
+    `observe.block_after` tokens are pending already, it observes them itself first. Errors are then warnings; `om
+    status` shows the worker's log and its last result.
     """
     from omcli.operations.ingest.files import FileInput
     from omcli.wiring.inputs import STDIN

@@ -34,15 +34,18 @@ def pending(
     budget: Annotated[
         int | None,
         tokens_option(
-            "--budget", "Approximate tokens to show.  [env: OM_OBSERVE_BATCH_TOKENS]", aliases=("--limit",), at_least=1
+            "--budget",
+            "Approximate number of tokens to show.  [env: OM_OBSERVE_BATCH_TOKENS]",
+            aliases=("--limit",),
+            at_least=1,
         ),
     ] = None,
 ) -> None:
-    """Show pending messages to an agent that observes by itself.
+    """Show pending messages to an agent that acts as the observer.
 
     Prints the oldest pending messages of a session with labels (m1, m2, …), context rows (o1, o2, …), instructions for
     the reply, and a token that identifies what was shown. Paste it into a chat or pass it to a program, and give the
-    reply to `om apply`. Nothing is written. Times are the transcript's.
+    reply to `om apply`. Nothing is written. Times are in the transcript's time zone.
     """
     from omcli.operations import pending
 
@@ -157,8 +160,8 @@ def apply(
 
     The reply is a JSON object of `token`, `observations`, `reflections`, `items`, `retire`, `used`, `current_task`,
     `next_step` and `title`; `om pending --json` prints its schema. It is written as a whole or not at all: errors name
-    their place in the reply (exit 65), and a stale token means that another process was faster (exit 75). Empty
-    `observations` mark the messages as observed. Tool calls are observed by rules.
+    their place in the reply (exit 65), and a stale token means that another process was faster (exit 75). An empty
+    `observations` list marks the messages as observed. Rules record tool calls: leave them out.
     """
     from omcli.operations import apply
     from omcli.wiring.inputs import STDIN

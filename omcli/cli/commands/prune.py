@@ -30,7 +30,7 @@ def prune(
     run: Run,
     *,
     older_than: Annotated[
-        str | None, option("--older-than", metavar="TIME", help="Prune rows older than 90d, 6w, 3mo, 2026-01-01.")
+        str | None, option("--older-than", metavar="TIME", help="Prune rows older than TIME: 90d, 6w, 3mo, 2026-01-01.")
     ] = None,
     keep_last: Annotated[
         int | None, option("--keep-last", metavar="N", at_least=0, help="Keep the last N rows of each session.")
@@ -48,19 +48,19 @@ def prune(
     protected: Annotated[
         bool, option("--protected", help="Include pinned rows, standing instructions and open rows.")
     ] = False,
-    hard: Annotated[bool, option("--hard", help="Delete permanently; alone: all pruned and forgotten rows.")] = False,
+    hard: Annotated[bool, option("--hard", help="Delete permanently. Alone: all pruned and forgotten rows.")] = False,
     yes: YesOption = False,
     dry_run: DryRunOption = False,
 ) -> None:
-    """Hide rows or messages that are old or too many.
+    """Hide old or surplus rows or messages.
 
     A row is pruned if any of the options applies. Pinned rows and standing instructions are kept; --keep-last and
     --budget keep open tasks and problems as well. --budget drops rows that reflections cover first, then rows of low
     priority, then medium ones, the oldest first, and never high, open or still valid ones. Cross-session rows are kept
     unless --cross is given.
 
-    `om undo` restores what was pruned until --hard deletes it. Only observed messages are pruned, never an agent's last
-    one in a session.
+    `om undo` restores what was pruned, unless --hard has deleted it. Only observed messages are pruned, never the
+    agent's last message in a session.
     """
     from omcli.memory.retention import RetentionRules
 

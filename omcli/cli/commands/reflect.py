@@ -40,11 +40,11 @@ om log --session ID --all
 def reflect(
     run: Run,
     *,
-    session: Annotated[str | None, session_option("Session to reflect on. Default: the project's last.")] = None,
+    session: Annotated[str | None, session_option("Session to reflect on. Default: the project's latest.")] = None,
     across: Annotated[bool, option("--global", help="Reflect across sessions, on rows older than a few days.")] = False,
     meta: Annotated[bool, option("--meta", help="Fold the session's reflections.")] = False,
     dry_run: DryRunOption = False,
-    again: Annotated[bool, option("--again", help="Retry rows that gave no reflection before.")] = False,
+    again: Annotated[bool, option("--again", help="Retry rows that yielded no reflection before.")] = False,
     min_age: Annotated[
         str | None, option("--min-age", metavar="AGE", help="With --global: skip rows younger than this: 3d, 12h.")
     ] = None,
