@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import date
 from pathlib import Path
@@ -13,6 +13,7 @@ from omcli.base.errors import CannotCreate, InputOutput, NoInput
 from omcli.memory.daily_notes import FORMAT, Note, pieces, session_of, with_section, without_facts
 from omcli.memory.message import Message, MessageKind, Role
 from omcli.memory.transcript import Beginning, Checkpoint, Facts, IngestedFile, Item, Origin, Transcript
+from omcli.text.similarity import folded_text
 
 _SUFFIX = ".md"
 _MEMORY = "MEMORY.md"
@@ -193,3 +194,39 @@ def _writing(path: Path) -> Iterator[None]:
         raise CannotCreate(f"{path}: {error.strerror}", hint="check the permissions of its folder") from None
     except OSError as error:
         raise InputOutput(f"{path}: {error.strerror}") from None
+
+
+# ---- notes that still contain forgotten text: om does not change them
+
+
+def find_stale_notes(texts: Iterable[str], *, taken_in: Iterable[IngestedFile], notes: Path | None) -> tuple[Path, ...]:
+    """Daily notes, archived ones and `MEMORY.md` that contain one of the texts, in any case.
+
+    Looked for in the folder of notes, and in those that notes were taken in from. What cannot be read is left out.
+    """
+    wanted = {folded_text(text) for text in texts} - {""}
+    folders = {Path(taken.origin.path).parent for taken in taken_in if _is_dated(Path(taken.origin.path))}
+    folders |= set() if notes is None else {Path(os.path.realpath(notes))}
+    return tuple(sorted(path for folder in folders for path in _note_files(folder) if _contains(path, wanted)))
+
+
+def _note_files(folder: Path) -> Iterator[Path]:
+    yield folder / _MEMORY
+    for place in (folder, folder / _ARCHIVE):
+        yield from filter(_is_dated, place.glob(f"*{_SUFFIX}"))
+
+
+def _is_dated(path: Path) -> bool:
+    try:
+        date.fromisoformat(path.stem[: len("YYYY-MM-DD")])
+    except ValueError:
+        return False
+    return path.suffix == _SUFFIX
+
+
+def _contains(path: Path, wanted: set[str]) -> bool:
+    try:
+        said = folded_text(path.read_text("utf-8", "replace"))
+    except OSError:
+        return False
+    return any(text in said for text in wanted)

@@ -142,7 +142,7 @@ def _started(run: Run, deps: Deps, sessions: Sequence[str], words: Sequence[str]
 
     The messages are stored by now, so one of the two sees them.
     """
-    from omcli.operations.leases import is_free
+    from omcli.operations.deps import is_free
     from omcli.workers import log_file, start
 
     log = log_file(os.environ)

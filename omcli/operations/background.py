@@ -11,8 +11,7 @@ from omcli.base.record import record, replace
 from omcli.memory.batch import BatchOutcome
 from omcli.memory.ports import Lane, Store
 from omcli.memory.reflection import ReflectionOutcome, ReflectionWrite, Scope
-from omcli.operations.deps import Deps, Policy
-from omcli.operations.leases import LEASE_SECONDS, extend_when_due, hold, with_lease
+from omcli.operations.deps import LEASE_SECONDS, Deps, Policy, extend_when_due, hold, with_lease
 from omcli.operations.reflect import session as reflect
 from omcli.operations.tick import Due, TickReport, Trigger, due, tick
 

@@ -15,8 +15,7 @@ from omcli.memory.message import KeptMessage
 from omcli.memory.notation import single_line
 from omcli.memory.observation import ITEM_TYPES, UNDER, Draft, Kind, Observation, Priority, Source, Type
 from omcli.memory.ports import Lane, LogQuery, Store
-from omcli.operations.deps import Deps
-from omcli.operations.leases import hold
+from omcli.operations.deps import Deps, hold
 from omcli.operations.observe.rows import as_row
 from omcli.text.clean import clean
 from omcli.text.instants import instant, minute

@@ -106,9 +106,9 @@ class SqliteBatches(Table, Batches):
             session = codec.add_session(connection, batch.session)
             is_late = cursors.cover(connection, batch, session=session, outcome=outcome)
             if folding is not None:
-                from omcli.sqlite import reflections  # noqa: PLC0415 - few batches are folded at once
+                from omcli.sqlite import operations  # noqa: PLC0415 - few batches are folded at once
 
-                reflections.fold(connection, folding, now=now)
+                operations.fold(connection, folding, now=now)
             number = cursors.note_batch(
                 connection,
                 batch,

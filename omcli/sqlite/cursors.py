@@ -1,14 +1,19 @@
-"""Cursors: how far each session is observed; messages that came back behind one, and the log of batches."""
+"""Progress: how far sessions are observed (cursors, the log of batches) and files ingested (bookmarks)."""
 
 from __future__ import annotations
 
 import sqlite3
-from typing import NamedTuple
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
 from omcli.base.errors import StaleBatch
 from omcli.memory.batch import Batch, BatchOutcome
-from omcli.memory.ports import Lane, LaneError
+from omcli.memory.ports import Bookmarks, Lane, LaneError
 from omcli.sqlite import dialect
+from omcli.sqlite.database import Table
+
+if TYPE_CHECKING:
+    from omcli.memory.transcript import Bookmark, IngestedFile, Origin
 
 BUFFERED = "ahead"
 """Outcome of a batch that was observed ahead and buffered."""
@@ -183,3 +188,46 @@ def last_errors(connection: sqlite3.Connection) -> tuple[LaneError, ...]:
         LaneError(session=row["session"], lane=Lane(row["lane"]), at=row["at"], error=row["error"] or "")
         for row in found
     )
+
+
+# ---- bookmarks
+
+
+class SqliteBookmarks(Table, Bookmarks):
+    """Bookmarks in the table `bookmarks`."""
+
+    def find(self, origin: Origin) -> tuple[Bookmark, ...]:
+        from omcli.memory.transcript import Bookmark  # noqa: PLC0415 - packs need no transcripts
+
+        with self._database.reading() as connection:
+            found = dialect.execute(
+                connection,
+                "SELECT place, digest, found, carried FROM bookmarks WHERE path = ? AND terms = ? ORDER BY place",
+                (origin.path, origin.terms),
+            ).fetchall()
+        return tuple(
+            Bookmark(offset=row["place"], digest=row["digest"], found=row["found"], carried=row["carried"])
+            for row in found
+        )
+
+    def put(self, origin: Origin, bookmarks: Sequence[Bookmark]) -> None:
+        with self._database.writing() as connection:
+            dialect.execute(connection, "DELETE FROM bookmarks WHERE path = ?", (origin.path,))
+            for mark in bookmarks:
+                columns = {"path": origin.path, "place": mark.offset, "terms": origin.terms, "digest": mark.digest}
+                dialect.insert(connection, "bookmarks", {**columns, "found": mark.found, "carried": mark.carried})
+
+    def files(self) -> tuple[IngestedFile, ...]:
+        from omcli.memory.transcript import STAMP, IngestedFile, Origin  # noqa: PLC0415 - packs need no transcripts
+
+        with self._database.reading() as connection:
+            found = connection.execute(
+                "SELECT path, terms, found FROM bookmarks AS b"
+                " WHERE place = (SELECT max(place) FROM bookmarks AS of WHERE of.path = b.path) ORDER BY path"
+            ).fetchall()
+        return tuple(
+            IngestedFile(
+                origin=Origin(path=row["path"], terms=row["terms"]), stamp=dialect.parsed(row["found"]).get(STAMP)
+            )
+            for row in found
+        )

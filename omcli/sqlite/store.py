@@ -8,19 +8,17 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
-from omcli.sqlite.connection import NOWHERE, open_for_reading, open_for_writing, open_temporary
+from omcli.sqlite.connection import MIGRATIONS, NOWHERE, open_for_reading, open_for_writing, open_temporary, steps
 from omcli.sqlite.database import Database, om_errors
-from omcli.sqlite.migrate import MIGRATIONS, steps
 
 if TYPE_CHECKING:
     from omcli.sqlite.backups import SqliteBackups
     from omcli.sqlite.batches import SqliteBatches
-    from omcli.sqlite.bookmarks import SqliteBookmarks
+    from omcli.sqlite.cursors import SqliteBookmarks
     from omcli.sqlite.leases import SqliteLeases
     from omcli.sqlite.ledger import SqliteLedger
     from omcli.sqlite.messages import SqliteMessageLog
-    from omcli.sqlite.operations import SqliteOperations
-    from omcli.sqlite.reflections import SqliteReflections
+    from omcli.sqlite.operations import SqliteOperations, SqliteReflections
     from omcli.sqlite.rows import SqliteRows
     from omcli.sqlite.sessions import SqliteSessions
     from omcli.sqlite.text_search import SqliteTextSearch
@@ -92,7 +90,7 @@ class SqliteStore:
     @cached_property
     def bookmarks(self) -> SqliteBookmarks:
         """Places up to which files were ingested."""
-        from omcli.sqlite.bookmarks import SqliteBookmarks
+        from omcli.sqlite.cursors import SqliteBookmarks
 
         return SqliteBookmarks(self.database)
 
@@ -106,7 +104,7 @@ class SqliteStore:
     @cached_property
     def reflections(self) -> SqliteReflections:
         """Rows folded into fewer."""
-        from omcli.sqlite.reflections import SqliteReflections
+        from omcli.sqlite.operations import SqliteReflections
 
         return SqliteReflections(self.database)
 

@@ -184,7 +184,7 @@ class Wiring:
     @property
     def store_version(self) -> int:
         """The schema that stores are read and written in; an older one is brought up to it."""
-        from omcli.sqlite.migrate import steps
+        from omcli.sqlite.connection import steps
 
         return len(steps())
 

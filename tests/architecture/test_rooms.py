@@ -16,7 +16,7 @@ PACKAGE = Path(__file__).parents[2] / "omcli"
 MODULES = sorted(PACKAGE.rglob("*.py"))
 CORE = ("base", "text", "memory", "pack", "exchange", "llm")
 
-MOST_MODULES = 250  # aim: 240
+MOST_MODULES = 240
 LEAST_MEAN_LINES = 165
 MOST_LINES = 535  # aim: 450
 MOST_FILES_IN_A_FOLDER = 25

@@ -13,8 +13,7 @@ from omcli.base.errors import OmError
 from omcli.cli.commands import COMMANDS
 from omcli.settings.layers import PRESETS, preset_file, variable_name
 from omcli.settings.values import DEFAULTS, KEYS, as_json, is_private
-from omcli.sqlite.connection import open_temporary
-from omcli.sqlite.migrate import steps
+from omcli.sqlite.connection import open_temporary, steps
 from tests.conftest import Om
 from tests.docs.generate import ROOT
 

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from omcli.sqlite.migrate import steps
+from omcli.sqlite.connection import steps
 from tests.conftest import Om
 from tests.e2e.contents import assert_covered_once, number_of, opened
 from tests.e2e.transcripts import Talk, long_talk, tide_story

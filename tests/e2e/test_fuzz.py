@@ -21,7 +21,7 @@ from omcli.observers.rules import RuleObserver
 from omcli.operations.clock import Clock
 from omcli.operations.deps import Deps
 from omcli.operations.ingest.files import FileInput, FileReport
-from omcli.operations.observe.files import observe_files
+from omcli.operations.observe.session import observe_files
 from omcli.reflectors.rules import RuleReflector
 from omcli.tokenizers import counter
 from omcli.wiring import id_at

@@ -6,9 +6,8 @@ import sqlite3
 from collections.abc import Callable
 from contextlib import suppress
 
-from omcli.sqlite.connection import NOWHERE, open_temporary
+from omcli.sqlite.connection import NOWHERE, open_temporary, steps
 from omcli.sqlite.database import Database
-from omcli.sqlite.migrate import steps
 from omcli.sqlite.store import SqliteStore
 
 

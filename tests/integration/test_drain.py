@@ -15,8 +15,7 @@ from omcli.memory.batch import Batch, BatchOutcome, Observed, Observer
 from omcli.memory.buffer import BufferPolicy
 from omcli.memory.ports import Lane, LogQuery
 from omcli.operations.background import record_missing, run_due
-from omcli.operations.deps import Policy
-from omcli.operations.leases import LEASE_SECONDS
+from omcli.operations.deps import LEASE_SECONDS, Policy
 from omcli.operations.observe.session import observe_session
 from omcli.operations.tick import Due, TickReport, Trigger, due, overdue, tick
 from omcli.reflectors.rules import RuleReflector

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from omcli.memory.batch import Batch, Observed
 from omcli.operations.ingest.files import FileInput, FileReport
-from omcli.operations.observe.files import observe_files
+from omcli.operations.observe.session import observe_files
 from omcli.settings.settings import Settings
 from omcli.wiring import Wiring
 from tests.fakes.deps import by_observer

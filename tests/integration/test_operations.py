@@ -28,8 +28,7 @@ from omcli.operations.ingest.messages import CHUNK
 from omcli.operations.ingest.sessions import TranscriptSessions
 from omcli.operations.lookup import follow, show
 from omcli.operations.note import note
-from omcli.operations.observe.files import observe_files
-from omcli.operations.observe.session import observe_session
+from omcli.operations.observe.session import observe_files, observe_session
 from omcli.operations.sizes import status
 from omcli.pack.budget import budgets
 from omcli.reflectors.rules import RuleReflector

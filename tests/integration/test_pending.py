@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from omcli.memory.message import MessageKind, Role
-from omcli.operations.pending import pending
+from omcli.operations.apply import pending
 from omcli.tokenizers import counter
 from tests.fakes import MemoryStore
 from tests.material import COUNTER, NOW, said, session

@@ -88,8 +88,8 @@ def forget(
 
 def _files(run: Run, found: ForgetReport, match: str | None, taken_in: Sequence[IngestedFile]) -> tuple[Path, ...]:
     """Files of notes with the same content."""
+    from omcli.notes import find_stale_notes
     from omcli.text.phrases import USER
-    from omcli.wiring.stale_notes import find_stale_notes
 
     said = (*(row.text.removeprefix(USER) for row in found.rows), *(kept.message.text for kept in found.messages))
     texts = said if match is None else (match,)

@@ -119,7 +119,7 @@ def _take_in(
 ) -> tuple[list[FileReport], list[dict[str, object]]]:
     """Ingest the inputs, and observe them unless that `waits`; return the reports, as JSON with their rows as well."""
     from omcli.operations.ingest.files import ingest_files
-    from omcli.operations.observe.files import observe_files
+    from omcli.operations.observe.session import observe_files
 
     reports: list[FileReport] = []
     documents: list[dict[str, object]] = []

@@ -15,8 +15,7 @@ from omcli.text.instants import minute
 
 if TYPE_CHECKING:
     from omcli.observers.model.evidence import Evidence
-    from omcli.operations.apply import ApplyReport
-    from omcli.operations.pending import PendingMessages, PendingView
+    from omcli.operations.apply import ApplyReport, PendingMessages, PendingView
 
 _PENDING_EXAMPLES = """\b
 om pending --json | my-agent | om apply -
@@ -47,10 +46,10 @@ def pending(
     the reply, and a token that identifies what was shown. Paste it into a chat or pass it to a program, and give the
     reply to `om apply`. Nothing is written. Times are in the transcript's time zone.
     """
-    from omcli.operations import pending
+    from omcli.operations import apply
 
     tokens = min(budget or run.settings.observe.batch_tokens, LARGEST)
-    waiting = pending.pending(run.wiring.reading, session=session, tokens=tokens, counter=run.counter)
+    waiting = apply.pending(run.wiring.reading, session=session, tokens=tokens, counter=run.counter)
     if waiting.messages == 0:
         run.console.note(_empty_note(session, waiting))
     if run.json:
@@ -109,7 +108,7 @@ def _as_dict(waiting: PendingMessages, tokens: int) -> dict[str, object]:
 
 
 def _messages(evidence: Evidence, tokens: int) -> list[dict[str, object]]:
-    from omcli.operations.pending import excerpt_of
+    from omcli.operations.apply import excerpt_of
 
     shown = evidence.shown
     told: list[dict[str, object]] = []

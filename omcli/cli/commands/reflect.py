@@ -107,7 +107,7 @@ def _reflected(run: Run, deps: Deps, session: str | None, *, meta: bool, dry_run
 
 def _across(run: Run, min_age: str | None, *, dry_run: bool, again: bool) -> None:
     from omcli.operations.clock import days
-    from omcli.operations.reflect.cross_session import reflect_cross_session
+    from omcli.operations.reflect.session import reflect_cross_session
 
     said = run.settings.reflect
     deps = run.deps_or_empty()

@@ -15,14 +15,12 @@ from omcli.memory.retention import BackupResult, RetentionRules
 from omcli.operations.clock import Clock
 from omcli.operations.consolidate import daily_notes
 from omcli.operations.consolidate.daily_notes import ArchivePolicy, NoteReport, keep_notes
-from omcli.operations.deps import Deps
+from omcli.operations.deps import Deps, extend_when_due, hold, with_lease
 from omcli.operations.ingest.files import FileInput, FileReport, ingest_files
-from omcli.operations.leases import extend_when_due, hold, with_lease
 from omcli.operations.observe.session import observe_session
 from omcli.operations.prune import PruneReport, prune
 from omcli.operations.reflect import session as reflect
-from omcli.operations.reflect.cross_session import GlobalReflection, reflect_cross_session
-from omcli.operations.reflect.session import Reflection
+from omcli.operations.reflect.session import GlobalReflection, Reflection, reflect_cross_session
 from omcli.reflectors.cross_session import GlobalPlan
 
 PLACES = "places"

@@ -14,8 +14,8 @@ from pathlib import Path
 from omcli.base.errors import OmError, StaleBatch
 from omcli.memory.batch import BatchOutcome
 from omcli.memory.ports import Lane
+from omcli.sqlite.connection import MIGRATIONS
 from omcli.sqlite.leases import current_process
-from omcli.sqlite.migrate import MIGRATIONS
 from omcli.sqlite.store import SqliteStore
 from tests.material import COUNTER, NOW, row, said, session
 
