@@ -84,7 +84,7 @@ class NotesFolder:
                     return
         raise InputOutput(f"{target} is being written by another program", hint="try again later; nothing was moved")
 
-    def unremember(self, are_gone: Callable[[Sequence[str]], Sequence[bool]]) -> int:
+    def forget(self, are_gone: Callable[[Sequence[str]], Sequence[bool]]) -> int:
         """Remove facts from `MEMORY.md`; return their number."""
         target = Path(os.path.realpath(self._folder / _MEMORY))
         with _writing(target):

@@ -50,7 +50,7 @@ class Notebook(Protocol):
     def remember(self, note: Note, section: str) -> None:
         """Write a section to `MEMORY.md`, replacing the one of that day. Raises InputOutput, CannotCreate."""
 
-    def unremember(self, are_gone: Callable[[Sequence[str]], Sequence[bool]]) -> int:
+    def forget(self, are_gone: Callable[[Sequence[str]], Sequence[bool]]) -> int:
         """Remove facts from the sections of `MEMORY.md` and return their number. Raises InputOutput, CannotCreate."""
 
     def archive(self, note: Note, known: IngestedFile) -> str | None:

@@ -214,23 +214,23 @@ def _notation(name: str, marks: Mapping[str, MarkValue], *, may_repeat: bool = F
     )
 
 
-def _of_priorities(high: str, medium: str, low: str) -> dict[str, MarkValue]:
+def _of_priority(high: str, medium: str, low: str) -> dict[str, MarkValue]:
     return {mark: MarkValue(priority=priority) for mark, priority in zip((high, medium, low), Priority, strict=True)}
 
 
-WORDS = _notation("words", _of_priorities("CRITICAL", "IMPORTANT", "NOTE"))
+WORDS = _notation("words", _of_priority("CRITICAL", "IMPORTANT", "NOTE"))
 """The default: the priority as a word, no emoji."""
 EMOJI = _notation(
     "emoji",
     {
         "✅": MarkValue(priority=Priority.HIGH, status=Status.DONE),
-        **_of_priorities("\N{LARGE RED CIRCLE}", "\N{LARGE YELLOW CIRCLE}", "\N{LARGE GREEN CIRCLE}"),
+        **_of_priority("\N{LARGE RED CIRCLE}", "\N{LARGE YELLOW CIRCLE}", "\N{LARGE GREEN CIRCLE}"),
     },
     may_repeat=True,
 )
 """Circles, and a tick for what is done and of high priority."""
-BRACKETS = _notation("brackets", _of_priorities("[!]", "[?]", "[i]"))
-LEVELS = _notation("levels", _of_priorities("HIGH", "MED", "LOW"))
+BRACKETS = _notation("brackets", _of_priority("[!]", "[?]", "[i]"))
+LEVELS = _notation("levels", _of_priority("HIGH", "MED", "LOW"))
 OF_TEN = _notation(
     "importance",
     {f"{number}/10": MarkValue(priority=Priority.of_importance(number), importance=number) for number in range(11)},

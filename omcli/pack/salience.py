@@ -57,7 +57,7 @@ def by_salience(rows: Sequence[Observation]) -> Iterator[int]:
         for row, age in zip(rows, _place_in_session(rows, telling), strict=True)
     ]
 
-    def worth(place: int) -> float:
+    def value(place: int) -> float:
         return merits[place] * fsum(map(untold.__getitem__, terms[place]))  # exact, so in any order the same
 
     def say(place: int) -> int:
@@ -67,11 +67,11 @@ def by_salience(rows: Sequence[Observation]) -> Iterator[int]:
 
     pinned = [place for place, row in enumerate(rows) if PINNED in row.tags]
     yield from map(say, pinned)
-    heap = [(-worth(place), -place) for place in set(range(len(rows))).difference(pinned)]
+    heap = [(-value(place), -place) for place in set(range(len(rows))).difference(pinned)]
     heapify(heap)
     while heap:
         best = heappop(heap)
-        while (now := (-worth(-best[1]), best[1])) > best:  # rows chosen since have said some of it
+        while (now := (-value(-best[1]), best[1])) > best:  # rows chosen since have said some of it
             best = heappushpop(heap, now)
         yield say(-best[1])
 

@@ -94,10 +94,10 @@ def is_repeated(rows: Sequence[str]) -> bool:
     long = [without_numbers(row) for row in rows if len(row) >= _ROW_CHARS]
     if len(long) >= _ROWS and 1 - len(set(long)) / len(long) > _EQUAL:
         return True
-    return any(len(row) > _LONGEST_LINE for row in rows) or _comes_again(without_numbers("\n".join(rows)))
+    return any(len(row) > _LONGEST_LINE for row in rows) or _has_repeats(without_numbers("\n".join(rows)))
 
 
-def _comes_again(text: str) -> bool:
+def _has_repeats(text: str) -> bool:
     """Return True if samples of a text occur in it a second time."""
     if len(text) < _TEXT_CHARS:
         return False

@@ -35,7 +35,7 @@ class MergedRows:
     """Number of model rows that repeat rows of the rules."""
 
 
-def limit_priorities(rows: Sequence[Draft], roles: Mapping[int, Role]) -> list[Draft]:
+def limit_priority(rows: Sequence[Draft], roles: Mapping[int, Role]) -> list[Draft]:
     """Limit the priorities given by a model; rules raise them later.
 
     High means barely high. If more than a third of the rows, and more than three, are high, all become medium. Rows

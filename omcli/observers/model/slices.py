@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from omcli.base.record import field, mutable_record, replace
 from omcli.memory.batch import Batch, Observed, Observer, part_of_batch
 from omcli.memory.observation import Draft, Kind, Observation, Priority
-from omcli.observers.model.merge import limit_priorities, merge_rows
+from omcli.observers.model.merge import limit_priority, merge_rows
 from omcli.observers.model.validation import ValidatedReply
 
 Ask = Callable[[Batch], ValidatedReply | None]
@@ -91,7 +91,7 @@ class SliceReader:
         before = (*self.batch.earlier_calls, *([self.batch.last_said] if self.batch.last_said else []))
         roles = {kept.seq: kept.message.role for kept in (*before, *self.batch.messages)}
         ruled = [draft for draft in by_rules if not any(_is_same_row(draft, gone) for gone in self.gone)]
-        rows = merge_rows(limit_priorities(self.said, roles), ruled, roles, unread=self.unread)
+        rows = merge_rows(limit_priority(self.said, roles), ruled, roles, unread=self.unread)
         counts = {"added_back": rows.added_back, "recorded_by_rules": rows.recorded_by_rules}
         return rows.drafts, Counter(counts)
 

@@ -22,9 +22,9 @@ from omcli.observers.rules.sentences import (
     cut,
     group_sentences,
     joined_sentences,
-    segments,
     text_draft,
     text_length,
+    text_parts,
 )
 from omcli.text.anchors import anchors
 
@@ -183,7 +183,7 @@ _AGENT_IMPORTANCE: Mapping[Type, int] = MappingProxyType({
 def progress_drafts(texts: Sequence[KeptMessage]) -> Iterator[Draft]:
     """Yield rows of findings, decisions, blockers and names in the texts of a turn before the last."""
     for text in texts:
-        content = [part for part in segments(text.message.text) if _is_kept(part)]
+        content = [part for part in text_parts(text.message.text) if _is_kept(part)]
         for row in group_sentences(content, [_progress_type(part.text) for part in content]):
             kind = row.kind or Type.FACT
             status = Status.OPEN if kind is Type.BLOCKER else None
@@ -211,7 +211,7 @@ def report_drafts(text: KeptMessage, *, worked: bool, in_chat: bool = False) -> 
     `worked` is True if the agent used tools in the turn, `in_chat` if no tools are used at all.
     """
     speaker = text.message.name or "Agent"
-    parts = [part for part in segments(text.message.text) if not says_nothing(part.text)]
+    parts = [part for part in text_parts(text.message.text) if not says_nothing(part.text)]
     content = select_sentences(parts, _ANSWER_CHARACTERS if in_chat else _OUTCOME_CHARACTERS)
     for row in group_sentences(content, _report_kinds(content)):
         if text_length(row.text) < MIN_CHARACTERS and not anchors(row.text):

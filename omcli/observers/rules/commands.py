@@ -9,7 +9,7 @@ from omcli.base.record import record
 from omcli.memory.observation import Draft, Priority, Status, Type
 from omcli.observers.rules import shell
 from omcli.observers.rules.sentences import cut, first_lines
-from omcli.observers.rules.tool_events import Paths, ToolEvent, ToolKind, event_draft, process_fields, subject
+from omcli.observers.rules.tool_events import Paths, ToolEvent, ToolKind, event_draft, process_fields, target_of
 from omcli.text.phrases import first_of, with_times
 
 
@@ -187,7 +187,7 @@ def failure_draft(event: ToolEvent, paths: Paths) -> Draft:
             status=Status.OPEN,
             metadata=metadata | {"command": shell.short(command) or event.name},
         )
-    doing = " ".join(part for part in (event.name, paths(subject(event))) if part)
+    doing = " ".join(part for part in (event.name, paths(target_of(event))) if part)
     return event_draft(
         [event],
         _failure_text(f"{doing} failed", event),
@@ -195,7 +195,7 @@ def failure_draft(event: ToolEvent, paths: Paths) -> Draft:
         # A read or search of something that does not exist is minor.
         8 if event.kind in (ToolKind.EDIT, ToolKind.WRITE, ToolKind.DELEGATE, ToolKind.REMOTE) else 4,
         status=Status.OPEN,
-        metadata=metadata | {"target": subject(event) or None},
+        metadata=metadata | {"target": target_of(event) or None},
     )
 
 
@@ -230,7 +230,7 @@ def _without_exit_note(output: str) -> str:
 def _target_keys(event: ToolEvent) -> tuple[str, ...]:
     """Return the keys of what an event worked on; of `a && b` the keys of a and b as well."""
     if event.kind is not ToolKind.RUN:
-        return (tool_key(event.kind, subject(event)),)
+        return (tool_key(event.kind, target_of(event)),)
     command = shell.command_of(event.arguments, event.raw)
     return tuple(dict.fromkeys(command_key(shell.short(part.strip())) for part in (command, *command.split("&&"))))
 

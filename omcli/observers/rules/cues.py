@@ -232,7 +232,7 @@ _POINTS_AHEAD = lazily(
 )
 
 
-def needs_last(sentence: str) -> bool:
+def follows_on(sentence: str) -> bool:
     """Return True if a sentence needs the one before it: it gives a reason or starts with a pronoun."""
     said = plain(sentence)
     return bool(_NEEDS_PREVIOUS.match(said) or _NEEDS_PREVIOUS_CJK.match(said))

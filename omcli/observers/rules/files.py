@@ -21,7 +21,7 @@ from omcli.observers.rules.tool_events import (
     ToolKind,
     changed_files,
     event_draft,
-    subject,
+    target_of,
 )
 from omcli.text.clean import one_line
 from omcli.text.phrases import counted, first_of
@@ -215,7 +215,7 @@ def excerpt_drafts(events: Sequence[ToolEvent], interest: IdentifierCounts, path
         if event.kind not in (ToolKind.READ, ToolKind.SEARCH, ToolKind.RUN):
             continue
         command = shell.command_of(event.arguments, event.raw) if event.kind is ToolKind.RUN else ""
-        place = f"`{shell.short(command, _SUBJECT_CHARACTERS)}`" if command else paths(subject(event))
+        place = f"`{shell.short(command, _SUBJECT_CHARACTERS)}`" if command else paths(target_of(event))
         lines = [line for line in _lines(event.output) if _PROSE_OR_CODE.search(line)]
         picked = [line for line in interest.select_lines(lines) if line not in quoted]
         quoted.update(picked)
@@ -238,13 +238,13 @@ _MATCH_CHARACTERS = 200
 
 def read_only_drafts(events: Sequence[ToolEvent], paths: Paths) -> Iterator[Draft]:
     """Yield one row each for a turn's reads, searches and read-only remote tools, if any."""
-    read = [(paths(subject(event)), event) for event in events if event.kind is ToolKind.READ and subject(event)]
+    read = [(paths(target_of(event)), event) for event in events if event.kind is ToolKind.READ and target_of(event)]
     if read:
         names = list(dict.fromkeys(name for name, _ in read))
         yield event_draft(
             (event for _, event in read), f"Read {first_of(names, ', ')}", Type.FILE_READ, 3, metadata={"paths": names}
         )
-    searched = [event for event in events if event.kind is ToolKind.SEARCH and subject(event)]
+    searched = [event for event in events if event.kind is ToolKind.SEARCH and target_of(event)]
     if searched:
         yield _searches_draft(searched)
     remote = [event for event in events if event.kind is ToolKind.REMOTE and event.is_read_only]
@@ -257,7 +257,7 @@ def _searches_draft(events: Sequence[ToolEvent]) -> Draft:
     """Return one row for a turn's searches; of a repeated search the last result counts."""
     found: dict[str, tuple[str, dict[str, object]]] = {}
     for event in events:
-        pattern, (number, noun, matches) = one_line(subject(event)), _found(event)
+        pattern, (number, noun, matches) = one_line(target_of(event)), _found(event)
         first = [cut(line, _MATCH_CHARACTERS) for line in matches[:_FIRST_MATCHES]]
         details = {"pattern": pattern, "matches": number, "unit": noun, "first_matches": first}
         found[pattern] = (f'"{pattern}" → {counted(number)} {noun}', details)

@@ -20,10 +20,10 @@ from omcli.observers.rules.sentences import (
     TextPart,
     cut,
     group_sentences,
-    segments,
     split_question,
     text_draft,
     text_length,
+    text_parts,
     without_code,
     word_count,
 )
@@ -79,7 +79,7 @@ def prompt_drafts(prompt: KeptMessage, asked: KeptMessage | None) -> Iterator[Dr
         return
     if not text or cues.is_yes(text) or cues.is_no(text):
         return
-    parts = list(segments(prompt.message.text))
+    parts = list(text_parts(prompt.message.text))
     content = _with_content(parts)
     if not (
         content or prompt.message.images or "`" in text or any(cues.has_question_mark(part.text) for part in parts)
@@ -102,7 +102,7 @@ def prompt_drafts(prompt: KeptMessage, asked: KeptMessage | None) -> Iterator[Dr
 def _long_prompt(prompt: KeptMessage, speaker: str) -> Iterator[Draft]:
     """Yield rows of the words of a long prompt, then one row of pasted logs and tables."""
     words, pasted = split_pasted(prompt.message.text)
-    parts = list(segments(words))
+    parts = list(text_parts(words))
     content = _with_content(parts)
     if word_count(without_code(words)) > _PROMPT_WORDS:
         yield from _prompt_parts(prompt, speaker, content or parts)
@@ -206,7 +206,7 @@ def chat_drafts(kept: KeptMessage, previous: KeptMessage | None) -> Iterator[Dra
     """
     content = [
         part
-        for part in segments(kept.message.text)
+        for part in text_parts(kept.message.text)
         if not (cues.is_courtesy(part.text) or cues.has_question_mark(part.text) or people_cues.is_reaction(part.text))
     ]
     speaker = kept.message.name or "User"
@@ -257,7 +257,7 @@ def other_drafts(kept: KeptMessage, refused: KeptMessage | None) -> Iterator[Dra
 
 def _note_drafts(note: KeptMessage) -> Iterator[Draft]:
     """Yield rows of a written note: sentences that ask for nothing are facts."""
-    content = _with_content(list(segments(note.message.text)))
+    content = _with_content(list(text_parts(note.message.text)))
     for row in group_sentences(content, [people_cues.user_type(part.text) for part in content]):
         kind = row.kind or (Type.REQUEST if cues.is_wanted(row.text) else Type.FACT)
         yield text_draft(note, f"User: {_cut_run(row.text)}", kind, people_cues.user_importance(row.text, kind))
@@ -267,7 +267,7 @@ def _last_question(asked: KeptMessage | None) -> str:
     """Return the last question or offer of a text, within 300 characters."""
     if asked is None or not _QUESTION_MARK.search(asked.message.text):
         return ""
-    questions = [part.text for part in segments(asked.message.text) if cues.has_question_mark(part.text)]
+    questions = [part.text for part in text_parts(asked.message.text) if cues.has_question_mark(part.text)]
     return cut(questions[-1], 300) if questions else ""
 
 

@@ -45,7 +45,7 @@ _ABBREVIATION = lazily(
     r"(?:\b(?:e\.g|i\.e|etc|vs|cf|approx|no|fig|mr|mrs|ms|dr|st|prof|inc|jr|sr)|\b[A-Z]|\b\d{1,2})\.$", re.IGNORECASE
 )
 _CACHE_SIZE = 64
-"""Texts whose segments are cached: the last one of a turn is read twice."""
+"""Texts whose parts are cached: the last one of a turn is read twice."""
 
 
 @positional_record
@@ -58,8 +58,8 @@ class TextPart:
 
 
 @lru_cache(maxsize=_CACHE_SIZE)
-def segments(text: str) -> tuple[TextPart, ...]:
-    """Return the segments of a text in order, without fenced code; inline code is kept."""
+def text_parts(text: str) -> tuple[TextPart, ...]:
+    """Return the parts of a text in order, without fenced code; inline code is kept."""
     return tuple(_read_parts(text))
 
 
@@ -307,7 +307,7 @@ def _belongs_to_group(
         return False
     if last.is_item and not part.is_item and last.text[-1] not in ".!?。！？:":
         return False
-    if not part.is_item and (cues.needs_last(part.text) or (size <= _FRAGMENT_WORDS and kind not in _OWN_ROW)):
+    if not part.is_item and (cues.follows_on(part.text) or (size <= _FRAGMENT_WORDS and kind not in _OWN_ROW)):
         return True
     if part.is_item != last.is_item:
         return last.text.endswith(":")
@@ -317,7 +317,7 @@ def _belongs_to_group(
 
 
 def joined_sentences(parts: Sequence[TextPart]) -> str:
-    """Join segments on one line: headings are followed by a colon, items separated by dots."""
+    """Join parts on one line: headings are followed by a colon, items separated by dots."""
     text = ""
     for at, part in enumerate(parts):
         joint = "" if not text else ": " if parts[at - 1].is_heading else " · " if part.is_item else " "

@@ -11,7 +11,7 @@ from omcli.base.record import record
 from omcli.memory.observation import Draft, Status, Type
 from omcli.observers.rules import shell
 from omcli.observers.rules.agents import report_summary
-from omcli.observers.rules.sentences import cut, segments
+from omcli.observers.rules.sentences import cut, text_parts
 from omcli.observers.rules.tool_events import ToolEvent, ToolKind, event_draft, process_fields
 from omcli.text.clean import one_line
 from omcli.text.phrases import first_of
@@ -140,7 +140,7 @@ def _task_draft(event: ToolEvent) -> Draft | None:
     if not task:
         return None
     is_text = not event.process and event.output.lstrip()[:1] not in ("{", "[")
-    answer = report_summary(list(segments(_tail(event.output))), _ANSWER_CHARACTERS) if is_text else ""
+    answer = report_summary(list(text_parts(_tail(event.output))), _ANSWER_CHARACTERS) if is_text else ""
     outcome = " (still running)" if event.process else f" → {answer}" if answer else ""
     return event_draft(
         [event],
@@ -158,7 +158,7 @@ def _tail(report: str) -> str:
 
 def _plan_draft(event: ToolEvent) -> Draft | None:
     plan = event.argument("plan")
-    lines = [segment.text for segment in segments(plan)]
+    lines = [part.text for part in text_parts(plan)]
     if not lines:
         return None
     return event_draft(

@@ -314,7 +314,7 @@ def _exit_code(result: KeptMessage | None, reply: Mapping[str, object]) -> int |
     return code if isinstance(code, int) and not isinstance(code, bool) else None
 
 
-def subject(event: ToolEvent) -> str:
+def target_of(event: ToolEvent) -> str:
     """Return the file, pattern or address a tool was used on, or an empty string."""
     if event.kind in (ToolKind.EDIT, ToolKind.WRITE) and (changes := changed_files(event.arguments, event.raw)):
         return changes[0].path

@@ -11,7 +11,7 @@ from omcli.memory.message import KeptMessage, MessageKind, Role
 from omcli.memory.observation import Type
 from omcli.observers.rules import agents, cues, people_cues
 from omcli.observers.rules.commands import Succeeded
-from omcli.observers.rules.sentences import TextPart, segments
+from omcli.observers.rules.sentences import TextPart, text_parts
 
 
 @record
@@ -131,7 +131,7 @@ def _turn_end(
     goes_on = after is not None and not starts_turn(after[0])
     if not closing or goes_on or (after is not None and _is_complaint(after[0])):
         return None
-    report = [part for kept in closing for part in segments(kept.message.text)]
+    report = [part for kept in closing for part in text_parts(kept.message.text)]
     parts = [part.text for part in report]
     informative = [part for part in parts if not agents.says_nothing(part)]
     kinds = {agents.agent_type(part) for part in informative}

@@ -12,7 +12,7 @@ from omcli.memory.observation import Draft, Kind, Observation, Source, Type
 from omcli.memory.ports import Store
 from omcli.memory.session import Session
 from omcli.memory.tokens import TokenCounter, message_tokens
-from omcli.observers.rules.sentences import segments
+from omcli.observers.rules.sentences import text_parts
 from omcli.operations.observe.rows import as_row
 from omcli.pack import tail
 from omcli.pack.budget import Budgets, Tier
@@ -93,7 +93,7 @@ def plan_tail(store: Store, session_id: str, wanted: CompactRequest, counter: To
             unquoted=frozenset(kept.seq for kept in staying),
             staying=staying,
         )
-    shown = tuple(kept for kept in live if wanted.shape.has_tools or kept.message.role in _SAID)
+    shown = tuple(kept for kept in live if wanted.shape.has_calls or kept.message.role in _SAID)
     if wanted.keep is None:
         return TailPlan(messages=messages, shown=shown, budgets=budgets, unquoted=_fitting(shown, share))
     units, cost = _kept(shown, keep, wanted, counter)
@@ -191,7 +191,7 @@ def _quotes(
     kept: KeptMessage, session: Session | None, importance: int, counter: TokenCounter, now: str
 ) -> Iterator[Observation]:
     """A message of an agent in passages: sentences that follow each other, without code."""
-    for passage in _passages(segment.text for segment in segments(kept.message.text)):
+    for passage in _passages(part.text for part in text_parts(kept.message.text)):
         text = f"{kept.message.name or 'Agent'}: {passage}"
         draft = Draft(
             text=text,

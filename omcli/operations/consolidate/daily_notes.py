@@ -64,7 +64,7 @@ def keep_notes(
     first. Yields the notes with a change. Raises NoInput if the folder is missing.
     """
     with suppress(InputOutput, CannotCreate):  # whoever has something to write there says so
-        notebook.unremember(lambda facts: _are_forgotten(facts, deps.store))
+        notebook.forget(lambda facts: _are_forgotten(facts, deps.store))
     known = {taken.origin.path: taken for taken in deps.store.bookmarks.files()}
     waiting = {each.session.id for each in deps.store.sessions.summaries() if each.pending}
     asks = True

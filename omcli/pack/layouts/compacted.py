@@ -29,14 +29,14 @@ class CompactFormat(StrEnum):
     PI = "pi"
 
     @property
-    def has_tools(self) -> bool:
+    def has_calls(self) -> bool:
         """True if the last messages include calls and results."""
         return self in (CompactFormat.MESSAGES, CompactFormat.ANTHROPIC)
 
     @property
     def is_gone_on_from(self) -> bool:
         """True if an agent continues from it, and so from a single branch of a conversation."""
-        return self.has_tools or self is CompactFormat.PI
+        return self.has_calls or self is CompactFormat.PI
 
     @property
     def has_tail(self) -> bool:
@@ -130,7 +130,7 @@ def _layout(shape: CompactFormat, figures: CompactHead, head: Head) -> Layout:
         return Document(head=head, about=figures.about)
     if shape is CompactFormat.PI:
         return Pi(block=Text(head=head), first_kept=figures.first_kept, tokens_before=figures.tokens_before)
-    if shape.has_tools:
+    if shape.has_calls:
         from omcli.pack.layouts import chat  # noqa: PLC0415
 
         dialect = chat.ANTHROPIC if shape is CompactFormat.ANTHROPIC else chat.OPENAI_FROM_USER

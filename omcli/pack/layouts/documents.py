@@ -146,14 +146,14 @@ def _tag(name: str, attributes: Mapping[str, str | None], text: str) -> str:
     given = "".join(
         f' {key}="{_attribute(printable(one_line(value)))}"' for key, value in attributes.items() if value is not None
     )
-    return f"<{name}{given}>{_escaped(text)}</{name}>"
+    return f"<{name}{given}>{_escape(text)}</{name}>"
 
 
-def _escaped(text: str) -> str:
+def _escape(text: str) -> str:
     """Text as content, with the fewest escapes XML allows; a character it cannot represent becomes U+FFFD."""
     text = text.replace("&", "&amp;").replace("<", "&lt;").replace("]]>", "]]&gt;")
     return _NOT_XML.sub("\ufffd", text).replace("\r", "&#13;")
 
 
 def _attribute(text: str) -> str:
-    return _escaped(text).replace('"', "&quot;")
+    return _escape(text).replace('"', "&quot;")

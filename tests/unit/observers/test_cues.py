@@ -296,7 +296,7 @@ def test_no_cue_takes_the_square_of_a_sentence(run: str) -> None:
         cues.is_preamble,
         cues.is_empty_question,
         cues.is_statement,
-        cues.needs_last,
+        cues.follows_on,
     ):
         ask(sentence)
     assert time.process_time() - began < 5

@@ -10,7 +10,7 @@ from omcli.memory.batch import Observed
 from omcli.memory.coverage import covers
 from omcli.memory.message import Role
 from omcli.memory.observation import Draft, Source, Status, Type
-from omcli.observers.model.merge import MergedRows, limit_priorities, merge_rows
+from omcli.observers.model.merge import MergedRows, limit_priority, merge_rows
 from omcli.observers.rules import RuleObserver
 from tests.batches import Talk
 from tests.material import row, row_id
@@ -156,20 +156,20 @@ def test_several_rows_in_the_place_of_one_are_no_longer_than_it_together() -> No
 @pytest.mark.parametrize(("high", "of", "believed"), [(1, 1, 7), (3, 3, 7), (4, 4, 5), (6, 18, 7), (7, 18, 5)])
 def test_a_model_that_calls_more_than_a_third_high_calls_nothing_high(high: int, of: int, believed: int) -> None:
     """Three rows of a batch may be, however few it has; and a model alone makes none more than just high."""
-    rows = limit_priorities([_model(f"Thing {n}", n, importance=8 if n <= high else 5) for n in range(1, of + 1)], {})
+    rows = limit_priority([_model(f"Thing {n}", n, importance=8 if n <= high else 5) for n in range(1, of + 1)], {})
     assert [row.importance for row in rows] == [believed] * high + [5] * (of - high)
 
 
 def test_an_unverified_row_is_not_counted_among_the_high_ones() -> None:
     unsure = [_model(f"Thing {n}", n, importance=2, tags=("unverified",)) for n in range(1, 40)]
     assert {
-        row.importance for row in limit_priorities([*unsure, *(_model("It", importance=8) for _ in range(6))], {})
+        row.importance for row in limit_priority([*unsure, *(_model("It", importance=8) for _ in range(6))], {})
     } == {2, 5}
 
 
 def test_if_everything_is_high_the_rules_decide() -> None:
     said = {n: _draft(f"User: oak for table {n}", n, importance=8 if n == 3 else 4) for n in range(1, 9)}
-    told = limit_priorities([_model(rule.text, n, importance=8) for n, rule in said.items()], {})
+    told = limit_priority([_model(rule.text, n, importance=8) for n, rule in said.items()], {})
     rows = merge_rows(told, list(said.values()), dict.fromkeys(said, Role.USER)).drafts
     assert [row.importance for row in rows] == [4, 4, 8, 4, 4, 4, 4, 4]
 
@@ -216,8 +216,8 @@ def test_an_addition_to_peoples_words_has_not_their_importance() -> None:
 def test_what_is_read_off_tools_alone_counts_one_priority_less(importance: int, after: int) -> None:
     """T25: it can be read again."""
     read = _model("Lines 3 to 9 hold the lock", 2, importance=importance)
-    assert [row.importance for row in limit_priorities([read], {2: Role.RESULT})] == [after]
-    assert [row.importance for row in limit_priorities([read], {2: Role.ASSISTANT})] == [importance]
+    assert [row.importance for row in limit_priority([read], {2: Role.RESULT})] == [after]
+    assert [row.importance for row in limit_priority([read], {2: Role.ASSISTANT})] == [importance]
 
 
 def test_a_blocker_in_the_words_of_a_model_is_as_open_as_the_rules_know_it() -> None:
