@@ -34,7 +34,7 @@ class ModelMessage(Protocol):
     """A message object of a model's SDK: `response.choices[0].message`, or Anthropic's response."""
 
     def model_dump(self, *, mode: str, exclude_none: bool) -> dict[str, Any]:
-        """The message as a dict for JSON."""
+        """Return the message as a dict for JSON."""
 
 
 Said = Mapping[str, object] | Message | ModelMessage
@@ -56,17 +56,17 @@ class Stats:
     pending: int
     """Messages of the session that no observation covers yet."""
     counter: str
-    """The token counter, by name."""
+    """Name of the token counter."""
     budget: int
-    """The most tokens `Context.text` may have."""
+    """Largest number of tokens in `Context.text`."""
 
 
 @record
 class Context:
-    """The memory an agent should know, at one moment."""
+    """The memory for an agent at one moment."""
 
     text: str
-    """The whole context as `om context` prints it, at most `stats.budget` tokens; may be empty."""
+    """The whole context as printed by `om context`, at most `stats.budget` tokens; may be empty."""
     memory: str
     """The same without the last messages, for the system prompt of an agent that also gets `messages`."""
     cross: str
@@ -110,13 +110,13 @@ _OBJECTS = count(1)
 class ContextCompressor:
     """The memory of one session of an agent, in `om`'s store.
 
-    `ingest` new messages, `build_context` before the model is called, and `tick` now and then, in a thread of its own
-    if a model observes. All state is in the store, so any process may make any of these calls, and `om` may work on the
-    same session at the same time.
+    Call `ingest` with new messages, `build_context` before each call to the model, and `tick` now and then, in a
+    separate thread if a model observes. All state is in the store, so any process may make any of these calls, and `om`
+    may work on the same session at the same time.
 
     Every call opens and closes the store (some milliseconds). Threads may share a compressor: `ingest` and
-    `build_context` do not wait for `tick`; of several threads in `tick`, `flush` or `reflect` one works and the others
-    wait. After a fork, create a new one in the child. Nothing is printed; all errors are OmErrors.
+    `build_context` do not wait for `tick`; only one thread at a time works in `tick`, `flush` or `reflect`, and the
+    others wait. After a fork, create a new one in the child. Nothing is printed; all errors are OmErrors.
     """
 
     def __init__(
@@ -141,8 +141,8 @@ class ContextCompressor:
         `project` is the folder whose sessions share memory, by default the current directory. `now` pins the clock to
         an instant like `2026-01-28T09:30:00Z`.
 
-        Raises BadUsage for invalid values, BadConfiguration for an unknown preset and an unreadable `config`, NoInput
-        if the current directory was deleted.
+        Raise BadUsage for invalid values, BadConfiguration for an unknown preset and an unreadable `config`, NoInput if
+        the current directory was deleted.
         """
         if not session.strip():
             raise BadUsage("the id of the session is empty")
@@ -178,7 +178,7 @@ class ContextCompressor:
         A message is a dict in the format of OpenAI's chat completions or Anthropic's Messages, an object of their SDKs,
         or a `Message`. System messages and om's own output are not stored.
 
-        Raises BadInput for an invalid message, StoreLocked if another process writes for longer than `wait`, and
+        Raise BadInput for an invalid message, StoreLocked if another process writes for longer than `wait`, and
         CannotCreate, InputOutput, BadConfiguration if the store cannot be opened.
         """
         said, is_next = ([messages], True) if is_message(messages) else (message_list(messages), False)
@@ -196,8 +196,8 @@ class ContextCompressor:
         """Return what the agent should know now, in at most `budget` tokens (by default that of the settings).
 
         Only reads: takes no lock and asks no model. With the setting `context.freeze` the context is the frozen one, as
-        of `om context`. It has all three tiers even with presets for which `om context` prints the working-memory
-        block. Raises BadUsage for an invalid budget; InputOutput, BadConfiguration if the store cannot be read.
+        for `om context`. It has all three tiers even with presets for which `om context` prints the working-memory
+        block. Raise BadUsage for an invalid budget, and InputOutput or BadConfiguration if the store cannot be read.
         """
         if budget is not None and (not isinstance(budget, int) or budget < 0):
             raise BadUsage(f"{budget!r} is not a valid budget (expected tokens, 0 or more)")
@@ -222,7 +222,7 @@ class ContextCompressor:
         """Observe pending messages and reflect if the settings say it is due; usually it is not.
 
         Errors of a model, or another process working on the session, are returned in `Worked.error`; the messages stay
-        pending. Raises only if the store cannot be opened.
+        pending. Raise only if the store cannot be opened.
         """
         from omcli.operations import tick
 
@@ -242,7 +242,7 @@ class ContextCompressor:
     def flush(self) -> Worked:
         """Observe all pending messages, due or not, then reflect if that is due.
 
-        Raises ProviderFailed, NotAllowed, BadConfiguration for a model, LaneTaken if another process works on the
+        Raise ProviderFailed, NotAllowed or BadConfiguration if a model fails, LaneTaken if another process works on the
         session for longer than `wait`, StoreLocked, InputOutput. Earlier results are stored.
         """
         from omcli.operations import tick
@@ -262,7 +262,7 @@ class ContextCompressor:
     def reflect(self) -> Worked:
         """Fold observations into fewer rows and extract lasting items, due or not; for the end of a session.
 
-        Raises the errors of `flush`.
+        Raise the same errors as `flush`.
         """
         from omcli.operations.reflect.session import reflect_session
 
@@ -297,12 +297,12 @@ class ContextCompressor:
 
     @contextmanager
     def _at_work(self) -> Iterator[Wiring | None]:
-        """Let in one thread at a time; yields None if writing is disabled."""
+        """Admit one thread at a time; yield None if writing is disabled."""
         with self._working, self._open_wiring() as wiring:
             yield None if wiring.settings.disabled else wiring
 
     def _keep_images(self, wiring: Wiring) -> bool:
-        """Return if images are kept until observed; found out once, since it takes an SDK."""
+        """Return True if images are kept until observed; determined once, since it may load an SDK."""
         if self._keeps_pictures is None:
             self._keeps_pictures = False
             with suppress(*OF_MODELS):  # the later observer reports it
@@ -317,7 +317,7 @@ class ContextCompressor:
 
 
 def _full_path(path: str | Path) -> Path:
-    """The absolute path as of now, since the current directory may change. Raises NoInput."""
+    """Return the absolute path now, since the current directory may change. Raise NoInput if that directory is gone."""
     try:
         return Path(path).expanduser().absolute()
     except FileNotFoundError:
@@ -325,7 +325,7 @@ def _full_path(path: str | Path) -> Path:
 
 
 def _observed(session: str, deps: Deps) -> Iterator[Observation]:
-    """Observe until nothing is pending, skipping batches that another process was faster with."""
+    """Observe until nothing is pending, skipping batches that another process observed first."""
     from omcli.operations.observe.session import observe_session
 
     while True:
@@ -345,12 +345,12 @@ def _reflected(reflection: Reflection | None) -> Worked:
 
 
 def is_message(said: object) -> TypeGuard[Said]:
-    """Return if a value is one message, not several."""
+    """Return True if a value is a single message."""
     return isinstance(said, Mapping | Message) or callable(getattr(said, "model_dump", None))
 
 
 def message_list(messages: object) -> list[Said]:
-    """A list of messages. Raises BadInput for anything else."""
+    """Return the messages as a list. Raise BadInput for anything else."""
     if isinstance(messages, str | bytes) or not isinstance(messages, Iterable):
         raise BadInput(
             f"{type(messages).__name__} is not a valid message", hint="a message is a dict with `role` and `content`"
@@ -365,7 +365,7 @@ def message_list(messages: object) -> list[Said]:
 
 
 def transcript_of(messages: Sequence[Said]) -> Transcript:
-    """Messages as a transcript. Raises BadInput."""
+    """Return the messages as a transcript. Raise BadInput if they are not valid."""
     from omcli.memory.transcript import Transcript
 
     own = [message for message in messages if isinstance(message, Message)]
@@ -386,7 +386,7 @@ def _as_json(message: object) -> str:
 
 
 def _plain(value: object) -> object:
-    """An SDK's object or another mapping as a dict for JSON. Raises TypeError."""
+    """Return an SDK's object or a mapping as a dict for JSON. Raise TypeError for anything else."""
     if callable(dump := getattr(value, "model_dump", None)):
         return dump(mode="json", exclude_none=True)
     if isinstance(value, Mapping):
@@ -398,7 +398,7 @@ def _plain(value: object) -> object:
 
 
 def context_of(pack: ContextPack, notation: Notation, *, order: tuple[Tier, ...]) -> Context:
-    """A pack as a `Context`, with its tiers in `order`."""
+    """Return a pack as a `Context`, with its tiers in `order`."""
     from omcli.pack.budget import Tier
     from omcli.pack.layouts.chat import ANTHROPIC, OPENAI
     from omcli.pack.layouts.layout import Head, PackContent

@@ -1,4 +1,4 @@
-"""A folder of daily notes, `YYYY-MM-DD.md`, with `archive` and `MEMORY.md` in it."""
+"""A folder of daily notes (`YYYY-MM-DD.md`), with `archive` and `MEMORY.md`."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ class NotesFolder:
         stamp: Callable[[os.stat_result], str],
         settled: Callable[[os.stat_result], str | None],
     ) -> None:
-        """Take functions for the reading terms of a session, and for the stamp of a file's size and time.
+        """Take a folder, and functions for a session's reading terms and for a file's stamp (size and time).
 
-        `stamp` always returns one; `settled` returns None for a file that may still change within its time stamp.
+        `settled` returns None if a file is so new that it could change again without changing its stamp.
         """
         self._folder = Path(os.path.realpath(folder))
         self._terms, self._stamp, self._settled = terms, stamp, settled
@@ -85,7 +85,7 @@ class NotesFolder:
         raise InputOutput(f"{target} is being written by another program", hint="try again later; nothing was moved")
 
     def forget(self, are_gone: Callable[[Sequence[str]], Sequence[bool]]) -> int:
-        """Remove facts from `MEMORY.md`; return their number."""
+        """Remove the facts that `are_gone` reports from `MEMORY.md`; return their number."""
         target = Path(os.path.realpath(self._folder / _MEMORY))
         with _writing(target):
             for _ in range(_TRIES):
@@ -96,7 +96,7 @@ class NotesFolder:
         raise InputOutput(f"{target} is being written by another program", hint="try again later; nothing was changed")
 
     def _replaced(self, target: Path, before: bytes | None, after: bytes) -> bool:
-        """Replace the content atomically; return False if it was changed meanwhile."""
+        """Replace the content atomically; return False if another program has changed it since."""
         partial = target.with_name(_PARTIAL)
         mode = stat.S_IMODE(target.stat().st_mode) if before is not None else 0o600
         descriptor = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, mode)
@@ -116,7 +116,7 @@ class NotesFolder:
         return True
 
     def archive(self, note: Note, known: IngestedFile) -> str | None:
-        """Move a note to `archive`; return None if it was changed since `known`."""
+        """Move a note to `archive` and return its new path; None if it was changed since `known`."""
         source, archive = Path(note.path), self._folder / _ARCHIVE
         with _writing(archive):
             archive.mkdir(exist_ok=True)
@@ -160,7 +160,7 @@ def _content(path: Path) -> bytes | None:
 
 
 def _free(archive: Path, day: str) -> Path:
-    """Return an unused name in the archive."""
+    """Return an unused path in the archive."""
     number, target = 1, archive / f"{day}{_SUFFIX}"
     while os.path.lexists(target):
         number += 1

@@ -1,8 +1,7 @@
 """Token counters by name: an approximate one by default, characters divided by a constant, and exact tokenizers.
 
-Nothing is loaded until an exact counter is asked for. It needs the tokenizer's rank file on disk, and nothing is ever
-downloaded: the file is expected in tiktoken's cache, checked by its hash and read here, because tiktoken's own loader
-downloads a missing or damaged file without a timeout.
+Nothing is loaded until an exact counter is requested, and nothing is downloaded. The tokenizer's rank file must be in
+tiktoken's cache. It is verified and read here, since tiktoken's loader would download a missing or damaged file.
 """
 
 from __future__ import annotations
@@ -29,9 +28,9 @@ class Counter:
     name: str
     count: CountText
     count_tool: CountText | None = None
-    """For arguments and results of tools, if counted differently."""
+    """Counts arguments and results of tools, if they are counted differently."""
     count_by_line: Callable[[], CountText] | None = None
-    """Returns a faster `count` for texts that share lines."""
+    """Return a faster `count` for texts that share lines."""
     per_message: int = 0
     """Tokens added to every prompt and answer; calls and results are part of them."""
     per_conversation: int = 0
@@ -39,11 +38,11 @@ class Counter:
     """Fixed, since an image has no text to count."""
 
     def text(self, text: str) -> int:
-        """Return tokens of a text."""
+        """Return the tokens in a text."""
         return self.count(text)
 
     def message(self, message: Message) -> int:
-        """Return tokens of one message. The parts of a call (id, name, arguments) are counted separately."""
+        """Return the tokens in one message. The parts of a call (id, name, arguments) are counted separately."""
         images = self.per_image * len(message.images)
         count_tool = self.count_tool or self.count
         if message.role is Role.CALL:
@@ -58,7 +57,7 @@ class Counter:
         return replace(self, count=self.count_by_line()) if self.count_by_line else self
 
     def conversation(self, messages: Iterable[Message]) -> int:
-        """Return tokens of a transcript, including the overhead of a conversation."""
+        """Return the tokens in a transcript, including the overhead of a conversation."""
         return self.per_conversation + sum(map(self.message, messages))
 
 
@@ -157,7 +156,7 @@ _SCRIPTS = _view(
         "E": 212,
     },
 )
-_JOINER = "\u200d".encode()  # what holds a family of emoji together
+_JOINER = "\u200d".encode()  # joins several emoji into one
 _JOINER_WEIGHT = 318
 
 
@@ -166,7 +165,7 @@ def _count(text: str) -> int:
 
 
 def _count_by_line() -> CountText:
-    """Return `_count` for repeated lines: each line is weighed once, and texts are sums of their lines."""
+    """Return a `_count` that weighs each distinct line once; a text's weight is the sum of its lines."""
     weights: dict[str, int] = {}
 
     def weight(line: str) -> int:
@@ -193,7 +192,7 @@ def _text_weight(text: str) -> int:
 
 @record
 class _Views:
-    """Several views combined for one pass. Bytes that no view distinguishes share a class."""
+    """Several views combined for one pass. Bytes that no view tells apart share a class."""
 
     classes: bytes
     """Byte to class, 0 to 15; a line break's is 0."""
@@ -287,15 +286,15 @@ EXACT = tuple(_ENCODINGS)
 
 
 def counter_from_file(name: str, environment: Mapping[str, str] = os.environ) -> Counter:
-    """Return the counter of this name, with its tokenizer loaded.
+    """Return the counter with this name, with its tokenizer loaded.
 
-    Raises BadConfiguration if the rank file is missing or not the published one.
+    Raise BadConfiguration if the rank file is missing or not the published one.
     """
     return Counter(name=name, count=_count_with(_ENCODINGS[name], environment), per_message=4)
 
 
 def has_file(name: str, environment: Mapping[str, str] = os.environ) -> bool:
-    """Return True if the rank file of this counter is on disk; its hash is not checked."""
+    """Return True if this counter's rank file is on disk; its hash is not checked."""
     return _file(_ENCODINGS[name], environment) is not None
 
 
@@ -372,9 +371,9 @@ NAMES = (*_BUILT_IN, *EXACT)
 
 
 def counter(name: str = DEFAULT) -> TokenCounter:
-    """Return the counter of this name.
+    """Return the counter with this name.
 
-    Raises BadUsage for an unknown name, and BadConfiguration for an exact counter whose rank file is not on disk.
+    Raise BadUsage for an unknown name, and BadConfiguration for an exact counter whose rank file is not on disk.
     """
     if name in EXACT:
         return counter_from_file(name)

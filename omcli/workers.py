@@ -18,19 +18,19 @@ from omcli.base.record import record
 from omcli.memory.row_json import json_line
 
 _LARGEST = 1_000_000
-"""Bytes at which a log is replaced by a new one; the last old one is kept."""
+"""Size in bytes at which the log is rotated; one old log is kept."""
 _IDLE = (1, 75)
-"""Exit codes of a worker that has done nothing."""
+"""Exit codes of a worker that did nothing."""
 _END = 200_000
 """Bytes read from the end of a log to find the last run."""
 
 
 @record
 class WorkerRun:
-    """A worker's run, as the log tells it."""
+    """A worker's run according to the log."""
 
     at: str
-    """Instant at which it began, or ended."""
+    """Time at which it began or ended."""
     owner: str
     """The process (`sqlite.owner`)."""
     ended: int | None = None
@@ -38,13 +38,13 @@ class WorkerRun:
     error: str | None = None
     """Its last error."""
     is_gone: bool = False
-    """The process is gone, and has not logged its end."""
+    """True if the process is gone without having logged its end."""
 
 
 def state_folder(environment: Mapping[str, str]) -> Path:
     """Return the user's folder for state and logs."""
     if sys.platform == "linux" and "ANDROID_ROOT" not in environment:
-        # What platformdirs comes to as well, but that takes 3 ms of a caller that is not to wait.
+        # The same result as platformdirs, which would delay the caller by 3 ms.
         folder = environment.get("XDG_STATE_HOME", "").strip() or os.path.expanduser("~/.local/state")  # noqa: PTH111
         return Path(folder, "om")
     from platformdirs import user_state_path  # noqa: PLC0415
@@ -58,7 +58,7 @@ def log_file(environment: Mapping[str, str]) -> Path:
 
 
 def opened(log: Path) -> int:
-    """Open the log for appending, for the user alone, and return a descriptor. Raises CannotCreate."""
+    """Open the log for appending, readable only by the user; return a descriptor. Raise CannotCreate on failure."""
     try:
         log.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         stream = _open_log(log)
@@ -78,7 +78,7 @@ def _open_log(log: Path) -> int:
 
 
 def _move_full_log(log: Path, stream: int) -> None:
-    """Move a full log aside. Of several processes that find it full, one does that, under a lock."""
+    """Rotate a full log, under a lock, so that only one of several processes does it."""
     fcntl.flock(stream, fcntl.LOCK_EX)
     with suppress(FileNotFoundError):
         if os.path.samestat(os.fstat(stream), log.stat()):
@@ -86,13 +86,13 @@ def _move_full_log(log: Path, stream: int) -> None:
 
 
 def line(ran: WorkerRun, store: Path) -> str:
-    """A worker's beginning or end as a line of the log."""
+    """Return a line for the log about the beginning or end of a run."""
     told = {"at": ran.at, "worker": ran.owner, "store": str(store), "ended": ran.ended, "error": ran.error}
     return json_line({name: value for name, value in told.items() if value is not None})
 
 
 def last_run(log: Path, store: Path) -> WorkerRun | None:
-    """Return the last run on a store in the end of the log; a run that is not done has no `ended`.
+    """Return the last run on a store according to the end of the log; an unfinished run has no `ended`.
 
     Runs that did nothing are left out.
     """
@@ -101,7 +101,7 @@ def last_run(log: Path, store: Path) -> WorkerRun | None:
 
 
 def _told(log: Path, store: str) -> Iterator[WorkerRun]:
-    """The lines of the log's end that tell of a beginning or an end; others are what workers said."""
+    """Yield the runs recorded in the end of the log; other lines are messages from workers."""
     with suppress(OSError), log.open("rb") as stream:
         stream.seek(max(0, stream.seek(0, os.SEEK_END) - _END))
         for text in stream:
@@ -118,7 +118,7 @@ _PROGRAM = (
     "import sys; root = sys.argv.pop(1); root in sys.path or sys.path.insert(0, root);"
     " from omcli.__main__ import main; main()"
 )
-"""This same `om`, wherever it is installed; `-P` keeps out modules in the current directory."""
+"""Program that runs this installation of om; `-P` keeps modules in the current directory out of it."""
 _STREAMS = 3
 """File descriptors of stdin, stdout and stderr."""
 _MOST = 1024
@@ -127,9 +127,9 @@ _MOST = 1024
 def start(words: Sequence[str], log: Path) -> None:
     """Start `om` with these arguments, and return at once.
 
-    The process has a session of its own, so that closing a terminal does not reach it; it reads nothing and writes to
-    the log. It inherits the current directory, the environment and the umask, but no open file: a reader of our output
-    is not kept waiting for its end. Raises CannotCreate.
+    The process runs in its own session, so that it survives a closed terminal; it reads nothing and writes to the log.
+    It inherits the current directory, environment and umask, but no open files, so that no reader of our output waits
+    for it. Raise CannotCreate if it cannot be started.
     """
     root = str(Path(omcli.__file__).parents[1])
     command = [sys.executable, "-P", "-c", _PROGRAM, root, *words]
@@ -140,7 +140,7 @@ def start(words: Sequence[str], log: Path) -> None:
             command[0],
             command,
             os.environ,
-            # The log first: its number is 0 where we were started without a stdin.
+            # The log first: its descriptor is 0 if we were started without stdin.
             file_actions=[
                 (os.POSIX_SPAWN_DUP2, stream, 1),
                 (os.POSIX_SPAWN_DUP2, stream, 2),
@@ -156,12 +156,12 @@ def start(words: Sequence[str], log: Path) -> None:
 
 
 def _keep_private() -> None:
-    """Keep inherited descriptors from the new process; those opened by Python are kept from it anyway."""
+    """Make sure the new process inherits no descriptors; those opened by Python are not inherited anyway."""
     try:
         numbers = list(map(int, os.listdir("/dev/fd")))  # noqa: PTH208 - names are all that is wanted
-    except OSError:  # a system without
+    except OSError:  # no such folder on this system
         numbers = list(range(_MOST))
     for number in numbers:
         if number >= _STREAMS:
-            with suppress(OSError):  # no longer open, as the one that they were listed with
+            with suppress(OSError):  # closed since, like the descriptor used for listing
                 os.set_inheritable(number, False)  # noqa: FBT003

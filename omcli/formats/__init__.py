@@ -25,7 +25,7 @@ _OF_CHAT = ("anthropic", "openai")
 
 
 def named(name: str) -> Format:
-    """Return the format of this name. Raises BadUsage."""
+    """Return the format with this name. Raise BadUsage if it is unknown."""
     if name not in _MODULES:
         raise BadUsage(f"unknown format `{name}`", hint=f"formats: {', '.join(NAMES)}")
     found: Format = import_module(f"omcli.formats.{_MODULES[name]}").FORMAT
@@ -33,7 +33,7 @@ def named(name: str) -> Format:
 
 
 def detect(source: RecordStream) -> Format:
-    """Return the format of an input, judged by its content alone. Raises UnknownFormat."""
+    """Return the format of an input, judged by its content alone. Raise UnknownFormat if none matches."""
     if is_export(source.beginning):
         raise UnknownFormat("this is exported memory, not a transcript", hint="use `om import` for it")
     for entry in map(named, NAMES):
@@ -45,7 +45,7 @@ def detect(source: RecordStream) -> Format:
 
 
 def detect_chat(source: RecordStream) -> Format:
-    """Return the format of a list of messages sent to a model. Raises UnknownFormat."""
+    """Return the format of messages sent to a model. Raise UnknownFormat if they match neither API."""
     for entry in map(named, _OF_CHAT):
         if entry.detect(source.sample):
             return entry

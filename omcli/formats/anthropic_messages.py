@@ -25,13 +25,13 @@ _ATTACHED = ("image", "document", "search_result", "web_search_result", "contain
 _CLINE = "<environment_details>"
 _EXIT_CODE = lazily(r"Exit code (\d+)(?:\n|\Z)")
 _WAITING = 1000
-"""Calls remembered until their result; results come soon or never."""
+"""Number of calls remembered while they wait for a result."""
 _ENOUGH = 0.8
 """Share of records that must match."""
 
 
 def detect(sample: Sample) -> bool:
-    """Return True for turns or request bodies with a feature of this API; without one they are plain chat messages."""
+    """Return True for turns or request bodies with a feature of this API. Others are plain chat messages."""
     if sample.shape not in (InputShape.LINES, InputShape.DOCUMENT):
         return False
     turns = [turn for entry in sample.records for turn in (_turns(entry) or [entry])[:20]]
@@ -51,15 +51,15 @@ class _Conversation:
 
     @classmethod
     def begin(cls, state: ReaderState | None) -> _Conversation:
-        """Start one, or resume one from a state."""
+        """Start a conversation, or resume one from a state."""
         return cls(waiting=state["waiting"], known=Facts(**state["known"])) if state else cls()
 
     def state(self) -> ReaderState:
-        """State from which another reader can resume."""
+        """Return the state from which another reader can resume."""
         return {"waiting": dict(self.waiting), "known": fields_of(self.known)}
 
     def whole(self, entry: Record) -> Iterator[Item]:
-        """Yield the facts of a request body beside its turns."""
+        """Yield the session's facts from a request body, which come before its turns."""
         yield from self.facts(entry)
         if entry.get("system"):
             yield Skip(Reason.INJECTED)
@@ -79,7 +79,7 @@ class _Conversation:
             yield now
 
     def turn(self, entry: Record) -> Iterator[Item]:
-        """Yield the items of one turn. A user's: results, then the prompt; an assistant's: the answer, then calls."""
+        """Yield the items of one turn: a user's results, then the prompt; an assistant's answer, then the calls."""
         yield from self.facts(entry)
         role, content = entry.get("role"), entry.get("content")
         given = [content] if isinstance(content, str) else content
@@ -153,11 +153,11 @@ class _Content:
 
     @property
     def text(self) -> str:
-        """The pieces, one per line."""
+        """The non-empty pieces, one per line."""
         return "\n".join(piece for piece in self.pieces if piece)
 
     def add(self, block: object) -> None:
-        """Add a block, or a value in place of one."""
+        """Add a content block, or a string or None instead of one."""
         if block is None or isinstance(block, str):
             self.pieces.append(block or "")
             return
@@ -209,7 +209,7 @@ def _prompt(parts: list[Record], message: partial[Message], *, turn_id: str | No
 
 
 def _answer(parts: list[Record], message: partial[Message], *, turn_id: str | None) -> Iterator[Item]:
-    """Yield the visible text of a turn as one answer. Blank blocks precede thoughts and are left out."""
+    """Yield the visible text of a turn as one answer. Blank blocks, which precede thinking, are left out."""
     shown = _Content()
     cited = False
     for part in parts:
@@ -232,7 +232,7 @@ def _turns(entry: Record) -> list[object] | None:
 
 
 def _part(part: object) -> Record:
-    """Return a block; a bare text, which lists rarely hold, becomes one."""
+    """Return a block; a bare string in the list becomes a text block."""
     return {"type": "text", "text": part} if isinstance(part, str) else record(part)
 
 

@@ -1,4 +1,4 @@
-"""Texts in the user's role as Claude's clients write them: prompts, commands, notices and reminders told apart."""
+"""Classifies text in the user's role as written by Claude's clients: prompts, commands, notices, reminders."""
 
 from __future__ import annotations
 
@@ -38,14 +38,14 @@ _AFTER_REMARK = "\n\nNote: The user's next message may contain a correction"
 
 @positional_record
 class UserText:
-    """A cleaned text of the user's role; without `kind` it is a prompt."""
+    """Cleaned text from the user's role; without a `kind` it is a prompt."""
 
     text: str
     kind: MessageKind | None = None
 
 
 def user_text(written: str) -> UserText | None:
-    """Classify a text in the user's role; None if a program wrote all of it."""
+    """Classify text in the user's role; return None if a program wrote all of it."""
     words = without_injected(written)
     opening = words.lstrip()
     if not opening or opening.startswith(_WRITTEN_BY_CLIENT) or _EDITOR_NOTE.fullmatch(words.strip()):
@@ -78,6 +78,9 @@ def _command(words: str) -> UserText | None:
 
 
 def _tag_content(words: str, tag: str) -> str | None:
-    """Return the text between a tag and its end. A regular expression would take for ever on a megabyte of blanks."""
+    """Return the text between a tag and its end.
+
+    Uses no regular expression, which would be very slow on a megabyte of blanks.
+    """
     inside, closed, _ = words.partition(f"<{tag}>")[2].partition(f"</{tag}>")
     return inside if closed else None

@@ -1,4 +1,4 @@
-"""A format: its detector, its reader and the folders it is found in; and two ways to read, by record and by turn."""
+"""A format: its detector, its reader and its folders. Readers work by record or by turn."""
 
 from __future__ import annotations
 
@@ -25,20 +25,20 @@ class TranscriptFolders:
 
 @record
 class Format:
-    """One kind of transcript: one row of the table in `formats`."""
+    """One kind of transcript. `formats` lists the modules that define one."""
 
     name: str
     """Value of `--format`."""
     title: str
     """Name for people."""
     detect: Callable[[Sample], bool]
-    """True if the sample looks like this format; the table takes the first that says so."""
+    """Return True if the sample looks like this format; the first format that matches is used."""
     read: Callable[[RecordStream], Iterator[Item]]
     """Yield items in file order. Never raises for content: unusable records become `Skip`."""
     folders: TranscriptFolders | None = None
     """None if no program keeps transcripts in this format."""
     copies: bool = False
-    """Sessions copy messages of earlier ones after a resume, with their ids and instants (`memory.identity`)."""
+    """True if a resumed session repeats messages of earlier ones, with their ids and times (`memory.identity`)."""
 
 
 class Reader(Protocol):
@@ -51,11 +51,11 @@ class Reader(Protocol):
         """Yield the items still held back at the end of the input."""
 
     def state(self) -> ReaderState | None:
-        """State from which another reader can resume here; None while an item is undecided."""
+        """Return the state from which another reader can resume here; None while an item is held back."""
 
 
 def by_record(begin: Callable[[ReaderState | None], Reader]) -> Callable[[RecordStream], Iterator[Item]]:
-    """Return a `Format.read`; `begin` returns a reader, new or resumed from a state."""
+    """Return a `Format.read` function; `begin` returns a new reader, or one resumed from a state."""
 
     def read(source: RecordStream) -> Iterator[Item]:
         reader = begin(source.state)
@@ -79,24 +79,26 @@ class TurnReader(Protocol):
     """Reads one conversation turn by turn."""
 
     def whole(self, entry: Record) -> Iterator[Item]:
-        """Yield the facts in the object that holds the whole conversation."""
+        """Yield the session's facts from the object that holds the whole conversation."""
 
     def turn(self, entry: Record) -> Iterator[Item]:
         """Yield the items of one turn."""
 
     def state(self) -> ReaderState:
-        """State from which another reader can resume."""
+        """Return the state from which another reader can resume."""
 
 
 Begin = Callable[[ReaderState | None], TurnReader]
-"""Starts a conversation, or resumes one from a state."""
+"""Start a conversation, or resume one from a state."""
 
 
 def by_turn(
     *, turns_of: Callable[[Record], list[object] | None], begin: Begin
 ) -> Callable[[RecordStream], Iterator[Item]]:
-    """Return a `Format.read` that takes each record as a turn of the current conversation, or as a conversation of its
-    own if `turns_of` returns a list."""
+    """Return a `Format.read` function.
+
+    A record is a whole conversation if `turns_of` returns a list, else a turn of the current one.
+    """
     return by_record(lambda state: _Turns(turns_of, begin, state))
 
 
@@ -133,10 +135,10 @@ class _Turns:
 
 
 def instant_of(turn: Record) -> str | None:
-    """Time of a turn, if given."""
+    """Return the time of a turn, if given."""
     return next((at for key in _TIMES if (at := instant(turn.get(key)))), None)
 
 
 def utc_offset_of(turn: Record) -> int | None:
-    """Minutes east of UTC in the time of a turn, if given."""
+    """Return the UTC offset of a turn's time in minutes east, if given."""
     return next((utc_offset(turn[key]) for key in _TIMES if instant(turn.get(key))), None)

@@ -1,4 +1,4 @@
-"""Text inside a message that programs wrote: reminders, editor selections, and what om itself printed."""
+"""Removes text that programs put into messages: reminders, editor selections, om's own output."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ _TAG = lazily(rf"<(/?)({'|'.join(INJECTED_TAGS)})(?:\s[^<>]*)?>")
 
 
 def without_injected(said: str) -> str:
-    """Remove the blocks that programs put into a text: reminders, editor selections, memory, om's own output.
+    """Return a message's text without the blocks that programs put into it.
 
-    Blocks may be nested. An unclosed (cut-off) block extends to the end, but only if its tag begins a line: elsewhere
-    the text is about the tag.
+    Blocks may be nested. An unclosed block extends to the end, but only if its tag begins a line; elsewhere the tag is
+    merely mentioned.
     """
     blocks = _injected_blocks(said)
     if not blocks:
@@ -96,17 +96,20 @@ _BLOCK = lazily(
 _CUT_OFF = lazily(r'[^\n]*(?:\n[ \t]*["\[\]{}][^\n]*)*')
 _DEEPEST_INDENT = 80
 _BROKEN = 64
-"""Broken documents tolerated in one text; each costs as much as all before it."""
+"""Number of broken JSON documents tolerated in one text, to bound the time spent."""
 _DECODER = json.JSONDecoder()
 
 
 def is_pack(beginning: str) -> bool:
-    """Return True if this begins a pack printed as a list of messages."""
+    """Return True if an input with this beginning is a pack that om printed as a list of messages."""
     return _PRINTED_CHAT.match(beginning) is not None
 
 
 def printed(said: str) -> Iterator[tuple[int, int]]:
-    """Yield start and end of each part of a text that om printed, in no order. Packs as text are found by their tag."""
+    """Yield start and end of each part of a text that om printed, unordered.
+
+    Packs in tags are found by `_tag_blocks`.
+    """
     if "] " in said and _HAS_LINE.search(said):
         yield from (found.span() for found in _LOG_LINE.finditer(said))
     if WORKING_TITLE in said:

@@ -1,4 +1,4 @@
-"""OpenAI chat messages: JSON or JSON Lines of role and content, alone or wrapped, one conversation or a data set."""
+"""OpenAI chat messages as JSON or JSON Lines: bare messages, whole conversations, or data sets of them."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ _PARTS = _TEXTS | {"image_url", "input_image", "input_audio", "audio", "file", "
 # mini-swe-agent answers its model in the role of the user.
 _COMMAND_OUTPUT = "<returncode>"
 _WAITING = 1000
-"""Calls remembered until their result; results come soon or never."""
+"""Number of calls remembered while they wait for a result."""
 _ENOUGH = 0.8
 """Share of records that must match: data sets and logs have stray lines."""
 
 
 def detect(sample: Sample) -> bool:
-    """Return True for messages with a role of the chat API, or objects that hold a list of them."""
+    """Return True for messages with a role from the chat API, or objects that hold a list of them."""
     if sample.shape not in (InputShape.LINES, InputShape.DOCUMENT) or not sample.records:
         return False
     return sum(map(_is_chat, sample.records)) >= _ENOUGH * len(sample.records)
@@ -46,18 +46,18 @@ class _Conversation:
 
     @classmethod
     def begin(cls, state: ReaderState | None) -> _Conversation:
-        """Start one, or resume one from a state."""
+        """Start a conversation, or resume one from a state."""
         if state is None:
             return cls()
         waiting = deque(((call, tool) for call, tool in state["waiting"]), maxlen=_WAITING)
         return cls(waiting=waiting, calls=state["calls"], known=Facts(**state["known"]))
 
     def state(self) -> ReaderState:
-        """State from which another reader can resume."""
+        """Return the state from which another reader can resume."""
         return {"waiting": list(self.waiting), "calls": self.calls, "known": fields_of(self.known)}
 
     def whole(self, entry: Record) -> Iterator[Item]:
-        """Yield the facts beside the messages."""
+        """Yield the session's facts from the object that holds the messages."""
         return self.facts(entry, whole=True)
 
     def turn(self, entry: Record) -> Iterator[Item]:
@@ -121,7 +121,10 @@ class _Conversation:
         yield from items
 
     def _call(self, call: object, at: str | None) -> Item:
-        """Return a call in any dialect: `{id, function: {name, arguments}}`, a custom tool's, or bare."""
+        """Return a call in any dialect:
+
+        `{id, function: {name, arguments}}`, `custom` instead of `function`, or neither.
+        """
         written = record(call)
         inner = record(written.get("function")) or record(written.get("custom")) or written
         tool = string(inner.get("name"))
@@ -152,7 +155,7 @@ class _Conversation:
         )
 
     def _answered(self, call_id: str | None, tool: str | None) -> tuple[str | None, str | None]:
-        """Return id and tool of the call that a result answers: the first waiting one with its id, or else its name."""
+        """Return id and tool of the call that a result answers: the first waiting one with its id, or with its tool."""
         for place, (waiting_id, waiting_tool) in enumerate(self.waiting):
             if waiting_id == call_id or (call_id is None and tool in (None, waiting_tool)):
                 del self.waiting[place]
@@ -171,7 +174,7 @@ class _Content:
 
     @classmethod
     def of(cls, content: object) -> _Content:
-        """Parse a text, nothing, or a list of parts."""
+        """Parse a string, None, or a list of parts."""
         if content is None or isinstance(content, str):
             return cls(text=content or "")
         if not isinstance(content, list):
@@ -211,7 +214,7 @@ class _Content:
 
 
 def _messages(entry: Record) -> list[object] | None:
-    """Return the messages of a conversation held by one object, with the answer if it is a logged request."""
+    """Return the messages in an object that holds a conversation, with the response if it is a logged request."""
     if "role" in entry:
         return None
     for holder in (entry, record(entry.get("request"))):
@@ -276,7 +279,7 @@ _in_turns = by_turn(turns_of=_messages, begin=_Conversation.begin)
 
 
 def read(source: RecordStream) -> Iterator[Item]:
-    """Read records that are messages of the current conversation, or hold a conversation each; skip om's own packs."""
+    """Read records that are messages or whole conversations; skip om's own packs."""
     if source.state is None and is_pack(source.beginning):
         return iter([Skip(Reason.INJECTED)])
     return _in_turns(source)

@@ -47,12 +47,12 @@ class _EntryReader:
             yield Abandoned(ids=abandoned)
 
     def state(self) -> ReaderState:
-        """State from which another reader can resume."""
+        """Return the state from which another reader can resume."""
         return {"session": self._session}
 
 
 class _Entries:
-    """Entries and their parents. Entries of version 1 have no ids; each follows the one before."""
+    """The tree of entries. In version 1, entries have no ids and each follows the one before."""
 
     def __init__(self) -> None:
         self._places: dict[str, int] = {}
@@ -60,7 +60,7 @@ class _Entries:
         self._said: list[tuple[str, ...]] = []
 
     def add(self, entry: Record, items: Iterable[Item]) -> None:
-        """Add an entry and its items. One with an unknown parent (a lost line) follows the one before."""
+        """Add an entry and its items. An entry with an unknown parent (a lost line) follows the one before."""
         before = len(self._follows) - 1 if self._follows else None
         parent = string(entry.get("parentId"))
         is_root = "parentId" in entry and entry["parentId"] is None
@@ -70,7 +70,7 @@ class _Entries:
             self._places[own] = len(self._follows) - 1
 
     def abandoned(self) -> frozenset[str]:
-        """Return ids of the messages that are not on the path from the last entry to its root."""
+        """Return the ids of messages that are not on the path from the last entry to its root."""
         live: set[int] = set()
         place = len(self._follows) - 1 if self._follows else None
         while place is not None:
@@ -221,7 +221,7 @@ def _event(entry: Record, kind: MessageKind, summary: str, at: str | None = None
 
 
 def _content(content: object) -> tuple[str, tuple[Image, ...]]:
-    """Return the visible text of a text or a list of blocks (thinking is not visible), and its images."""
+    """Return the visible text of a string or a list of blocks (without thinking), and the images."""
     if isinstance(content, str):
         return content, ()
     texts: list[str] = []
@@ -239,7 +239,7 @@ def _content(content: object) -> tuple[str, tuple[Image, ...]]:
 
 
 def detect(sample: Sample) -> bool:
-    """Return True for a session header or, in the end of a file without one, a message that only pi writes."""
+    """Return True for a session header, or a message that only pi writes (a partial file has no header)."""
     return sample.shape is InputShape.LINES and any(
         _is_header(entry) or _is_pi_message(entry) for entry in sample.records
     )

@@ -42,7 +42,7 @@ _FORMS = tuple(
 _FENCE = lazily(r" {0,3}(?P<fence>`{3,}(?=[^`]*\Z)|~{3,})")
 _TAG = lazily(rf"[ \t]*<(?P<tag>{'|'.join(INJECTED_TAGS)})(?:\s[^<>]*)?>")
 _LONGEST_BLOCK = 2000
-"""Lines searched for the end of a fence or a tag; without one, it does not open a block."""
+"""Number of lines searched for the end of a fence or a tag; without an end, no block is opened."""
 _SNIFFED = 20
 """Turns inspected for detection."""
 # A call without text, as Python prints None; its result follows as `tool:`.
@@ -50,7 +50,7 @@ _CALL = "None"
 
 
 def detect(sample: Sample) -> bool:
-    """Return True if a person and an agent take turns from the first line (or a title) on, or a person has begun."""
+    """Return True if a person and an agent take turns from the first line or title on, or if a person has begun."""
     if sample.shape is not InputShape.TEXT:
         return False
     lines = (line.rstrip("\r") for line in sample.text.split("\n"))
@@ -98,12 +98,12 @@ class _Turn:
 
     @property
     def text(self) -> str:
-        """The lines, without blank ones around them."""
+        """The lines, without leading and trailing blank ones."""
         return "\n".join(self.lines).strip()
 
     @property
     def role(self) -> Role | None:
-        """None for a system prompt. A name that is not a role is a person's."""
+        """The speaker's role; None for a system prompt. An unknown name is a person's."""
         return _SPEAKERS.get(self.speaker.casefold(), Role.USER)
 
     @property
@@ -125,7 +125,7 @@ class _Lines:
         self._lines = lines
         self._held: deque[str] = deque()
         self._endless = 0
-        """Held lines already searched for an end in vain."""
+        """Number of held lines known to contain no end."""
 
     def __iter__(self) -> Iterator[str]:
         while self._held or self._hold():
@@ -188,7 +188,7 @@ def _block_end(line: str) -> re.Pattern[str] | None:
 
 
 def _items(turn: _Turn, *, call_id: str | None, is_all: bool) -> Iterator[Item]:
-    """Yield a turn's message, or a `Skip`. `call_id` is that of the call just before."""
+    """Yield a turn's message, or a `Skip`. `call_id` belongs to the call just before, if any."""
     said, role = turn.text, turn.role
     if not turn.speaker and turn.title and not is_all:
         yield Facts(title=turn.title)

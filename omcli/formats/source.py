@@ -17,11 +17,11 @@ _HEAD = 1 << 20
 """Bytes inspected for detection: the first line of a transcript is often a side record."""
 _BEGINNING = 1000
 _VOTERS = 60
-"""Records that vote on the format."""
+"""Number of records that vote on the format."""
 _CLEAN = 0.8
 """Share of lines that must be objects; a lower one would match Markdown exports with embedded JSON lines."""
 _RESYNCHRONISE = 64
-"""Offsets of a broken line that are tried as the start of the next object."""
+"""Number of offsets in a broken line that are tried as the start of an object."""
 _BOM = b"\xef\xbb\xbf"
 _SPACE = " \t\r\n"
 
@@ -43,13 +43,13 @@ Record = dict[str, object]
 
 
 class InputShape(Enum):
-    """Layout of the bytes."""
+    """Layout of the input."""
 
     EMPTY = "empty"
     LINES = "lines"
     """JSON Lines: an object per line."""
     DOCUMENT = "document"
-    """One JSON value over many lines, or a list on one. An object on one line is LINES with a single record."""
+    """One JSON value on many lines, or a list on one line. A single object on one line counts as LINES."""
     TEXT = "text"
 
 
@@ -70,9 +70,10 @@ class RecordStream:
     """A binary stream, read once. Memory use is bounded by the longest line, or by the size of a single document."""
 
     def __init__(self, stream: BinaryIO, *, extent: Beginning | None = None, state: ReaderState | None = None) -> None:
-        """A stream from its beginning, or its rest behind a line end where an earlier reader stopped.
+        """Open a stream at its beginning, or after a line end at which an earlier reader stopped.
 
-        For a rest, `extent` covers the bytes read before and `state` is that reader's; the rest is read as JSON Lines.
+        In the second case, `extent` covers the bytes read before, `state` is the earlier reader's, and the rest is read
+        as JSON Lines.
         """
         self.state = state
         self._extent = extent or Beginning()
@@ -99,7 +100,7 @@ class RecordStream:
 
     @cached_property
     def shape(self) -> InputShape:
-        """Layout of the bytes, judged by the first of them."""
+        """Layout of the input, judged by its first bytes."""
         if self.state is not None:
             return InputShape.LINES
         if not self._head.strip():
@@ -132,10 +133,10 @@ class RecordStream:
         return Sample(shape=self.shape, records=tuple(records[:_VOTERS]), is_list=is_list, text=text)
 
     def records(self) -> Iterator[Record | Skip | Checkpoint]:
-        """Yield objects in file order (a list by its elements), and a `Skip` for anything else.
+        """Yield objects in file order (a list's elements one by one), and a `Skip` for anything else.
 
-        Yields a checkpoint after the last whole line, since a line that is still being written may follow; none if more
-        input could change the detected layout.
+        Yield a checkpoint after the last complete line, since a line that is still being written may follow. There is
+        none if more input could change the detected layout.
         """
         if self.shape is InputShape.DOCUMENT:
             value = self._document_value
@@ -179,9 +180,9 @@ class RecordStream:
 
     @property
     def _settled_after(self) -> int | None:
-        """Bytes after which no further input can change the layout or the format of JSON Lines.
+        """Number of bytes after which no further input can change the detected layout or format.
 
-        Only valid before reading. None if the lines that decide are not complete yet.
+        Only valid before reading. None if the deciding lines are not complete yet.
         """
         if self.state is not None:
             return 0
@@ -205,7 +206,7 @@ class RecordStream:
 
     @cached_property
     def _head_lines(self) -> list[tuple[Record | Skip, ...]]:
-        """The opening lines, plus the next line if it is complete or the only one."""
+        """The opening lines, plus the next line if it is valid or the only one."""
         rest = self._head.rpartition(b"\n")[2]
         if len(self._opening) == _VOTERS or not rest.strip():
             return self._opening
@@ -237,7 +238,7 @@ class RecordStream:
 def parse_line(line: bytes, *, last: bool = False) -> Iterator[Record | Skip]:
     """Yield the objects on a line: usually one, two after a crash of the producer, none if it is not JSON.
 
-    A `last` line (without a line end) that stops inside an object may still be growing: TRUNCATED, not a fault.
+    If the `last` line (without a line end) stops inside an object, it may still be growing, so it is TRUNCATED.
     """
     text = _text(line)
     try:
@@ -268,7 +269,7 @@ def _parse_objects(text: str, *, last: bool) -> Iterator[Record | Skip]:
 
 
 def _object_at(text: str, at: int) -> tuple[Record | Reason, int]:
-    """Return the object at an offset and its end; or the fault there, and the next offset to try."""
+    """Return the object at an offset and its end, or the fault and the next offset to try."""
     # Only brackets: a quote is as likely the end of a broken text as the beginning of one.
     if text[at] in "{[":
         try:
@@ -284,8 +285,8 @@ def _object_at(text: str, at: int) -> tuple[Record | Reason, int]:
 def _next_object(text: str, broken: int) -> int:
     """Return the offset at which the next record may begin after broken text, or the end of the text.
 
-    An object after `:`, `,` or `[` is a part of the broken record. Otherwise the inner message of a cut-off line would
-    be read as a message of its own.
+    An object after `:`, `,` or `[` belongs to the broken record, so that the inner message of a cut-off line is not
+    read as a separate record.
     """
     for match in _OBJECT.finditer(text, broken + 1):
         at = match.start()
@@ -319,18 +320,18 @@ _BLOCK = 1 << 18
 
 @record
 class KnownPart:
-    """The place up to which a file is unchanged and need not be read again."""
+    """The part of a file that is unchanged and need not be read again."""
 
     bookmark: Bookmark
     extent: Beginning
     is_all: bool
-    """Nothing follows it."""
+    """True if nothing follows it."""
 
 
 def known_part(stream: BinaryIO, bookmarks: Iterable[Bookmark]) -> KnownPart | None:
-    """Return the last bookmark whose part is unchanged and from which a reader can resume, and move the stream there.
+    """Return the last bookmark from which a reader can resume, with the file unchanged up to it. Move the stream there.
 
-    None, with the stream at its beginning, if no part is. `bookmarks` are those of the file, in file order.
+    If there is none, return None with the stream at its beginning. `bookmarks` are the file's, in file order.
     """
     known = None
     extent = Beginning()

@@ -1,4 +1,4 @@
-"""JSON values of unknown type, read as the expected type or as nothing; and embedded images."""
+"""Reads JSON values of unknown type as an expected type or as nothing; also embedded images."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ _EMPTY: Record = {}
 
 
 def record(value: object) -> Record:
-    """Return the object, or an empty one."""
+    """Return the value if it is an object, else an empty one."""
     return value if isinstance(value, dict) else _EMPTY
 
 
 def string(value: object) -> str | None:
-    """Return the text; None for anything else and for the empty text."""
+    """Return the value if it is a non-empty string, else None."""
     return value if isinstance(value, str) and value else None
 
 
 def text(value: object) -> str:
-    """Return the text, or the empty text."""
+    """Return the value if it is a string, else an empty one."""
     return value if isinstance(value, str) else ""
 
 
 def objects(value: object) -> list[Record]:
-    """Return the objects of a list; an empty list for anything else."""
+    """Return the objects in a list; an empty list for anything else."""
     return [entry for entry in value if isinstance(entry, dict)] if isinstance(value, list) else []
 
 
@@ -43,9 +43,9 @@ def exit_code(value: object) -> int | None:
 
 
 def compact_json(value: object) -> str:
-    """Return a value as JSON on one line, non-ASCII unescaped; a text is taken to be JSON already.
+    """Return a value as JSON on one line, non-ASCII unescaped. A string is taken to be JSON already.
 
-    A value parsed at the nesting limit can be too deep to be written again; a note replaces it.
+    A value too deeply nested to be written is replaced by a note.
     """
     if isinstance(value, str):
         return value
@@ -59,7 +59,7 @@ _DATA_URL = lazily(r"data:([\w.+-]+/[\w.+-]+)?[^,]{0,200},", re.IGNORECASE)
 
 
 def image_from_text(encoded: str, media_type: str) -> Image:
-    """Return an image from base64. Invalid base64 (cut off, or masked) is kept as its size and hash only."""
+    """Return an image from base64. Of invalid base64 (cut off or masked) only size and hash are kept."""
     is_whole = True
     try:
         content = base64.b64decode(encoded)

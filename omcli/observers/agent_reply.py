@@ -1,4 +1,4 @@
-"""The reply of an agent to `om pending`: its token, its schema, its reading and its validation."""
+"""An agent's reply to `om pending`: token, schema, parsing and validation."""
 
 from __future__ import annotations
 
@@ -40,17 +40,17 @@ _COPY_HINT = "copy the `token` that `om pending` printed, as it is"
 
 @record
 class PendingToken:
-    """A record of what an agent was shown."""
+    """Identifies the messages and rows that an agent was shown."""
 
     session: str
     after: int
-    """The observe cursor; like `through`, 0 if no message was pending."""
+    """The observe cursor: `seq` of the last observed message. Like `through`, 0 if no message was pending."""
     through: int
     """`seq` of the last message."""
     counter: str
     """Token counter used to choose the rows."""
     shown: str
-    """`shown_digest` of messages and rows."""
+    """Result of `shown_digest` for the messages and rows."""
 
     def encode(self) -> str:
         """Return the token as text: letters, digits, `-`, `_` and a dot."""
@@ -59,7 +59,7 @@ class PendingToken:
 
 
 def parse_token(token: str) -> PendingToken:
-    """Decode a token. Raises BadInput."""
+    """Decode a token. Raise BadInput if it is not valid."""
     mark, _, code = token.strip().partition(".")
     try:
         content = json.loads(base64.b64decode(code + "=" * (-len(code) % 4), altchars=b"-_", validate=True))
@@ -112,7 +112,7 @@ class ReplyItem:
 
 @record
 class RetiredRow:
-    """A row to be hidden."""
+    """A row that the agent retires."""
 
     row: str
     reason: str
@@ -122,7 +122,7 @@ class RetiredRow:
 
 @record
 class AgentReply:
-    """A reply as given; its labels are not resolved yet."""
+    """A parsed reply whose labels are not resolved yet."""
 
     token: str
     answer: ObserverReply
@@ -135,17 +135,17 @@ class AgentReply:
 
     @property
     def is_about_messages(self) -> bool:
-        """True if any of it is about messages rather than rows."""
+        """True if the reply says anything about messages, not only about rows."""
         reply = self.answer
         return bool(reply.rows or reply.used or reply.current_task or reply.next_step or reply.title)
 
     def messages(self) -> Iterator[tuple[str, str]]:
-        """Yield labels of messages, each with the place of its citation."""
+        """Yield each cited message label with its place in the reply, such as `observations[0].sources`."""
         for number, row in enumerate(self.answer.rows):
             yield from ((f"observations[{number}].sources", label) for label in row.sources)
 
     def rows(self) -> Iterator[tuple[str, str]]:
-        """Yield labels, ids or handles of rows, each with the place of its citation."""
+        """Yield each cited row (label, id or handle) with its place in the reply, place first."""
         for number, row in enumerate(self.answer.rows):
             yield from ((f"observations[{number}].replaces", reference) for reference in row.replaces)
         for number, reflection in enumerate(self.reflections):
@@ -159,7 +159,7 @@ class AgentReply:
 
 
 def parse_agent_reply(document: object) -> AgentReply:
-    """Parse a JSON value. Raises BadInput, which names the place of the fault."""
+    """Parse a reply from a JSON value. Raise BadInput with the place of the first fault."""
     top = _JsonObject.of(document, "")
     top.check(
         "schema",
@@ -249,7 +249,7 @@ def _retired_row(entry: _JsonObject) -> RetiredRow:
 
 @positional_record
 class _JsonObject:
-    """A JSON object, and its place in the document."""
+    """A JSON object and its place in the reply, such as `items[0]`."""
 
     content: Mapping[str, object]
     place: str
@@ -261,7 +261,7 @@ class _JsonObject:
         return cls(value, place)
 
     def check(self, *known: str) -> None:
-        """Raise BadInput for an unknown key with a value."""
+        """Raise BadInput for an unknown key whose value is not null."""
         unknown = [key for key, value in self.content.items() if key not in known and value is not None]
         if unknown:
             raise _fault(self._at(unknown[0]), f"not a valid key (expected one of {', '.join(known)})")
@@ -327,7 +327,7 @@ def _fault(place: str, what: str, *, hint: str = "") -> BadInput:
 
 
 def check_messages(handed: AgentReply, evidence: Evidence) -> None:
-    """Raise BadInput for an unknown message, and for a row without a pending one."""
+    """Raise BadInput if a label is unknown, or if a row cites no pending message."""
     for place, label in handed.messages():
         if label not in evidence.shown.labels:
             raise BadInput(f"{place}: `{label}` is not a valid message (expected a label from `om pending`)")
@@ -337,9 +337,9 @@ def check_messages(handed: AgentReply, evidence: Evidence) -> None:
 
 
 def observe_reply(answer: ObserverReply, evidence: Evidence, batch: Batch, *, rules: Observer) -> Observed:
-    """Return the observations of a batch: words as the agent has them, tool events as the rules do.
+    """Return the observations of a batch: the agent's rows, with tool events recorded by the rules.
 
-    Raises BadInput if most rows have no text after redaction.
+    Raise BadInput if most rows have no text after redaction.
     """
     try:
         reply = validate(answer, evidence, batch, token="", most_rows=MOST_ROWS, verify=False)

@@ -41,15 +41,15 @@ class AnthropicMessages:
     """`POST /v1/messages` at a base URL."""
 
     base_url: str | None
-    """None: that of the profile which gives the credentials."""
+    """None to use the address from the profile that holds the credentials."""
     key: str | None = None
-    """A key or a token, which are sent alike. None: the SDK finds credentials by itself."""
+    """API key or token, sent in the same header. None if the SDK finds the credentials."""
     effort: str | None = None
     """Reasoning effort; None leaves it to the endpoint."""
 
     @property
     def output_modes(self) -> tuple[OutputMode, ...]:
-        """A JSON schema, or a description in the prompt; this API has no mode between."""
+        """A JSON schema, or a description in the prompt; the API has no other mode."""
         return (OutputMode.JSON_SCHEMA, OutputMode.PROMPT)
 
     def prepare(self) -> None:
@@ -57,7 +57,7 @@ class AnthropicMessages:
         import anthropic  # noqa: F401
 
     def optional(self, request: Request) -> tuple[str, ...]:
-        """Return pictures, effort, and `max_tokens` beyond what every model supports, if sent."""
+        """Return the optional fields in use: pictures, effort, and `max_tokens` if more than every model supports."""
         has_pictures = any(isinstance(part, Picture) for part in request.prompt.content)
         fields = (
             ("image", has_pictures),
@@ -67,7 +67,7 @@ class AnthropicMessages:
         return tuple(name for name, is_sent in fields if is_sent and name not in request.omitted)
 
     def send(self, request: Request, *, http: httpx2.Client, seconds: float) -> PlainReply:
-        """Send one request and return its reply. Raises RequestFailed."""
+        """Send one request and return its reply. Raise RequestFailed on failure."""
         import anthropic
         import httpx2
 
@@ -150,7 +150,7 @@ def _picture(picture: Picture) -> dict[str, object]:
 
 
 def _from_stream(events: Iterable[object]) -> dict[Any, Any]:
-    """Return the body of a streamed reply, as if not streamed. Raises RequestFailed for one that ends early."""
+    """Return the body of a streamed reply, as if not streamed. Raise RequestFailed for one that ends early."""
     body: dict[Any, Any] = {}
     texts: list[str] = []
     usage: dict[str, object] = {}

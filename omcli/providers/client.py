@@ -1,4 +1,4 @@
-"""The HTTP client of one request: no redirects, a bounded response, and a call when it is connected."""
+"""The HTTP client for one request: no redirects, a bounded response, and a callback once connected."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from omcli.providers.endpoints import is_local_url
 from omcli.providers.wire import RequestFailed
 
 _LARGEST_REPLY = 16 << 20
-"""Bytes of a response on the wire."""
+"""Largest response on the wire, in bytes."""
 
 
 def new_client(address: str, *, seconds: float) -> httpx2.Client:
-    """Return a client that follows no redirects and uses no proxy for this machine. Raises RequestFailed."""
+    """Return a client that follows no redirects and uses no proxy for this machine. Raise RequestFailed on failure."""
     here = {f"all://{urlsplit(address).netloc}": None} if is_local_url(address) else {}
     try:
         return httpx2.Client(timeout=seconds, follow_redirects=False, mounts=here)
@@ -29,12 +29,12 @@ def new_client(address: str, *, seconds: float) -> httpx2.Client:
 
 
 def watch(http: httpx2.Client, connected: Callable[[], None]) -> None:
-    """Call `connected` as soon as a request is being sent, and bound every response."""
+    """Call `connected` as soon as a request is being sent, and limit the size of responses."""
     http.event_hooks = {"request": [lambda sent: _call_when_connected(sent, connected)], "response": [_limit_size]}
 
 
 def _limit_size(response: httpx2.Response) -> None:
-    """End a response with an error if it is larger than any reply, so that no server can fill the memory."""
+    """Make a response fail if it is larger than any reply, so that no server can exhaust memory."""
     response.stream = _SizeLimit(response.stream, most=_LARGEST_REPLY)
 
 

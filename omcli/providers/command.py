@@ -24,7 +24,7 @@ from omcli.providers.failures import as_one_line
 from omcli.providers.wire import whole_text
 
 _MOST = 8_000_000
-"""Bytes of a reply; a program that writes more is taken not to end."""
+"""Largest reply, in bytes; a program that writes more is assumed not to end."""
 _KEPT_OF_STDERR = 4_000
 _CHUNK = 65_536
 _GUARD = 'read -r group || exit; read -r rest; kill -9 "-$group"'
@@ -55,7 +55,7 @@ class Command:
         return False
 
     def ask(self, prompt: Prompt) -> Reply:
-        """Return the program's output. Raises Unreachable, Unusable, BadConfiguration."""
+        """Return the program's output. Raise Unreachable, Unusable or BadConfiguration on failure."""
         with tempfile.TemporaryFile() as stdin, tempfile.TemporaryFile() as stderr:
             # A file, because writing to a pipe fails if the program does not read all of it.
             stdin.write(whole_text(prompt).encode(errors="replace"))
@@ -97,7 +97,7 @@ class Command:
                 _end(process)
 
     def _output(self, process: subprocess.Popen[bytes], deadline: float) -> bytes:
-        """Read the program's stdout to its end. Raises TimeoutExpired, Unusable."""
+        """Read the program's stdout to its end. Raise TimeoutExpired or Unusable on failure."""
         assert process.stdout is not None
         chunks: list[bytes] = []
         size = 0
@@ -127,7 +127,7 @@ def _signal_name(number: int) -> str:
 
 
 def command(line: str, *, seconds: float) -> Command:
-    """Return the program of a command line, split like a shell. Raises BadConfiguration if it is not found."""
+    """Return the program for a command line, split as a shell would. Raise BadConfiguration if it is not found."""
     try:
         arguments = tuple(shlex.split(line))
     except ValueError as error:
@@ -139,7 +139,7 @@ def command(line: str, *, seconds: float) -> Command:
 
 
 class _SignalHold:
-    """Delays Ctrl-C and SIGTERM while a program is started, which would otherwise be left running."""
+    """Delays Ctrl-C and SIGTERM while a program starts, since an interrupted start would leave it running."""
 
     def __init__(self) -> None:
         self._came: list[signal.Signals] = []
@@ -159,7 +159,7 @@ class _SignalHold:
         self.release()
 
     def release(self) -> None:
-        """Restore the handlers, and handle the signals received meanwhile."""
+        """Restore the handlers, and handle the signals that arrived in the meantime."""
         handlers, self._handlers = self._handlers, {}
         for number, handler in handlers.items():
             signal.signal(number, handler)
@@ -174,11 +174,10 @@ def _write_process_id(pipe: int) -> None:
 
 @contextmanager
 def _watch() -> Iterator[Callable[[], None] | None]:
-    """Make sure that a program started inside does not outlive om, however om ends.
+    """Ensure that a program started in this context does not outlive om, even if om is killed.
 
-    A small shell holds the other end of a pipe that the system closes when om ends. Yields a function for the child to
-    call before it executes the program, which registers its process id with the shell, so that it never runs
-    unregistered. Yields None if there is no shell.
+    A small shell holds the other end of a pipe that the system closes when om ends. Yield a function that the child
+    calls before it executes the program; it registers the process id with the shell. Yield None if there is no shell.
     """
     try:
         guard = subprocess.Popen(
@@ -196,7 +195,7 @@ def _watch() -> Iterator[Callable[[], None] | None]:
     try:
         yield partial(_write_process_id, pipe)
     finally:
-        guard.kill()  # before the pipe is closed, which it would take for om's end
+        guard.kill()  # before the pipe is closed, which would look as if om had ended
         guard.stdin.close()
         guard.wait()
 

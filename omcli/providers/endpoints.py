@@ -39,9 +39,9 @@ class Endpoint:
     key_variables: tuple[str, ...] = ()
     """Environment variables with a key; the first one that is set counts."""
     model: str | None = None
-    """Default model, a cheap one that is good enough. None: a model has to be named."""
+    """Default model: cheap and good enough. None if a model must be named."""
     is_local: bool = False
-    """Runs on the user's machines and needs no key."""
+    """True if it runs on the user's machines and needs no key."""
     takes_images: bool = False
 
 
@@ -114,11 +114,11 @@ _ENDPOINTS = (
 )
 ENDPOINTS: Mapping[str, Endpoint] = {endpoint.name: endpoint for endpoint in _ENDPOINTS}
 _OF_KEYS = ("anthropic", "openai")
-"""Endpoints used as the observer if only their key is set."""
+"""Endpoints that a key in the environment selects by default."""
 
 
 def endpoint(name: str) -> Endpoint:
-    """Return the endpoint of this name. Raises BadConfiguration."""
+    """Return the endpoint with this name. Raise BadConfiguration if it is unknown."""
     try:
         return ENDPOINTS[name]
     except KeyError:
@@ -138,7 +138,7 @@ def split_model(model: str) -> tuple[str | None, str]:
 
 
 def endpoint_with_key(environment: Mapping[str, str]) -> str | None:
-    """Return the endpoint whose key is in the environment, Anthropic before OpenAI; None if neither is."""
+    """Return the endpoint whose key is in the environment, Anthropic before OpenAI; None if there is no key."""
     for name in _OF_KEYS:
         if any(environment.get(variable) for variable in ENDPOINTS[name].key_variables):
             return name
@@ -146,7 +146,7 @@ def endpoint_with_key(environment: Mapping[str, str]) -> str | None:
 
 
 def checked_url(url: str) -> str:
-    """Return the URL without its last slash. Raises BadConfiguration for an unusable one."""
+    """Return the URL without trailing slashes. Raise BadConfiguration for an unusable one."""
     try:
         parts = urlsplit(url)
         is_whole = parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port is None or parts.port > 0)
@@ -189,8 +189,8 @@ def cost(
 ) -> float | None:
     """Return US dollars for a call; None if the price or the number of tokens is unknown.
 
-    `model` may have a vendor prefix and a date suffix; `input_tokens` include the cached ones. `own` prices, by model,
-    come first; a local model costs nothing.
+    `model` may have a vendor prefix and a date suffix; `input_tokens` include the cached ones. Prices in `own`, by
+    model, take precedence; a local model without a price costs nothing.
     """
     price = _price(model, own or {})
     if price is None:

@@ -1,4 +1,4 @@
-"""Failures of requests in om's words: by HTTP status, by state of the connection, by content of the response."""
+"""Turns HTTP statuses, connection errors and unexpected responses into failures with om's own messages."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from omcli.providers.wire import RequestFailed
 from omcli.text.redaction import redact
 
 UNREADABLE = (OSError, ValueError, RecursionError)
-"""Errors that the libraries pass on unwrapped: of sockets, of invalid UTF-8 or JSON, of JSON nested too deep."""
+"""Errors that the libraries pass on unwrapped: from sockets, invalid UTF-8 or JSON, or too deeply nested JSON."""
 _TRIES = 3
 _REACH = "check the network and the base URL; nothing is lost"
 _LATER = "try again later; nothing is lost"
 CONNECTING = 4.0
-"""Seconds to wait for a connection; after that no retry."""
+"""Seconds to wait for a connection; there is no retry after that."""
 _TOO_LONG = (
     "context length", "context window", "context size", "context_length", "context_window", "maximum context",
     "prompt is too long", "input is too long", "too many tokens", "too many input tokens", "input token count",
@@ -41,7 +41,7 @@ _HTML = re.compile(r"\s*<(?:!doctype|html|head|body)", re.IGNORECASE)
 
 
 def as_one_line(message: str) -> str:
-    """Return a message on one line, without secrets and not too long for a terminal."""
+    """Return a message on one line of at most 200 characters, without secrets."""
     line = " ".join(redact(message).text.split())
     return line if len(line) <= _LONGEST else f"{line[: _LONGEST - 1]}…"
 
@@ -76,7 +76,7 @@ def of_status(status: int, body: object, headers: Mapping[str, str] | None = Non
 
 
 def parse_json(text: str) -> object:
-    """Return the body of a successful response. Raises RequestFailed if it is not JSON."""
+    """Return the body of a successful response. Raise RequestFailed if it is not JSON."""
     try:
         body: object = json.loads(text)
     except (ValueError, RecursionError):
@@ -181,7 +181,7 @@ def of_error_object(body: Mapping[Any, Any]) -> RequestFailed | None:
 
 
 def _all_errors(error: BaseException) -> list[BaseException]:
-    """Return an error and its causes; the outermost often says only `Connection error.`"""
+    """Return an error and its causes, innermost last; the outermost often says only `Connection error.`"""
     chain = [error]
     while (cause := chain[-1].__cause__ or chain[-1].__context__) is not None and cause not in chain:
         chain.append(cause)

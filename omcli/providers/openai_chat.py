@@ -38,7 +38,7 @@ class OpenaiChat:
     key: str
     """The SDK requires a key even if the server does not."""
     limits: tuple[str, ...] = ("max_tokens", "max_completion_tokens")
-    """Possible names of the field with the most output tokens, the likelier first."""
+    """Possible names of the field that limits output tokens, the likelier first."""
     names_account: bool = False
     """True if the SDK may send the organisation and project from the environment."""
     effort: str | None = None
@@ -54,7 +54,7 @@ class OpenaiChat:
         import openai  # noqa: F401
 
     def optional(self, request: Request) -> tuple[str, ...]:
-        """Return temperature, effort, limits, pictures, and usage of a streamed reply, if sent."""
+        """Return the optional fields in use: temperature, effort, usage in streams, pictures, output limit."""
         prompt = request.prompt
         sent = {
             "temperature": prompt.temperature is not None,
@@ -67,7 +67,7 @@ class OpenaiChat:
         return tuple(name for name in names if name not in request.omitted)
 
     def send(self, request: Request, *, http: httpx2.Client, seconds: float) -> PlainReply:
-        """Send one request and return its reply. Raises RequestFailed."""
+        """Send one request and return its reply. Raise RequestFailed on failure."""
         import httpx2
         import openai
 
@@ -146,7 +146,7 @@ def _output_format(request: Request) -> dict[str, object]:
 
 
 def _content(request: Request) -> str | list[dict[str, object]]:
-    """Return one text if there is no picture, since not every server accepts parts."""
+    """Return the content as one string if there is no picture, since not every server accepts a list of parts."""
     parts = joined(request.prompt.content, pictures="image" not in request.omitted)
     if all(isinstance(part, str) for part in parts):
         return "".join(part for part in parts if isinstance(part, str))
@@ -159,7 +159,7 @@ def _picture(picture: Picture) -> dict[str, object]:
 
 
 def _from_stream(events: Iterable[object]) -> dict[str, object]:
-    """Return the body of a streamed reply, as if not streamed. Raises RequestFailed for one that ends early."""
+    """Return the body of a streamed reply, as if not streamed. Raise RequestFailed for one that ends early."""
     body: dict[str, object] = {}
     texts: list[str] = []
     refusals: list[str] = []

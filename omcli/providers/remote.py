@@ -1,4 +1,4 @@
-"""A model over HTTP: retries until it replies, with looser modes of structured output, up to one deadline."""
+"""A model over HTTP: retries, with looser modes of structured output, until it replies or the deadline passes."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ _AFTERWARDS = 5.0
 """Seconds after the deadline at which an abandoned connection closes by itself."""
 _TRIES_FOR_JSON = 2
 _REFUSALS = (400, 422)
-"""Statuses with which endpoints refuse an unknown field."""
+"""HTTP statuses with which endpoints refuse an unknown field."""
 _FORMAT_REFUSALS = (*_REFUSALS, 500, 501)
-"""One local server answers an unknown format with 500."""
+"""HTTP statuses with which endpoints refuse an output format; one local server uses 500."""
 _FORMAT_WORDS = (
     "response_format", "response format", "json_schema", "json schema", "json_object", "output_config",
     "output_format", "output format", "structured output", "grammar", "guided_json", "schema",
@@ -38,16 +38,16 @@ class RemoteTarget:
     address: str
     """Its base URL, under which the working output mode is remembered."""
     key_from: str
-    """Origin of the key, in words; empty if none is needed."""
+    """Origin of the key, for messages; empty if there is no key."""
     model_from: str = ""
-    """Origin of the model's name, in words; empty if not worth showing."""
+    """Origin of the model's name, for messages; empty if not worth showing."""
     secrets: tuple[str, ...] = ()
 
 
 class RemoteModel:
-    """The Provider over a wire. A prompt has one deadline, and at most three requests that may fail temporarily.
+    """A provider over HTTP. Each prompt has one deadline, and temporary failures are retried at most twice.
 
-    A field or format that the endpoint refused is not sent again. The output mode that worked is remembered.
+    A field that the endpoint refused is not sent again, and the output mode that worked is remembered.
     """
 
     def __init__(
@@ -70,7 +70,7 @@ class RemoteModel:
         self._omitted = frozenset[str]() if takes_images else frozenset({"image"})
 
     def ask(self, prompt: Prompt) -> Reply:
-        """Return the reply to a prompt. Raises ProviderFailed, NotAllowed, BadConfiguration."""
+        """Return the reply to a prompt. Raise ProviderFailed, NotAllowed or BadConfiguration on failure."""
         self._wire.prepare()
         retries = RetryState(seconds=self._seconds, clock=self._clock, sleep=self._sleep)
         request = Request(model=self.model, prompt=prompt, output_mode=self._first_mode(), omitted=self._omitted)
@@ -174,7 +174,7 @@ _LONGEST_DELAY = 8.0
 
 
 class RetryState:
-    """Remaining time and attempts for one request."""
+    """Remaining time and attempts for one prompt."""
 
     def __init__(self, *, seconds: float, clock: Callable[[], float], sleep: Callable[[float], None]) -> None:
         self._seconds, self._clock, self._sleep = seconds, clock, sleep
@@ -191,7 +191,7 @@ class RetryState:
         return self._clock() - self._began
 
     def sleep_after(self, failed: RequestFailed) -> bool:
-        """Wait for the next attempt; return False at once if there is none."""
+        """Wait before the next attempt; return False at once if no attempt or time is left."""
         self._failures += 1
         delay = min(failed.delay * 2 ** (self._failures - 1), _LONGEST_DELAY)
         if failed.retry_after is not None:
@@ -203,11 +203,11 @@ class RetryState:
 
 
 class NotConnected(Exception):
-    """The connection was not made in time."""
+    """Raised if the connection is not made in time."""
 
 
 class Overdue(Exception):
-    """The work was not done in time."""
+    """Raised if the work is not done in time."""
 
 
 @record
@@ -222,8 +222,8 @@ _CONNECTED = _Result()
 def run_within(work: Callable[[Callable[[], None]], T], *, seconds: float, connect_within: float) -> T:
     """Return or raise the result of `work`, which calls its argument once it is connected.
 
-    It runs in a thread that is abandoned at the deadline, since neither a DNS lookup nor one byte per second can be
-    interrupted; Ctrl-C still works. Raises NotConnected, Overdue.
+    It runs in a thread that is abandoned at the deadline, since neither a DNS lookup nor a very slow response can be
+    interrupted; Ctrl-C still works. Raise NotConnected or Overdue on failure.
     """
     news: SimpleQueue[_Result] = SimpleQueue()
 

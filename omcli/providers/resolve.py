@@ -22,16 +22,16 @@ class ModelSpec:
     endpoint: str
     """One of `endpoints.ENDPOINTS`."""
     model: str | None = None
-    """None: the endpoint's default. For `command` the command line, for `scripted` the file of replies."""
+    """None for the endpoint's default. For `command`, the command line; for `scripted`, the file of replies."""
     model_from: str = ""
-    """Origin of the name, in words."""
+    """Origin of the model's name, for messages."""
     base_url: str | None = None
     key: str | None = None
-    """None: taken from the environment."""
+    """None to take it from the environment."""
     timeout: float = 60.0
-    """Seconds a request may take, all attempts included."""
+    """Seconds that a prompt may take, including all attempts."""
     images: bool | None = None
-    """True if the model takes pictures. None: the endpoint's default."""
+    """True if the model takes pictures; None for the endpoint's default."""
     effort: str | None = None
     """Reasoning effort; None leaves it to the endpoint."""
     role: str = "observer"
@@ -41,8 +41,8 @@ class ModelSpec:
 def provider(spec: ModelSpec, *, environment: Mapping[str, str], output_modes: OutputModes) -> Provider:
     """Return a provider, ready to use; nothing is sent.
 
-    Raises BadConfiguration for an unknown endpoint, an invalid base URL, a model that has to be named, or a missing
-    program or file; NotAllowed if a key is needed and not found.
+    Raise BadConfiguration for an unknown endpoint, an invalid base URL, a missing model name, program or file; raise
+    raise NotAllowed if a key is needed and not found.
     """
     place = endpoint(spec.endpoint)
     if spec.timeout <= 0:
@@ -130,7 +130,7 @@ def _wire(place: Endpoint, *, address: str | None, key: str | None, effort: str 
 
 
 def _checked_key(key: str, key_from: str) -> str | None:
-    """Return the key without surrounding spaces. Raises NotAllowed for one that cannot be sent."""
+    """Return the key without surrounding spaces; None if empty. Raise NotAllowed for one that cannot be sent."""
     key = key.strip()
     if not (key.isascii() and key.isprintable()) or " " in key:
         raise NotAllowed(
@@ -140,7 +140,7 @@ def _checked_key(key: str, key_from: str) -> str | None:
 
 
 def _has_default_key(environment: Mapping[str, str]) -> bool:
-    """Return True if Anthropic's SDK would find credentials by itself: a profile, or a workload's identity."""
+    """Return True if Anthropic's SDK finds credentials by itself: a profile or workload identity federation."""
     if environment.get("ANTHROPIC_PROFILE") or environment.get("ANTHROPIC_FEDERATION_RULE_ID"):
         return True
     home = environment.get("HOME")

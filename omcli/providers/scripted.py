@@ -52,15 +52,15 @@ from omcli.providers.wire import token_count
 
 _ECHO = "echo"
 _TAKEN = re.compile(rb'^\{"ask": [0-9]+, "reply": ([0-9]+|null)', re.MULTILINE)
-"""The beginning of a line of the record: whole also where a process was killed while it wrote the line."""
+"""Matches the beginning of a recorded line, which is complete even if the process was killed while writing the line."""
 _LOOKS_EVERY = 0.02
-"""Seconds between two checks for a file to wait for."""
+"""Seconds between checks for an awaited file."""
 _FIELDS = {"text", "json", "stop", "usage", "sleep", "until", "error", "times", "when"}
 
 
 @record
 class ScriptedReply:
-    """A reply of a script."""
+    """A reply in a script."""
 
     text: str
     stop: EndReason
@@ -69,13 +69,13 @@ class ScriptedReply:
     until: Path | None
     error: type[OmError] | None
     times: int | None
-    """None: any number."""
+    """None for any number."""
     name: str | None
-    """Name of the schema it is for; None: any."""
+    """Name of the schema that the reply is for; None for any."""
 
 
 class Scripted:
-    """The Provider of a script."""
+    """A provider that replies from a script."""
 
     def __init__(
         self,
@@ -93,7 +93,7 @@ class Scripted:
         self._seconds, self._sleep = seconds, sleep
 
     def ask(self, prompt: Prompt) -> Reply:
-        """Return the next reply. Raises the script's error, and Unreachable if no reply is left."""
+        """Return the next reply. Raise the error in the script, or Unreachable if no reply is left."""
         entry = self._next(prompt)
         if entry is None:
             raise Unreachable(f"{self.model} has no reply left", hint="add one, or delete the record beside it")
@@ -113,7 +113,7 @@ class Scripted:
         )
 
     def _sleep_for(self, entry: ScriptedReply) -> float:
-        """Wait as the reply requires, at most to the deadline; return the seconds."""
+        """Wait as the reply requires, at most until the deadline; return the seconds waited."""
         waited = min(entry.sleep, self._seconds)
         self._sleep(waited)
         while entry.until is not None and waited < self._seconds and not entry.until.exists():
@@ -159,7 +159,7 @@ def _recorded(prompt: Prompt) -> dict[str, object]:
 
 
 def _entries(script: Path) -> tuple[ScriptedReply, ...]:
-    """Return the replies of a file. Raises BadConfiguration."""
+    """Return the replies in a file. Raise BadConfiguration if it cannot be read or is not valid."""
     try:
         text = script.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
@@ -219,7 +219,7 @@ def echo(prompt: Prompt) -> str:
     """Return a JSON reply to an observer's or a reflector's prompt; the same prompt always gives the same reply.
 
     To an observer: one row with the words of each message, except those shown only as context. To a reflector (a schema
-    with `reflections`): rows that have to stay are kept, the others become one reflection of the first words of each.
+    with `reflections`): verbatim rows are kept, and the others become one reflection made of the first words of each.
     """
     text = "\n".join(part for part in prompt.content if isinstance(part, str))
     properties = prompt.schema.get("properties")

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 STREAMED_FROM = 8_192
 """Output tokens from which a reply is streamed, since proxies cut off connections that stay silent for long."""
 _MOST_TOKENS = 10**12
-"""More than any request has; a larger count is not believed."""
+"""More tokens than any request has; a larger count is ignored."""
 
 
 @record
@@ -41,7 +41,7 @@ class TokenUsage:
     """Tokens as counted by the endpoint; None if not given."""
 
     input: int | None = None
-    """Including cached ones."""
+    """Input tokens, including cached ones."""
     output: int | None = None
     cached: int | None = None
 
@@ -93,13 +93,13 @@ class RequestFailed(Exception):
         self.body = body
         """Full text of the endpoint's error, in lower case."""
         self.tries = tries
-        """Total failures of a request up to which this one is retried; 1: never."""
+        """Number of attempts after which this failure is not retried; 1 for no retry."""
         self.delay = delay
-        """Seconds to wait after the first failure, doubled with each further one."""
+        """Seconds to wait after the first failure; doubles with each further one."""
         self.retry_after = retry_after
         """Seconds to wait as requested by the endpoint."""
         self.within = within
-        """Seconds since the first attempt after which it is not retried."""
+        """Seconds after the first attempt beyond which there is no retry."""
 
 
 class Wire(Protocol):
@@ -110,13 +110,13 @@ class Wire(Protocol):
         """Supported modes of structured output, the strictest first; the last is PROMPT."""
 
     def prepare(self) -> None:
-        """Import the SDK, which takes a second that must not count as the endpoint's."""
+        """Import the SDK, which takes about a second that must not count against the deadline."""
 
     def optional(self, request: Request) -> tuple[str, ...]:
         """Return fields that this request can omit, named as in an endpoint's error."""
 
     def send(self, request: Request, *, http: httpx2.Client, seconds: float) -> PlainReply:
-        """Send one request and return its reply. Raises RequestFailed."""
+        """Send one request and return its reply. Raise RequestFailed on failure."""
 
 
 def token_count(value: object) -> int | None:
@@ -127,7 +127,7 @@ def token_count(value: object) -> int | None:
 
 
 def as_plain(event: object) -> object:
-    """Return a streamed event as JSON values; SDKs turn only the events they know into objects."""
+    """Return a streamed event as JSON values; SDKs turn only known events into objects."""
     dump = getattr(event, "model_dump", None)
     return dump(warnings=False) if dump else event
 
@@ -156,6 +156,6 @@ def joined(content: tuple[str | Picture, ...], *, pictures: bool) -> tuple[str |
 
 
 def whole_text(prompt: Prompt) -> str:
-    """Return the whole prompt as one text: system prompt with schema, an empty line, content."""
+    """Return the whole prompt as one string: system prompt with schema, an empty line, content."""
     content = "".join(part for part in joined(prompt.content, pictures=False) if isinstance(part, str))
     return f"{system_text(prompt, OutputMode.PROMPT)}\n\n{content}\n"

@@ -16,12 +16,12 @@ _SAFE = re.compile(r"[\w@+=:,./-]+", re.ASCII)
 
 
 class Cron:
-    """Edits the crontab by `crontab -l` and `crontab -`."""
+    """Edits the crontab with `crontab -l` and `crontab -`."""
 
     name = "cron"
 
     def parts(self, job: Job) -> tuple[EntryText, ...]:
-        """Return the line."""
+        """Return the job's line for the crontab."""
         words = " ".join(map(quoted, job.started))
         return (EntryText(place=PLACE, text=f"{_time(job.when)} {words} # {job.mark}\n"),)
 
@@ -87,7 +87,7 @@ def _apply(name: str, line: bytes, *, dry_run: bool) -> ScheduleResult:
 
 
 def _table() -> bytes:
-    """Return the crontab. Raises unless it is read or clearly missing, since writing it replaces all of it."""
+    """Return the crontab, empty if there is none. Raise InputOutput if unsure, since writing replaces all of it."""
     found = _run_cron("-l")
     if found.code == 0:
         return found.output

@@ -14,9 +14,9 @@ from omcli.schedules.job import EntryChange, EntryStep, EntryText
 
 
 def write_files(parts: Iterable[EntryText], mark: str, *, dry_run: bool) -> tuple[EntryChange, ...]:
-    """Write files that differ from their texts, all of which contain the mark.
+    """Write the files whose content differs from the given text, which contains the mark.
 
-    Raises CannotCreate, before anything is written, if a file of the same name is not om's.
+    Raise CannotCreate, before anything is written, if a file with the same name is not om's.
     """
     planned = [(part, _step(part, mark)) for part in parts]
     for part, step in planned:
@@ -26,7 +26,7 @@ def write_files(parts: Iterable[EntryText], mark: str, *, dry_run: bool) -> tupl
 
 
 def remove_files(paths: Iterable[Path], mark: str, *, dry_run: bool) -> tuple[EntryChange, ...]:
-    """Remove the files that contain the mark. Raises InputOutput."""
+    """Remove the files that contain the mark. Raise InputOutput on failure."""
     ours = [path for path in paths if mark in (_content(path) or "")]
     for path in ours:
         if not dry_run:
@@ -35,7 +35,7 @@ def remove_files(paths: Iterable[Path], mark: str, *, dry_run: bool) -> tuple[En
 
 
 def remove_file(path: Path) -> None:
-    """Remove a file, if it exists. Raises InputOutput."""
+    """Remove a file, if it exists. Raise InputOutput on failure."""
     try:
         path.unlink(missing_ok=True)
     except OSError as error:
@@ -90,7 +90,10 @@ class CommandResult:
 
 
 def run_command(*words: str, given: bytes = b"") -> CommandResult | None:
-    """Run a program in the C locale; None if it does not exist. Raises InputOutput if it does not start or end."""
+    """Run a program in the C locale; return None if it does not exist.
+
+    Raise InputOutput if it fails to start or end.
+    """
     try:
         process = subprocess.run(
             words,

@@ -17,9 +17,9 @@ START_SCRIPT = (
 )
 """Script with which /bin/sh starts a job if the scheduler neither keeps logs nor reads keys from a file.
 
-`$0` is the job, `$1` the folder of the log, `$2` the file with the keys, which are thus in no argument and no schedule.
-The log is readable by its owner only and holds messages, not rows. A large one is rotated, and the last one is kept.
-If the log cannot be written, messages go to the scheduler.
+`$0` is the job, `$1` the log's folder, and `$2` the file with the keys, which thus appear in no argument or schedule.
+The log is readable by its owner only and holds messages, not rows. A large one is rotated, and the last one is kept. If
+the log cannot be written, messages go to the scheduler.
 """
 _HOUR = 60
 _DAY = 24 * _HOUR
@@ -75,16 +75,16 @@ class Job:
 
 
 SUCCESS_CODES = {"consolidate": (75,), "tick": (1, 75)}
-"""Exit codes that are not failures: another process is doing it, or nothing is due."""
+"""Exit codes that are not failures: another process is doing the work, or nothing is due."""
 
 
 def mark(name: str) -> str:
-    """Return the mark of this job's entry."""
+    """Return the mark for this job's entries."""
     return f"om:{name}"
 
 
 def daily(text: str) -> Daily:
-    """Parse a time of day `HH:MM`. Raises BadUsage."""
+    """Parse a time of day `HH:MM`. Raise BadUsage if it is not valid."""
     found = re.fullmatch(r"([01]?[0-9]|2[0-3]):([0-5][0-9])", text, re.ASCII)
     if found is None:
         raise BadUsage(f"`--at {text}` is not a valid time (expected HH:MM)", hint="from 00:00 to 23:59")
@@ -92,7 +92,7 @@ def daily(text: str) -> Daily:
 
 
 def every(text: str) -> Every:
-    """Parse an interval such as `15m` or `2h`. Raises BadUsage unless it divides an hour or a day."""
+    """Parse an interval such as `15m` or `2h`. Raise BadUsage unless it divides an hour or a day."""
     found = re.fullmatch(r"([1-9][0-9]{0,3})(m|h)", text, re.ASCII)
     minutes = 0 if found is None else int(found[1]) * (_HOUR if found[2] == "h" else 1)
     if not minutes or (_HOUR if minutes < _HOUR else _DAY) % minutes or (minutes > _HOUR and minutes % _HOUR):
@@ -104,7 +104,7 @@ def every(text: str) -> Every:
 
 
 def check(job: Job) -> None:
-    """Raise BadUsage for file names that no schedule can hold: with line breaks, or not decodable."""
+    """Raise BadUsage if a path or argument has unprintable characters, which no schedule can contain."""
     for word in (*job.command, str(job.keys), str(job.logs)):
         if any(not character.isprintable() for character in word):
             raise BadUsage(f"{word!r} cannot be part of a schedule", hint="it has characters that are not printable")
@@ -112,7 +112,7 @@ def check(job: Job) -> None:
 
 @record
 class EntryText:
-    """A text for a scheduler: a whole file, or a line of one."""
+    """An entry for a scheduler: a whole file, or a line of one."""
 
     place: str
     """The file."""
@@ -120,18 +120,18 @@ class EntryText:
 
 
 class EntryStep(StrEnum):
-    """Change of a text."""
+    """Change to an entry."""
 
     CREATE = "create"
     REPLACE = "replace"
     KEEP = "keep"
-    """It exists already."""
+    """The entry exists already."""
     REMOVE = "remove"
 
 
 @record
 class EntryChange:
-    """Change of one text."""
+    """Change to one entry."""
 
     place: str
     step: EntryStep
@@ -146,7 +146,7 @@ class ScheduleResult:
     said: str = ""
     """Error of the scheduler's own program."""
     left: tuple[str, ...] = ()
-    """Commands to run by hand in that case."""
+    """Commands for the user to run if that program failed."""
 
 
 class Scheduler(Protocol):
@@ -155,13 +155,13 @@ class Scheduler(Protocol):
     name: str
 
     def parts(self, job: Job) -> tuple[EntryText, ...]:
-        """Return the job's texts; nothing is read or written."""
+        """Return the job's entries; nothing is read or written."""
         ...
 
     def install(self, job: Job, *, dry_run: bool = False) -> ScheduleResult:
-        """Install the job, replacing an earlier entry. Raises CannotCreate, InputOutput."""
+        """Install the job, replacing an earlier entry. Raise CannotCreate or InputOutput on failure."""
         ...
 
     def remove(self, name: str, *, dry_run: bool = False) -> ScheduleResult:
-        """Remove the job's entry, if any. Raises CannotCreate, InputOutput."""
+        """Remove the job's entry, if any. Raise CannotCreate or InputOutput on failure."""
         ...

@@ -1,4 +1,4 @@
-"""launchd: an agent of the user."""
+"""launchd: a user agent."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def _is_active(name: str) -> bool:
 
 
 def _remove(name: str) -> None:
-    """Unload the agent; an error means that it was not loaded."""
+    """Unload the agent; ignore errors, since it may not be loaded."""
     run_command("launchctl", "bootout", f"{_target()}/{_label(name)}")
 
 

@@ -1,4 +1,4 @@
-"""systemd: a service and a timer of the user."""
+"""systemd: a user service and a timer."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ _LOCAL_PROVIDERS = ("command", "scripted")
 _SHOWN = 60
 """Characters of an invalid value that are shown."""
 _OPPOSITES = {"enabled": "disabled"}
-"""Negations of other keys."""
+"""Keys that are negations, with the keys they negate."""
 _PROVIDER_KEYS = ("model", "base_url", "command", "fallback_model", "max_output")
 """Keys that apply to one provider only."""
 
@@ -30,11 +30,11 @@ class SourceValue:
 
     value: object
     by: str
-    """A flag, a variable, a file or a preset."""
+    """Name of the flag, variable, file or preset."""
     folder: Path | None = None
-    """Base of a relative path."""
+    """Folder that a relative path starts from."""
     opposite: bool = False
-    """True if the key is a negation."""
+    """True if the value was given for the key's negation."""
 
     def as_written(self, key: str) -> str:
         """Return the setting as written in its source."""
@@ -44,10 +44,10 @@ class SourceValue:
 
 
 class Layers:
-    """All values given, by layer, and the settings they result in."""
+    """The values given in each layer, and the settings they result in."""
 
     def __init__(self, *, flags: Mapping[str, object], variables: Mapping[str, str], files: Files) -> None:
-        """Read the files. Raises BadConfiguration."""
+        """Read the files. Raise BadConfiguration if one that was named cannot be read."""
         self._warnings: list[str] = []
         layers = (
             self._of_user(files) if files.has_user_file else {},
@@ -61,7 +61,7 @@ class Layers:
         self._preset = _kept(self._of_preset(), under=self._values)
 
     def settings(self, *, default_store: Callable[[], Path]) -> Settings:
-        """Return the resolved settings. Raises BadUsage for an invalid value or an unknown key given as a flag."""
+        """Return the resolved settings. Raise BadUsage for an invalid value or an unknown key given as a flag."""
         for key in self._values.keys() - KEYS.keys():
             raise BadUsage(f"unknown key `{key}`{_nearest(key)}")
         values: dict[str, Any] = {}
@@ -133,7 +133,7 @@ class Layers:
         return given
 
     def _of_file(self, path: Path) -> dict[str, SourceValue]:
-        """Return the values of a file by key. Raises BadConfiguration if it cannot be read."""
+        """Return the values of a file by key. Raise BadConfiguration if it cannot be read."""
         given = {}
         for name, value in _by_key(read(path)):
             key = _OPPOSITES.get(name, name)
@@ -145,7 +145,7 @@ class Layers:
 
 
 def read(path: Path) -> dict[str, Any]:
-    """Return the content of a file. Raises BadConfiguration if it cannot be read or is not TOML."""
+    """Return the content of a file. Raise BadConfiguration if it cannot be read or is not TOML."""
     import tomllib  # noqa: PLC0415 - not needed for variables
 
     try:
@@ -182,7 +182,7 @@ def _variable_values(variables: Mapping[str, str]) -> dict[str, SourceValue]:
 
 
 def _by_key(table: Mapping[str, Any]) -> Iterator[tuple[str, object]]:
-    """Yield the values of a file by key, with a section's name before a dot."""
+    """Yield a file's values by key, where a section's keys are `section.name`."""
     for name, value in table.items():
         if name in SECTIONS and isinstance(value, dict):
             yield from ((f"{name}.{inner}", inner_value) for inner, inner_value in value.items())
@@ -191,7 +191,7 @@ def _by_key(table: Mapping[str, Any]) -> Iterator[tuple[str, object]]:
 
 
 def _kept(given: Mapping[str, SourceValue], *, under: Mapping[str, SourceValue]) -> dict[str, SourceValue]:
-    """Return the values that remain under a stronger layer: without a provider's own keys if it names another one."""
+    """Return the values that a stronger layer leaves: if it names another provider, keys of the old one are dropped."""
     gone: set[str] = set()
     for role in ("observer", "reflector"):
         below, above = (layer.get(f"{role}.provider") for layer in (given, under))
@@ -201,7 +201,7 @@ def _kept(given: Mapping[str, SourceValue], *, under: Mapping[str, SourceValue])
 
 
 def _is_refused(key: str, value: object) -> bool:
-    """Return True if a project may not set this: a private key, or a program or file in place of a model."""
+    """Return True if a project file may not set this: a protected key, or a program or file in place of a model."""
     whose = str(value).strip().lower().partition("/")[0]
     stands_in = key.endswith((".provider", ".model", ".fallback_model")) and whose in _LOCAL_PROVIDERS
     return stands_in or is_private(key)
@@ -215,7 +215,7 @@ def _nearest(name: str) -> str:
 
 
 def _follow(values: dict[str, Any], origins: dict[str, str]) -> None:
-    """Fill in values that follow others: the reflector's model, and its batch size."""
+    """Fill in values that default to others: the reflector's model, and its batch size."""
     if values.get("reflect.tokens") and "reflect.batch_tokens" not in values:
         values["reflect.batch_tokens"] = values["reflect.tokens"]
         origins["reflect.batch_tokens"] = origins["reflect.tokens"]

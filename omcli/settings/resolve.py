@@ -16,7 +16,7 @@ _PLAIN_VARIABLE = "OM_DB"
 
 
 def files(environment: Mapping[str, str], config: Path | None = None) -> Files:
-    """Return the configuration files of a run; `config`, or else `OM_CONFIG`, replaces the user's file."""
+    """Return a run's configuration files. `config`, or else `OM_CONFIG`, replaces the user's file."""
     named = environment.get("OM_CONFIG", "")
     if config is None and named:
         config = Path(named).expanduser()
@@ -26,8 +26,8 @@ def files(environment: Mapping[str, str], config: Path | None = None) -> Files:
 def resolve(flags: Mapping[str, object], environment: Mapping[str, str], *, config: Path | None = None) -> Settings:
     """Resolve all settings. `flags` are values by key; None means not given.
 
-    An invalid value in a variable or a file is ignored with a warning, and so is an unknown key in a file; unknown
-    variables are ignored silently. Raises BadConfiguration for an unknown preset given as a flag and for an unreadable
+    An invalid value in a variable or a file, and an unknown key in a file, are ignored with a warning; unknown
+    variables are ignored silently. Raise BadConfiguration for an unknown preset given as a flag and for an unreadable
     file given explicitly, BadUsage for an invalid value or an unknown key given as a flag.
     """
     asked = {key: value for key, value in flags.items() if value is not None}
@@ -43,7 +43,7 @@ def resolve(flags: Mapping[str, object], environment: Mapping[str, str], *, conf
 
 
 def _plain(asked: Mapping[str, object], store: str | None) -> Settings:
-    """Return the defaults with values that need no parsing."""
+    """Return the defaults, plus values that need no parsing."""
     values = dict(asked)
     origins = dict.fromkeys(asked, FLAG)
     if "db" not in asked:
@@ -74,7 +74,7 @@ def user_file(environment: Mapping[str, str]) -> Path:
 def project_file() -> Path | None:
     """Return the nearest project file in the current directory or above.
 
-    The search ends at the root of a Git repository, and before the home directory, which is not a project.
+    The search ends at the root of a Git repository, and never includes a home directory above the current one.
     """
     return next((folder / PROJECT_FILE for folder in _folders() if exists(folder / PROJECT_FILE)), None)
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from omcli.llm.model import Price
 
 PREFIX = "OM_"
-"""How the names of om's environment variables begin."""
+"""Prefix of om's environment variables."""
 FLAG = "flag"
 """The origin of a value given on the command line."""
 
@@ -21,7 +21,7 @@ FLAG = "flag"
 Tokens: TypeAlias = int
 """May be given as a share of `effective_context`: `32.5%`."""
 Amount: TypeAlias = float
-"""Up to 1 a share, above it tokens; may also be given as a share of `effective_context`."""
+"""Up to 1, a share; above 1, tokens. May also be given as a share of `effective_context`."""
 Days: TypeAlias = float
 Span: TypeAlias = str
 """A range: `2-5`."""
@@ -38,30 +38,31 @@ Part = Literal["cross", "session", "tail"]
 
 @record
 class ObserveSettings:
-    """Time and size of observing, and limits on a model's prompt and reply."""
+    """When and how much to observe, and limits on a model's prompt and reply."""
 
     trigger: Trigger = "tokens"
-    """Condition of `om tick`: unobserved tokens, the end of a turn, a tool's result, or manual."""
+    """Condition under which `om tick` observes: unobserved tokens, the end of a turn, a tool's result, or never."""
     tokens: Tokens = 10_000
-    """Unobserved tokens that make a batch due; 0: any."""
+    """Unobserved tokens that make a batch due; 0 for any number."""
     inclusive: bool = True
     """True if exactly `tokens` are enough."""
     chunk_messages: int = 0
-    """Observe this many of the oldest messages at a time; 0 for all."""
+    """Number of messages to observe at a time, oldest first; 0 for all."""
     batch_tokens: Tokens = 6_000
     """Tokens of messages shown to a model at a time."""
     max_transcript: Tokens | None = 35_000
-    """Most tokens observed in one run."""
+    """Largest number of tokens observed in one run."""
     newest_only: bool = False
     """True if beyond `max_transcript` a model is shown only the newest messages, and rules observe the rest."""
     max_output: Tokens | None = 8_000
-    """Most tokens in the rows of one reply."""
+    """Largest number of tokens in the rows of one reply."""
     sentences: Span | None = None
     """Length to ask a model for."""
     previous_tokens: Tokens | None = 1_500
     """Tokens of earlier rows shown to a model so that it does not repeat them."""
     verify: bool = False
-    """True if a model's rows that name what their messages don't are dropped instead of marked unverified."""
+    """True to drop a model's rows that contain names missing from their messages, instead of marking them unverified.
+    """
     precompute: Amount = 0.0
     """Share of `tokens`, or multiple of tokens, at which a model observes before a batch is due; 0 for never."""
     precompute_late: Tokens = 0
@@ -70,26 +71,26 @@ class ObserveSettings:
     floor: Tokens = 0
     """Tokens to leave unobserved when rows observed before they were due are written."""
     block_after: Amount = 2.0
-    """Multiple of `tokens` (from 100: tokens) that may be unobserved before `--background` waits for the run; 0 for
-    any."""
+    """Multiple of `tokens` (from 100 on: tokens) that may be unobserved before `--background` waits for the run; 0 for
+    no limit."""
 
 
 @record
 class ReflectSettings:
-    """Time and result of folding rows into fewer."""
+    """When to fold rows into fewer, and the size of the result."""
 
     tokens: Tokens | None = 20_000
-    """Tokens of rows that make folding due; None for never."""
+    """Tokens of rows at which folding is due; None for never."""
     inclusive: bool = True
     """True if exactly `tokens` are enough."""
     target: Amount = 0.5
-    """Size of the result: a share of what is folded, or tokens. 1: anything smaller."""
+    """Size of the result, as a share of the folded rows or in tokens; 1 for anything smaller."""
     rows: int = 0
     """Rows in the result; 0 for as many as needed."""
     sentences: Span | None = None
     """Length to ask a model for."""
     attempts: int = 2
-    """Most requests to a model before its best reply is taken."""
+    """Number of requests to a model before its best reply is used."""
     levels: tuple[int, ...] = (1, 3)
     """Compression to ask for in each attempt, from 0 (none) to 4 (strongest)."""
     temperature_step: float = 0.0
@@ -99,9 +100,9 @@ class ReflectSettings:
     meta: Meta = "never"
     """Fold reflections again: never, one generation at a time, or all of them every time."""
     meta_at: int = 5
-    """Reflections of one generation that are folded into the next."""
+    """Number of reflections in a generation at which they are folded into the next."""
     min_age: Days = 3.0
-    """Age from which reflecting across sessions folds an observation."""
+    """Age from which an observation is folded when reflecting across sessions."""
     batch_tokens: Tokens = 20_000
     """Tokens of rows shown to a model at a time when reflecting across sessions; follows `tokens` if not given."""
 
@@ -113,25 +114,25 @@ class ContextSettings:
     budget: Tokens | None = None
     """Tokens of the whole pack; None for the sum of its tiers."""
     cross: Tokens | None = 4_000
-    """Tokens of rows of other sessions."""
+    """Tokens of rows from other sessions."""
     session: Tokens | None = 8_000
-    """Tokens of rows of the session."""
+    """Tokens of rows from the session."""
     tail: Tokens | None = 8_000
     """Tokens of the last messages."""
     evict: Tokens | None = None
     """With `freeze`: tokens of messages at which the tail is cut back to `tail`, and to at most three quarters of this
-    number. None: never if the host keeps the messages; a printed tail is cut back to half when it is full. Unobserved
-    messages are never cut off."""
+    number. With None, it is never cut if the host keeps the messages; a printed tail is cut to half when it is full.
+    Unobserved messages are never cut off."""
     order: tuple[Part, ...] = ("cross", "session", "tail")
     """Order of the tiers."""
     reflections: int | None = None
-    """Most reflections of the session."""
+    """Largest number of reflections from the session."""
     observations: int | None = None
-    """Most other rows of the session."""
+    """Largest number of other rows from the session."""
     select: Select = "worth"
-    """Rows of the session to prefer if not all fit: the most informative, or the newest."""
+    """Rows of the session to prefer if not all of them fit: the most informative, or the newest."""
     rank: Rank = "half-life"
-    """Weekly decay of other sessions' rows: by half, or to 1/e."""
+    """Weekly decay of other sessions' rows: to one half, or to 1/e."""
     render: Direction = "asc"
     """Order of rows: oldest first, or newest first."""
     block: bool = False
@@ -146,15 +147,15 @@ class RetentionSettings:
     """Rows that `om consolidate` keeps visible; `om prune` takes the same rules as options."""
 
     older_than: Days | None = None
-    """Hide rows older than this; None for none."""
+    """Age beyond which rows are hidden; None for no limit."""
     keep_last: int | None = None
-    """Newest rows to keep in each session."""
+    """Number of newest rows to keep in each session."""
     max_tokens: Tokens | None = None
     """Tokens of rows to keep in each session; the least important are hidden first."""
     keep_sessions: int | None = None
-    """Most recently active sessions whose rows to keep."""
+    """Number of most recently active sessions whose rows are kept."""
     raw_older_than: Days | None = None
-    """Hide observed messages older than this."""
+    """Age beyond which observed messages are hidden; None for no limit."""
 
 
 @record
@@ -162,8 +163,10 @@ class ModelSettings:
     """A model and its fallbacks. The reflector follows the observer unless it has a provider of its own."""
 
     provider: str | None = None
-    """`anthropic`, `openai`, `ollama`, …, `command`, or `rules` for no model. By default the one whose key is in the
-    environment."""
+    """`anthropic`, `openai`, `ollama`, …, `command`, or `rules` for no model.
+
+    By default, the provider whose key is in the environment.
+    """
     model: str | None = None
     """The provider's name for the model, or `PROVIDER/NAME`."""
     base_url: str | None = None
@@ -171,15 +174,15 @@ class ModelSettings:
     command: str | None = None
     """Command line for the provider `command`."""
     temperature: float | None = 0.3
-    """None: not sent."""
+    """None to send no temperature."""
     effort: str | None = None
     """Reasoning effort, if the provider supports it."""
     max_output: Tokens | None = None
-    """Most tokens of a reply; None leaves it to the provider."""
+    """Largest number of tokens in a reply; None leaves it to the provider."""
     fallback_model: str | None = None
     """Model to try once if the first one fails."""
     fallback: Fallback = "none"
-    """If the models fail: `none`, so that the work waits, or `rules`."""
+    """Fallback if the models fail: `none`, so that the work waits, or `rules`."""
     instructions_file: Path | None = None
     """File with additional instructions for the model."""
     images: bool = True
@@ -199,12 +202,12 @@ class ProviderSettings:
     """Requests to models."""
 
     timeout: float = 60.0
-    """Seconds for a request, all attempts included."""
+    """Seconds that a request may take, including all attempts."""
 
 
 @record
 class CostLimits:
-    """Most that models may cost. Soft limits only warn; beyond a hard one no request is sent."""
+    """Limits on what models may cost. Soft limits only warn; beyond a hard one no request is sent."""
 
     day_tokens: int | None = None
     month_tokens: int | None = None
@@ -247,7 +250,7 @@ class Settings:
     notation: str = "words"
     """Notation of priorities."""
     scope: Scope = "project"
-    """Sessions whose rows a pack holds: its own, also the project's others, or all."""
+    """Sessions whose rows a pack contains: only its own, all in the project, or all."""
     effective_context: int = 200_000
     """Context window, in tokens, of the model that reads the pack."""
     observe: ObserveSettings = ObserveSettings()
@@ -280,7 +283,7 @@ class Files:
     is_named: bool
     """True if the user's file was given explicitly, and so has to exist."""
     project: Path | None
-    """None if the project has none."""
+    """The project's file; None if there is none."""
 
     @property
     def has_user_file(self) -> bool:

@@ -21,7 +21,7 @@ SECTIONS: Mapping[str, Any] = {
         *("observer", "reflector", "tools", "provider", "limits"),
     )
 }
-"""Sections: the part of a key before its dot."""
+"""Default settings by section, the part of a key before its dot."""
 _NO_KEYS = {*SECTIONS, "origins", "warnings", "reflector.images"}
 _PRIVATE = frozenset({"limits", "prices", "provider", "retention", "consolidate"})
 _UNSET = frozenset({"unlimited", "unset"})
@@ -71,7 +71,7 @@ def _toml(value: object) -> str:
 
 
 class BadValue(Exception):
-    """A value is not valid for a key; its text says what is expected: `a whole number from 0`."""
+    """An invalid value. The message states what is expected: `a whole number from 0`."""
 
 
 def _kinds() -> dict[str, str]:
@@ -82,7 +82,7 @@ def _kinds() -> dict[str, str]:
 
 
 KEYS: Mapping[str, str] = _kinds()
-"""All keys, each with its annotation as text."""
+"""The type annotation of each key, as text."""
 
 
 def is_private(key: str) -> bool:
@@ -92,7 +92,10 @@ def is_private(key: str) -> bool:
 
 
 def parse_value(key: str, value: object, *, whole: int, folder: Path | None = None) -> object:
-    """Return the value of a key; shares of tokens are of `whole`, paths relative to `folder`. Raises BadValue."""
+    """Parse the value of a key: percentages are of `whole`, and paths are relative to `folder`.
+
+    Raise BadValue if it is not valid.
+    """
     kind = KEYS[key]
     optional = kind.removesuffix(" | None")
     if optional != kind and isinstance(value, str) and value.strip().lower() in _UNSET:

@@ -45,7 +45,7 @@ class _RecordReader:
         self._reading = MessageReader.resume(state["reading"]) if state else MessageReader()
 
     def items(self, entry: Record) -> Iterator[Item]:
-        """Yield the session's facts that one record changes, and its messages."""
+        """Yield the session facts that a record changes, then its messages."""
         kind = text(entry.get("type"))
         if kind not in _TOLD:
             yield Skip(Reason.NOISE) if kind in _BOOKKEEPING else Skip(Reason.UNKNOWN_TYPE, kind[:LONGEST_NAME])
@@ -60,7 +60,7 @@ class _RecordReader:
         return iter(())
 
     def state(self) -> ReaderState:
-        """State from which another reader can resume: all that later records may refer to."""
+        """Return the state from which another reader can resume: everything that later records may refer to."""
         return {"session": self._session.state(), "reading": self._reading.state()}
 
 

@@ -26,7 +26,7 @@ LONGEST_NAME = 40
 
 
 class SessionReader:
-    """Facts of the current session so far, so that only changes are yielded."""
+    """Remembers the current session's facts, so that only changes are yielded."""
 
     def __init__(self) -> None:
         self.home: str | None = None
@@ -44,7 +44,7 @@ class SessionReader:
         return session
 
     def state(self) -> ReaderState:
-        """State as JSON."""
+        """Return the state as JSON values."""
         homes, named = list(self._homes.items()), list(self._named_by_person)
         return {"home": self.home, "homes": homes, "told": dict(self._known), "named_by_person": named}
 
@@ -68,7 +68,10 @@ class SessionReader:
         return changes
 
     def _title(self, entry: Record, kind: str, session: str | None) -> str | None:
-        """Return the title given by a person, or else by a model. `summary` records name other sessions."""
+        """Return the title given by a person, or else by a model.
+
+        `summary` records are ignored: they name other sessions.
+        """
         if kind == "custom-title":
             self._named_by_person.add(session)
             return string(entry.get("customTitle"))
@@ -83,7 +86,7 @@ class MessageReader:
     def __init__(self) -> None:
         self._seen = HashSet()
         self._open_calls: dict[str, str] = {}
-        """Tool names of calls without a result yet, by call."""
+        """Tool names of calls without a result yet, by call id."""
         self._answers: Counter[int] = Counter()
         """Number of texts of an assistant message so far, by the hash of its id."""
         self._queue = user.PromptQueue()
@@ -108,7 +111,7 @@ class MessageReader:
         return reading
 
     def state(self) -> ReaderState:
-        """State as JSON."""
+        """Return the state as JSON values."""
         return {
             "seen": packed(self._seen),
             "open_calls": dict(self._open_calls),
@@ -118,7 +121,7 @@ class MessageReader:
         }
 
     def items(self, entry: Record, kind: str, *, cwd: str | None) -> Iterator[Item]:
-        """Yield the items of one record; at least one."""
+        """Yield the items of one record, at least one."""
         key = _key("record", string(entry.get("uuid")))
         if key is not None and key in self._seen:
             yield Skip(Reason.REPEATED)
@@ -206,11 +209,10 @@ class MessageReader:
                 yield Skip(Reason.UNKNOWN_TYPE, kind[:LONGEST_NAME])
 
     def _answer(self, answer: str, message_id: str | None, message: partial[Message]) -> Item:
-        """Return a visible text as a message. Each block of an assistant message is a record of its own.
+        """Return visible text as a message. Each block of an assistant message is a separate record.
 
-        In all files seen so far at most one block is visible. If there are more, waiting for the last would hold back
-        the newest answer of a live session, and joining them would change the message on every run. So later texts
-        become messages of their own, `<id>~2` and on, of kind CONTINUED.
+        Normally at most one block is visible. Waiting for others would delay the newest answer in a live session, and
+        joining them would change a stored message. So later blocks become CONTINUED messages: `<id>~2` and so on.
         """
         key = _key("answer", message_id)
         if key is None:
@@ -262,18 +264,18 @@ class MessageReader:
 
 
 def _key(kind: str, producer_id: str | None) -> int | None:
-    """Return the hash of an id; None for a masked one, since some exports mask many ids alike."""
+    """Return the hash of an id; None for a masked one, since some exports give many ids the same mask."""
     return None if producer_id is None or "REDACTED" in producer_id else hash_of(kind, producer_id)
 
 
 def _ids(uuid: str | None) -> Iterator[str | None]:
-    """Yield ids for the messages of one record; usually it has one."""
+    """Yield ids for the messages of one record: the first is the record's own."""
     yield uuid
     yield from (f"{uuid}~{nth}" if uuid else None for nth in count(2))
 
 
 def _agent(entry: Record) -> str | None:
-    """Return the subagent of a record; headless output names the call that started it."""
+    """Return the id of a record's subagent; in headless output, the id of the call that started it."""
     if entry.get("isSidechain") is True:
         return string(entry.get("agentId")) or "sidechain"
     return string(entry.get("parent_tool_use_id"))
@@ -287,7 +289,7 @@ def _content(entry: Record) -> object:
 
 
 def _texts(content: object) -> Iterator[str]:
-    """Yield the visible texts of an assistant's content. Blank ones precede thoughts and are left out."""
+    """Yield the visible text blocks of an assistant's content. Blank ones, which precede thinking, are left out."""
     blocks = [content] if isinstance(content, str) else content if isinstance(content, list) else []
     for block in blocks:
         words = text(block.get("text")) if isinstance(block, dict) and block.get("type") == "text" else text(block)

@@ -39,13 +39,13 @@ class UserContent:
     images: tuple[Image, ...]
     events: tuple[UserText, ...]
     is_injected: bool
-    """A program wrote some of it."""
+    """True if a program wrote part of it."""
     in_editor: bool
-    """It has the notes of the VS Code extension."""
+    """True if it contains notes from the VS Code extension."""
 
 
 def read_content(content: object) -> UserContent:
-    """Separate a person's words from injected text. Takes a text or a list of blocks."""
+    """Separate a person's words from injected text in a string or a list of blocks."""
     parts, images = texts_and_images(content)
     texts = [_text_of(part) for part in parts]
     return UserContent(
@@ -58,13 +58,13 @@ def read_content(content: object) -> UserContent:
 
 
 def texts_and_images(content: object) -> tuple[list[str], tuple[Image, ...]]:
-    """Return the non-blank texts of a content, with placeholders for images and documents; and the images."""
+    """Return the non-blank text of each block, with placeholders for images and documents, and the images."""
     if isinstance(content, str):
         content = [content]
     parts: list[str] = []
     images: list[Image] = []
     for block in content if isinstance(content, list) else []:
-        # Very rarely a list holds a bare text.
+        # Rarely, a list contains a bare string.
         part = block if isinstance(block, str) else ""
         if isinstance(block, dict):
             source = record(block.get("source"))
@@ -90,7 +90,7 @@ def _text_of(part: str) -> UserText | None:
 
 
 def is_injected(entry: Record) -> bool:
-    """Return True if a program wrote a record's text: skills, hooks, notices, messages of other agents."""
+    """Return True if a program wrote a record's text: a skill, a hook, a notice or another agent."""
     origin = record(entry.get("origin"))
     return (
         entry.get("isMeta") is True
@@ -128,7 +128,7 @@ def _joined(answer: object) -> str:
 
 @positional_record
 class WaitingPrompt:
-    """A prompt typed while the agent worked: a text or blocks, and the record's timestamp."""
+    """A prompt typed while the agent worked: its text or blocks, and the record's timestamp."""
 
     content: object
     timestamp: object
@@ -137,15 +137,15 @@ class WaitingPrompt:
 class PromptQueue:
     """Prompts waiting for the agent.
 
-    A dequeued prompt follows as a user record, and a popped one went back to the person. A removed one was given to the
-    agent in the middle of its turn, and the oldest builds record it nowhere else; newer ones also attach it
-    (`queued_command`), before or after, so that the same words have to be yielded once.
+    A dequeued prompt follows as a user record, and a popped one went back to the person. A removed prompt was given to
+    the agent during its turn. Old builds record it nowhere else; newer ones also attach it (`queued_command`), before
+    or after the removal, so duplicates are dropped.
     """
 
     def __init__(self) -> None:
         self._waiting: deque[WaitingPrompt] = deque(maxlen=_LONGEST_QUEUE)
         self._removed: Counter[int] = Counter()
-        """Removals minus attachments of a prompt so far, by its hash."""
+        """Number of removals minus attachments of each prompt so far, by hash."""
 
     @classmethod
     def resume(cls, state: ReaderState) -> Self:
@@ -156,12 +156,12 @@ class PromptQueue:
         return queue
 
     def state(self) -> ReaderState:
-        """State as JSON."""
+        """Return the state as JSON values."""
         waiting = [(queued.content, queued.timestamp) for queued in self._waiting]
         return {"waiting": waiting, "removed": packed_counts(self._removed)}
 
     def operation(self, entry: Record) -> Iterator[WaitingPrompt]:
-        """Apply a `queue-operation` record; yield the prompt it gives to the agent, unless yielded before."""
+        """Apply a `queue-operation` record; yield the prompt that it gives to the agent, unless already yielded."""
         kind, content = entry.get("operation"), entry.get("content")
         if kind == "enqueue":
             self._waiting.append(WaitingPrompt(content, entry.get("timestamp")))
@@ -174,7 +174,7 @@ class PromptQueue:
                 yield from self._new_prompt(queued, by=1)
 
     def attachment(self, entry: Record) -> Iterator[WaitingPrompt]:
-        """Yield the prompt in an `attachment` record, unless yielded before."""
+        """Yield the prompt in an `attachment` record, unless already yielded."""
         attached = record(entry.get("attachment"))
         is_command = attached.get("type") == "queued_command" and not is_injected(attached)
         by_person = is_command and attached.get("commandMode") in (None, "prompt")
@@ -182,7 +182,7 @@ class PromptQueue:
             yield from self._new_prompt(WaitingPrompt(attached.get("prompt"), entry.get("timestamp")), by=-1)
 
     def _take(self, content: object) -> WaitingPrompt | None:
-        """Take the prompt with this content; the oldest if the record gives none."""
+        """Remove and return the prompt with this content, or the oldest if `content` is None."""
         if content is None:
             return self._waiting.popleft() if self._waiting else None
         words = texts_and_images(content)
@@ -204,7 +204,7 @@ class PromptQueue:
 
 
 def is_prompt(content: object) -> bool:
-    """Return True if a queued content is a person's prompt: not a notice of a task, not a slash command."""
+    """Return True if queued content is a person's prompt, not a task notice or a slash command."""
     parts, _ = texts_and_images(content)
     opening = next((part.lstrip() for part in parts), "")
     return bool(opening) and not (opening.startswith(_NOTICES) or _COMMAND.match(opening) or _is_task(opening))

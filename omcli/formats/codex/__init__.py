@@ -32,11 +32,11 @@ class _RecordReader:
         return self._history.items(entry) if is_history(entry) else self._rollout.items(entry)
 
     def end(self) -> Iterator[Item]:
-        """Yield the prompts still undecided at the end of the file."""
+        """Yield the prompts still held back at the end of the file."""
         return self._rollout.end()
 
     def state(self) -> ReaderState | None:
-        """State from which another reader can resume; None while a prompt is undecided."""
+        """Return the state from which another reader can resume; None while a prompt is held back."""
         rollout = self._rollout.state()
         stream, history = self._stream.state(), self._history.session
         return rollout and {"rollout": rollout, "stream": stream, "history": history}

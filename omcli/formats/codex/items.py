@@ -1,4 +1,4 @@
-"""Codex CLI: one item of the Responses API at a time as a prompt, an answer, a call or a result."""
+"""Codex CLI: converts items of the Responses API into prompts, answers, calls and results."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ _CONNECTOR_FAILURE = '{"error":'
 
 @positional_record
 class Content:
-    """The text of a message, images noted in it, and the images."""
+    """A message's text with placeholders for its images, and the images."""
 
     text: str
     images: tuple[Image, ...] = ()
@@ -106,7 +106,7 @@ class Content:
 
 @positional_record
 class ToolOutput:
-    """Text of a tool's result, and its success if given."""
+    """Text of a tool's result, and its success if stated."""
 
     text: str
     failed: bool | None = None
@@ -114,7 +114,7 @@ class ToolOutput:
 
 
 def content_of(parts: object) -> Content:
-    """Return the content of a message or an output: a text, an image, or a list of them."""
+    """Return the content of a message or an output, given as text, an image, or a list of both."""
     if isinstance(parts, str):
         return Content(parts)
     if isinstance(parts, dict):
@@ -132,7 +132,7 @@ def content_of(parts: object) -> Content:
 
 
 def _part(part: Record, images: list[Image]) -> str:
-    """Return the text of one part of a content; append an embedded image to `images`."""
+    """Return the text of one content part; append an embedded image to `images`."""
     kind = text(part.get("type"))
     if kind in {"local_image", "localImage"}:
         return f"[image {text(part.get('path'))}]"
@@ -177,7 +177,7 @@ def _is_injected(part: object) -> bool:
 
 
 def user_command(item: Record, *, at: str | None, cwd: str | None) -> Message | None:
-    """Return the command a person ran with `!`, then its output; None if the user's item is not one."""
+    """Return the command a person ran with `!`, with its output; None if the item is not a command."""
     said = content_of(item.get("content")).text
     if not said.lstrip().startswith(_SHELL_COMMAND):
         return None
@@ -206,7 +206,7 @@ def answer_of(item: Record, *, at: str | None, cwd: str | None) -> Message | Non
 
 
 def call_of(item: Record, kind: str, *, at: str | None, cwd: str | None) -> Message | None:
-    """Return the call in an item of a `kind` in CALLS; None if it has no name."""
+    """Return the call in an item whose `kind` is in CALLS; None if it has no name."""
     tool = string(item.get("name")) if kind in _NAMED else kind.removesuffix("_call")
     if tool is None:
         return None
@@ -229,7 +229,7 @@ def _full_name(namespace: str, name: str) -> str:
 
 
 def result_of(item: Record, kind: str, tool: str | None, *, at: str | None, cwd: str | None) -> Message | None:
-    """Return the result in an item of a `kind` in OUTPUTS; None if it has none."""
+    """Return the result in an item whose `kind` is in OUTPUTS; None if it has no result."""
     call_id = string(item.get("call_id"))
     if kind == "tool_search_output" and "tools" in item:
         content, outcome = Content(""), ToolOutput(_names(item["tools"]))

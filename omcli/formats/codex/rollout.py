@@ -1,4 +1,4 @@
-"""Codex CLI: records of a session (rollout), with prompts matched to their repetitions, and time zones."""
+"""Codex CLI: reads a session's records (rollout), recognises repeated prompts, and resolves time zones."""
 
 from __future__ import annotations
 
@@ -88,14 +88,14 @@ _NOISE_EVENTS = frozenset(
 )
 
 
-# The most calls remembered until their result; an aborted one never gets one.
+# Number of calls remembered while they wait for a result; an aborted call never gets one.
 _OPEN_CALLS = 1000
 _NOISE = Skip(Reason.NOISE)
 _REPEATED = Skip(Reason.REPEATED)
 
 
 class Rollout:
-    """Reads the records of a rollout, with the session's facts, open calls and undecided prompts as its state."""
+    """Reads the records of a rollout; keeps the session's facts, open calls and held-back prompts as state."""
 
     def __init__(self) -> None:
         self._facts = Facts()
@@ -122,7 +122,7 @@ class Rollout:
         return rollout
 
     def state(self) -> ReaderState | None:
-        """State as JSON; None while a prompt is undecided."""
+        """Return the state as JSON values; None while a prompt is held back."""
         prompts = self._prompts.state()
         return prompts and {
             "facts": fields_of(self._facts),
@@ -136,7 +136,7 @@ class Rollout:
         }
 
     def items(self, entry: Record) -> Iterator[Item]:
-        """Yield the items of one record, messages with their offset from UTC."""
+        """Yield the items of one record, with messages' offsets from UTC."""
         for item in self._items(entry):
             offset = _offset_at(self._zone, item.at) if self._zone and isinstance(item, Message) else None
             yield replace(item, utc_offset=offset) if offset and isinstance(item, Message) else item
@@ -164,7 +164,7 @@ class Rollout:
             yield Skip(Reason.UNKNOWN_TYPE, kind[:40])
 
     def end(self) -> Iterator[Item]:
-        """Yield the prompts still undecided at the end of the file."""
+        """Yield the prompts still held back at the end of the file."""
         return self._prompts.end(has_events=self._wrapped)
 
     def _bare(self, entry: Record, kind: str) -> Iterator[Item]:
@@ -242,7 +242,7 @@ class Rollout:
             yield Skip(Reason.UNKNOWN_TYPE if kind else Reason.MALFORMED, kind[:40] or "response_item")
 
     def _said(self, item: Record, at: str | None) -> Iterator[Item]:
-        """Yield the items of a message of another role than the assistant's: a person's words, or injected text."""
+        """Yield the items of a message not from the assistant: a person's words, or injected text."""
         if item.get("role") != "user":
             yield Skip(Reason.INJECTED)
         elif shell := user_command(item, at=at, cwd=self._away):
@@ -253,7 +253,7 @@ class Rollout:
             yield Skip(Reason.INJECTED)
 
     def _agent_message(self, item: Record, at: str | None) -> Item:
-        """Return a message from one agent to another, which may be empty (readable only to the model)."""
+        """Return a message from one agent to another; a skip if its text is readable only by the model."""
         said = content_of(item.get("content")).text
         if not said.strip():
             return _NOISE
@@ -283,7 +283,7 @@ class Rollout:
             yield Skip(Reason.UNKNOWN_TYPE if kind else Reason.MALFORMED, kind[:40] or "event_msg")
 
     def _interrupt(self, reason: str, at: str | None) -> Item:
-        """Return an aborted turn as an interrupt, unless its reason is not the person."""
+        """Return an interrupt if the person aborted the turn, else a skip."""
         if reason not in {"", "interrupted"}:
             return _NOISE
         return Message(role=Role.EVENT, text="interrupted", kind=MessageKind.INTERRUPT, at=at)
@@ -301,7 +301,7 @@ class Rollout:
 
 
 def _event_images(event: Record) -> Content:
-    """Return the images of a prompt's event: URLs, and paths of files."""
+    """Return the images attached to a prompt's event, given as URLs or file paths."""
     images: list[Image] = []
     notes = [image_note(url, images) for url in _texts(event.get("images"))]
     notes += [f"[image {path}]" for path in _texts(event.get("local_images"))]
@@ -326,15 +326,15 @@ def _as_item(entry: Record, kind: str) -> Record:
 
 
 _LONGEST_WAIT = 16
-"""The most user items held back, so that a file of nothing else is not collected in memory."""
+"""Largest number of user items held back, to bound memory use."""
 
 
 class PromptReader:
     """Separates prompts from their repetitions in a stream.
 
-    A prompt is written as an event and as an item, and only the event is certainly a person's. So events are prompts
-    and items repeat them, except in files without events (old ones, some of `codex exec`), which have only items. An
-    item and its event are adjacent: an item is held back until Codex answers, and counts if no event came.
+    Codex writes a prompt as an event and as an item, and only events are certainly a person's. Files without events
+    (old ones, and some from `codex exec`) have only items. An item is held back until Codex answers; if no event came
+    next to it, the item is the prompt.
     """
 
     def __init__(self) -> None:
@@ -350,11 +350,11 @@ class PromptReader:
         return prompts
 
     def state(self) -> ReaderState | None:
-        """State as JSON; None while an item is held back."""
+        """Return the state as JSON values; None while an item is held back."""
         return None if self._held else {"stream": self._stream, "items_count": self._items_count}
 
     def event(self, stream: str, prompt: Message) -> Iterator[Item]:
-        """Yield the prompt of an event of a `stream`. Newer files have two such streams; the first one seen counts."""
+        """Yield the prompt of an event. Newer files repeat events in a second `stream`; the first one seen counts."""
         yield from (Skip(Reason.REPEATED) for _ in self._held)
         self._held.clear()
         if self._stream is None:
@@ -387,9 +387,9 @@ class PromptReader:
 
 
 def _offset_at(zone: str | None, at: str | None) -> int | None:
-    """Return minutes east of UTC in a zone (`Europe/Berlin`) at an instant in UTC; None if either is unknown.
+    """Return the minutes east of UTC in a zone (`Europe/Berlin`) at an instant in UTC; None if either is unknown.
 
-    The known zones are those of the system's database.
+    Zones are looked up in the system's database.
     """
     place = _place(zone) if zone and at and at.endswith("Z") else None
     if place is None or at is None:

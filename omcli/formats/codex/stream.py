@@ -32,7 +32,7 @@ class History:
 
     def __init__(self, session: str | None = None) -> None:
         self.session = session
-        """Session of the last line."""
+        """Session of the last line read."""
 
     def items(self, entry: Record) -> Iterator[Item]:
         """Yield the prompt of a line, preceded by its session if that changed."""
@@ -47,7 +47,7 @@ class History:
 
 
 class StreamReader:
-    """Reads the output of `codex exec --json`: one turn of a thread, without times and prompt."""
+    """Reads the output of `codex exec --json`: one turn of a thread, without times or the prompt."""
 
     def __init__(self) -> None:
         self._thread = ""
@@ -61,7 +61,7 @@ class StreamReader:
         return stream
 
     def state(self) -> ReaderState:
-        """State as JSON."""
+        """Return the state as JSON values."""
         return {"thread": self._thread, "open": sorted(self._open)}
 
     def items(self, entry: Record) -> Iterator[Item]:

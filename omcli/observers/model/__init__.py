@@ -1,4 +1,4 @@
-"""The observer that asks a language model and has rules check its reply."""
+"""The observer that asks a language model, validates its reply and merges it with rows from rules."""
 
 from __future__ import annotations
 
@@ -22,36 +22,36 @@ from omcli.pack.budget import last_fitting
 
 _PICTURES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
 _LEAST_PREVIOUS, _PREVIOUS_SHARE = 700, 8
-"""Tokens of context rows shown beside a small transcript, and the divisor of a larger one's size."""
+"""Context rows get at least this many tokens, or this fraction of a larger transcript's tokens (a divisor)."""
 _WARMER_BY = 0.1
 
 
 @positional_record
 class ModelObserver:
-    """Observations by a model. Rules record what tools did, and add what the model left out."""
+    """Observes with a model. Rules record what tools did and add what the model left out."""
 
     provider: Provider
     rules: Observer
     counter: TokenCounter
     new_token: Callable[[], str]
-    """Make an unguessable token for the fence around a transcript."""
+    """Return a new unguessable token for the fence around a transcript."""
     now: Callable[[], str]
-    """Return the present instant."""
+    """Return the current time."""
     limits: ObserverLimits = ObserverLimits()
     guidance: str | None = None
-    """Rules added by the user's configuration."""
+    """Additional instructions from the user's configuration."""
     temperature: float | None = None
     images: Callable[[str], bytes | None] | None = None
     """Return the bytes of an image by its SHA-256, if available."""
     verify: bool = False
-    """Reject rows with names missing in their sources, rather than mark them as unverified."""
+    """True to reject rows that contain names missing from their sources, instead of marking them as unverified."""
 
     def for_retry(self) -> ModelObserver:
-        """Return the same observer at a slightly higher temperature, to retry after a loop."""
+        """Return the same observer at a slightly higher temperature, to retry after a reply that loops."""
         return replace(self, temperature=None if self.temperature is None else self.temperature + _WARMER_BY)
 
     def begin(self, batch: Batch) -> SliceReader:
-        """Begin to read a batch slice by slice. Rules read all of it at once."""
+        """Return a reader that takes the batch slice by slice. Rules read the whole batch first."""
         return SliceReader(
             batch=batch,
             rules=self.rules,
@@ -62,15 +62,18 @@ class ModelObserver:
         )
 
     def observe(self, batch: Batch) -> Observed:
-        """Return the observations of a batch shown as a whole. Raises like `SliceReader.read`."""
+        """Return the observations of a batch, shown to the model in one slice.
+
+        Raise the errors of `SliceReader.read`.
+        """
         reading = self.begin(batch)
         reading.read(batch)
         return reading.observed()
 
     def ask_slice(self, part: Batch) -> ValidatedReply | None:
-        """Return the validated reply about a slice; None if it holds nothing for a model to read.
+        """Return the model's validated reply for a slice; None if the slice has nothing for a model to read.
 
-        Raises ProviderFailed, NotAllowed, BadConfiguration.
+        Raise ProviderFailed, NotAllowed or BadConfiguration on failure.
         """
         shown = view_transcript(part, limits=self.limits, counter=self.counter, pictures=self._picture)
         if not shown.new:
@@ -79,7 +82,7 @@ class ModelObserver:
         return self._validated_reply(part, Evidence(shown=shown, recorded=recorded, cwd=part.cwd))
 
     def _validated_reply(self, batch: Batch, evidence: Evidence) -> ValidatedReply:
-        """Ask, and ask once more if the reply is unusable or too long; trim one that stays too long."""
+        """Ask the model; ask again if the reply is unusable or too long. Trim a reply that is still too long."""
         token = self.new_token()
 
         def ask(correction: str = "") -> str:
@@ -118,7 +121,7 @@ class ModelObserver:
         return trim(reply, most, self.counter)
 
     def _context_room(self, transcript: int) -> int | None:
-        """Tokens for context rows, in proportion to the transcript."""
+        """Return the tokens left for context rows: a share of the transcript's tokens."""
         if self.limits.previous is None:
             return None
         return min(self.limits.previous, max(_LEAST_PREVIOUS, transcript // _PREVIOUS_SHARE))
@@ -129,12 +132,15 @@ class ModelObserver:
 
 
 def text_tokens(drafts: Sequence[Draft], counter: TokenCounter) -> int:
-    """Count the tokens of all row texts together."""
+    """Return the tokens of all rows' text together."""
     return counter.text("\n".join(draft.text for draft in drafts))
 
 
 def trim(reply: ValidatedReply, most: int, counter: TokenCounter) -> ValidatedReply:
-    """Drop the last rows of a reply beyond `most` tokens; at least one is kept, cut if necessary."""
+    """Drop the last rows of a reply that exceeds `most` tokens.
+
+    The first row is always kept, shortened if necessary.
+    """
     kept = len(reply.drafts)
     while kept > 1 and text_tokens(reply.drafts[:kept], counter) > most:
         kept -= 1
@@ -147,7 +153,7 @@ def trim(reply: ValidatedReply, most: int, counter: TokenCounter) -> ValidatedRe
 
 
 def _beginning(text: str, most: int, counter: TokenCounter) -> str:
-    """Return the longest beginning of a text that fits, at least one character."""
+    """Return the longest prefix that fits into `most` tokens, at least one character."""
     fitting = last_fitting(lambda chars: counter.text(_cut(text, chars)) <= most, 1, len(text))
     return _cut(text, max(1, fitting))
 

@@ -1,4 +1,4 @@
-"""Messages and context rows shown to a model, by label: the evidence its reply is checked against."""
+"""Messages and context rows shown to a model, by label; its reply is checked against them."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from omcli.text.instants import minute
 from omcli.text.terms import terms_of
 
 CURRENT = "current"
-"""Tag of the row with the current task."""
+"""Tag of the row that holds the current task."""
 UNVERIFIED = "unverified"
-"""Tag, and metadata key, of a row with names missing in its sources."""
+"""Tag and metadata key of a row that contains names missing from its sources."""
 _RECENT = 12
-"""Rows shown before open and important ones."""
+"""Number of newest rows that take precedence over open and important ones."""
 _ROW_CHARS = 400
 
 
@@ -34,9 +34,9 @@ class ContextRows:
 
 
 def select_context_rows(rows: Sequence[Observation], *, room: int | None, counter: TokenCounter) -> ContextRows:
-    """Choose the most useful rows within `room` tokens; None: all of them.
+    """Choose the most useful rows that fit into `room` tokens, or all rows if `room` is None.
 
-    Rows of tool events are recorded by rules and shown only while open.
+    Rows about tool events are recorded by rules, so only open ones are shown.
     """
     candidates = [row for row in rows if row.type not in TOOL_EVENTS or row.status is Status.OPEN]
     left_over = room
@@ -52,7 +52,7 @@ def select_context_rows(rows: Sequence[Observation], *, room: int | None, counte
 
 
 def _row_order(rows: Sequence[Observation]) -> Iterator[int]:
-    """Yield places of rows, the most useful first: recent, open, high, then the rest, newest first."""
+    """Yield row indexes by usefulness: current task, recent, open, high priority, the rest; each newest first."""
     newest = range(len(rows) - 1, -1, -1)
     tests: tuple[Callable[[int], bool], ...] = (
         lambda place: CURRENT in rows[place].tags,
@@ -70,7 +70,7 @@ def _line(row: Observation) -> str:
 
 
 _NEAR = 3
-"""Messages around a cited one searched for missing names: a call and its result, a question and its answer."""
+"""Messages before and after a cited one that are searched for missing names, such as a call for a cited result."""
 _SAID = frozenset({Role.USER, Role.ASSISTANT})
 
 
@@ -84,18 +84,18 @@ class Evidence:
     searched: dict[str, str] = field(default_factory=dict)
 
     def messages(self, labels: Iterable[str]) -> tuple[KeptMessage, ...]:
-        """Return the messages of these labels, in the order of arrival."""
+        """Return the messages with these labels in order of arrival."""
         return tuple(sorted((self.shown.labels[label] for label in set(labels)), key=lambda kept: kept.seq))
 
     def in_order(self, labels: Iterable[str]) -> tuple[str, ...]:
-        """Return labels, each once, in the order of arrival."""
+        """Return the labels without duplicates, in order of arrival."""
         wanted = set(labels)
         return tuple(label for label in self.shown.labels if label in wanted)
 
     def support(self, text: str, labels: Sequence[str], also: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """Return the labels of messages that hold a row's names, and the names that none of them holds.
+        """Return the labels of the messages that support a row, and the row's names that occur in none of them.
 
-        Near messages are added to the cited ones if they hold a missing name. Names in the texts `also` count as found.
+        Nearby messages that contain a missing name join the cited ones. Names in `also` count as found.
         """
         missing = self._missing(text, labels, also)
         supporting = list(labels)
@@ -107,7 +107,7 @@ class Evidence:
         return self.in_order(supporting), missing
 
     def _near(self, labels: Sequence[str]) -> list[str]:
-        """Return the labels around some, without those."""
+        """Return the labels of the messages near the cited ones, excluding the cited ones."""
         order = list(self.shown.labels)
         places = {label: place for place, label in enumerate(order)}
         cited = [places[label] for label in labels]
@@ -115,9 +115,9 @@ class Evidence:
         return [order[at] for at in sorted(near.difference(cited))]
 
     def nearest_message(self, text: str, at: str) -> tuple[str, ...]:
-        """Return the message a row without sources is about: by time, then by shared words.
+        """Return the label of the message that a row without sources is about, judged by time, then by shared words.
 
-        Empty if no message shares a word. `at` is a time as shown, or a part of one.
+        Empty if no message shares a word with the row. `at` is a time as shown to the model, or part of one.
         """
         labels = [label for label in self.shown.labels if label in self.shown.new]
         candidates = [label for label in labels if self.shown.labels[label].message.role in _SAID] or labels
@@ -129,17 +129,17 @@ class Evidence:
         return (candidates[best],) if best is not None and shared[best] else ()
 
     def rows(self, labels: Iterable[str]) -> tuple[Observation, ...]:
-        """Return the context rows of these labels."""
+        """Return the context rows with these labels."""
         return tuple(self.recorded.labels[label] for label in labels)
 
     def _missing(self, text: str, labels: Iterable[str], also: Sequence[str]) -> tuple[str, ...]:
-        """Return the names in a text found neither in these messages nor in `also`."""
+        """Return the names in `text` that occur neither in these messages nor in `also`."""
         labels = tuple(labels)
         names = unknown_anchors(text, [*(self._searchable(label) for label in labels), *map(searchable, also)])
         return tuple(name for name in names if not any(self._has_name(label, name) for label in labels))
 
     def _has_name(self, label: str, name: str) -> bool:
-        """Return True if a message holds a name, or a path relative to the working directory."""
+        """Return True if a message contains the name; a path may be relative to the working directory."""
         return " ".join(below(self.cwd, name).split()) in self._searchable(label)
 
     def _searchable(self, label: str) -> str:

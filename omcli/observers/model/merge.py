@@ -1,4 +1,4 @@
-"""Rows of a model and rows of the rules merged into one list."""
+"""Merges a model's rows and the rules' rows into one list."""
 
 from __future__ import annotations
 
@@ -14,32 +14,33 @@ from omcli.observers.model.evidence import UNVERIFIED
 _ASKED = frozenset({Type.REQUEST, Type.QUESTION})
 """Types of rows that are closed later."""
 _CERTAIN = IN_FORCE | _ASKED | {Type.BLOCKER}
-"""Types determined by the words of a row."""
+"""Types that the rules determine reliably from the wording."""
 _VAGUE = frozenset({Type.EVENT, Type.FACT})
-"""Types of rows without a more specific one."""
+"""Types that a more specific one may replace."""
 _HIGH_SHARE = 3
-"""Divisor: at most a third of the rows may be high."""
+"""Divisor: at most a third of the rows may have high priority."""
 _FEW_HIGH = 3
-"""Number of high rows allowed in any batch."""
+"""Number of high-priority rows that is always allowed."""
 
 
 @record
 class MergedRows:
-    """All rows of a batch."""
+    """All rows from a batch."""
 
     drafts: tuple[Draft, ...]
     """Rows, oldest first."""
     added_back: int
-    """Number of rows of the rules that the model left out."""
+    """Number of the rules' rows that the model left out."""
     recorded_by_rules: int
-    """Number of model rows that repeat rows of the rules."""
+    """Number of model rows that repeat the rules' rows."""
 
 
 def limit_priority(rows: Sequence[Draft], roles: Mapping[int, Role]) -> list[Draft]:
     """Limit the priorities given by a model; rules raise them later.
 
-    High means barely high. If more than a third of the rows, and more than three, are high, all become medium. Rows
-    taken from tools alone lose one priority: their output can be read again.
+    A model's high priority becomes the lowest importance that counts as high. If more than three rows and more than a
+    third are high, they become medium. Rows based only on tool output drop one priority, since the output can be read
+    again.
     """
     verified = [row for row in rows if UNVERIFIED not in row.tags]
     is_flood = sum(row.importance >= HIGH_FROM for row in verified) > max(_FEW_HIGH, len(verified) / _HIGH_SHARE)
@@ -65,11 +66,11 @@ def merge_rows(
     *,
     unread: Collection[int] = (),
 ) -> MergedRows:
-    """Merge both lists: tool events and people's words as the rules have them, plus what the model adds.
+    """Merge both lists: the rules' rows for tool events and people's words, plus what the model adds.
 
-    A row of the rules is dropped only if an agent said it and model rows of the same messages cover it in no more
-    words. A row that is kept takes type, priority and status from the model rows that cover it. `unread` messages
-    were not shown to a model.
+    A rule's row about an agent's words is dropped if model rows from the same messages cover it in no more characters.
+    A kept row takes type, importance and status from the model rows that cover it. `unread` holds messages not shown to
+    the model.
     """
     tools = [draft for draft in by_rules if draft.type in TOOL_EVENTS]
     speech = [draft for draft in by_rules if draft.type not in TOOL_EVENTS]
@@ -94,7 +95,7 @@ def merge_rows(
 
 
 def _is_replaced(draft: Draft, by_model: Sequence[Draft], roles: Mapping[int, Role]) -> bool:
-    """Return True if model rows replace a row of the rules: an agent's words, covered in no more characters."""
+    """Return True if model rows replace a rule's row: it quotes an agent, and they cover it in no more characters."""
     if draft.type is Type.REQUEST or any(roles.get(seq, Role.ASSISTANT) is not Role.ASSISTANT for seq in draft.sources):
         return False
     if draft.replaces:
@@ -113,18 +114,18 @@ def _is_new(draft: Draft, kept: Sequence[Draft], dropped: Sequence[Draft]) -> bo
 
 
 def _shares_message(draft: Draft, others: Sequence[Draft]) -> bool:
-    """Return True if a row shares a message with one of others."""
+    """Return True if a row shares a source message with any of the others."""
     return any(set(draft.sources) & set(other.sources) for other in others)
 
 
 def _without_settled(draft: Draft, settled: Collection[str]) -> Draft:
-    """Return a model row without the replacements already made by rows of the rules."""
+    """Return a model row without the replacements that the rules' rows already make."""
     replaces = tuple(row for row in draft.replaces if row not in settled)
     return replace(draft, replaces=replaces, reason=draft.reason if replaces else None)
 
 
 def _take_replacements(rows: Sequence[Draft], repeating: Sequence[Draft]) -> list[Draft]:
-    """Give the replacements of repeating model rows to the rows of the rules that they repeat, each once."""
+    """Move replacements from dropped model rows to the rules' rows that they repeat; each old row is replaced once."""
     settled = {row for draft in rows for row in draft.replaces}
     settling = list(rows)
     for draft in repeating:
@@ -137,7 +138,7 @@ def _take_replacements(rows: Sequence[Draft], repeating: Sequence[Draft]) -> lis
 
 
 def _with_model_facts(rule: Draft, by_model: Sequence[Draft]) -> Draft:
-    """Add type, importance, status and date from the model rows that cover a row of the rules."""
+    """Add type, importance, status and date to a rule's row from the model rows that cover it."""
     same = [draft for draft in by_model if covers([draft], rule)]
     certain = [draft for draft in same if draft.type in _CERTAIN]
     kind = max(certain, key=lambda draft: draft.importance, default=rule).type if rule.type in _VAGUE else rule.type
@@ -154,7 +155,7 @@ def _with_model_facts(rule: Draft, by_model: Sequence[Draft]) -> Draft:
 
 
 def _with_rule_facts(draft: Draft, by_rules: Sequence[Draft], dropped: Sequence[Draft]) -> Draft:
-    """Add type, importance and status from the rows of the rules that a model row covers."""
+    """Add type, importance and status to a model row from the rules' rows that it covers."""
     covered = [rule for rule in by_rules if covers([draft], rule)]
     matters = [rule.importance for rule in covered if rule in dropped and rule.importance >= HIGH_FROM]
     importance = max([draft.importance, *matters])
@@ -168,7 +169,7 @@ def _with_rule_facts(draft: Draft, by_rules: Sequence[Draft], dropped: Sequence[
 
 
 def _only_repeats(draft: Draft, tools: Sequence[Draft], roles: Mapping[int, Role]) -> bool:
-    """Return True if a model row comes from tools alone and rules recorded it."""
+    """Return True if a model row is based only on tool output that the rules already recorded."""
     return _is_tool_output(draft, roles) and not draft.replaces and covers(tools, draft)
 
 
@@ -178,7 +179,7 @@ def _is_tool_output(draft: Draft, roles: Mapping[int, Role]) -> bool:
 
 
 def _in_order(by_rules: Sequence[Draft], by_model: Sequence[Draft]) -> Iterator[Draft]:
-    """Yield all rows, oldest first, keeping the order of the rules' rows: a question stays before its answer."""
+    """Yield all rows, oldest first. The rules' rows keep their order, so that a question stays before its answer."""
     left = sorted(by_model, key=lambda draft: draft.sources[-1])[::-1]
     places = list(accumulate((draft.sources[-1] for draft in reversed(by_rules)), min))[::-1]
     for draft, place in zip(by_rules, places, strict=True):

@@ -1,4 +1,4 @@
-"""The prompt of a model observer: rules, context rows, time and place, and the transcript in a fence."""
+"""The model observer's prompt: instructions, context rows, date and project, and the fenced transcript."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ class PromptContext:
     """Everything in the prompt besides the transcript."""
 
     now: str
-    """The present instant."""
+    """The current time."""
     cwd: str | None
     guidance: str | None
-    """Rules added by the user's configuration."""
+    """Additional instructions from the user's configuration."""
     correction: str = ""
-    """Fault of an earlier reply."""
+    """Explains what was wrong with the previous reply; empty at first."""
     session: str | None = None
     """Session charged in the spend ledger; not shown to the model."""
 
@@ -59,7 +59,7 @@ def observer_prompt(
 
 
 def without_token(token: str, text: str) -> str:
-    """Remove a fence's token from a text."""
+    """Return the text without the fence's token."""
     while token and token in text:
         text = text.replace(token, "")
     return text
@@ -91,7 +91,7 @@ def _offset_name(utc_offset: int | None) -> str:
 
 
 def _joined_texts(parts: tuple[str | Picture, ...]) -> Iterator[str | Picture]:
-    """Yield the parts, consecutive texts joined."""
+    """Yield the parts with consecutive strings joined."""
     text = ""
     for part in parts:
         if isinstance(part, str):

@@ -1,4 +1,4 @@
-"""Replies of a model: their schema, and the reading of JSON or text."""
+"""A model's reply: its schema, and parsers for JSON and plain text."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class ReplyRow:
     kind: str = ""
     status: str = ""
     at: str = ""
-    """`YYYY-MM-DD HH:MM`, or a part of it in a text reply."""
+    """`YYYY-MM-DD HH:MM`; a plain-text reply may give only the date or the time."""
     refers_to: str = ""
     is_estimate: bool = False
     sources: tuple[str, ...] = ()
@@ -63,14 +63,14 @@ class ObserverReply:
     next_step: str = ""
     title: str = ""
     cites: bool = True
-    """False for a text reply, whose rows may lack sources."""
+    """False for a plain-text reply, whose rows may lack sources."""
 
 
 _IS_JSON = lazily(r"[\s\ufeff]*(?:```\w*\s*)?(?:\{|\[\s*(?:[{\"\]]|\Z))")
 
 
 def parse_reply(text: str) -> ObserverReply:
-    """Parse a reply. Raises CutOff for JSON that ends early, and Unusable for anything else."""
+    """Parse a reply. Raise CutOff for JSON that ends early, and Unusable for anything else that cannot be parsed."""
     is_json = '"observations"' in text or _IS_JSON.match(text) is not None
     if is_json and is_cut_off(text):
         raise CutOff("the model's reply ended before it was complete")
@@ -150,7 +150,7 @@ _LABEL = lazily("m[0-9]+")
 
 
 def parse_text(text: str) -> ObserverReply | None:
-    """Parse a text reply; None if it has no rows."""
+    """Parse a plain-text reply; return None if it has no rows."""
     sections = dict.fromkeys(_SECTIONS, "")
     for name, body in _sections(text):
         sections[name] += f"\n{body}"
@@ -167,7 +167,7 @@ def parse_text(text: str) -> ObserverReply | None:
 
 
 def _sections(text: str) -> Iterator[tuple[str, str]]:
-    """Yield the names and texts of sections in order; a name may occur several times."""
+    """Yield each section's name and text in order; a name may occur more than once."""
     name, start = "", 0
     for tag in _TAG.finditer(text):
         if name:
@@ -178,7 +178,7 @@ def _sections(text: str) -> Iterator[tuple[str, str]]:
 
 
 def _text_rows(text: str) -> Iterator[ReplyRow]:
-    """Yield the list items of a text; an indented one details the last that is not."""
+    """Yield a row per list item; an indented item goes under the last item that is not indented."""
     day, number = "", -1
     top: tuple[int, int] | None = None
     for line in text.splitlines():
@@ -195,7 +195,7 @@ def _text_rows(text: str) -> Iterator[ReplyRow]:
 
 
 def _list_item(line: str, day: str) -> ReplyRow | None:
-    """Parse a list item, or a line that starts with a priority or a date; None for prose."""
+    """Parse a list item, or a line that starts with a priority or a date; return None for prose."""
     bullet = _BULLET.match(line)
     text = (line[bullet.end() :] if bullet else line).strip()
     priority, status, time = "", "", ""

@@ -1,4 +1,4 @@
-"""A batch read by a model slice by slice, and its rows merged with those of the rules."""
+"""Reads a batch with a model, slice by slice, and merges its rows with the rules' rows."""
 
 from __future__ import annotations
 
@@ -12,24 +12,24 @@ from omcli.observers.model.merge import limit_priority, merge_rows
 from omcli.observers.model.validation import ValidatedReply
 
 Ask = Callable[[Batch], ValidatedReply | None]
-"""Ask a model about a slice; None if it holds nothing for a model to read."""
+"""Ask a model about a slice; return None if the slice has nothing for a model to read."""
 
 
 @mutable_record
 class SliceReader:
-    """A batch being read by a model. Rules read all of it at once: outcomes are often stated later."""
+    """A batch that a model is reading. Rules read the whole batch first, since outcomes are often stated later."""
 
     batch: Batch
     rules: Observer
     ask: Ask
     ask_warmer: Ask
-    """The same at a higher temperature, to retry after a loop."""
+    """Like `ask`, at a higher temperature, to retry after a reply that loops."""
     by_rules: tuple[Draft, ...]
-    """Rows of the rules for the batch."""
+    """The rules' rows for the batch."""
     through: int
     """`seq` of the last message read."""
     said: list[Draft] = field(default_factory=list)
-    """Rows of the model so far."""
+    """The model's rows so far."""
     tasks: tuple[Draft, ...] = ()
     """The current task, if the model named one."""
     gone: list[Draft] = field(default_factory=list)
@@ -40,12 +40,12 @@ class SliceReader:
     title: str | None = None
     findings: Counter[str] = field(default_factory=Counter)
     waits_after: int | None = None
-    """Start of the last slice, if the model found nothing in it."""
+    """`after` of the last slice if the model found nothing in it."""
 
     def read(self, part: Batch, *, warmer: bool = False) -> None:
-        """Ask about the next slice, with the rows of earlier slices as context.
+        """Ask the model about the next slice, with rows from earlier slices as context.
 
-        Raises ProviderFailed, NotAllowed, BadConfiguration: the slice then counts as unread.
+        Raise ProviderFailed, NotAllowed or BadConfiguration on failure; the slice then stays unread.
         """
         shown = dict(self._rows_before())
         replaced = {row for draft in shown.values() for row in draft.replaces}
@@ -59,13 +59,13 @@ class SliceReader:
             self._add_reply(part, reply, shown)
 
     def skip(self, part: Batch) -> None:
-        """Leave the next slice to the rules."""
+        """Leave the next slice to the rules, without asking the model."""
         self.unread.update(kept.seq for kept in part.messages)
         self.waits_after = None
         self.through = part.through
 
     def observed(self) -> Observed:
-        """Return the observations of the batch as far as it was read."""
+        """Return the observations from the part of the batch read so far."""
         if self.through != self.batch.through:
             part = part_of_batch(self.batch, self.batch.after, self.through)
             self.by_rules = self.rules.observe(part).drafts
@@ -120,7 +120,7 @@ class SliceReader:
 
 
 def _is_same_row(draft: Draft, earlier: Draft) -> bool:
-    """Return True if a draft is an earlier one or its later form."""
+    """Return True if a draft has the same text as an earlier one and at least its sources."""
     return draft.text == earlier.text and set(earlier.sources) <= set(draft.sources)
 
 

@@ -1,4 +1,4 @@
-"""The part of a transcript shown to a model: a line per message, with a label to cite."""
+"""A transcript as shown to a model: one line per message, with a label to cite."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ from omcli.text.instants import format_time, minute
 
 @record
 class ObserverLimits:
-    """Sizes in tokens of the observer's counter, unless stated otherwise."""
+    """Limits on prompt and reply, in tokens of the observer's counter unless stated otherwise."""
 
     transcript: int = 35_000
-    """Tokens shown of a batch. Messages of a larger one are shown by their beginnings and ends."""
+    """Largest transcript shown. In a larger batch, each message is cut to its beginning and end."""
     newest_only: bool = False
-    """Of a larger batch show only the newest messages and leave the others to the rules."""
+    """True to show only the newest messages of a larger batch and leave the rest to the rules."""
     previous: int | None = 4_000
-    """Context rows, at most; also at most an eighth of the transcript, or 700. None: all of them."""
+    """Upper limit for context rows, which also get at most an eighth of the transcript, or 700. None for no limit."""
     output: int = 8_000
-    """All row texts of a reply."""
+    """Text of all rows in a reply."""
     reply: int | None = None
     """The whole reply, as counted by the endpoint; None leaves it to the provider."""
     args_chars: int = 1_500
@@ -47,12 +47,12 @@ Pictures = Callable[[Image], bytes | None]
 
 _TOOLS = frozenset({Role.CALL, Role.RESULT})
 _UNSHOWN = frozenset({MessageKind.COMPACTION, MessageKind.SUMMARY})
-"""Summaries of earlier messages, which were observed themselves."""
+"""Summaries of earlier messages, which have been observed already."""
 _LEAST_CHARS = 24
-"""Least characters shown of a message."""
+"""Smallest number of characters shown per message."""
 _CHARS_PER_TOKEN = 8
 _LAST_SAID_CHARS = 600
-"""Characters shown of the last text before the batch."""
+"""Characters shown of the agent's last text before the batch."""
 
 
 @record
@@ -61,23 +61,23 @@ class TranscriptView:
 
     content: tuple[str | Picture, ...]
     labels: Mapping[str, KeptMessage]
-    """Messages by label, in the order of arrival, including earlier ones shown for context."""
+    """Messages by label in order of arrival, including earlier ones shown for context."""
     new: frozenset[str]
     """Labels of the batch's own messages."""
     utc_offset: int | None
     """Zone of the times shown, in minutes east of UTC; None if they are shown as written."""
     tokens: int
-    """Tokens of the texts, without pictures."""
+    """Tokens of the text, without pictures."""
     minutes: Mapping[str, str]
-    """Time of each message as shown, `YYYY-MM-DD HH:MM`; messages without a time are missing."""
+    """Time of each message as shown (`YYYY-MM-DD HH:MM`), by label. Messages without a time are missing."""
 
 
 def view_transcript(
     batch: Batch, *, limits: ObserverLimits, counter: TokenCounter, pictures: Pictures
 ) -> TranscriptView:
-    """Return the view of a batch; without labels if it holds nothing for a model to read.
+    """Return a batch as shown to a model; `new` is empty if it has nothing for a model to read.
 
-    Raises PromptTooLong if not even excerpts fit into `limits.transcript`.
+    Raise PromptTooLong if even the shortest excerpts do not fit into `limits.transcript`.
     """
     before = [*batch.earlier_calls, *([batch.last_said] if batch.last_said else [])]
     earlier = sorted((kept for kept in before if _has_content(kept.message)), key=lambda kept: kept.seq)
@@ -107,7 +107,10 @@ def view_transcript(
 
 
 def _fitting_length(fits: Callable[[int], bool], room: int) -> int:
-    """Return the most characters per message with which a transcript fits. Raises PromptTooLong."""
+    """Return the largest number of characters per message that lets the transcript fit.
+
+    Raise PromptTooLong if none does.
+    """
     best = last_fitting(fits, _LEAST_CHARS, room * _CHARS_PER_TOKEN)
     if best < _LEAST_CHARS:
         raise PromptTooLong(
@@ -117,7 +120,7 @@ def _fitting_length(fits: Callable[[int], bool], room: int) -> int:
 
 
 class _Lines:
-    """Lines of messages, shortened to any length."""
+    """Writes messages as lines, each cut to a given length."""
 
     def __init__(
         self,
@@ -139,7 +142,7 @@ class _Lines:
         return "".join(part for part in self.content(longest) if isinstance(part, str))
 
     def line_of(self, message: Message) -> str:
-        """Return the lines of one message, with a label and time of the usual length."""
+        """Return one message as it would be shown, with a placeholder label and time, to count its tokens."""
         return f"m100 2026-01-01 00:00 {self._shown_text(message, None, is_before=False)}\n"
 
     def content(self, longest: int | None) -> Iterator[str | Picture]:
@@ -184,7 +187,7 @@ def _with_speaker(message: Message, text: str) -> str:
 
 
 def _has_content(message: Message) -> bool:
-    """Return True if a message holds something for a model to read."""
+    """Return True if a message has something for a model to read."""
     return message.kind not in _UNSHOWN and bool(message.text.strip() or message.images or message.role in _TOOLS)
 
 
@@ -193,7 +196,7 @@ def _messages(lines: Sequence[tuple[str, KeptMessage]]) -> list[Message]:
 
 
 def _shown_order(messages: Sequence[Message]) -> Iterator[int]:
-    """Yield places of messages in display order: results follow their calls, unless words come between."""
+    """Yield message indexes in display order: results follow their calls, unless someone spoke in between."""
     answered = results_by_call(messages)
     stretch = list(accumulate(message.role not in _TOOLS for message in messages))
     shown: set[int] = set()
@@ -205,7 +208,7 @@ def _shown_order(messages: Sequence[Message]) -> Iterator[int]:
 
 
 def shown_minute(at: str, utc_offset: int | None) -> str:
-    """Return an instant as `YYYY-MM-DD HH:MM` in a zone."""
+    """Return an instant as `YYYY-MM-DD HH:MM`, with `utc_offset` in minutes east of UTC."""
     if utc_offset and at.endswith("Z"):
         with suppress(OverflowError):
             at = format_time(datetime.fromisoformat(at[:-1]) + timedelta(minutes=utc_offset)) or at
@@ -213,7 +216,7 @@ def shown_minute(at: str, utc_offset: int | None) -> str:
 
 
 _LEAST_END_CHARS = 200
-"""Least characters shown of the end of a message."""
+"""Smallest number of characters shown of a message's end."""
 _MARKER = "[… {} characters before]\n"
 
 
@@ -222,8 +225,8 @@ def newest_fitting(
 ) -> tuple[KeptMessage, ...]:
     """Return the last messages that fit into `room` tokens, oldest first.
 
-    The rest of the room holds the end of the message before them, behind a marker, if that is at least 200 characters.
-    `cost` counts a message. Source: duet, which shows the newest 35,000 tokens.
+    The end of the message before them fills the remaining room, after a marker, if at least 200 characters fit. `cost`
+    returns a message's tokens. Source: duet, which shows the newest 35,000 tokens.
     """
     chosen: list[KeptMessage] = []
     left = room
@@ -237,7 +240,7 @@ def newest_fitting(
 
 
 def _end_of(kept: KeptMessage, room: int, cost: Callable[[KeptMessage], int]) -> KeptMessage | None:
-    """Return a message cut to the end that fits; None if that is too short."""
+    """Return a message cut to the longest end that fits; None if that is too short."""
     text = kept.message.text
 
     def last(chars: int) -> KeptMessage:

@@ -51,7 +51,7 @@ class ValidatedReply:
     drafts: tuple[Draft, ...]
     """Rows in the order of the reply."""
     used: tuple[str, ...]
-    """Ids of context rows that helped."""
+    """Ids of the context rows that the reply used or repeated."""
     task: Draft | None
     """The current task, if it changed."""
     title: str | None
@@ -64,9 +64,9 @@ class ValidatedReply:
 def validate(
     answer: ObserverReply, evidence: Evidence, batch: Batch, *, token: str, most_rows: int, verify: bool
 ) -> ValidatedReply:
-    """Return the rows of a reply as drafts. `verify` rejects rows that would be marked as unverified.
+    """Validate a reply. With `verify`, reject rows that would otherwise be marked as unverified.
 
-    Raises Unusable if more than half of the rows cite unknown labels or have no text.
+    Raise Unusable if more than half of the rows are rejected, for lack of text or valid sources.
     """
     trial = _CheckedReply(evidence=evidence, batch=batch, token=token, verify=verify, cites=answer.cites)
     drafts = [trial.draft(row) for row in answer.rows[:_MOST_READ]]
@@ -89,7 +89,7 @@ def validate(
 
 @mutable_record
 class _CheckedReply:
-    """A reply being validated, and the faults found."""
+    """A reply being validated, with the faults found so far."""
 
     evidence: Evidence
     batch: Batch
@@ -111,7 +111,7 @@ class _CheckedReply:
         return self._checked_draft(row, text, self.evidence.in_order(sources)[:MOST_SOURCES])
 
     def _checked_draft(self, row: ReplyRow, text: str, sources: Sequence[str]) -> Draft | None:
-        """Return the draft of a row whose labels exist; None if it is unverified and `verify` is set."""
+        """Return the draft for a row whose labels exist; None if it is unverified and `verify` is set."""
         kind = self._type(row, sources)
         status = self._status(row, kind)
         refers_to, is_estimate = self._row_date(row, text, sources)
@@ -137,7 +137,7 @@ class _CheckedReply:
         return self._mark_missing(draft, missing) if missing else draft
 
     def text(self, given: str) -> str:
-        """Clean and redact a text and put it on one line."""
+        """Return text cleaned, redacted and on one line."""
         line = one_line(clean(without_token(self.token, given)))
         redacted = redact(line)
         once = without_repeats(redacted.text)
@@ -148,7 +148,7 @@ class _CheckedReply:
         return row_text(once)
 
     def without_known(self, drafts: Sequence[Draft]) -> tuple[tuple[Draft, ...], tuple[str, ...]]:
-        """Return the drafts that no context row repeats, and the ids of the rows that others repeat."""
+        """Return the drafts that repeat no context row, and the ids of the context rows that the others repeat."""
         standing = {row.text: row.id for row in self.batch.context_rows}
         known = [draft for draft in drafts if draft.text in standing and not draft.replaces]
         self.findings["duplicates"] += len(known)
@@ -160,7 +160,7 @@ class _CheckedReply:
         return tuple(row.id for row in self.evidence.rows(known[:_MOST_USED]))
 
     def task(self, answer: ObserverReply) -> Draft | None:
-        """Return a row for the current task; None if it is unchanged or has unknown names."""
+        """Return a row for the current task; None if it is unchanged or contains unknown names."""
         texts = (self.text(answer.current_task), self.text(answer.next_step))
         text, step = (each[:_LONGEST_TASK].rstrip() for each in texts)
         earlier = [row for row in self.batch.context_rows if CURRENT in row.tags]
@@ -193,7 +193,7 @@ class _CheckedReply:
         return text if _TITLE[0] <= len(text) <= _TITLE[1] else None
 
     def _fault(self, row: ReplyRow, text: str, sources: Sequence[str]) -> str | None:
-        """Return the fault that rejects a row, or None."""
+        """Return the fault for which a row is rejected, or None."""
         if not text:
             return "without_text"
         if not sources:
@@ -222,7 +222,7 @@ class _CheckedReply:
         return Status.OPEN if status is None and kind is Type.BLOCKER else status
 
     def _event_at(self, given: str, sources: Sequence[str]) -> str | None:
-        """Return the time of the message with the given minute, or the last one before it, else of a source."""
+        """Return the time of the message at the given minute or the last one before it; else that of a source."""
         shown = self.evidence.shown
         minutes = {label: shown.minutes[label] for label in (*sources, *shown.new) if label in shown.minutes}
         same = [label for label, minute in minutes.items() if minute == given]
@@ -255,12 +255,12 @@ class _CheckedReply:
 
 
 def _texts_of(rows: Iterable[Observation]) -> list[str]:
-    """Return the texts of verified rows, whose names others may repeat."""
+    """Return the text of verified rows, whose names new rows may use."""
     return [row.text for row in rows if UNVERIFIED not in row.tags]
 
 
 def _under(place: int, under: int | None, drafts: Sequence[Draft | None]) -> Draft:
-    """Return a draft with the beginning of the earlier row that it details, if any."""
+    """Return a draft with the beginning of the row it is indented under, if any."""
     draft = drafts[place]
     assert draft is not None
     parent = drafts[under] if under is not None and 0 <= under < place else None
@@ -271,9 +271,9 @@ _Drafts = list[Draft]
 
 
 def merge_repeated(drafts: Sequence[Draft]) -> tuple[Draft, ...]:
-    """Merge rows of the same text, with the sources of all.
+    """Merge rows with the same text and type, and join their sources.
 
-    In a reply that loops, rows of the same sources that differ only in numbers are merged as well, with their count.
+    In a reply that loops, also merge rows with the same sources that differ only in numbers, and append their count.
     """
     loops = is_repeated([draft.text for draft in drafts])
     groups = _group_by([[draft] for draft in drafts], lambda group: (group[0].text, group[0].type))
@@ -314,17 +314,17 @@ _EARLIER_CHARS = 400
 
 
 def rows_to_replace(rows: Sequence[Observation], text: str, status: Status | None) -> list[Observation]:
-    """Return the rows that a new row of this text and status may replace.
+    """Return the rows that a new row with this text and status may replace.
 
-    A row must be mutable and share a word with the new one; a problem is replaced only when settled. Notes and
-    pinned rows are kept.
+    A row must be mutable and share a word with the new one; a problem is replaced only when settled. Notes and pinned
+    rows are kept.
     """
     new, *old = terms_of([text, *(row.text for row in rows)])
     return [row for row, terms in zip(rows, old, strict=True) if terms & new and _may_replace(row, status)]
 
 
 def with_earlier(text: str, replaced: Sequence[Observation]) -> str:
-    """Append the superseded texts to a text that does not say them, so that nothing is lost."""
+    """Append the text of superseded rows that the new text does not contain, so that nothing is lost."""
     held = [row.text for row in replaced if row.type in OVERRULED and not says(text, row.text)]
     return f"{text} (earlier: {excerpt('; '.join(held), _EARLIER_CHARS)})" if held else text
 
@@ -347,7 +347,7 @@ class RowDate:
     """The date a row refers to."""
 
     date: str | None
-    """As `calendar` spells it."""
+    """In the notation of `calendar`."""
     is_unreal: bool = False
     """True if the model gave an invalid date."""
     is_other: bool = False
@@ -355,7 +355,7 @@ class RowDate:
 
 
 def row_date(text: str, given: str, messages: Sequence[Message]) -> RowDate:
-    """Return the date a row refers to: the model's if it gave one, else the one parsed from the row."""
+    """Return the date a row refers to: the model's if valid, else the one parsed from the row."""
     date = _checked_date(given)
     # Messages of one day give one reading.
     days = {(message.at and calendar.day_of(message.at, message.utc_offset)): message for message in messages}

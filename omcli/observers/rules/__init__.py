@@ -1,4 +1,4 @@
-"""The observer that needs no model: rules read a batch turn by turn and write rows of speech and of tool calls."""
+"""The observer that needs no model: rules read a batch turn by turn and write rows about speech and tool calls."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from omcli.observers.rules.turn_events import StatusEvent, starts_turn, turn_eve
 from omcli.text.anchors import searchable, unknown_anchors
 
 Calls = Mapping[str | None, KeptMessage]
-"""Tool calls by their id."""
+"""Tool calls by call id."""
 _MAX_EVENTS = 40
-"""Tool events summarised together, at most: a turn of an agent left alone may run for hours."""
+"""Largest number of tool events summarised together: an unattended agent's turn may run for hours."""
 
 
 class RuleObserver:
-    """Observations by rules: pure, deterministic, without a model."""
+    """Observes by rules, deterministically and without a model."""
 
     def observe(self, batch: Batch) -> Observed:
         """Return the rows of a batch, oldest first."""
@@ -37,7 +37,7 @@ class RuleObserver:
 def drafts_of_batch(batch: Batch) -> tuple[Draft, ...]:
     """Return the rows of a batch, oldest first.
 
-    A row that names an anchor (`text.anchors`) found in none of its sources is left out.
+    A row with an anchor (`text.anchors`) that occurs in none of its sources is left out.
     """
     calls = {
         kept.message.call_id: kept for kept in (*batch.earlier_calls, *batch.messages) if kept.message.role is Role.CALL
@@ -67,7 +67,7 @@ def drafts_of_batch(batch: Batch) -> tuple[Draft, ...]:
 
 
 def _by_agent(messages: Sequence[KeptMessage]) -> list[list[KeptMessage]]:
-    """Split messages into the main thread and one per subagent, each in order: they interleave in a transcript."""
+    """Split messages into the main thread and one thread per subagent; in a transcript they are interleaved."""
     threads: dict[str | None, list[KeptMessage]] = {}
     for kept in messages:
         threads.setdefault(kept.message.agent, []).append(kept)
@@ -98,7 +98,7 @@ def _text_drafts(
     with_agent: bool,
     with_tools: bool,
 ) -> Iterator[Draft]:
-    """Yield the rows of what was said in a turn.
+    """Yield the rows about what was said in a turn.
 
     `after` is the next turn, if any; `with_agent` is False if only people talk to each other.
     """
@@ -126,8 +126,8 @@ def _tool_events(
 ) -> list[list[ToolEvent]]:
     """Return the answered calls of each turn, in the order of their results.
 
-    A call refused in words is left out: the words become a row. A background command is reported once, when it ends;
-    `running` holds those started in earlier batches, by process.
+    A call that the user refused with a comment is left out, since the comment becomes a row. A background command is
+    reported once, when it ends; `running` maps processes from earlier batches to their calls.
     """
     started = dict(running)
     finished: set[int] = set()
@@ -162,7 +162,7 @@ def _source_text(batch: Batch, calls: Calls) -> _SourceText:
 
 @mutable_record
 class _SourceText:
-    """Text of messages by `seq`, for checking the names in a row; made searchable once per message."""
+    """Text of messages by `seq`, for checking the names in a row; each text is normalised once."""
 
     messages: Mapping[int, KeptMessage]
     earlier: Mapping[int, str]
@@ -200,9 +200,9 @@ _REFUSED = lazily(
 
 
 def tool_drafts(events: Sequence[ToolEvent], *, cwd: str | None, interest: IdentifierCounts) -> Iterator[Draft]:
-    """Yield the rows of one turn's tool events, unordered.
+    """Yield the rows about one turn's tool events, unordered.
 
-    Paths below `cwd` are shortened; `interest` chooses the lines quoted from files and output.
+    Paths are shown relative to `cwd`; `interest` chooses the lines to quote from files and output.
     """
     paths = Paths(cwd)
     finished = [event for event in events if event.result is not None and not _REFUSED.match(event.output)]

@@ -1,8 +1,8 @@
-"""Speech of agents: its cues, the report at the end of a turn, and findings on the way.
+"""Rows of what agents say: cues, the report at the end of a turn, and findings before it.
 
-The last text of a turn is its report; of earlier ones only findings, decisions, blockers and names are kept. Where no
-tools are used, answers can be read again and little is kept of them. Sentences are matched in lower case: three times
-as fast as ignoring case.
+The last text of a turn is its report; from earlier ones only findings, decisions, blockers and names are kept. In a
+chat without tools, little of an answer is kept. Sentences are matched in lower case, which is three times as fast as
+ignoring case.
 """
 
 from __future__ import annotations
@@ -121,7 +121,7 @@ def agent_type(sentence: str) -> Type | None:
 
 
 def _is_report(sentence: str) -> bool:
-    """Return True if a sentence starts with a result or says "I" achieved it.
+    """Return True if a sentence starts with a result, or says that "I" or "we" achieved one.
 
     Results of others, conditions and table rows do not count.
     """
@@ -148,7 +148,7 @@ def is_progress(sentence: str) -> bool:
 
 
 def is_guess(sentence: str) -> bool:
-    """Return True if a sentence says that it is unsure."""
+    """Return True if a sentence expresses doubt: "It might be the cache"."""
     return bool(_GUESS.search(sentence.lower()))
 
 
@@ -158,7 +158,7 @@ def is_offer(sentence: str) -> bool:
 
 
 def opens_next_steps(sentence: str) -> bool:
-    """Return True if a heading introduces what is left to do."""
+    """Return True if a heading introduces remaining work: "Next steps"."""
     return bool(_NEXT.match(sentence.lower()))
 
 
@@ -167,7 +167,7 @@ _OUTCOME_CHARACTERS = 1800
 _ANSWER_CHARACTERS = 320
 """Characters kept of an answer in a chat without tools."""
 _ROW_CHARACTERS = 500
-"""Characters of one row: text full of code may have many."""
+"""Largest number of characters in one row."""
 _NOTABLE = frozenset({Type.FACT, Type.DECISION, Type.BLOCKER})
 _MIN_PROGRESS = 30
 _UNNAMED_IMPORTANCE = 4
@@ -181,7 +181,7 @@ _AGENT_IMPORTANCE: Mapping[Type, int] = MappingProxyType({
 
 
 def progress_drafts(texts: Sequence[KeptMessage]) -> Iterator[Draft]:
-    """Yield rows of findings, decisions, blockers and names in the texts of a turn before the last."""
+    """Yield rows for the findings, decisions, blockers and names in a turn's messages before its report."""
     for text in texts:
         content = [part for part in text_parts(text.message.text) if _is_kept(part)]
         for row in group_sentences(content, [_progress_type(part.text) for part in content]):
@@ -206,7 +206,7 @@ def _progress_type(sentence: str) -> Type | None:
 
 
 def report_drafts(text: KeptMessage, *, worked: bool, in_chat: bool = False) -> Iterator[Draft]:
-    """Yield rows of a turn's last text: one for each result, decision, blocker or question.
+    """Yield rows for a turn's report: one for each result, decision, blocker or question.
 
     `worked` is True if the agent used tools in the turn, `in_chat` if no tools are used at all.
     """
@@ -246,7 +246,7 @@ def _agent_importance(text: str, kind: Type | None) -> int:
 
 
 _MAX_WEIGHT = 3
-"""Negated weight below which a sentence is kept if there is room: even long ones that name little."""
+"""Negated weight below which a sentence is kept if there is room; even long sentences that name little qualify."""
 
 
 def report_summary(parts: Sequence[TextPart], limit: int) -> str:
@@ -257,8 +257,8 @@ def report_summary(parts: Sequence[TextPart], limit: int) -> str:
 def select_sentences(parts: Sequence[TextPart], limit: int) -> list[TextPart]:
     """Return the most informative sentences of a report in order, within `limit` characters.
 
-    Weight comes from names (at most three), the type (`agent_type`) and being first; length reduces it.
-    Headings and filler are left out.
+    Names (up to three), a type (`agent_type`) and the first position add weight; length reduces it. Headings and filler
+    are left out.
     """
     weights: list[tuple[float, int]] = []
     under = ""

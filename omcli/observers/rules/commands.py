@@ -1,4 +1,4 @@
-"""Rows of commands that ran, of commits and pull requests, and of every failed tool call."""
+"""Rows about commands, commits, pull requests and failed tool calls."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from omcli.text.phrases import first_of, with_times
 
 @record
 class Succeeded:
-    """A command or edit that worked and may have failed before."""
+    """A command or edit that succeeded and may have failed before."""
 
     targets: tuple[str, ...]
-    """Keys of what worked, as in `command_key` and `tool_key`."""
+    """Keys of what succeeded, made by `command_key` and `tool_key`."""
     command: str = ""
-    """The command, if it was one; it may resolve a failure of the same command in other words."""
+    """The command line, if any; it may resolve a failure of an equivalent command."""
     directory: str | None = None
     """Working directory of the command, if given."""
     sources: tuple[int, ...]
@@ -50,7 +50,7 @@ _EXIT_TAIL = lazily(r"Command exited with code \d+")
 
 
 def command_drafts(events: Sequence[ToolEvent]) -> Iterator[Draft]:
-    """Yield one row per command and outcome, and one row for all read-only commands."""
+    """Yield a row per command and outcome, and a single row for all read-only commands."""
     read_only: list[tuple[str, ToolEvent]] = []
     others: dict[tuple[str, str], list[ToolEvent]] = {}
     for event in events:
@@ -110,9 +110,9 @@ def _times(events: Sequence[ToolEvent]) -> int | None:
 
 
 def _outcome(event: ToolEvent) -> str:
-    """Describe the exit code and the summary line: ` → exit 0: 12 passed`.
+    """Return the exit code and the summary line: ` → exit 0: 12 passed`.
 
-    If the exit status is lost (`make | tail`), nothing is called ok, and error lines take the place of the summary.
+    If the exit status is lost (`make | tail`), the command is not called ok, and error lines replace the summary.
     """
     if event.process:
         return " (still running)"
@@ -157,7 +157,7 @@ def _outcome_draft(command: str, event: ToolEvent) -> Draft | None:
 
 
 def succeeded(events: Iterable[ToolEvent]) -> Iterator[Succeeded]:
-    """Yield the commands and edits that worked: they resolve earlier failures of the same (`status`)."""
+    """Yield the commands and edits that succeeded; `status` uses them to resolve earlier failures."""
     for event in events:
         if event.result is not None and not event.failed and not event.process and not _is_failure_lost(event):
             command = shell.command_of(event.arguments, event.raw) if event.kind is ToolKind.RUN else ""
@@ -171,7 +171,7 @@ def succeeded(events: Iterable[ToolEvent]) -> Iterator[Succeeded]:
 
 
 def failure_draft(event: ToolEvent, paths: Paths) -> Draft:
-    """Return the row of one failure, open; `status` counts repeats and resolves it."""
+    """Return an open row for one failure; `status` counts repeats and resolves it."""
     metadata: dict[str, object] = {"error": _error_text(event), "tool": event.name, "exit_code": event.exit_code}
     if directory := _directory(event):
         metadata["directory"] = directory
@@ -200,7 +200,7 @@ def failure_draft(event: ToolEvent, paths: Paths) -> Draft:
 
 
 def _failure_text(subject_text: str, event: ToolEvent) -> str:
-    """Describe a failure and its reason within the length of a row, with room left for a count."""
+    """Return a failure and its reason within the length of a row, with room left for a count."""
     limit = _FAILURE_CHARACTERS - len(" (× 99)")
     room = limit - len(subject_text) - len(": ")
     reason = _reason(event, room) if room > 0 else ""
@@ -208,7 +208,7 @@ def _failure_text(subject_text: str, event: ToolEvent) -> str:
 
 
 def _error_text(event: ToolEvent) -> str:
-    """Return a short error text whole, and the error lines of a long output."""
+    """Return a short output whole, or the error lines of a long one."""
     said = event.output
     return said if len(said) <= _ERROR_CHARACTERS else _reason(event, _ERROR_CHARACTERS)
 
@@ -228,7 +228,7 @@ def _without_exit_note(output: str) -> str:
 
 
 def _target_keys(event: ToolEvent) -> tuple[str, ...]:
-    """Return the keys of what an event worked on; of `a && b` the keys of a and b as well."""
+    """Return the keys of an event's command or target. For `a && b`, include the keys of `a` and `b`."""
     if event.kind is not ToolKind.RUN:
         return (tool_key(event.kind, target_of(event)),)
     command = shell.command_of(event.arguments, event.raw)
@@ -248,7 +248,7 @@ def is_answer(event: ToolEvent) -> bool:
 
 
 def command_key(command: str) -> str:
-    """Return the key of a command as rows show it, failed or not."""
+    """Return the key of a command, given as rows show it."""
     return f"run {command}"
 
 

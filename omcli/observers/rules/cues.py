@@ -8,16 +8,16 @@ from omcli.base.patterns import lazily
 from omcli.observers.rules import languages
 
 CACHE_SIZE = 512
-"""Sentences whose type is cached: each is classified a few times while its text is read."""
+"""Number of sentences whose type is cached; each is classified several times in a row."""
 LEAD_IN = (
     r"(?:(?:so+|and|but|or|now|ok(?:ay)?|well|also|alright|right|then|next|first|finally|lastly|please|just|hmm+|yes|"
     r"if so|oh|wait)[,.!]* )*"
 )
-"""Words before the point of a sentence: "ok so now"."""
+"""Filler before a sentence proper: "ok so now"."""
 
 
 def whole_words(*alternatives: str, at_start: bool = False) -> re.Pattern[str]:
-    """Match any of the alternatives as whole words, or only at the start of the sentence."""
+    """Return a pattern for any of the alternatives as whole words, `at_start` only at the start of a sentence."""
     begin = "^" if at_start else r"\b"
     return lazily(rf"{begin}(?:{'|'.join(alternatives)})\b")
 
@@ -100,7 +100,7 @@ def is_text_request(sentence: str) -> bool:
 
 
 def is_empty_question(sentence: str) -> bool:
-    """Return True if a question names nothing: "can you help me with that?"."""
+    """Return True if a question names nothing specific: "can you help me with that?"."""
     return bool(_VAGUE_QUESTION.match(plain(sentence)))
 
 
@@ -191,19 +191,19 @@ def starts_statement(sentence: str) -> bool:
 
 
 def is_statement(sentence: str) -> bool:
-    """Return True if a sentence without other cues is a statement, neither question nor wish."""
+    """Return True if a sentence without other cues is a statement, and not a wish."""
     return starts_statement(sentence) and not _WANTS.search(plain(sentence))
 
 
 def is_fact(sentence: str) -> bool:
-    """Return True if a sentence without other cues says how something is, without order or wish."""
+    """Return True if a sentence without other cues states a fact, and is neither an order nor a wish."""
     return bool(_ASSERTION.match(plain_quotes(sentence))) and not (
         is_imperative(sentence) or _WANTS.search(plain(sentence))
     )
 
 
 def is_wanted(sentence: str) -> bool:
-    """Return True if a sentence says what the speaker wants or needs: to an agent at work that is a request."""
+    """Return True if a sentence says what the speaker wants or needs, which an agent at work takes as a request."""
     return bool(_WISH.match(plain(sentence)))
 
 
@@ -233,13 +233,13 @@ _POINTS_AHEAD = lazily(
 
 
 def follows_on(sentence: str) -> bool:
-    """Return True if a sentence needs the one before it: it gives a reason or starts with a pronoun."""
+    """Return True if a sentence depends on the one before it: it gives a reason or starts with a pronoun."""
     said = plain(sentence)
     return bool(_NEEDS_PREVIOUS.match(said) or _NEEDS_PREVIOUS_CJK.match(said))
 
 
 def is_preamble(sentence: str) -> bool:
-    """Return True if a sentence only announces something that is left out: "Here's what I have so far:"."""
+    """Return True if a sentence only introduces what follows: "Here's what I have so far:"."""
     return bool(_POINTS_AHEAD.match(plain(sentence)))
 
 

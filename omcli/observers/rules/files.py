@@ -1,4 +1,4 @@
-"""Rows of files and searches: files changed, read and searched, and excerpts of their output."""
+"""Rows about files and searches: files changed, read and searched, and excerpts from tool output."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ _ROW_CHARACTERS = 900
 
 
 def file_change_drafts(events: Sequence[ToolEvent], interest: IdentifierCounts, paths: Paths) -> Iterator[Draft]:
-    """Yield one row per file, with all its successful edits as sources.
+    """Yield one row per changed file, with all its edits as sources.
 
-    It names the definitions that were added or removed, and quotes new lines that mention recurring identifiers.
+    A row names added and removed definitions, and quotes new lines that mention recurring identifiers.
     """
     by_path: dict[str, list[tuple[ToolEvent, FileChange]]] = {}
     for event in events:
@@ -65,12 +65,12 @@ def _file_draft(
 
 
 def _change_text(names: str, lines: Sequence[str]) -> str:
-    """Join the names and the lines that changed, without lines that repeat a name."""
+    """Join the summary of a change and the quoted lines that it does not contain."""
     return " · ".join(filter(None, (names, *(line for line in lines if line not in names))))
 
 
 def _edits_text(edits: int, *, created: bool) -> str:
-    """Describe the number of edits, if there are any after the creation or more than one."""
+    """Return the number of edits in parentheses; empty for a single edit, or for none after the creation."""
     if created:
         return f" ({edits} edit{'s' if edits > 1 else ''} since)" if edits else ""
     return f" ({edits} edits)" if edits > 1 else ""
@@ -83,7 +83,7 @@ _DEFINES = lazily(
     r"(?:\([^)\n]*\)\s*)?([A-Za-z_]\w+)",
     re.MULTILINE,
 )
-# Constants only at the margin: inner ones are local.
+# Only unindented constants: indented ones are local.
 _CONSTANT = lazily(r"^(?:export\s+)?const\s+([A-Za-z_]\w+)", re.MULTILINE)
 _HEADING = lazily(r"^#{1,3} +(.+)$", re.MULTILINE)
 
@@ -94,7 +94,7 @@ _CHANGE_CHARACTERS = 90
 
 
 def change_summary(changes: list[FileChange]) -> str:
-    """Summarise the changes of one file in names and lines taken from them."""
+    """Summarise the changes in one file by the names defined in them, or by a changed line."""
     old, new = "\n".join(change.old for change in changes), "\n".join(change.new for change in changes)
     old_names, new_names = _names_in(old), _names_in(new)
     added = [name for name in new_names if name not in old_names]
@@ -108,7 +108,7 @@ def change_summary(changes: list[FileChange]) -> str:
 
 
 def _line_change(old: str, new: str) -> str:
-    """Describe a change within one line as `old` → `new`, else quote the first line added or removed."""
+    """Return a one-line change as `old` → `new`; else quote the first line added or removed."""
     old_lines = [line.strip() for line in old.splitlines() if line.strip()]
     new_ones = [line.strip() for line in new.splitlines() if line.strip()]
     removed = [line for line in old_lines if line not in new_ones]
@@ -134,18 +134,18 @@ def _list_names(names: list[str]) -> str:
 
 
 _LINES = 4
-"""Lines of an excerpt."""
+"""Largest number of lines in an excerpt."""
 _SHORTEST, _LONGEST = 10, 200
 """Length of lines considered, in characters: shorter ones say nothing, longer ones are data."""
 _LINE_CHARACTERS = 140
 _MOST_LINES = 2000
-"""Lines considered of one output."""
+"""Number of lines examined in one output."""
 _READ_CHARACTERS = 20_000
 """Characters of a message in which identifiers are counted."""
 _RESULT_SHARE = 0.4
-"""Weight of an identifier in an output, relative to one in a message: outputs name much that is irrelevant."""
+"""Weight of an identifier in tool output, relative to one in a message: output names many irrelevant things."""
 _MIN_COUNT = 1.5
-"""Least count of an identifier that matters: written twice, or written once and shown twice."""
+"""Smallest weighted count of a recurring identifier: mentioned twice, or once and twice in tool output."""
 _SUBJECT_CHARACTERS = 60
 
 _WORD = lazily(r"[A-Za-z_][A-Za-z0-9_]{3,}")
@@ -158,7 +158,7 @@ _NUMBERED = lazily(r"\s*\d{1,6}(?:→|\t|: ?|- ?)")
 
 @positional_record
 class IdentifierCounts:
-    """Weight of each identifier that recurs in the messages of a batch."""
+    """Weights of the identifiers that recur in a batch's messages."""
 
     counts: Mapping[str, float]
 
@@ -203,7 +203,7 @@ def _is_identifier(word: str) -> bool:
 
 
 def new_lines(changes: Iterable[FileChange]) -> list[str]:
-    """Return the lines that the changes of a file add to it, each once."""
+    """Return the lines that a file's changes add, without duplicates."""
     before = {line for change in changes for line in _lines(change.old)}
     return list(dict.fromkeys(line for change in changes for line in _lines(change.new) if line not in before))
 
@@ -211,7 +211,7 @@ def new_lines(changes: Iterable[FileChange]) -> list[str]:
 def excerpt_drafts(events: Sequence[ToolEvent], interest: IdentifierCounts, paths: Paths) -> Iterator[Draft]:
     """Yield a row with the best lines of each successful read, search and command."""
     quoted: set[str] = set()
-    for event in reversed(events):  # of repeated lines the latest counts
+    for event in reversed(events):  # a repeated line is quoted from its last output
         if event.kind not in (ToolKind.READ, ToolKind.SEARCH, ToolKind.RUN):
             continue
         command = shell.command_of(event.arguments, event.raw) if event.kind is ToolKind.RUN else ""
@@ -254,7 +254,7 @@ def read_only_drafts(events: Sequence[ToolEvent], paths: Paths) -> Iterator[Draf
 
 
 def _searches_draft(events: Sequence[ToolEvent]) -> Draft:
-    """Return one row for a turn's searches; of a repeated search the last result counts."""
+    """Return one row for a turn's searches; for a repeated search, the last result counts."""
     found: dict[str, tuple[str, dict[str, object]]] = {}
     for event in events:
         pattern, (number, noun, matches) = one_line(target_of(event)), _found(event)
@@ -272,7 +272,7 @@ def _searches_draft(events: Sequence[ToolEvent]) -> Draft:
 
 
 def _found(event: ToolEvent) -> tuple[int, str, list[str]]:
-    """Return the number of matches, their unit, and the lines that hold them.
+    """Return the number of matches, its unit, and the lines with matches.
 
     The number is the one stated by the tool, else the number of lines.
     """

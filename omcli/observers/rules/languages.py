@@ -15,25 +15,25 @@ from omcli.base.record import record
 
 @record
 class Language:
-    """Cues of one language, as alternatives of regular expressions, in lower case."""
+    """Cues of one language: alternatives for a regular expression, in lower case."""
 
     name: str
     rule: tuple[str, ...]
     """A rule for everything that follows: always, never, from now on."""
     narrative: str = r"(?!)"
-    """At the start of a sentence that only tells what always happens."""
+    """Matches the start of a sentence that only says what always happens."""
     preference: tuple[str, ...]
     decision: tuple[str, ...]
     correction: tuple[str, ...]
-    """At the start of a sentence."""
+    """Matches the start of a sentence."""
     request: tuple[str, ...]
     """A request, with or without a question mark."""
     yes: tuple[str, ...]
-    """A whole reply."""
+    """Matches a whole reply."""
     no: tuple[str, ...]
-    """A whole reply."""
+    """Matches a whole reply."""
     courtesy: tuple[str, ...]
-    """A whole sentence."""
+    """Matches a whole sentence."""
     spaced: bool = True
     """False if words have no spaces between them."""
 
@@ -189,7 +189,7 @@ LANGUAGES = (
 
 
 def _any_of(parts: Iterable[tuple[bool, tuple[str, ...]]], *, at_start: bool = False) -> re.Pattern[str]:
-    """Match any alternative, as whole words in languages with spaces."""
+    """Return a pattern for any alternative; in languages with spaces it matches whole words."""
     spaced: list[str] = []
     joined: list[str] = []
     for is_spaced, alternatives in parts:

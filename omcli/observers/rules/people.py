@@ -42,21 +42,21 @@ _QUESTION_AND_ANSWER = lazily(r'^- "([^"\n]{1,400})"\n +Answer: ([^\n]{1,400})',
 _QUESTION_MARK = lazily("[?？؟]")
 
 _PROMPT_WORDS = 40
-"""Words up to which a prompt is one row, word for word."""
+"""Longest prompt, in words, that becomes one row word for word."""
 _PROMPT_CHARACTERS = 1600
 """Characters kept of a long prompt, in whole sentences."""
 _MAX_RUN = 1000
 """Characters kept of text without spaces."""
 _ANSWER_WORDS = 12
-"""Words up to which an answer between people quotes the question."""
+"""Longest answer between people, in words, that is stored with its question."""
 _QUESTION_WORDS = 3
 """Words below which a question between people names nothing: "You?"."""
 _SHORT_ANSWER = 60
-"""Characters up to which an answer to an agent quotes the question."""
+"""Longest answer to an agent, in characters, that is stored with its question."""
 _STATEMENTS = frozenset({Type.DECISION, Type.FACT, Type.PREFERENCE})
 _CHAT_TYPES = frozenset({Type.PREFERENCE, Type.DECISION})
 _MIN_CHAT_IMPORTANCE = 4
-"""Importance a few words between people need for a row."""
+"""Smallest importance at which a short remark between people becomes a row."""
 _WORK_IMPORTANCE = 7
 _PASTED_IMPORTANCE = 5
 
@@ -65,7 +65,7 @@ _PASTED_IMPORTANCE = 5
 
 
 def prompt_drafts(prompt: KeptMessage, asked: KeptMessage | None) -> Iterator[Draft]:
-    """Yield the rows of one prompt. `asked` is the agent's last text: a bare yes or no answers it."""
+    """Yield the rows for one prompt. `asked` is the agent's last text, which a bare yes or no answers."""
     speaker = prompt.message.name or "User"
     text = without_code(prompt.message.text)
     question = _last_question(asked)
@@ -100,7 +100,7 @@ def prompt_drafts(prompt: KeptMessage, asked: KeptMessage | None) -> Iterator[Dr
 
 
 def _long_prompt(prompt: KeptMessage, speaker: str) -> Iterator[Draft]:
-    """Yield rows of the words of a long prompt, then one row of pasted logs and tables."""
+    """Yield rows for the words of a long prompt, then one row for pasted logs and tables."""
     words, pasted = split_pasted(prompt.message.text)
     parts = list(text_parts(words))
     content = _with_content(parts)
@@ -115,7 +115,7 @@ def _long_prompt(prompt: KeptMessage, speaker: str) -> Iterator[Draft]:
 
 
 def _with_content(parts: Sequence[TextPart]) -> list[TextPart]:
-    """Return the sentences of a prompt that say something, with questions after a comma apart."""
+    """Return the sentences of a prompt that say something; a question after a comma becomes its own sentence."""
     return [piece for part in parts for piece in split_question(part) if not _is_empty(piece.text)]
 
 
@@ -134,7 +134,7 @@ def _short_prompt(text: str, content: Sequence[TextPart]) -> Iterator[tuple[RowT
 
 
 def with_work_importance(draft: Draft) -> Draft:
-    """Raise the importance of words to an agent at work: all of its work follows from them."""
+    """Raise the importance of a person's words to an agent at work, since its work follows from them."""
     if draft.type is Type.EXCERPT:
         return draft  # pasted data
     wished = draft.type is Type.FACT and cues.is_wanted(draft.text.partition(": ")[2])
@@ -152,7 +152,7 @@ def _is_lasting_row(row: RowText) -> bool:
 
 
 def _prompt_parts(prompt: KeptMessage, speaker: str, parts: Sequence[TextPart]) -> Iterator[Draft]:
-    """Yield a row for each thing a long prompt says; the last one counts the lines left out."""
+    """Yield a row for each thing a long prompt says; the last row gives the number of lines left out."""
     kept = _select([part for part in parts if not _PASTED.match(part.text)] or parts, _PROMPT_CHARACTERS)
     rows = list(group_sentences(kept, [people_cues.user_type(part.text) for part in kept]))
     omitted = len(parts) - len(kept)
@@ -166,14 +166,14 @@ def _prompt_parts(prompt: KeptMessage, speaker: str, parts: Sequence[TextPart]) 
 
 
 def _cut_run(text: str) -> str:
-    """Shorten text without spaces that is longer than any row."""
+    """Shorten text that is too long for a row because it has no spaces."""
     if len(text) <= _MAX_RUN:
         return text
     return cut(text, _MAX_RUN).replace("…", "[a long text without spaces]", 1)
 
 
 def _prompt_type(kinds: Sequence[Type | None]) -> Type:
-    """Return the type of a prompt: the only one, else a statement among questions, else a request."""
+    """Return the type of a prompt: the one its sentences share, else a statement's among questions, else a request."""
     if kinds and (len(set(kinds)) == 1 or kinds[0] is Type.CORRECTION):
         return kinds[0] or Type.REQUEST
     statements = [kind for kind in kinds if kind in _STATEMENTS and kinds[0] is not Type.QUESTION]
@@ -183,7 +183,7 @@ def _prompt_type(kinds: Sequence[Type | None]) -> Type:
 
 
 def _select(parts: Sequence[TextPart], limit: int) -> list[TextPart]:
-    """Choose whole sentences within `limit`: first and last, then those with a type or with most names."""
+    """Choose whole sentences within `limit` characters: first and last, then those with a type or the most names."""
 
     def weight(index: int) -> tuple[int, int]:
         text = parts[index].text
@@ -200,9 +200,10 @@ def _select(parts: Sequence[TextPart], limit: int) -> list[TextPart]:
 
 
 def chat_drafts(kept: KeptMessage, previous: KeptMessage | None) -> Iterator[Draft]:
-    """Yield rows of a message between people, without courtesies, questions and reactions.
+    """Yield rows for a message between people, without courtesies, questions and reactions.
 
-    `previous` is the message before it; a short answer quotes its question. People do not give each other instructions.
+    `previous` is the message before it; a short answer is stored with its question. Only preferences and decisions keep
+    their type, since people do not instruct each other.
     """
     content = [
         part
@@ -228,7 +229,7 @@ def chat_drafts(kept: KeptMessage, previous: KeptMessage | None) -> Iterator[Dra
 
 
 def other_drafts(kept: KeptMessage, refused: KeptMessage | None) -> Iterator[Draft]:
-    """Yield rows of a person's messages that are not prompts. `refused` is the call that was refused."""
+    """Yield rows for a message that is not a prompt. `refused` is the tool call that the person refused, if any."""
     text = without_code(kept.message.text)
     if not text:
         return
@@ -256,7 +257,7 @@ def other_drafts(kept: KeptMessage, refused: KeptMessage | None) -> Iterator[Dra
 
 
 def _note_drafts(note: KeptMessage) -> Iterator[Draft]:
-    """Yield rows of a written note: sentences that ask for nothing are facts."""
+    """Yield rows for a written note; sentences that ask for nothing are facts."""
     content = _with_content(list(text_parts(note.message.text)))
     for row in group_sentences(content, [people_cues.user_type(part.text) for part in content]):
         kind = row.kind or (Type.REQUEST if cues.is_wanted(row.text) else Type.FACT)
@@ -264,7 +265,7 @@ def _note_drafts(note: KeptMessage) -> Iterator[Draft]:
 
 
 def _last_question(asked: KeptMessage | None) -> str:
-    """Return the last question or offer of a text, within 300 characters."""
+    """Return the last question or offer in a message, cut to 300 characters."""
     if asked is None or not _QUESTION_MARK.search(asked.message.text):
         return ""
     questions = [part.text for part in text_parts(asked.message.text) if cues.has_question_mark(part.text)]
@@ -274,11 +275,11 @@ def _last_question(asked: KeptMessage | None) -> str:
 _PASTED_CHARACTERS = 400
 """Characters kept of everything pasted into a prompt."""
 _LINE_SHOWN = 300
-"""Characters of a line by which it is classified."""
+"""Number of characters at the start of a line that are examined."""
 _MIN_PASTED = 200
 """Characters below which a single log line counts as a quotation."""
 _ESCAPES = 3
-"""Escaped line ends, quotes and quoted keys that make a line data."""
+"""Number of escaped line ends, quotes and quoted keys from which a line counts as data."""
 _ESCAPE_MARKS = ("\\n", '\\"', '":', '"}', '"]')
 
 _TRACE = lazily(r"^\s*(?:Traceback \(most recent call last\)|Exception in thread |panic: |goroutine \d+ \[)")
@@ -286,7 +287,7 @@ _FRAME = lazily(r"^(?:\s|File \"|at \S)")
 _DIFF = lazily(r"^(?:diff --git |@@ -\d|(?:---|\+\+\+) (?:[ab]/|/dev/null))")
 _DIFF_GOES_ON = lazily(r"^(?:[ +@\\-]|$|index |new file|deleted file|similarity |rename |old mode|new mode)")
 _INDENTED = lazily(r"^ +(?![*+•·-]|\d{1,3}[.)])\S")
-"""A line indented below another that is not a list item."""
+"""An indented line that is not a list item."""
 _LOG_LINE = lazily(
     r"^\s*(?:"
     r"\[?\d{4}-\d\d-\d\d[T ]\d\d:\d\d|\[?\d\d:\d\d:\d\d\b"  # a clock begins the lines of a log
@@ -301,7 +302,7 @@ _LOG_LINE = lazily(
 
 
 def split_pasted(text: str) -> tuple[str, list[str]]:
-    """Split a text into its own words and the pasted lines; a single short line is not split off."""
+    """Split a prompt into the person's own words and the pasted lines; a single short line counts as words."""
     said: list[str] = []
     pasted: list[str] = []
     goes_on = None
@@ -324,7 +325,7 @@ def _has_escape(line: str) -> bool:
 
 
 def pasted_summary(pasted: Sequence[str]) -> str:
-    """Summarise pasted lines by their errors, or else their beginning, and their number."""
+    """Summarise pasted lines: their errors, or else their beginning, and the number of lines."""
     lines = [one_line(line) for line in pasted]
     errors = shell.error_lines("\n".join(lines), _PASTED_CHARACTERS) if shell.has_error("\n".join(lines)) else ""
     text = errors if len(errors) > 1 else cut(" · ".join(lines), _PASTED_CHARACTERS)

@@ -1,7 +1,7 @@
-"""Cues of what people say, to an agent or to each other: rules, preferences, decisions, corrections, facts.
+"""Cues in what people say to an agent or to each other: rules, preferences, decisions, corrections, facts.
 
-A rule holds for all that follows: "Never push to main". "It never ends", "Fix it so that it never ends" and "Write a
-hook that runs every time you save" have the same words and are not rules.
+A rule holds from then on: "Never push to main". "It never ends", "Fix it so that it never ends" and "Write a hook that
+runs every time you save" have the same words and are not rules.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ _RULE_START = lazily(
     r"ha(?:s|ve) to)\b)",
 )
 _DONE = r"(?:had|has|have to|need to|been|was|were|did|mind|saw|seen|got|knew|thought|heard|really|quite|\w+[^e\W]ed)"
-# "Always" in an order; not of what always fails, or is to be made so that it never fails.
+# "Always" or "never" in an order, not about something that always fails or should never fail.
 _ALWAYS = lazily(
     r"(?:^|[,;:.(] ?|\b(?:and|but|so|or|then|please|should|must|(?:can|could|would|will) you|"
     r"(?:sure|ensure|remember)(?: that)? (?:you|to)|(?:want|need|like|expect|prefer|try)(?: you)? to) )"
@@ -92,11 +92,11 @@ _POLITE_RULE = lazily(
     rf"^{LEAD_IN}(?:can|could|would|will) you (?:please |just )?(?:always|never|from now on|in (?:the )?future)\b",
 )
 _MAX_MATCHES = 5
-"""Matches examined in one sentence."""
+"""Largest number of matches examined in one sentence."""
 
 
 def is_lasting_rule(sentence: str) -> bool:
-    """Return True if a sentence is a rule for all that follows, not a single request."""
+    """Return True if a sentence is a lasting rule, not a single request."""
     said = plain(sentence)
     if _EXPLICIT_RULE.search(said) or _RULE_START.match(said):
         return True
@@ -114,7 +114,7 @@ def is_asked_rule(sentence: str) -> bool:
 
 
 def _is_rule_at(said: str, found: re.Match[str]) -> bool:
-    """Return True if "always" is an order, and neither a wish for what is to be made nor a report."""
+    """Return True if "always" or "never" gives an order, rather than describing a result or reporting a fact."""
     clause = _clause_before(said, found.end() - 1)[: -len("always ")]
     if _WANTED.search(clause):
         return not (is_imperative(clause) or _NO_SUBJECT.match(clause))
@@ -189,7 +189,7 @@ _IMPORTANCE = {
 
 @lru_cache(maxsize=CACHE_SIZE)
 def user_type(sentence: str) -> Type | None:
-    """Return the type of a person's sentence; None without a cue: then it is part of a request."""
+    """Return the type of a person's sentence; None if it has no cue and so belongs to a request."""
     said = plain(sentence)
     is_question = cues.is_question(said)
     asks = (is_question and not cues.is_work_request(said)) or cues.is_text_request(said)
@@ -293,7 +293,7 @@ def chat_importance(sentence: str) -> int:
 
 
 def is_reaction(sentence: str) -> bool:
-    """Return True if a sentence only speaks about the other person or their words: praise, wishes, sympathy."""
+    """Return True if a sentence only reacts to the other person: praise, wishes, sympathy."""
     said = plain(sentence)
     reacts = _ABOUT_YOU.match(said) or (_REACTION.match(said) if len(said) <= _SHORT_REACTION else None)
     return bool(reacts and len(said) <= _LONG_REACTION and not _OWN_FACT.search(said, reacts.end()))

@@ -1,6 +1,6 @@
-"""Rows by number while their status changes, found by what they repeat, what failed, and what was asked.
+"""A table of rows whose status may change, with indexes for repeats, failures and requests.
 
-Commands that do the same in other words count as one: if one works, a failure of the other is resolved.
+Equivalent commands count as one: if one succeeds, a failure of the other is resolved.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _RUNS_ANOTHER = lazily(
 )
 _REDIRECTS = lazily(r"\s+(?:[12&]?>+\s*(?:&[12]|\S+)|<\s*\S+)")
 _SCRIPTS = frozenset({"npm", "pnpm", "yarn"})
-"""Programs that run the same scripts."""
+"""Package managers that run the same scripts."""
 _WITH_VERBS = _SCRIPTS | frozenset(
     (
         "bun cargo composer deno docker docker-compose dotnet gh git go gradle gradlew helm just kubectl make mise "
@@ -61,20 +61,21 @@ class ParsedCommand:
 
 
 def covers(succeeded: Iterable[ParsedCommand], failed: ParsedCommand) -> bool:
-    """Return True if a command that worked does all that a failed one was to do.
+    """Return True if a command that succeeded does everything that a failed one should have done.
 
-    `npm test` covers `npm run test -- parser`, not the other way round. Unknown flags cover nothing.
+    `npm test` covers `npm run test -- parser`, but not the other way round. A command with other unknown flags covers
+    nothing.
     """
     return any(_covers_one(one, failed) for one in succeeded)
 
 
 def last_command(failed: str) -> ParsedCommand | None:
-    """Return the last part of a failed command (b of `a && b`); None if it cannot be parsed."""
+    """Return the last part of a failed command (`b` in `a && b`); None if it cannot be parsed."""
     return next(reversed(parse_parts(failed)), None)
 
 
 def parse_parts(command: str) -> tuple[ParsedCommand, ...]:
-    """Parse the parts of a command that are not read-only; empty for complicated commands."""
+    """Parse the parts of a command that are not read-only; return none if the command is too complicated."""
     if len(command) > _MAX_CHARACTERS or "\n" in command or "…" in command:
         return ()
     command = shell.short(command, _MAX_CHARACTERS)
@@ -125,25 +126,25 @@ class RowTable:
 
     rows: dict[int, Draft] = field(default_factory=dict)
     asked: set[int] = field(default_factory=set)
-    """Questions and requests."""
+    """Numbers of questions and requests."""
     failed_commands: dict[int, ParsedCommand] = field(default_factory=dict)
-    """Last command of each open failure."""
+    """Last part of each open failure's command, by row number."""
     todo_list: int = -1
-    """Latest todo list."""
+    """Number of the row with the latest todo list; -1 if there is none."""
     latest: int = 0
-    """`seq` of the latest message of any row."""
+    """Largest `seq` among the rows' sources."""
     _by_key: dict[tuple[Type, str, str | None], int] = field(default_factory=dict)
     _failed: dict[str, list[int]] = field(default_factory=dict)
-    """Open failures by key."""
+    """Numbers of open failures by key."""
     _running: dict[int, int] = field(default_factory=dict)
-    """Running commands and subagents by the messages that started them."""
+    """Numbers of rows about running commands and subagents, by `seq` of the messages that started them."""
     _positions: dict[int, tuple[int, int]] = field(default_factory=dict)
-    """Original positions of rows that were changed later."""
+    """Sort keys of rows that replaced others in place."""
     _next: int = 0
     _first: int = 0
 
     def start_batch(self) -> None:
-        """Mark the end of the context rows."""
+        """Mark all rows added so far as context rows."""
         self._first = self._next
 
     def changed_rows(self) -> tuple[Draft, ...]:
@@ -156,26 +157,26 @@ class RowTable:
         return [number for number in range(self._first, self._next) if number in self.rows]
 
     def position(self, number: int) -> tuple[int, int]:
-        """Return the sort key of a row: its last message; a question stays before its answer."""
+        """Return the sort key of a row: its last source, then its number."""
         return self._positions.get(number) or (self.rows[number].sources[-1], number)
 
     def remaining(self, numbers: Iterable[int]) -> Iterator[tuple[int, Draft]]:
-        """Yield the rows not replaced meanwhile: settling a row replaces any other of the same text."""
+        """Yield the rows that are still in the table. Settling one may replace others with the same text."""
         for number in tuple(numbers):
             if number in self.rows:
                 yield number, self.rows[number]
 
     def running(self, sources: Iterable[int]) -> set[int]:
-        """Return the rows of running commands that these messages started."""
+        """Return the numbers of rows about running commands that these messages started."""
         return {self._running[seq] for seq in sources if seq in self._running}
 
     def failures(self, key: str, directory: str | None) -> list[int]:
-        """Return open failures with this key in the same, or an unknown, directory."""
+        """Return the numbers of open failures with this key, in the same or an unknown directory."""
         failed = self._failed.get(key, ())
         return [number for number in failed if same_directory(failure_directory(self.rows[number]), directory)]
 
     def add(self, draft: Draft) -> int:
-        """Add a row as it is and return its number."""
+        """Add a row unchanged and return its number."""
         number = self._next
         self._next += 1
         self.rows[number] = draft
@@ -210,13 +211,13 @@ class RowTable:
         return draft
 
     def replace(self, number: int, draft: Draft, *, reason: str) -> Draft:
-        """Remove a row and return the draft that takes its place."""
+        """Remove a row; return the draft that replaces it, with the sources and replacements of both."""
         old = self.remove(number)
         replaces = (*old.replaces, *(one for one in draft.replaces if one not in old.replaces))
         return replace(draft, sources=merged(old.sources, draft.sources), replaces=replaces, reason=reason)
 
     def merge_repeats(self, draft: Draft) -> Draft:
-        """Merge a row with open failures of the same thing and with a row of the same text."""
+        """Merge a row with open failures that it repeats, and with a row that has the same text."""
         for number, row in self.remaining(self.failures(failure_key(draft), failure_directory(draft))):
             draft = self.replace(number, with_count(row, draft), reason="failed again")
         if (same := self._by_key.get(row_key(draft))) is not None:
@@ -225,12 +226,12 @@ class RowTable:
 
 
 def merged(old: Sequence[int], new: Sequence[int]) -> tuple[int, ...]:
-    """Return the sources of two rows together."""
+    """Return the sources of both rows, sorted and without duplicates."""
     return tuple(sorted({*old, *new}))
 
 
 def row_key(draft: Draft) -> tuple[Type, str, str | None]:
-    """Return what makes two rows the same: the text without its count, for failures the directory too."""
+    """Return the key shared by repeated rows: type, text without its count, and a failure's directory."""
     return draft.type, without_times(draft.text) if _is_counted(draft) else draft.text, failure_directory(draft)
 
 
@@ -251,13 +252,13 @@ def with_count(old: Draft, new: Draft) -> Draft:
 
 
 def _edits(draft: Draft) -> int:
-    """Number of edits of a file in a row."""
+    """Return the number of edits that a row about a file stands for."""
     edits = draft.metadata.get("edits")
     return edits if isinstance(edits, int) else 1
 
 
 def failure_key(draft: Draft) -> str:
-    """Return the key of what failed; empty for other rows."""
+    """Return the key of the failed command or tool; empty for other rows."""
     if draft.type not in FAILURES:
         return ""
     command, tool, target = (draft.metadata.get(name) for name in ("command", "tool", "target"))
@@ -274,18 +275,18 @@ def failure_directory(draft: Draft) -> str | None:
 
 
 def is_check(draft: Draft) -> bool:
-    """Return True if a failed command tested, built or published something, so that no other command replaces it."""
+    """Return True if a failed command tested, built or published something, so that only the same check resolves it."""
     command = draft.metadata.get("command")
     return isinstance(command, str) and bool(_CHECKS.search(command))
 
 
 def is_running(draft: Draft) -> bool:
-    """Return True if a row is of a process that has not ended."""
+    """Return True if a row is about a process that is still running."""
     return draft.status is Status.OPEN and isinstance(draft.metadata.get("process"), str)
 
 
 def todo_texts(row: Draft | None) -> frozenset[str]:
-    """Return the entries of a row with a whole todo list."""
+    """Return the entries of a complete todo list; empty for other rows."""
     entries = row.metadata.get("todos") if row and row.type is Type.TODO_UPDATED else None
     if row is None or not isinstance(entries, list | tuple) or row.metadata.get("partial"):
         return frozenset()

@@ -1,6 +1,6 @@
 """Text split into sentences, list items and table rows, without code and markup; sentences grouped into rows.
 
-A row says one fact. Also: text cut between words, and the draft of a row of speech.
+Also cuts text between words, and makes drafts for rows of speech.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ _END_UNSPACED = lazily(
     _END_BY_SPACE.format(begins=_STARTS + r"\u3040-\u9fff\uac00-\ud7af") + r"|(?<=[。！？])(?![”’」』）)])"
 )
 _MAX_SENTENCE = 320
-"""Characters beyond which a sentence is split into clauses: a row shows a few hundred."""
+"""Longest sentence, in characters, that is not split into clauses."""
 _CLAUSE_END = lazily(r"(?<=[,;:] )|(?= (?:and|but|so|or|because|und|aber|et|mais|y|pero) )|(?<=[，；：、])")
 _CJK = lazily(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
 _ABBREVIATION = lazily(
     r"(?:\b(?:e\.g|i\.e|etc|vs|cf|approx|no|fig|mr|mrs|ms|dr|st|prof|inc|jr|sr)|\b[A-Z]|\b\d{1,2})\.$", re.IGNORECASE
 )
 _CACHE_SIZE = 64
-"""Texts whose parts are cached: the last one of a turn is read twice."""
+"""Number of texts whose parts are cached: the last one in a turn is read twice."""
 
 
 @positional_record
@@ -59,7 +59,7 @@ class TextPart:
 
 @lru_cache(maxsize=_CACHE_SIZE)
 def text_parts(text: str) -> tuple[TextPart, ...]:
-    """Return the parts of a text in order, without fenced code; inline code is kept."""
+    """Return the sentences, list items, headings and table rows of a text, without fenced code."""
     return tuple(_read_parts(text))
 
 
@@ -96,7 +96,7 @@ def _indent(line: str) -> int:
 
 
 def _joined_lines(lines: Iterable[str]) -> list[str]:
-    """Return the lines that are not empty; a line continued in lower case is joined with the next."""
+    """Return the non-blank lines; a long line is joined with the next if that starts in lower case."""
     joined: list[str] = []
     open_line = False
     for line in lines:
@@ -109,7 +109,7 @@ def _joined_lines(lines: Iterable[str]) -> list[str]:
 
 
 def sentences(line: str) -> list[str]:
-    """Split one line of prose into sentences, and long ones into clauses; not after abbreviations or in versions."""
+    """Split a line of prose into sentences, and long sentences into clauses. Abbreviations and versions end none."""
     found: list[str] = []
     for piece in (_END if is_word_split(line) else _END_UNSPACED).split(line):
         if found and len(found[-1]) < _MAX_SENTENCE and _ABBREVIATION.search(found[-1][-12:]):
@@ -135,22 +135,22 @@ def _clauses(sentence: str) -> Iterator[str]:
 
 
 def word_count(text: str) -> int:
-    """Number of words; in scripts without spaces every second character counts as a word."""
+    """Return the number of words; in scripts without spaces, two characters count as a word."""
     return len(text.split()) + _cjk_count(text) // 2
 
 
 def text_length(text: str) -> int:
-    """Length in characters, CJK characters counted three times."""
+    """Return the length in characters; a CJK character counts as three."""
     return len(text) + 2 * _cjk_count(text)
 
 
 def _cjk_count(text: str) -> int:
-    """Number of characters of scripts written without spaces between words."""
+    """Return the number of characters in scripts without spaces between words."""
     return 0 if text.isascii() else len(_CJK.findall(text))
 
 
 def _clean(text: str) -> str:
-    """Return a text on one line without Markdown's strong marks; inline code, `**kwargs` and `__main__` are kept."""
+    """Return text on one line without Markdown's bold marks; inline code, `**kwargs` and `__main__` are kept."""
     if "**" not in text:
         return one_line(text)
     pieces = _INLINE_CODE.split(_STRONG_CODE.sub(r"\1", one_line(text)))
@@ -158,15 +158,15 @@ def _clean(text: str) -> str:
 
 
 def without_code(text: str) -> str:
-    """Return a text on one line, each block of fenced code replaced by a short note of its size."""
+    """Return text on one line, with each long block of fenced code replaced by its number of lines."""
     return one_line("\n".join(_lines_without_code(text, as_written=True)))
 
 
 def _lines_without_code(text: str, *, as_written: bool) -> Iterator[str]:
-    """Yield the lines outside code fences. An unclosed fence hides nothing.
+    """Yield the lines outside code fences; an unclosed fence is ignored.
 
-    With `as_written` code leaves a note of its size and tables stay as they are; without, code leaves nothing and table
-    rows name their columns.
+    With `as_written`, short code or a note of its length replaces each block, and tables are unchanged. Otherwise code
+    is dropped and table rows name their columns.
     """
     lines = text.splitlines()
     columns: list[str] = []
@@ -194,7 +194,7 @@ def _lines_without_code(text: str, *, as_written: bool) -> Iterator[str]:
 
 
 def _code_note(code: list[str]) -> Iterator[str]:
-    """Yield one or two lines of code as they are, or the number of lines."""
+    """Yield up to two lines of code unchanged, or else the number of lines."""
     inside = [line.strip() for line in code if line.strip()]
     if inside:
         yield (
@@ -225,7 +225,7 @@ _WIDE = lazily("[\u2e80-\u9fff\uac00-\ud7af\uff00-\uffef]")
 
 
 def cut(text: str, limit: int) -> str:
-    """Cut a text to at most `limit` characters between words, never inside a name, and mark it with an ellipsis."""
+    """Cut text to at most `limit` characters, between words and never inside a name, and append an ellipsis."""
     if len(text) <= limit:
         return text
     end = text.rfind(" ", 0, limit - 1)
@@ -236,7 +236,7 @@ def cut(text: str, limit: int) -> str:
 
 
 def first_lines(text: str, count: int | None) -> list[str]:
-    """Return the first `count` lines that are not empty, or all of them, each with its spaces collapsed."""
+    """Return the first `count` non-blank lines (None: all), each with its spaces collapsed."""
     return [one_line(line) for line in text.splitlines() if line.strip()][:count]
 
 
@@ -260,9 +260,9 @@ _FRAGMENT_WORDS = 3
 _SHORT_WORDS = 8
 """Words up to which a sentence joins another of its type: "Fixed. All tests pass."."""
 _OWN_ROW = frozenset({Type.INSTRUCTION, Type.PREFERENCE, Type.DECISION, Type.CORRECTION, Type.QUESTION, Type.BLOCKER})
-"""Types that always start a row of their own."""
+"""Types that always start a new row."""
 _ONE_PER_ROW = frozenset({Type.FACT, Type.OUTCOME})
-"""Types of which a row holds one."""
+"""Types that a row contains only once."""
 
 _COMMA = lazily(r",\s+(?:and |but |so )?(?=\w)")
 
@@ -277,7 +277,7 @@ class RowText:
 
 
 def group_sentences(parts: Sequence[TextPart], kinds: Sequence[Type | None]) -> Iterator[RowText]:
-    """Group sentences into rows: one joins the last if it depends on it or neither has a type."""
+    """Group sentences into rows: one joins the row before it if it depends on it or has no other type."""
     row: list[TextPart] = []
     kind: Type | None = None
     words = 0
@@ -317,7 +317,7 @@ def _belongs_to_group(
 
 
 def joined_sentences(parts: Sequence[TextPart]) -> str:
-    """Join parts on one line: headings are followed by a colon, items separated by dots."""
+    """Join parts on one line, with a colon after a heading and a dot before a list item."""
     text = ""
     for at, part in enumerate(parts):
         joint = "" if not text else ": " if parts[at - 1].is_heading else " · " if part.is_item else " "
@@ -338,9 +338,9 @@ def split_question(part: TextPart) -> Iterator[TextPart]:
 
 
 def date_of_row(text: str, kind: Type, *sources: KeptMessage | None) -> str | None:
-    """Return the date a row refers to if all its messages agree; midnight may lie between question and answer.
+    """Return the date a row refers to, or None if it means different dates at the times of its messages.
 
-    None for events, whose texts are commands.
+    Always None for events, since their text is a command.
     """
     if kind is Type.EVENT:
         return None

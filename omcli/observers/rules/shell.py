@@ -57,7 +57,7 @@ _COMMIT = lazily(r"^\[(?P<branch>[^\]\s]+)(?: \([^)]*\))? (?P<sha>[0-9a-f]{7,40}
 _PUBLISHED = lazily(r"https://[\w.\-]+/[\w.\-]+/[\w.\-]+/(?:pull|merge_requests|releases/tag)/[\w.\-]+")
 
 _COMMAND_WIDTH = 160
-"""Characters of a command shown in a row; the message has all of it."""
+"""Characters of a command shown in a row; the source message has the whole command."""
 
 
 def command_of(arguments: Mapping[str, object], raw: str) -> str:
@@ -67,7 +67,7 @@ def command_of(arguments: Mapping[str, object], raw: str) -> str:
 
 
 def directory_of(arguments: Mapping[str, object]) -> str | None:
-    """Return the directory a command was told to run in, as written; None if it runs in the agent's."""
+    """Return the directory a command runs in, as written; None if it is not given."""
     named = next(
         (place for name in _DIRECTORY_ARGUMENTS if isinstance(place := arguments.get(name), str) and place), None
     )
@@ -78,7 +78,10 @@ def directory_of(arguments: Mapping[str, object]) -> str | None:
 
 
 def same_directory(one: str | None, other: str | None) -> bool:
-    """Return True if two directories may be the same; a relative or missing one may be any."""
+    """Return True if two directories may be the same.
+
+    A missing one matches any, a relative one any with the same end.
+    """
     if one is None or other is None:
         return True
     shorter, longer = sorted((_path_parts(one), _path_parts(other)), key=len)
@@ -90,7 +93,7 @@ def _path_parts(directory: str) -> list[str]:
 
 
 def _command_line(arguments: Mapping[str, object]) -> str:
-    """Return the command line as given, without the shell that runs it."""
+    """Return the command line without the shell that wraps it (`bash -lc`)."""
     for name in ("command", "cmd", "script", "code", "input", "action"):
         value = arguments.get(name)
         if isinstance(value, dict):
@@ -106,9 +109,9 @@ def _command_line(arguments: Mapping[str, object]) -> str:
 
 
 def short(command: str, width: int = _COMMAND_WIDTH) -> str:
-    """Shorten a command to its first line, without redirections and pipes that only trim its output.
+    """Return a command's first line, without redirections and pipes that only trim its output.
 
-    If the line is too long, its middle goes and its last word, usually a file, is kept.
+    If the line is too long, its middle is cut and its last word, usually a file, is kept.
     """
     lines = [line for line in command.splitlines() if line.strip()]
     first = one_line(lines[0]) if lines else ""
@@ -123,7 +126,7 @@ def short(command: str, width: int = _COMMAND_WIDTH) -> str:
 
 
 def is_status_lost(command: str) -> bool:
-    """Return True if the exit status is not the command's own: behind a pipe, `|| true` or `; echo`."""
+    """Return True if the exit status is not the command's own, because of a pipe, `|| true` or `; echo`."""
     return bool(_MASKS_STATUS.search(_without_quotes(command)))
 
 
@@ -200,7 +203,7 @@ def _errors_or_last(lines: Sequence[str]) -> Iterator[str]:
         return
     places: list[str] = []
     for line in chain((first,), errors):
-        # The error before its location: stack frames only name places.
+        # Errors come before locations, since stack frames only name places.
         if _LOCATION.match(line[:2000]):
             places.append(line)
         else:

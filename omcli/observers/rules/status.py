@@ -1,7 +1,7 @@
 """Status of rows: failures resolved, questions answered, requests done, repeats counted, statements superseded.
 
-Context rows and new rows form one list, so it makes no difference if a command failed in this batch or an earlier one:
-a row that changes is written anew and replaces the stored one.
+Context rows and new rows form one list, so it makes no difference whether a command failed in this batch or an earlier
+one. A row that changes is written again and replaces the stored one.
 """
 
 from __future__ import annotations
@@ -33,21 +33,21 @@ from omcli.text.phrases import AGENT
 
 _CHANGES = FILE_CHANGES | {Type.COMMAND_RUN, Type.OUTCOME}
 _CLOSED_BY_TEXT = FAILURES | {Type.REQUEST, Type.BLOCKER, Type.PLAN}
-"""Types that the text at the end of a turn closes; open again if the turn continues after all."""
+"""Types closed by the text at the end of a turn, and reopened if the turn continues after all."""
 _SERIOUS = 7
-"""Least importance of a failure that speaks against a request being done."""
+"""Importance from which a failure means that a request is not done."""
 _LEFT, _SKIPPED = "left", "passed over"
-"""Metadata key of a request that the conversation passed over."""
+"""Metadata key and value that mark a request that the conversation passed over."""
 _PREVIOUS = "leaves"
-"""Metadata key of a request: the earlier request it was made after, if that turn ended without a result."""
-# The question quoted in the row of a bare yes or a short answer.
+"""Metadata key with `seq` of the previous request, if that request's turn ended without a result."""
+# The question quoted in a row about a bare yes or a short answer.
 _NAMED_QUESTION = lazily(r"(?:\(answering|\) to): (.{8,80})")
 _QUOTED_QUESTION = 200
-"""Characters up to which a question is repeated in the row of a long answer."""
+"""Longest question, in characters, that is appended to its answer."""
 _FEW_WORDS = 3
-"""Words up to which a request is too short to recognise when repeated."""
+"""Number of words up to which a request is too short to be recognised when repeated."""
 _SHARED_LETTERS = 5
-"""First letters by which words of question and answer are compared: report, reports, reporting."""
+"""Number of first letters that are compared between words, so that "report" matches "reporting"."""
 _RANKS = {Draft: 0, Succeeded: 1, TurnAnswered: 2, TurnDone: 3, TurnUnfinished: 4}
 
 
@@ -103,16 +103,16 @@ def _as_draft(row: Observation) -> Draft:
 
 @mutable_record
 class _StatusWriter:
-    """Changes the status of rows as the events of a batch come in."""
+    """Changes the status of rows as the drafts and events of a batch arrive in order."""
 
     table: RowTable = field(default_factory=RowTable)
     _claims: dict[int, supersede.Claim | None] = field(default_factory=dict)
     """Claims of rows, computed when needed."""
     _unanswered: int | None = None
-    """`seq` of a request whose turn ended without a result, until the next request."""
+    """`seq` of the last request, if its turn ended without a result."""
 
     def write(self, draft: Draft) -> None:
-        """Add a new row in place of those it continues, repeats or supersedes."""
+        """Add a new row, replacing the rows that it continues, repeats or supersedes."""
         for number in self.table.running(draft.sources):
             draft = self.table.replace(number, draft, reason="ended")
         if todo_texts(draft) & todo_texts(self.table.rows.get(self.table.todo_list)):
@@ -122,7 +122,7 @@ class _StatusWriter:
         self.table.add(self._replace_claims(self.table.merge_repeats(self._note_earlier(draft))))
 
     def _note_earlier(self, draft: Draft) -> Draft:
-        """Note in a request the unanswered one before it."""
+        """Record the previous unanswered request in a new request's metadata."""
         left = self._unanswered
         if left is None or draft.type not in ASKED or draft.text.startswith(AGENT) or draft.sources[-1] <= left:
             return draft
@@ -141,7 +141,7 @@ class _StatusWriter:
         return last if said_before and len(asked) > _FEW_WORDS and asked <= _words(draft.text) else None
 
     def resolve_failures(self, success: Succeeded) -> None:
-        """Resolve the open failures of something that now worked."""
+        """Resolve the open failures of commands and tools that now succeeded."""
         for target in success.targets:
             if failed := self.table.failures(target, success.directory):
                 self._resolve(failed[-1], success)
@@ -158,7 +158,7 @@ class _StatusWriter:
         self._settle(number, replace(row, priority=priority), by, Status.RESOLVED)
 
     def answer_question(self, reply: TurnAnswered) -> None:
-        """Replace open questions of the agent by the row that answers them, quoting the question."""
+        """Replace the agent's open questions with the row that answers them, and quote the question in it."""
         questions = [
             n
             for n in sorted(self.table.asked)
@@ -175,12 +175,12 @@ class _StatusWriter:
                 answer = self.table.add(self.table.merge_repeats(draft))
 
     def _answer_row(self, prompt: int) -> int | None:
-        """Return the first row of a prompt, which represents all of it."""
+        """Return the number of a prompt's first row, which stands for the whole prompt."""
         new = self.table.new_numbers()
         return next((number for number in new if self.table.rows[number].sources[-1] == prompt), None)
 
     def close_turn(self, ended: TurnDone) -> None:
-        """Close the requests and questions of a turn, unless a failure speaks against it."""
+        """Close a turn's requests if they are done, and its questions."""
         if self.table.latest > ended.seq:
             return  # the turn continued, or was stopped
         asked = self._asked_since(ended.since)
@@ -206,7 +206,7 @@ class _StatusWriter:
             self._unanswered = asked.sources[-1]
 
     def _open_before(self, start: int) -> list[int]:
-        """Return what was asked before this turn and is still open."""
+        """Return the numbers of open requests and questions from before this turn."""
         asked = ((number, self.table.rows[number]) for number in sorted(self.table.asked))
         return [number for number, row in asked if row.status is Status.OPEN and row.sources[-1] < start]
 
@@ -218,7 +218,7 @@ class _StatusWriter:
         )
 
     def _close(self, number: int, ended: TurnDone, status: Status | None) -> None:
-        """Close a row; without a status if it is unknown whether the request was done."""
+        """Close a row, with status None if it is unknown whether the request was done."""
         row, said = self.table.rows[number], self.table.position(number)
         asked = row if status else _with_note(row, _SKIPPED)
         end = Succeeded(targets=(), sources=(ended.seq,), at=ended.at)
@@ -229,14 +229,14 @@ class _StatusWriter:
             self._finish_plan(end, since=since)
 
     def _resolve_earlier(self, end: Succeeded, *, since: int) -> None:
-        """Resolve blockers and failures met on the way to something that is done."""
+        """Resolve blockers and failures that came up after `since`: the work they held up is done."""
         for number, row in self.table.remaining(self.table.rows):
             is_obstacle = row.type is Type.BLOCKER or (row.type in FAILURES and not is_check(row))
             if is_obstacle and row.status is Status.OPEN and since < row.sources[-1] < end.seq:
                 self._resolve(number, end)
 
     def _resolve_turn_failures(self, ended: TurnDone) -> None:
-        """Resolve the minor failures of a turn that is over."""
+        """Resolve the minor failures up to the end of a turn."""
         end = Succeeded(targets=(), sources=(ended.seq,), at=ended.at)
         for number, row in self.table.remaining(self.table.rows):
             is_minor = row.type in FAILURES and row.importance < _SERIOUS and row.status is Status.OPEN
@@ -244,13 +244,13 @@ class _StatusWriter:
                 self._resolve(number, end)
 
     def _finish_plan(self, end: Succeeded, *, since: int) -> None:
-        """Close the approved plans of something that is done."""
+        """Close the plans approved after `since`: their work is done."""
         for number, row in self.table.remaining(self.table.rows):
             if row.type is Type.PLAN and row.status is Status.OPEN and since < row.sources[-1] < end.seq:
                 self._settle(number, row, end, Status.DONE)
 
     def open_again(self, resumed: TurnUnfinished) -> None:
-        """Undo what the end of a turn closed."""
+        """Reopen the rows that were closed when the turn seemed to end."""
         for number, row in self.table.remaining(self.table.rows):
             if row.sources[-1:] != (resumed.seq,) or row.type not in _CLOSED_BY_TEXT:
                 continue
@@ -266,10 +266,10 @@ class _StatusWriter:
         self.table.add_at(said, replace(row, reason=reason))
 
     def _is_done(self, asked: Draft, ended: TurnDone) -> bool:
-        """Return True if a request is done.
+        """Return True if a request seems to be done.
 
-        With a report the last change must come after the last failure; without one nothing may have failed, and the
-        person must have gone on to something else.
+        If the agent reports a result, no serious failure may follow the last change. Otherwise nothing serious may have
+        failed, and the person must have gone on to something else.
         """
         start = asked.sources[-1]
         later = [row for row in self.table.rows.values() if row.sources and start < row.sources[-1] <= ended.seq]
@@ -288,7 +288,7 @@ class _StatusWriter:
         )
 
     def _asked_since(self, since: int | None) -> list[int]:
-        """Return the requests since the turn began; if none or unknown, the latest one."""
+        """Return the numbers of the requests since the turn began, or else of the latest request."""
         rows = {number: self.table.rows[number] for number in sorted(self.table.asked)}
         asked = {n: row.sources[-1] for n, row in rows.items() if not row.text.startswith(AGENT)}
         in_turn = [number for number, seq in asked.items() if since is not None and seq >= since]
@@ -296,7 +296,7 @@ class _StatusWriter:
         return in_turn or [number for number, seq in asked.items() if seq == last]
 
     def _replace_claims(self, draft: Draft) -> Draft:
-        """Put a row in place of the claims it supersedes."""
+        """Let a row replace the claims that it supersedes."""
         change = supersede.update_of(draft)
         for number, anew in self._replaced_claims(change) if change else ():
             claim = self._claims[number]
@@ -306,7 +306,7 @@ class _StatusWriter:
         return draft
 
     def _replaced_claims(self, change: supersede.ClaimUpdate) -> list[tuple[int, bool]]:
-        """Return the superseded rows, each with True if only the value differs."""
+        """Return the numbers of superseded rows, each with True if only the value differs."""
         claims = [(number, claim) for number, claim in self._each_claim() if supersede.may_replace(change, claim)]
         if change.takes_back:
             said = [number for number, row in self.table.rows.items() if row.text.startswith(f"{change.speaker}: ")]
@@ -327,7 +327,7 @@ class _StatusWriter:
     def _settle(
         self, number: int, row: Draft, by: Succeeded, status: Status | None, position: tuple[int, int] | None = None
     ) -> None:
-        """Set the status of a row by a later message; None if the request was only passed over."""
+        """Set the status of a row because of a later message; None if the request was only passed over."""
         self.table.remove(number)
         sources = merged(row.sources, by.sources)
         reason = status.value if status else _SKIPPED
@@ -338,7 +338,7 @@ class _StatusWriter:
 
 
 def _with_note(row: Draft, note: str | None) -> Draft:
-    """Return a row with a note on how it was left, or without one."""
+    """Return a row whose metadata notes how it was left; with None, remove the note."""
     known = {name: value for name, value in row.metadata.items() if name != _LEFT}
     return replace(row, metadata=MappingProxyType({**known, _LEFT: note} if note else known))
 
@@ -348,7 +348,7 @@ def _is_open_question(row: Draft) -> bool:
 
 
 def _with_question(answer: Draft, question: str) -> Draft | None:
-    """Return an answer with its question; None if the row may not be the answer."""
+    """Return an answer with its question appended; None if the row does not seem to be the answer."""
     quoted = _NAMED_QUESTION.search(answer.text)
     if f": {question[:_QUOTED_QUESTION]}" in answer.text or (quoted and quoted[1] in question):
         return answer
@@ -359,7 +359,7 @@ def _with_question(answer: Draft, question: str) -> Draft | None:
 
 
 def _shares_word(answer: str, question: str) -> bool:
-    """Return True if a text repeats a word of a question."""
+    """Return True if an answer repeats a word from the question."""
     words = {word[:_SHARED_LETTERS].lower() for word in re.findall(rf"\w{{{_SHARED_LETTERS},}}", question)}
     return bool(words & {word[:_SHARED_LETTERS].lower() for word in re.findall(r"\w+", answer)})
 

@@ -1,4 +1,4 @@
-"""Statements that overrule earlier ones: "use X instead of Y", "no longer Y", the same with another value."""
+"""Statements that overrule earlier ones: "use X instead of Y", "no longer Y", or a new value for the same thing."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from omcli.base.record import record
 from omcli.memory.observation import OVERRULED, Draft, Type
 
 _LONGEST_OLD = 160
-"""Characters of a row beyond which it says more than the superseded claim, and is kept."""
+"""Longest claim, in characters; a longer row says more than one thing and is not superseded."""
 _LONGEST_NEW = 400
 _OVERRULING = OVERRULED | {Type.CORRECTION, Type.REQUEST}
 _EARLIER = lazily(r" \(earlier: .*\)$")
@@ -77,10 +77,10 @@ class Claim:
     words: frozenset[str]
     """Content words in lower case."""
     frame: tuple[Type, str, str] | None
-    """Text around the only value: `The limit is`, and what follows."""
+    """Row type, and the text before and after the only value, such as `the limit is`."""
     value: str
     said: str
-    """Text without speaker and without an earlier value."""
+    """Text without the speaker and without a note of an earlier value."""
 
 
 @record
@@ -89,11 +89,11 @@ class ClaimUpdate:
 
     speaker: str
     given_up: tuple[tuple[frozenset[str], frozenset[str]], ...]
-    """Words of what is given up, with words of the subject: ({"postgres"}, {"queue"})."""
+    """Words for each thing given up, with the words of its subject: ({"postgres"}, {"queue"})."""
     takes_back: bool
     """True if it withdraws the last statement: "scrap that"."""
     frame: tuple[Type, str, str] | None
-    """Text around the only value, which replaces another value there."""
+    """As in `Claim`; the row supersedes a claim with the same frame and another value."""
 
 
 def claim_of(row: Draft) -> Claim | None:
@@ -113,7 +113,7 @@ def claim_of(row: Draft) -> Claim | None:
 
 
 def update_of(row: Draft) -> ClaimUpdate | None:
-    """Return what a new row may supersede; None if nothing."""
+    """Return the part of a new row that may supersede claims; None if there is none."""
     if row.type not in _OVERRULING or len(row.text) > _LONGEST_NEW:
         return None
     speaker, said = _speaker_and_text(row.text)
@@ -128,12 +128,12 @@ def update_of(row: Draft) -> ClaimUpdate | None:
 
 
 def may_replace(change: ClaimUpdate, claim: Claim) -> bool:
-    """Return True if the speaker may overrule the claim's: people only themselves and the agent."""
+    """Return True if the speaker may overrule the claim: the user may overrule the agent, others only themselves."""
     return claim.speaker == change.speaker or (claim.speaker == _AGENT and change.speaker == _PERSON)
 
 
 def is_dropped(claim: Claim, named: frozenset[str], about: frozenset[str]) -> bool:
-    """Return True if a claim is about what is given up, in the same matter, without giving it up itself."""
+    """Return True if a claim is about the thing given up, in the same matter, and does not give it up itself."""
     if not named <= claim.words or (about and not about & claim.words):
         return False
     if claim.speaker == _AGENT and claim.kind is not Type.DECISION:
@@ -155,7 +155,7 @@ def has_new_value(claim: Claim, change: ClaimUpdate) -> bool:
 def with_earlier(text: str, claim: Claim, *, anew: bool) -> str:
     """Append the superseded claim to a text that does not contain it, so that nothing is lost.
 
-    With `anew` only the value differs, and the earlier value is enough.
+    With `anew`, only the value differs, so only the earlier value is appended.
     """
     earlier = claim.value if anew else claim.said
     return text if _content_words(earlier) <= _content_words(text) else f"{text} (earlier: {earlier})"
@@ -183,7 +183,7 @@ def _abandoned(said: str) -> tuple[tuple[frozenset[str], frozenset[str]], ...]:
 def _split_at_value(said: str, speaker: str) -> tuple[str, str, str] | None:
     """Split a statement into the text before its only value, the value, and the rest.
 
-    None if it has no or several values, if others may be true as well, or if it is about the past.
+    Return None unless it has exactly one value that no second value could join, and is not about the past.
     """
     values = list(islice(_VALUE.finditer(said), 2))
     if len(values) != 1:
@@ -203,5 +203,5 @@ def _speaker_and_text(text: str) -> tuple[str, str]:
 
 
 def _content_words(text: str) -> frozenset[str]:
-    """Return the words of a text that name something, in lower case."""
+    """Return the words of a text except stop words, in lower case."""
     return frozenset(word.rstrip(".'/-").lower() for word in _WORDS.findall(text)) - _STOP_WORDS

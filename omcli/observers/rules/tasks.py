@@ -1,4 +1,4 @@
-"""Rows of todos, approved plans, delegations and changes made through remote tools."""
+"""Rows about todos, approved plans, delegations and changes made through remote tools."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class _Todo:
 
     @property
     def as_fields(self) -> dict[str, str]:
-        """The entry as it is stored in a row's metadata."""
+        """The entry as stored in a row's metadata."""
         fields = {"id": self.id, "state": self.state, "text": cut(self.text, _TODO_CHARACTERS)}
         return {name: value for name, value in fields.items() if value}
 
@@ -83,7 +83,7 @@ def todo_draft(events: Sequence[ToolEvent]) -> Draft | None:
 
 
 def _list_text(listed: Sequence[_Todo], *, now: str) -> str:
-    """Describe a list: `1 completed, 2 pending; now: …; next: …`, or each entry if texts are unknown."""
+    """Return a list as `1 completed, 2 pending; now: …; next: …`, or entry by entry if some text is unknown."""
     if not listed:
         return "none left"
     if not all(todo.text for todo in listed):
@@ -183,4 +183,4 @@ def _remote_draft(event: ToolEvent) -> Draft | None:
 DRAFTS: Mapping[ToolKind, Callable[[ToolEvent], Draft | None]] = MappingProxyType(
     {ToolKind.DELEGATE: _task_draft, ToolKind.PLAN: _plan_draft, ToolKind.REMOTE: _remote_draft}
 )
-"""Builders of rows for tools of which every call is a row."""
+"""Row builders for tools whose every call becomes a row."""

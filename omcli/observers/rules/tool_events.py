@@ -1,4 +1,4 @@
-"""Tool calls with their results, under canonical tool names, and the file changes they ask for."""
+"""Tool calls with their results, classified by the tool's effect, and the file changes they request."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _PATCH_MOVE = lazily(r"^\*\*\* Move to: (.+)$")
 
 @record
 class FileChange:
-    """The part of an edit in one file: `old` replaced by `new`; a created file has no old, a deleted one no new."""
+    """One replacement of `old` by `new` in a file; `old` is empty for a created file, `new` for a deleted one."""
 
     path: str
     old: str = ""
@@ -33,7 +33,7 @@ class FileChange:
 
 
 def changed_files(arguments: Mapping[str, object], raw: str) -> list[FileChange]:
-    """Return the changes an edit tool was asked for, file by file; empty if the arguments are unknown."""
+    """Return the changes requested from an edit tool, file by file; empty if the arguments are unknown."""
     patch = arguments.get("patch") or arguments.get("input") or arguments.get("diff") or raw
     if isinstance(patch, str) and PATCH in patch:
         return list(_parse_changes(patch))
@@ -191,7 +191,7 @@ class ToolEvent:
     """The call's JSON object; empty if the arguments are free text (`raw`)."""
     raw: str = ""
     output: str = ""
-    """Text returned by the tool; of a JSON result the printed part."""
+    """Text returned by the tool; for a JSON result, only the printed part."""
     reply: Mapping[str, object] = field(default_factory=dict)
     """The result's JSON object; empty if it is not one."""
     exit_code: int | None = None
@@ -211,7 +211,7 @@ class ToolEvent:
 
     @property
     def failed(self) -> bool:
-        """True if marked as failed in the transcript, else by its exit code, else by its first words."""
+        """True if the transcript says so, or the exit code, or else the first words of the output."""
         if self.result is None:
             return False
         if self.result.message.failed or self.exit_code:
@@ -324,7 +324,7 @@ def target_of(event: ToolEvent) -> str:
 
 
 def process_end(call: KeptMessage, result: KeptMessage) -> str | None:
-    """Return the process whose end a call reports; None for other tools and while it runs."""
+    """Return the process whose end a call reports; None for other tools, or while the process runs."""
     if (call.message.tool or "").lower() not in _POLLS:
         return None
     arguments = _json_object(call.message.text)
@@ -386,18 +386,18 @@ def event_draft(
 
 
 _ARGUMENTS = 2000
-"""Characters of a running call's arguments stored with its row, for the row written when it ends."""
+"""Characters of a running call's arguments that are stored for the row written when it ends."""
 
 
 def process_fields(event: ToolEvent) -> dict[str, str]:
-    """Return metadata by which the end of a running call is recognised; empty for other calls."""
+    """Return the metadata that identifies a running call when it ends; empty for other calls."""
     if not event.process:
         return {}
     return {"process": event.process, "tool": event.name, "arguments": event.call.message.text[:_ARGUMENTS]}
 
 
 def running_call(row: Observation) -> tuple[str, KeptMessage] | None:
-    """Return the process of a row that is still running, and its call as far as stored; else None."""
+    """Return the process that a row reports as running, and its call as stored; None for other rows."""
     process, tool, arguments = (row.metadata.get(name) for name in ("process", "tool", "arguments"))
     if row.status is not Status.OPEN or not row.sources:
         return None

@@ -1,4 +1,4 @@
-"""Events of turns that change the status of rows: a reply, the end of a turn, and its continuation."""
+"""Events in turns that change the status of rows: a reply, the end of a turn, its continuation."""
 
 from __future__ import annotations
 
@@ -93,13 +93,13 @@ def turn_events(turns: Sequence[Sequence[KeptMessage]], last_said: KeptMessage |
 
 
 def starts_turn(kept: KeptMessage) -> bool:
-    """Return True for a prompt or a slash command: they end the turn before."""
+    """Return True for a prompt or a slash command, which begin a new turn."""
     message = kept.message
     return message.kind is (None if message.role is Role.USER else MessageKind.COMMAND)
 
 
 def _first_events(opening: KeptMessage, last_said: KeptMessage) -> Iterator[StatusEvent]:
-    """Yield the events that a batch's first message adds to the text before it."""
+    """Yield the events for the agent's last text before the batch, given the batch's first message."""
     if starts_turn(opening):
         ended = _turn_end([last_said], since=None, after=[opening])
         if ended is not None:
@@ -111,7 +111,7 @@ def _first_events(opening: KeptMessage, last_said: KeptMessage) -> Iterator[Stat
 
 
 def _last_texts(turn: Sequence[KeptMessage]) -> list[KeptMessage]:
-    """Return the parts of the agent's text that a turn ends with; empty if it ends with something else."""
+    """Return the agent's messages that end a turn; empty if it ends with something else."""
     closing: list[KeptMessage] = []
     for kept in reversed(turn):
         if kept.message.role is Role.EVENT and kept.message.kind is not MessageKind.INTERRUPT and not closing:
@@ -127,7 +127,7 @@ def _last_texts(turn: Sequence[KeptMessage]) -> list[KeptMessage]:
 def _turn_end(
     closing: Sequence[KeptMessage], *, since: int | None, after: Sequence[KeptMessage] | None
 ) -> TurnDone | None:
-    """Return the end of a turn; None if it continues, only asks or announces, or the person complains."""
+    """Return the end of a turn; None if the turn continues, only asks or announces something, or meets a complaint."""
     goes_on = after is not None and not starts_turn(after[0])
     if not closing or goes_on or (after is not None and _is_complaint(after[0])):
         return None
@@ -177,6 +177,6 @@ def _is_unfinished(parts: Sequence[TextPart]) -> bool:
 
 
 def _is_complaint(prompt: KeptMessage) -> bool:
-    """Return True if a prompt corrects, complains or only says to continue: nothing is done then."""
+    """Return True if a prompt corrects, complains or only asks to continue, so that earlier requests are not done."""
     text = prompt.message.text[:300]
     return people_cues.user_type(text) is Type.CORRECTION or bool(_DISSATISFIED.search(text))
