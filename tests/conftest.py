@@ -19,9 +19,11 @@ from tests.fake_provider import FakeModel
 
 # How long an example takes says more about the machine, where programs are killed and raced beside it. Every run has
 # the same examples, so that it tells of what was changed. A failing one is only made smaller by
-# `--hypothesis-profile=shrink`, which may take minutes; `search` looks for other examples as well.
-settings.register_profile("search", deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True)
-settings.register_profile("shrink", settings.get_profile("search"), derandomize=True)
+# `--hypothesis-profile=shrink`, which may take minutes; `search` looks for other examples as well, three times as many.
+settings.register_profile(
+    "search", deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True, max_examples=300
+)
+settings.register_profile("shrink", settings.get_profile("search"), derandomize=True, max_examples=100)
 settings.register_profile(
     "om",
     settings.get_profile("shrink"),
@@ -29,6 +31,9 @@ settings.register_profile(
     report_multiple_bugs=False,
 )
 settings.load_profile("om")
+
+# Three processes import every test: they are faster when one has rewritten its assertions for all.
+sys.dont_write_bytecode = False
 
 SEED = "OM_TEST_SEED"
 """Variable with the seed of `chance` in soak tests; they print theirs."""

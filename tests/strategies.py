@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from hypothesis import settings
 from hypothesis import strategies as st
 
 from omcli.memory.message import Image, KeptMessage, Message, MessageKind, Role
@@ -11,6 +12,12 @@ from omcli.memory.notation import PrintedRow
 from omcli.memory.observation import Kind, Observation, Priority, Source, Status, Type
 from omcli.memory.session import Session
 from omcli.text.instants import instant
+
+
+def examples(count: int) -> settings:
+    """Settings of a property with other than 100 examples; the profile `search` tries three times as many."""
+    return settings(max_examples=count * settings().max_examples // 100)
+
 
 CLEAN = st.characters(codec="utf-8", exclude_characters="\0")
 """What a store can hold."""

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import cache
+
 import pytest
 
 from tests.architecture.hot_path import UPDATE, hot_path, loaded, pinned
@@ -16,6 +19,17 @@ HEAVY = {
 }  # fmt: skip
 
 
+Loaded = Callable[..., set[str]]
+
+
+@pytest.fixture(scope="module", name="tide")
+def modules_of_commands(new_om: Callable[[], Om]) -> Loaded:
+    """The modules that a command loads over a store with rows; each command is run once."""
+    om = new_om()
+    om("observe", stdin=tide_story().text())
+    return cache(lambda *arguments: loaded(om, *arguments))
+
+
 @pytest.mark.parametrize(
     "arguments",
     [
@@ -24,10 +38,9 @@ HEAVY = {
     ],
     ids=" ".join,
 )  # fmt: skip
-def test_a_quick_command_imports_nothing_heavy(om: Om, arguments: list[str]) -> None:
+def test_a_quick_command_imports_nothing_heavy(tide: Loaded, arguments: list[str]) -> None:
     """Invariant 12: no SDK, no tokenizer, no rich, and no reader of transcripts."""
-    om("observe", stdin=tide_story().text())
-    modules = loaded(om, *arguments)
+    modules = tide(*arguments)
     assert not HEAVY & modules, f"imported by om {' '.join(arguments)}: {sorted(HEAVY & modules)}"
     if arguments[0] != "--help":
         assert not {module for module in modules if module.startswith(("omcli.observers", "omcli.formats."))}
@@ -40,10 +53,9 @@ PLAIN = [
 
 
 @pytest.mark.parametrize("arguments", PLAIN, ids=" ".join)
-def test_a_plain_command_line_waits_for_nothing_slow(om: Om, arguments: list[str]) -> None:
+def test_a_plain_command_line_waits_for_nothing_slow(tide: Loaded, arguments: list[str]) -> None:
     """Invariant 12: what takes longer to import than the memory takes to read."""
-    om("observe", stdin=tide_story().text())
-    slow = SLOW & loaded(om, *arguments)
+    slow = SLOW & tide(*arguments)
     assert not slow, f"imported by om {' '.join(arguments)}: {sorted(slow)}"
 
 
@@ -62,9 +74,8 @@ def test_the_hot_path_does_not_grow(command: str, most: int) -> None:
     assert count <= most, f"`{command}` loads {count} modules of om, packages included, by the list; at most {most}"
 
 
-def test_context_imports_only_what_its_layout_needs(om: Om) -> None:
-    om("observe", stdin=tide_story().text())
-    modules = loaded(om, "context")
+def test_context_imports_only_what_its_layout_needs(tide: Loaded) -> None:
+    modules = tide("context")
     assert "json" not in modules
     assert not {"tomllib", "omcli.settings.layers", "omcli.settings.values", "omcli.memory.reflection"} & modules
     layouts = {module for module in modules if module.startswith("omcli.pack.layouts.")}

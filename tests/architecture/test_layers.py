@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.architecture.modules import nodes, parsed
+
 PACKAGE = Path(__file__).parents[2] / "omcli"
 MODULES = sorted(PACKAGE.rglob("*.py"))
 LONGEST_FUNCTION = 60
@@ -28,7 +30,7 @@ def name(path: Path) -> str:
 
 def functions(path: Path) -> Iterator[tuple[str, int]]:
     """Names and lengths of the functions in a module."""
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in nodes(path):
         if isinstance(node, ast.FunctionDef):
             yield f"{name(path)}: {node.name}", (node.end_lineno or node.lineno) - node.lineno + 1
 
@@ -51,7 +53,7 @@ def test_the_map_names_every_folder_and_is_read_in_one_go() -> None:
 
 @pytest.mark.parametrize("path", MODULES, ids=name)
 def test_a_module_opens_with_one_line_that_a_user_could_read(path: Path) -> None:
-    docstring = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8")))
+    docstring = ast.get_docstring(parsed(path))
     assert docstring, f"{name(path)} has no docstring"
     assert docstring.splitlines()[0].endswith((".", ":")), docstring
 
@@ -66,7 +68,7 @@ def test_functions_stay_short() -> None:
 
 @pytest.mark.parametrize("path", MODULES, ids=name)
 def test_no_error_is_caught_without_being_named(path: Path) -> None:
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in nodes(path):
         if isinstance(node, ast.ExceptHandler):
             caught = (
                 [] if node.type is None else [part.id for part in ast.walk(node.type) if isinstance(part, ast.Name)]
@@ -79,14 +81,14 @@ def test_no_error_is_caught_without_being_named(path: Path) -> None:
 
 @pytest.mark.parametrize("path", [path for path in MODULES if path.parent.name != "sqlite"], ids=name)
 def test_all_sql_is_in_one_place(path: Path) -> None:
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in nodes(path):
         if isinstance(node, ast.Constant) and isinstance(node.value, str):
             assert not SQL.search(node.value), f"{name(path)}:{node.lineno}: {node.value[:80]}"
 
 
 def test_only_cli_writes_to_the_streams() -> None:
     """Invariant 11: stdout is data, stderr is talk, and each has one owner."""
-    found = {name(path) for path in MODULES if any(map(_is_speaking, ast.walk(ast.parse(path.read_text("utf-8")))))}
+    found = {name(path) for path in MODULES if any(map(_is_speaking, nodes(path)))}
     allowed = {"omcli/cli/output.py", "omcli/cli/console.py", "omcli/cli/app.py", "omcli/cli/main.py"}
     assert found <= allowed | {"omcli/__main__.py"}, "the entry point flushes both before it leaves"
 

@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 from collections import Counter
+from collections.abc import Callable
 
 import pytest
 
@@ -64,9 +65,10 @@ main()
 """
 
 
-@pytest.fixture(name="traced")
-def traced_run(om: Om) -> dict[str, list[str]]:
+@pytest.fixture(name="traced", scope="module")
+def traced_run(new_om: Callable[[], Om]) -> dict[str, list[str]]:
     """The deepest stack of a run, the calls from module to module while a batch is observed, and the modules loaded."""
+    om = new_om()
     om.write("chat.jsonl", "\n".join(json.dumps({"role": role, "content": text}) for role, text in CHAT))
     done = subprocess.run(
         [sys.executable, "-c", TRACED, "observe", "-q", "chat.jsonl"],

@@ -9,8 +9,9 @@ import ast
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
-from functools import cache
 from pathlib import Path
+
+from tests.architecture.modules import nodes, parsed
 
 PACKAGE = Path(__file__).parents[2] / "omcli"
 MODULES = sorted(PACKAGE.rglob("*.py"))
@@ -34,11 +35,6 @@ WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 
 def name(path: Path) -> str:
     return str(path.relative_to(PACKAGE.parent))
-
-
-@cache
-def parsed(path: Path) -> ast.Module:
-    return ast.parse(path.read_text(encoding="utf-8"))
 
 
 def length(path: Path) -> int:
@@ -73,7 +69,7 @@ def test_memory_holds_only_nouns() -> None:
 def test_a_public_class_name_is_used_once() -> None:
     places = defaultdict(list)
     for path in MODULES:
-        for node in ast.walk(parsed(path)):
+        for node in nodes(path):
             if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
                 places[node.name].append(name(path))
     shared = {class_name: paths for class_name, paths in places.items() if len(paths) > 1}
@@ -84,7 +80,7 @@ def test_names_are_made_of_few_words() -> None:
     words = {
         word.lower()
         for path in MODULES
-        for node in ast.walk(parsed(path))
+        for node in nodes(path)
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)
         for word in WORD.findall(node.name)
     }
@@ -169,7 +165,7 @@ def test_no_docstring_opens_with_a_question() -> None:
     found = [
         f"{name(path)}:{getattr(node, 'lineno', 1)}: {docstring.splitlines()[0]}"
         for path in MODULES
-        for node in ast.walk(parsed(path))
+        for node in nodes(path)
         if isinstance(node, ast.FunctionDef | ast.ClassDef | ast.Module)
         and (docstring := ast.get_docstring(node))
         and QUESTION.match(docstring)
@@ -182,7 +178,7 @@ def test_errors_say_what_is_wrong_in_plain_words() -> None:
     found = sorted({
         f"{name(path)}:{text.lineno}: {text.value}"
         for path in MODULES
-        for node in ast.walk(parsed(path))
+        for node in nodes(path)
         if isinstance(node, ast.Raise) or (isinstance(node, ast.Call) and "hint" in {key.arg for key in node.keywords})
         for text in ast.walk(node)
         if isinstance(text, ast.Constant) and isinstance(text.value, str) and ODD_ERROR.search(text.value)

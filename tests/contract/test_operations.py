@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from omcli.base.errors import NotUndoable, StaleBatch, UnknownId
@@ -25,6 +25,7 @@ from omcli.sqlite.store import SqliteStore
 from tests.contract.test_state_machine import IN_MEMORY
 from tests.fakes import MemoryStore
 from tests.material import COUNTER, LATER, NOW, call, row, said, session
+from tests.strategies import examples
 
 SCOPE = Scope(session="s")
 LATEST = "2026-03-02T12:00:00.000Z"
@@ -820,7 +821,7 @@ CHANGES = st.lists(
 
 @pytest.mark.parametrize("kind", ["file", "memory"])
 @given(changes=CHANGES)
-@settings(max_examples=60, deadline=None)
+@examples(50)
 def test_whatever_was_done_undoing_all_of_it_ends_where_it_began(kind: str, changes: list[Any]) -> None:
     """C20: rows, messages, titles and what is forgotten, to the byte."""
     with ExitStack() as opened:

@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Callable
 from pathlib import Path
 
-from hypothesis import HealthCheck, Phase, settings
+from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, invariant, multiple, rule
 
@@ -25,6 +25,7 @@ from omcli.sqlite.store import SqliteStore
 from tests.contract import oracle
 from tests.fakes import MemoryStore
 from tests.material import COUNTER, call, result, row, row_id, said
+from tests.strategies import examples
 
 # Hundreds of stores are opened and closed; on a disk each close is synchronised, which takes 20 times as long.
 IN_MEMORY = "/dev/shm" if Path("/dev/shm").is_dir() else None
@@ -447,11 +448,8 @@ class TwoStores(RuleBasedStateMachine):
 
 
 TwoStores.TestCase.settings = settings(
-    max_examples=200,
+    examples(100),
     stateful_step_count=40,
-    deadline=None,
-    derandomize=True,
-    phases=[Phase.generate, Phase.shrink],
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
 )
 TestTwoStores = TwoStores.TestCase

@@ -24,7 +24,7 @@ from omcli.reflectors.rules import RuleReflector
 from omcli.sqlite.store import SqliteStore
 from omcli.tokenizers import counter
 from tests.fakes.deps import by_observer, by_reflector
-from tests.strategies import messages
+from tests.strategies import examples, messages
 
 NOW = "2026-03-02T12:00:00.000Z"
 COUNTERS = ("o200k-approx", "chars-4", "chars-2.5")
@@ -72,7 +72,7 @@ def call_ids(found: list[dict[str, object]], shape: CompactFormat) -> tuple[list
 
 
 @pytest.mark.parametrize("shape", CompactFormat)
-@settings(suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much], max_examples=40)
+@settings(examples(40), suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much])
 @given(
     said=st.lists(messages(), max_size=14),
     target=st.integers(0, 400) | st.integers(400, 5000),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import count
 from pathlib import Path
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from omcli import ContextCompressor
@@ -26,6 +26,7 @@ from omcli.sqlite.store import SqliteStore
 from omcli.wiring.policies import eviction
 from tests.fakes import WordCounter
 from tests.material import COUNTER, call, result, row, said, session
+from tests.strategies import examples
 
 PROJECT = "/src/app"
 WORDS = WordCounter()
@@ -164,7 +165,7 @@ def opened(pack: ContextPack) -> str:
 
 
 @given(steps=STEPS, most=ROOMS, eviction=CUTTINGS)
-@settings(max_examples=60, deadline=None)
+@examples(60)
 def test_messages_and_observations_only_add_to_a_frozen_pack_until_its_horizon_moves_on(
     steps: list[tuple[str, int]], most: Budgets, eviction: EvictionPolicy
 ) -> None:
@@ -193,7 +194,7 @@ def test_messages_and_observations_only_add_to_a_frozen_pack_until_its_horizon_m
 
 
 @given(steps=STEPS, eviction=CUTTINGS, to=st.sampled_from(PackFormat))
-@settings(max_examples=40, deadline=None)
+@examples(40)
 def test_what_was_said_is_told_by_rows_or_by_messages_and_what_was_forgotten_by_none(
     steps: list[tuple[str, int]], eviction: EvictionPolicy, to: PackFormat
 ) -> None:

@@ -22,6 +22,7 @@ from omcli.operations.observe.session import observe_files
 from omcli.settings.settings import Settings
 from omcli.wiring import Wiring
 from tests.fakes.deps import by_observer
+from tests.strategies import examples
 
 STORIES = Path(__file__).parent.parent / "stories"
 NOW = "2026-02-10T09:00:00.000Z"
@@ -221,7 +222,7 @@ def states(whole: bytes, other: bytes, steps: list[tuple[str, float]]) -> Iterat
 
 @pytest.mark.parametrize("kind", KINDS)
 @given(data=st.data())
-@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(examples(25), suppress_health_check=list(HealthCheck))
 def test_with_bookmarks_a_file_is_taken_in_exactly_as_without(kind: str, data: st.DataObject) -> None:
     """S0.8, F2, F59, F63: whatever became of the file, what is stored and what is said is the same."""
     whole, other = data.draw(transcripts(kind)), data.draw(transcripts(kind))

@@ -37,6 +37,7 @@ from omcli.providers.remote import RemoteModel, RemoteTarget
 from omcli.providers.resolve import ModelSpec, provider
 from omcli.providers.wire import Wire
 from tests.fake_provider import KEY, PROSE, Act, FakeModel, KnownOutputModes
+from tests.strategies import examples
 
 SCHEMA = {
     "type": "object",
@@ -501,7 +502,7 @@ def _mutated(value: Any, data: st.DataObject) -> Any:
 
 
 @pytest.mark.parametrize("prompt", [PROMPT, LARGE], ids=["whole", "streamed"])
-@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+@settings(examples(40), suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(data=st.data())
 def test_whatever_an_endpoint_sends_is_a_reply_or_a_failure_of_ours(
     asking: Asking, prompt: Prompt, data: st.DataObject

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from omcli.memory.notation import WORKING_HEADINGS
@@ -14,7 +14,7 @@ from omcli.memory.observation import Kind, Observation, Priority, Status, Type
 from omcli.pack.working_block import CAP, WorkingBlock, document, working_block
 from omcli.tokenizers import counter
 from tests.material import row, row_id
-from tests.strategies import observations, texts
+from tests.strategies import examples, observations, texts
 
 COUNTER = counter("o200k-approx")
 
@@ -455,7 +455,6 @@ def noted(draw: st.DrawFn) -> Observation:
     return replace(draw(observations(session=st.just("s"))), metadata=draw(_metadata))
 
 
-@settings(max_examples=100, deadline=None)
 @given(
     rows=st.lists(noted(), max_size=30),
     budget=st.integers(-5, 1200),
@@ -470,7 +469,7 @@ def test_no_block_is_ever_over_its_budget(rows: Sequence[Observation], budget: i
     assert again.printed == block.printed
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(said=st.lists(texts, min_size=1, max_size=5))
 def test_no_text_breaks_out_of_its_line(said: list[str]) -> None:
     """T74: each line is a heading, an item or a count, whatever rows say; nothing closes a pack around it."""

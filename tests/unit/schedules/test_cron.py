@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 import subprocess
+from collections.abc import Callable
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from omcli.schedules.cron import quoted, with_line
+from tests.strategies import examples
 
 WORDS = st.text(st.sampled_from("ab/-. '\"\\%$!#`;&|<>()*?~{}[]é"), max_size=12)
 LINES = st.lists(
@@ -40,19 +42,15 @@ def as_busybox(text: str) -> str:
 
 
 @pytest.mark.parametrize("read", [as_vixie, as_debian, as_busybox])
-@given(words=st.lists(WORDS, min_size=1, max_size=6))
-@settings(max_examples=60)
-def test_a_word_arrives_unchanged_through_any_cron(read: object, words: list[str]) -> None:
+@given(lines=st.lists(st.lists(WORDS, min_size=1, max_size=6), min_size=5, max_size=15))
+@examples(10)
+def test_a_word_arrives_unchanged_through_any_cron(read: Callable[[str], str], lines: list[list[str]]) -> None:
     """And no `%` is left that cron would make a line break of."""
-    line = " ".join(map(quoted, words))
-    assert not re.search(r"(?<!\\)%", line)
-    assert callable(read)
-    done = subprocess.run(
-        ["/bin/sh", "-c", f"for each in {read(line)}; do printf '%s\\0' \"$each\"; done"],
-        capture_output=True,
-        check=True,
-    )
-    assert done.stdout.decode().split("\0")[:-1] == words
+    written = [" ".join(map(quoted, words)) for words in lines]
+    assert not any(re.search(r"(?<!\\)%", line) for line in written)
+    script = "\n".join(f"for each in {read(line)}; do printf '%s\\0' \"$each\"; done; echo" for line in written)
+    done = subprocess.run(["/bin/sh", "-c", script], capture_output=True, check=True)
+    assert [line.split("\0")[:-1] for line in done.stdout.decode().splitlines()] == lines
 
 
 @given(before=LINES, after=LINES, ends=st.booleans(), other=st.sampled_from([b"", OURS, OURS.replace(b"3", b"5")]))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from omcli.base.errors import CutOff, ProviderFailed
@@ -20,7 +20,7 @@ from omcli.text.clean import clean, one_line
 from omcli.tokenizers import counter
 from tests.fakes import ScriptedModel
 from tests.replying import observer
-from tests.strategies import kept_messages, observations, texts
+from tests.strategies import examples, kept_messages, observations, texts
 
 _LABELS = st.sampled_from(["m1", "m2", "m3", "m7", "M1", "[m2]", "o1", "o2", "x", ""])
 _ANYTHING = st.recursive(
@@ -73,7 +73,7 @@ def _batches(draw: st.DrawFn) -> Batch:
     return replace(batch, last_said=before[-1]) if before else batch
 
 
-@settings(max_examples=400)
+@examples(200)
 @given(_batches(), st.lists(_WRITTEN, min_size=1, max_size=2), st.booleans(), st.sampled_from([40, 8_000]))
 def test_any_reply_gives_valid_rows_or_none(batch: Batch, replies: list[str], verify: bool, output: int) -> None:
     """T20, T21, F3, F40, V1 to V5, V10: either ProviderFailed, or rows that can be stored as they are."""
