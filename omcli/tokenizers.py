@@ -233,7 +233,7 @@ def _is_short(pattern: bytes) -> bool:
 
 
 def _weight(encoded: bytes, views: _Views) -> int:
-    """Return the weight of a text that begins with a line break."""
+    """Return the weight of encoded text, which must begin with a line break."""
     number = int.from_bytes(encoded.translate(views.classes))
     # A byte holds a class in its lower half, and by the shift the class before it in its upper half.
     weights = (number | number >> 4).to_bytes(len(encoded)).translate(views.pairs)

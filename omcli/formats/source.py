@@ -59,11 +59,11 @@ class Sample:
 
     shape: InputShape
     records: tuple[Record, ...]
-    """LINES: the first objects. DOCUMENT: the document if it is an object, else the first objects in its list."""
+    """For LINES, the first objects. For a DOCUMENT, the document itself or the first objects in its list."""
     is_list: bool
     """True for a DOCUMENT that is a list."""
     text: str
-    """TEXT: the beginning."""
+    """For TEXT, the beginning of the input; else empty."""
 
 
 class RecordStream:

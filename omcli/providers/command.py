@@ -51,7 +51,7 @@ class Command:
 
     @property
     def takes_images(self) -> bool:
-        """False: the prompt is passed as text."""
+        """False, since the prompt is passed as text."""
         return False
 
     def ask(self, prompt: Prompt) -> Reply:

@@ -144,7 +144,7 @@ def system_text(prompt: Prompt, output_mode: OutputMode) -> str:
 
 
 def joined(content: tuple[str | Picture, ...], *, pictures: bool) -> tuple[str | Picture, ...]:
-    """Return the content with adjacent texts joined by line breaks; without `pictures`, a placeholder replaces each."""
+    """Return the content with adjacent strings joined by line breaks. Without `pictures`, placeholders replace them."""
     parts: list[str | Picture] = []
     for part in content:
         shown = part if pictures or isinstance(part, str) else attachment("image", part.media_type, len(part.data))

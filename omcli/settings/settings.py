@@ -160,7 +160,7 @@ class RetentionSettings:
 
 @record
 class ModelSettings:
-    """A model and its fallbacks. The reflector follows the observer unless it has a provider of its own."""
+    """A model and its fallbacks. The reflector follows the observer unless it has its own provider."""
 
     provider: str | None = None
     """`anthropic`, `openai`, `ollama`, …, `command`, or `rules` for no model.

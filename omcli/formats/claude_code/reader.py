@@ -88,7 +88,7 @@ class MessageReader:
         self._open_calls: dict[str, str] = {}
         """Tool names of calls without a result yet, by call id."""
         self._answers: Counter[int] = Counter()
-        """Number of texts of an assistant message so far, by the hash of its id."""
+        """Number of visible blocks of each assistant message so far, by the hash of its id."""
         self._queue = user.PromptQueue()
         self._in_editor = False
         self._readers: dict[str, Callable[[Record, partial[Message]], Iterator[Item]]] = {

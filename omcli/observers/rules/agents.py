@@ -1,4 +1,4 @@
-"""Rows of what agents say: cues, the report at the end of a turn, and findings before it.
+"""Rows about what agents say: cues, the report at the end of a turn, and findings before it.
 
 The last text of a turn is its report; from earlier ones only findings, decisions, blockers and names are kept. In a
 chat without tools, little of an answer is kept. Sentences are matched in lower case, which is three times as fast as

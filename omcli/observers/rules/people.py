@@ -1,6 +1,6 @@
-"""Rows of what people say: prompts, answers, refusals, notes, and talk between people.
+"""Rows about what people say: prompts, answers, refusals, notes, and talk between people.
 
-A short prompt is one row, word for word; rules, preferences and decisions in it are rows of their own. A long prompt is
+A short prompt is one row, word for word; rules, preferences and decisions in it become separate rows. A long prompt is
 one row for each thing it says.
 """
 
@@ -50,7 +50,7 @@ _MAX_RUN = 1000
 _ANSWER_WORDS = 12
 """Longest answer between people, in words, that is stored with its question."""
 _QUESTION_WORDS = 3
-"""Words below which a question between people names nothing: "You?"."""
+"""Fewest words of a question worth quoting between people; "You?" is too short."""
 _SHORT_ANSWER = 60
 """Longest answer to an agent, in characters, that is stored with its question."""
 _STATEMENTS = frozenset({Type.DECISION, Type.FACT, Type.PREFERENCE})
@@ -277,7 +277,7 @@ _PASTED_CHARACTERS = 400
 _LINE_SHOWN = 300
 """Number of characters at the start of a line that are examined."""
 _MIN_PASTED = 200
-"""Characters below which a single log line counts as a quotation."""
+"""Fewest characters at which a single log line counts as pasted."""
 _ESCAPES = 3
 """Number of escaped line ends, quotes and quoted keys from which a line counts as data."""
 _ESCAPE_MARKS = ("\\n", '\\"', '":', '"}', '"]')

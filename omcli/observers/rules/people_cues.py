@@ -275,7 +275,7 @@ _REACTION = whole_words(
     "don'?t (?:give up|worry|forget to)", "let'?s (?:keep|catch|chat|talk|do it)", "we got this", at_start=True,
 )  # fmt: skip
 _SHORT_REACTION = 50
-"""Characters beyond which "It was awesome" continues with facts."""
+"""Longest reaction, in characters; a longer "It was awesome …" goes on to state facts."""
 _LONG_REACTION = 100
 _OWN_FACT = lazily(r"\d|\b(?:i|my|we|our)\b")
 

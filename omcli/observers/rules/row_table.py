@@ -18,7 +18,7 @@ from omcli.observers.rules.tool_events import tool_kind
 from omcli.text.phrases import times_in, with_times, without_times
 
 _MAX_CHARACTERS = 300
-"""Characters beyond which a command is a script and is not parsed."""
+"""Longest command to parse, in characters; a longer one is treated as a script."""
 _WORD = lazily(r"'[^']*'|\"(?:\\.|[^\"\\])*\"|\S+")
 _RUNS_ANOTHER = lazily(
     r"^(?:(?:\w+=\S*|sudo|time|env|command|nice|npx|bunx|timeout \S+|(?:pnpm|npm|yarn|bundle|mise) (?:exec|dlx)|"

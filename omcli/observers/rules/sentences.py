@@ -241,7 +241,7 @@ def first_lines(text: str, count: int | None) -> list[str]:
 
 
 MIN_CHARACTERS = 20
-"""Characters below which a sentence without a name says nothing."""
+"""Fewest characters of a sentence worth keeping if it names nothing."""
 
 
 def text_draft(source: KeptMessage, text: str, kind: Type, importance: int, *, status: Status | None = None,
@@ -252,13 +252,13 @@ def text_draft(source: KeptMessage, text: str, kind: Type, importance: int, *, s
 
 
 _ROW_WORDS = 45
-"""Words beyond which no sentence is added to a row."""
+"""Largest number of words in a row made of several sentences."""
 _QUESTION_BEGINS_WITHIN = 60
 """Characters after a comma in which a question is recognised."""
 _FRAGMENT_WORDS = 3
-"""Words up to which a sentence says nothing on its own."""
+"""Longest fragment, in words; a fragment says nothing on its own."""
 _SHORT_WORDS = 8
-"""Words up to which a sentence joins another of its type: "Fixed. All tests pass."."""
+"""Longest sentence, in words, that joins another with its type: "Fixed. All tests pass."."""
 _OWN_ROW = frozenset({Type.INSTRUCTION, Type.PREFERENCE, Type.DECISION, Type.CORRECTION, Type.QUESTION, Type.BLOCKER})
 """Types that always start a new row."""
 _ONE_PER_ROW = frozenset({Type.FACT, Type.OUTCOME})

@@ -45,7 +45,7 @@ _NAMED_QUESTION = lazily(r"(?:\(answering|\) to): (.{8,80})")
 _QUOTED_QUESTION = 200
 """Longest question, in characters, that is appended to its answer."""
 _FEW_WORDS = 3
-"""Number of words up to which a request is too short to be recognised when repeated."""
+"""Largest number of words at which a request is too short to be recognised as repeated."""
 _SHARED_LETTERS = 5
 """Number of first letters that are compared between words, so that "report" matches "reporting"."""
 _RANKS = {Draft: 0, Succeeded: 1, TurnAnswered: 2, TurnDone: 3, TurnUnfinished: 4}

@@ -176,7 +176,7 @@ _SAYS_RUN_FAILED = lazily(r"\s*(?:<tool_use_error>|(?:tool )?(?:execution )?(?:E
 _JSON_OUTPUT = ("stdout", "output", "stderr", "error")
 """Keys of a JSON result with printed text, errors last."""
 _QUIET_KINDS = frozenset({ToolKind.EDIT, ToolKind.WRITE, ToolKind.TODO})
-"""Tools whose output only says if they worked."""
+"""Tools whose output says only whether they succeeded."""
 
 
 @record

@@ -16,7 +16,7 @@ from omcli.observers.rules.sentences import TextPart, text_parts
 
 @record
 class TurnAnswered:
-    """A person spoke after a text of the agent, which may have asked something."""
+    """A person spoke after an agent's message, which may have asked something."""
 
     seq: int
     asked: int
@@ -25,7 +25,7 @@ class TurnAnswered:
 
 @record
 class TurnDone:
-    """An agent's turn ended with a text, and the person did not object."""
+    """An agent's turn ended with a message, and the person did not object."""
 
     seq: int
     """`seq` of the text."""
