@@ -1,4 +1,4 @@
-"""The `om` application for Typer: help, completion, and every command line that `arguments` leaves to it."""
+"""The `om` application for Typer: help, completion, and every command line that `arguments` does not parse itself."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ om log --since 7d --priority high   show the observation log
 _ALIAS = "_alias_of_"
 _SHARED = "Global options"
 _WIDEST_OPTION = 26
-"""Columns of the options in help; the text of a longer one begins on the next line."""
+"""Width of the options column in help; the text of a longer option begins on the next line."""
 
 
 def run_command(arguments: list[str]) -> int:
-    """Run `om` with these arguments and return the exit code. Raises BadUsage, and what the command raises."""
+    """Run `om` with these arguments and return the exit code. Raise BadUsage, and the command's errors."""
     if "_OM_COMPLETE" in os.environ:
-        get_completion_inspect_parameters()  # has Typer register the shells it completes for
+        get_completion_inspect_parameters()  # makes Typer register the shells it completes for
     try:
         result = typer.main.get_command(cli(arguments)).main(args=arguments, prog_name="om", standalone_mode=False)
     except typer.TyperException as error:
@@ -71,7 +71,7 @@ def as_command(parameters: Collection[Parameter], receive: Callable[[dict[str, o
 
 
 def _as_parameters(parameter: Parameter) -> Iterator[inspect.Parameter]:
-    """The parameter as Typer declares it; its former names are a hidden option of their own."""
+    """Yield the parameter as Typer declares it; its former names become a separate hidden option."""
     declared = parameter.declared
     settings: dict[str, Any] = dict(declared.settings)
     if parameter.number is not None:
@@ -97,7 +97,7 @@ def _as_parameters(parameter: Parameter) -> Iterator[inspect.Parameter]:
 
 
 def _merged_values(given: dict[str, object]) -> Iterator[tuple[str, object]]:
-    """Values by parameter, a former name's under the present one (it wins if both are given)."""
+    """Yield values by parameter, with the value of a former name under the present one (it wins if both are given)."""
     for name, value in given.items():
         if not name.endswith(_ALIAS):
             former = given.get(f"{name}{_ALIAS}")
@@ -122,7 +122,7 @@ def _number_type(kind: type[int | float], at_least: int | None) -> Callable[[str
 
 
 class _Command(TyperCommand):
-    """A command whose help lists the shared options apart."""
+    """A command whose help lists the shared options separately."""
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
         _write_options(self.get_params(ctx), ctx, formatter)
@@ -132,7 +132,7 @@ class _Command(TyperCommand):
 
 
 class _Group(TyperGroup):
-    """`om` itself, whose help lists the commands by what they are for."""
+    """`om` itself, whose help lists the commands by purpose."""
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
         for title, names in GROUPS.items():
@@ -207,7 +207,7 @@ def _with_shared_options() -> Callable[..., None]:
 
 
 def _usage(error: typer.TyperException) -> BadUsage:
-    """A usage error of Typer's, worded like ours."""
+    """A usage error from Typer, worded like om's own."""
     message = error.format_message().rstrip(".")
     context = getattr(error, "ctx", None)
     path = context.command_path if context else "om"

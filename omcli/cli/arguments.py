@@ -1,8 +1,8 @@
 """Parameters of a command, declared once; a plain command line is parsed here, any other by Typer.
 
-An agent starts `om` at every turn, and importing Typer takes four times as long as starting Python. So a line of
-known options, spelled out, with valid values, is parsed without it. Help, completion, hidden spellings and everything
-that is wrong are left to Typer, which parses every plain line to the same values (tests/unit/cli/test_arguments.py).
+An agent starts `om` at every turn, and importing Typer takes four times as long as starting Python. So a command line
+with known options, spelled out, and valid values is parsed without it. Help, completion, hidden spellings and all
+errors are left to Typer, which parses every plain line to the same values (tests/unit/cli/test_arguments.py).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ Values = dict[str, object]
 """Values of a command's parameters by name."""
 
 _LONGEST_NUMBER = 15
-"""Digits of a number that every parser reads alike."""
+"""Largest number of digits that every parser reads alike."""
 
 
 @record
@@ -27,7 +27,7 @@ class ParameterOptions:
 
     names: tuple[str, ...]
     aliases: tuple[str, ...] = ()
-    """Former names, which still work but are in no help or completion."""
+    """Former names, which still work but are not shown in help or completion."""
     at_least: int | None = None
     """The smallest number allowed."""
     settings: Mapping[str, object]
@@ -52,8 +52,9 @@ class Parameter:
 
     name: str
     kind: Any
-    """Its annotation: one of `str`, `int`, `float`, `bool`, `Path` or an enumeration, a list of it, or either with
-    None."""
+    """Its annotation: `str`, `int`, `float`, `bool`, `Path` or an enumeration, or a list of one of these; either may be
+    `| None`.
+    """
     default: object
     """`...` if it is required."""
     declared: ParameterOptions
@@ -70,7 +71,7 @@ class Parameter:
         return kind if kind in (int, float) else None
 
     def value(self, text: str) -> object:
-        """The value of a text, or None if it takes Typer to tell."""
+        """The value of an argument, or None if only Typer can parse it."""
         kind = _value_kind(self.kind)
         if get_origin(kind) is list:
             (kind,) = get_args(kind)
@@ -108,7 +109,7 @@ def plain(wanted: Sequence[Parameter], words: Sequence[str]) -> Values | None:
         name, has_value, value = word.partition("=")
         parameter = options.get(name if name.startswith("--") else word)
         if parameter is None:
-            # `-` is an argument like any other; whatever else begins so is an option.
+            # `-` is an argument; anything else that begins with it is an option.
             if not places or (word.startswith("-") and word != "-"):
                 return None
             parameter, value = (places[0] if places[0].is_list else places.pop(0)), word

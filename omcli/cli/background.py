@@ -1,4 +1,4 @@
-"""Background workers: leave due work to one, unless too much is pending; and be one."""
+"""Background workers: leaving due work to one, unless too much is pending, and running as one."""
 
 from __future__ import annotations
 
@@ -26,12 +26,13 @@ if TYPE_CHECKING:
     from omcli.workers import WorkerRun
 
 _MOST_NAMED, _LONGEST_NAME = 500, 500
-"""Sessions named to a worker, and characters of a name: a command line is limited."""
+"""Largest number of sessions named to a worker, and of characters in a name: the length of a command line is limited.
+"""
 
 
 @record
 class Left:
-    """Due work, and to whom it was left."""
+    """Due work that was left to a worker or done at once."""
 
     sessions: tuple[str, ...] = ()
     """Sessions left to a worker."""
@@ -42,7 +43,7 @@ class Left:
     is_started: bool = False
     """True if a worker was started; another one may be running already."""
     error: OmError | None = None
-    """The error that prevented it, already printed; the work is still due."""
+    """The error that kept a worker from starting, already printed; the work is still due."""
 
 
 def leave(
@@ -53,13 +54,13 @@ def leave(
     *,
     unable: OmError | None,
 ) -> Left:
-    """Leave due work, of some sessions or of all, to a worker; do it at once if too much is pending.
+    """Leave the due work of the given sessions, or of all, to a worker; do it at once if too much is pending.
 
-    `words` are the command's own options, passed on to the worker. If the observer is known to be `unable`, only
-    reflecting is left to it. Errors are warnings: the messages are stored.
+    `words` are the command's own options, passed on to the worker. `unable` is the error of an unavailable observer:
+    then only reflecting is left to the worker. Errors are printed as warnings, since the messages are stored.
     """
     if sessions is not None and not sessions:
-        return Left()  # nothing was stored, and no store is created for that
+        return Left()  # nothing was stored, so no store is created
     try:
         when, rules = run.wiring.due(), run.wiring.with_reflector_name(deps)
         if unable is not None:
@@ -138,9 +139,10 @@ def _at_once(run: Run, sessions: Sequence[str], deps: Deps) -> set[str]:
 
 
 def _started(run: Run, deps: Deps, sessions: Sequence[str], words: Sequence[str]) -> Left:
-    """Starts a worker for the sessions that no other is at: that one looks again when it is done with what it knows.
+    """Start a worker for the sessions that no other worker is working on; a running worker looks again when it has
+    finished.
 
-    The messages are stored by now, so one of the two sees them.
+    The messages are already stored, so one of the two sees them.
     """
     from omcli.operations.deps import is_free
     from omcli.workers import log_file, start
@@ -156,9 +158,9 @@ def _started(run: Run, deps: Deps, sessions: Sequence[str], words: Sequence[str]
 
 
 def _named(sessions: Sequence[str]) -> list[str]:
-    """The options that name sessions; none if a command line cannot hold them, for all of the store.
+    """The options that name sessions; none, which means all sessions, if they do not fit on a command line.
 
-    Transcripts choose the names of sessions.
+    The names come from transcripts, so they may be of any length.
     """
     can_be = len(sessions) <= _MOST_NAMED and all(
         len(name) <= _LONGEST_NAME and printable(name) == name for name in sessions
@@ -181,7 +183,7 @@ def _store(run: Run) -> Path:
     return Path(os.path.abspath(run.settings.db))  # noqa: PTH100 - it need not be there to be named
 
 
-# ---- being the worker
+# ---- running as a worker
 
 
 @contextmanager
@@ -203,7 +205,7 @@ def at_work(run: Run) -> Iterator[Callable[[OmError], None]]:
 
 
 def _code(error: BaseException | None) -> int:
-    """The exit code of the process to come."""
+    """The exit code with which the process will end."""
     if error is None:
         return 0
     if isinstance(error, Exit | OmError):

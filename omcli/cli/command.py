@@ -34,7 +34,7 @@ class CliCommand:
         return tuple(each for each in shared_options() if each.name not in self._without)
 
     def run(self, values: Values) -> None:
-        """Run it with the values of a command line. Raises OmError, or Exit if it failed and said so."""
+        """Run it with the values of a command line. Raise OmError, or Exit if it failed and said so."""
         own = dict(values)
         run = Run(**{each.name: own.pop(each.name) for each in self._shared})  # type: ignore[arg-type]
         _handle_interrupt()
@@ -57,9 +57,9 @@ def shared_options() -> tuple[Parameter, ...]:
 
 
 def command_first(arguments: Sequence[str]) -> list[str]:
-    """Move shared options that precede the command behind it.
+    """Move shared options that precede the command to a place after it.
 
-    Any other line is returned unchanged, for Typer to complain about.
+    Any other line is returned unchanged, so that Typer reports the error.
     """
     options = {name: parameter for parameter in shared_options() for name in parameter.declared.names}
     rest = iter(enumerate(arguments))
@@ -75,7 +75,7 @@ def command_first(arguments: Sequence[str]) -> list[str]:
 
 
 def _takes_next(options: Mapping[str, Parameter], word: str) -> bool | None:
-    """Return if the next word is this option's value; None for an unknown option (`-qC DIR` is `-q -C DIR`)."""
+    """True if the next word is this option's value; None for an unknown option (`-qC DIR` is `-q -C DIR`)."""
     if word.startswith("--"):
         name, has_value, _ = word.partition("=")
         return None if name not in options else options[name].kind is not bool and not has_value
@@ -91,7 +91,7 @@ def _takes_next(options: Mapping[str, Parameter], word: str) -> bool | None:
 
 
 def _handle_interrupt() -> None:
-    """Let Ctrl-C unwind the run from here on: it has leases to give back."""
+    """Let Ctrl-C unwind the run from here on, so that it releases its leases."""
     if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
         signal.signal(signal.SIGINT, _interrupt)
 
@@ -102,10 +102,10 @@ def _interrupt(_number: int, _frame: FrameType | None) -> NoReturn:
 
 
 def ignore_unraisable() -> None:
-    """Print no error from here on that cannot be raised.
+    """From here on, do not print errors that Python cannot raise.
 
-    A signal that arrives as a `with` block is entered leaves its generator suspended; that one is closed only after the
-    store is, and complains. If the end itself could not be raised, the run still ends.
+    A signal that arrives as a `with` block is entered leaves its generator suspended. It is closed only after the store
+    is, and then fails. If Exit itself could not be raised, the run still ends.
     """
     sys.unraisablehook = _end_or_ignore
 

@@ -21,7 +21,7 @@ UNREAD = 141
 
 
 class Exit(Exception):
-    """The end of a run with an exit code, after everything was printed."""
+    """Ends the run with an exit code, after everything was printed."""
 
     def __init__(self, exit_code: int) -> None:
         super().__init__(exit_code)
@@ -61,7 +61,7 @@ class Console:
             self._line(text, label="om: warning: ", style="yellow")
 
     def error(self, error: OmError, *, about: str = "") -> None:
-        """Print an error and its hint; `about` is the file or session it happened to."""
+        """Print an error and its hint; `about` is the file or session it concerns."""
         if self._as_json:
             path = {"path": about} if about else {}
             self._line(json_line({"schema": 1, "error": {**path, **error_as_dict(error)}}))
@@ -75,7 +75,7 @@ class Console:
         self.warn(f"{f'{about}: ' if about else ''}{error.message}")
 
     def progress(self, text: str) -> None:
-        """Show progress on one line of a terminal; whatever is printed next replaces it."""
+        """Show progress on one line of a terminal; the next output replaces it."""
         if self._quiet or not _is_terminal() or os.environ.get("TERM") == "dumb":
             return
 
@@ -95,7 +95,7 @@ class Console:
         return sys.stdin.readline().strip()
 
     def clear(self) -> None:
-        """Erase the progress: something else is about to be printed there."""
+        """Erase the progress line before something else is printed."""
         if self._status is not None:
             with suppress(OSError):
                 self._status.clear()
@@ -117,7 +117,7 @@ def _is_terminal() -> bool:
 
 
 def has_colour(colour: Colour, stream: IO[str] | None) -> bool:
-    """Return if a stream is to have colour, by the option, NO_COLOR, FORCE_COLOR and TERM."""
+    """True if a stream gets colour, given the option, NO_COLOR, FORCE_COLOR and TERM."""
     if colour is not Colour.AUTO:
         return colour is Colour.ALWAYS
     if os.environ.get("NO_COLOR"):
@@ -138,7 +138,7 @@ def size(number: int) -> str:
 
 
 def error_as_dict(error: OmError) -> dict[str, object]:
-    """An error as JSON output has it."""
+    """An error as it appears in JSON output."""
     hint = {"hint": error.hint} if error.hint else {}
     return {"slug": error.slug, "message": error.message, **hint, "exit_code": error.exit_code}
 
@@ -154,7 +154,7 @@ def named(name: str) -> Iterator[None]:
 
 
 def drop_output() -> None:
-    """Drop unwritten output; Python would try to write it again on exit, and complain."""
+    """Drop unwritten output, which Python would otherwise try to write again on exit, and fail."""
     try:
         if sys.stdout is not None:
             sys.stdout.flush()

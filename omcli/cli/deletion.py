@@ -1,4 +1,4 @@
-"""Permanent deletion: its confirmation and its report."""
+"""Permanent deletion: asking for confirmation, and reporting the result."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _REFUSED = 1
 
 
 def confirm(run: Run, what: str, *, is_sure: bool) -> None:
-    """Ask before `what` is permanently deleted. Raises BadUsage without a terminal, Exit on a no."""
+    """Ask before `what` is permanently deleted. Raise BadUsage without a terminal, and Exit if the answer is no."""
     if is_sure:
         return
     answer = run.console.ask(f"Permanently delete {what}? [y/N]") if is_terminal_input() else None
@@ -29,7 +29,7 @@ def confirm(run: Run, what: str, *, is_sure: bool) -> None:
 def report_erase(run: Run, erased: EraseResult, *, besides: int = 0) -> None:
     """Report the freed space, and backups that may still hold what was deleted.
 
-    `besides`: deleted rows that were not reported yet.
+    `besides` is the number of deleted rows that were not reported yet.
     """
     if besides:
         run.console.report(f"{counted(besides, 'hidden row')} deleted as well, replaced by those")

@@ -18,7 +18,9 @@ from omcli.cli.commands import COMMANDS, command
 from omcli.cli.console import Console, Exit, drop_output
 
 _GARBAGE = 50_000
-"""New objects between garbage collections: Python's 700 take a twentieth of a short run and free nothing."""
+"""New objects between garbage collections: with Python's default of 700 they take a twentieth of a short run and free
+nothing.
+"""
 _INTERRUPTED = 130
 _TERMINATED = 143
 
@@ -61,13 +63,13 @@ def _run_command(arguments: list[str]) -> int:
         if values is not None:
             wanted.run(values)
             return 0
-    from omcli.cli.app import run_command  # the slow reading; see `arguments`
+    from omcli.cli.app import run_command  # the slow way; see `arguments`
 
     return run_command(arguments)
 
 
 def _prepare() -> None:
-    """Set up signals and streams as other commands have them."""
+    """Set up signals and streams like other command-line tools."""
     gc.set_threshold(_GARBAGE)
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # `om log | head` ends quietly, with 141
     signal.signal(signal.SIGTERM, _end)
@@ -75,7 +77,7 @@ def _prepare() -> None:
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(encoding="utf-8", errors="backslashreplace")
     if isinstance(sys.stdout, TextIOWrapper) and isinstance(sys.stdout.buffer, RawIOBase):
-        # With PYTHONUNBUFFERED, Python silently drops whatever the system does not take in one write.
+        # With PYTHONUNBUFFERED, Python silently drops the part of a write that the system does not accept at once.
         sys.stdout = TextIOWrapper(
             BufferedWriter(sys.stdout.detach()), encoding="utf-8", errors="backslashreplace", line_buffering=True
         )
@@ -83,13 +85,13 @@ def _prepare() -> None:
 
 
 def _end(_number: int, _frame: FrameType | None) -> NoReturn:
-    """Unwind the run through its `finally`s, so that a lease is given back."""
+    """Unwind the run through its `finally` blocks, so that leases are released."""
     ignore_unraisable()
     raise SystemExit(_TERMINATED)
 
 
 def print_error(kind: type[BaseException], error: BaseException, traceback: TracebackType | None) -> NoReturn:
-    """Print an unforeseen error with its traceback and exit."""
+    """Print an unexpected error with its traceback, and exit."""
     sys.__excepthook__(kind, error, traceback)
     Console().error(
         OmError("this is a bug in om", hint="please report it with the lines above; no stored data is lost")
@@ -98,5 +100,5 @@ def print_error(kind: type[BaseException], error: BaseException, traceback: Trac
 
 
 def _failure(error: OSError) -> OmError:
-    """A system error that nothing below has translated; without a file name it is about our own output."""
+    """Translate a system error that no lower layer has. Without a file name it concerns om's own output."""
     return InputOutput(f"{error.filename or 'cannot write the output'}: {error.strerror or error}")

@@ -1,4 +1,4 @@
-"""Options that several commands take, and what the shell offers to complete their values."""
+"""Options shared by several commands, and shell completion of their values."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ if TYPE_CHECKING:
     from omcli.memory.ports import Store
 
 _LAST = 50
-"""Sessions, rows or operations offered."""
+"""Largest number of sessions, rows or operations offered."""
 _TIMES = "2026-01-28, 2026-01-28T09:30Z, 7d, 12h"
 
 
 # ---- completion
-# Typer passes its context to a parameter of the name `ctx` if that is not annotated otherwise.
+# Typer passes its context to a parameter named `ctx` if it is annotated with Any.
 
 
 def format_names() -> list[str]:
@@ -67,7 +67,7 @@ def provider_names() -> list[str]:
 
 
 def session_ids(ctx: Any) -> list[tuple[str, str]]:
-    """The last sessions with their titles; nothing on any error, since a TAB cannot show one."""
+    """The last sessions with their titles; none on any error, since completion cannot show one."""
     with suppress(OmError, OSError):
         found = _reading(ctx).sessions.summaries(last=_LAST)
         return [(summary.session.id, summary.session.title or summary.session.project or "") for summary in found]
@@ -75,7 +75,7 @@ def session_ids(ctx: Any) -> list[tuple[str, str]]:
 
 
 def row_ids(ctx: Any) -> list[tuple[str, str]]:
-    """The last rows with the beginning of their texts; nothing on any error."""
+    """The last rows with the beginning of their text; none on any error."""
     from omcli.memory.ports import LogQuery
 
     with suppress(OmError, OSError):
@@ -85,7 +85,7 @@ def row_ids(ctx: Any) -> list[tuple[str, str]]:
 
 
 def operation_numbers(ctx: Any) -> list[tuple[str, str]]:
-    """The last operations that can be undone, with their verbs and times; nothing on any error."""
+    """The last operations that can be undone, with their verbs and times; none on any error."""
     with suppress(OmError, OSError):
         found = [done for done in _reading(ctx).operations.history() if done.can_be_undone][:_LAST]
         return [(str(done.number), f"{done.verb}, {minute(done.at)}") for done in found]
@@ -103,7 +103,7 @@ def _reading(ctx: Any) -> Store:
     ).reading
 
 
-# ---- which rows
+# ---- rows to select
 
 
 def session_option(about: str = "Only this session.") -> ParameterOptions:

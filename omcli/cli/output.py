@@ -25,21 +25,21 @@ SCHEMA = 1
 
 _BOLD = "\033[1m"
 _STYLES = {Priority.HIGH: _BOLD, Priority.LOW: "\033[2m"}
-"""Of piped rows, for those who ask for colour; on a terminal rich draws them."""
+"""Styles of piped rows if colour is requested; on a terminal rich draws the rows."""
 _PLAIN = "\033[0m"
 _GAP = "  "
 _WIDEST_SETTING = 60
-"""Columns before the comment, at most."""
+"""Widest setting, in columns, with which comments are still aligned."""
 _WIDEST_PRIORITY = max(len(priority) for priority in Priority)
 _ZERO_WIDTH = ("Mn", "Me", "Cf")
-"""Categories of characters that take no column of their own."""
+"""Unicode categories of characters that take no column."""
 
 
 class Output:
     """Data of a run, as text or JSON; on a terminal drawn by rich."""
 
     def __init__(self, colour: Colour = Colour.AUTO, *, before: Callable[[], None] = lambda: None) -> None:
-        """`before` is called before anything is written."""
+        """`before` is called before each write."""
         self._before = before
         self._coloured = has_colour(colour, sys.stdout)
         self._is_optional = False
@@ -47,9 +47,9 @@ class Output:
 
     @contextmanager
     def optional(self) -> Iterator[None]:
-        """Finish the work inside although stdout is closed or full; printing is only a part of it.
+        """Finish the block even if stdout is closed or full, because its work is more than printing.
 
-        Afterwards raises Exit (141) if the reader went away, else OSError or InputOutput.
+        Afterwards raise Exit (141) if the reader went away, else OSError or InputOutput.
         """
         self._is_optional, before = True, signal.signal(signal.SIGPIPE, signal.SIG_IGN)
         try:
@@ -65,11 +65,11 @@ class Output:
 
     @property
     def is_lost(self) -> bool:
-        """True if something could not be written while `optional`."""
+        """True if something could not be written inside `optional`."""
         return self._lost is not None
 
     def text(self, text: str) -> None:
-        """Write a text verbatim."""
+        """Write text verbatim."""
         self._before()
         with self._writing():
             if sys.stdout is None:
@@ -105,7 +105,7 @@ class Output:
         self.text(f"{json_line(content)}\n")
 
     def row(self, row: Observation, *, notation: Notation | None = None, remark: str = "") -> None:
-        """Write a row of memory on one line, as in the log or in a notation, and a remark after it in brackets."""
+        """Write a row on one line, as in the log or in a notation, followed by a remark in brackets."""
         remark = f" ({remark})" if remark else ""
         if (terminal := self.terminal) is not None and notation is None:
             status = f" {row.status}" if row.status in (Status.DONE, Status.RESOLVED) else ""
@@ -121,14 +121,14 @@ class Output:
         self.text(f"{style}{shown}{_PLAIN}\n" if style else f"{shown}\n")
 
     def entry(self, name: str, text: str) -> None:
-        """Write a name or handle and a text beside it."""
+        """Write a name or handle, with text beside it."""
         if self.terminal is None:
             self.line(f"{name} {text}")
         else:
             self.text(self.terminal.entry(printable(name), printable(text)))
 
     def fields(self, pairs: Iterable[tuple[str, str]], *, width: int = 12, gap: int = 2) -> None:
-        """Write names and values, a line each; names are padded to a width."""
+        """Write each name and value on a line, with names padded to `width`."""
         if self.terminal is None:
             for name, value in pairs:
                 self.line(f"{name:<{width}}{' ' * gap}{value}")
@@ -137,7 +137,7 @@ class Output:
             self.text(self.terminal.fields(shown, width=width) if shown else "")
 
     def paragraph(self, text: str) -> None:
-        """Write a text and an empty line."""
+        """Write text and an empty line."""
         if self.terminal is None:
             self.line(text)
             self.line("")
@@ -145,7 +145,7 @@ class Output:
             self.text(f"{self.terminal.paragraph(printable(text))}\n")
 
     def section(self, title: str, text: str) -> None:
-        """Write a title and the lines of a text."""
+        """Write a title and the lines of `text` below it."""
         lines = [printable(each) for each in text.splitlines()]
         if self.terminal is None:
             self.text("".join(f"{each}\n" for each in ("", f"--- {printable(title)}", *lines)))
@@ -177,7 +177,7 @@ class Output:
 
     @cached_property
     def terminal(self) -> Terminal | None:
-        """The terminal that stdout is, if it is one."""
+        """The terminal if stdout is one, else None."""
         if sys.stdout is None or not sys.stdout.isatty():
             return None
         from omcli.cli.terminal import Terminal
@@ -186,7 +186,7 @@ class Output:
 
 
 def _columns(text: str) -> int:
-    """The columns that a text of one line takes: two for a wide character, none for a combining one."""
+    """Width of one line of text: two columns for a wide character, none for a combining one."""
     if text.isascii():
         return len(text)
     from unicodedata import category, east_asian_width
@@ -215,5 +215,5 @@ def gone(row: Observation) -> str:
 
 
 def state(row: Observation) -> str:
-    """Return if a row is in sight, superseded or dropped."""
+    """The state of a row as printed: in sight, superseded or dropped."""
     return "in sight" if row.is_visible else "superseded" if row.superseded_by else "dropped"

@@ -1,4 +1,4 @@
-"""Results of operations that several commands print, as a line and as JSON."""
+"""Results of operations shared by several commands, as one line and as JSON."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def file_summary(report: FileReport) -> str:
 
 
 def missing_parts(report: FileReport) -> Iterator[str]:
-    """Redacted secrets and skipped lines of an input."""
+    """Counts of redacted secrets and skipped lines of an input, in words."""
     if secrets := sum(report.redactions.values()):
         yield f"{counted(secrets, 'secret')} redacted"
     if report.faults:
@@ -121,7 +121,7 @@ _FINDINGS = {
     "kept_back": "kept, for the reply does not tell them",
     "unaccounted": "kept, for the reply passes over them",
 }
-"""Findings in a reply whose names need words."""
+"""Words for findings in a reply; the others are printed by name."""
 
 
 def reflection_summary(reflection: Reflection) -> str:
@@ -176,7 +176,7 @@ def prune_as_dict(found: PruneReport) -> dict[str, object]:
 
 
 def operation_summary(done: Operation) -> str:
-    """The result of an operation in words, as it was then."""
+    """The result of an operation in words, as of when it was done."""
     return ", ".join(_operation_parts(done)) or "nothing"
 
 

@@ -1,4 +1,4 @@
-"""One run of a command: the shared options and what they lead to."""
+"""One run of a command: the shared options, and everything made from them."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 LARGEST = 1_000_000_000
-"""Numbers of rows and tokens are limited here: no store has more, and SQLite takes 64 bits."""
+"""Upper limit for numbers of rows and tokens: no store has more, and SQLite is limited to 64 bits."""
 _LONGEST_WAIT = 86_400
 _Layout = TypeVar("_Layout", bound=StrEnum)
 """An enumeration of layouts, `text` and `json` among them."""
@@ -74,7 +74,7 @@ class Run:
         directory: Annotated[Path | None, option("-C", metavar="DIR", help="Run as if started in DIR.")] = None,
         colour: Annotated[Colour, option("--color", help="When to use colour.")] = Colour.AUTO,
     ) -> None:
-        """Take the values of the shared options. Raises BadUsage, NoInput."""
+        """Take the values of the shared options. Raise BadUsage, NoInput."""
         self.json = json
         self.strict = strict
         self.console = Console(quiet=quiet, as_json=json, colour=colour)
@@ -87,12 +87,14 @@ class Run:
             _enter(directory)
 
     def apply_options(self, flags: Mapping[str, object]) -> None:
-        """Override settings by the command's own options, None for those not given; before `settings` is first used."""
+        """Override settings with the command's own options (None if not given). Call it before `settings` is first
+        used.
+        """
         self._flags |= flags
 
     @cached_property
     def settings(self) -> Settings:
-        """The settings; warnings about them are printed once. Raises BadConfiguration, BadUsage."""
+        """The settings; warnings about them are printed once. Raise BadConfiguration, BadUsage."""
         from omcli.settings.resolve import resolve
 
         settings = resolve(self._flags, os.environ, config=self._config)
@@ -109,7 +111,7 @@ class Run:
 
     @property
     def files(self) -> Files:
-        """The configuration files that are looked for."""
+        """The configuration files to look for."""
         from omcli.settings.resolve import files
 
         return files(os.environ, self._config)
@@ -122,25 +124,25 @@ class Run:
         return Wiring(self.settings, now=self._now)
 
     def new_wiring(self) -> Wiring:
-        """The same with a store opened anew; the caller closes it."""
+        """Wiring with a store opened anew; the caller closes it."""
         from omcli.wiring import Wiring
 
         return Wiring(self.settings, now=self._now)
 
     @cached_property
     def counter(self) -> TokenCounter:
-        """The token counter of the settings, or the default one with a warning if it is not available."""
+        """The token counter of the settings; if it is unavailable, the default one, with a warning."""
         return self.wiring.counter_or_default(self._warn)
 
     def notation(self, name: str | None) -> Notation:
-        """The notation of this name, or that of the settings."""
+        """The notation with this name, or that of the settings."""
         if name is None:
             return self.wiring.notation_or_default(self._warn)
 
         return named(name)
 
     def is_read_only(self, consequence: str) -> bool:
-        """Return if writing is disabled, with a note that names the setting and the consequence."""
+        """True if writing is disabled; then print a note with the setting and the consequence."""
         if self.settings.disabled:
             self.console.note(f"disabled by {self.settings.origin('disabled')}: {consequence}")
         return self.settings.disabled
@@ -153,7 +155,7 @@ class Run:
 
     @property
     def project(self) -> str:
-        """The current directory as a project. Raises NoInput if it was deleted."""
+        """The current directory as a project. Raise NoInput if it was deleted."""
         try:
             return str(Path.cwd())
         except FileNotFoundError:
@@ -161,11 +163,11 @@ class Run:
 
     @property
     def active_session(self) -> str | None:
-        """The session id in the environment of an agent."""
+        """The session id from the environment, if an agent sets one."""
         return os.environ.get("CLAUDE_CODE_SESSION_ID")
 
     def layout(self, to: _Layout) -> _Layout:
-        """The layout that `--to` and `--json` choose. Raises BadUsage if they exclude each other."""
+        """The layout that `--to` and `--json` choose. Raise BadUsage if they exclude each other."""
         if self.json and to not in ("text", "json"):
             raise BadUsage(f"`--json` and `--to {to}` exclude each other")
         return type(to)("json") if self.json else to
@@ -176,13 +178,13 @@ class Run:
             raise BadUsage("`--json` and `--jsonl` exclude each other")
 
     def deps(self, wiring: Wiring | None = None) -> Deps:
-        """The dependencies of operations, of the run's wiring or another one; rules observe."""
+        """The dependencies of operations, from the run's wiring or the given one; rules observe."""
         return (wiring or self.wiring).deps(
             self.counter, self._show_progress, warn=self.console.warn, busy=self.console.progress
         )
 
     def deps_or_empty(self) -> Deps:
-        """The same for a store that exists; none is created."""
+        """Dependencies for an existing store; a missing one is not created."""
         return replace(self.deps(), open_store=lambda: self.wiring.store_or_empty)
 
     def _show_progress(self, name: str, tally: TranscriptCounts) -> None:
@@ -216,7 +218,7 @@ def within_limit(number: int | None) -> int | None:
 
 
 def is_within(at: str, begins: str | None, ends: str | None) -> bool:
-    """Return if an instant is in a period, as `period` gives it."""
+    """True if an instant is in a period, as returned by `period`."""
     return (begins is None or begins <= at) and (ends is None or at < ends)
 
 
@@ -226,12 +228,12 @@ def unknown_session(session: str) -> str:
 
 
 def project_path(project: str | None) -> str | None:
-    """A project as it is stored: an absolute path without a trailing slash."""
+    """A project as stored: an absolute path without a trailing slash."""
     return None if project is None else str(Path(project).expanduser().absolute())
 
 
 def is_terminal_input() -> bool:
-    """Return if stdin is a terminal, with nothing to read."""
+    """True if stdin is a terminal, so that there is nothing to read."""
     return sys.stdin is not None and sys.stdin.isatty()
 
 

@@ -17,13 +17,13 @@ from rich.table import Table
 from rich.text import Text
 
 _NARROWEST = 24
-"""Columns that a text gets in a table at least; with less room, the rows are printed as paragraphs."""
+"""Minimum width of text in a table; with less room, rows are printed as paragraphs."""
 _GAP = 2
 _STYLES = {"high": "bold", "low": "dim"}
 
 
 class Terminal:
-    """Draws data for a terminal, as wide as it is."""
+    """Draws data across the width of a terminal."""
 
     def __init__(self, *, has_colour: bool) -> None:
         columns, lines = shutil.get_terminal_size()
@@ -59,7 +59,7 @@ class Terminal:
         return Group(heading, Padding(Text(" · ").join(parts), (0, 0, 0, _GAP)))
 
     def fields(self, pairs: Iterable[tuple[str, str]], *, width: int) -> str:
-        """Names and values, a line each."""
+        """Names and values, one pair per line."""
         grid = Table.grid(padding=(0, _GAP, 0, 0))
         grid.add_column(min_width=width, no_wrap=True)
         grid.add_column(overflow="fold")
@@ -68,7 +68,7 @@ class Terminal:
         return self._render(grid)
 
     def row(self, handle: str, head: tuple[str, str, str], text: str, *, remark: str) -> str:
-        """A row of memory with its date, priority and type; a long text continues below itself."""
+        """A row with its date, priority and type; long text continues below itself."""
         date, priority, type_ = head
         style = _STYLES.get(priority, "")
         marks = ((date, "dim"), (priority, "red" if priority == "high" else style), (type_, "cyan"))
@@ -76,7 +76,7 @@ class Terminal:
         return self.entry(handle, shown.append(remark, style="dim"))
 
     def entry(self, handle: str, text: Text | str) -> str:
-        """A handle, and a text beside it."""
+        """A handle, with text beside it."""
         grid = Table.grid(padding=(0, 1, 0, 0))
         grid.add_column(no_wrap=True, style="yellow")
         grid.add_column(overflow="fold")
@@ -98,7 +98,7 @@ class Terminal:
         return self._render(Rule(Text(text, style="bold"), style="dim", align="left"))
 
     def paragraph(self, text: str, *, style: str = "") -> str:
-        """A text, wrapped."""
+        """Text wrapped to the terminal."""
         return self._render(Text(text, style=style, overflow="fold"))
 
     def _render(self, *shown: RenderableType) -> str:
@@ -108,7 +108,7 @@ class Terminal:
 
 
 class StatusLine:
-    """Progress on the last line of a terminal, until something else is printed there."""
+    """Progress on the last line of a terminal, until something else is printed."""
 
     def __init__(self, stream: IO[str], *, has_colour: bool) -> None:
         self._console = _console(stream, has_colour=has_colour, width=None, height=None)
@@ -117,7 +117,7 @@ class StatusLine:
         )
 
     def show(self, text: str) -> None:
-        """Replace the line; of a longer text the end is shown, which has the numbers."""
+        """Replace the line; if the text is too long, show its end, which has the numbers."""
         room = self._console.width - 1
         if cell_len(text) > room:
             while cell_len(text) >= room:
@@ -132,14 +132,14 @@ class StatusLine:
 
 
 def styled(text: str, style: str) -> str:
-    """A text in a style, on one line."""
+    """Text in a style, on one line."""
     with (console := _console(StringIO(), has_colour=True, width=len(text) + 1, height=1)).capture() as capture:
         console.print(Text(text, style=style), end="", soft_wrap=True)
     return capture.get()
 
 
 def _console(stream: IO[str], *, has_colour: bool, width: int | None, height: int | None) -> Console:
-    """A console of rich's that leaves texts as they are."""
+    """A rich console that does not change text (no markup, no highlighting)."""
     return Console(
         file=stream,
         force_terminal=True,

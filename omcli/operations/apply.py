@@ -38,7 +38,7 @@ from omcli.reflectors.validation import validate
 
 _BY_AGENT = "agent"
 _LABELS = ("m", "o")
-"""First letters of labels: of messages, of rows. Ids of rows never begin with them."""
+"""First letters of the labels of messages and of rows. No row id begins with one of them."""
 _AGAIN = "nothing was written; `om pending` shows what waits now"
 
 
@@ -48,11 +48,11 @@ class ApplyReport:
 
     session: str
     messages: int
-    """Messages that are covered now."""
+    """Number of messages newly covered."""
     rows: tuple[Observation, ...]
     """Observations, reflections, items."""
     hidden: tuple[str, ...]
-    """Ids of the rows that are hidden now."""
+    """Ids of the rows that were hidden."""
     findings: Mapping[str, int] = field(default_factory=dict)
     """Corrections to the reply, by kind."""
 
@@ -64,10 +64,10 @@ def apply(
     counters: Callable[[str], TokenCounter],
     dry_run: bool = False,
 ) -> ApplyReport:
-    """Write the reply of an agent to `om pending`. A dry run writes nothing.
+    """Write an agent's reply to `om pending`. A dry run writes nothing.
 
-    Raises BadInput for a reply that is not valid, and StaleBatch if the messages or rows have changed since; nothing is
-    written then.
+    Raise BadInput if the reply is invalid, and StaleBatch if the messages or rows have changed since. In both cases
+    nothing is written.
     """
     given = parse_agent_reply(document)
     store = deps.store
@@ -88,7 +88,7 @@ def apply(
 
 
 def _shown_again(wanted: PendingToken, store: Store, counters: Callable[[str], TokenCounter]) -> PendingView:
-    """Return what `om pending` showed. Raises StaleBatch if it has changed since."""
+    """Rebuild the view that `om pending` showed. Raise StaleBatch if it has changed since."""
     session = store.sessions.find(wanted.session)
     if session is None:
         raise BadInput(f"token: session `{wanted.session}` is not in this store", hint="is `--db` the same as before?")
@@ -106,7 +106,7 @@ def _shown_again(wanted: PendingToken, store: Store, counters: Callable[[str], T
 
 
 def _rows(given: AgentReply, shown: PendingView, store: Store) -> dict[str, Observation]:
-    """Every row that is referred to, by reference. Raises BadInput for one that is not there, or elsewhere."""
+    """Every row that the reply refers to, by reference. Raise BadInput if one is missing or belongs elsewhere."""
     rows = dict(shown.evidence.recorded.labels)
     rows |= {name: row for row in rows.values() for name in (row.id, handle(row.id))}
     for place, reference in given.rows():
@@ -128,7 +128,9 @@ def _rows(given: AgentReply, shown: PendingView, store: Store) -> dict[str, Obse
 
 
 def _observed(given: AgentReply, shown: PendingView, rows: Mapping[str, Observation], deps: Deps) -> Observed:
-    """Return the observations in a reply. Raises BadInput if they are missing, or are about no waiting message."""
+    """Return the observations in a reply. Raise BadInput if they are missing, or if they are about messages that are
+    not pending.
+    """
     if shown.batch is not None:
         if given.lacks_observations:
             raise BadInput("observations: is missing", hint="[] says that nothing is worth keeping")
@@ -158,7 +160,7 @@ def _fold(
 
 @record
 class _Written:
-    """All that is to be written."""
+    """Everything the reply writes."""
 
     shown: PendingView
     seen: Observed
@@ -182,7 +184,7 @@ class _Written:
         return cls(shown=shown, seen=seen, rows=rows, replaced=replaced, folding=folding, findings=findings)
 
     def write(self, deps: Deps) -> None:
-        """Write everything in one transaction. Raises StaleBatch."""
+        """Write everything in one transaction. Raise StaleBatch if something has changed."""
         store, now = deps.store, deps.clock.now()
         if self.shown.batch is not None:
             store.batches.record(
@@ -215,11 +217,11 @@ class _Written:
 
 
 _LEFT_OUT = frozenset({"unaccounted"})
-"""Findings that an agent need not mend: it may leave rows unmentioned."""
+"""Findings that an agent need not correct: it may leave rows unmentioned."""
 
 
 def read_by(given: AgentReply, rows: Mapping[str, Observation]) -> tuple[Observation, ...]:
-    """The rows that reflections, items and retirements are about, oldest first."""
+    """The rows named in reflections, items and retirements, oldest first."""
     cited = [reference for reflection in given.reflections for reference in reflection.made_of]
     cited += [reference for item in given.items for reference in item.made_of]
     cited += [reference for retired in given.retired for reference in (retired.row, retired.by) if reference]
@@ -230,8 +232,8 @@ def read_by(given: AgentReply, rows: Mapping[str, Observation]) -> tuple[Observa
 def reflected(given: AgentReply, rows: Mapping[str, Observation], *, counter: TokenCounter, now: str) -> Reflected:
     """Return the changes to rows that a reply makes. `rows` has every row it names.
 
-    A row that a person wrote or pinned stays visible. Raises BadInput if a reply retires one, if a text names something
-    that its rows do not, and if reflections are no shorter than the rows they are made of.
+    A row that a person wrote or pinned stays visible. Raise BadInput if the reply retires one, if a new text mentions
+    something that its source rows do not, or if the reflections are no shorter than those rows.
     """
     read = read_by(given, rows)
     if not read:
@@ -253,7 +255,7 @@ def reflected(given: AgentReply, rows: Mapping[str, Observation], *, counter: To
 
 
 def _answer(given: AgentReply, rows: Mapping[str, Observation], labels: Mapping[str, str]) -> ReflectorReply:
-    """Return the reply in the form of a model's."""
+    """Return the reply in the form in which a model replies."""
 
     def labels_of(references: Sequence[str]) -> tuple[str, ...]:
         return tuple(dict.fromkeys(labels[rows[reference].id] for reference in references))
@@ -285,7 +287,7 @@ def _answer(given: AgentReply, rows: Mapping[str, Observation], labels: Mapping[
 
 
 def _check_texts(answer: ReflectorReply, material: Material, counter: TokenCounter) -> None:
-    """Raise BadInput for an invalid text, with its place."""
+    """Raise BadInput if a text is invalid, naming its place in the reply."""
     parts = [
         (f"reflections[{number}]", ReflectorReply(reflections=(one,))) for number, one in enumerate(answer.reflections)
     ]
@@ -326,7 +328,7 @@ def _is_user_row(row: Observation) -> bool:
 
 @record
 class PendingMessages:
-    """The oldest of what waits."""
+    """The oldest pending messages of a session."""
 
     pending_view: PendingView | None
     """None without a session."""
@@ -335,9 +337,9 @@ class PendingMessages:
 
 
 def pending(store: Store, *, session: str | None, tokens: int, counter: TokenCounter) -> PendingMessages:
-    """The oldest messages of a session that no observation covers yet, about so many tokens of them. Only reads.
+    """The oldest pending messages of a session, about this many tokens of them. Only reads.
 
-    Where none is named it is the session seen last of those that wait.
+    The default is the most recent session with pending messages.
     """
     meant = store.sessions.find(session) if session is not None else _waiting(store)
     if meant is None:
@@ -346,7 +348,7 @@ def pending(store: Store, *, session: str | None, tokens: int, counter: TokenCou
     while True:
         batch = store.batches.unobserved(meant.id, max_tokens=tokens, context_rows=CONTEXT_ROWS)
         shown = pending_view(store, meant, batch, counter=counter, tokens=tokens)
-        # Summaries of what was said before are not shown: a batch of nothing else would look as if nothing waited.
+        # Summaries of earlier messages are not shown: a batch of nothing else would look as if nothing were pending.
         if batch is None or shown.evidence.shown.new or len(batch.messages) >= messages:
             return PendingMessages(pending_view=shown, messages=messages)
         tokens *= 2
@@ -357,12 +359,12 @@ def _waiting(store: Store) -> Session | None:
 
 
 _ROWS = 600
-"""The newest rows of a session among which some are chosen to be shown."""
+"""Number of the newest rows from which those to show are chosen."""
 _ROOM = 2_000
 """Tokens of the rows shown."""
 _CHARS_PER_TOKEN = 4
 _BESIDE = 30
-"""Tokens on a line besides the text, at most: label, time and speaker."""
+"""Largest number of tokens on a line besides the text: label, time and speaker."""
 
 
 @record
@@ -371,7 +373,7 @@ class PendingView:
 
     session: Session
     batch: Batch | None
-    """None if no message waits."""
+    """The messages; None if none is pending."""
     evidence: Evidence
     ticket: PendingToken
 
@@ -411,7 +413,7 @@ def _no_image(_image: Image) -> bytes | None:
 
 
 def excerpt_of(kept: KeptMessage, tokens: int) -> str:
-    """The text of a message, of what tools take and give and of what alone is longer than `tokens` an excerpt."""
+    """The text of a message; an excerpt if it is a tool call or result, or longer than `tokens`."""
     said = kept.message
     return excerpt(said.text, TOOL_CHARS if said.role in (Role.CALL, Role.RESULT) else _CHARS_PER_TOKEN * tokens)
 

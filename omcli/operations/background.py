@@ -1,4 +1,4 @@
-"""Work in the background: do what is due until nothing is, and record what no model is available for."""
+"""Background work: do everything that is due, and record the failure if a model is unavailable."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from omcli.operations.tick import Due, TickReport, Trigger, due, tick
 
 
 def run_due(deps: Deps, when: Due, sessions: Sequence[str]) -> Iterator[TickReport]:
-    """Do what is due of each session, again and again, until nothing is.
+    """Do the due work of each session, repeatedly, until nothing is due.
 
-    Each session has a lane for one worker. A worker that finds it taken leaves its messages to the holder, which looks
-    again after it has released the lane: so none is left behind. Work on a session by hand is waited for, as long as a
-    lease lasts. Ends as `tick` does when every session would fail.
+    Each session has a lane for one worker. A worker that finds the lane taken leaves the messages to its holder, which
+    looks again after releasing the lane, so that no message is missed. If a person's command is working on a session,
+    wait for it for up to the life of a lease. Like `tick`, stop on an error that every session would hit.
     """
     for session in sessions:
         for ticked in _run_session(session, deps, when):
@@ -40,25 +40,25 @@ def _run_session(session: str, deps: Deps, when: Due) -> Iterator[TickReport]:
             yield replace(found, error=LaneTaken(f"another worker is at session {session}"))
             return
         if done is None:
-            continue  # somebody else has done it between two looks
+            continue  # another process did it in between
         yield done
         if isinstance(done.error, StaleBatch):
-            continue  # somebody else was quicker; who came meanwhile has left it to us
+            continue  # another process was faster; workers that came in between left their messages to us
         if done.error is not None or (_place(session, store) == before and not _has_progress(done)):
             return
 
 
 def _done(session: str, deps: Deps, when: Due) -> TickReport | None:
-    """Do what is due of a session in the lane of its worker. Raises LaneTaken if another worker holds it."""
+    """Do the due work of a session while holding its worker lane. Raise LaneTaken if another worker holds it."""
     with hold(session, Lane.WORK, deps, wait=0.0) as claim:
         at_work = with_lease(deps, extend_when_due(claim, deps), wait=max(deps.wait, LEASE_SECONDS))
         return next(tick(at_work, when, sessions=[session]), None)
 
 
 def _place(session: str, store: Store) -> tuple[int, int, int]:
-    """Return the state of a session: it changes whenever something is observed, offered or ingested.
+    """Return the state of a session, which changes whenever something is observed, offered or ingested.
 
-    The number of waiting messages alone would not do: as many may have come as were observed.
+    The number of waiting messages alone is not enough: as many may have arrived as were observed.
     """
     batch = store.batches.unobserved(session, max_tokens=1)
     return (batch.after, batch.deferred_through, store.batches.pending(session).messages) if batch else (0, 0, 0)
@@ -70,7 +70,7 @@ def _has_progress(done: TickReport) -> bool:
 
 @record
 class CheckedModels:
-    """The work that can be done, and the models that are unavailable for the rest."""
+    """The work that can be done, and the unavailable models that prevent the rest."""
 
     deps: Deps
     when: Due
@@ -88,7 +88,7 @@ class CheckedModels:
 
 
 class MissingModel(NamedTuple):
-    """An unavailable model and its error, with dependencies by which only its work is due."""
+    """An unavailable model, its error, and dependencies under which only the work of this model is due."""
 
     deps: Deps
     when: Due
@@ -100,7 +100,8 @@ def check_models(
 ) -> CheckedModels:
     """Return the work that can be done with the models that are available.
 
-    `rules` tell if work is due. The two functions return dependencies with a model, or raise if it is unavailable.
+    `rules` are used to decide if work is due. The two functions return dependencies with a model, or raise if it is
+    unavailable.
     """
     nothing_observed = replace(when, trigger=Trigger.MANUAL)
     nothing_folded = replace(rules.reflector, policy=Policy(tokens=None))
@@ -121,10 +122,10 @@ def check_models(
 def record_missing(deps: Deps, when: Due, error: OmError, sessions: Sequence[str] | None = None) -> None:
     """Record a failure in the lanes that are due, of some sessions or of all, as a failed call of a model.
 
-    It is shown with the other errors until the lane succeeds. No model of `deps` is asked.
+    `om status` shows it until the lane succeeds. No model is called.
     """
     for found in due(deps, when, sessions=sessions):
-        with suppress(TryAgain, InputOutput):  # what it is about is told in any case
+        with suppress(TryAgain, InputOutput):  # the error itself is reported in any case
             if found.observe or found.ahead:
                 _note_observer(found.session, deps, error)
             if found.reflect:

@@ -1,4 +1,4 @@
-"""Time: the clock of a run, and periods as people write them, as instants."""
+"""The clock of a run, and the parsing of periods into instants."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from omcli.text.instants import format_time, instant
 
 
 class Clock:
-    """The time. A pinned clock stands still, so that a run can be repeated to the byte; waiting stays real."""
+    """The time. A pinned clock stands still, so that runs give the same bytes; `sleep` still takes real time."""
 
     def __init__(self, pinned: str | None = None) -> None:
-        """`pinned` is an instant (`memory.dates`); without a zone it is taken as UTC."""
+        """`pinned` is an instant; without a zone it is UTC."""
         self._pinned = None if pinned is None else datetime.fromisoformat(f"{pinned.removesuffix('Z')}+00:00")
 
     def now(self) -> str:
@@ -22,7 +22,7 @@ class Clock:
         return self.after(0)
 
     def after(self, seconds: float) -> str:
-        """The instant some seconds from now; negative seconds lie in the past."""
+        """The instant this many seconds from now; negative seconds give an instant in the past."""
         return format_time(self._moment() + timedelta(seconds=seconds)) or "1970-01-01T00:00:00.000Z"
 
     def milliseconds(self) -> int:
@@ -34,7 +34,7 @@ class Clock:
         return time.monotonic()
 
     def sleep(self, seconds: float) -> None:
-        """Waits."""
+        """Wait this many seconds."""
         time.sleep(seconds)
 
     def _moment(self) -> datetime:
@@ -54,8 +54,8 @@ def period(since: str | None, until: str | None, *, now: str) -> tuple[str | Non
     """Return the instants a period begins at and ends before.
 
     Each end is a day (`2026-01-28`, from its first to its last millisecond, UTC), an instant (`2026-01-28T09:30Z`, UTC
-    without a zone) or an age (`90m`, `12h`, `7d`, `2w`, `6mo`, `1y`). Raises BadUsage for anything else, for days that
-    do not exist, and for a period that ends before it begins.
+    without a zone) or an age (`90m`, `12h`, `7d`, `2w`, `6mo`, `1y`). Raise BadUsage for anything else, for a day that
+    does not exist, and for a period that ends before it begins.
     """
     begins = None if since is None else _end(since, now=now, option="--since", days=0)
     ends = None if until is None else _end(until, now=now, option="--until", days=1)
@@ -65,12 +65,12 @@ def period(since: str | None, until: str | None, *, now: str) -> tuple[str | Non
 
 
 def before(text: str, *, now: str, option: str) -> str:
-    """The instant that `text` names, a day by its first millisecond, an age as of now. Raises BadUsage."""
+    """The instant that `text` names: the first millisecond of a day, or an age before now. Raise BadUsage."""
     return _end(text, now=now, option=option, days=0)
 
 
 def days(age: str) -> float:
-    """An age (`3d`, `12h`) in days. Raises BadUsage."""
+    """An age (`3d`, `12h`) in days. Raise BadUsage."""
     found = _ago(age)
     if found is None:
         raise BadUsage(f"`{age}` is not a valid age", hint="like 90m, 12h, 3d, 2w, 6mo")

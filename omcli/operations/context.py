@@ -1,4 +1,4 @@
-"""The context pack of a session: which session, which rows are candidates, and what fits."""
+"""The context pack of a session: choosing the session, the candidate rows, and the rows that fit."""
 
 from __future__ import annotations
 
@@ -23,30 +23,30 @@ if TYPE_CHECKING:
     from omcli.pack.working_block import WorkingBlock
 
 _CANDIDATES = 600
-"""The newest rows among which a tier is chosen: it keeps a store of a million rows as quick as a small one."""
+"""A tier is chosen from this many of the newest rows, so that a store of a million rows is as fast as a small one."""
 _SHARED_CANDIDATES = 150
-"""The same for rows of other sessions, notes and observations apart: fewer of them are shown."""
+"""The same limit for rows of other sessions, for notes and for observations each; fewer of those are shown."""
 _EXCERPTS = 6
-"""Long tool results are shown as excerpts, so more messages fit than their stored counts tell."""
+"""Long tool results are shown as excerpts, so more messages fit than their stored token counts suggest."""
 
 
 @record
 class Place:
-    """The place a pack is made for."""
+    """The project and session that a pack is made for."""
 
     project: str
     """The current directory."""
     session: str | None = None
-    """The session that was asked for."""
+    """The requested session."""
     current: str | None = None
-    """The session that the environment says is going on."""
+    """The running session, according to the environment."""
     is_everywhere: bool = False
-    """Other sessions are those of all projects."""
+    """True if rows may come from sessions of all projects."""
 
 
 @record
 class ContextResult:
-    """A pack, and what people should know about how it came about."""
+    """A pack, and a note for the user about the choice of its session."""
 
     pack: ContextPack
     note: str | None = None
@@ -66,16 +66,16 @@ def context(
 ) -> ContextResult:
     """Return the pack for an agent, within the budgets. Only reads.
 
-    The session is the one asked for, else the current one, else the last one of this project, else the last one of all.
-    Without a session the pack holds rows that other sessions of the project left.
+    The session is the requested one, else the current one, else the last one in this project, else the last one of all.
+    Without a session the pack holds rows from other sessions of the project.
 
-    With an `eviction` the pack is frozen at a freeze point, which moves until all messages behind it fit. That depends
-    on the budgets as well, so it is found by making packs.
+    With an `eviction` the pack is frozen at a freeze point, which moves until all messages after it fit. Since that
+    depends on the budgets as well, packs are built until one fits.
     """
     session, note = session_of_pack(store, place)
     own = session.project if session and session.project else place.project
     project = None if place.is_everywhere else own
-    bare = to is not PackFormat.JSON  # nothing else prints where rows come from
+    bare = to is not PackFormat.JSON  # only JSON prints the sources of rows
     pending = store.batches.pending(session.id).messages if session else 0
 
     def packed(freeze_point: FreezePoint | None) -> ContextPack:
@@ -107,7 +107,7 @@ def context(
 
 
 def _as_printed(eviction: EvictionPolicy, budgets: Budgets) -> EvictionPolicy:
-    """Return the eviction by the share of the budget that the tail is sure of."""
+    """Return the eviction policy, limited to the share of the budget that is guaranteed to the tail."""
     if budgets.tail <= 0:
         return eviction
     return eviction.within(shares(budgets.total, budgets.limits)[Tier.TAIL])
@@ -127,7 +127,7 @@ def _each_freeze_point(
 
 
 def session_of_pack(store: Store, place: Place) -> tuple[Session | None, str | None]:
-    """The session that a pack is for, if there is one, and what people should know about the choice."""
+    """The session that a pack is for, if there is one, and a note for the user about the choice."""
     if place.session is not None:
         session = store.sessions.find(place.session)
         note = None if session else f"unknown session `{place.session}`: only what other sessions left behind"
@@ -174,7 +174,7 @@ def _rows(
 
 @record
 class BlockResult:
-    """A block, whose it is, and what people should know about how it came about."""
+    """A working-memory block, its session, and a note for the user about the choice of the session."""
 
     block: WorkingBlock
     session: str | None
@@ -182,8 +182,9 @@ class BlockResult:
 
 
 def working_block(store: Store, place: Place, *, budget: int, counter: TokenCounter) -> BlockResult:
-    """The block of the session that `om context` chooses as well, from all of its rows that were not taken back. Only
-    reads."""
+    """Return the working-memory block of the session that `om context` would choose. It uses all rows of the session
+    that were not undone. Only reads.
+    """
     from omcli.memory.changes import UNDONE  # noqa: PLC0415 - no pack needs it
     from omcli.pack.working_block import working_block as block_of  # noqa: PLC0415 - no pack needs it
 

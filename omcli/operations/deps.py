@@ -31,16 +31,16 @@ def _hide_progress(name: str, counts: TranscriptCounts) -> None:
 
 
 class Verbatim(StrEnum):
-    """Rows of high priority that stay word for word."""
+    """High-priority rows that are kept verbatim."""
 
     NONE = "none"
     OPEN = "open"
-    """Those that are open, or mutable."""
+    """Rows that are open or mutable."""
     HIGH = "high"
 
 
 class Meta(StrEnum):
-    """Treatment of reflections when there is more to reflect on."""
+    """Treatment of existing reflections when a session is reflected on again."""
 
     NEVER = "never"
     """They stay as they are."""
@@ -52,30 +52,30 @@ class Meta(StrEnum):
 
 @record
 class Policy:
-    """When a session is reflected on, and the size of the result."""
+    """The threshold for reflecting on a session, and the size of the result."""
 
     tokens: int | None = 20_000
-    """Tokens of rows from which a session is due; None: never."""
+    """A session is due once its rows have this many tokens; None: never."""
     inclusive: bool = True
     target: float = 0.5
-    """Tokens that should remain: a share of those read (up to 1), or a number."""
+    """Target size: up to 1 a share of the tokens read, above that a number of tokens."""
     rows: int = 0
-    """Most reflections made at once; 0: any number."""
+    """Largest number of reflections made at once; 0: any number."""
     verbatim: Verbatim = Verbatim.OPEN
     meta: Meta = Meta.NEVER
     meta_at: int = 5
-    """Reflections of one generation from which they are folded by themselves."""
+    """The reflections of one generation are folded once there are this many."""
 
     def is_due(self, tokens: int) -> bool:
-        """True if a session with so many tokens of rows is due."""
+        """True if a session is due when its rows have this many tokens."""
         return self.tokens is not None and reaches(tokens, self.tokens, inclusive=self.inclusive)
 
     def target_of(self, tokens: int) -> int:
-        """Tokens that should remain of so many."""
+        """The number of tokens that should remain of this many."""
         return int(self.target * tokens) if self.target <= 1 else int(self.target)
 
     def covers(self, row: Observation) -> bool:
-        """True if a row has to stay word for word."""
+        """True if a row must be kept verbatim."""
         if row.priority is not Priority.HIGH or self.verbatim is Verbatim.NONE:
             return False
         return self.verbatim is Verbatim.HIGH or row.status is Status.OPEN or row.is_mutable
@@ -88,16 +88,16 @@ class ObserverDeps:
     open: Callable[[], Observer]
     """Return the observer. Rules are imported only then."""
     model: SlicedObserver | None = None
-    """A model that observes in place of it, whose calls take time and money."""
+    """A model that observes instead; its calls take time and money. None: `open` is used."""
     batch_tokens: int = BATCH_TOKENS
     """Tokens of a batch, at most."""
     batch_messages: int | None = None
     slice_tokens: int | None = None
-    """Tokens of a batch that a model is shown at once; None: all of it."""
+    """Tokens of a batch shown to a model at once; None: all of them."""
     rules_stand_in: bool = False
-    """Rules observe the slices that the model fails at; else the failure is raised."""
+    """True if rules observe the slices at which the model fails; otherwise the failure is raised."""
     takes_images: bool = False
-    """Images are stored until they are observed."""
+    """True if the model takes images; they are then stored until they are observed."""
 
     @property
     def is_model(self) -> bool:
@@ -113,13 +113,15 @@ class ReflectorDeps:
     """Return the reflector. Rules are imported only then."""
     policy: Policy = Policy()
     name: str = "rules"
-    """Recorded with each attempt: another reflector may do better."""
+    """Name recorded with each attempt, since another reflector may succeed with the same rows."""
     is_model: bool = False
     stand_in: Reflector | None = None
     """Reflects if the model fails; None: the failure is raised."""
 
     def mark(self, rows: Sequence[Observation], *, target: float | None = None) -> str:
-        """Return the fingerprint of rows and of the way they are folded; another way may give more."""
+        """Return a fingerprint of rows and of the way they are folded. Rows that gave nothing are tried again if it
+        changes.
+        """
         from omcli.memory.reflection import fingerprint  # noqa: PLC0415 - to reflect only
 
         policy = self.policy
@@ -145,7 +147,7 @@ class Deps:
     reflector: ReflectorDeps
     warn: Callable[[str], None] = _ignore
     busy: Callable[[str], None] = _ignore
-    """Show the reason for a long wait."""
+    """Tell the user the reason for a long wait."""
     progress: Callable[[str, TranscriptCounts], None] = _hide_progress
     """Show an input's name and its counts so far."""
 
@@ -158,9 +160,9 @@ class Deps:
 # ---- leases: one process at a time works in a lane of a session
 
 LEASE_SECONDS = 600
-"""Life of a lease that is not extended: a process that hangs blocks others for so long, and no longer."""
+"""Life of a lease that is not extended: a process that hangs blocks others for at most this long."""
 _EXTEND_SECONDS = 60
-"""Age from which a lease is extended again."""
+"""Age in seconds from which a lease is extended again."""
 _POLL_SECONDS = 0.1
 
 
@@ -168,7 +170,7 @@ _POLL_SECONDS = 0.1
 def hold(session: str, lane: Lane, deps: Deps, *, wait: float | None = None) -> Iterator[Callable[[], None]]:
     """Hold a lane of a session, and yield a function that extends the lease, or raises LaneTaken if it has expired.
 
-    Raises LaneTaken if another process still holds it after `wait` seconds (`deps.wait` if None).
+    Raise LaneTaken if another process still holds it after `wait` seconds (`deps.wait` if None).
     """
     leases, clock, owner = deps.store.leases, deps.clock, deps.owner
 
@@ -189,12 +191,12 @@ def hold(session: str, lane: Lane, deps: Deps, *, wait: float | None = None) -> 
     try:
         yield claim
     finally:
-        with suppress(TryAgain, InputOutput):  # the work is done; and the lease ends with this process
+        with suppress(TryAgain, InputOutput):  # the work is done, and the lease ends with this process
             leases.release(session, lane, owner=owner)
 
 
 def is_free(session: str, lane: Lane, deps: Deps) -> bool:
-    """True if no process holds a lane. The caller holds it for a moment."""
+    """True if no process holds a lane. To find out, take the lane for a moment."""
     try:
         with hold(session, lane, deps, wait=0.0):
             return True
@@ -203,7 +205,7 @@ def is_free(session: str, lane: Lane, deps: Deps) -> bool:
 
 
 def extend_when_due(claim: Callable[[], None], deps: Deps) -> Callable[[], None]:
-    """Return a function that extends a lease unless that was done just now."""
+    """Return a function that extends a lease unless it was extended just before."""
     clock = deps.clock
     last = clock.monotonic()
 

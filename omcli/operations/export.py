@@ -1,4 +1,4 @@
-"""Writing memory down as another design does: rows of the log in the groups they were made in."""
+"""Exporting memory in another tool's format: rows of the log, in the groups in which they were made."""
 
 from __future__ import annotations
 
@@ -32,17 +32,17 @@ class _Origin:
     session: str | None
     kind: Kind
     observed_at: str | None
-    """For rows without a batch."""
+    """Time of observation, for rows without a batch."""
     written_as: str | None
     """The id of the group in the file it was imported from."""
     covered: Covered | None
     reach: MessageRange
     alone: str | None
-    """The id of a row that is a group of its own."""
+    """The id of the row, if it forms a group of its own."""
 
 
 def export(store: Store, query: LogQuery, exchange: Exchange, counter: TokenCounter) -> Iterator[str]:
-    """The rows a query asks for, as text, piece by piece; sizes are stated by the counter."""
+    """Yield the rows a query selects as pieces of text; token counts in them use the counter."""
     return exchange.render(_each_group(store, query), counter.text)
 
 
@@ -93,13 +93,15 @@ def _group(shared: _Origin, rows: Sequence[Observation], cwd: str | None) -> Gro
 
 
 def _parent(place: int, rows: Sequence[Observation], places: Mapping[str, int]) -> int | None:
-    """The place of the row, before its own, that a row is a detail of."""
+    """The place of the row that this row is a detail of; None unless that row comes earlier."""
     above = places.get(_said(rows[place], UNDER) or "")
     return above if above is not None and above < place else None
 
 
 def _reach(row: Observation, batch: Covered | None) -> MessageRange:
-    """Return the messages a group covers: as imported, else as its batch has them, else as its row names them."""
+    """Return the range of messages a group covers: the imported one, else that of its batch, else that of its row's
+    sources.
+    """
     said = range_of(row.metadata)
     if batch is not None and (said == NOWHERE or said in _reaches(batch)):
         return MessageRange(first=batch.first, last=batch.last, start=batch.start, end=batch.end)
@@ -113,12 +115,12 @@ def _reaches(batch: Covered) -> tuple[MessageRange, MessageRange]:
 
 
 def _derived_id(row: Observation) -> str:
-    """`obs_{milliseconds}_{random}`, both from the row's UUIDv7: the same whenever the group is written."""
+    """`obs_{milliseconds}_{random}`, both from the row's UUIDv7, so that a group has the same id in every export."""
     digits = row.id.replace("-", "")
     return f"obs_{int(digits[:12], 16)}_{digits[-12:]}"
 
 
 def _said(row: Observation, name: str) -> str | None:
-    """Return the text under a name in a row's metadata; None if missing."""
+    """Return a string from a row's metadata; None if it is missing."""
     value = row.metadata.get(name)
     return value if isinstance(value, str) and value else None

@@ -1,4 +1,4 @@
-"""Forgetting: rows and messages are put aside, and what they say is not taken in again."""
+"""Forgetting: hide rows and messages, and keep their content from being stored again."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from omcli.operations.clock import Clock
 from omcli.text.similarity import folded_text, says
 
 _TRIES = 10
-"""Searches repeated while other processes write rows."""
+"""Largest number of searches, which are repeated while other processes write rows."""
 
 
 @record
 class ForgetRequest:
-    """Rows and messages to forget: by their ids, or all that contain a text."""
+    """Rows and messages to forget: by their ids, or all that contain `match`."""
 
     ids: tuple[str, ...] = ()
     match: str | None = None
@@ -30,7 +30,7 @@ class ForgetRequest:
     """Narrows `match`."""
     project: str | None = None
     with_derived: bool = False
-    """Also rows that were made of those, of whatever was made of them, and so on."""
+    """Also forget rows that were made from these, directly or through other rows."""
 
 
 @record
@@ -40,21 +40,21 @@ class BufferedPart:
     session: str
     text: str
     digest: str
-    """Its tombstone: the batch is written without it, and no model sees it."""
+    """Its tombstone. The batch is written without this part, and no model sees it."""
     sources: tuple[int, ...] = ()
 
 
 @record
 class ForgetReport:
-    """ForgetReport rows and messages."""
+    """The rows and messages that were forgotten, or would be."""
 
     rows: tuple[Observation, ...]
-    """Rows forgotten before and not deleted come last."""
+    """Forgotten rows; those forgotten earlier and not yet deleted come last."""
     messages: tuple[KeptMessage, ...]
     titles: tuple[SessionTitle, ...]
-    """Sessions whose titles contain it."""
+    """Titles that are forgotten as well, with their sessions."""
     along: tuple[Observation, ...] = ()
-    """Rows that these rows had replaced: forgotten with them."""
+    """Rows that these rows had replaced; they are forgotten with them."""
     telling: tuple[Observation, ...] = ()
     """Visible rows made of forgotten ones, which may still contain it."""
     ahead: tuple[BufferedPart, ...] = ()
@@ -64,11 +64,11 @@ class ForgetReport:
     sources: tuple[KeptMessage, ...] = ()
     """Messages that the rows came from, which may still contain it."""
     seen: int = 0
-    """The place in the log of the last row that was looked at."""
+    """Position in the log of the last row that was searched."""
     done: Operation | None = None
     """The operation; None if nothing was done."""
     erased: EraseResult | None = None
-    """Space freed, if rows were deleted for good."""
+    """The result of deleting, if rows were permanently deleted."""
 
     @property
     def is_empty(self) -> bool:
@@ -81,8 +81,8 @@ def forget(
 ) -> ForgetReport:
     """Hide rows and messages in one operation, or delete them with `for_good`; `dry_run` only finds them.
 
-    Rows that other processes write meanwhile are found as well. Raises UnknownId for an id that names nothing, or
-    several things, BadUsage if nothing is named, and StaleBatch if other processes keep writing.
+    Rows that other processes write during the search are found as well. Raise UnknownId for an unknown or ambiguous id,
+    BadUsage if nothing is named, and StaleBatch if other processes keep writing.
     """
     found = _found(store, wanted)
     if dry_run:
@@ -116,7 +116,7 @@ def _change(store: Store, wanted: ForgetRequest, found: ForgetReport, *, clock: 
 def _found(store: Store, wanted: ForgetRequest) -> ForgetReport:
     if wanted.match is not None and not folded_text(wanted.match):
         raise BadUsage("`--match` is empty")
-    # Before anything is looked for: what comes after it has been seen by nobody.
+    # Read before the search: rows after this position have not been searched.
     seen = next((logged.position for logged in store.rows.log(LogQuery(hidden=True, last=1, bare=True))), 0)
     rows, messages = _named(store, wanted.ids) if wanted.match is None else _matching(store, wanted)
     seqs = {kept.seq for kept in messages}
@@ -162,7 +162,7 @@ def _named(store: Store, ids: Iterable[str]) -> tuple[list[Observation], list[Ke
 
 
 def _message(store: Store, key: str) -> KeptMessage | None:
-    """The message with a printed id, also if it was pruned. Raises UnknownId for several."""
+    """The message with a printed id, even if it was pruned. Raise UnknownId for several."""
     found = store.messages.named(key)
     return store.messages.by_key(key) if len(found) > 1 else next(iter(found), None)
 
@@ -188,9 +188,9 @@ def _is_covered(wanted: ForgetRequest, session: str | None, project: str | None)
 def _ahead(
     store: Store, wanted: ForgetRequest, gone: Collection[str], messages: Collection[int]
 ) -> tuple[tuple[BufferedPart, ...], tuple[BufferedPart, ...]]:
-    """Return parts of buffered batches that contain it, and parts made of these rows or parts.
+    """Return the parts of buffered batches that match, and the parts made from forgotten rows or parts.
 
-    Parts made of one of these messages are left out: they are not written without that message.
+    Parts made from one of these messages are left out: they are not written without the message.
     """
     text, projects, of_it = folded_text(wanted.match or ""), _project_by_session(store), set(gone)
     ahead: list[BufferedPart] = []
@@ -218,7 +218,7 @@ def _ahead(
 def _titles(
     store: Store, wanted: ForgetRequest, rows: Iterable[Observation], messages: Iterable[KeptMessage]
 ) -> Iterator[SessionTitle]:
-    """Return titles that contain the text, or repeat one of the rows or messages; hidden ones as well."""
+    """Return titles that contain the text or repeat one of the rows or messages, including hidden titles."""
     rows, messages = list(rows), list(messages)
     projects = _project_by_session(store)
     given = (
@@ -240,17 +240,17 @@ def _titles(
 
 @record
 class UndoReport:
-    """An operation that was taken back, or would be."""
+    """An operation that was undone, or would be."""
 
     undoing: UndoPreview
     by: Operation | None = None
-    """None for a dry run."""
+    """The undo itself, as an operation; None for a dry run."""
 
 
 def undo(operations: Operations, number: int | None, *, clock: Clock, dry_run: bool = False) -> UndoReport:
-    """Undo an operation, or the last one that can be undone; `dry_run` only looks.
+    """Undo an operation, or the last one that can be undone; `dry_run` changes nothing.
 
-    Raises NotUndoable.
+    Raise NotUndoable if it cannot be undone.
     """
     undoing = operations.preview_undo(number)
     return UndoReport(undoing=undoing, by=None if dry_run else operations.undo(undoing.undone.number, now=clock.now()))

@@ -1,4 +1,4 @@
-"""Taking in memory that another design wrote: rows as they are, and the messages they were made of as observed."""
+"""Importing memory from another tool: rows are stored as they are, and their source messages count as observed."""
 
 from __future__ import annotations
 
@@ -24,32 +24,32 @@ from omcli.text.redaction import redact
 
 @record
 class ImportInput:
-    """Something to import: its name in reports, and how to read it."""
+    """Something to import: its name in reports, and a function that reads it."""
 
     name: str
     read: Callable[[], str]
-    """Return the text. Raises OmError."""
+    """Return the text. Raise OmError."""
 
 
 @record
 class ImportReport:
-    """The outcome of one input. With an `error` the rest tells how far it came."""
+    """The outcome of one input. With an `error` the counts go up to the point where it occurred."""
 
     path: str
     observations: int = 0
     """Rows written."""
     known: int = 0
-    """Rows that were there before, or came twice."""
+    """Rows that were stored before, or that occur twice."""
     covered: int = 0
-    """Messages that count as observed from now on."""
+    """Messages that now count as observed."""
     missing: int = 0
     """Groups whose messages are not in the store."""
     skipped: Mapping[str, int] = field(default_factory=dict)
-    """Lines and objects that gave no row, by reason."""
+    """Number of lines and objects without a row, by reason."""
     redactions: Mapping[str, int] = field(default_factory=dict)
-    """Secrets taken out, by rule."""
+    """Number of removed secrets, by rule."""
     sessions: tuple[str, ...] = ()
-    """Of the rows, in order of appearance."""
+    """Sessions of the rows, in order of appearance."""
     error: OmError | None = None
 
 
@@ -64,8 +64,8 @@ def import_files(
 ) -> Iterator[ImportReport]:
     """Import each input, and yield its report; an error in one stops no other.
 
-    `session` overrides the sessions that the inputs name; rows of no session belong to the project. `each` gets every
-    row once it is stored.
+    `session` overrides the sessions that the inputs name; rows without a session belong to the project. `each` is
+    called with every stored row.
     """
     for entry in inputs:
         writer = _GroupWriter(exchange.name, deps, session=session, project=project, each=each)
@@ -81,7 +81,7 @@ def import_files(
 
 
 class _GroupWriter:
-    """One input on its way in, and what is counted meanwhile."""
+    """Writes the groups of one input, and counts them."""
 
     def __init__(
         self,
@@ -104,7 +104,7 @@ class _GroupWriter:
 
     @property
     def is_empty(self) -> bool:
-        """True if none of a non-empty input could be read."""
+        """True if nothing in a non-empty input could be read."""
         return bool(self._skipped) and not (self._counts["new"] or self._counts["known"])
 
     def report(self, name: str, error: OmError | None) -> ImportReport:
@@ -128,7 +128,7 @@ class _GroupWriter:
             return
         group = self._clean_group(found)
         if not group.entries:
-            return  # what says nothing covers nothing
+            return  # a group without text covers no messages
         place = self._place(group)
         self._counts["missing"] += place.is_missing(group.reach)
         first, last = place.ends(group.reach)
@@ -139,7 +139,7 @@ class _GroupWriter:
             self._each(row)
 
     def _clean_group(self, group: Group) -> Group:
-        """The group as it can be stored, without secrets."""
+        """Return the group without secrets and without characters that cannot be stored."""
         entries = [
             replace(entry, line=replace(entry.line, text=self._clean(single_line(entry.line.text))))
             for entry in group.entries
@@ -177,7 +177,7 @@ class _GroupWriter:
         return found.session if found else None
 
     def _rows(self, group: Group, place: _Place, ends: list[KeptMessage]) -> list[Observation]:
-        """The rows that are not there yet."""
+        """The rows that are not stored yet."""
         rows: list[Observation] = []
         ids: list[str | None] = []
         for entry in group.entries:
@@ -196,7 +196,7 @@ class _GroupWriter:
         return rows
 
     def _why_not(self, row: Observation) -> str | None:
-        """Return the reason why a row is not imported; None if it is."""
+        """Return the reason for not importing a row; None if it is imported."""
         if not row.text.strip():
             return "empty"
         [is_forgotten] = self._deps.store.tombstones.match([row])
@@ -233,7 +233,7 @@ class _GroupWriter:
 
 
 class _Place:
-    """The place of rows: a session with its messages that no batch covers yet, or the project."""
+    """The destination of rows: a session with the messages that no batch covers yet, or the project."""
 
     def __init__(self, deps: Deps, session: str | None, project: str) -> None:
         self._deps = deps
@@ -246,7 +246,7 @@ class _Place:
         self._keys = {kept.key: kept for kept in self._batch.messages} if self._batch else {}
         covered = self._store.batches.covered(session) if session is not None else ()
         self._begin = max((batch.end for batch in covered), default=0)
-        """The place in the session of the first message that nothing covers."""
+        """Position in the session of the first uncovered message."""
         self._known: dict[tuple[str, str | None], str] = {}
         query = LogQuery(session=session, project=project if session is None else None, hidden=True, bare=True)
         for logged in self._store.rows.log(query):
@@ -254,7 +254,7 @@ class _Place:
                 self.note(logged.observation)
 
     def _pending(self, session: str) -> Batch | None:
-        """Return the messages behind the cursor; those that came back before it are left to the observer."""
+        """Return the messages after the cursor; restored ones before it are left to the observer."""
         last = self._store.messages.newest(session, 1)
         batch = self._store.batches.unobserved_up_to(session, last[0].seq) if last else None
         return batch if batch and not batch.is_late else None
@@ -265,11 +265,13 @@ class _Place:
         self._known.setdefault((row.text, None), row.id)
 
     def known(self, row: Observation, *, is_dated: bool) -> str | None:
-        """Return the id of a row with the same text from the same minute; of any time if the row is not dated."""
+        """Return the id of a row with the same text from the same minute, or from any time if the row has no date."""
         return self._known.get((row.text, minute(row.dated) if is_dated else None))
 
     def ends(self, reach: MessageRange) -> tuple[KeptMessage | None, KeptMessage | None]:
-        """Return the first and the last message of a group, if they are stored; by place only waiting ones."""
+        """Return the first and the last message of a group, if they are stored. A message named by its place must be
+        pending.
+        """
         if reach.start is not None and reach.end is not None:
             return self._waiting(reach.start), self._waiting(reach.end - 1)
         return self._named(reach.first), self._named(reach.last)
@@ -293,7 +295,7 @@ class _Place:
     def keep(self, rows: list[Observation], *, through: int) -> int:
         """Write rows and cover all messages up to a `seq`; return the number of messages newly covered.
 
-        Raises LaneTaken and StaleBatch if another process observes the session.
+        Raise LaneTaken and StaleBatch if another process observes the session.
         """
         batch = self._batch
         if batch is None or through <= batch.after:
@@ -304,7 +306,7 @@ class _Place:
         part = Batch(
             session=batch.session, after=batch.after, through=messages[-1].seq, messages=messages, cwd=batch.cwd
         )
-        with hold(part.session, Lane.OBSERVE, self._deps):  # what somebody else is at would be in vain
+        with hold(part.session, Lane.OBSERVE, self._deps):  # another process may be observing the session
             self._store.batches.record(
                 part, rows, outcome=BatchOutcome.OBSERVED if rows else BatchOutcome.EMPTY, now=self.now
             )
@@ -322,7 +324,7 @@ def _message(store: Store, key: str | None) -> KeptMessage | None:
 
 
 def _item_type(category: str | None) -> Type:
-    """Return the type of items of a category; knowledge if it is unknown."""
+    """Return the item type for a category; knowledge if the category is unknown."""
     name = (category or "").partition("/")[0]
     return next((type_ for type_ in ITEM_TYPES if type_ == name), Type.KNOWLEDGE)
 
@@ -332,18 +334,18 @@ _SUMMARY = Exchange(name="summary", counter="chars-4", render=render, parse=pars
 
 @record
 class SummaryReport:
-    """The outcome of a summary."""
+    """The outcome of importing a summary."""
 
     rows: int
-    """Rows made of it."""
+    """Rows made from it."""
     tokens: int
-    """Tokens of its text; 0 if nothing was made of it."""
+    """Tokens of its text; 0 if no rows were made from it."""
 
 
 def import_summary(name: str, text: str, session_id: str, deps: Deps) -> SummaryReport:
-    """Make rows of a summary, unless the session has rows already, which say the same.
+    """Store a summary as rows, unless the session has rows already: those say the same.
 
-    Raises BadInput for an empty one.
+    Raise BadInput if the summary is empty.
     """
     if not text.strip():
         raise BadInput("the summary is empty")

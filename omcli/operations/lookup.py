@@ -18,7 +18,7 @@ _POLL_SECONDS = 1.0
 
 
 def log(store: Store, query: LogQuery) -> Iterator[Observation]:
-    """The rows a query asks for."""
+    """The rows that a query selects."""
     for logged in store.rows.log(query):
         yield logged.observation
 
@@ -40,7 +40,7 @@ def _has(store: Store, query: LogQuery) -> bool:
 
 
 def follow(store: Store, query: LogQuery, clock: Clock) -> Iterator[Observation]:
-    """Yield the same rows, and then every row that is added; ends only when the reader stops."""
+    """Yield the rows of a query, and then every row that is added, until the reader stops."""
     while True:
         for logged in store.rows.log(query):
             query = replace(query, after=logged.position)
@@ -58,7 +58,7 @@ def items(
     project: str | None = None,
     hidden: bool = False,
 ) -> tuple[Observation, ...]:
-    """The items that have all of these tags, in the order in which packs of other sessions take them."""
+    """The items that have all of these tags, in the order in which packs of other sessions show them."""
     query = LogQuery(kinds=(Kind.ITEM,), types=types, project=project, hidden=hidden)
     wanted = {tag.casefold() for tag in tags}
     found = [
@@ -76,13 +76,13 @@ class Shown:
     observation: Observation | None
     messages: tuple[KeptMessage, ...]
     coverage: Support | None = None
-    """Of a row."""
+    """Support of a row; None for a message."""
     traces: RowHistory | None = None
     """Its origin and later changes, if asked for."""
 
 
 def show(store: Store, reference: str, *, with_traces: bool = False) -> Shown:
-    """Return the row or message with an id or handle. Raises UnknownId for none and for several."""
+    """Return the row or message with an id or handle. Raise UnknownId if it is unknown or ambiguous."""
     try:
         observation = store.rows.find(reference)
     except UnknownId as no_row:

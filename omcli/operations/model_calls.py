@@ -1,4 +1,4 @@
-"""Calls of models: limits checked before each, a ledger of all, and their costs in sums."""
+"""Calls of models: limits checked before each call, a ledger of all calls, and sums of their costs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from omcli.operations.clock import Clock
 
 
 class CountedProvider:
-    """A provider whose calls are counted: each is in the ledger, and none is made past a limit."""
+    """A provider whose calls are recorded in the ledger, and refused once a hard limit is reached."""
 
     def __init__(
         self,
@@ -26,7 +26,7 @@ class CountedProvider:
         clock: Clock,
         warn: Callable[[str], None],
     ) -> None:
-        """`ledger` returns the ledger, once there is a call; `warn` gets each soft limit once."""
+        """`ledger` opens the ledger at the first call; `warn` is called once for each soft limit."""
         self._provider = provider
         self._lane = lane
         self._ledger = ledger
@@ -52,7 +52,7 @@ class CountedProvider:
         return self._provider.takes_images
 
     def ask(self, prompt: Prompt) -> Reply:
-        """The reply to a prompt. Raises OverLimit before anything is asked, and what the provider raises."""
+        """The reply to a prompt. Raise OverLimit before the call if a limit is reached, and the provider's errors."""
         self._check()
         begun = self._clock.monotonic()
         try:
@@ -106,7 +106,7 @@ def _outcome(prompt: Prompt, reply: Reply) -> str:
 
 
 class WithFallback:
-    """A provider with another one that is asked if it fails: once, with the same prompt."""
+    """A provider with a fallback: if the first one fails, the second is asked once, with the same prompt."""
 
     def __init__(self, first: Provider, second: Provider, *, warn: Callable[[str], None]) -> None:
         self._first = first
@@ -125,11 +125,11 @@ class WithFallback:
 
     @property
     def takes_images(self) -> bool:
-        """True if both take images: they are asked the same."""
+        """True if both take images, since both get the same prompt."""
         return self._first.takes_images and self._second.takes_images
 
     def ask(self, prompt: Prompt) -> Reply:
-        """The first one's reply, or the second's. Raises what the second one raises; OverLimit at once."""
+        """The first one's reply, or the second's. Raise the second one's errors; raise OverLimit without asking it."""
         try:
             return self._first.ask(prompt)
         except OverLimit:
@@ -147,14 +147,14 @@ class Limit:
     """The most that models may cost in a day or in a month."""
 
     name: str
-    """As the settings call it: `limits.day_tokens`, `limits.soft_month_cost`."""
+    """Name of the setting, such as `limits.day_tokens` or `limits.soft_month_cost`."""
     most: float
     """Tokens, or US dollars."""
     is_cost: bool
     of_month: bool
-    """Of the calendar month, else of the day; both in UTC."""
+    """True for the calendar month, False for the day; both in UTC."""
     is_hard: bool
-    """Refuses calls; a soft limit only warns."""
+    """True if calls are refused; a soft limit only warns."""
 
     @property
     def period(self) -> str:
@@ -162,15 +162,15 @@ class Limit:
         return "this month" if self.of_month else "today"
 
     def since(self, now: str) -> str:
-        """Return the instant at which the day or month of an instant begins."""
+        """Return the beginning of the day or month that contains an instant."""
         return now[:_OF_A_MONTH] + "-01" if self.of_month else now[:_OF_A_DAY]
 
     def used(self, spent: Spent) -> float:
-        """Return the part of it that is used, given the costs of its period."""
+        """Return the tokens or dollars used of the limit, given the costs of its period."""
         return spent.cost if self.is_cost else spent.tokens
 
     def check(self, spent: Spent) -> str | None:
-        """Return a message that it has been reached; None if it has not."""
+        """Return a message that the limit is reached; None if it is not."""
         used = self.used(spent)
         if used < self.most:
             return None
@@ -192,7 +192,7 @@ class By(StrEnum):
 
 @mutable_record
 class CallSum:
-    """The sum of some calls. `untold` and `unpriced` are the calls with unknown tokens and price."""
+    """The sum of some calls. `untold` and `unpriced` count calls with unknown tokens and unknown price."""
 
     calls: int = 0
     failed: int = 0
@@ -217,7 +217,7 @@ class CallSum:
         self.input_tokens += call.input_tokens or 0
         self.output_tokens += call.output_tokens or 0
         self.cached_tokens += call.cached_tokens or 0
-        # A call that failed without a reply has no tokens to tell.
+        # A call that failed without a reply has no token counts.
         self.untold += is_ok and None in told
         self.cost += call.cost or 0.0
         self.unpriced += call.cost is None and (is_ok or told != (None, None))
@@ -230,7 +230,7 @@ class LimitUsage:
 
     limit: Limit
     used: float
-    """Tokens or US dollars, as the limit is."""
+    """Tokens or US dollars, like the limit."""
 
 
 @record
@@ -238,7 +238,7 @@ class UsageReport:
     """The costs of models in a period."""
 
     sums: Mapping[str, CallSum]
-    """By day, model, lane or session, in the order of their names."""
+    """Sums by day, model, lane or session, sorted by name."""
     total: CallSum
     limits: tuple[LimitUsage, ...]
 
@@ -246,7 +246,9 @@ class UsageReport:
 def usage(
     ledger: Ledger, *, since: str | None, until: str | None, by: By, limits: Sequence[Limit], now: str
 ) -> UsageReport:
-    """Return the sums of the calls in a period; `limits` are of today and this month, whatever the period."""
+    """Return the sums of the calls in a period; the use of `limits` is that of today and this month, whatever the
+    period.
+    """
     sums: dict[str, CallSum] = {}
     total = CallSum()
     for call in ledger.calls(since=since, until=until):

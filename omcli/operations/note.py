@@ -31,14 +31,14 @@ from omcli.text.redaction import redact
 
 @record
 class KeptNote:
-    """A note that was kept, and how many secrets were taken out of it."""
+    """A stored note, and the number of secrets removed from it."""
 
     observation: Observation
     redactions: dict[str, int]
     resolved: tuple[Observation, ...] = ()
-    """The rows that it replaced."""
+    """The rows that it resolved."""
     operation: int | None = None
-    """By which number that can be taken back, and the note with it."""
+    """Number of the operation that `om undo` reverses, together with the note."""
 
 
 def note(
@@ -56,11 +56,11 @@ def note(
     is_item: bool = False,
     resolves: tuple[str, ...] = (),
 ) -> KeptNote:
-    """Write a note: of a session if one is given, else of that of the first row it `resolves`, else of the project.
+    """Write a note. It belongs to the given session, else to that of the first row it `resolves`, else to the project.
 
     An item is a lasting fact. Resolved rows are hidden.
 
-    Raises BadUsage for an empty note, and for a type that items do not have; UnknownId, and BadInput for a hidden row.
+    Raise BadUsage for an empty note and for a type that items do not have, UnknownId, and BadInput for a hidden row.
     """
     if is_item and type_ not in (None, *ITEM_TYPES):
         raise BadUsage(f"`{type_}` is not a valid type of an item", hint=f"types: {', '.join(ITEM_TYPES)}")

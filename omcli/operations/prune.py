@@ -1,4 +1,4 @@
-"""Pruning: rows and messages are hidden by rules, and restored by `om undo` unless they were deleted for good."""
+"""Pruning: hide rows and messages by retention rules. `om undo` restores them until they are permanently deleted."""
 
 from __future__ import annotations
 
@@ -18,23 +18,23 @@ from omcli.operations.clock import Clock
 
 @record
 class PruneReport:
-    """PruneReport rows and messages."""
+    """The rows and messages that were pruned, or would be."""
 
     dropped: tuple[Dropped, ...] = ()
     rows: tuple[Observation, ...] = ()
-    """The same rows, in the same order."""
+    """The pruned rows."""
     messages: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
-    """`seq` of all that goes of the messages, by session."""
+    """`seq` of all messages to be hidden or deleted, by session."""
     counted: Mapping[str, int] = field(default_factory=dict)
-    """Messages, by session, counted as everywhere (`Message.is_counted`)."""
+    """Number of counted messages by session (`Message.is_counted`)."""
     sessions: int = 0
     """Sessions that lost rows or messages."""
     tokens: int = 0
-    """Tokens of the rows that were visible, by the counter asked for."""
+    """Tokens of the rows that were visible, by the given counter."""
     done: Operation | None = None
     """The operation; None if nothing was done."""
     erased: EraseResult | None = None
-    """Space freed, if rows were deleted for good."""
+    """The result of deleting, if rows were permanently deleted."""
 
     @property
     def is_empty(self) -> bool:
@@ -52,19 +52,19 @@ def prune(
     for_good: bool = False,
     in_full: bool = True,
 ) -> PruneReport:
-    """Hide rows by retention rules, in one operation; `for_good` deletes them.
+    """Hide rows by retention rules, in one operation; with `for_good` permanently delete them.
 
-    `bare` leaves out the fields of rows that take longest to read (`LogQuery.bare`). `for_good` also deletes rows that
-    are hidden already, by their age or with their session, and frees the disk space. `dry_run` changes nothing.
+    Without `in_full`, rows lack the fields that take longest to read (`LogQuery.bare`). `for_good` also deletes rows
+    that are hidden already, by their age or with their session, and frees the disk space. `dry_run` changes nothing.
     """
     found = _plan(store, rules, counter=counter, for_good=for_good)
-    if in_full:  # before they may be deleted
+    if in_full:  # read before they are deleted
         found = replace(found, rows=tuple(_in_full(store, found.rows)))
     if dry_run:
         return found
     if not found.is_empty:
         found = replace(found, done=_change(store.operations, rules, found, clock=clock, for_good=for_good))
-    # Also where nothing goes: a run that was killed may have left room that was not given back.
+    # Even if nothing is deleted: a killed run may have left space that was not freed.
     return replace(found, erased=store.operations.erase((), now=clock.now())) if for_good else found
 
 
@@ -89,12 +89,12 @@ def preview_erase(operations: Operations) -> tuple[tuple[Operation, ...], EraseR
 
 
 def erase(operations: Operations, *, clock: Clock) -> EraseResult:
-    """Delete everything that prunings and forgettings hid, and free the disk space."""
+    """Delete everything that prune and forget operations hid, and free the disk space."""
     return operations.erase([done.number for done in waiting(operations)], now=clock.now())
 
 
 def waiting(operations: Operations) -> tuple[Operation, ...]:
-    """The prunings and forgettings that can be taken back yet, newest first."""
+    """The prune and forget operations that can still be undone, newest first."""
     return tuple(
         done
         for done in operations.history()
@@ -126,7 +126,7 @@ def _plan(store: Store, rules: RetentionRules, *, counter: TokenCounter, for_goo
 def _rows_by_session(
     store: Store, rules: RetentionRules, sessions: dict[str, SessionSummary], *, with_hidden: bool
 ) -> tuple[Pool, ...]:
-    """The rows of each session, or of each project across sessions; of sessions also those that have none."""
+    """The rows of each session and of each project across sessions; sessions without rows are included."""
     pools: dict[str | None, list[Observation]] = defaultdict(list)
     if not rules.is_across:
         pools |= {name: [] for name in sessions if rules.session in (None, name)}
@@ -147,7 +147,7 @@ def _rows_by_session(
 
 
 def _in_full(store: Store, bare: Sequence[Observation]) -> Iterator[Observation]:
-    """Return rows that were read bare with all fields; as they are if they were forgotten meanwhile."""
+    """Return rows that were read without some fields with all of them; unchanged if they have been forgotten since."""
     for row in bare:
         try:
             yield store.rows.find(row.id)
@@ -156,7 +156,7 @@ def _in_full(store: Store, bare: Sequence[Observation]) -> Iterator[Observation]
 
 
 def _active_at(summary: SessionSummary | None, rows: list[Observation]) -> str:
-    """Return the instant a session was last active: of its last message, or of a later row."""
+    """Return the instant at which a session was last active: that of its last message, or of a later row."""
     seen = (summary.last_at or summary.seen_at) if summary else ""
     return max([seen, *(row.dated for row in rows)])
 

@@ -1,4 +1,4 @@
-"""Sizes in tokens: of a text, a transcript and the store."""
+"""Sizes in tokens: of text, of a transcript and of the store."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @record
 class StoreCounts:
-    """The store in numbers; all token totals are by the one counter that is named."""
+    """The store in numbers; all token totals use the same counter, which is named."""
 
     sessions: int
     messages: int
@@ -31,16 +31,16 @@ class StoreCounts:
     observation_tokens: int
     counter: str
     blocks: int
-    """Pending blocks."""
+    """Number of buffered batches."""
     ahead: int
     """Pending messages in buffered batches."""
     recounted: bool
-    """True if everything was counted anew, since the stored counts were by another counter."""
+    """True if everything was recounted because the stored counts are by another counter."""
     errors: tuple[LaneError, ...]
 
 
 def status(store: Store, counter: TokenCounter) -> StoreCounts:
-    """The numbers. Where rows were counted by another counter everything is counted again: units never mix."""
+    """Return the sizes. If rows were counted by another counter, everything is recounted, so that units never mix."""
     stored = store.sessions.status()
     recounted = bool({*stored.message_tokens, *stored.observation_tokens} - {counter.name})
     if recounted:
@@ -74,12 +74,12 @@ def _count_all(store: Store, counter: TokenCounter) -> tuple[int, int]:
 
 
 class CountUnit(StrEnum):
-    """CountUnit counted: each counter adds something for a message and for a conversation."""
+    """The unit to count: each counter adds an overhead for a message and for a conversation."""
 
     TEXT = "text"
     """Plain text."""
     TRANSCRIPT = "transcript"
-    """Messages, and what the counter adds for the conversation."""
+    """Messages, and the counter's overhead for the conversation."""
     EVENT = "event"
     """Messages alone."""
 

@@ -28,7 +28,7 @@ class Trigger(StrEnum):
     TOOL = "tool"
     """A tool's result."""
     MANUAL = "manual"
-    """Nothing: it is done by hand."""
+    """No event: observing is done by hand."""
 
 
 @record
@@ -39,9 +39,9 @@ class Due:
     tokens: int = 10_000
     inclusive: bool = True
     batches: int | None = None
-    """Batches at once; None: until no message waits."""
+    """Largest number of batches at once; None: until no message is pending."""
     block_after: int = 0
-    """From so many tokens on whoever brought them waits for them to be observed; 0: never."""
+    """From this many pending tokens on, the command that ingested them observes them itself; 0: never."""
     ahead: BufferPolicy | None = None
     """The threshold for observing ahead; None: never."""
     floor: int = 0
@@ -63,19 +63,19 @@ class TickReport:
     activated: int = 0
     """Buffered batches that were written."""
     blocks: tuple[int, ...] = ()
-    """The messages of each block that was observed ahead."""
+    """Number of messages of each batch observed ahead."""
     reflection: Reflection | None = None
     error: OmError | None = None
-    """Error that ended the work on it; finished steps stay done."""
+    """Error that ended the work on the session; finished steps are not undone."""
 
     @property
     def made(self) -> tuple[Observation, ...]:
-        """All rows that came of it."""
+        """All rows that were made."""
         return (*self.rows, *(self.reflection.made if self.reflection else ()))
 
 
 def due(deps: Deps, when: Due, *, sessions: Sequence[str] | None = None) -> Iterator[TickReport]:
-    """Yield the sessions, of some or of all, with due work; nothing is done."""
+    """Yield the sessions with due work, among the given ones or all; nothing is done."""
     for session_id, has_pending, has_rows in _sessions(deps, sessions):
         observe = has_pending and _is_due(session_id, deps, when)
         ahead = has_pending and not observe and _step(session_id, deps, when) is not None
@@ -87,8 +87,8 @@ def due(deps: Deps, when: Due, *, sessions: Sequence[str] | None = None) -> Iter
 def tick(deps: Deps, when: Due, *, sessions: Sequence[str] | None = None) -> Iterator[TickReport]:
     """Do the due work of each session: observe it, or observe ahead, then reflect.
 
-    A session that another process has done meanwhile is left out. An error in one ends the run if each would fail: an
-    endpoint is down, or the store locked.
+    A session that another process has just finished is left out. An error that every session would hit, such as a
+    locked store, ends the run.
     """
     for found in due(deps, when, sessions=sessions):
         ticked = _tick_session(found, deps, when)
@@ -100,7 +100,7 @@ def tick(deps: Deps, when: Due, *, sessions: Sequence[str] | None = None) -> Ite
 
 
 def overdue(session_id: str, deps: Deps, when: Due) -> int | None:
-    """Return the waiting tokens of a session if they are too many to be left to the background; else None.
+    """Return the pending tokens of a session if they are too many for a background worker; else None.
 
     Buffered messages do not count.
     """
@@ -111,7 +111,7 @@ def overdue(session_id: str, deps: Deps, when: Due) -> int | None:
 
 
 def _tick_session(found: TickReport, deps: Deps, when: Due) -> TickReport | None:
-    """Return the outcome of a session; None if another process has done it meanwhile."""
+    """Return the outcome of a session; None if another process has just finished it."""
     is_done = False
     try:
         for step in _observed(found, deps, when):
@@ -153,7 +153,7 @@ def _sessions(deps: Deps, wanted: Sequence[str] | None) -> Iterator[tuple[str, b
         for summary in store.sessions.summaries():
             yield summary.session.id, summary.pending > 0, summary.observations > 0
         return
-    for session in dict.fromkeys(wanted):  # without a look at all the others
+    for session in dict.fromkeys(wanted):  # without reading all other sessions
         if store.sessions.find(session) is not None:
             yield session, store.batches.pending(session).messages > 0, bool(store.rows.tokens(session))
 
@@ -175,8 +175,8 @@ def _is_due(session_id: str, deps: Deps, when: Due) -> bool:
 
 
 def _is_over(waits: WaitingMessages, when: Due) -> bool:
-    # What was offered and gave nothing yet is offered again when as much has come to it. What was observed ahead gave
-    # something, or was not the end.
+    # Messages that gave nothing are offered again once as many new ones have come. Messages observed ahead gave
+    # something, or were not the last.
     tokens = waits.tokens if waits.blocks else min(waits.tokens, waits.fresh)
     return reaches(tokens, when.tokens, inclusive=when.inclusive)
 

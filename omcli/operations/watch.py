@@ -1,4 +1,4 @@
-"""Following files: round by round, changed files are ingested, and due work is done."""
+"""Following files: in each round, ingest changed files and do the due work."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class FilesToWatch(Protocol):
     """The files to follow."""
 
     def look(self) -> FoundFiles:
-        """Look at all of them, at no more cost than that."""
+        """Return all of them, reading only their metadata."""
         ...
 
     def is_guess(self, path: str) -> bool:
@@ -59,14 +59,14 @@ class RoundDeps:
 
     ingesting: Deps
     ticking: Deps
-    """The same with the models of the settings."""
+    """The same dependencies with the models from the settings."""
     when: Due
     transcript: Callable[[str], FileInput]
 
 
 @record
 class WatchError:
-    """An error of a file, a folder or the store; tried again."""
+    """An error in a file, a folder or the store, which is tried again."""
 
     about: str
     """The file or folder; empty for the store."""
@@ -85,11 +85,11 @@ Event = FileReport | TickReport | WatchError | RoundEnd
 
 
 class Watch:
-    """Follows files: in each round it looks, ingests changed files, and does the due work of their sessions.
+    """Follows files: each round ingests changed files and does the due work of their sessions.
 
-    An error of a file is yielded once, until the file changes; one of the store once, and tried again. A failed model
-    is asked again after a minute, one that declines when there are new messages. Lanes held by other processes are no
-    error.
+    An error in a file is yielded once until the file changes; an error of the store is yielded once and the work tried
+    again. A failed model is asked again after a minute; one that declined, when there are new messages. Lanes held by
+    other processes are not errors.
     """
 
     def __init__(
@@ -100,25 +100,25 @@ class Watch:
         clock: Clock,
         at_most_every: float,
     ) -> None:
-        """`at_most_every` is in seconds: no file is taken in more often."""
+        """`at_most_every` is the shortest time between two ingests of one file, in seconds."""
         self._places = places
         self._opened = opened
         self._clock = clock
         self._debouncer = Debouncer(at_most_every)
         self._waiting: dict[str, float] = {}
-        """Sessions to look at again, and when."""
+        """Maps sessions to the time at which they are tried again."""
         self._asked_from = 0.0
         """Time from which models may be asked again."""
         self._said: dict[str, str] = {}
 
     def run(self, interval: float) -> Iterator[Event]:
-        """One round after another, `interval` seconds apart. Raises what no later round will mend."""
+        """Run rounds, `interval` seconds apart. Raise errors that no later round can fix."""
         while True:
             yield from self.round()
             self._clock.sleep(interval)
 
     def round(self) -> Iterator[Event]:
-        """One round. Raises what no later one will mend, such as a store of a later version."""
+        """Run one round. Raise errors that no later round can fix, such as a store written by a later version."""
         looked, now = self._places.look(), self._clock.monotonic()
         yield from self._errors(looked)
         due = self._debouncer.due(looked.files, now)
@@ -141,8 +141,8 @@ class Watch:
                 yield WatchError(about=place, error=error)
 
     def _take_in(self, opened: RoundDeps, looked: FoundFiles, due: Iterable[str]) -> Iterator[Event]:
-        """Ingest files. Raises errors that concern every file."""
-        for path in sorted(due):  # a session comes before its subagents, as their names do
+        """Ingest files. Raise errors that concern every file."""
+        for path in sorted(due):  # a session sorts before its subagents
             (report,) = ingest_files([opened.transcript(path)], opened.ingesting)
             error = report.error
             if error is not None and not isinstance(error, (BadInput, NoInput)):
@@ -167,7 +167,7 @@ class Watch:
         return (not isinstance(error, NoInput) or self._places.exists(path)) and self._is_new(path, error)
 
     def _tick(self, opened: RoundDeps, session: str) -> Iterator[TickReport]:
-        """Do the due work of a session. Raises errors that concern every session."""
+        """Do the due work of a session. Raise errors that concern every session."""
         self._waiting.pop(session, None)
         if self._clock.monotonic() < self._asked_from:
             self._waiting[session] = self._asked_from
@@ -186,9 +186,9 @@ class Watch:
                 raise error
 
     def _put_off(self, session: str, error: OmError) -> None:
-        """Set when a session with unfinished work is looked at again."""
+        """Schedule the next attempt for a session with unfinished work."""
         if isinstance(error, OF_MATERIAL):
-            return  # the same would come of the same, and cost as much
+            return  # the same request would fail again, at the same cost
         now = self._clock.monotonic()
         self._waiting[session] = now
         if isinstance(error, OF_MODELS):
@@ -206,22 +206,22 @@ Stamp = tuple[int, ...]
 
 @mutable_record
 class _Known:
-    """State of a file; times are seconds on a clock that only measures durations."""
+    """State of a file; times are in seconds on the monotonic clock."""
 
     looked: Stamp
-    """As it was at the last look."""
+    """Stamp at the last look."""
     changed_at: float
     """Time of the first look at which it had changed since it was ingested."""
     taken: Stamp | None = None
-    """As it was when it was taken in last."""
+    """Stamp when it was last ingested."""
     tried_at: float | None = None
 
 
 class Debouncer:
     """Decides which files to ingest now.
 
-    A file unchanged since the last look is ingested; one that changes with every look when `seconds` have passed, and
-    none more often than that. Its last state is always ingested: a file is due until it is.
+    A file is ingested once it has not changed since the last look, or after `seconds` if it changes at every look, and
+    never more often than that. A file stays due until its last state is ingested.
     """
 
     def __init__(self, seconds: float) -> None:
@@ -237,7 +237,7 @@ class Debouncer:
         return due
 
     def mark_ingested(self, path: str, stamp: Stamp, now: float) -> None:
-        """Record that a file was ingested, at least as it was at that look."""
+        """Record that a file was ingested in this state or a later one."""
         self._known[path].taken = stamp
         self._known[path].tried_at = now
 

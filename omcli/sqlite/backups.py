@@ -1,4 +1,4 @@
-"""Copies of the store beside it: checked, under names of their own, and only the newest few backups."""
+"""Copies of the store beside it: each is checked and has its own name, and only the newest few backups are kept."""
 
 from __future__ import annotations
 
@@ -17,11 +17,13 @@ from omcli.sqlite.connection import connect, create, log_files
 from omcli.sqlite.database import Table
 
 _UNFINISHED = ".partial"
-"""End of a copy's name until it is whole."""
+"""Suffix of a copy's name until it is complete."""
 _DEAD_AFTER = 86_400
-"""Seconds after which no process works on an unfinished copy any more."""
+"""Age in seconds from which an unfinished copy is considered abandoned."""
 _FALSE_ALARM = "NULL value in aside_titles."
-"""SQLite 3.40's fault in a sound table whose columns are in another order than its key; schemas 8 and 9 have that."""
+"""Error that SQLite 3.40 reports for a sound table whose columns are in another order than its key, as in schemas 8 and
+9.
+"""
 _MAX_FAULTS = 10_000
 
 
@@ -49,20 +51,21 @@ class SqliteBackups(Table, Backups):
 
 
 def copy_store(path: Path, name: str, *, wait: float) -> Path:
-    """Copy the store to `<store>.<name>.bak` beside it: whole and checked, or not at all. Raises InputOutput.
+    """Copy the store to `<store>.<name>.bak` beside it. The copy is complete and checked, or not made. Raise
+    InputOutput.
 
-    The copy takes the place of an older one. Only one process may make it: the one that holds the lock of the store.
+    The copy replaces an older one. Only the process that holds the store's lock may make it.
     """
     target = path.with_name(f"{path.name}.{name}.bak")
     with _copy_errors(path, target):
-        _remove(_unfinished(target))  # of a run that was killed
+        _remove(_unfinished(target))  # left by a killed run
         return _copy_to(path, target, wait=wait)
 
 
 def _snapshot(path: Path, name: str, *, wait: float, thorough: bool = False) -> Path:
     """Copy the store under a free name: `<store>.<name>.bak`, `<store>.<name>-2.bak`, …
 
-    `thorough`: with foreign keys checked.
+    `thorough` also checks foreign keys.
     """
     for number in count(1):
         target = path.with_name(f"{path.name}.{name}{f'-{number}' if number > 1 else ''}.bak")
@@ -88,7 +91,7 @@ def _copy_to(path: Path, target: Path, *, wait: float, thorough: bool = False) -
 def _check(copy: sqlite3.Connection, path: Path, *, thorough: bool) -> None:
     """Raise InputOutput if a copy is damaged.
 
-    Foreign keys only if it is to be `thorough`: a row that leads nowhere must not keep om from migrating the store.
+    Foreign keys are checked only if `thorough`: a dangling reference must not keep om from migrating the store.
     """
     fault = _fault(copy)
     lost = copy.execute("PRAGMA foreign_key_check").fetchone() if thorough and fault is None else None
@@ -119,13 +122,13 @@ def _has_fault(copy: Path) -> bool:
 
 
 def _claim(target: Path) -> bool:
-    """True if the name was free, and its unfinished copy is now ours: only one of several processes gets it."""
+    """Claim a name for a copy. True if the name was free; of several processes only one gets it."""
     unfinished = _unfinished(target)
     try:
         os.close(os.open(unfinished, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC, 0o600))
     except FileExistsError:
         return False
-    # Checked last: the process that had the name before gave the unfinished copy up only by finishing it.
+    # Checked last: a process that claimed the name before us released it only by finishing its copy.
     if target.exists():
         unfinished.unlink(missing_ok=True)
         return False
@@ -149,13 +152,13 @@ def _copy_errors(path: Path, target: Path) -> Iterator[None]:
 
 def _remove(copy: Path) -> None:
     """Remove a copy, and the files SQLite keeps beside it."""
-    journal = copy.with_name(f"{copy.name}-journal")  # of a copy that is being made
+    journal = copy.with_name(f"{copy.name}-journal")  # of an unfinished copy
     for file in (copy, journal, *log_files(copy)):
         file.unlink(missing_ok=True)
 
 
 def _remove_surplus(path: Path, made: Path | None, *, keep: int, now: str) -> tuple[str, ...]:
-    """Remove the oldest backups; if none was made just now, only if the newest of those that stay is sound."""
+    """Remove the oldest backups. If none was made just now, do so only if the newest remaining one is sound."""
     found = _backups(path)
     gone = [path.with_name(backup.name) for backup in surplus(found, keep=keep, now=now)]
     if made is None and gone:

@@ -1,4 +1,4 @@
-"""The next batch of a session, and the outcome of one: its rows, the rows they replace, and the cursor."""
+"""The next batch of a session, and the outcome of a batch: its rows, the rows they replace, and the cursor."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class SqliteBatches(Table, Batches):
     def __init__(self, database: Database) -> None:
         super().__init__(database)
         self._context: dict[int, Observation] = {}
-        """Rows that came with the last batch, by position: most of them come with the next."""
+        """Context rows of the last batch, by position: most of them belong to the next one as well."""
 
     def pending(self, session: str, *, ahead: bool = False) -> Pending:
         with self._database.session(session) as (connection, number):
@@ -156,7 +156,7 @@ class SqliteBatches(Table, Batches):
 
 
 class _Span(NamedTuple):
-    """Messages of a session that no batch covers: those with `seq > after`, up to another one."""
+    """Messages of a session that no batch covers: those with `seq > after`, up to the end of the span."""
 
     after: int
     through: int
@@ -167,7 +167,9 @@ class _Span(NamedTuple):
 def _uncovered(
     connection: sqlite3.Connection, *, session: int, ahead: bool = False, through: int | None = None
 ) -> _Span:
-    """The first span, or that in which a message may be; `ahead`: the one behind the last buffered batch."""
+    """The first span, or the one that may contain the message `through`; with `ahead`, the span after the last buffered
+    batch.
+    """
     cursor = cursors.cursor(connection, session=session, lane=Lane.OBSERVE)
     if ahead:
         end, _ = cursors.last_end(connection, session=session, cursor=cursor)
@@ -206,7 +208,7 @@ def _read(
 def _earlier_calls(
     connection: sqlite3.Connection, batch: Sequence[KeptMessage], *, session: int, after: int
 ) -> tuple[KeptMessage, ...]:
-    """The covered calls that results in the batch answer: of several with one call id, the latest."""
+    """The covered calls that results in the batch answer. If several calls share an id, the latest."""
     called: set[str] = set()
     missing: list[str] = []
     for kept in batch:
@@ -218,7 +220,7 @@ def _earlier_calls(
         called.add(call_id)
     if not missing:
         return ()
-    # By the index of calls: by that of sessions, all messages before these would be looked at.
+    # Use the index of calls: with that of sessions, all earlier messages would be read.
     found = connection.execute(
         f"SELECT max(seq) FROM messages WHERE role = 'call' AND {dialect.among('call_id')}"
         f" AND {dialect.without_index('session')} = ? AND {dialect.without_index('seq')} <= ? GROUP BY call_id",

@@ -21,7 +21,7 @@ from omcli.sqlite import codec, cursors, dialect, messages, sessions
 def put(connection: sqlite3.Connection, block: BufferedBatch, *, session: int) -> None:
     """Keep a buffered batch in place of those inside it.
 
-    Raises StaleBatch if it is superfluous itself, or if its messages are not all there, or others between them.
+    Raise StaleBatch if its messages are already covered, if some are missing, or if there are others between them.
     """
     batch = block.batch
     span = Span(block.begins, batch.through)
@@ -54,14 +54,14 @@ def put(connection: sqlite3.Connection, block: BufferedBatch, *, session: int) -
 
 
 def find(connection: sqlite3.Connection, session: Session, *, number: int) -> Iterator[BufferedBatch]:
-    """Yield the batches of a session that can be written one after another. `number` is the session's."""
+    """Yield the batches of a session that can be written one after another. `number` is the session's number."""
     readable = {Span(block.begins, block.batch.through): block for block in _read(connection, session, number=number)}
     cursor = cursors.cursor(connection, session=number, lane=Lane.OBSERVE)
     for span, place in in_line(readable, cursor):
         block = readable[span]
         left = _messages(connection, session=number, after=place, through=span.through)
         block = replace(block, batch=replace(block.batch, after=place, messages=left))
-        # The title may have come from a hidden message.
+        # The title may come from a hidden message.
         is_less = _has_hidden(connection, session=number, after=span.after, through=span.through)
         yield replace(block, observed=replace(block.observed, title=None)) if is_less else block
 
@@ -98,7 +98,7 @@ def _read(connection: sqlite3.Connection, session: Session, *, number: int) -> I
 
 
 def erase_forgotten(connection: sqlite3.Connection, digests: frozenset[bytes]) -> None:
-    """Delete the batches with a row or a title that has one of these tombstones."""
+    """Delete the batches that contain a row or a title with one of these tombstones."""
     forgotten = [
         (codec.session_number(connection, block.batch.session), block.begins)
         for block in find_all(connection)

@@ -35,7 +35,7 @@ class _Column(NamedTuple):
 
 
 def _values(kind: type[Any]) -> Callable[[str | None], Any]:
-    """The members of an enumeration by their words: a table, for a pack chooses among a thousand rows."""
+    """Return a lookup of an enumeration's members by value. It is a table because a pack reads a thousand rows."""
     members: dict[str | None, Any] = {None: None, **{str(member): member for member in kind}}
     return members.__getitem__
 
@@ -44,25 +44,25 @@ def _values(kind: type[Any]) -> Callable[[str | None], Any]:
 
 
 def session_number(connection: sqlite3.Connection, session: str) -> int | None:
-    """The number of a session; None if its name has never come up."""
+    """The number of a session; None if the store has never seen its name."""
     found = execute(connection, "SELECT number FROM sessions WHERE id = ?", (session,)).fetchone()
     return found["number"] if found else None
 
 
 def add_session(connection: sqlite3.Connection, session: str) -> int:
-    """The number of a session, which it gets now if its name has never come up."""
+    """The number of a session, assigned now if the store has never seen its name."""
     found = session_number(connection, session)
     return insert(connection, "sessions", {"id": session}) if found is None else found
 
 
 def project_number(connection: sqlite3.Connection, project: str) -> int | None:
-    """The number of a project; None if it has never come up."""
+    """The number of a project; None if the store has never seen it."""
     found = execute(connection, "SELECT number FROM projects WHERE path = ?", (project,)).fetchone()
     return found["number"] if found else None
 
 
 def add_project(connection: sqlite3.Connection, project: str) -> int:
-    """The number of a project, which it gets now if it has never come up."""
+    """The number of a project, assigned now if the store has never seen it."""
     found = project_number(connection, project)
     return insert(connection, "projects", {"path": project}) if found is None else found
 
@@ -87,7 +87,7 @@ _MESSAGE = (
     _Column("tool"),
     _Column("call_id"),
     _Column("failed", decode=lambda failed: None if failed is None else bool(failed)),
-    # A transcript may claim any number; one that does not fit into 64 bits is dropped.
+    # A transcript may contain any number; one that does not fit into 64 bits is dropped.
     _Column("exit_code", encode=lambda code: code if code is not None and abs(code) <= _LARGEST_INTEGER else None),
     _Column(
         "images",
@@ -138,17 +138,17 @@ def session(row: sqlite3.Row) -> Session:
     return Session(**{name: row[name] for name in _SESSION})
 
 
-# Observations. What a new column needs is one line here, and a migration.
+# Observations. A new column needs one line here, and a migration.
 
 
-# `uuid` does the same, in three times the time, after an import that takes as long as a query.
+# The module `uuid` is three times slower, and importing it takes as long as a query.
 def packed(uuid: str) -> bytes:
     """A UUID as its 16 bytes."""
     return bytes.fromhex(uuid.replace("-", ""))
 
 
 def unpacked(uuid: bytes) -> str:
-    """16 bytes as a UUID is written."""
+    """16 bytes as the text of a UUID."""
     digits = uuid.hex()
     return f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"
 
@@ -210,15 +210,15 @@ def observation(row: Iterable[Any], sources: Sequence[tuple[int, str]], *, bare:
 
 
 def id_is(table: str = "") -> str:
-    """The condition that finds a row by its id, of a table that is given a short name, such as `o.`; see `id_values`.
+    """The condition that finds a row by its id, with the values of `id_values`; `table` is a prefix such as `o.`.
 
-    Both conditions are needed: the index holds the end of the id first, by which rows are called.
+    It tests the id's end as well, since the index begins with that: handles are taken from it.
     """
     return f"substr({table}id, 13) = ? AND {table}id = ?"
 
 
 def same_id(one: str, other: str) -> str:
-    """The condition that one column has the id of a row that another one names."""
+    """The condition that two columns hold the same id."""
     return f"substr({one}, 13) = substr({other}, 13) AND {one} = {other}"
 
 
@@ -238,7 +238,7 @@ def _encode(columns: Iterable[_Column], fields: object) -> Columns:
 def _reader(make: type[Any], columns: tuple[_Column, ...]) -> Callable[..., Any]:
     """Compile a function that makes a record of the values of columns, and of further fields.
 
-    A pack chooses among a thousand rows: with a loop over the columns for each, reading them takes twice as long.
+    A pack reads a thousand rows, which takes twice as long with a loop over the columns of each.
     """
     names = ", ".join(column.name for column in columns)
     fields = ", ".join(

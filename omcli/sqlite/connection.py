@@ -17,9 +17,9 @@ from omcli.sqlite.database import cannot_open, is_busy, om_error, writing
 NOWHERE = Path("(temporary store)")
 """Path of a store that has no file."""
 _OLDEST_SQLITE = (3, 38)
-"""STRICT tables need 3.37, json_each is always there from 3.38."""
+"""STRICT tables need 3.37; json_each is always available from 3.38."""
 _SHORT_WAIT_MS = 100
-"""Milliseconds that SQLite itself waits for a lock: meanwhile it does not notice Ctrl-C."""
+"""Milliseconds that SQLite itself waits for a lock; it does not notice Ctrl-C during that time."""
 _PAUSE = 0.01
 """Seconds between two attempts."""
 
@@ -27,19 +27,19 @@ _PAUSE = 0.01
 def open_for_writing(
     path: Path, *, wait: float, steps: Sequence[Path], back_up: Callable[[int], object]
 ) -> sqlite3.Connection:
-    """Open the store at `path`, made or migrated by the `steps` of the schema if needed.
+    """Open the store at `path`; create or migrate it by the schema's `steps` if needed.
 
-    `back_up` is called with the old version before a migration. Raises CannotCreate, NewerStore, MigrationFailed,
+    `back_up` is called with the old version before a migration. Raise CannotCreate, NewerStore, MigrationFailed,
     BadConfiguration, and SQLite's own errors.
     """
     create(path)
     _let_write_log(path)
     connection = connect(path, "rw", wait=wait)
     try:
-        # Before anything is set: a store of a later program stays as it is.
+        # Checked before anything is set: a store from a later version stays unchanged.
         check_version(connection, path=path, newest=len(steps))
-        # Readers and a writer work side by side. If several set this at once on a new file, SQLite does not wait: of
-        # 320 attempts, in eights, 7 failed at once with "locked".
+        # Readers and a writer work side by side. If several processes set this at once on a new file, SQLite does not
+        # wait: of 320 attempts, eight at a time, 7 failed at once with "locked".
         _retry(connection, "PRAGMA journal_mode = WAL", deadline=time.monotonic() + wait)
         connection.execute("PRAGMA synchronous = NORMAL")
         connection.execute("PRAGMA foreign_keys = ON")
@@ -55,7 +55,7 @@ def open_for_writing(
 def open_temporary(*, steps: tuple[Path, ...]) -> sqlite3.Connection:
     """Open a store of this process alone, on disk if it does not fit into SQLite's cache.
 
-    Its file has no name: the system frees the space when the process ends, in whatever way.
+    Its file has no name, so the system frees the space however the process ends.
     """
     connection = sqlite3.connect("", isolation_level=None)
     with closing(sqlite3.connect(":memory:")) as empty:
@@ -67,7 +67,7 @@ def open_temporary(*, steps: tuple[Path, ...]) -> sqlite3.Connection:
 
 @cache
 def _empty(steps: tuple[Path, ...]) -> bytes:
-    """An empty store: made once, for a program may open many temporary ones."""
+    """Return an empty store as bytes, built only once because a program may open many temporary stores."""
     with closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
         migrate(connection, steps, path=NOWHERE)
         return connection.serialize()
@@ -76,10 +76,10 @@ def _empty(steps: tuple[Path, ...]) -> bytes:
 def open_for_reading(path: Path, *, wait: float, steps: Sequence[Path]) -> sqlite3.Connection:
     """Open the store at `path` for reading; the file is never written to.
 
-    If there is none, an empty store in memory. A store of an older schema is copied into memory and migrated there, so
-    that reading works until the next write migrates the file.
+    Without a file, return an empty store in memory. A store with an older schema is copied into memory and migrated
+    there, so that it can be read until the next write migrates the file.
 
-    SQLite may leave an empty `-wal` and a `-shm` beside the file; the next writer removes them. Raises NewerStore,
+    SQLite may leave an empty `-wal` and a `-shm` beside the file; the next writer removes them. Raise NewerStore,
     BadConfiguration, and SQLite's own errors.
     """
     connection = _reader(path, wait=wait) if _exists(path) else sqlite3.connect(":memory:")
@@ -95,7 +95,7 @@ def open_for_reading(path: Path, *, wait: float, steps: Sequence[Path]) -> sqlit
 
 
 def connect(path: Path, mode: str, *, wait: float, immutable: bool = False) -> sqlite3.Connection:
-    """Connect to a file, `mode` being `ro` or `rw`. Transactions begin and end where the code says so."""
+    """Connect to a file, `mode` being `ro` or `rw`. Transactions begin and end only explicitly."""
     if sqlite3.sqlite_version_info < _OLDEST_SQLITE:
         raise BadConfiguration(
             f"this Python has SQLite {sqlite3.sqlite_version}, om needs 3.38 or later", hint="use a newer Python"
@@ -110,8 +110,8 @@ def _reader(path: Path, *, wait: float) -> sqlite3.Connection:
         connection.execute("PRAGMA user_version").fetchone()  # the first read opens the write-ahead log
     except sqlite3.Error as error:
         connection.close()
-        # In a folder that cannot be written, or on a full disk, SQLite cannot put its -shm there. No other process
-        # writes there either: the file may be read as it is, unless one that could write has left a log beside it.
+        # In a read-only folder, or on a full disk, SQLite cannot create its -shm file. No other process
+        # can write there either, so the file may be read as it is, unless an earlier writer left a log beside it.
         if not cannot_open(error) or _has_log(path):
             raise
         return connect(path, "ro", wait=wait, immutable=True)
@@ -126,7 +126,7 @@ def _copy(connection: sqlite3.Connection) -> sqlite3.Connection:
 
 
 def _retry(connection: sqlite3.Connection, statement: str, *, deadline: float) -> None:
-    """Run a statement, again and again while another process holds a lock."""
+    """Run a statement, repeatedly while another process holds a lock."""
     while True:
         try:
             connection.execute(statement)
@@ -139,10 +139,10 @@ def _retry(connection: sqlite3.Connection, statement: str, *, deadline: float) -
 
 
 def vacuum(connection: sqlite3.Connection, *, wait: float) -> None:
-    """Free the disk space of deleted rows, and leave nothing of them in the file or in the log beside it."""
+    """Free the disk space of deleted rows, leaving no trace of them in the file or in the log beside it."""
     deadline = time.monotonic() + wait
     _retry(connection, "VACUUM", deadline=deadline)
-    while connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]:  # a reader holds an earlier state
+    while connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]:  # a reader still uses an earlier state
         if time.monotonic() > deadline:
             raise StoreLocked(
                 "deleted rows may still be in the store's files: another process is reading them",
@@ -176,13 +176,13 @@ def log_files(path: Path) -> tuple[Path, Path]:
 
 
 def _let_write_log(path: Path) -> None:
-    """Make the log files of a writable store writable.
+    """Make the log files writable if the store is.
 
-    SQLite creates them with the permissions of the store, and leaves them: a reader of a write-protected store leaves
-    files that could not be written once the store is writable again.
+    SQLite gives them the permissions of the store. A reader of a write-protected store leaves files behind that could
+    not be written once the store is writable again.
     """
     for file in log_files(path):
-        with suppress(OSError):  # it may go at any moment, or belong to another user
+        with suppress(OSError):  # it may be deleted at any moment, or belong to another user
             if ~file.stat().st_mode & (mode := path.stat().st_mode) & stat.S_IWUSR:
                 file.chmod(stat.S_IMODE(mode))
 
@@ -215,7 +215,8 @@ _STATE = """
     SELECT (SELECT user_version FROM pragma_user_version), (SELECT application_id FROM pragma_application_id),
         (SELECT count(*) FROM sqlite_schema)
 """
-"""Version, owner and number of objects, in one statement: between two, another process may create a store."""
+"""Version, application id and number of objects, in one statement: between two, another process might create a store.
+"""
 
 
 def steps(folder: Path = MIGRATIONS) -> tuple[Path, ...]:
@@ -226,7 +227,7 @@ def steps(folder: Path = MIGRATIONS) -> tuple[Path, ...]:
 def check_version(connection: sqlite3.Connection, *, path: Path, newest: int) -> int:
     """Return the schema version of an opened file, 0 for an empty one; change nothing.
 
-    Raises NewerStore for a store of a later program, BadConfiguration for a database that is not a store.
+    Raise NewerStore for a store from a later version, and BadConfiguration for a database that is not a store.
     """
     found, owner, objects = connection.execute(_STATE).fetchone()
     if owner != APPLICATION_ID and (owner or found or objects):
@@ -245,9 +246,9 @@ def migrate(
 ) -> None:
     """Run the steps a store lacks, each with its version number in one transaction; none if it is current.
 
-    A new store is made in one transaction: it exists with every step, or not at all. `back_up` is called with the
-    old version before the first step of any other, when the write lock is held. Raises MigrationFailed if a step
-    fails, NewerStore if another process has migrated further meanwhile.
+    A new store is created in one transaction, with every step or not at all. For an existing store `back_up` is called
+    with the old version before the first step, under the write lock. Raise MigrationFailed if a step fails, and
+    NewerStore if another process has just migrated it further.
     """
     while version(connection) != len(steps):
         with writing(connection):

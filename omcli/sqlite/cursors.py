@@ -28,7 +28,7 @@ def cursor(connection: sqlite3.Connection, *, session: int, lane: Lane) -> int:
 
 
 def last_end(connection: sqlite3.Connection, *, session: int, cursor: int) -> tuple[int, int]:
-    """The end of the last buffered batch of a session, the cursor if there is none; and the number of those batches."""
+    """The end of a session's last buffered batch (the cursor if there is none), and the number of buffered batches."""
     end, buffered = connection.execute(
         "SELECT coalesce(max(through), 0), count(*) FROM blocks WHERE session = ?", (session,)
     ).fetchone()
@@ -36,7 +36,7 @@ def last_end(connection: sqlite3.Connection, *, session: int, cursor: int) -> tu
 
 
 def deferred(connection: sqlite3.Connection, *, session: int, after: int) -> int:
-    """The `seq` up to which messages from this cursor on were offered and gave nothing yet; 0 for none."""
+    """The `seq` up to which messages after this cursor were offered to an observer without a result; 0 for none."""
     (through,) = connection.execute(
         "SELECT coalesce(max(through), 0) FROM batches WHERE session = ? AND lane = ? AND after = ? AND outcome = ?"
         " AND NOT late",
@@ -47,14 +47,14 @@ def deferred(connection: sqlite3.Connection, *, session: int, after: int) -> int
 
 
 class Late(NamedTuple):
-    """Messages that came back behind a cursor, with no covered one between them."""
+    """Restored messages before a cursor, with no covered message between them."""
 
     after: int
     through: int
 
 
 def first_late(connection: sqlite3.Connection, *, session: int) -> Late | None:
-    """The first messages of a session that its cursor has passed and no batch covers; None if there are none."""
+    """The first messages of a session that its cursor has passed but no batch covers; None if there are none."""
     late = (
         "SELECT m.seq FROM passed_over AS p JOIN messages AS m ON m.seq = p.message"
         " WHERE p.session = :session ORDER BY p.message"
@@ -72,9 +72,9 @@ def first_late(connection: sqlite3.Connection, *, session: int) -> Late | None:
 
 
 def cover(connection: sqlite3.Connection, batch: Batch, *, session: int, outcome: BatchOutcome) -> bool:
-    """Cover a batch's messages unless the outcome leaves them as they are. True if the batch is late.
+    """Mark a batch's messages as covered, unless its outcome leaves them pending. True if the batch is late.
 
-    Raises StaleBatch if the batch is no longer pending, or is not whole.
+    Raise StaleBatch if the batch is no longer pending or is incomplete.
     """
     is_late = batch.through <= cursor(connection, session=session, lane=Lane.OBSERVE)
     if is_late:
@@ -98,9 +98,10 @@ def _cover_late(connection: sqlite3.Connection, batch: Batch, *, session: int, o
 
 
 def _move(connection: sqlite3.Connection, batch: Batch, *, session: int, outcome: BatchOutcome) -> None:
-    """Move the cursor from the batch's beginning to its end; if the outcome keeps it, only note what was offered.
+    """Move the cursor from the batch's beginning to its end; if the outcome leaves it in place, only note the messages
+    offered.
 
-    The cursor is compared and set in one statement. What was only offered may also begin where a buffered batch ends.
+    The cursor is compared and set in one statement. Messages only offered may also begin where a buffered batch ends.
     """
     connection.execute(
         "INSERT INTO cursors (session, lane) VALUES (?, ?) ON CONFLICT DO NOTHING", (session, Lane.OBSERVE)
@@ -124,7 +125,7 @@ def _move(connection: sqlite3.Connection, batch: Batch, *, session: int, outcome
 
 
 def check_whole(connection: sqlite3.Connection, batch: Batch, *, session: int) -> None:
-    """Raise StaleBatch if a batch does not hold the messages, all of them and no other, that it would cover."""
+    """Raise StaleBatch unless a batch holds exactly the messages that it would cover."""
     found = connection.execute(
         "SELECT seq FROM messages WHERE session = ? AND seq > ? AND seq <= ? ORDER BY seq",
         (session, batch.after, batch.through),

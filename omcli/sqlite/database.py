@@ -22,14 +22,14 @@ _BUSY = frozenset({sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED})
 _UNWRITABLE = frozenset({sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM})
 _DAMAGED = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_FORMAT})
 _NO_INDEX = frozenset({sqlite3.SQLITE_IOERR_SHMOPEN, sqlite3.SQLITE_IOERR_SHMSIZE, sqlite3.SQLITE_IOERR_SHMMAP})
-"""The index of the log cannot be made: on a full disk, for one."""
+"""Errors that mean SQLite cannot create the index of the log, for example on a full disk."""
 
 
 class Database:
     """A connection to one file.
 
-    Writing raises StoreLocked if another process keeps the lock for longer than `wait` seconds, and InputOutput if the
-    disk refuses.
+    Writing raises StoreLocked if another process holds the lock for longer than `wait` seconds, and InputOutput on a
+    disk error.
     """
 
     def __init__(self, connection: sqlite3.Connection, *, path: Path, wait: float) -> None:
@@ -67,9 +67,9 @@ class Database:
         after: int = 0,
         whole: bool = False,
     ) -> Iterator[_Row]:
-        """Yield the rows behind a place, page by page: no transaction is open while the caller has one.
+        """Yield the rows after a place, page by page. No transaction is open while the caller handles a row.
 
-        `whole`: the first page is all of it, whatever its length.
+        With `whole`, the first page holds all rows, whatever its length.
         """
         while True:
             with self.reading() as connection:
@@ -96,12 +96,12 @@ def writing(connection: sqlite3.Connection, *, wait: float = 0) -> AbstractConte
 
 
 class _Transaction:
-    """A transaction: committed at the end of its block if it writes, rolled back on any error.
+    """A transaction: committed at the end of its block if it writes, and rolled back on any error.
 
-    No generator: Ctrl-C between two of its lines would leave one behind, which rolls back when it is collected.
+    It is not a generator: Ctrl-C between two of its lines would leave the transaction open until garbage collection.
 
-    A transaction that only reads must not write: a read that turns into a write fails at once if another process has
-    written since, however long it would wait. One that writes takes the write lock first.
+    A reading transaction must not write: it would fail at once if another process has written since it began, however
+    long it could wait. A writing one takes the write lock first.
     """
 
     def __init__(
@@ -151,7 +151,7 @@ class _Transaction:
                 return
 
     def _end(self, error: BaseException | None) -> None:
-        """Roll back what is still open, and raise om's error for SQLite's."""
+        """Roll back a transaction that is still open, and raise om's error instead of SQLite's."""
         try:
             self._connection.rollback()
         except sqlite3.Error as failure:
@@ -192,7 +192,7 @@ def cannot_open(error: sqlite3.Error) -> bool:
 
 
 def om_error(error: sqlite3.Error, *, path: Path, wait: float, reading: bool = False) -> OmError | None:
-    """The error to raise instead; None if the failure is a fault of the program and not of its surroundings."""
+    """The error to raise instead of SQLite's; None if the failure is a bug rather than a problem of the environment."""
     code = _code(error)
     if code in _BUSY:
         return StoreLocked(
@@ -219,7 +219,7 @@ def om_error(error: sqlite3.Error, *, path: Path, wait: float, reading: bool = F
 
 @contextmanager
 def om_errors(path: Path, *, wait: float, reading: bool = False) -> Iterator[None]:
-    """Raise om's errors for SQLite's."""
+    """Raise om's errors instead of SQLite's inside the block."""
     try:
         yield
     except sqlite3.Error as error:

@@ -1,7 +1,7 @@
-"""SQL that only SQLite understands, in one place; a store on another engine has such a module of its own.
+"""SQL that only SQLite understands, in one place; a store on another engine would have its own such module.
 
-Everything else in SQL is plain: the roles say `ON CONFLICT`, `CASE`, `coalesce`, and parameters by name or `?`. Files,
-pragmas and locks, which are SQLite's as well, are in `connection`, `database`, `backups` and `migrate`.
+All other SQL is portable: the roles use `ON CONFLICT`, `CASE`, `coalesce`, and parameters by name or `?`. Files,
+pragmas and locks, which are also specific to SQLite, are in `connection`, `database`, `backups` and `migrate`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ NO_LIMIT = -1
 """The `LIMIT` that keeps all rows: only SQLite takes a negative one."""
 _LONE_SURROGATE = lazily("[\ud800-\udfff]")
 _FOLDED = "\u00df\u0130\u0149\u017f\u01f0\u1e96-\u1e9a\u1e9e\u212a\ufb00-\ufb06"
-"""Letters that become ASCII, or contain some, if case is ignored: sharp s, ligatures, the sign of the kelvin."""
+"""Letters that become or contain ASCII letters when case is ignored: sharp s, ligatures, the kelvin sign."""
 
 
 def execute(connection: sqlite3.Connection, sql: str, values: Values = ()) -> sqlite3.Cursor:
@@ -55,7 +55,7 @@ def update(connection: sqlite3.Connection, table: str, columns: Columns, *, numb
 def as_list(values: Iterable[object]) -> str:
     """Values as one parameter, for `each` and `among`.
 
-    SQLite may be built for no more than 999 parameters, and one prepared statement serves lists of any length.
+    SQLite may be limited to 999 parameters; besides, one prepared statement then serves lists of any length.
     """
     return compact_json(list(values))
 
@@ -106,15 +106,15 @@ def by_index(table: str, index: str) -> str:
 
 
 def columns_of(connection: sqlite3.Connection, table: str) -> str:
-    """All columns of a table, whichever a later migration adds."""
+    """All columns of a table, including those that later migrations add."""
     return ", ".join(name for (name,) in connection.execute("SELECT name FROM pragma_table_info(?)", (table,)))
 
 
 def may_match(columns: Sequence[str], text: str) -> tuple[str, dict[str, str]]:
-    """The condition that holds if one of the columns contains a text, and seldom otherwise; and its values.
+    """Return a condition, with its values, that holds if one of the columns contains `text`, and seldom otherwise.
 
-    It looks for the longest word of ASCII letters and digits, in any case, for `lower` knows only ASCII; rows with
-    letters that would have to be folded pass, and those with a NUL, where `instr` ends.
+    It searches for the longest word of ASCII letters and digits, ignoring case, since `lower` knows only ASCII. Rows
+    with letters that need case folding always match, and so do those with a NUL, where `instr` stops.
     """
     words = sorted(re.findall("[a-z0-9]+", text), key=len)
     if not words:

@@ -1,4 +1,4 @@
-"""Erasing: hidden rows, messages and titles are deleted for good."""
+"""Erasing: hidden rows, messages and titles are permanently deleted."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from omcli.sqlite import codec, dialect, messages
 
 _REVERSIBLE = "('prune', 'forget')"
-"""Verbs whose operations can be undone for the part that is left."""
+"""Verbs whose operations can be undone even if some of their rows are deleted."""
 _BY_THEM = dialect.among("operation", ":which")
 _HELD_BY_THEM = f"seq IN (SELECT message FROM message_holds WHERE {_BY_THEM}) AND NOT erased"
 
@@ -17,10 +17,10 @@ _HELD_BY_THEM = f"seq IN (SELECT message FROM message_holds WHERE {_BY_THEM}) AN
 def erase(
     connection: sqlite3.Connection, numbers: Iterable[int], *, now: str, besides: Iterable[bytes] = ()
 ) -> tuple[int, int]:
-    """Delete everything that prunings and forgettings hid; return how many rows and messages that were.
+    """Delete everything that prune and forget operations hid; return the number of rows and of messages.
 
-    `besides` are ids of rows that go as well. Bookmarks go with it, and buffered batches that were made of the messages
-    or have the same texts as the rows: they may carry some of it.
+    `besides` are ids of further rows to delete. Bookmarks are deleted too, and buffered batches that were made from the
+    messages or repeat the rows, since they may contain some of the text.
     """
     which = dialect.as_list(numbers)
     _erase_buffered(connection, which)
@@ -68,7 +68,7 @@ def _rows_to_erase(connection: sqlite3.Connection, which: str, besides: Iterable
 
 
 def _erase_rows(connection: sqlite3.Connection, gone: set[bytes]) -> tuple[int, set[int]]:
-    """Delete rows; return how many those were, and the operations that made or hid them."""
+    """Delete rows; return their number, and the operations that made or hid them."""
     operations: set[int] = set()
     erased = 0
     for identity in gone:
@@ -85,7 +85,7 @@ def _erase_rows(connection: sqlite3.Connection, gone: set[bytes]) -> tuple[int, 
 
 
 def _settle(connection: sqlite3.Connection, which: str, touched: set[int], *, now: str) -> None:
-    """Make operations final that were erased, and those that could restore only a part of the rows they hid or made."""
+    """Make erased operations final, and those that could restore only some of the rows they hid or made."""
     is_open = "UPDATE operations SET final_at = :now WHERE undone_by IS NULL AND final_at IS NULL"
     connection.execute(f"{is_open} AND {dialect.among('number', ':which')}", {"now": now, "which": which})
     whole = f"SELECT coalesce(part_of, number) FROM operations WHERE {dialect.among('number', ':touched')}"
@@ -103,9 +103,9 @@ def _settle(connection: sqlite3.Connection, which: str, touched: set[int], *, no
 
 
 def _erase_messages(connection: sqlite3.Connection, which: str) -> tuple[int, set[int]]:
-    """Leave only stubs of messages, and none of their images that no other message waits with.
+    """Reduce messages to stubs, and delete their images unless another pending message has them.
 
-    Return how many those were, and the operations that hid them.
+    Return the number of messages, and the operations that hid them.
     """
     values = {"which": which}
     found = connection.execute(
@@ -135,7 +135,7 @@ def _erase_messages(connection: sqlite3.Connection, which: str) -> tuple[int, se
 
 
 def _erase_titles(connection: sqlite3.Connection, which: str) -> tuple[int, set[int]]:
-    """Delete titles; return how many, and the operations that hid them."""
+    """Delete titles; return their number, and the operations that hid them."""
     same = "other.session = t.session AND other.title = t.title"
     by_them = dialect.among("t.put_by")
     found = connection.execute(
@@ -148,7 +148,7 @@ def _erase_titles(connection: sqlite3.Connection, which: str) -> tuple[int, set[
 
 
 def _erase_buffered(connection: sqlite3.Connection, which: str) -> None:
-    """Delete buffered batches with a text that these operations forgot; their messages are observed again."""
+    """Delete buffered batches that contain text these operations forgot; their messages are observed again."""
     from omcli.sqlite import buffer  # noqa: PLC0415 - most stores have none
 
     found = connection.execute(

@@ -1,4 +1,4 @@
-"""Leases in the store: the owner of each lane of a session, and if it still runs."""
+"""Leases in the store: the owner of each lane of a session, and if that process still runs."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class SqliteLeases(Table, Leases):
                 )
                 return
             until = _limit_lease(connection, held, session=number, lane=lane, expires_at=expires_at)
-        # Raised when the shorter lease is kept.
+        # Raised after the shorter lease is committed.
         raise LaneTaken(
             f"{owner_name(held['owner'])} is at the {lane} lane of session {held['id']}",
             hint=f"its messages are kept; try again when it is done, at the latest at {until}",
@@ -58,8 +58,8 @@ def _limit_lease(
 ) -> str:
     """Shorten a lease to what another process asked for, and return its end.
 
-    Its holder may have died under a clock that was ahead of ours: its lease would not end in years. A holder that
-    lives asks again at its next batch.
+    The holder may have died while its clock was ahead, which would leave a lease of years. A live holder extends its
+    lease at its next batch.
     """
     until: str = min(held["expires_at"], expires_at)
     connection.execute(
@@ -80,7 +80,7 @@ def current_process(worker: str = "") -> str:
 
 
 def is_gone(owner: str) -> bool:
-    """True if the owner is known to have ended: never for one on another host, nor for text that names no owner."""
+    """True if the owner is known to have ended: never for an owner on another host, or for text that names no owner."""
     host, pid, start = _parts(owner)
     if host != os.uname().nodename or not pid:
         return False
@@ -95,7 +95,7 @@ def is_gone(owner: str) -> bool:
 
 
 def owner_name(owner: str) -> str:
-    """The owner for people: `process 4711`, with its host if that is another one."""
+    """The owner as printed: `process 4711`, with its host if that is a different one."""
     host, pid, _ = _parts(owner)
     if not pid:
         return owner

@@ -17,14 +17,14 @@ class SqliteLedger(Table):
     """`memory.model.Ledger` and `Rungs` in the tables `calls` and `rungs`."""
 
     def note_call(self, call: ModelCall) -> None:
-        """Write a call down."""
+        """Add a call to the ledger."""
         columns: dialect.Columns = {name: getattr(call, name) for name in _COLUMNS.split(", ")}
         with self._database.writing() as connection:
             columns["session"] = None if call.session is None else codec.add_session(connection, call.session)
             dialect.insert(connection, "calls", columns)
 
     def calls(self, *, since: str | None = None, until: str | None = None) -> Iterator[ModelCall]:
-        """Calls of a period, oldest first, read in pages like the log."""
+        """Calls in a period, oldest first, read page by page."""
 
         def read(connection: sqlite3.Connection, after: int) -> Sequence[sqlite3.Row]:
             return connection.execute(
@@ -49,7 +49,7 @@ class SqliteLedger(Table):
         return Spent(tokens=tokens, cost=cost)
 
     def output_mode(self, endpoint: str, model: str) -> OutputMode | None:
-        """The way an endpoint took structured output, as this version of the program found out."""
+        """The way in which an endpoint accepts structured output, as found by this version of the program."""
         with self._database.reading() as connection:
             found = dialect.execute(
                 connection,
@@ -59,7 +59,7 @@ class SqliteLedger(Table):
         return OutputMode(found["rung"]) if found else None
 
     def put_output_mode(self, endpoint: str, model: str, output_mode: OutputMode) -> None:
-        """Remember the way that worked."""
+        """Remember a way that worked."""
         with self._database.writing() as connection:
             dialect.execute(
                 connection,

@@ -1,4 +1,4 @@
-"""Messages in the store: each appended once, with the images that wait to be seen."""
+"""Messages in the store: each is appended once, with images that are kept until it is observed."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 _HIDDEN = codec.MESSAGE.replace("FROM messages AS m", "FROM (SELECT * FROM aside_messages WHERE NOT erased) AS m")
 """`codec.MESSAGE` of those that are hidden, and not deleted."""
 _WITH_KEY = (
-    # The first condition is what the index holds: the end of the id.
+    # The first condition is on the end of the id, which the index holds.
     "WHERE substr(coalesce(m.key, m.id), -8) = substr(:key, -8) AND coalesce(m.key, m.id) = :key ORDER BY m.seq"
 )
 _AT_ONCE = 500
@@ -31,7 +31,7 @@ _WAITING_IMAGES = (
     " UNION ALL SELECT m.images FROM passed_over AS p JOIN messages AS m ON m.seq = p.message"
     " UNION ALL SELECT m.images FROM passed_over AS p JOIN aside_messages AS m ON m.seq = p.message"
 )
-"""Images of messages that wait: of each session those behind its cursor, by the index."""
+"""Images of pending messages: those after each session's cursor, by the index."""
 
 
 class SqliteMessageLog(Table, MessageLog):
@@ -137,7 +137,7 @@ class SqliteMessageLog(Table, MessageLog):
 def _add(
     connection: sqlite3.Connection, messages: Sequence[Incoming], *, session: int, counter: str
 ) -> tuple[bool, ...]:
-    """Add the messages that are not known yet, in order; for each True if it was new."""
+    """Add the messages that are not stored yet, in order; return True for each new one."""
     identities = [bytes.fromhex(incoming.identity) for incoming in messages]
     known = _known(connection, identities)
     new = []
@@ -149,13 +149,13 @@ def _add(
             columns = codec.message_columns(incoming, session=session, counter=counter)
             added.append((identity, dialect.insert(connection, "messages", columns)))
         new.append(is_new)
-    # In their order: it is the order of the table, and pages are then filled one after another.
+    # In table order, so that pages are filled one after another.
     connection.executemany("INSERT INTO identities (identity, message) VALUES (?, ?)", sorted(added))
     return tuple(new)
 
 
 def _replace_identities(connection: sqlite3.Connection, messages: Iterable[Incoming]) -> None:
-    """Replace identities that messages had formerly by their present ones."""
+    """Replace former identities of messages by their present ones."""
     present = {
         bytes.fromhex(incoming.formerly): bytes.fromhex(incoming.identity) for incoming in messages if incoming.formerly
     }
@@ -177,7 +177,7 @@ def _known(connection: sqlite3.Connection, identities: Sequence[bytes]) -> set[b
 
 
 def _begins_with(connection: sqlite3.Connection, identities: Iterable[str], *, session: int) -> bool:
-    """True if the session's first messages are those of these identities, as far as both of them go."""
+    """True if the session's first messages have these identities, compared up to the shorter length."""
     asked = [bytes.fromhex(identity) for identity in dict.fromkeys(identities)]
     expected: list[int | None] = []
     for at in range(0, len(asked), _AT_ONCE):
@@ -199,7 +199,7 @@ def _begins_with(connection: sqlite3.Connection, identities: Iterable[str], *, s
 
 
 def select(connection: sqlite3.Connection, clauses: str, values: dialect.Values) -> tuple[KeptMessage, ...]:
-    """Messages by the end of a query, in which they are `m`."""
+    """Messages selected by the given clauses, in which the table is `m`."""
     found = dialect.execute(connection, f"SELECT {codec.MESSAGE} {clauses}", values)
     return tuple(map(codec.kept_message, found))
 
@@ -210,7 +210,7 @@ def by_seq(connection: sqlite3.Connection, seqs: Iterable[int]) -> tuple[KeptMes
 
 
 def hidden_by_seq(connection: sqlite3.Connection, seqs: Iterable[int]) -> tuple[KeptMessage, ...]:
-    """Messages that are hidden, and not deleted, by `seq`."""
+    """Hidden messages that are not deleted, by `seq`."""
     return _select_hidden(connection, f"WHERE {dialect.among('m.seq')} ORDER BY m.seq", (dialect.as_list(seqs),))
 
 
@@ -219,7 +219,7 @@ def _select_hidden(connection: sqlite3.Connection, clauses: str, values: dialect
 
 
 def seq_of(connection: sqlite3.Connection, session: int, *, limit: int = dialect.NO_LIMIT) -> list[int]:
-    """`seq` of the first messages that a session ever had, or of all, hidden ones as well."""
+    """`seq` of a session's first messages, or of all, including hidden ones."""
     found = connection.execute(
         "SELECT seq FROM messages WHERE session = :session"
         " UNION ALL SELECT seq FROM aside_messages WHERE session = :session ORDER BY 1 LIMIT :limit",
@@ -229,7 +229,7 @@ def seq_of(connection: sqlite3.Connection, session: int, *, limit: int = dialect
 
 
 def keys(connection: sqlite3.Connection, seqs: Iterable[int]) -> dict[int, str]:
-    """The printed ids of messages, of hidden ones as well."""
+    """Map `seq` to the printed ids of messages, including hidden ones."""
     query = f"SELECT seq, coalesce(key, id) FROM {{}} WHERE {dialect.among('seq', ':which')}"
     found = connection.execute(
         f"{query.format('messages')} UNION ALL {query.format('aside_messages')}", {"which": dialect.as_list(seqs)}
@@ -274,8 +274,8 @@ def keep_images(connection: sqlite3.Connection, messages: Iterable[Message]) -> 
 
 
 def drop_images(connection: sqlite3.Connection, digests: Iterable[str]) -> None:
-    """Delete images that no message waits with, not even a hidden one that may come back."""
-    # The waiting ones are read once for all of them, and not at all if none of them is kept.
+    """Delete images that no pending message has, not even a hidden one that may be restored."""
+    # Images of pending messages are read once for all digests, and only if one of these is stored.
     kept = dialect.digest_text("sha256")
     connection.execute(
         f"DELETE FROM pictures WHERE {dialect.among(kept, ':digests')}"

@@ -103,7 +103,7 @@ def note(
 
 
 def _change(connection: sqlite3.Connection, change: OperationWrite, *, now: str, for_good: bool) -> Operation:
-    """Hide rows and messages, or delete them, and return the operation. Raises StaleBatch."""
+    """Hide rows and messages, or delete them, and return the operation. Raise StaleBatch."""
     if change.seen is not None and rows.has_rows_after(connection, change.seen):
         raise StaleBatch("rows were added meanwhile", hint="nothing was changed; run it again")
     number = note(connection, change.verb, change.scope, now=now, figures=dialect.compact_json(dict(change.figures)))
@@ -122,7 +122,7 @@ def _change(connection: sqlite3.Connection, change: OperationWrite, *, now: str,
         if for_good:
             besides = [codec.packed(dropped.row) for dropped in change.dropped]
             hidden, _ = erase.erase(connection, [number], now=now, besides=besides)
-        # Rows may be deleted some day: then these are the numbers.
+        # Rows may be deleted later; these counts remain.
         figures = {**change.figures, "rows": hidden, "messages": done.messages, "titles": titles}
         figures |= {"ahead": len(change.digests)} if change.digests else {}
         dialect.update(connection, "operations", {"figures": dialect.compact_json(figures)}, number=number)
@@ -137,9 +137,9 @@ def _history(connection: sqlite3.Connection, *, last: int | None) -> tuple[Opera
 
 
 def _undo(connection: sqlite3.Connection, number: int | None, *, now: str) -> Operation:
-    """Undo an operation, the last one that can be if none is named, and return the undoing.
+    """Undo an operation (by default the last one that can be undone), and return the undo.
 
-    Raises NotUndoable if there is none, or if another operation changed rows that it made.
+    Raise NotUndoable if it does not exist, or if another operation changed rows that it made.
     """
     undone = _undoable(connection, number)
     _check_last(connection, undone.number)
@@ -166,7 +166,7 @@ def _undo(connection: sqlite3.Connection, number: int | None, *, now: str) -> Op
 
 
 def _preview_undo(connection: sqlite3.Connection, number: int | None) -> UndoPreview:
-    """The effect `_undo` would have. Raises NotUndoable as that does."""
+    """The effect `_undo` would have. Raise NotUndoable like `_undo`."""
     undone = _undoable(connection, number)
     _check_last(connection, undone.number)
     values = {"number": undone.number}
@@ -227,13 +227,13 @@ def _check_last(connection: sqlite3.Connection, number: int) -> None:
 
 
 def is_settled(connection: sqlite3.Connection, number: int) -> bool:
-    """True if an operation was undone, or made final."""
+    """True if an operation was undone or made final."""
     query = "SELECT 1 FROM operations WHERE number = ? AND coalesce(undone_by, final_at) IS NOT NULL"
     return connection.execute(query, (number,)).fetchone() is not None
 
 
 def recorded(connection: sqlite3.Connection, number: int) -> Operation:
-    """The operation of this number, which exists."""
+    """The operation with this number, which must exist."""
     [found] = _recorded(connection, "o.number = :number", number=number)
     return found
 
@@ -323,8 +323,8 @@ class SqliteReflections(Table, Reflections):
 def fold(connection: sqlite3.Connection, folding: ReflectionWrite, *, now: str) -> None:
     """Write a reflection.
 
-    Raises StaleBatch if a row it was made from is hidden now, or if what it is a part of was undone or made final: the
-    part could never be undone.
+    Raise StaleBatch if one of its source rows is hidden by now, or if the operation it is part of was undone or made
+    final: then the part could never be undone.
     """
     if not rows.are_visible(connection, folding.read):
         raise StaleBatch(

@@ -1,4 +1,4 @@
-"""Rows in the store: adding and hiding them, and the log in all the ways it can be narrowed."""
+"""Rows in the store: adding and hiding them, and reading the log with filters."""
 
 from __future__ import annotations
 
@@ -27,12 +27,13 @@ _LOOKED_BACK = 20_000
 _REPLACED_SINCE = f"""(NOT o.visible AND o.position > ? - {_LOOKED_BACK} AND o.dropped_at IS NULL AND EXISTS
     (SELECT 1 FROM observations AS s WHERE {codec.same_id("s.id", "o.superseded_by")}
         AND s.position > ? AND s.dropped_at IS NULL))"""
-"""True if a row was visible at a place in the log (given twice), and was replaced by a later one since.
+"""True if a row was visible at a position in the log (given twice) and was replaced by a later row.
 
-Only so many rows before that place are searched; older ones that were replaced count as hidden. If the row that
-replaced it was forgotten or dropped, so is this one."""
+Only `_LOOKED_BACK` rows before that place are searched; older rows that were replaced count as hidden. If the row that
+replaced it was forgotten or dropped, it counts as hidden too.
+"""
 _OBSERVED_SINCE = f"(o.hidden_by IS NULL AND {_REPLACED_SINCE})"
-"""The same, replaced by observing. A session's own rows that an operation hides are hidden at once."""
+"""The same condition for rows replaced by observing. A session's own rows hidden by an operation are hidden at once."""
 
 _OF_ID = codec.id_is()
 
@@ -72,8 +73,8 @@ def add(
     batch: int | None = None,
     made_by: int | None = None,
 ) -> None:
-    """Add rows and their links to messages and to the rows they were made of; forgotten ones are skipped."""
-    # Of one batch all have the same.
+    """Add rows with their links to messages and source rows; forgotten ones are skipped."""
+    # All rows of one batch have the same one.
     session = cache(partial(codec.add_session, connection))
     project = cache(partial(codec.add_project, connection))
     links: list[tuple[int, int]] = []
@@ -101,9 +102,9 @@ def _add_supports(connection: sqlite3.Connection, position: int, supports: Itera
 
 
 def replace(connection: sqlite3.Connection, replacement: Replacement, *, hidden_by: int | None = None) -> None:
-    """Hide a row behind the one that replaces it; nothing changes if it is hidden already.
+    """Mark a row as superseded by another; nothing changes if it is hidden already.
 
-    Nor does it if the other row is missing, because its text was forgotten.
+    Nothing changes either if the other row is missing because its text was forgotten.
     """
     dialect.execute(
         connection,
@@ -120,7 +121,7 @@ def replace(connection: sqlite3.Connection, replacement: Replacement, *, hidden_
 
 
 def replace_when_visible(connection: sqlite3.Connection, replacement: Replacement) -> None:
-    """Hide a row behind an observed one: at once, or when it is back from where an operation hid it."""
+    """Mark a row as superseded by an observed one: at once, or once it is restored if an operation has hidden it."""
     replace(connection, replacement)
     place = _id_values(replacement.row)
     connection.execute(
@@ -132,13 +133,13 @@ def replace_when_visible(connection: sqlite3.Connection, replacement: Replacemen
 
 
 def replace_pending(connection: sqlite3.Connection) -> None:
-    """Hide rows that are back behind those that replaced them meanwhile."""
+    """Mark restored rows as superseded by those that replaced them while they were hidden."""
     for row, by, reason in connection.execute("SELECT row, by, reason FROM successors").fetchall():
         replace(connection, Replacement(row=codec.unpacked(row), by=codec.unpacked(by), reason=reason))
 
 
 def pending_replacements(connection: sqlite3.Connection) -> frozenset[str]:
-    """Ids of rows that will be replaced as soon as they are back."""
+    """Ids of hidden rows that will be superseded as soon as they are restored."""
     found = connection.execute(
         f"SELECT row FROM successors WHERE EXISTS (SELECT 1 FROM observations AS o WHERE {codec.same_id('o.id', 'by')})"
     )
@@ -158,7 +159,7 @@ def drop(connection: sqlite3.Connection, dropped: Dropped, *, now: str, hidden_b
 
 
 def mark_used(connection: sqlite3.Connection, used: Iterable[str], *, now: str) -> None:
-    """Note that rows mattered; times only move on."""
+    """Record that rows were used; the recorded time never moves back."""
     connection.executemany(
         "UPDATE observations SET last_used_at = CASE WHEN last_used_at > ? THEN last_used_at ELSE ? END"
         f" WHERE {_OF_ID}",
@@ -167,13 +168,13 @@ def mark_used(connection: sqlite3.Connection, used: Iterable[str], *, now: str) 
 
 
 def are_visible(connection: sqlite3.Connection, references: Iterable[str]) -> bool:
-    """True if all rows of these ids are visible."""
+    """True if all rows with these ids are visible."""
     query = f"SELECT 1 FROM observations WHERE {_OF_ID} AND visible"
     return all(connection.execute(query, _id_values(row)).fetchone() for row in references)
 
 
 def has_rows_after(connection: sqlite3.Connection, position: int) -> bool:
-    """True if the log has rows behind this position."""
+    """True if the log has rows after this position."""
     return connection.execute("SELECT 1 FROM observations WHERE position > ?", (position,)).fetchone() is not None
 
 
@@ -183,7 +184,7 @@ def at(connection: sqlite3.Connection, reference: str) -> Logged | None:
 
 
 def by_position(connection: sqlite3.Connection, places: str, values: dialect.Values) -> tuple[Logged, ...]:
-    """The rows at these positions, which are a query, in the log's order."""
+    """The rows at the positions that a query (`places`) selects, in log order."""
     return _select(connection, f"WHERE o.position IN ({places}) ORDER BY o.position", values)
 
 
@@ -217,7 +218,8 @@ def context(
     connection: sqlite3.Connection, *, session: int, limit: int, known: Mapping[int, Observation]
 ) -> dict[int, Observation]:
     """A session's newest visible observations, and the newest that may change, `limit` of each; by position, oldest
-    first. `known` are some that were read before: a visible row never changes."""
+    first. `known` are rows read earlier, which are reused because a visible row never changes.
+    """
     newest = "SELECT position FROM observations WHERE session = :session AND visible AND kind = 'observation'{}"
     positions = [
         position
@@ -246,20 +248,20 @@ def _last(connection: sqlite3.Connection, query: LogQuery, last: int) -> tuple[L
     """The last rows of a query."""
     parts: list[str] = []
     values: list[object] = []
-    # Indexes of visible rows do not have hidden ones: those are searched for apart.
+    # Indexes of visible rows do not contain hidden ones, which are searched separately.
     replaced = () if query.as_of is None or query.hidden else ((query, _replaced_since(query)),)
     for part, visible in (*((part, "o.visible") for part in _parts(query)), *replaced):
         conditions, asked = _clauses(connection, part, visible=visible)
         parts.append(f"SELECT o.position FROM observations AS o WHERE {' AND '.join(conditions)}")
         values += asked
-    # All in the same order: the indexes are merged, and read no further than the last row.
+    # All in the same order: the indexes are merged, and reading stops at the last row needed.
     positions = f"{' UNION ALL '.join(parts)} ORDER BY 1 DESC LIMIT ?"
     clauses = f"WHERE o.position IN ({positions}) ORDER BY o.position"
     return _as_of(query, _select(connection, clauses, (*values, last), bare=query.bare))
 
 
 def _visible(query: LogQuery) -> str:
-    """The condition for rows that are visible, or were at the position that the query asks for."""
+    """The condition for rows that are visible, or were at the log position given in the query."""
     return "o.visible" if query.as_of is None else f"(o.visible OR {_replaced_since(query)})"
 
 
@@ -269,7 +271,7 @@ def _replaced_since(query: LogQuery) -> str:
 
 
 def _as_of(query: LogQuery, found: tuple[Logged, ...]) -> tuple[Logged, ...]:
-    """Rows as they were then, if a query asks for that."""
+    """Rows as they were at the query's log position, if it has one."""
     if query.as_of is None:
         return found
     return tuple(
@@ -282,7 +284,7 @@ def _as_of(query: LogQuery, found: tuple[Logged, ...]) -> tuple[Logged, ...]:
 
 
 def _parts(query: LogQuery) -> Iterator[LogQuery]:
-    """Yield queries with the same result together: one for each type, whose last rows `observations_of_type` has."""
+    """Split a query into one for each type, so that the index `observations_of_type` finds the last rows."""
     if query.project is None or query.kinds != (Kind.OBSERVATION,) or not query.types:
         yield query
         return
@@ -291,7 +293,7 @@ def _parts(query: LogQuery) -> Iterator[LogQuery]:
 
 
 def find(connection: sqlite3.Connection, reference: str) -> Observation:
-    """The row with this id, or whose handle begins with these 4 digits or more. Raises UnknownId."""
+    """The row with this id, or whose handle begins with these digits (at least 4). Raise UnknownId."""
     wanted = reference.strip().lower()
     found = _by_id(connection, wanted) or _by_handle(connection, wanted)
     if not found and len(wanted) < _SHORTEST_REFERENCE:
@@ -325,7 +327,9 @@ def _by_handle(connection: sqlite3.Connection, reference: str) -> tuple[Logged, 
 
 
 def _clauses(connection: sqlite3.Connection, query: LogQuery, *, visible: str) -> tuple[list[str], list[object]]:
-    """The conditions of a query, `visible` for visible rows, and their values. An unknown name matches nothing."""
+    """The conditions of a query and their values; `visible` is the condition for visible rows. An unknown name matches
+    nothing.
+    """
     conditions: list[str] = ["o.position > ?"]
     values: list[object] = [query.after]
 
@@ -333,7 +337,7 @@ def _clauses(connection: sqlite3.Connection, query: LogQuery, *, visible: str) -
         conditions.append(condition)
         values.extend(asked)
 
-    # In the words of the partial indexes: only then are they used.
+    # Spelled exactly like the conditions of the partial indexes: only then are they used.
     if query.kinds == (Kind.OBSERVATION,):
         limit_to("o.kind = 'observation'")
     elif query.kinds and Kind.OBSERVATION not in query.kinds:
@@ -371,7 +375,7 @@ def _select(
 
 
 def _with_supports(connection: sqlite3.Connection, read: list[Logged]) -> Iterator[Logged]:
-    """Yield rows with the ids of those they were made of: reflections and items have some."""
+    """Yield rows with the ids of their source rows, which reflections and items have."""
     made = [logged.position for logged in read if logged.observation.kind in (Kind.REFLECTION, Kind.ITEM)]
     supports: dict[int, list[str]] = defaultdict(list)
     if made:
@@ -389,7 +393,7 @@ def _with_supports(connection: sqlite3.Connection, read: list[Logged]) -> Iterat
 
 
 def _sources(connection: sqlite3.Connection, positions: Iterable[int]) -> Mapping[int, Sequence[tuple[int, str]]]:
-    """For each row the messages it came from, hidden ones as well: `seq` and printed id."""
+    """Map the position of each row to its source messages, including hidden ones: `seq` and printed id."""
     sources: dict[int, list[tuple[int, str]]] = defaultdict(list)
     of_them = (
         "SELECT l.observation, m.seq, coalesce(m.key, m.id) FROM observation_sources AS l JOIN {} AS m"

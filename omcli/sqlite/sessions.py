@@ -57,7 +57,7 @@ def find(connection: sqlite3.Connection, session: str) -> Session | None:
 
 
 def merge(connection: sqlite3.Connection, session: Session, *, now: str) -> int:
-    """Add facts to a session that are not known yet, and return its number."""
+    """Add new facts to a session, and return its number."""
     place = codec.add_session(connection, session.id)
     known = find(connection, session.id)
     if tombstones.is_forgotten_text(connection, session.title):
@@ -70,14 +70,16 @@ def merge(connection: sqlite3.Connection, session: Session, *, now: str) -> int:
 
 
 def set_title(connection: sqlite3.Connection, session: int, title: str) -> None:
-    """Give a session a title, unless it has one or this one was forgotten."""
+    """Give a session a title, unless it has one or this title was forgotten."""
     if tombstones.is_forgotten_text(connection, title):
         return
     dialect.execute(connection, "UPDATE sessions SET title = ? WHERE number = ? AND title IS NULL", (title, session))
 
 
 def note_new(connection: sqlite3.Connection, session: int, *, instants: Sequence[str], now: str) -> None:
-    """Note that messages of these instants were ingested. Times only move outwards: clocks skew, imports come late."""
+    """Record that messages with these times were ingested. The session's first and last times only move outwards,
+    because clocks are skewed and imports come late.
+    """
     dialect.execute(
         connection,
         "UPDATE sessions SET seen_at = CASE WHEN seen_at > :now THEN seen_at ELSE :now END,"
@@ -117,7 +119,7 @@ def _summaries(connection: sqlite3.Connection, *, project: str | None, last: int
 
 
 def _status(connection: sqlite3.Connection) -> StoreStatus:
-    """Numbers from indexes; only messages that came back behind a cursor are looked up one by one."""
+    """Read counts from indexes; only restored messages before a cursor are looked up one by one."""
     sessions, pending = connection.execute(
         f"SELECT count(s.agent), coalesce(sum({_PENDING}), 0) FROM sessions AS s", {"observe": Lane.OBSERVE}
     ).fetchone()
@@ -165,7 +167,7 @@ _MADE = """
         SELECT number FROM operations WHERE session IS NULL AND (:project IS NULL OR project = :project)
             AND undone_by IS NULL)
 """
-# Any row of the session; of the project only rows written by hand: its others come from sessions.
+# Any row of the session, but only rows written by hand of the project: its other rows come from sessions.
 _WITHOUT_MESSAGE = """
     SELECT position FROM observations WHERE session = :session AND visible AND batch IS NULL AND made_by IS NULL
     ORDER BY position DESC LIMIT 1
@@ -186,7 +188,7 @@ def freeze_point(
     eviction: EvictionPolicy,
     further: int,
 ) -> FreezePoint:
-    """The freeze point of a session of the project `own`, whose pack holds rows of `project`, or of all for None."""
+    """The freeze point of a session in the project `own`. Its pack holds rows of `project`; None: of all projects."""
     covered_up_to = cursors.cursor(connection, session=session, lane=Lane.OBSERVE)
     said, covered = connection.execute(
         "SELECT coalesce(sum(tokens), 0), coalesce(sum(CASE WHEN seq <= ? THEN tokens ELSE 0 END), 0) FROM messages"
@@ -222,10 +224,10 @@ def _end_of(connection: sqlite3.Connection, *, session: int, rest: int, evicted:
 
 
 def _last_row(connection: sqlite3.Connection, values: dict[str, object]) -> int | None:
-    """The last row of the pack; None if nothing of the session was observed yet.
+    """Position of the last row of the pack; None if nothing in the session was observed yet.
 
-    Rows that were there before come first; then those of the batch that the messages before the freeze point end in,
-    those that operations made which were not undone, and those without messages: written by hand, or imported.
+    Candidates are the rows of the batch in which the messages before the freeze point end, rows made by operations that
+    were not undone, and rows without messages (written by hand or imported).
     """
 
     def found(asked: str) -> int:

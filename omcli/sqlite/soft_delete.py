@@ -1,4 +1,4 @@
-"""Soft deletion: hidden messages, rows and titles are moved to tables of their own, and back."""
+"""Soft deletion: hidden messages, rows and titles are moved to separate tables, and back."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from omcli.sqlite import codec, dialect, rows, tombstones
 
 
 def hide_messages(connection: sqlite3.Connection, seqs: Sequence[int], number: int) -> None:
-    """Hide messages by an operation; those that are hidden already are held by this one as well."""
+    """Hide messages by an operation. Messages that are already hidden are then hidden by this operation as well."""
     columns = dialect.columns_of(connection, "messages")
     these = dialect.among("seq", ":which")
     values = {"which": dialect.as_list(seqs), "number": number, "lane": Lane.OBSERVE}
@@ -33,9 +33,9 @@ def hide_messages(connection: sqlite3.Connection, seqs: Sequence[int], number: i
 
 
 def hide_rows(connection: sqlite3.Connection, references: Iterable[str], number: int, *, is_forgotten: bool) -> None:
-    """Hide rows with their links; with a tombstone if their text must not come back.
+    """Hide rows with their links; add tombstones if they are forgotten, so that their text does not come back.
 
-    Rows that are hidden already are held by this operation as well.
+    Rows that are already hidden are then hidden by this operation as well.
     """
     columns = dialect.columns_of(connection, "observations")
     for reference in references:
@@ -66,7 +66,7 @@ def by_position(connection: sqlite3.Connection, positions: Sequence[int]) -> Ite
 
 
 def other_operations(connection: sqlite3.Connection, number: int) -> tuple[int, ...]:
-    """The other operations that have something hidden that this one has."""
+    """The other operations that hide something this one hides too."""
     shared = "SELECT other.operation FROM {table} AS h JOIN {table} AS other USING ({what}) WHERE h.operation = :number"
     found = connection.execute(
         f"{shared.format(table='message_holds', what='message')}"
@@ -86,9 +86,9 @@ def at(connection: sqlite3.Connection, reference: str) -> Logged | None:
 
 
 def hide_titles(connection: sqlite3.Connection, wanted: Iterable[SessionTitle], number: int) -> int:
-    """Take titles of sessions that have them, each with a tombstone; return how many were found.
+    """Remove these titles from their sessions, each with a tombstone; return the number found.
 
-    Titles that are hidden already are held by this operation as well.
+    Titles that are already hidden are then hidden by this operation as well.
     """
     taken = 0
     for name, title in dict.fromkeys(wanted):
@@ -111,7 +111,7 @@ def hide_titles(connection: sqlite3.Connection, wanted: Iterable[SessionTitle], 
 
 
 def restore(connection: sqlite3.Connection, number: int, *, now: str) -> None:
-    """Restore everything an operation has hidden, but for what another one has hidden as well."""
+    """Restore everything an operation hid, except what another operation hides as well."""
     back = held_only_by(connection, number)
     for held in ("message_holds", "row_holds"):
         connection.execute(f"DELETE FROM {held} WHERE operation = ?", (number,))
@@ -126,9 +126,9 @@ class Held(NamedTuple):
     """Everything hidden by one operation and by no other."""
 
     messages: tuple[int, ...]
-    """`seq` of each."""
+    """`seq` of each message."""
     rows: tuple[int, ...]
-    """The position of each in the log."""
+    """Log position of each row."""
     titles: tuple[SessionTitle, ...]
 
 
@@ -158,7 +158,9 @@ def held_only_by(connection: sqlite3.Connection, number: int) -> Held:
 
 
 def _restore_messages(connection: sqlite3.Connection, seqs: Sequence[int]) -> None:
-    """Let messages wait again that waited; buffered batches made around them since, without them, go."""
+    """Make messages pending again that were pending. Delete buffered batches made since then that span them without
+    containing them.
+    """
     columns = dialect.columns_of(connection, "messages")
     came = f"SELECT seq FROM aside_messages WHERE NOT erased AND {dialect.among('seq', ':which')}"
     values = {"which": dialect.as_list(seqs), "lane": Lane.OBSERVE}
@@ -168,7 +170,7 @@ def _restore_messages(connection: sqlite3.Connection, seqs: Sequence[int]) -> No
         " AND blocks.at >= p.since)",
         values,
     )
-    # What the cursor has not come to is covered as ever.
+    # Messages after the cursor are covered in the usual way.
     connection.execute(
         f"DELETE FROM passed_over WHERE message IN ({came}) AND message >"
         " coalesce((SELECT covers_up_to FROM cursors AS c WHERE c.session = passed_over.session AND lane = :lane), 0)",
@@ -182,7 +184,9 @@ def _restore_messages(connection: sqlite3.Connection, seqs: Sequence[int]) -> No
 
 
 def _restore_rows(connection: sqlite3.Connection, positions: Sequence[int], *, now: str) -> None:
-    """Restore rows as they were, or as the undoing left the others if what hid or made one was undone meanwhile."""
+    """Restore rows as they were. If the operation that superseded or made a row has been undone, restore it as that
+    undo would have left it.
+    """
     columns = dialect.columns_of(connection, "observations")
     which = dialect.as_list(positions)
     these = dialect.among("position")

@@ -42,11 +42,11 @@ class SqliteStore:
         migrations: Path = MIGRATIONS,
         is_gone: Callable[[str], bool] | None = None,
     ) -> Self:
-        """Open the store at `path`, made if there is none and migrated if it is old.
+        """Open the store at `path`; create it if missing, and migrate it if it is old.
 
-        `read_only` never writes: no store is then an empty one. `wait` is in seconds; `is_gone` says if the owner of a
-        lease has ended (by default `leases.is_gone`). Raises CannotCreate, InputOutput, StoreLocked, NewerStore,
-        MigrationFailed, and BadConfiguration for a file that is not a store.
+        `read_only` never writes: a missing store is then read as an empty one. `wait` is in seconds; `is_gone` says if
+        the owner of a lease has ended (by default `leases.is_gone`). Raise CannotCreate, InputOutput, StoreLocked,
+        NewerStore, MigrationFailed, and BadConfiguration for a file that is not a store.
         """
 
         def back_up(old: int) -> None:
@@ -63,7 +63,7 @@ class SqliteStore:
 
     @classmethod
     def temporary(cls, *, is_gone: Callable[[str], bool] | None = None) -> Self:
-        """Open a store of this process alone, gone when it is closed or the process has ended."""
+        """Open a store for this process alone, which is deleted when it is closed or the process ends."""
         with om_errors(NOWHERE, wait=0):
             connection = open_temporary(steps=steps())
         return cls(Database(connection, path=NOWHERE, wait=0), is_gone=is_gone)
@@ -89,21 +89,21 @@ class SqliteStore:
 
     @cached_property
     def bookmarks(self) -> SqliteBookmarks:
-        """Places up to which files were ingested."""
+        """The position up to which each file was ingested."""
         from omcli.sqlite.cursors import SqliteBookmarks
 
         return SqliteBookmarks(self.database)
 
     @cached_property
     def batches(self) -> SqliteBatches:
-        """Messages that wait to be observed, and outcomes."""
+        """Batches of pending messages, and their outcomes."""
         from omcli.sqlite.batches import SqliteBatches
 
         return SqliteBatches(self.database)
 
     @cached_property
     def reflections(self) -> SqliteReflections:
-        """Rows folded into fewer."""
+        """Reflections: rows folded into fewer."""
         from omcli.sqlite.operations import SqliteReflections
 
         return SqliteReflections(self.database)
@@ -117,7 +117,7 @@ class SqliteStore:
 
     @cached_property
     def tombstones(self) -> SqliteTombstones:
-        """Forgotten rows, titles and texts."""
+        """Fingerprints of forgotten rows, titles and facts."""
         from omcli.sqlite.tombstones import SqliteTombstones
 
         return SqliteTombstones(self.database)
@@ -131,7 +131,7 @@ class SqliteStore:
 
     @cached_property
     def search(self) -> SqliteTextSearch:
-        """Messages and rows by a text in them."""
+        """Text search in messages and rows."""
         from omcli.sqlite.text_search import SqliteTextSearch
 
         return SqliteTextSearch(self.database)

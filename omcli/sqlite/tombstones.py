@@ -1,4 +1,4 @@
-"""Tombstones in the store: fingerprints of forgotten texts, which keep them from coming back."""
+"""Tombstones in the store: fingerprints of forgotten text, which keep it from coming back."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class SqliteTombstones(Table, Tombstones):
-    """Tombstones in the table of that name; forgotten rows and titles in `aside_observations` and `aside_titles`."""
+    """Tombstones in the table `tombstones`; forgotten rows and titles in `aside_observations` and `aside_titles`."""
 
     def rows(self) -> tuple[Observation, ...]:
         with self._database.reading() as connection:
@@ -64,7 +64,7 @@ def add(connection: sqlite3.Connection, digest: str, *, operation: int) -> None:
 
 
 def is_forgotten(connection: sqlite3.Connection, row: Observation) -> bool:
-    """True if a row's text was forgotten; never for a row written by hand."""
+    """True if a row's text was forgotten. Always False for a row written by hand."""
     if row.source is Source.USER or not _has_any(connection):
         return False
     from omcli.memory.coverage import tombstone  # noqa: PLC0415
@@ -73,7 +73,7 @@ def is_forgotten(connection: sqlite3.Connection, row: Observation) -> bool:
 
 
 def is_forgotten_text(connection: sqlite3.Connection, text: str | None) -> bool:
-    """True if a text was forgotten, in any session: a session's title, or a fact."""
+    """True if a title or a fact was forgotten in any session."""
     if text is None or not _has_any(connection):
         return False
     from omcli.memory.coverage import tombstone_of  # noqa: PLC0415
@@ -95,7 +95,7 @@ def _exists(connection: sqlite3.Connection, digest: str) -> bool:
 
 
 def hidden_rows(connection: sqlite3.Connection, clauses: str, *values: bytes | str) -> Iterator[Logged]:
-    """Yield hidden rows, with the positions they had in the log."""
+    """Yield hidden rows with their former log positions."""
     select = codec.OBSERVATION.replace("FROM observations", "FROM aside_observations")
     for row in connection.execute(f"SELECT {select} {clauses}", values):
         yield Logged(position=row[0], observation=codec.observation(row, ()))

@@ -1,4 +1,4 @@
-"""The one place that chooses adapters; each is imported and built when it is first asked for."""
+"""The one place that chooses adapters; each is imported and built on first use."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def _hide_progress(name: str, counts: TranscriptCounts) -> None:
 
 
 def _no_bookmarks(_origin: Origin) -> tuple[Bookmark, ...]:
-    """Nothing of a file was taken in before."""
+    """Return no bookmarks, so that a file is read from its beginning."""
     return ()
 
 
@@ -48,14 +48,14 @@ def _ignore(text: str) -> None:
 
 
 def _rule_observer() -> Observer:
-    """Return the observer by rules, imported when there is something to observe: unchanged files give nothing."""
+    """Return the rule-based observer, imported only when there is something to observe."""
     from omcli.observers.rules import RuleObserver
 
     return RuleObserver()
 
 
 def _rule_reflector(counter: TokenCounter) -> Reflector:
-    """Return the reflector by rules, imported when there is something to reflect on."""
+    """Return the rule-based reflector, imported only when there is something to reflect on."""
     from omcli.reflectors.rules import RuleReflector
 
     return RuleReflector(counter)
@@ -67,8 +67,9 @@ class Wiring:
     def __init__(
         self, settings: Settings, *, now: str | None = None, worker: str = "", usual: Wiring | None = None
     ) -> None:
-        """`now` pins the clock to an instant; `worker` tells apart who works at the same time in one process. With the
-        `usual` wiring the store of this one is a temporary one."""
+        """`now` pins the clock to an instant; `worker` distinguishes workers in one process. If a `usual` wiring is
+        given, this one has a temporary store.
+        """
         self.settings = settings
         self._now = now
         self._worker = worker
@@ -83,15 +84,15 @@ class Wiring:
         return Clock(self._now)
 
     def counter(self, name: str | None) -> TokenCounter:
-        """The token counter of this name, or the default one. Raises BadUsage, BadConfiguration."""
+        """The token counter with this name, or the default one. Raise BadUsage, BadConfiguration."""
         from omcli.tokenizers import DEFAULT, counter
 
         return counter(name or DEFAULT)
 
     def counter_or_default(self, warn: Callable[[str], None]) -> TokenCounter:
-        """Return the counter of the settings; the default one, with a warning, if it is unavailable.
+        """Return the counter of the settings; if it is unavailable, the default one, with a warning.
 
-        Raises BadUsage if a flag names an unknown one.
+        Raise BadUsage if a flag names an unknown counter.
         """
         try:
             return self.counter(self.settings.counter)
@@ -104,7 +105,7 @@ class Wiring:
         return self.counter(None)
 
     def notation_or_default(self, warn: Callable[[str], None]) -> Notation:
-        """Return the notation of the settings; words, with a warning, if it is unknown."""
+        """Return the notation of the settings; if it is unknown, `words`, with a warning."""
         from omcli.memory.notation import WORDS, named
 
         try:
@@ -114,7 +115,7 @@ class Wiring:
         return WORDS
 
     def budgets(self, asked: Mapping[str, int | None]) -> Budgets:
-        """Return the budgets of a pack (`total`) and of its tiers: those asked for, else those of the settings."""
+        """Return the budgets of a pack (`total`) and of its tiers: the requested ones, else those of the settings."""
         from omcli.wiring import policies
 
         return policies.budgets(self.settings, asked)
@@ -135,7 +136,7 @@ class Wiring:
 
     @cached_property
     def store(self) -> SqliteStore:
-        """The store, made if there is none. Raises CannotCreate, InputOutput, StoreLocked, BadConfiguration."""
+        """The store, made if there is none. Raise CannotCreate, InputOutput, StoreLocked, BadConfiguration."""
         return self._open(read_only=False)
 
     @cached_property
@@ -152,7 +153,7 @@ class Wiring:
     def apart(self) -> Iterator[Wiring]:
         """Yield the same wiring with a store that is deleted at the end.
 
-        Only the ledger of the usual store is read and written: the costs of models count there as well.
+        Only the ledger of the usual store is read and written, so that costs of models count towards its limits.
         """
         with closing(Wiring(self.settings, now=self._now, usual=self)) as wiring:
             yield wiring
@@ -165,7 +166,7 @@ class Wiring:
         try:
             return self.settings.db.exists()
         except OSError:
-            return True  # opening it says what is wrong
+            return True  # opening it reports the error
 
     @property
     def store_size(self) -> int | None:
@@ -183,7 +184,7 @@ class Wiring:
 
     @property
     def store_version(self) -> int:
-        """The schema that stores are read and written in; an older one is brought up to it."""
+        """Schema version of this program; older stores are migrated to it."""
         from omcli.sqlite.connection import steps
 
         return len(steps())
@@ -194,7 +195,7 @@ class Wiring:
         if self._usual is not None:
             return self._temporary()
         store = SqliteStore.open(self.settings.db, wait=self.settings.wait, read_only=read_only)
-        # Who writes is closed last: SQLite's log goes with the last of all, and who only reads leaves it lying.
+        # Close the writing store last: the last one to close removes SQLite's log, which a reading one would leave.
         self._opened.insert(len(self._opened) if read_only else 0, store)
         return store
 
@@ -215,8 +216,8 @@ class Wiring:
     ) -> AbstractContextManager[Transcript]:
         """Open a file, or standard input, as a transcript of a format, or of the detected one.
 
-        A file that was ingested before, on the same terms, is read from its bookmark unless `is_whole`. Raises NoInput,
-        also while it is read, BadInput for a directory and for an unknown format, and the errors of opening the store.
+        A file that was ingested before, on the same terms, is read from its bookmark unless `is_whole`. Raise NoInput
+        (also while reading), BadInput for a directory and for an unknown format, and the errors of opening the store.
         """
         from omcli.wiring.inputs import transcript
 
@@ -253,9 +254,9 @@ class Wiring:
         )
 
     def with_observer(self, deps: Deps) -> Deps:
-        """Return the same with the model that is to observe; unchanged if rules do.
+        """Return the dependencies with the model that observes; unchanged if rules observe.
 
-        Raises NotAllowed, BadConfiguration and NoInput, before any model is asked.
+        Raise NotAllowed, BadConfiguration and NoInput before any model is called.
         """
         from omcli.base.record import replace
 
@@ -263,20 +264,21 @@ class Wiring:
         return deps if observer is None else replace(deps, observer=observer)
 
     def with_reflector(self, deps: Deps) -> Deps:
-        """Return the same with the model that is to reflect; unchanged if rules do. Raises as `with_observer` does."""
+        """Return the same with the model that is to reflect; unchanged if rules do. Raise as `with_observer` does."""
         from omcli.base.record import replace
 
         reflector = self._models(deps).reflector()
         return deps if reflector is None else replace(deps, reflector=reflector)
 
     def with_reflector_name(self, deps: Deps) -> Deps:
-        """Return the same with the name of the reflector, to tell if rows are due that it has not tried yet.
+        """Return the dependencies with the name of the reflector, to find out if rows are due that it has not tried
+        yet.
 
-        No key is needed, and no model can be asked.
+        No API key is needed, and no model can be called.
         """
         from omcli.base.record import replace
 
-        name = self._models(replace(deps, warn=_ignore)).reflector_name()  # a run that reflects will warn
+        name = self._models(replace(deps, warn=_ignore)).reflector_name()  # the run that reflects will warn
         return replace(deps, reflector=replace(deps.reflector, name=name))
 
     def _models(self, deps: Deps) -> Models:
@@ -295,7 +297,7 @@ class Wiring:
         """Return the threshold from which a session's messages are observed."""
         from omcli.wiring import models, policies
 
-        # The rules take no time when it is due, and say more of one long batch than of short ones.
+        # Rules are fast whenever they run, and say more about one long batch than about several short ones.
         is_ahead = self.settings.observe.precompute > 0 and models.is_named("observer", self.settings, os.environ)
         return policies.due(self.settings, is_ahead=is_ahead)
 
@@ -317,7 +319,7 @@ class Wiring:
         return current_process(self._worker)
 
     def is_gone(self, owner: str) -> bool:
-        """True if the process is known to have ended."""
+        """True if the owner's process is known to have ended."""
         from omcli.sqlite.leases import is_gone
 
         return is_gone(owner)
@@ -333,7 +335,7 @@ def id_at(milliseconds: int, randomness: int) -> str:
 def _size(file: Path) -> int | None:
     try:
         return file.stat().st_size
-    except FileNotFoundError:  # the log goes when the last writer does
+    except FileNotFoundError:  # the log is removed when the last writer closes
         return None
 
 

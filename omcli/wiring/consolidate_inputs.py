@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 def consolidate_input(
     wiring: Wiring, session: str | None, named: Sequence[Path] | None, *, takes_in: bool, read_only: bool
 ) -> tuple[ConsolidateInput, KnownFiles]:
-    """Return the upkeep to do, and the files found. `named` are places instead of those of the settings."""
+    """Return the maintenance to do, and the files found. `named` places override those of the settings."""
     said = wiring.settings.consolidate
     notes = None if said.notes is None else Path(os.path.realpath(said.notes))
     places = KnownFiles()
@@ -61,7 +61,7 @@ def consolidate_input(
 
 
 def _rules(rules: RetentionRules, session: str | None) -> RetentionRules:
-    """Return the retention rules; for one session if only that is looked after."""
+    """Return the retention rules, limited to one session if only that is maintained."""
     return rules if session is None else replace(rules, session=session, keep_sessions=None)
 
 
@@ -74,7 +74,7 @@ def _notebook(folder: Path) -> NotesFolder:
 
 
 def _before(wiring: Wiring, age: float | None) -> str | None:
-    """Return the local date of notes of that age; None without an age."""
+    """Return the local date of notes that are this many days old; None without an age."""
     today = date.fromtimestamp(wiring.clock.milliseconds() / 1000)  # noqa: DTZ012 - a note is of the day it was here
     if age is None or age >= today.toordinal() - 1:
         return None
@@ -82,12 +82,12 @@ def _before(wiring: Wiring, age: float | None) -> str | None:
 
 
 _IN_FOLDERS = (*(f"*{ending}" for ending in TRANSCRIPTS), "*.json")
-"""Names of transcripts in folders; a file that is named itself may have any name."""
+"""Name patterns of transcripts in folders; a file named explicitly may have any name."""
 
 
 @record
 class ChangedFile:
-    """A file to take in, and how."""
+    """A file to ingest, with its format and session."""
 
     name: str
     format_name: str | None = None
@@ -103,7 +103,7 @@ class KnownFiles:
     missing: tuple[str, ...] = ()
     """Known files that cannot be read."""
     unseen: tuple[str, ...] = ()
-    """Folders in them that cannot be read."""
+    """Subfolders that cannot be read."""
 
 
 def changed_files(
@@ -114,10 +114,10 @@ def changed_files(
     others: bool,
     without: Path | None,
 ) -> KnownFiles:
-    """Return the changed files in some places, or (None) where agents keep theirs; with `others` also all ingested
-    before.
+    """Return the changed files in some places (None: the folders of known agents); with `others` also all files
+    ingested before.
 
-    Files in the folder `without` are left out. A file is read again with the format and session of the first time.
+    Files in the folder `without` are left out. A file is read again with the format and session of its first ingest.
     """
     known = {taken.origin.path: taken for taken in taken_in}
     missing, unseen = list[str](), list[str]()
@@ -133,7 +133,7 @@ def changed_files(
         taken = known.get(path)
         format_name, session = asked(taken.origin.terms) if taken else (None, None)
         if format_name is not None and format_name not in NAMES:
-            continue  # of another folder of notes
+            continue  # it belongs to another folder of notes
         if taken and taken == _as_it_is(taken.origin, format_name, session, by_terms):
             unchanged += 1
         else:
@@ -142,19 +142,19 @@ def changed_files(
 
 
 def _is_nothing_to_read(path: str) -> bool:
-    """True if a file is missing, or could block: a pipe, for example."""
+    """True if a file is missing, or if reading it could block, as with a pipe."""
     try:
         return not stat.S_ISREG(os.stat(path).st_mode)  # noqa: PTH116
     except (FileNotFoundError, NotADirectoryError):
         return True
     except OSError:
-        return False  # reading it says what is wrong
+        return False  # reading it reports the error
 
 
 def _as_it_is(
     origin: Origin, format_name: str | None, session: str | None, by_terms: dict[str, str]
 ) -> IngestedFile | None:
-    """Return the state of a file once all of it is ingested; None if it cannot be read."""
+    """Return the state a file will have once all of it is ingested; None if it cannot be read."""
     if origin.terms not in by_terms:
         by_terms[origin.terms] = terms(format_name, session)
     try:
@@ -185,7 +185,7 @@ def _files(
         (missing if str(place) in looked.faults else unseen).extend(
             f"{folder}: {error.message}" for folder, error in looked.faults.items()
         )
-        yield from sorted(looked.files)  # a session comes before its subagents, as their names do
+        yield from sorted(looked.files)  # a session sorts before its subagents
 
 
 def _why(error: OSError) -> str:

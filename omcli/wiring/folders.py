@@ -1,4 +1,4 @@
-"""Files and folders to follow, found by names and times."""
+"""Files and folders to follow."""
 
 from __future__ import annotations
 
@@ -13,32 +13,33 @@ from omcli.formats import TRANSCRIPTS
 from omcli.operations.watch import FoundFiles, Stamp
 
 _USUAL = (*(f"*{ending}" for ending in TRANSCRIPTS), "*.json", "*.txt", "*.md")
-"""Of these the others may be transcripts: they are read, and ignored if they are none."""
+"""Names that transcripts usually have. *.json, *.txt and *.md files are read, and ignored if they are not transcripts.
+"""
 
 
 class Folders:
-    """Files that were named, and files in folders that were named and below them.
+    """The named files, and files in the named folders and their subfolders.
 
-    In a folder those count that have a transcript's name or match a pattern; hidden ones do not. Links are followed,
-    each file once.
+    In a folder, files are found by a transcript's usual name or by a pattern; hidden ones are skipped. Links are
+    followed, and each file is found once.
     """
 
     def __init__(self, paths: Iterable[str], patterns: Iterable[str] = ()) -> None:
-        """`patterns` are those of file names in folders; without any, those that transcripts usually have."""
+        """`patterns` match file names in folders; the default is the usual names of transcripts."""
         self._paths = tuple(paths)
         patterns = tuple(patterns)
         self._is_guessing = not patterns
         self._names = re.compile("|".join(map(translate, patterns or _USUAL)))
 
     def look(self) -> FoundFiles:
-        """All of them, for the cost of a `stat` each."""
+        """Find all files, at the cost of one `stat` each."""
         look = _Look(self._names)
         for path in self._paths:
             look.at(path)
         return FoundFiles(files=look.files, faults=look.faults)
 
     def is_guess(self, path: str) -> bool:
-        """True if a file was found by a usual name only, and may be no transcript."""
+        """True if a file was found only by its usual name, and may not be a transcript."""
         return self._is_guessing and not path.endswith(TRANSCRIPTS) and path not in self._paths
 
     def exists(self, path: str) -> bool:
@@ -60,7 +61,7 @@ class _Look:
         try:
             found = os.stat(path)  # noqa: PTH116 - thousands of paths need no object each
         except FileNotFoundError:
-            return  # it may come
+            return  # it may be created later
         except OSError as error:
             self.faults[path] = NoInput(f"cannot be looked at: {error.strerror}")
             return
@@ -78,12 +79,12 @@ class _Look:
             try:
                 left += self._folder(folder)
             except FileNotFoundError:
-                pass  # it has gone meanwhile
+                pass  # it has just been deleted
             except OSError as error:
                 self.faults[folder] = NoInput(f"cannot be looked at: {error.strerror}")
 
     def _folder(self, folder: str) -> Iterator[str]:
-        """Look at the files of a folder, and yield the folders in it. Raises OSError."""
+        """Look at the files of a folder, and yield the folders in it. Raise OSError."""
         here = os.stat(folder)  # noqa: PTH116
         if not self._is_first(here):
             return
@@ -97,14 +98,14 @@ class _Look:
                     elif self._names.match(entry.name) and entry.is_file():
                         self._file(entry.path, entry.stat())
                 except OSError:
-                    continue  # gone, or a link that leads nowhere
+                    continue  # deleted, or a broken link
 
     def _file(self, path: str, found: os.stat_result) -> None:
         if self._is_first(found):
             self.files[path] = (found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
 
     def _is_first(self, found: os.stat_result) -> bool:
-        """True unless it was seen under another name."""
+        """True unless this file was already seen under another name."""
         key = (found.st_dev, found.st_ino)
         is_first = key not in self._seen
         self._seen.add(key)

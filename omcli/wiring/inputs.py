@@ -1,4 +1,4 @@
-"""Inputs: files and standard input, opened as they are or as transcripts."""
+"""Inputs: files and standard input, opened as bytes or as transcripts."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ def transcript(
 ) -> Iterator[Transcript]:
     """Open a file, or standard input, as a transcript of a format, or of the detected one.
 
-    `bookmarks` returns the bookmarks of a file that was ingested on the same terms: only the rest of it is read. Raises
-    NoInput, also while it is read, BadInput, and the errors of `bookmarks`.
+    `bookmarks` returns the bookmarks of a file that was ingested on the same terms, so that only the rest is read.
+    Raise NoInput (also while reading), BadInput, and the errors of `bookmarks`.
     """
     with _opened(name) as stream:
         origin = _origin(name, stream, terms=terms(format_name, session))
@@ -41,7 +41,7 @@ def transcript(
 
 
 def _resume(stream: BinaryIO, origin: Origin, bookmarks: Iterable[Bookmark]) -> Transcript | None:
-    """Return the rest of a file behind the part that need not be read again; None without such a part."""
+    """Return the part of a file after its bookmark; None without a valid bookmark."""
     from omcli.formats.source import known_part
     from omcli.memory.transcript import Transcript
 
@@ -61,7 +61,7 @@ def _resume(stream: BinaryIO, origin: Origin, bookmarks: Iterable[Bookmark]) -> 
 
 
 def messages_in(messages: Iterable[str]) -> Transcript:
-    """Return messages as a transcript, at least one, each as JSON on one line. Raises UnknownFormat."""
+    """Return messages as a transcript, at least one, each as JSON on one line. Raise UnknownFormat."""
     from io import BytesIO
 
     from omcli.formats import detect_chat
@@ -72,13 +72,13 @@ def messages_in(messages: Iterable[str]) -> Transcript:
 
 
 def content(name: str) -> bytes:
-    """All of a file, or of standard input. Raises NoInput, BadInput."""
+    """All of a file, or of standard input. Raise NoInput, BadInput."""
     with _opened(name) as stream, _input_errors():
         return stream.read()
 
 
 def transcript_in(stream: BinaryIO, *, format_name: str | None = None, origin: Origin | None = None) -> Transcript:
-    """A stream as a transcript of the format named, or detected. Raises UnknownFormat, NoInput."""
+    """A stream as a transcript of the named or detected format. Raise UnknownFormat, NoInput."""
     from omcli.formats import detect, named
     from omcli.formats.source import InputShape, RecordStream
     from omcli.memory.transcript import Transcript
@@ -103,7 +103,7 @@ def _read(
 
 @contextmanager
 def _opened(name: str) -> Iterator[BinaryIO]:
-    """A file, or standard input. Raises NoInput, BadInput."""
+    """A file, or standard input. Raise NoInput, BadInput."""
     if name == STDIN:
         if sys.stdin is None:
             raise NoInput("standard input is closed")
@@ -133,7 +133,7 @@ def _origin(name: str, stream: BinaryIO, *, terms: str) -> Origin | None:
 
 
 def _reading(source: RecordStream, chosen: Format) -> Iterator[Item]:
-    """The items, and at last the end."""
+    """Yield the items, then the end of the source if it has one."""
     with _input_errors():
         yield from chosen.read(source)
         if source.end is not None:
@@ -150,21 +150,21 @@ def _input_errors() -> Iterator[None]:
 
 
 _TICK_NS = 2_000_000_000
-"""The coarsest clock of a file system."""
+"""Nanoseconds: the coarsest resolution of file times on any common file system."""
 
 
 def stamp(of: os.stat_result) -> str:
-    """The size and time of a file, and which one it is: what has the same is not read again."""
+    """Size, time and identity of a file. A file with the same stamp is not read again."""
     return f"{of.st_size}-{of.st_mtime_ns}-{of.st_ino}"
 
 
 def settled_stamp(of: os.stat_result) -> str | None:
-    """Return the same; None if the file is so young that it may change again within one tick of its clock."""
+    """Return the stamp; None if the file is so recent that it could change again without changing its time."""
     return stamp(of) if time.time_ns() - of.st_mtime_ns > _TICK_NS else None
 
 
 def terms(format_name: str | None, session: str | None) -> str:
-    """All that decides what a reading of a file gives, as `Origin.terms`."""
+    """Everything besides its bytes that determines the result of reading a file, as `Origin.terms`."""
     import json
 
     return json.dumps([__version__, _format_version(), format_name, session])
@@ -179,6 +179,6 @@ def asked(terms: str) -> tuple[str | None, str | None]:
 
 
 def _format_version() -> int:
-    """Return the version of the readers of this installation: other versions may read the same file differently."""
+    """Return the version of the format readers: another version may read the same file differently."""
     with os.scandir(Path(__file__).parents[1] / "formats") as modules:
         return max(module.stat().st_mtime_ns for module in modules if module.name.endswith(".py"))

@@ -20,13 +20,13 @@ if TYPE_CHECKING:
     from omcli.sqlite.store import SqliteStore
 
 RULES = "rules"
-"""The provider that stands for rules."""
+"""Provider name that selects rules."""
 _DONE = {Lane.OBSERVE: "observed", Lane.REFLECT: "reflected"}
 _ROLE = {Lane.OBSERVE: "observer", Lane.REFLECT: "reflector"}
 
 
 def spec_of(role: ModelSettings, settings: Settings, environment: Mapping[str, str]) -> ModelSpec | None:
-    """Return the model of a role; None for rules. Raises BadConfiguration for a model without a provider."""
+    """Return the model of a role; None for rules. Raise BadConfiguration if a model has no provider."""
     from omcli.providers.endpoints import endpoint_with_key, split_model
 
     if role.provider == RULES:
@@ -40,7 +40,7 @@ def spec_of(role: ModelSettings, settings: Settings, environment: Mapping[str, s
             f"no provider given for model `{model}`", hint=f"say so: `--model ollama/{model}`, or set a key"
         )
     if of_name is None and role.provider is not None and model is not None:
-        model = role.model  # `google/gemini-2.5-flash` of the provider that is named
+        model = role.model  # `google/gemini-2.5-flash` from the named provider
     from omcli.providers.resolve import ModelSpec
 
     return ModelSpec(
@@ -81,10 +81,10 @@ def role_of(name: str, settings: Settings, environment: Mapping[str, str]) -> Mo
 
 
 class Models:
-    """The models of the settings, metered; built when they are asked for."""
+    """The models from the settings, metered, built on demand."""
 
     def __init__(self, settings: Settings, deps: Deps, *, ledger: Callable[[], SqliteStore]) -> None:
-        """`ledger` opens the store whose ledger has all calls."""
+        """`ledger` opens the store that records all calls."""
         self._settings = settings
         self._deps = deps
         self._ledger = ledger
@@ -92,7 +92,7 @@ class Models:
     def observer(self) -> ObserverDeps | None:
         """Return the model that observes; None for rules.
 
-        Raises NotAllowed, BadConfiguration, NoInput, before any model is asked.
+        Raise NotAllowed, BadConfiguration and NoInput before any model is called.
         """
         settings = self._settings
         role = role_of("observer", settings, os.environ)
@@ -133,7 +133,7 @@ class Models:
         )
 
     def reflector(self) -> ReflectorDeps | None:
-        """Return the model that reflects; None for rules. Raises as `observer` does."""
+        """Return the model that reflects; None for rules. Raise like `observer`."""
         role = role_of("reflector", self._settings, os.environ)
         provider = self._provider_or_rules(role, Lane.REFLECT)
         if provider is None:
@@ -151,7 +151,7 @@ class Models:
         )
 
     def reflector_name(self) -> str:
-        """Return the name of the reflector, even if the key for it is missing. No model is asked."""
+        """Return the name of the reflector, even if the key for it is missing. No model is called."""
         role = role_of("reflector", self._settings, os.environ)
         try:
             provider = self._provider_or_rules(role, Lane.REFLECT)
@@ -160,7 +160,7 @@ class Models:
         return _name(provider) if provider else RULES
 
     def _provider_or_rules(self, role: ModelSettings, lane: Lane) -> Provider | None:
-        """Return the model of a role; None for rules, also if the model is unavailable and rules may stand in.
+        """Return the model of a role; None for rules, or if the model is unavailable and rules may stand in.
 
         The `fallback` of a preset is for the model that the preset proposes: a model named by the user has to fail.
         """
@@ -173,7 +173,7 @@ class Models:
             return None
 
     def _provider(self, role: ModelSettings, lane: Lane) -> Provider | None:
-        """Return the metered model of a role, with the one that is asked if it fails; None for rules."""
+        """Return the metered model of a role, together with its fallback; None for rules."""
         spec = spec_of(role, self._settings, os.environ)
         if spec is None:
             return None
@@ -224,7 +224,7 @@ def _name(provider: Provider) -> str:
 
 
 def _name_of(role: ModelSettings, settings: Settings) -> str:
-    """Return the same for an unavailable model; rules without an endpoint."""
+    """Return the name of a model that may be unavailable; that of rules without an endpoint."""
     from omcli.providers.endpoints import endpoint
 
     try:
@@ -244,7 +244,7 @@ def _compression(role: ModelSettings, settings: Settings) -> Compression:
         temperature=temperature(settings, "reflector"),
         step=said.temperature_step,
         max_output=role.max_output,
-        quotes_size=len(set(levels)) < len(levels),  # asked for the same again, it has to know what was wrong
+        quotes_size=len(set(levels)) < len(levels),  # if asked for the same again, it has to know what was wrong
         trims=len(set(levels)) < len(levels),
         headed=said.rows == 1,
         guidance=_prompt_text(role, said.sentences) or "",
@@ -252,7 +252,7 @@ def _compression(role: ModelSettings, settings: Settings) -> Compression:
 
 
 def cost(reply: Reply, *, endpoint: str, settings: Settings) -> float | None:
-    """Return the price of a reply in US dollars, by your own prices first; None if the model is unknown."""
+    """Return the price of a reply in US dollars; the user's own prices come first. None if the model is unknown."""
 
     from omcli.providers import endpoints
 
@@ -267,7 +267,7 @@ def cost(reply: Reply, *, endpoint: str, settings: Settings) -> float | None:
 
 
 class _StoreLedger:
-    """The ledger, and what endpoints take, in the store; it is opened when there is something to read or to write."""
+    """The ledger and output modes in the store, which is opened only when something is read or written."""
 
     def __init__(self, store: Callable[[], SqliteStore]) -> None:
         self._store = store
@@ -289,7 +289,7 @@ class _StoreLedger:
 
 
 def temperature(settings: Settings, role: str) -> float | None:
-    """Return the temperature to send: None unless it was set, for many models refuse it."""
+    """Return the temperature to send: None unless it was set, since many models refuse it."""
     if settings.origin(f"{role}.temperature") == "default":
         return None
     found: ModelSettings = getattr(settings, role)
@@ -303,7 +303,7 @@ def _token() -> str:
 
 
 def _prompt_text(role: ModelSettings, sentences: str | None) -> str | None:
-    """Return additions to the prompt from the settings and the user's file. Raises NoInput if it cannot be read."""
+    """Return additions to the prompt from the settings and the user's file. Raise NoInput if it cannot be read."""
     length = f"Write {' to '.join(sentences.split('-'))} sentences altogether." if sentences else ""
     own = ""
     if role.instructions_file is not None:

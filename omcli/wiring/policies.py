@@ -19,16 +19,17 @@ if TYPE_CHECKING:
     from omcli.settings.settings import ObserveSettings, Settings
 
 _LONGEST_AGO = 30_000
-"""Days: before that there are no instants."""
+"""Largest age in days: earlier instants cannot be represented."""
 _TOKENS = 100
-"""From here on `block_after` says how many, and no longer how many times as many."""
+"""From this value on, `block_after` is a number of tokens; below it, a multiple of the threshold."""
 _MUCH = 10
-"""Factor from the tokens shown to a model to those observed at once, if it is shown only the newest."""
+"""Tokens observed at once per token shown to a model, if it is shown only the newest ones."""
 
 
 def budgets(settings: Settings, asked: Mapping[str, int | None]) -> Budgets:
-    """Return the budgets of a pack (`total`) and of its tiers: those asked for, else those of the settings. A tier that
-    is not printed gets nothing. The tail of a frozen pack grows until it is cut."""
+    """Return the budgets of a pack (`total`) and of its tiers: the requested ones, else those of the settings. A tier
+    that is not printed gets nothing. The tail of a frozen pack may grow until it is cut.
+    """
     from omcli.memory.tokens import UNLIMITED
     from omcli.pack.budget import Tier, budgets
 
@@ -65,7 +66,7 @@ def eviction(settings: Settings) -> EvictionPolicy | None:
         return None
     if said.evict is None:
         return EvictionPolicy(most=UNLIMITED, left=UNLIMITED // 2)
-    # A cut makes room for some turns: else nearly every one would change the pack.
+    # A cut makes room for several turns: otherwise nearly every turn would change the pack.
     return EvictionPolicy(
         most=said.evict, left=min(said.evict if said.tail is None else said.tail, said.evict * 3 // 4)
     )

@@ -26,10 +26,10 @@ _SECONDS = 60
 
 
 def job(name: str, when: When, settings: Settings, files: Files) -> Job:
-    """Return a command for the scheduler, on the same store and with the same settings as this run.
+    """Return a command for the scheduler that uses the same store and settings as this run.
 
-    Flags and variables are passed on, unless they may be secrets; files are read again. Raises BadUsage for file names
-    that no schedule can hold.
+    Flags and variables are passed on unless they may be secrets; configuration files are read again. Raise BadUsage for
+    file names that a schedule cannot contain.
     """
     from omcli.settings.resolve import user_file
 
@@ -53,7 +53,7 @@ def om_command() -> tuple[str, ...]:
 
 
 def try_out(job: Job) -> None:
-    """Start `om` as a scheduler does, with almost no environment. Raises BadConfiguration if that fails."""
+    """Start `om` like a scheduler does, with almost no environment. Raise BadConfiguration if that fails."""
     words = (*om_command(), "--version")
     try:
         process = subprocess.run(

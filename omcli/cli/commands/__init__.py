@@ -19,14 +19,14 @@ GROUPS = {
     "Let another program observe": ("pending", "apply"),
     "Exchange and set up": ("export", "import", "schedule", "config"),
 }
-"""In the order of `om --help`."""
+"""The commands in groups, in the order of `om --help`."""
 COMMANDS = tuple(name for names in GROUPS.values() for name in names)
 _MODULES = {"status": "sessions", "apply": "pending", "undo": "history", "export": "exchange", "import": "exchange"}
 """Modules that are not named after their command."""
 
 
 def command(name: str) -> CliCommand:
-    """The command of this name; its module alone is imported."""
+    """The command with this name; only its module is imported."""
     module = import_module(f"{__name__}.{_MODULES.get(name, name)}")
     found: CliCommand = getattr(module, "import_" if name == "import" else name)
     return found

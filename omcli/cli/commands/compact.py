@@ -121,7 +121,7 @@ class _Job:
     """None: the messages are in the store."""
     format: str | None
     session: str | None
-    """None: compact apart from the store."""
+    """None: compact the file without the store."""
     shape: CompactFormat
     summary: str | None
     is_dry: bool
@@ -147,7 +147,7 @@ class _Job:
             raise BadUsage(f"`--tail-budget {keep}` leaves nothing of the budget of {target} tokens")
 
     def refuse(self, reason: str) -> None:
-        """Tell a program to keep what it has."""
+        """Tell the calling program to keep what it has."""
         if self.shape is CompactFormat.JSON:
             self.run.output.document({"replace": False, "reason": reason})
         elif self.shape is CompactFormat.PI:
@@ -207,9 +207,10 @@ def _compact(job: _Job, wanted: CompactRequest, *, chunk: int | None, most: int)
 
 
 def _deps(job: _Job, wiring: Wiring, chunk: int | None) -> Deps:
-    """The dependencies: the models that are named; rules if nothing may be written, since a model's call is recorded.
+    """The dependencies with the named models. If nothing may be written they use rules, since a model's calls are
+    recorded.
 
-    Rules also fold what is compacted apart: no row of it is stored.
+    Rules also fold a file that is compacted without the store, since its rows are not stored.
     """
     run = job.run
     deps = run.deps(wiring)
@@ -231,7 +232,7 @@ def _ingest_file(job: _Job, wiring: Wiring, deps: Deps) -> FileReport | None:
         return None
     from omcli.operations.ingest.files import FileInput, ingest_files
 
-    is_whole = job.shape.is_gone_on_from  # the branch shows only from the beginning
+    is_whole = job.shape.is_gone_on_from  # the branch is known only after reading from the beginning
     opened = partial(wiring.transcript, job.file, format_name=job.format, session=job.session, is_whole=is_whole)
     [taken] = ingest_files([FileInput(name=job.file, open=opened)], deps, session=job.session)
     if taken.error is not None and not taken.sessions:
@@ -242,7 +243,7 @@ def _ingest_file(job: _Job, wiring: Wiring, deps: Deps) -> FileReport | None:
 
 
 def _refuse_empty(job: _Job, taken: FileReport | None) -> None:
-    """Refuse for want of messages. Raises Exit."""
+    """Refuse because there are no messages. Raise Exit."""
     job.refuse("empty")
     if taken is not None:
         job.run.console.report(", ".join([f"{job.name}: no messages", *_missing_parts(taken)]))
@@ -316,6 +317,6 @@ def _summary(job: _Job, compacted: CompactReport, taken: FileReport | None) -> s
 
 
 def _missing_parts(taken: FileReport | None) -> list[str]:
-    """Redacted secrets and skipped lines of a transcript."""
+    """Counts of redacted secrets and skipped lines, in words."""
 
     return [] if taken is None else list(missing_parts(taken))

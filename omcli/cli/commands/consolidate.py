@@ -102,7 +102,7 @@ def consolidate(
 
 
 def _days(age: str | None) -> str | float | None:
-    """An age in days, or a bare number of days verbatim. Raises BadUsage."""
+    """An age in days, or a bare number unchanged. Raise BadUsage."""
     from omcli.operations.clock import days
 
     return age if age is None or age.isdecimal() else days(age)
@@ -120,7 +120,7 @@ def _check(session: str | None, place: Sequence[Path] | None, notes: str | None,
 def _work(
     run: Run, session: str | None, place: Sequence[Path] | None, *, no_places: bool, read_only: bool
 ) -> tuple[ConsolidateInput, int]:
-    """The work to do, and the number of unchanged files. Raises BadUsage, NoInput."""
+    """The maintenance to do, and the number of unchanged files. Raise BadUsage, NoInput."""
     from omcli.wiring.consolidate_inputs import consolidate_input
 
     said = run.settings.consolidate
@@ -152,7 +152,7 @@ def _done(run: Run, agenda: ConsolidateInput) -> ConsolidateReport:
 
 
 def _report_errors(run: Run, failures: Sequence[Failure], *, is_tolerant: bool) -> None:
-    """Print each failure once: several parts may miss the same model."""
+    """Print each failure once, since several parts may need the same model."""
     told = set()
     for failure in failures:
         error = failure.error
@@ -215,7 +215,7 @@ def _reflections(done: ConsolidateReport) -> list[Reflection]:
 
 
 def _backup(done: ConsolidateReport) -> str | None:
-    """The backup of the store, made by itself or before rows were folded across sessions."""
+    """The backup of the store: the daily one, or the one made before rows were folded across sessions."""
     made = done.backup.path if done.backup else None
     return made or (done.across.snapshot if done.across else None)
 

@@ -88,7 +88,7 @@ def export(
 
 
 def _write(file: Path, pieces: Iterable[str]) -> None:
-    """Write a file that only its owner may read, like the store. Raises CannotCreate, InputOutput."""
+    """Write a file that only its owner can read, like the store. Raise CannotCreate, InputOutput."""
     try:
         opened = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
     except OSError as error:
@@ -135,7 +135,7 @@ def import_(
     if run.is_read_only("nothing was stored"):
         return
     inputs = [ImportInput(name=name, read=partial(_read, name)) for name in files or [STDIN]]
-    with run.output.optional():  # rows are stored even if the reader of stdout goes away
+    with run.output.optional():  # store rows even if the reader of stdout goes away
         _take_in(run, inputs, exchange, session)
 
 
@@ -172,7 +172,7 @@ def _take_in(run: Run, inputs: list[ImportInput], exchange: Exchange, session: s
 
 
 def _end(run: Run, reports: list[ImportReport]) -> None:
-    """Exit with the code of the decisive error; a bad input among good ones is only reported."""
+    """Exit with the code of the decisive error. A bad input among good ones does not change the exit code."""
     failures = [report.error for report in reports if report.error is not None]
     decisive = [error for error in failures if not isinstance(error, BadInput | NoInput)]
     if run.strict or len(failures) == len(reports):

@@ -71,7 +71,7 @@ def forget(
         raise BadUsage("`--session` and `--project` need `--match`")
     if run.is_read_only("nothing is forgotten"):
         return
-    taken_in = run.wiring.reading.bookmarks.files()  # permanent deletion removes these as well
+    taken_in = run.wiring.reading.bookmarks.files()  # read first: permanent deletion removes these as well
     wanted = ForgetRequest(
         ids=tuple(ids or ()), match=match, session=session, project=project_path(project), with_derived=derived
     )
@@ -139,7 +139,7 @@ def _report(run: Run, found: ForgetReport, *, dry_run: bool) -> None:
 
 
 def _first_names(ids: Sequence[str]) -> str:
-    """The ids, or the first of many and a count."""
+    """The ids; if there are many, the first ones and a count."""
     more = len(ids) - _MANY
     return " ".join(ids[:_MANY]) + (f" and {more} more (`--json` lists all)" if more > 0 else "")
 

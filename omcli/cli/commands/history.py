@@ -130,7 +130,7 @@ def undo(
 
 def _show(run: Run, found: UndoPreview) -> None:
     for row in found.rows:
-        run.output.row(replace(row, superseded_by=None, dropped_at=None))  # as a visible row
+        run.output.row(replace(row, superseded_by=None, dropped_at=None))  # print it as a visible row
     for kept in found.messages:
         run.output.line(f"{kept.key} {kept.session}: {kept.message.role}")
     for session, title in found.titles:

@@ -102,7 +102,7 @@ def log(
 
 
 def _with_tags(rows: Iterator[Observation], tags: Sequence[str], *, last: int | None) -> Iterator[Observation]:
-    """The rows that have all of these tags, ignoring case; only the last if asked."""
+    """The rows with all of these tags, ignoring case; only the newest `last` if given."""
     wanted = {tag.casefold() for tag in tags}
     found = (row for row in rows if wanted <= {tag.casefold() for tag in row.tags})
     return found if last is None else iter(deque(found, maxlen=last))
@@ -111,7 +111,7 @@ def _with_tags(rows: Iterator[Observation], tags: Sequence[str], *, last: int | 
 def _rows(run: Run, query: LogQuery, *, follow: bool) -> Iterator[Observation]:
     from omcli.operations import lookup
 
-    # To be followed, a missing store is created: an empty reading would never see new rows.
+    # `--follow` creates a missing store: an empty one in memory would never get new rows.
     store = run.wiring.store if follow and not run.settings.db.exists() else run.wiring.reading
     if unknown := lookup.unknown(store, query):
         run.console.note(unknown)

@@ -39,7 +39,7 @@ jq -c '.messages[]' chat.json | om observe --format openai -
 
 _BAD_INPUT: tuple[type[OmError], ...] = (BadInput, NoInput)
 _OF_ONE_INPUT = (*_BAD_INPUT, TryAgain, *OF_MODELS)
-"""Errors of one input; after any other the store would refuse the next input as well."""
+"""Errors that concern one input; any other would occur with the next input as well."""
 _TOLERATED = (*OF_MODELS, *ELSEWHERE)
 """Errors that `--best-effort` turns into warnings: the messages are stored and stay pending."""
 
@@ -85,7 +85,7 @@ def observe(
     opened = partial(run.wiring.transcript, format_name=format_, session=session)
     inputs = [FileInput(name=name, open=partial(opened, name)) for name in files]
     tolerant = tolerant or background
-    with run.output.optional():  # messages are stored even if the reader of stdout goes away
+    with run.output.optional():  # store messages even if the reader of stdout goes away
         deps, failed = _deps(run, later=later, is_tolerant=tolerant)
         waits = later or background or failed is not None
         reports, documents = _take_in(run, inputs, session, deps, waits=waits, is_tolerant=tolerant)
@@ -100,10 +100,12 @@ def observe(
 
 
 def _deps(run: Run, *, later: bool, is_tolerant: bool) -> tuple[Deps, OmError | None]:
-    """Return the dependencies, and the error if the model is unavailable: it is shown before any work is done."""
+    """Return the dependencies, and the error if the model is unavailable, so that it is printed before any work is
+    done.
+    """
     deps = run.deps()
     if later or run.settings.disabled:
-        with suppress(*OF_MODELS):  # shown when they are observed; images are kept for a model that takes some
+        with suppress(*OF_MODELS):  # reported when they are observed; images are kept if the model takes them
             deps = run.wiring.with_observer(deps)
         return deps, None
     try:
@@ -117,7 +119,7 @@ def _deps(run: Run, *, later: bool, is_tolerant: bool) -> tuple[Deps, OmError | 
 def _take_in(
     run: Run, inputs: list[FileInput], session: str | None, deps: Deps, *, waits: bool, is_tolerant: bool
 ) -> tuple[list[FileReport], list[dict[str, object]]]:
-    """Ingest the inputs, and observe them unless that `waits`; return the reports, as JSON with their rows as well."""
+    """Ingest the inputs, and observe them unless `waits`; return their reports, and the same as JSON with rows."""
     from omcli.operations.ingest.files import ingest_files
     from omcli.operations.observe.session import observe_files
 
@@ -162,9 +164,10 @@ def _finish(
     *,
     is_tolerant: bool,
 ) -> None:
-    """Print the document and exit with the code of the decisive error; one that `failed` before any input counts last.
+    """Print the document and exit with the code of the decisive error; an error `failed` from before the first input
+    counts last.
 
-    A bad input among good ones is only reported.
+    A bad input among good ones does not change the exit code.
     """
     failures = [report.error for report in reports if report.error is not None]
     if is_tolerant:

@@ -174,7 +174,7 @@ def apply(
         document = _document(name)
     deps = run.deps()
     applied = apply.apply(document, deps, counters=run.wiring.counter, dry_run=dry_run)
-    with run.output.optional():  # rows are stored even if the reader of stdout goes away
+    with run.output.optional():  # store rows even if the reader of stdout goes away
         _print(run, applied, dry_run=dry_run)
 
 

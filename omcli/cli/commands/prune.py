@@ -91,7 +91,7 @@ def _instant(run: Run, older_than: str) -> str:
 
 
 def _check(rules: RetentionRules, *, is_raw: bool, for_good: bool) -> None:
-    """Raise BadUsage for rules that exclude each other, and for none without `for_good`."""
+    """Raise BadUsage for rules that exclude each other, and if there are none and `for_good` is not given."""
     if is_raw and (rules.messages_before is None or rules.is_about_rows or rules.is_across or rules.spares_none):
         raise BadUsage("`--raw` takes only `--older-than` and `--session`", hint="`om prune --raw --older-than 30d`")
     if rules.keep_sessions is not None and (rules.session is not None or rules.is_across):

@@ -80,7 +80,7 @@ def reflect(
 
 @contextmanager
 def _model_errors(run: Run, *, is_tolerant: bool) -> Iterator[None]:
-    """Print a model's failure; end the run with its code unless `is_tolerant`. Raises Exit."""
+    """Print a model's failure; end the run with its code unless `is_tolerant`. Raise Exit."""
     try:
         yield
     except OF_MODELS as error:

@@ -73,7 +73,7 @@ def schedule(
 
 
 def _scheduler(**asked: bool) -> str:
-    """The one scheduler that was asked for; with two the job would run twice."""
+    """The chosen scheduler. Raise BadUsage for two, since the job would run twice."""
     from omcli.schedules import default_name
 
     names = [name for name, is_asked in asked.items() if is_asked]
@@ -144,7 +144,7 @@ def _remove(run: Run, chosen: Scheduler, *, dry_run: bool) -> None:
 
 
 def _print_result(run: Run, done: ScheduleResult, *, dry_run: bool) -> None:
-    """Print the changes, a line each, and the commands left to run by hand."""
+    """Print each change on a line, and the commands left to run by hand."""
     if not run.json:
         for change in done.changes:
             run.output.line(f"{change.step:<7}  {change.place}")
@@ -155,7 +155,7 @@ def _print_result(run: Run, done: ScheduleResult, *, dry_run: bool) -> None:
 
 
 def _text(parts: Iterable[EntryText]) -> str:
-    """The parts verbatim; several ones under their file names."""
+    """The text of the parts, each under its file name if there are several."""
     parts = list(parts)
     if len(parts) == 1:
         return parts[0].text

@@ -124,7 +124,7 @@ def _work(
     is_worker: bool = False,
     note: Callable[[OmError], None] = lambda _: None,
 ) -> None:
-    """Do what is due; a worker prints no rows. Raises Exit."""
+    """Do what is due; a worker prints no rows. Raise Exit."""
     done: list[TickReport] = []
     can = checked_models(run.wiring, run.deps_or_empty())
     for error in can.errors:
@@ -153,7 +153,7 @@ def _work(
 
 
 def _tick_sessions(deps: Deps, when: Due, sessions: Sequence[str] | None, *, is_worker: bool) -> Iterator[TickReport]:
-    """Do what is due, session by session; a worker goes on until nothing is."""
+    """Do the due work, session by session; a worker repeats this until nothing is due."""
     from omcli.operations import background, tick
 
     if is_worker:
@@ -164,7 +164,7 @@ def _tick_sessions(deps: Deps, when: Due, sessions: Sequence[str] | None, *, is_
 
 
 def _code(done: Sequence[TickReport], unable: Sequence[OmError], *, is_tolerant: bool) -> int:
-    """The exit code, by what was done and which models were not available."""
+    """The exit code, given the work done and the errors of unavailable models."""
     failures = [ticked.error for ticked in done if ticked.error is not None]
     if is_tolerant:
         failures = [error for error in failures if not isinstance(error, OF_MODELS)]

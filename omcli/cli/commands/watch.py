@@ -44,7 +44,7 @@ om watch --once ~/.claude/projects
 """
 
 _SHORTEST, _LONGEST = 0.05, 86_400.0
-"""Seconds between two looks at the files."""
+"""Shortest and longest interval between rounds, in seconds."""
 _BAD_INPUT = (BadInput, NoInput)
 
 
@@ -91,7 +91,7 @@ def watch(
         return
     shown = _EventOutput(run, jsonl=jsonl, is_tolerant=tolerant)
     watching = _watch(run, paths, glob, format_, at_most_every=at_most_every, is_tolerant=tolerant)
-    with run.output.optional():  # a round is finished even if the reader of stdout goes away
+    with run.output.optional():  # finish a round even if the reader of stdout goes away
         for event in watching.round() if once else watching.run(interval):
             shown.show(event)
             if run.output.is_lost and not once:
@@ -125,7 +125,7 @@ def _watch(
     at_most_every: float,
     is_tolerant: bool,
 ) -> Watch:
-    """The watch over the files; a model that is not available is reported before any work. Raises Exit."""
+    """The watch over the files. An unavailable model is reported before any work is done. Raise Exit."""
     from omcli.operations.watch import Watch
     from omcli.wiring.folders import Folders
 
@@ -144,7 +144,9 @@ def _watch(
 
 
 def _opened(run: Run, format_name: str | None) -> Callable[[], AbstractContextManager[RoundDeps]]:
-    """Open the dependencies of a round, with the store anew: it may have been moved or restored meanwhile."""
+    """Return a function that opens the dependencies of a round. The store is opened anew, since it may have been moved
+    or restored.
+    """
     from omcli.operations.ingest.files import FileInput
     from omcli.operations.watch import RoundDeps
 
@@ -156,7 +158,7 @@ def _opened(run: Run, format_name: str | None) -> Callable[[], AbstractContextMa
                 return FileInput(name=path, open=partial(wiring.transcript, path, format_name=format_name))
 
             plain = run.deps(wiring)
-            deps = replace(plain, wait=0.0)  # a busy session is looked at again
+            deps = replace(plain, wait=0.0)  # a busy session is tried again in a later round
             can = checked_models(wiring, deps)
             yield RoundDeps(ingesting=deps, ticking=can.deps, when=can.when, transcript=transcript)
 
@@ -196,7 +198,7 @@ class _EventOutput:
     def finish(self) -> None:
         """Print the document if asked for, and raise Exit with the code of the decisive error.
 
-        A file that is not a transcript is only reported, unless it is the only one.
+        A file that is not a transcript does not change the exit code, unless it is the only one.
         """
         if self._run.json:
             found = {"followed": self._followed, "files": self._files, "sessions": self._sessions}

@@ -1,1 +1,1 @@
-"""Compacting: a session is brought down to a token target and printed."""
+"""Compacting: reduce a session to a token target and print it."""

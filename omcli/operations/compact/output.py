@@ -30,7 +30,9 @@ _QUOTE_CHARACTERS = 400
 _SMALL = 2000
 _QUOTE_IMPORTANCE = 5
 _QUOTE_IMPORTANCE_IN_SMALL = 6
-"""Below `_SMALL` tokens a passage, with several facts in it, says more than most rows; with more room rows go first."""
+"""In a target below `_SMALL` tokens a quote, which holds several facts, says more than most rows. Above it rows come
+first.
+"""
 _SAID = frozenset({Role.USER, Role.ASSISTANT})
 _OF_NO_ENTRY = frozenset({MessageKind.COMPACTION, MessageKind.INTERRUPT})
 """Events without an entry of their own in the host's transcript."""
@@ -38,18 +40,18 @@ _OF_NO_ENTRY = frozenset({MessageKind.COMPACTION, MessageKind.INTERRUPT})
 
 @record
 class CompactRequest:
-    """The output asked for."""
+    """The requested output."""
 
     target: int
     """Tokens of the printed text, at most."""
     keep: int | None = None
-    """Tokens of the last messages that stay as they are; None: a share of the target."""
+    """Tokens of last messages to keep verbatim; None: a share of the target."""
     shape: CompactFormat = CompactFormat.TEXT
     is_kept: bool = True
     """True if the session is in a store, so that omitted messages can be looked up."""
     notation: Notation = WORDS
     abandoned: frozenset[str] = frozenset()
-    """Ids of messages on branches that the conversation left: none of them is among the last messages."""
+    """Ids of messages on branches that the conversation left. They are never among the last messages."""
 
 
 @record
@@ -57,14 +59,14 @@ class TailPlan:
     """The last messages of a session, in the order they were said."""
 
     messages: tuple[KeptMessage, ...]
-    """All that were read, as far back as they may be quoted."""
+    """All messages that were read: as far back as quotes may reach."""
     shown: tuple[KeptMessage, ...]
     """Messages that may be printed."""
     budgets: Budgets
     unquoted: frozenset[int]
-    """The `seq` of those that will be there as they were said."""
+    """The `seq` of messages that will be shown verbatim, so they are not quoted."""
     staying: tuple[KeptMessage, ...] = ()
-    """Messages that stay with a host that keeps its own."""
+    """Messages that a host which keeps its own will still have."""
 
     @property
     def first_kept(self) -> KeptMessage | None:
@@ -75,8 +77,8 @@ class TailPlan:
 def plan_tail(store: Store, session_id: str, wanted: CompactRequest, counter: TokenCounter) -> TailPlan:
     """Read the last messages, and decide which of them stay and how much room they get.
 
-    If a number of tokens was asked for, they are as many as fit into it when printed, but at least one; else they share
-    the target with the rows.
+    If a number of tokens was requested, keep as many messages as fit into it when printed, but at least one. Otherwise
+    they share the target with the rows.
     """
     share = int(wanted.target * _TAIL_SHARE)
     keep = share if wanted.keep is None else wanted.keep
@@ -107,7 +109,7 @@ def plan_tail(store: Store, session_id: str, wanted: CompactRequest, counter: To
 
 
 def _fitting(messages: Sequence[KeptMessage], tokens: int) -> frozenset[int]:
-    """The `seq` of the newest messages that have no more tokens."""
+    """The `seq` of the newest messages that fit into this many tokens."""
     fitting: list[int] = []
     for kept in reversed(messages):
         tokens -= kept.tokens
@@ -148,7 +150,7 @@ def compact_output(
 ) -> ContextPack:
     """Return the pack of a session within the target: rows, quotes of its agent, and the last messages.
 
-    The quotes replace rows that only report the agent's words. Without `is_quoted` there are rows alone.
+    Quotes replace rows that only report the agent's words. Without `is_quoted` there are no quotes.
     """
     return pack(
         session=session,
@@ -164,7 +166,7 @@ def compact_output(
 
 
 def _is_entry(message: Message) -> bool:
-    """True if a message begins an entry of its host: calls and results are parts of other entries."""
+    """True if a message begins an entry in the host's transcript: calls and results are parts of other entries."""
     return message.role not in (Role.CALL, Role.RESULT) and message.kind not in _OF_NO_ENTRY
 
 
@@ -181,7 +183,7 @@ def _with_quotes(
 
 
 def _place(row: Observation) -> int:
-    """The message at which a row came true; what was asked stands before its answer, which is its source as well."""
+    """The `seq` by which a row is ordered: a request comes before its answer, even if both are its sources."""
     if not row.sources:
         return 0
     return row.sources[0] if row.type in (Type.REQUEST, Type.QUESTION) else row.sources[-1]
@@ -190,7 +192,7 @@ def _place(row: Observation) -> int:
 def _quotes(
     kept: KeptMessage, session: Session | None, importance: int, counter: TokenCounter, now: str
 ) -> Iterator[Observation]:
-    """A message of an agent in passages: sentences that follow each other, without code."""
+    """Yield passages of an agent's message as rows: consecutive sentences, without code."""
     for passage in _passages(part.text for part in text_parts(kept.message.text)):
         text = f"{kept.message.name or 'Agent'}: {passage}"
         draft = Draft(

@@ -33,18 +33,18 @@ from omcli.pack.layouts.layout import PackContent
 _TRIES = 2
 """Attempts to observe a batch with a model that fails."""
 _WORTH_IT = 0.9
-"""Share of the rows that a fold may leave, at most, for another one to be tried."""
+"""Another fold is tried only if the last one left at most this share of the rows."""
 
 
 class RefuseReason(StrEnum):
-    """Reason not to replace anything with the result."""
+    """Reason not to use the result."""
 
     EMPTY = "empty"
-    """There is nothing to print, or nothing to be replaced."""
+    """There is nothing to print, or nothing to replace."""
     LARGER = "larger"
-    """It has more tokens than what it would replace."""
+    """The result has more tokens than the session it would replace."""
     UNCOVERED = "uncovered"
-    """Messages would be lost that no observation covers, and `--strict` forbids that."""
+    """Messages that no observation covers would be lost, and `--strict` forbids that."""
 
 
 @record
@@ -53,29 +53,29 @@ class CompactLimits:
 
     wanted: CompactRequest
     most: int = 0
-    """Batches and folds together, at most; 0: any number."""
+    """Largest number of batches and folds together; 0: any number."""
     rows_tokens: int = 20_000
     """Tokens of the rows folded at once, at most."""
     is_dry: bool = False
-    """Nothing is observed or folded: what remains is chosen from what is there."""
+    """Neither observe nor fold: only choose from the existing rows and messages."""
     earlier_tokens: int = 0
-    """Tokens of a summary that came with the session, and is replaced as well."""
+    """Tokens of an earlier summary of the session, which is replaced as well."""
     is_strict: bool = False
     """Print nothing if messages would be lost that no observation covers."""
 
 
 @record
 class Contract:
-    """The limits that were kept."""
+    """The limits of the compaction."""
 
     target_tokens: int
     """Tokens of the printed text, at most."""
     chunk_tokens: int
     """Tokens of a batch, at most."""
     chunk_messages: int
-    """Likewise; 0: any number."""
+    """Messages of a batch, at most; 0: any number."""
     max_iterations: int
-    """Batches and folds together, at most; 0: any number."""
+    """Largest number of batches and folds together; 0: any number."""
 
 
 @record
@@ -85,15 +85,15 @@ class CompactResult:
     iterations: int
     """Batches observed, and folds."""
     reached: bool
-    """True if every visible row fits into the target together with the last messages, and no message is lost; else the
-    least important rows were left out."""
+    """True if every visible row fits into the target together with the last messages and no message is lost. Otherwise
+    the least important rows were left out.
+    """
     tokens_before: int
-    """Tokens of the messages of the main thread, or of subagents if it has none, and of a summary that came with
-    them."""
+    """Tokens of the main thread, or of subagents if it has no messages, plus those of an earlier summary."""
     tokens_after: int
     """Tokens of the printed text; for JSON those of the rows and messages in it."""
     uncovered: int
-    """Messages lost to the reader: no observation covers them, nor are they among the last."""
+    """Messages lost to the reader: no observation covers them, and they are not among the last messages."""
 
 
 @record
@@ -104,7 +104,7 @@ class CompactReport:
     contract: Contract
     result: CompactResult
     pack: ContextPack
-    """Its counter is that of all tokens here."""
+    """All token counts of this report use its counter."""
     refusal: RefuseReason | None
     error: ProviderFailed | None
     """Error that kept messages from being observed, or rows from being folded."""
@@ -112,7 +112,7 @@ class CompactReport:
 
 @mutable_record
 class _Steps:
-    """Steps made, of a number that may be made."""
+    """Counts the batches and folds against their limit."""
 
     most: int
     done: int = 0
@@ -124,10 +124,10 @@ class _Steps:
 
 
 def compact(session_id: str, deps: Deps, asked: CompactLimits) -> CompactReport:
-    """Bring a session down to a target, and return the pack to print.
+    """Reduce a session to a target, and return the pack to print.
 
-    If a model fails twice, its messages wait, and the rest is done without them. Messages are never changed. Raises
-    LaneTaken, StaleBatch, and the error of a model that is unavailable; finished steps stay done.
+    If a model fails twice, its messages stay pending and the rest is done without them. Messages are never changed.
+    Raise LaneTaken, StaleBatch, and the error of an unavailable model; finished steps are not undone.
     """
     steps = _Steps(most=asked.most)
     unobserved = None if asked.is_dry else _observe_waiting(session_id, deps, steps)
@@ -143,7 +143,7 @@ def compact(session_id: str, deps: Deps, asked: CompactLimits) -> CompactReport:
     unfolded = None if asked.is_dry else _fold(room, steps)
     after = room.rows()
     figures = _Stats(room=room, iterations=steps.done, is_held=room.holds(after))
-    # Folded rows say nothing that those they were made of don't, and leave less to choose from.
+    # Folded rows add nothing to the rows they were made of, and leave less to choose from.
     pack = room.pack(before, figures.printed())
     is_told = asked.wanted.shape is CompactFormat.JSON
     shown = PackContent(session=pack.observations, tail=pack.turns)
@@ -181,7 +181,7 @@ class _Lost:
     seqs: frozenset[int] = frozenset()
 
     def without(self, seqs: Sequence[int]) -> int:
-        """Return the number of messages besides these."""
+        """Return the number of lost messages, not counting these."""
         return len(self.seqs.difference(seqs))
 
 
@@ -193,7 +193,7 @@ def _lost(session_id: str, store: Store) -> _Lost:
 
 @record
 class _Room:
-    """A session and the room there is for what is remembered of it."""
+    """A session, and the room for its rows."""
 
     session_id: str
     deps: Deps
@@ -220,7 +220,7 @@ class _Room:
         return not self.pack(rows, _NO_FIGURES, is_quoted=False).left_out
 
     def pack(self, rows: Sequence[Observation], figures: CompactHead, *, is_quoted: bool = True) -> ContextPack:
-        """Return the pack of the session, of these rows."""
+        """Return the pack of the session with these rows."""
         return compact_output(
             self.store.sessions.find(self.session_id),
             rows,
@@ -238,7 +238,7 @@ _NO_FIGURES = CompactHead()
 
 
 def _fold(room: _Room, steps: _Steps) -> ProviderFailed | None:
-    """Fold rows until they fit, or nothing more is gained; all folds are one operation. Return the error of a model."""
+    """Fold rows until they fit or folding no longer helps, as one operation. Return the error of a failed model."""
     operation: int | None = None
     while steps.left != 0 and not room.holds(room.rows()):
         read = left = 0
@@ -246,7 +246,7 @@ def _fold(room: _Room, steps: _Steps) -> ProviderFailed | None:
             if steps.left == 0:
                 break
             if skip_reason(Scope(session=room.session_id), room.deps.reflector.mark(chunk, target=target), room.deps):
-                continue  # what comes to nothing is no operation
+                continue  # a fold without a result is not recorded
             operation = operation or _operation(room)
             try:
                 folded = reflect_rows(chunk, room.session_id, room.deps, target=target, part_of=operation)
@@ -297,7 +297,7 @@ class _Stats:
 
     @property
     def contract(self) -> Contract:
-        """The limits that were kept."""
+        """The limits of the compaction."""
         deps = self.room.deps
         return Contract(
             target_tokens=self.room.asked.wanted.target,
@@ -307,7 +307,7 @@ class _Stats:
         )
 
     def result(self, shown: PackContent, printed: str | None = None) -> CompactResult:
-        """Return the result for a printed text; None for JSON, which contains the numbers itself."""
+        """Return the result for printed text; `printed` is None for JSON, which contains the numbers itself."""
         counter = self.room.deps.counter
         stays = [turn.kept.seq for turn in shown.tail] + [kept.seq for kept in self.room.tail.staying]
         texts = [row.text for row in shown.session] + [turn.text for turn in shown.tail]
@@ -344,7 +344,7 @@ def _refuse_reason(pack: ContextPack, result: CompactResult, room: _Room) -> Ref
 
 
 def _tokens_before(session_id: str, store: Store, counter: TokenCounter) -> int:
-    """Return the tokens of all messages that count; of the main thread, counted again if by another counter."""
+    """Return the tokens of the main thread's messages, recounted if they were stored with another counter."""
     stored = store.messages.tokens(session_id)
     if set(stored) <= {counter.name}:
         return sum(stored.values())

@@ -1,1 +1,1 @@
-"""Consolidating: the daily upkeep of a store."""
+"""Consolidating: the daily maintenance of a store."""

@@ -1,4 +1,4 @@
-"""Daily notes: ingested, observed and reflected on; then summarised and archived if that is asked for."""
+"""Daily notes: ingested, observed and reflected on, then summarised and archived if enabled."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ from omcli.text.phrases import USER
 from omcli.text.similarity import folded_text
 
 MOST_FACTS = 6
-"""Lines about a day in `MEMORY.md`: agents read all of it every time."""
+"""Largest number of lines about one day in `MEMORY.md`. It is kept small because agents read the whole file every time.
+"""
 
 
 @record
@@ -49,9 +50,9 @@ class NoteReport:
     archived: str | None = None
     """Path in the archive."""
     left: str | None = None
-    """Reason why a note was not archived."""
+    """Reason for not archiving the note."""
     error: OmError | None = None
-    """Error that ended the work on it; the note was not moved."""
+    """Error that ended the work on the note, which was then not moved."""
 
 
 def keep_notes(
@@ -59,11 +60,11 @@ def keep_notes(
 ) -> Iterator[NoteReport]:
     """Ingest new text in the notes, observe it and reflect on it, day by day; then archive the notes that are due.
 
-    A note is archived when all of it is observed and reflected on, and its lasting facts are in `MEMORY.md`: a run that
-    was interrupted is repeated safely. If a model fails, the rest is only ingested. Forgotten facts leave `MEMORY.md`
-    first. Yields the notes with a change. Raises NoInput if the folder is missing.
+    A note is archived once all of it is observed and reflected on and its lasting facts are in `MEMORY.md`, so an
+    interrupted run can be repeated. If a model fails, the remaining notes are only ingested. Forgotten facts are
+    removed from `MEMORY.md` first. Yield only notes with a change. Raise NoInput if the folder is missing.
     """
-    with suppress(InputOutput, CannotCreate):  # whoever has something to write there says so
+    with suppress(InputOutput, CannotCreate):  # if writing fails, the part that has something to write reports it
         notebook.forget(lambda facts: _are_forgotten(facts, deps.store))
     known = {taken.origin.path: taken for taken in deps.store.bookmarks.files()}
     waiting = {each.session.id for each in deps.store.sessions.summaries() if each.pending}
@@ -79,7 +80,7 @@ def keep_notes(
 
 
 def plan_notes(notebook: Notebook, store: Store, archiving: ArchivePolicy) -> Iterator[tuple[Note, bool, bool]]:
-    """Yield notes with two flags: would be ingested, would be archived. Raises NoInput."""
+    """Yield each note with two flags: if it would be ingested, and if it would be archived. Raise NoInput."""
     known = {taken.origin.path: taken for taken in store.bookmarks.files()}
     for note in notebook.notes():
         changed, moves = notebook.as_it_is(note) != known.get(note.path), archiving.takes(note)
@@ -137,7 +138,7 @@ def _is_reflected(session: str, deps: Deps) -> bool:
 
 
 def _moved(report: NoteReport, notebook: Notebook, deps: Deps, known: IngestedFile) -> NoteReport:
-    """Archive a note, with its lasting facts written before; or leave it."""
+    """Write the lasting facts of a note, then archive it; or leave it where it is."""
     store = deps.store
     if any(store.batches.pending(report.session).fresh_tokens.values()):
         return replace(report, left="some of it waits to be observed")
@@ -154,17 +155,16 @@ def _moved(report: NoteReport, notebook: Notebook, deps: Deps, known: IngestedFi
 
 
 def _are_forgotten(facts: Sequence[str], store: Store) -> tuple[bool, ...]:
-    """For each fact whether it was forgotten, in the words of its row."""
+    """For each fact, True if a row with this text was forgotten."""
     bare, said = (store.tombstones.match_texts([f"{by}{fact}" for fact in facts]) for by in ("", USER))
     return tuple(map(any, zip(bare, said, strict=True)))
 
 
 def lasting(session: str, store: Store) -> tuple[str, ...]:
-    """Return the lasting facts of a session, in the words of its rows, at most `MOST_FACTS`: items, then the most
-    salient rows.
+    """Return the texts of a session's lasting facts, at most `MOST_FACTS`: items first, then the most salient rows.
 
-    Hidden rows count too, since old ones are folded across sessions; but not if another row of the session replaced
-    them, or if they were undone.
+    Hidden rows are included, since old ones are folded across sessions, unless another row of the session replaced them
+    or they were undone.
     """
     kinds = (Kind.OBSERVATION, Kind.REFLECTION, Kind.NOTE)
     rows = [logged.observation for logged in store.rows.log(LogQuery(session=session, kinds=kinds, hidden=True))]

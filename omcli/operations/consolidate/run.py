@@ -1,4 +1,4 @@
-"""The upkeep done once a day, or when a session has ended: each part goes on if another one failed."""
+"""Daily maintenance, or maintenance after a session has ended. If one part fails, the others still run."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ from omcli.operations.reflect.session import GlobalReflection, Reflection, refle
 from omcli.reflectors.cross_session import GlobalPlan
 
 PLACES = "places"
-"""The part that takes transcripts in."""
+"""Name of the part that ingests transcripts."""
 _SESSIONS = "sessions"
 IDLE_SECONDS = 600
-"""Silence after which a session counts as ended."""
+"""Seconds without a message after which a session counts as ended."""
 _OF_ONE_FILE = (BadInput, NoInput, TryAgain)
 """Errors that concern one file; after any other the store would refuse the next file as well."""
 _DECISIVE = (70, 74, 73, 78, 77, 69, 75, 66, 65)
-"""Exit codes, the most decisive first: of what the program or the disk does before what a model, or a file, does."""
+"""Exit codes, the most decisive first: faults of the program or the disk before those of a model or a file."""
 
 
 @record
 class TranscriptFile:
-    """A file to ingest, with its session if that was given."""
+    """A file to ingest, with its session if one was given."""
 
     input: FileInput
     session: str | None = None
@@ -44,28 +44,28 @@ class TranscriptFile:
 
 @record
 class ConsolidateInput:
-    """The upkeep asked for."""
+    """The requested maintenance."""
 
     session: str | None = None
-    """Only this one: what waits of it is observed, and it is reflected on in any case."""
+    """The only session to maintain: it is observed and reflected on even if it has not ended. None: all sessions."""
     sources: Sequence[TranscriptFile] = ()
     notebook: Notebook | None = None
     archiving: ArchivePolicy = ArchivePolicy()
     min_age: float = 3.0
-    """Days; as `reflect_globally` has it."""
+    """Age in days from which rows are folded across sessions."""
     batch_tokens: int = 20_000
     rules: RetentionRules = RetentionRules()
-    """Rows to keep; of the session only if one is given."""
+    """The retention rules; they apply to `session` alone if one is given."""
     backups: int = 0
     """Backups to keep; 0: none is made."""
 
     @property
     def has_input(self) -> bool:
-        """True if there is something to ingest: a missing store is created only for that."""
+        """True if there is something to ingest. Only then is a missing store created."""
         try:
             return bool(self.sources) or (self.notebook is not None and bool(self.notebook.notes()))
         except NoInput:
-            return False  # which is told when it is their turn
+            return False  # reported when the notes are read
 
 
 @record
@@ -84,13 +84,13 @@ class Failure:
 
 @record
 class SessionReport:
-    """The outcome of a session. Rows are only counted: the first run may make more than fit into memory."""
+    """The outcome of a session. Rows are only counted, since the first run may make more than fit into memory."""
 
     session: str
     observations: int = 0
     reflection: Reflection | None = None
     error: OmError | None = None
-    """Error that ended the work on it; finished steps stay done."""
+    """Error that ended the work on the session; finished steps are not undone."""
 
 
 @mutable_record
@@ -100,7 +100,7 @@ class ConsolidateReport:
     files: list[FileReport] = field(default_factory=list)
     sessions: list[SessionReport] = field(default_factory=list)
     going_on: list[str] = field(default_factory=list)
-    """Sessions with waiting messages that were active just now: left for the next run."""
+    """Sessions with pending messages that are still active; they are left for the next run."""
     notes: list[NoteReport] = field(default_factory=list)
     across: GlobalReflection | None = None
     pruned: PruneReport | None = None
@@ -139,8 +139,8 @@ def consolidate(
 ) -> ConsolidateReport:
     """Do all parts in order, under one lease.
 
-    `observing` and `reflecting` return dependencies with a model, or raise if it is unavailable: the other parts are
-    done all the same. Raises LaneTaken at once if another process is at it.
+    `observing` and `reflecting` return dependencies with a model, or raise if it is unavailable; the other parts still
+    run. Raise LaneTaken at once if another process is consolidating.
     """
     done = ConsolidateReport()
     with hold(agenda.session or "", Lane.CONSOLIDATE, deps, wait=0.0) as claim:
@@ -172,7 +172,7 @@ def consolidate(
 
 
 def _take_in(agenda: ConsolidateInput, deps: Deps, done: ConsolidateReport, extend: Callable[[], None]) -> None:
-    """Store new messages; they are observed with all others that wait."""
+    """Store new messages; they are observed later, together with all pending ones."""
     for source in agenda.sources:
         extend()
         for report in ingest_files([source.input], deps, session=source.session):
@@ -200,7 +200,7 @@ class _Models:
 def _look_after(
     agenda: ConsolidateInput, deps: Deps, models: _Models, done: ConsolidateReport, extend: Callable[[], None]
 ) -> None:
-    """Observe the waiting messages of ended sessions, and reflect on those that are due."""
+    """Observe the pending messages of ended sessions, and reflect on sessions that are due."""
     with done.part(_SESSIONS):
         for summary in deps.store.sessions.summaries():
             session = summary.session.id
@@ -221,7 +221,7 @@ def _look_after(
 
 
 def is_active(summary: SessionSummary, clock: Clock) -> bool:
-    """True if a message is from just now. A clock ahead of ours does not count."""
+    """True if the last message is recent. A message dated in the future does not count."""
     return summary.last_at is not None and clock.after(-IDLE_SECONDS) < summary.last_at <= clock.now()
 
 
@@ -260,27 +260,27 @@ class DueSession:
 
     session: str
     pending: int
-    """Messages that would be observed, of those stored so far."""
+    """Stored messages that would be observed."""
     reflect: bool
 
 
 @record
 class ConsolidatePlan:
-    """The plan, as far as it is known beforehand."""
+    """The work a run would do, as far as it is known in advance."""
 
     files: tuple[str, ...]
     """Files that would be read."""
     sessions: tuple[DueSession, ...]
     going_on: tuple[str, ...]
     notes: tuple[tuple[Note, bool, bool], ...]
-    """With whether they would be taken in, and moved."""
+    """Each note with two flags: if it would be ingested, and if it would be archived."""
     plan: GlobalPlan | None
     pruned: PruneReport | None
     backup: bool
 
 
 def plan_consolidate(agenda: ConsolidateInput, deps: Deps) -> ConsolidatePlan:
-    """Return the plan. Raises NoInput if the folder of notes is missing."""
+    """Return the plan. Raise NoInput if the folder of notes is missing."""
     going_on, plan = [], None
     if agenda.session is None:
         summaries = deps.store.sessions.summaries()

@@ -1,1 +1,1 @@
-"""Taking transcripts in: each message is stored once, in its session."""
+"""Ingesting transcripts: each message is stored once, in its session."""

@@ -1,4 +1,4 @@
-"""Counts of one transcript: its messages, and the records left out by reason."""
+"""Counts of one transcript: its messages, and its skipped records by reason."""
 
 from __future__ import annotations
 
@@ -37,22 +37,22 @@ class TranscriptCounts:
     main: Counter[str] = field(default_factory=Counter)
     side: Counter[str] = field(default_factory=Counter)
     skipped: Counter[str] = field(default_factory=Counter)
-    """By reason; unknown types by their names (`unknown-type:foo`)."""
+    """Skipped records by reason; unknown types with their names (`unknown-type:foo`)."""
     faults: Counter[str] = field(default_factory=Counter)
-    """Those that may have been messages."""
+    """Skipped records that may have been messages."""
     conversations: int = 1
     images: int = 0
 
     @classmethod
     def resume(cls, notes: Notes) -> Self:
-        """One that goes on from what `notes()` gave."""
+        """A count that continues from an earlier `notes()`."""
         counters: dict[str, Counter[str]] = {
             name: Counter(notes[name]) for name in ("main", "side", "skipped", "faults")
         }
         return cls(**counters, conversations=notes["conversations"], images=notes["images"])
 
     def notes(self) -> Notes:
-        """The counts, as JSON."""
+        """The counts as JSON, for `resumed`."""
         return fields_of(self)
 
     def add(self, item: Item) -> None:
@@ -78,7 +78,7 @@ class TranscriptCounts:
 
     @property
     def counts(self) -> MessageCounts:
-        """The numbers so far: of the main thread, or of a side chain that stands alone."""
+        """The counts so far: of the main thread, or of the side chains if there is no main thread."""
         return self.side_counts if self.is_side_only else self.main_counts
 
     @property
@@ -93,7 +93,7 @@ class TranscriptCounts:
 
     @property
     def found_nothing(self) -> bool:
-        """True if there was something, and all of it was faulty."""
+        """True if there were records and all of them were faulty."""
         return bool(self.faults) and self.faults == self.skipped and not self.main and not self.side
 
 

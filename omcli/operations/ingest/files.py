@@ -1,4 +1,4 @@
-"""Ingesting files: the messages of each transcript are stored, and how far it was read."""
+"""Ingesting files: store the messages of each transcript, and bookmarks of how far it was read."""
 
 from __future__ import annotations
 
@@ -24,39 +24,41 @@ class FileInput:
 
 @record
 class FileReport:
-    """The outcome of one input. With an `error` the rest tells how far it came; stored messages stay stored."""
+    """The outcome of one input. With an `error` the counts go up to the point where it occurred; stored messages stay
+    stored.
+    """
 
     path: str
     format: str | None = None
     """None for an empty input, and for one that could not be opened."""
     session_id: str | None = None
-    """The session of its messages: the first one named in the input, unless one was given or had to be derived."""
+    """The session of the messages: the given one, else the first one named in the input, else a derived one."""
     sessions: tuple[str, ...] = ()
-    """All of them, in order of appearance."""
+    """All sessions of the input, in order of appearance."""
     cwd: str | None = None
     abandoned: frozenset[str] = frozenset()
     """Ids of messages on branches that the conversation left, if all of the input was read."""
     counts: MessageCounts = field(default_factory=MessageCounts)
     new_messages: int = 0
     known_messages: int = 0
-    """Messages that were stored before, or came twice; with the new ones all that were kept."""
+    """Messages that were stored before, or that occur twice. Together with the new ones these are all messages kept."""
     side_messages: int = 0
-    """Messages of side chains beside the main thread."""
+    """Messages of side chains, if there is a main thread as well."""
     images: int = 0
     skipped: Mapping[str, int] = field(default_factory=dict)
-    """Records, or parts of them, that gave no message, by reason."""
+    """Number of records, or parts of records, without a message, by reason."""
     faults: Mapping[str, int] = field(default_factory=dict)
-    """Those of them that may have been messages."""
+    """Skipped records that may have been messages, by reason."""
     redactions: Mapping[str, int] = field(default_factory=dict)
     """Removed secrets, by rule."""
     unread_bytes: int = 0
-    """Size of the unchanged beginning of a file that was not read again. All other fields are of the whole file."""
+    """Size of the unchanged beginning of a file, which was not read again. All other fields describe the whole file."""
     observations: int = 0
     """Rows written."""
     pending: int = 0
     """Messages of its sessions that no observation covers yet."""
     message_tokens: int = 0
-    """Tokens of the messages that these rows were made from."""
+    """Tokens of the messages from which these rows were made."""
     observation_tokens: int = 0
     """Tokens of the rows, by the same counter."""
     findings: Mapping[str, int] = field(default_factory=dict)
@@ -93,7 +95,7 @@ def count_pending(sessions: Iterable[str], deps: Deps) -> int:
 
 
 def _keep_bookmarks(transcript: Transcript, intake: MessageWriter, deps: Deps) -> None:
-    """Store the bookmarks of a file, the last one with the stamp of the file; for an unchanged file only that."""
+    """Store the bookmarks of a file, the last one with the file's stamp; for an unchanged file store only the stamp."""
     if transcript.origin is None:
         return
     bookmarks, store = intake.bookmarks, deps.store.bookmarks

@@ -1,4 +1,4 @@
-"""Keeping the messages of a transcript: cleaned, without secrets, each once."""
+"""Storing the messages of a transcript: cleaned, without secrets, each once."""
 
 from __future__ import annotations
 
@@ -25,14 +25,16 @@ _PICTURES = 16 << 20
 
 
 class MessageWriter:
-    """The messages of one transcript on their way into the store. Its counts are of messages stored so far."""
+    """Writes the messages of one transcript to the store, and counts those stored so far."""
 
     def __init__(
         self, conversations: TranscriptSessions, deps: Deps, *, before: Mapping[str, Counter[int]] | None = None
     ) -> None:
-        """`before`: of a session that these messages go on in, how often each came before (`Identities.counted`)."""
+        """`before` maps sessions that these messages continue to the earlier occurrences of each message
+        (`Identities.counted`).
+        """
         self.new, self.known = TranscriptCounts(), TranscriptCounts()
-        """Messages that were not in the store, and those that were, or that came twice."""
+        """Messages that were not in the store, and those that were or that occur twice."""
         self.redactions: Counter[str] = Counter()
         """Removed secrets, by rule."""
         self.sessions: list[str] = []
@@ -57,8 +59,7 @@ class MessageWriter:
                 self._identities[session_id] = self.conversations.identities(session_id, before)
 
     def append(self, name: str) -> None:
-        """Store all messages, one transaction per chunk. Raises StoreLocked, InputOutput; earlier chunks stay
-        stored."""
+        """Store all messages, one transaction per chunk. Raise StoreLocked, InputOutput; earlier chunks stay stored."""
         session, chunk, pictures = "", list[tuple[Incoming, Message]](), 0
         for step in self.conversations:
             goes_on = not isinstance(step, Checkpoint) and step[0] == session
@@ -77,7 +78,7 @@ class MessageWriter:
                 chunk.append((incoming, message))
         if chunk:
             self._keep(session, chunk)
-        for session_id in self.sessions:  # what the transcript said of them after their last message
+        for session_id in self.sessions:  # facts that follow the last message of a session
             if session_id in self.conversations.sessions:
                 self._store(session_id, ())
 
@@ -98,13 +99,15 @@ class MessageWriter:
         self.bookmarks.append(Bookmark.at(pause.offset, pause.digest, found=found, carried=carried))
 
     def _keep(self, session_id: str, chunk: list[tuple[Incoming, Message]]) -> str:
-        """Store a chunk; return its session, another one if a process has begun a session of this id meanwhile."""
+        """Store a chunk and return its session, a different one if another process has just begun a session with this
+        id.
+        """
         opening = self.conversations.openings.pop(session_id, 0)
         try:
             new = self._store(session_id, [incoming for incoming, _ in chunk], opening=opening)
         except SessionTaken:
             moved = self.conversations.move(session_id, [message for _, message in chunk[:opening]])
-            del self._identities[session_id]  # should it turn out to be that of a later conversation, it starts anew
+            del self._identities[session_id]  # if a later conversation gets this id, it starts afresh
             chunk = [(self._with_identity(moved, incoming, message), message) for incoming, message in chunk]
             return self._keep(moved, chunk)
         for (_, message), is_new in zip(chunk, new, strict=True):
@@ -117,7 +120,7 @@ class MessageWriter:
         deps = self._deps
         session = self.conversations.sessions[session_id]
         if self.conversations.tally.is_side_only:
-            # A subagent may work elsewhere, in a worktree of its own; where the session lives is not for it to say.
+            # A subagent may work in a worktree of its own, so it must not set the session's directory.
             session = replace(session, cwd=None, branch=None)
         if session.title is not None:
             session = replace(session, title=redact(clean(session.title)).text)
@@ -135,7 +138,7 @@ class MessageWriter:
         identities = self._identities.get(session_id)
         if identities is None:
             identities = self._identities[session_id] = self.conversations.identities(session_id)
-        # From the message as it was read: better rules for secrets must not make it another message.
+        # From the message as read: better rules for secrets must not change its identity.
         identity, formerly = identities.with_earlier(message)
         key = printed_key(incoming.message, identity)
         return replace(incoming, identity=identity, formerly=formerly, key=key)
@@ -150,7 +153,7 @@ class MessageWriter:
 
 
 def _may_be_kept(notes: Notes) -> bool:
-    """True if notes contain no secret: waiting words are in them as they were said."""
+    """True if notes contain no secret: they hold the text of waiting messages verbatim."""
     try:
         return not redact(as_json(notes, hashes=False)).counts
     except RecursionError:

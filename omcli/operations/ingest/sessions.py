@@ -21,13 +21,13 @@ _OPENING_WITHIN = 20
 class TranscriptSessions:
     """One reading of a transcript: its messages, each with the id of its session.
 
-    The session is the one that was given, else the one the transcript names, else one derived from the first prompt:
-    of those derived from the same prompt, the first in the store that goes on as the transcript does, up to the answer.
-    `sessions` holds what has been learnt of each so far, `tally` the counts; both are complete when the iteration is.
+    The session is the one that was given, else the one the transcript names, else one derived from the first prompt: if
+    several sessions were derived from the same prompt, the first one in the store that continues like the transcript,
+    up to the answer. `found()` returns the facts learnt so far.
     """
 
     def __init__(self, transcript: Transcript, *, open_store: Callable[[], Store], session: str | None = None) -> None:
-        """`session` is the one that was given. The store is asked for when there is something to ask it."""
+        """`session` is the given one. The store is opened only when it is needed."""
         self.tally = TranscriptCounts()
         self.sessions: dict[str, Session] = {}
         self.named: str | None = None
@@ -39,7 +39,7 @@ class TranscriptSessions:
         self._items = transcript.items
         self.format = transcript.format or ""
         self.earlier = transcript.earlier
-        """The part that is not read again. It is counted all the same: counts are of the whole transcript."""
+        """The part that is not read again. It is counted as well, since counts describe the whole transcript."""
         self._copies = transcript.copies
         self._open_store = open_store
         self._given = session
@@ -48,9 +48,9 @@ class TranscriptSessions:
         """Facts learnt before the session was known."""
         self._waiting: list[Message] = []
         self.openings: dict[str, int] = {}
-        """With how many messages the derived sessions begin that nothing has been kept of yet."""
+        """Number of opening messages of each derived session from which nothing is stored yet."""
         self._taken: Counter[str] = Counter()
-        """Of the sessions that one prompt gives, how many from the first on are conversations of this reading."""
+        """For each prompt, the number of sessions derived from it that belong to this transcript."""
         if self.earlier is not None:
             self._take_up(self.earlier)
 
@@ -69,7 +69,7 @@ class TranscriptSessions:
         return {"format": self.format, "tally": self.tally.notes(), "named": self.named, "cwd": self.cwd}
 
     def carried(self) -> Notes:
-        """Return the state to go on from, if no message waits for its session."""
+        """Return the state from which a later reading can continue; valid only if no message waits for its session."""
         return {
             "sessions": {session_id: fields_of(session) for session_id, session in self.sessions.items()},
             "current": self._current and self._current.id,
@@ -87,7 +87,7 @@ class TranscriptSessions:
                     yield from self._release()
             elif isinstance(item, Facts):
                 self._learn(item)
-                if self._current is not None:  # what came before the session was named belongs to it as well
+                if self._current is not None:  # messages before the first session name belong to that session as well
                     yield from self._release()
             elif isinstance(item, NewConversation):
                 yield from self._release()
@@ -102,7 +102,7 @@ class TranscriptSessions:
         yield from self._release()
 
     def identities(self, session_id: str, before: Counter[int] | None = None) -> Identities:
-        """Return identities for the messages of a session, from its first one in this reading."""
+        """Return identities for the messages of a session, starting with its first one in this reading."""
         return Identities(session_id, format_name=self.format, copies=self._copies, before=before)
 
     def _is_settled(self, message: Message) -> bool:
@@ -130,7 +130,7 @@ class TranscriptSessions:
             if session_id:
                 self._begin(session_id, self._known)
         elif session_id and session_id != self._current.id:
-            # A session that goes on where another ended is in the same place until it says otherwise.
+            # A session that continues another one has its directory until the transcript names a different one.
             before = self._current
             moved = replace(said, cwd=said.cwd or before.cwd, branch=said.branch or before.branch)
             self._begin(session_id, replace(moved, model=moved.model or before.model))
@@ -156,7 +156,7 @@ class TranscriptSessions:
         return self._current
 
     def move(self, session_id: str, opening: Sequence[Message]) -> str:
-        """Return the id of another session for one that another process has begun meanwhile, not with `opening`."""
+        """Return a new id for a session if another process has just begun one with this id but without `opening`."""
         learnt = self.sessions.pop(session_id)
         self._taken.clear()
         moved = self._derived_id(opening)
@@ -178,7 +178,7 @@ class TranscriptSessions:
         return session_id
 
     def _goes_on(self, session_id: str, opening: Sequence[Message]) -> bool:
-        """True if the conversation may be this session, as far as it is stored."""
+        """True if the conversation agrees with the stored part of this session."""
         store, known = self._open_store(), list(map(self.identities(session_id).with_earlier, opening))
         identities = [identity for identity, _ in known]
         formerly = [former or identity for identity, former in known]

@@ -19,9 +19,11 @@ from omcli.text.clean import clean
 from omcli.text.redaction import redact
 
 _ENOUGH = 200
-"""Messages in a row that agree: enough to stop comparing."""
+"""Number of consecutive equal messages after which comparing stops."""
 _NO_COINCIDENCE = 3
-"""By so many in a row a list is known to go on from the last messages although something before them was changed."""
+"""This many consecutive equal messages show that a list continues the last messages, even if something before them was
+changed.
+"""
 
 
 @record
@@ -31,11 +33,11 @@ class Ingested:
     new: int = 0
     """Messages that were not stored before."""
     known: int = 0
-    """Messages that were."""
+    """Messages that were stored before."""
     skipped: Mapping[str, int] = field(default_factory=dict)
-    """Records that gave no message, by reason: `injected` are system messages, and om's own output."""
+    """Number of records without a message, by reason: `injected` are system messages and om's own output."""
     faults: Mapping[str, int] = field(default_factory=dict)
-    """Those that may have been messages."""
+    """Skipped records that may have been messages, by reason."""
     redactions: Mapping[str, int] = field(default_factory=dict)
     """Removed secrets, by rule."""
     pending: int = 0
@@ -47,11 +49,11 @@ def ingest(
 ) -> Ingested:
     """Store messages of a session, each once; they are not observed yet.
 
-    They are the session's conversation, from its beginning or any part of it: new are the messages behind the known
-    ones. With `is_next` they are its next messages: new even if the same text was stored before, unless their own id or
-    time is known. A session without a project is put into `project`.
+    They are the session's conversation or any part of it: the messages after the known ones are new. With `is_next`
+    they are the session's next messages: they are new even if the same text was stored before, unless a message has a
+    known id or time. A session without a project is assigned to `project`.
 
-    Raises BadInput if none of it is a message, StoreLocked, and InputOutput.
+    Raise BadInput if it contains no message, StoreLocked, and InputOutput.
     """
     tally, said = TranscriptCounts(), list[Message]()
     for item in transcript.items:
@@ -77,7 +79,7 @@ def ingest(
 
 
 class _SessionWriter:
-    """Messages on their way into a session."""
+    """Writes messages to a session."""
 
     def __init__(self, transcript: Transcript, session: str, project: str | None, deps: Deps) -> None:
         self.new = self.known = 0
@@ -87,11 +89,11 @@ class _SessionWriter:
         self._deps = deps
 
     def keep_next(self, message: Message) -> None:
-        """Store the next message. The same text stored by another process at this moment is a message of its own."""
+        """Store the next message. If another process stores the same text at the same time, both are kept."""
         before = None
         while not self._keep([message], counted := self._counted([message])):
             if counted == before or _is_told_apart(message):
-                self.known += 1  # or it was forgotten, and is not to come back
+                self.known += 1  # or it was forgotten, and must not come back
                 return
             before = counted
 
@@ -101,10 +103,10 @@ class _SessionWriter:
         self.known += len(messages) - self._keep(messages[known:], before)
 
     def _placed(self, messages: Sequence[Message]) -> tuple[int, Counter[int]]:
-        """Return the number of stored messages a conversation begins with, and the earlier occurrences of each of the
-        others.
+        """Return the number of stored messages that a conversation begins with, and the earlier occurrences of its
+        other messages.
 
-        Both are of one moment: a message stored in between would be counted, but not recognised.
+        Both are read at one moment: a message stored in between would be counted but not recognised.
         """
         store = self._deps.store
         while True:
@@ -128,7 +130,7 @@ class _SessionWriter:
         return new
 
     def _from_beginning(self, messages: Sequence[Message]) -> tuple[int, Counter[int]] | None:
-        """Return `_placed` for a conversation from its beginning; None if the session has not begun like that."""
+        """Like `_placed`, for a conversation given from its beginning; None if the session begins differently."""
         store, identities = self._deps.store, self._identities()
         asked = [identities.with_earlier(message) for message in messages]
         present = store.messages.known([identity for identity, _ in asked])
@@ -139,11 +141,11 @@ class _SessionWriter:
         return known, identities.counted() - Counter(map(identities.short, messages[known:]))
 
     def _from_end(self, messages: Sequence[Message]) -> tuple[int, Counter[int]]:
-        """As `_placed`, for a piece of the conversation, or all of it with something in it changed."""
+        """Like `_placed`, for a part of the conversation, or for all of it after something in it was changed."""
         newest = [kept.message for kept in self._deps.store.messages.newest(self._session, min(len(messages), _ENOUGH))]
         known = _overlap(messages, newest)
         if not known and self._is_first(messages[0]):
-            return 0, Counter()  # each is known by how often the same came before
+            return 0, Counter()  # each is recognised by the number of its earlier occurrences
         return known, self._counted(messages[known:])
 
     def _is_first(self, message: Message) -> bool:
@@ -152,7 +154,7 @@ class _SessionWriter:
         return any(store.messages.begins_with(self._session, [identity]) for identity in identities)
 
     def _counted(self, messages: Sequence[Message]) -> Counter[int]:
-        """Return the stored occurrences of each message that has no id and no time."""
+        """Return the number of stored occurrences of each message without an id or time."""
         identities, counts = self._identities(), Counter[int]()
         waiting = {identities.short(message): message for message in messages if not _is_told_apart(message)}
         first, size = 0, 1
@@ -185,7 +187,7 @@ def _is_told_apart(message: Message) -> bool:
 
 
 def _overlap(messages: Sequence[Message], newest: Sequence[Message]) -> int:
-    """With how many of the messages kept before a list begins, the newest one of all being the last of them."""
+    """Return the number of messages at the beginning of a list that are the newest stored ones."""
     longest = known = 0
     for end in range(len(messages), 0, -1):
         run = _same_length(messages, end, newest)

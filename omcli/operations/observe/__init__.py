@@ -1,1 +1,1 @@
-"""Observing: stored messages are turned into observations, batch by batch."""
+"""Observing: turn stored messages into observations, batch by batch."""

@@ -1,4 +1,4 @@
-"""Rows from drafts: an observer or a reflector states a draft, the store and the clock add the rest."""
+"""Rows from drafts: an observer or a reflector writes the draft; id, time and tokens are added here."""
 
 from __future__ import annotations
 
@@ -59,10 +59,10 @@ def to_rows(
     ids: Sequence[str] | None = None,
     keys: Mapping[int, str] | None = None,
 ) -> tuple[tuple[Observation, ...], tuple[Replacement, ...]]:
-    """Return the drafts of a batch as rows, without those that say something forgotten, and the rows they replace.
+    """Return the drafts of a batch as rows, without forgotten content, and the replacements they make.
 
-    Rows get new ids unless `ids` are given. `keys` are the printed ids of messages by `seq`, if they are not those of
-    the batch.
+    Rows get new ids unless `ids` are given. `keys` maps `seq` to the printed ids of messages (default: those of the
+    batch).
     """
     known, now = _keys(batch) if keys is None else keys, deps.clock.now()
     rows = [
@@ -86,7 +86,7 @@ def to_rows(
 def without_forgotten(
     drafts: Sequence[Draft], rows: Sequence[Observation], tombstones: Tombstones
 ) -> tuple[tuple[Draft, ...], tuple[Observation, ...]]:
-    """Return drafts and their rows without those that say something forgotten."""
+    """Return drafts and their rows, without those that repeat something forgotten."""
     gone = {row.id for row, is_gone in zip(rows, tombstones.match(rows), strict=True) if is_gone}
     kept = [(draft, _without_missing(row, gone)) for draft, row in zip(drafts, rows, strict=True) if row.id not in gone]
     return tuple(draft for draft, _ in kept), tuple(row for _, row in kept)

@@ -19,10 +19,10 @@ from omcli.operations.observe.sources import BatchesToBuffer, SessionBatches, bu
 def observe_session(
     session_id: str, deps: Deps, *, batches: int | None = None, is_due: Callable[[], bool] = lambda: True
 ) -> Iterator[Step]:
-    """Observe a session's messages until none is left, or so many batches, and yield each once it is written.
+    """Observe a session's messages until none is left, or at most `batches` batches; yield each once it is written.
 
-    `is_due` is asked when the lane is held. Buffered batches are written first, and not counted. Raises LaneTaken,
-    StaleBatch, and the errors of the observer: the part that a model read before is written then, the rest waits.
+    `is_due` is called once the lane is held. Buffered batches are written first, and are not counted. Raise LaneTaken,
+    StaleBatch, and the observer's errors: then the part that the model has read is written, and the rest stays pending.
     """
     if deps.store.batches.unobserved(session_id, max_tokens=1) is None:
         return  # no lane to wait for
@@ -37,9 +37,9 @@ def observe_session(
 
 
 def observe_ahead(session_id: str, deps: Deps, *, step: Callable[[], int | None]) -> Iterator[Step]:
-    """Observe the messages behind the last buffered batch, and buffer the result.
+    """Observe the messages after the last buffered batch, and buffer the result.
 
-    `step` returns the tokens of the next batch, at most; None if none is due. Raises as `observe_session` does.
+    `step` returns the tokens of the next batch, at most; None if none is due. Raise as `observe_session` does.
     """
     with hold(session_id, Lane.OBSERVE, deps) as extend:
         source = BatchesToBuffer(session_id, deps, extend, step=step)
@@ -52,7 +52,7 @@ def observe_ahead(session_id: str, deps: Deps, *, step: Callable[[], int | None]
 def write_buffered(session_id: str, deps: Deps, *, floor: int, is_due: Callable[[], bool]) -> Iterator[Step]:
     """Write buffered batches, without asking a model, so that `floor` tokens stay unobserved.
 
-    `is_due` is asked when the lane is held. Raises LaneTaken, StaleBatch.
+    `is_due` is called once the lane is held. Raise LaneTaken, StaleBatch.
     """
     with hold(session_id, Lane.OBSERVE, deps) as extend:
         if is_due():
@@ -69,11 +69,11 @@ def _write_buffered(session_id: str, sink: RecordSink, *, floor: int | None) -> 
 # ---- the observer: rules, or a model that is shown a batch in slices as large as it can read
 
 _MOST_HALVINGS = 4
-"""Halvings of a slice that turned out to be too long for the model."""
+"""Largest number of times a slice is halved because it is too long for the model."""
 
 
 def session_observer(deps: Deps, extend: Callable[[], None]) -> Observer:
-    """Return the observer for one session. `extend` extends its lease, before each call of a model."""
+    """Return the observer for one session. `extend` is called before each call of a model, to extend the lease."""
     model = deps.observer.model
     return deps.observer.open() if model is None else SlicedReader(model, deps, extend)
 
@@ -89,9 +89,9 @@ class SlicedReader:
         self._max_messages: int | None = None
 
     def observe(self, batch: Batch) -> Observed:
-        """Return the observations of a batch; of its beginning if the model fails on the way, or is interrupted.
+        """Return the observations of a batch, or of its beginning if the model fails or is interrupted.
 
-        Raises LaneTaken.
+        Raise LaneTaken.
         """
         reading, through = self._model.begin(batch), batch.after
         try:
@@ -103,9 +103,9 @@ class SlicedReader:
         return reading.observed()
 
     def _read(self, reading: BatchReader, batch: Batch, after: int) -> int:
-        """Read the slice of a batch behind `after`, or as much as the model can take; return its end.
+        """Read the slice of a batch after `after`, or as much of it as the model takes; return its end.
 
-        Raises the errors of the model unless rules stand in for it, and LaneTaken.
+        Raise the errors of the model unless rules stand in for it, and LaneTaken.
         """
         part = self._next(batch, after)
         halvings, warmer = 0, False
@@ -137,7 +137,7 @@ class SlicedReader:
         return smaller if smaller and len(smaller.messages) < len(part.messages) else None
 
     def _skip(self, reading: BatchReader, part: Batch, error: OmError) -> None:
-        """Leave a slice to the rules if they may stand in; else raise the failure."""
+        """Let rules observe a slice if they may stand in; else raise the failure."""
         if not self._deps.observer.rules_stand_in:
             raise error
         self._deps.warn(f"{error.message}; observed by rules")
@@ -165,8 +165,8 @@ def observe_files(
 ) -> Iterator[FileReport]:
     """Ingest and observe each input, and yield its report; an error in one stops no other.
 
-    `session` overrides the sessions that the inputs name. `each` gets every row once it is stored: a transcript may
-    give more than fit into memory. If the model itself fails, the inputs after that are only ingested.
+    `session` overrides the sessions that the inputs name. `each` is called with every stored row, since a transcript
+    may give more rows than fit into memory. If the model fails, the remaining inputs are only ingested.
     """
     is_asked = True
     for report in ingest_files(inputs, deps, session=session):

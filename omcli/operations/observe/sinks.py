@@ -20,27 +20,27 @@ class Step:
 
     rows: tuple[Observation, ...] = ()
     message_tokens: int = 0
-    """Tokens of the messages that are covered now."""
+    """Tokens of the messages newly covered."""
     findings: Mapping[str, int] = field(default_factory=dict)
     """`Observed.findings`."""
     ahead: int = 0
-    """Messages that were buffered: they wait still, and no row of them is visible."""
+    """Messages that were buffered: they are still pending, and none of their rows is visible."""
     is_activated: bool = False
-    """True if the batch was buffered before, and written only now."""
+    """True if the batch had been buffered and was written now."""
 
 
 class RecordSink:
     """The record: the rows of a batch, their replacements and the cursor in one transaction."""
 
     def __init__(self, session_id: str, deps: Deps, is_last: Callable[[Batch], bool]) -> None:
-        """`is_last` tells if no message waits behind a batch."""
+        """`is_last` returns True if no message waits after a batch."""
         session = deps.store.sessions.find(session_id)
         self.project = session.project if session else None
         self.deps = deps
         self.is_last = is_last
 
     def write(self, batch: Batch, observed: Observed) -> Iterator[Step]:
-        """Write the observations of a batch. Raises StaleBatch, and the error that stopped the observer."""
+        """Write the observations of a batch. Raise StaleBatch, and the error that stopped the observer."""
         if observed.is_whole:
             yield self.keep(batch, observed)
         else:
@@ -68,15 +68,15 @@ class RecordSink:
 
 
 class BufferSink:
-    """The buffer: batches with their observations, kept until they are due. Their rows have ids already."""
+    """The buffer: observed batches, kept until they are due. Their rows already have ids."""
 
     def __init__(self, deps: Deps, is_last: Callable[[Batch], bool]) -> None:
-        """`is_last` tells if no message waits behind a batch."""
+        """`is_last` returns True if no message waits after a batch."""
         self.deps = deps
         self.is_last = is_last
 
     def write(self, batch: Batch, observed: Observed) -> Iterator[Step]:
-        """Buffer a batch. Raises StaleBatch, and the error that stopped the observer."""
+        """Buffer a batch. Raise StaleBatch, and the error that stopped the observer."""
         if observed.is_whole:
             yield self.keep(batch, observed)
         else:
@@ -106,7 +106,7 @@ class _Sink(Protocol):
 
 
 def _write_part(sink: _Sink, batch: Batch, observed: Observed) -> Iterator[Step]:
-    """Write the part of a batch that was read and does not wait for more; defer the rest, or record its failure."""
+    """Write the part of a batch that was read and needs no later messages; defer the rest, or record its failure."""
     if observed.stopped is not None:
         through, error = observed.stopped.through, observed.stopped.error
         if through > batch.after:
@@ -116,7 +116,7 @@ def _write_part(sink: _Sink, batch: Batch, observed: Observed) -> Iterator[Step]
             sink.deps.store.batches.record(rest, (), outcome=BatchOutcome.FAILED, now=now, error=error.message)
         raise error
     waits = observed.waits_after
-    if waits is None or not sink.is_last(batch):  # later messages are there already, and gave it no meaning
+    if waits is None or not sink.is_last(batch):  # later messages were already read with it, and did not help
         yield sink.keep(batch, observed)
         return
     if waits > batch.after:

@@ -1,4 +1,4 @@
-"""Sources of batches: the waiting messages of a session, and its buffered batches with those behind them."""
+"""Sources of batches: the pending messages of a session, and those after its buffered batches."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ CONTEXT_ROWS = 150
 
 
 class SessionBatches:
-    """The waiting messages of a session, batch by batch, oldest first.
+    """The pending messages of a session, batch by batch, oldest first.
 
-    Messages that gave nothing yet are offered again only together with later ones.
+    Messages that were offered without a result are offered again only together with later ones.
     """
 
     def __init__(self, session_id: str, deps: Deps, extend: Callable[[], None], *, most: int | None = None) -> None:
-        """`extend` extends the lease before each batch; `most` is the number of batches, at most."""
+        """`extend` extends the lease before each batch; `most` limits the number of batches."""
         self._session_id = session_id
         self._deps = deps
         self._extend = extend
@@ -46,14 +46,14 @@ class SessionBatches:
             done += 1
 
     def is_last(self, batch: Batch) -> bool:
-        """True if nothing waits behind a batch. The messages behind a late one are covered already."""
+        """True if no message waits after a batch. The messages after a late batch are covered already."""
         if batch.is_late:
             return False
         return self._deps.store.batches.pending(batch.session).messages <= len(batch.messages)
 
 
 class BatchesToBuffer:
-    """The messages behind the last buffered batch of a session, batch by batch, while some are due."""
+    """The messages after the last buffered batch of a session, batch by batch, while some are due."""
 
     def __init__(
         self, session_id: str, deps: Deps, extend: Callable[[], None], *, step: Callable[[], int | None]
@@ -80,26 +80,26 @@ class BatchesToBuffer:
             yield with_buffered_rows(batch, self._deps)
 
     def is_last(self, batch: Batch) -> bool:
-        """True if nothing waits behind a batch."""
+        """True if no message waits after a batch."""
         if batch.is_late:
             return False
         return self._deps.store.batches.pending(batch.session, ahead=True).messages <= len(batch.messages)
 
 
 class WaitingMessages(NamedTuple):
-    """Messages of a session that wait to be observed."""
+    """The pending messages of a session."""
 
     messages: int
     tokens: int
-    """By the counter of the operation, whatever they were counted with."""
+    """Their tokens, by the operation's counter, whichever counter they were stored with."""
     fresh: int
-    """Tokens of those that were not offered to an observer yet."""
+    """Tokens of the messages that have not been offered to an observer yet."""
     blocks: int
     """Buffered batches of the session."""
 
 
 def waiting_messages(session_id: str, deps: Deps, *, ahead: bool = False) -> WaitingMessages:
-    """Return the messages that no observation covers; with `ahead`, and no buffered batch either."""
+    """Return the messages that no observation covers; with `ahead`, only those not in a buffered batch either."""
     counter, pending = deps.counter, deps.store.batches.pending(session_id, ahead=ahead)
     if set(pending.tokens) <= {counter.name}:
         tokens, fresh = sum(pending.tokens.values()), sum(pending.fresh_tokens.values())
@@ -112,7 +112,7 @@ def waiting_messages(session_id: str, deps: Deps, *, ahead: bool = False) -> Wai
 
 
 def _waiting(session_id: str, deps: Deps, *, ahead: bool) -> Iterator[Batch]:
-    """Yield the messages behind the cursor as one batch, after the first that came back before it."""
+    """Yield the messages after the cursor as one batch, after the first restored ones before it."""
     store = deps.store
     batch = store.batches.unobserved(session_id, max_tokens=UNLIMITED, ahead=ahead)
     if batch is None:
@@ -124,7 +124,7 @@ def _waiting(session_id: str, deps: Deps, *, ahead: bool) -> Iterator[Batch]:
 
 
 def due_buffered(session_id: str, deps: Deps, *, floor: int | None) -> tuple[BufferedBatch, ...]:
-    """Return the buffered batches to be written, oldest first, so that `floor` tokens stay unobserved; None: all."""
+    """Return the buffered batches to write, oldest first, so that `floor` tokens stay unobserved; None: all."""
     buffered = deps.store.batches.buffered(session_id)
     if floor is None or not buffered:
         return buffered
@@ -137,8 +137,8 @@ def buffered_rows(
 ) -> tuple[tuple[Observation, ...], tuple[Replacement, ...]]:
     """Return the rows of a buffered batch as they would be written now, and the rows they replace.
 
-    A row is left out if one of its messages was forgotten meanwhile, or if the cursor has come into the batch and
-    passed all of its messages: other rows cover those.
+    A row is left out if one of its messages has been forgotten since, or if the cursor has passed all of its messages,
+    since other rows cover them.
     """
     begins, batch, observed = buffered.begins, buffered.batch, buffered.observed
     cited = {seq for draft in observed.drafts for seq in draft.sources}
@@ -155,7 +155,7 @@ def buffered_rows(
 
 
 def with_buffered_rows(batch: Batch, deps: Deps) -> Batch:
-    """Return a batch behind buffered ones with their rows among its context rows, as if they were written."""
+    """Return a batch with the rows of the buffered batches before it among its context rows, as if written."""
     made = [buffered_rows(each, project=None, deps=deps) for each in deps.store.batches.buffered(batch.session)]
     replaced = {replacement.row for _, replacements in made for replacement in replacements}
     rows = (*batch.context_rows, *(row for new, _ in made for row in new))

@@ -1,1 +1,1 @@
-"""Reflecting: rows are folded into fewer, and lasting facts are written as items."""
+"""Reflecting: fold rows into fewer, and write lasting facts as items."""

@@ -23,8 +23,8 @@ def reflect_session(
     """Fold a session's rows; with `meta` its reflections instead.
 
     Rows that gave nothing before are tried again only if they have changed, or with `again`. `dry_run` writes nothing.
-    Raises LaneTaken, StaleBatch if rows were hidden meanwhile, and the errors of the reflector: nothing is written
-    then.
+    Raise LaneTaken, StaleBatch if another process has hidden some of the rows, and the reflector's errors; then nothing
+    is written.
     """
     rows = rows_to_fold(session_id, deps, meta=meta)
     return reflect_rows(rows, session_id, deps, dry_run=dry_run, again=again)
@@ -40,8 +40,9 @@ def reflect_rows(
     again: bool = False,
     part_of: int | None = None,
 ) -> Reflection:
-    """Fold these rows of a session, as `reflect_session` does, to a `target` other than the policy's if given.
-    `part_of` is the operation that it belongs to."""
+    """Fold these rows of a session like `reflect_session`. `target` overrides the policy's; `part_of` is the operation
+    that this one belongs to.
+    """
     scope = Scope(session=session_id)
     if not rows:
         return Reflection(scope=scope, ending=None, note="nothing to reflect on")
@@ -62,7 +63,7 @@ def reflect_rows(
 
 
 def skip_reason(scope: Scope, mark: str, deps: Deps) -> str | None:
-    """Return the reason why rows of this fingerprint need not be tried again; None if they may be."""
+    """Return the reason for not trying rows with this fingerprint again; None if they may be tried."""
     last = deps.store.reflections.last_attempt(scope, mark)
     return last.why_not(mark) if last else None
 
@@ -73,7 +74,7 @@ def is_due(session_id: str, deps: Deps) -> bool:
 
 
 def rows_are_due(session_id: str, deps: Deps) -> bool:
-    """True if the session has grown so much that its rows are due."""
+    """True if the session's rows have grown past the policy's threshold."""
     policy, counter = deps.reflector.policy, deps.counter.name
     stored = deps.store.rows.tokens(session_id)
     if set(stored) <= {counter} and not policy.is_due(sum(stored.values())):
@@ -83,7 +84,7 @@ def rows_are_due(session_id: str, deps: Deps) -> bool:
 
 
 def meta_is_due(session_id: str, deps: Deps) -> bool:
-    """True if there are so many reflections of a generation that they are folded by themselves."""
+    """True if one generation has enough reflections to be folded."""
     if deps.reflector.policy.meta is not Meta.GENERATIONS:
         return False
     rows = rows_to_fold(session_id, deps, meta=True)
@@ -93,7 +94,7 @@ def meta_is_due(session_id: str, deps: Deps) -> bool:
 def reflect_if_due(session_id: str, deps: Deps, *, in_any_case: bool = False) -> Reflection | None:
     """Fold a session's rows if they are due, or `in_any_case`; then its reflections if they are due.
 
-    Return the last reflection; None if nothing was due. Raises as `reflect_session` does.
+    Return the last reflection; None if nothing was due. Raise as `reflect_session` does.
     """
     reflection = None
     if in_any_case or rows_are_due(session_id, deps):
@@ -110,7 +111,7 @@ def _skip_reason(session_id: str, rows: Sequence[Observation], deps: Deps) -> bo
 def rows_to_fold(session_id: str, deps: Deps, *, meta: bool = False) -> tuple[Observation, ...]:
     """Return the rows to fold, oldest first: observations, and reflections if the policy folds them again.
 
-    With `meta` the reflections of the youngest generation that has two.
+    With `meta`, the reflections of the latest generation that has at least two.
     """
     kinds: tuple[Kind, ...] = (Kind.OBSERVATION,)
     if deps.reflector.policy.meta is Meta.WHOLE:
@@ -170,12 +171,12 @@ class Reflection:
 
     scope: Scope
     ending: ReflectionOutcome | None
-    """None: nothing was tried."""
+    """The outcome; None if nothing was tried."""
     read: int = 0
     """Rows it was made from."""
     tokens_before: int = 0
     tokens_after: int = 0
-    """Of those rows as they are now, and of what takes the place of the others."""
+    """Tokens of the rows that stay visible, and of those that replace the others."""
     rows: tuple[Observation, ...] = ()
     """Reflections."""
     items: tuple[Observation, ...] = ()
@@ -186,11 +187,11 @@ class Reflection:
     findings: Mapping[str, int] = field(default_factory=dict)
     attempts: int = 0
     note: str | None = None
-    """Reason why nothing was tried or made."""
+    """Reason for not trying or not making anything."""
 
     @property
     def made(self) -> tuple[Observation, ...]:
-        """All rows that came of it."""
+        """All rows it made."""
         return (*self.rows, *self.items)
 
 
@@ -240,7 +241,7 @@ def as_fold(
 ) -> ReflectionWrite:
     """Return a reflection as the store writes it.
 
-    `left` is the fingerprint of the rows to be folded next: they are not tried until they change.
+    `left` is the fingerprint of the rows that remain to be folded; they are not tried again until they change.
     """
     assert reflection.ending is not None
     figures = {
@@ -287,7 +288,7 @@ def _new_items(
 ) -> tuple[Observation, ...]:
     """Return new items as rows.
 
-    A session can hold rows of several projects and of none, such as imported ones.
+    A session may hold rows of several projects or of none, for example imported ones.
     """
     if not drafts:
         return ()
@@ -325,8 +326,8 @@ def reflect_cross_session(
     """Fold rows of all sessions that are older than `min_age` days, in batches of at most `batch_tokens`.
 
     All batches are reflected on first; then the store is copied, and everything is written in one transaction. If the
-    model fails at a batch, nothing is written: the error names the batch. `dry_run` only returns the plan. Raises
-    StaleBatch if rows were hidden meanwhile, and the errors of the reflector.
+    model fails at a batch, nothing is written and the error names the batch. `dry_run` only returns the plan. Raise
+    StaleBatch if another process has hidden some of the rows, and the reflector's errors.
     """
     rows = [logged.observation for logged in deps.store.rows.log(LogQuery(kinds=_KINDS))]
     plan = plan_global(rows, now=deps.clock.now(), min_age=min_age, batch_tokens=batch_tokens, counter=deps.counter)
@@ -345,20 +346,20 @@ def reflect_cross_session(
 
 
 def _reflected(batch: GlobalBatch, deps: Deps, mark: str, *, number: int, of: int) -> Reflected:
-    given = replace(material(batch.rows, deps), most_rows=0)  # rows of several sessions are no one story
+    given = replace(material(batch.rows, deps), most_rows=0)  # rows of several sessions are not one story
     reflected = reflect_or_record(deps, given, _SCOPE, mark, part=f"batch {number} of {of}: ")
     return limit_tokens(reflected, target=given.target, counter=deps.counter)
 
 
 def _write_all(plan: GlobalPlan, parts: list[tuple[GlobalBatch, Reflected]], deps: Deps, mark: str) -> GlobalReflection:
-    """Everything is written, or nothing."""
+    """Write the result of all batches in one transaction."""
     each = [to_rows(_SCOPE, batch.rows, reflected, deps) for batch, reflected in parts]
     replaced: list[Replacement] = [replacement for _, some in each for replacement in some]
     dropped: list[Dropped] = [gone for _, reflected in parts for gone in reflected.dropped]
     read: list[Observation] = [row for batch, _ in parts for row in batch.rows]
     whole = _sum([reflection for reflection, _ in each])
     snapshot = deps.store.backups.snapshot(now=deps.clock.now()) if whole.ending is ReflectionOutcome.DONE else None
-    left = deps.reflector.mark(whole.left)  # what was made is not folded again
+    left = deps.reflector.mark(whole.left)  # new reflections are not folded again
     deps.store.reflections.fold(as_fold(whole, read, dropped, replaced, mark, left=left), now=deps.clock.now())
     return GlobalReflection(plan=plan, reflection=whole, snapshot=snapshot)
 
