@@ -10,9 +10,10 @@ from typing import IO
 
 from rich.cells import cell_len
 from rich.console import Console, Group, RenderableType
-from rich.live import Live
+from rich.control import Control
 from rich.padding import Padding
 from rich.rule import Rule
+from rich.segment import ControlType
 from rich.table import Table
 from rich.text import Text
 
@@ -71,7 +72,7 @@ class Terminal:
         """A row with its date, priority and type; long text continues below itself."""
         date, priority, type_ = head
         style = _STYLES.get(priority, "")
-        marks = ((date, "dim"), (priority, "red" if priority == "high" else style), (type_, "cyan"))
+        marks = ((date, "dim"), (f"{priority:<6}", "red" if priority == "high" else style), (type_, "cyan"))
         shown = Text(" ").join([*(Text(*mark) for mark in marks), Text(text, style=style)])
         return self.entry(handle, shown.append(remark, style="dim"))
 
@@ -95,7 +96,9 @@ class Terminal:
 
     def heading(self, text: str) -> str:
         """A heading with a line across the terminal."""
-        return self._render(Rule(Text(text, style="bold"), style="dim", align="left"))
+        title = Text(text, style="bold", overflow="fold")
+        has_room = title.cell_len + _GAP < self._console.width  # a rule would cut a longer title
+        return self._render(Rule(title, style="dim", align="left") if has_room else title)
 
     def paragraph(self, text: str, *, style: str = "") -> str:
         """Text wrapped to the terminal."""
@@ -108,27 +111,35 @@ class Terminal:
 
 
 class StatusLine:
-    """Progress on the last line of a terminal, until something else is printed."""
+    """Progress on the last line of a terminal, until something else is printed there.
+
+    Rich's `Live` hides the cursor, and a run that is killed would leave it hidden.
+    """
+
+    _ERASE = Control(ControlType.CARRIAGE_RETURN, (ControlType.ERASE_IN_LINE, 2))
 
     def __init__(self, stream: IO[str], *, has_colour: bool) -> None:
         self._console = _console(stream, has_colour=has_colour, width=None, height=None)
-        self._live = Live(
-            console=self._console, auto_refresh=False, transient=True, redirect_stdout=False, redirect_stderr=False
-        )
+        self._is_shown = False
 
     def show(self, text: str) -> None:
-        """Replace the line; if the text is too long, show its end, which has the numbers."""
+        """Replace the line. If the text is too long its end is shown, which has the numbers."""
         room = self._console.width - 1
         if cell_len(text) > room:
             while cell_len(text) >= room:
                 text = text[1:]
             text = f"…{text}"
-        self._live.start()
-        self._live.update(Text(text, style="dim", no_wrap=True, end=""), refresh=True)
+        self._is_shown = True
+        self._console.control(self._ERASE)
+        self._console.print(Text(text, style="dim", no_wrap=True), end="")
+        self._console.file.flush()
 
     def clear(self) -> None:
         """Erase the line."""
-        self._live.stop()
+        if self._is_shown:
+            self._is_shown = False
+            self._console.control(self._ERASE)
+            self._console.file.flush()
 
 
 def styled(text: str, style: str) -> str:

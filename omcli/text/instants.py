@@ -50,7 +50,7 @@ def parse_time(now: str | None, *, option: str = "") -> str | None:
     """Parse the instant given to replace the current time, if any; `option` names its source. Raises BadUsage."""
     moment = None if now is None else instant(now)
     if now is not None and moment is None:
-        raise BadUsage(f"`{option}{now}` is not a valid time (expected an instant like 2026-01-28T09:30:00Z)")
+        raise BadUsage(f"`{option}{now}` is not a valid time", hint="an instant like 2026-01-28T09:30:00Z")
     return moment
 
 

@@ -66,9 +66,16 @@ def test_lines_fit_and_say_what_a_pipe_gets(told: Om, line: str, columns: int) -
 
 def test_a_row_is_shown_with_its_messages_below_headings(told: Om) -> None:
     row = told("log", "--jsonl").lines[0]
-    shown = plain(on_terminal(told, "show", row["id"], columns=60))
+    shown = plain(on_terminal(told, "show", row["id"], columns=120))
     assert re.search(r"^2026-02-10 .* ─+$", shown, re.MULTILINE)
     assert row["text"].split()[0] in shown
+
+
+def test_the_id_of_a_message_is_never_cut(told: Om) -> None:
+    """It is what `om show MESSAGE` wants."""
+    row = told("log", "--jsonl").lines[0]
+    shown = plain(on_terminal(told, "show", row["id"], columns=40))
+    assert all(message in shown.replace("\n", "") for message in row["message_ids"])
 
 
 @pytest.mark.parametrize(

@@ -111,7 +111,7 @@ def _check(run: Run, paths: list[str], *, spans: dict[str, float], once: bool, j
         raise BadUsage("stdin cannot be watched", hint="`om observe -` reads it")
     missing = [path for path in paths if not os.path.lexists(path)]
     if len(missing) == len(paths):
-        raise NoInput(f"{missing[0]}: no such file or folder")
+        raise NoInput(f"{missing[0]}: no such file or folder", hint="check the path")
     for path in missing:
         run.console.note(f"{path} does not exist yet; it is followed once it does")
 

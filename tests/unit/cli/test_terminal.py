@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
+from io import StringIO
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from omcli.cli.terminal import Terminal
+from omcli.cli.terminal import StatusLine, Terminal
 
 TEXTS = st.text(st.sampled_from("abc e\u0301 潮汐表 ｆ 🌊 é []:/"), max_size=90).map(
     lambda text: " ".join(text.split())
@@ -80,6 +81,23 @@ def test_a_long_row_continues_below_its_text(monkeypatch: pytest.MonkeyPatch) ->
     at_width(60, monkeypatch)
     shown = Terminal(has_colour=False).row("3f9a1c2e", ("[2026-01-06 13:46]", "low", "fact:"), "tide " * 20, remark="")
     first, *others = shown.splitlines()
-    assert first.startswith("3f9a1c2e [2026-01-06 13:46] low fact: tide")
+    assert first.startswith("3f9a1c2e [2026-01-06 13:46] low    fact: tide")
     assert others
     assert all(line.startswith(" " * 9 + "tide") for line in others)
+
+
+def test_progress_is_one_line_that_goes_again_and_the_cursor_is_never_hidden(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run that is killed while it shows progress leaves the terminal as it was."""
+    at_width(40, monkeypatch)
+    status = StatusLine(stream := StringIO(), has_colour=False)
+    status.clear()
+    assert stream.getvalue() == "", "there is nothing to erase"
+    status.show("t.jsonl: 540 messages")
+    status.show(f"{'long/' * 20}t.jsonl: 1080 messages")
+    status.clear()
+    first, last = (part for part in stream.getvalue().split("\r\x1b[2K") if part)
+    assert (first, last[0]) == ("t.jsonl: 540 messages", "…")
+    assert last.endswith("t.jsonl: 1080 messages")
+    assert cell_len(last) < 40
+    assert stream.getvalue().endswith("\r\x1b[2K")
+    assert "\x1b[?25" not in stream.getvalue()
