@@ -1,1 +1,1 @@
-"""Records, patterns and errors, for every other package."""
+"""Records, lazily compiled patterns, and errors: the basis of all other packages."""

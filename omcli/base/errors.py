@@ -1,4 +1,4 @@
-"""Errors that are explained in one line, with their exit codes.
+"""Errors with a one-line explanation for the user, and their exit codes.
 
     OmError                  70  the root; only its children are raised
     ├── BadUsage              2  the command line asks for something impossible
@@ -25,7 +25,7 @@
     │   └── OverLimit        69  a limit on model costs would be exceeded; nothing was sent
     ├── NotAllowed           77  the key is missing, or not accepted by the endpoint
     ├── BadConfiguration     78  a setting or the store itself does not fit this program
-    │   ├── UnknownModel     78  the endpoint has no model of this name
+    │   ├── UnknownModel     78  the endpoint has no model with this name
     │   └── NewerStore       78  the store was written by a later version of om
     └── MigrationFailed      70  the store could not be migrated to the schema of this version of om
 
@@ -40,7 +40,7 @@ from typing import ClassVar
 class OmError(Exception):
     """A failure that is explained to the user in one line.
 
-    `slug` names it in JSON output and in the manual, `exit_code` ends the process, `hint` suggests what to try.
+    `slug` is its name in JSON output and in the manual, `exit_code` that of the process; `hint` suggests a remedy.
     """
 
     slug: ClassVar[str] = "internal"
@@ -137,7 +137,7 @@ class StaleBatch(TryAgain):
 
 
 class ProviderFailed(OmError):
-    """A model gave no usable reply; its input waits for the next run."""
+    """A model gave no usable reply. Its input waits for the next run."""
 
     slug = "provider-failed"
     exit_code = 69
@@ -206,7 +206,7 @@ class BadConfiguration(OmError):
 
 
 class UnknownModel(BadConfiguration):
-    """The endpoint has no model of this name."""
+    """The endpoint has no model with this name."""
 
     slug = "unknown-model"
 
@@ -230,6 +230,6 @@ OF_REPLIES = (CutOff, Refused, Unusable)
 OF_MATERIAL = (*OF_REPLIES, PromptTooLong)
 """Failures of a model with this input; other input may work."""
 ELSEWHERE = (LaneTaken, StaleBatch)
-"""Another process does the work, or has done it."""
+"""Errors that mean another process is doing the work, or has done it."""
 OF_ONE_SESSION = (*OF_MATERIAL, *ELSEWHERE)
 """Failures that leave other sessions unaffected."""

@@ -1,4 +1,4 @@
-"""Patterns compiled on first use, since most runs need only a few."""
+"""Regular expressions that are compiled on first use, since most runs need only a few."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from typing import Any, AnyStr, cast
 
 
 def lazily(expression: AnyStr, flags: int = 0) -> re.Pattern[AnyStr]:
-    """Return a pattern that is compiled on first use: compiling all rules takes longer than a small transcript.
+    """Return a pattern that is compiled on first use: compiling them all takes longer than reading a small transcript.
 
-    An invalid expression raises on first use.
+    An invalid expression raises an error only on first use.
     """
     return cast("re.Pattern[AnyStr]", _LazilyCompiled(expression, flags))
 
 
 class _LazilyCompiled:
-    """Delegates to the compiled pattern and caches its methods, so that it is equally fast afterwards."""
+    """Delegates to the compiled pattern and caches its methods, so that later calls cost nothing extra."""
 
     def __init__(self, expression: Any, flags: int) -> None:
         self._expression = expression

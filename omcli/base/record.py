@@ -21,32 +21,32 @@ _FEW = 40
 
 
 class _Default:
-    """A default made anew for every record."""
+    """Factory for a default that is created anew for every record."""
 
     def __init__(self, make: Callable[[], object]) -> None:
         self.make = make
 
 
 def field(*, default_factory: Callable[[], T]) -> T:
-    """Declare a field whose default is made anew for every record."""
+    """Declare a field whose default is created anew for every record."""
     return cast("T", _Default(default_factory))
 
 
 @dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(field,))
 def record(cls: type[T]) -> type[T]:
-    """Make a class a record: its annotations are fields, given by keyword and never changed."""
+    """Make a class an immutable record. Its annotations are the fields, which are given by keyword."""
     return _made(cls, {"__setattr__": _refuse, "__delattr__": _refuse, "__hash__": _hash})
 
 
 @dataclass_transform(frozen_default=True, field_specifiers=(field,))
 def positional_record(cls: type[T]) -> type[T]:
-    """Make a class a record whose few, obvious fields may be given by position."""
+    """Make a class an immutable record whose fields may be given by position."""
     return _made(cls, {"__setattr__": _refuse, "__delattr__": _refuse, "__hash__": _hash}, in_order=True)
 
 
 @dataclass_transform(kw_only_default=True, field_specifiers=(field,))
 def mutable_record(cls: type[T]) -> type[T]:
-    """Make a class a record whose fields may be changed."""
+    """Make a class a record whose fields can be changed."""
     return _made(cls, {"__hash__": None})
 
 
@@ -61,7 +61,7 @@ def fields_of(of: object) -> dict[str, Any]:
 
 
 def _made(cls: type[T], methods: Mapping[str, object], *, in_order: bool = False) -> type[T]:
-    """Build the class again, since slots can only be set at creation."""
+    """Return a new class with slots and the methods of a record. Slots can't be added to an existing class."""
     names = tuple(cls.__annotations__)
     defaults = {name: value for name, value in vars(cls).items() if name in names}
     for name, default in defaults.items():
@@ -85,7 +85,10 @@ def _made(cls: type[T], methods: Mapping[str, object], *, in_order: bool = False
 def _lazily_compiled_init(
     names: tuple[str, ...], defaults: Mapping[str, object], *, in_order: bool
 ) -> Callable[..., None]:
-    """Compiling takes as long as setting a hundred records field by field, and most classes make only a few."""
+    """Return an `__init__` that sets fields one by one, and replaces itself with a compiled one after `_FEW` records.
+
+    Compiling takes as long as setting a hundred records field by field, and most classes have only a few instances.
+    """
     all_names = frozenset(names)
     required = {name for name in names if name not in defaults}
     made = 0
@@ -123,7 +126,7 @@ def _compiled_init(
         body.append(f" set_{name}(self, {value})")
     exec("\n".join([f"def __init__({', '.join(parameters)}):", *body]), scope)  # noqa: S102 - of names in our own source
     init: Callable[..., None] = scope["__init__"]
-    init.__qualname__ = f"{cls.__qualname__}.__init__"  # which is what a TypeError names
+    init.__qualname__ = f"{cls.__qualname__}.__init__"  # shown in a TypeError
     return init
 
 

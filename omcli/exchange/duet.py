@@ -69,7 +69,7 @@ def _rows(group: Group) -> Iterator[str]:
 
 
 def parse(text: str) -> Iterator[Group | NotARow]:
-    """Parse groups in either form; text outside of groups is left out."""
+    """Parse groups in either form; text outside groups gives `NotARow`."""
     reading: _Reading | None = None
     for written in lines_of(text):
         opened = _opened(written)
@@ -87,7 +87,7 @@ def parse(text: str) -> Iterator[Group | NotARow]:
 
 
 def _opened(written: str) -> _Reading | None:
-    """Return the group that starts with a line."""
+    """Return the group that a line starts, if any."""
     if found := _OPENING.fullmatch(written):
         given = dict(_ATTRIBUTE.findall(found["attributes"]))
         kind = given.get("kind")
@@ -131,7 +131,7 @@ class _Reading:
         self.more.append([])
 
     def group(self) -> Group:
-        """Return the finished group; a row without a mark in front has the priority of the marks inside it."""
+        """Return the finished group. A row without a mark at its start gets the priority of the marks inside it."""
         rows = (_whole(line, " ".join((line.text, *more))) for line, more in zip(self.rows, self.more, strict=True))
         return replace(self.head, entries=tuple(GroupRow(line=line) for line in rows))
 

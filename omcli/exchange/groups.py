@@ -23,22 +23,22 @@ class GroupRow:
     """A row in a group."""
 
     line: PrintedRow
-    """Its date is empty if none is written."""
+    """Content of the row. `dated` is empty if the file has no date."""
     under: int | None = None
     """Index of the earlier row in the group that this one is a detail of."""
 
 
 @record
 class MessageRange:
-    """Messages that a group was made from, by printed ids, by positions in the session, or both."""
+    """Messages that a group was made from, by printed id, by index in the session, or both."""
 
     first: str | None = None
     last: str | None = None
-    """Id of the last message: both ends are included."""
+    """Id of the last message, which is included."""
     start: int | None = None
-    """Position of the first message, from 0."""
+    """Index of the first message."""
     end: int | None = None
-    """Position after the last message."""
+    """Index after the last message."""
 
 
 NOWHERE = MessageRange()
@@ -46,7 +46,7 @@ NOWHERE = MessageRange()
 
 @record
 class Group:
-    """Rows written in one piece. Rows of no batch, and items, form groups of their own."""
+    """Rows of one batch. Items, and rows that come from no batch, form groups of their own."""
 
     entries: tuple[GroupRow, ...]
     kind: Kind = Kind.OBSERVATION
@@ -58,14 +58,14 @@ class Group:
     """Instant of writing."""
     reach: MessageRange = NOWHERE
     category: str | None = None
-    """Category of an item, in the words of the format."""
+    """Category of an item, as named by the format."""
     tags: tuple[str, ...] = ()
     generation: int = 0
 
 
 @record
 class NotARow:
-    """Part of a file that is not a row."""
+    """Part of a file that is not a valid row."""
 
     reason: str
 
@@ -76,11 +76,11 @@ class Exchange:
 
     name: str
     counter: str
-    """The token counter for its sizes."""
+    """Name of the token counter for sizes in the file."""
     render: Callable[[Iterable[Group], Callable[[str], int]], Iterator[str]]
-    """Yields groups as text, piece by piece; the function counts tokens."""
+    """Yields groups as text, piece by piece. The function it takes counts tokens."""
     parse: Callable[[str], Iterator[Group | NotARow]]
-    """Parses a file. Never raises: parts that are not rows are `NotARow`."""
+    """Parses a file. Parts that are not rows give `NotARow`, not an error."""
 
 
 def lines_of(text: str) -> list[str]:
@@ -101,7 +101,7 @@ def outline(group: Group) -> Iterator[tuple[int, GroupRow]]:
 
 
 def escape_tag(text: str, tag: str) -> str:
-    r"""Escape the tags of this name in a text: `</tag` becomes `<\/tag`."""
+    r"""Escape tags with this name in text: `</tag` becomes `<\/tag`."""
     return _tag(rf"<(\\*/?{tag})").sub(r"<\\\1", text) if "<" in text else text
 
 
@@ -116,7 +116,7 @@ def _tag(expression: str) -> re.Pattern[str]:
 
 
 def attribute(text: str) -> str:
-    """Return a text as it is written between the quotes of an attribute, on one line."""
+    """Return text escaped for an attribute in quotes, on one line."""
     return _SPECIAL.sub(lambda found: _MARKUP.get(found[0]) or f"&#{ord(found[0])};", text)
 
 
@@ -137,7 +137,7 @@ def id_range(reach: MessageRange) -> str | None:
 
 
 def reach_of(written: str) -> MessageRange:
-    """Parse `first:last`. Ids may contain colons, both of them equally many."""
+    """Parse `first:last`. Ids may contain colons if both have the same number."""
     parts = written.split(":")
     half, is_odd = divmod(len(parts), 2)
     if is_odd or not written.strip(":"):
@@ -148,7 +148,7 @@ def reach_of(written: str) -> MessageRange:
 
 
 def objects_of(text: str) -> Iterator[Mapping[str, object] | None]:
-    """Yield the object on each line; None for a line that is not an object, nothing for a blank one."""
+    """Yield the JSON object on each line; None for a line that is not an object. Blank lines are skipped."""
     for written in filter(str.strip, lines_of(text)):
         try:
             found = json.loads(written, strict=False)
@@ -164,13 +164,13 @@ WRITTEN_AT = "written_at"
 CWD = "cwd"
 CATEGORY = "category"
 MARK = "mark"
-"""The row's mark; see `notation.printed_row`."""
+"""The mark that the row was read with (`PrintedRow.mark`)."""
 _ENDS = {"first": "first_message", "last": "last_message", "start": "first_place", "end": "end_place"}
-"""Keys of a `MessageRange`."""
+"""Metadata key for each field of a `MessageRange`."""
 
 
 def origin_fields(group: Group, *, format_name: str) -> dict[str, object]:
-    """Return the metadata of imported rows that describe their group, without unknown values."""
+    """Return the metadata for imported rows that describes their group, without unknown values."""
     said: dict[str, object] = {
         FORMAT: format_name,
         ORIGINAL_ID: group.id,
@@ -183,7 +183,7 @@ def origin_fields(group: Group, *, format_name: str) -> dict[str, object]:
 
 
 def range_of(metadata: Mapping[str, object]) -> MessageRange:
-    """Return the messages of an imported row, as stated by its group."""
+    """Return the messages that an imported row came from, given its metadata."""
     first, last, start, end = (metadata.get(key) for key in _ENDS.values())
     return MessageRange(
         first=first if isinstance(first, str) else None,

@@ -31,13 +31,13 @@ def _render(groups: Iterable[Group], _tokens: Callable[[str], int]) -> Iterator[
 
 
 def written(entry: GroupRow) -> str:
-    """Return a row's line; one that looks like a heading, or like no line at all, begins with a backslash."""
+    """Return a row on one line, with a backslash in front if it looks like a heading or is blank."""
     words = NONE.words(entry.line, "")
     return _ESCAPE + words if words.strip().lstrip(_ESCAPE) in _GUARDED else words
 
 
 def _parse(text: str) -> Iterator[Group | NotARow]:
-    """Parse paragraphs, a row for every line."""
+    """Parse paragraphs, with a row on each line."""
     kind = Kind.OBSERVATION
     entries: list[GroupRow] = []
     for line in (*lines_of(text), ""):
@@ -60,7 +60,7 @@ _Fields = dict[str, object]
 
 
 def _render_jsonl(groups: Iterable[Group], tokens: Callable[[str], int]) -> Iterator[str]:
-    """Yield an object per group; its content has a line for every row. Both ends are included."""
+    """Yield an object per group, with a line per row in its content. `source_end_index` is that of the last message."""
     for group in groups:
         content = "\n".join(written(entry) for entry in group.entries)
         reach = group.reach

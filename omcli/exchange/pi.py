@@ -1,4 +1,4 @@
-"""pi's text: a `Date:` header for every day, below it `- [!] HH:MM text`, and details indented."""
+"""pi's text: a `Date:` header for every day, followed by rows like `- [!] HH:MM text`, with details indented."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def render(groups: Iterable[Group], _tokens: Callable[[str], int]) -> Iterator[s
 
 
 def _by_day(group: Group) -> Iterator[tuple[int, GroupRow]]:
-    """Outline of a group. A detail of another day than its row would be printed under the wrong date."""
+    """Return the outline of a group, without nesting details of another day, which would get the wrong date."""
     entries = group.entries
     same = [
         entry
@@ -45,10 +45,10 @@ def _by_day(group: Group) -> Iterator[tuple[int, GroupRow]]:
 
 
 def parse(text: str) -> Iterator[Group | NotARow]:
-    """Parse all rows as one group. A row without a time has that of the row above it, or its day's first minute."""
+    """Parse all rows as one group. A row without a time gets that of the row above it on the same day, or 00:00."""
     day, clock = "", "00:00"
     entries: list[GroupRow] = []
-    above: list[tuple[int, int]] = []  # indents and places of the rows that the next one may be a detail of
+    above: list[tuple[int, int]] = []  # indent and index of each row that the next one may be a detail of
     for written in lines_of(text):
         if header := _date(written):
             day, clock, above = header, "00:00", []
@@ -72,7 +72,7 @@ def parse(text: str) -> Iterator[Group | NotARow]:
 
 
 def _split_mark(written: str) -> tuple[Notation, str | None, str]:
-    """Split a row into notation, mark and the rest."""
+    """Return the notation, the mark and the rest of a row."""
     for notation in _READ:
         found = notation.undated.fullmatch(written)
         if found and found["mark"]:
@@ -81,7 +81,7 @@ def _split_mark(written: str) -> tuple[Notation, str | None, str]:
 
 
 def _date(written: str) -> str | None:
-    """Parse a header with a day, to `YYYY-MM-DD`."""
+    """Return the day in a header as `YYYY-MM-DD`."""
     if found := _DAY.fullmatch(written):
         return f"{found['year']}-{found['month']}-{found['day']}"
     found = _SPOKEN_DAY.fullmatch(written)

@@ -1,4 +1,4 @@
-"""Summaries stored by hosts: packs printed by `om`, pi's text, or prose and lists of a model."""
+"""Summaries stored by hosts: packs printed by `om`, pi's text, or prose and lists written by a model."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ _OWN_TAG = lazily(rf"</?{TAG}(?: [^<>]*)?>")
 _OWN_HEADINGS = frozenset({"This session:", "From other sessions:"})
 _OWN_TITLES = frozenset({"Conversation Memory", "From Other Sessions", "Summary", "Recent"})
 _RAW = frozenset({"Last messages:", "Last Messages"})
-"""Headings of messages in a pack, which are skipped: the transcript has them."""
+"""Headings of the messages in a pack, which are skipped since the transcript contains them."""
 _LONGEST = 600
 """Limit in characters for a row; a longer paragraph is cut between sentences."""
 _SENTENCE_END = lazily(r"(?<=[.!?。！？]) +")
 
 
 def parse(text: str) -> Iterator[Group | NotARow]:
-    """Yield a row for every list item and paragraph, with the title above it. Never raises."""
+    """Parse a row for every list item and paragraph, with the heading above it. Never raise an error."""
     text = _summary_of(text)
     if _DATED_BY_PI.search(text):
         yield from pi.parse(text)
@@ -42,7 +42,7 @@ def parse(text: str) -> Iterator[Group | NotARow]:
 
 
 def _summary_of(text: str) -> str:
-    """The summary in the JSON that `om compact` printed; other text unchanged."""
+    """Return the summary in JSON printed by `om compact`; other text unchanged."""
     if not text.lstrip().startswith(("{", "[")):
         return text
     try:
@@ -60,7 +60,7 @@ def _summary_of(text: str) -> str:
 
 
 def _texts(turn: object) -> Iterator[str]:
-    """Texts of a message, in either chat format."""
+    """Yield the text parts of a message, in either chat format."""
     content = turn.get("content") if isinstance(turn, dict) else None
     for part in content if isinstance(content, list) else [content]:
         said = part.get("text") if isinstance(part, dict) else part
@@ -69,7 +69,7 @@ def _texts(turn: object) -> Iterator[str]:
 
 
 def _written(row: Mapping[str, object]) -> str:
-    """A row of a document below its minute, as in a text pack."""
+    """Return a row of a JSON pack as in a text pack: on a line below its minute."""
     at, said = instant(row.get("event_at") or row.get("observed_at")) or "", str(row.get("text") or "")
     priority = next((each for each in Priority if each == row.get("priority")), Priority.MEDIUM)
     status = next((each for each in Status if each == row.get("status")), None)
@@ -100,7 +100,7 @@ class _Outline:
         yield from self._said()
 
     def _is_about(self, line: str) -> bool:
-        """Return True if a line describes those below it, and remember that."""
+        """Return True, and remember the heading or date, if a line describes the lines below it."""
         heading = _HEADING.fullmatch(line)
         title = heading["title"].strip() if heading else line
         if _OWN_TAG.fullmatch(line):

@@ -1,4 +1,4 @@
-"""Zora's memory: lines `[2026-02-10 14:32] CRITICAL text`, or JSON Lines with the messages they cover."""
+"""Zora's memory: lines like `[2026-02-10 14:32] CRITICAL text`, or JSON Lines with the messages they cover."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def _item(group: Group) -> _Fields:
 
 
 def _parse_jsonl(text: str) -> Iterator[Group | NotARow]:
-    """Parse objects; a line without one is left out."""
+    """Parse objects; a line without one gives `NotARow`."""
     for found in objects_of(text):
         yield (found and _group(found)) or NotARow(reason="no block")
 
@@ -102,7 +102,7 @@ def _group(fields: Mapping[str, object]) -> Group | None:
 
 
 def _entries(said: str) -> Iterator[GroupRow]:
-    """Yield a row for every line, also for one without a date."""
+    """Yield a row for every line that isn't blank, even without a date."""
     for written in filter(str.strip, lines_of(said)):
         read = row(written)
         yield GroupRow(line=read or PrintedRow(dated="", priority=Priority.MEDIUM, status=None, text=written))

@@ -1,4 +1,4 @@
-"""The port of a language model: prompts, replies, and the ledger of calls."""
+"""Ports for language models: prompts, replies, and the ledger of calls."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Price:
     input: float
     output: float
     cached: float | None = None
-    """For input read from the endpoint's cache; None if it costs the same as other input."""
+    """Price of input read from the endpoint's cache; None if it is the same as for other input."""
 
 
 @record
@@ -32,7 +32,7 @@ class EndReason(StrEnum):
 
     END = "end"
     LENGTH = "length"
-    """Cut off by its own limit, or by the end of the context."""
+    """Cut off by the limit on output, or by the end of the context."""
     REFUSAL = "refusal"
     """The model, or a filter, declined."""
 
@@ -46,7 +46,7 @@ class Reply:
     model: str
     """The model that replied, as named by the endpoint."""
     input_tokens: int | None = None
-    """As counted by the endpoint, including cached ones, over all attempts; None if unknown."""
+    """Input tokens as counted by the endpoint over all attempts, including cached ones; None if unknown."""
     output_tokens: int | None = None
     cached_tokens: int | None = None
     """Part of the input that was read from the endpoint's cache."""
@@ -59,19 +59,19 @@ class Prompt:
     system: str
     """Instructions; never contains any part of a transcript."""
     content: tuple[str | Picture, ...]
-    """Texts and images, in order."""
+    """Text and images, in order."""
     schema: Mapping[str, object]
-    """JSON schema of the reply: every field required, null for absence, no further ones, no lengths, no `\\d`."""
+    """JSON schema of the reply. All fields are required, with null for absence; no length limits, no `\\d`."""
     name: str
-    """Name of the schema on the wire: letters and underscores."""
+    """Name of the schema in requests: letters and underscores."""
     max_output: int | None = None
     """Limit in tokens for the reply; None leaves it to the provider."""
     temperature: float | None = None
-    """None: not sent."""
+    """None sends none, so that the endpoint's default applies."""
     session: str | None = None
-    """Session it is about, for the ledger; never sent."""
+    """Session it concerns, for the ledger; never sent."""
     reads: Callable[[Reply], object] | None = None
-    """Reads a reply, and raises ProviderFailed if it is unusable. For the ledger; the caller reads it as well."""
+    """Parses a reply, and raises ProviderFailed if it is unusable, so that the ledger can record that."""
 
 
 class Provider(Protocol):
@@ -90,17 +90,17 @@ class Provider(Protocol):
         """True if a prompt may contain images."""
 
     def ask(self, prompt: Prompt) -> Reply:
-        """Return the reply to a prompt. Raises ProviderFailed, NotAllowed, BadConfiguration."""
+        """Return the reply to a prompt. May raise ProviderFailed, NotAllowed or BadConfiguration."""
 
 
 @record
 class ModelCall:
-    """A call of a model, for the ledger."""
+    """A call of a model, as recorded in the ledger."""
 
     at: str
     """Instant of its end."""
     lane: str
-    """Purpose: one of `ports.Lane`."""
+    """Purpose of the call, a value of `ports.Lane`."""
     session: str | None
     provider: str
     model: str
@@ -116,24 +116,24 @@ class ModelCall:
 
 
 class Ledger(Protocol):
-    """Port for recording calls."""
+    """Port for the record of calls and their costs."""
 
     def note_call(self, call: ModelCall) -> None:
-        """Record a call."""
+        """Add a call that has ended."""
 
     def calls(self, *, since: str | None = None, until: str | None = None) -> Iterator[ModelCall]:
         """Yield calls that ended at or after `since` and before `until`, oldest first."""
 
     def spent(self, *, since: str) -> Spent:
-        """Return the total of calls since an instant."""
+        """Return the total cost of the calls that ended at or after an instant."""
 
 
 @record
 class Spent:
-    """Total of calls."""
+    """Total tokens and cost of several calls."""
 
     tokens: int
-    """Of input and output, as far as reported."""
+    """Input and output tokens, as far as endpoints reported them."""
     cost: float
     """In US dollars, as far as prices are known."""
 
@@ -147,10 +147,10 @@ class OutputMode(StrEnum):
 
 
 class OutputModes(Protocol):
-    """Port for remembering the output modes of endpoints."""
+    """Port for remembering which output mode works with each endpoint and model."""
 
     def output_mode(self, endpoint: str, model: str) -> OutputMode | None:
         """Return the mode that worked last; None if unknown."""
 
     def put_output_mode(self, endpoint: str, model: str, output_mode: OutputMode) -> None:
-        """Remember a mode that worked."""
+        """Remember the mode that worked."""

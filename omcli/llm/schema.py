@@ -1,7 +1,7 @@
 """JSON schemas of replies, and the words allowed in them.
 
-Every wire accepts such schemas: nothing optional, null for absence, no lists of types, no lengths. Lengths, labels and
-names are checked in code.
+Every provider accepts such schemas: all fields required, null for absence, no lists of types, no length limits.
+Lengths, labels and names are checked in code.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ KINDS: Mapping[str, Type] = MappingProxyType({
     "outcome": Type.OUTCOME, "error": Type.BLOCKER, "event": Type.EVENT, "question": Type.QUESTION,
     "identity": Type.FACT,
 })  # fmt: skip
-"""Types of rows in a model's words. Its `task` is a request: `Type.TASK`, the current work, exists only once and has a
-field of its own."""
+"""Type for each kind of row that a model may give. Its `task` is a request, since `Type.TASK`, the current work, exists
+only once and has a field of its own."""
 
 MOST_ROWS, MOST_SOURCES, MOST_REPLACED = 60, 20, 10
 """Limits for rows in a reply, messages cited by a row, and rows replaced by a row."""
@@ -37,7 +37,7 @@ def one_of(*values: str) -> Schema:
 
 
 def optional(schema: Schema) -> Schema:
-    """Return a schema that also allows null. Lists of types are refused by some wires."""
+    """Return a schema that also allows null. It avoids lists of types, which some providers refuse."""
     return {"anyOf": [schema, {"type": "null"}]}
 
 

@@ -14,30 +14,29 @@ from omcli.memory.observation import Draft, Observation
 
 @record
 class Batch:
-    """Messages of one session that no observation covers yet, with the `seq` before the first and of the last."""
+    """Successive messages of one session that no observation covers yet."""
 
     session: str
     after: int
-    """Cursor when the batch was read: everything up to this `seq` is covered, or buffered."""
+    """Everything up to this `seq` was covered or buffered when the batch was read."""
     through: int
-    """Position of the cursor after the batch is recorded."""
+    """`seq` of the last message; the cursor moves here when the batch is recorded."""
     messages: tuple[KeptMessage, ...]
     earlier_calls: tuple[KeptMessage, ...] = ()
-    """Calls before the batch whose results are in it, for context only. Of several with one call id, the latest."""
+    """Calls before the batch whose results are in it, for context only. If a call id was reused, the latest call."""
     last_said: KeptMessage | None = None
-    """Last assistant text of the main thread before the batch, which its first prompt may reply to. For context only.
-    """
+    """Last assistant text of the main thread before the batch, for context: the first prompt may reply to it."""
     cwd: str | None = None
     """Working directory of the session."""
     context_rows: tuple[Observation, ...] = ()
     """Visible observations of the session, oldest first, that the batch may settle, supersede or repeat."""
     deferred_through: int = 0
-    """Last `seq` that was offered before, from the same cursor, without giving anything yet."""
+    """Last `seq` already offered to an observer from the same cursor, without result."""
     is_late: bool = False
-    """True if the cursor is past the messages: they were hidden while they waited, and restored later."""
+    """True if the cursor has already passed the messages, because they were hidden when it did and restored later."""
 
     def follows(self, row: Observation) -> bool:
-        """Return True if all messages of a row precede the batch."""
+        """Return True if all source messages of a row precede the batch."""
         return bool(row.sources) and max(row.sources) <= self.after
 
 
@@ -46,83 +45,83 @@ class BatchOutcome(StrEnum):
 
     OBSERVED = "observed"
     EMPTY = "empty"
-    """Nothing worth noting; the batch is covered all the same."""
+    """Nothing was worth noting; the batch still counts as covered."""
     DEFERRED = "deferred"
-    """Nothing worth noting yet: the cursor stays, since later messages may give these a meaning."""
+    """Nothing was worth noting yet. The cursor stays, since later messages may give these a meaning."""
     FAILED = "failed"
     """The observer failed: nothing was written and the cursor stayed."""
 
 
 @record
 class Stopped:
-    """The early end of an observer in a batch."""
+    """The point at which an observer stopped before the end of a batch, and the reason."""
 
     through: int
-    """The `seq` of the last message it read; the `after` of the batch if it read none."""
+    """`seq` of the last message it read, or the batch's `after` if it read none."""
     error: BaseException
-    """Raised when the part that it read is written."""
+    """To be raised once the part it did read has been written."""
 
 
 @record
 class Observed:
-    """Observations made of a batch."""
+    """Result of observing a batch: its rows and session title, and how far the observer got."""
 
     drafts: tuple[Draft, ...]
     """Rows to keep, oldest first."""
     used: tuple[str, ...] = ()
     """Ids of context rows that were relevant."""
     title: str | None = None
-    """Title of the session, if the batch gives it a new one."""
+    """New title of the session, if the batch suggests one."""
     waits_after: int | None = None
-    """Messages after this `seq` gave nothing yet, but later ones may give them a meaning; None if the whole batch
-    counts."""
+    """Messages after this `seq` yielded nothing yet and should be observed again with later ones; None if the whole
+    batch counts as observed."""
     findings: Mapping[str, int] = field(default_factory=dict)
-    """Corrections to a reply, by kind: rows rejected, trimmed, added back."""
+    """Number of corrections to a model's reply by kind, such as rows rejected, trimmed or added back."""
     stopped: Stopped | None = None
     """None if the observer read all of the batch."""
 
     @property
     def is_whole(self) -> bool:
-        """True if all of the batch was read, and none of it waits for more."""
+        """True if the whole batch was read and none of it waits for later messages."""
         return self.stopped is None and self.waits_after is None
 
 
 class Observer(Protocol):
-    """Messages in, observations out."""
+    """Port for turning messages into observations, by rules or with a model."""
 
     def observe(self, batch: Batch) -> Observed:
-        """Return the rows worth keeping. Raises ProviderFailed, NotAllowed, BadConfiguration."""
+        """Return the rows worth keeping. May raise ProviderFailed, NotAllowed or BadConfiguration."""
 
 
 class BatchReader(Protocol):
     """Port for reading a batch with a model, slice by slice."""
 
     def read(self, part: Batch, *, warmer: bool = False) -> None:
-        """Ask about the next slice; `warmer` after a reply that ran into a loop.
+        """Ask the model about the next slice; `warmer` raises the temperature, after a reply that ran into a loop.
 
-        Raises ProviderFailed, NotAllowed, BadConfiguration, and the slice counts as unread. After CutOff or
-        PromptTooLong, retry with a smaller one; after Looped, which is a CutOff, also `warmer`.
+        On ProviderFailed, NotAllowed and BadConfiguration the slice counts as unread. After CutOff or PromptTooLong,
+        retry with a smaller slice; after Looped, which is a CutOff, also with `warmer`.
         """
 
     def skip(self, part: Batch) -> None:
-        """Leave the next slice to the rules."""
+        """Leave the next slice to the rules, without asking the model."""
 
     def observed(self) -> Observed:
         """Return the rows of all slices read so far."""
 
 
 class SlicedObserver(Observer, Protocol):
-    """A model that reads a batch in slices."""
+    """An observer that shows a batch to a model in slices."""
 
     def begin(self, batch: Batch) -> BatchReader:
-        """Start reading a batch."""
+        """Return a reader for a batch, which has read nothing yet."""
 
 
 # ---- where a batch ends
 
 
 class MessageSize(NamedTuple):
-    """Size and role of a waiting message, to decide where a batch ends."""
+    """Size and role of a waiting message: all that decides where a batch ends."""
 
     tokens: int
     role: str
@@ -131,11 +130,10 @@ class MessageSize(NamedTuple):
 
 
 def batch_length(waiting: Iterable[MessageSize], *, max_tokens: int, max_messages: int | None = None) -> int:
-    """Return the number of waiting messages, oldest first, in the next batch: at most `max_tokens` and `max_messages`,
-    but at least one.
+    """Return the length of the next batch in messages: at least one, else at most `max_tokens` and `max_messages`.
 
-    A batch does not end between a call and its result if the two and everything between them fit into one batch: it
-    then ends before the call. Reads at most twice `max_tokens`.
+    `waiting` is oldest first, and read only as far as twice `max_tokens`. A call and its result that fit into one batch
+    with everything between them are not split: the batch then ends before the call.
     """
     starts: list[int] = []
     calls: dict[str, int] = {}
@@ -161,7 +159,7 @@ def batch_length(waiting: Iterable[MessageSize], *, max_tokens: int, max_message
 
 
 def _before_open_calls(length: int, pairs: list[tuple[int, int]]) -> int:
-    """Shorten the length until no pair is split; 0 if the pairs interlock from the first message on."""
+    """Shorten `length` until no pair is split; return 0 if overlapping pairs reach back to the first message."""
     for call, result in sorted(pairs, reverse=True):
         if call < length <= result:
             length = call
@@ -172,7 +170,10 @@ def _before_open_calls(length: int, pairs: list[tuple[int, int]]) -> int:
 
 
 def next_slice(batch: Batch, *, after: int, max_tokens: int, max_messages: int | None = None) -> Batch:
-    """Return the next slice after a message, as long as `batch_length` allows; at least one message has to follow."""
+    """Return the next slice after the `seq` `after`, of the length that `batch_length` gives.
+
+    At least one message must follow.
+    """
     left = [kept for kept in batch.messages if kept.seq > after]
     waiting = (MessageSize(kept.tokens, kept.message.role, kept.message.call_id) for kept in left)
     length = batch_length(waiting, max_tokens=max_tokens, max_messages=max_messages)
@@ -180,7 +181,7 @@ def next_slice(batch: Batch, *, after: int, max_tokens: int, max_messages: int |
 
 
 def part_of_batch(batch: Batch, after: int, through: int) -> Batch:
-    """Return the messages after one `seq` up to another as a batch, with those before as context."""
+    """Return part of a batch: the messages after one `seq` up to another, with the earlier ones as context."""
     before = [kept for kept in batch.messages if kept.seq <= after]
     messages = tuple(kept for kept in batch.messages if after < kept.seq <= through)
     said = (kept for kept in reversed(before) if kept.message.agent is None and kept.message.role is Role.ASSISTANT)
@@ -195,7 +196,7 @@ def part_of_batch(batch: Batch, after: int, through: int) -> Batch:
 
 
 def _answered(before: Sequence[KeptMessage], messages: Sequence[KeptMessage]) -> tuple[KeptMessage, ...]:
-    """Return the earlier calls whose results are among the messages; of several with one call id, the latest."""
+    """Return the earlier calls whose results are among the messages; if a call id was reused, the latest call."""
     called: set[str] = set()
     missing: set[str] = set()
     for kept in messages:

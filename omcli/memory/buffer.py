@@ -1,6 +1,6 @@
 """Buffered batches: observed before they are due, and written to memory later.
 
-Mastra observes ahead in small steps and activates what it has; Zora prepares one chunk before its threshold.
+Mastra observes ahead in small steps and activates the results later; Zora prepares one chunk before its threshold.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from omcli.memory.batch import Batch, Observed
 from omcli.memory.observation import Draft, Priority, Source, Status, Type
 
 _ROUNDING = 1e-6
-"""A fifth of 30,000, given as 1 - 0.8, is 5,999.999999999999."""
+"""Added before rounding down: `(1 - 0.8) * 30000` is 5999.999999999999."""
 
 
 @record
@@ -24,20 +24,20 @@ class BufferedBatch:
     """Result of observing messages before they were due. Not part of memory until it is written."""
 
     batch: Batch
-    """The messages that still exist and are not covered; may be empty when read back."""
+    """Its messages. When read from the store, only those that still exist and are not covered, which may be none."""
     begins: int
-    """The `seq` before its first message when it was observed; the batch starts later if the cursor is past that."""
+    """`batch.after` at the time of observation. `batch` itself may start later, if the cursor has moved since."""
     observed: Observed
     ids: tuple[str, ...]
-    """Id of each row its drafts become, so that later observations can refer to them."""
+    """Ids of its future rows, one per draft, so that later observations can refer to them."""
     source: Source
-    """Rules or a model."""
+    """`RULES` or `MODEL`."""
     at: str
     """Instant of observation."""
 
 
 class Span(NamedTuple):
-    """Messages of a session after one `seq`, up to another."""
+    """Messages of a session after one `seq` up to and including another."""
 
     after: int
     through: int
@@ -50,9 +50,9 @@ def is_covered(span: Span, others: Iterable[Span], cursor: int) -> bool:
 
 
 def in_line(spans: Iterable[Span], cursor: int) -> Iterator[tuple[Span, int]]:
-    """Yield the spans that can be written one after another from the cursor on, each with the `seq` it starts after.
+    """Yield the spans that can be written one after another from the cursor, each with the `seq` to start after.
 
-    Parts before the cursor or in the previous span are left out. Nested spans are skipped; a gap ends the sequence.
+    That `seq` excludes messages already covered. Spans nested in others are skipped; a gap ends the sequence.
     """
     for span in sorted(spans, key=lambda span: (span.after, -span.through)):
         if span.through <= cursor:
@@ -66,48 +66,51 @@ def in_line(spans: Iterable[Span], cursor: int) -> Iterator[tuple[Span, int]]:
 def count_due(sizes: Sequence[int], *, waiting: int, floor: int) -> int:
     """Return the number of buffered batches to write, oldest first, leaving `floor` tokens unobserved; at least one.
 
-    `sizes` are the tokens of their messages, `waiting` those of all waiting messages.
+    `sizes` holds the tokens of each batch's messages, oldest first; `waiting` is the tokens of all waiting messages.
     """
     fitting = sum(waiting - end >= floor for end in accumulate(sizes))
     return max(fitting, min(1, len(sizes)))
 
 
 def tokens_of(amount: float, whole: int) -> int:
-    """Convert an amount to whole tokens, rounded down: up to 1 it is a share of `whole`, else tokens."""
+    """Return an amount in tokens, rounded down. An amount up to 1 is a share of `whole`, a larger one is in tokens."""
     return int(amount * whole + _ROUNDING) if amount <= 1 else int(amount)
 
 
 @record
 class BufferPolicy:
-    """Thresholds in tokens for observing ahead; 0 for never."""
+    """Thresholds in tokens for observing ahead; 0 disables one."""
 
     at: int = 0
-    """Observe once, when this many wait."""
+    """Observe once, when this many tokens wait."""
     every: int = 0
-    """Observe again after this many since the last buffered batch."""
+    """Observe each time this many new tokens wait."""
     late: int = 0
-    """Replaces `every` …"""
+    """Used instead of `every` once `late_from` tokens wait."""
     late_from: int = 0
-    """… from this many waiting tokens on."""
+    """Waiting tokens from which `late` applies."""
     messages: int = 0
-    """Minimum number of messages."""
+    """Minimum number of messages in a buffered batch."""
 
     @classmethod
     def of(cls, amount: float, *, tokens: int, late: int, late_from: int, messages: int) -> Self:
-        """Build from settings: an amount up to 1 is a share of `tokens`, the threshold."""
+        """Build the policy from settings.
+
+        An amount up to 1 sets `at`, as a share of `tokens`, the threshold for observing. A larger one sets `every`.
+        """
         if amount <= 1:
             return cls(at=tokens_of(amount, tokens), messages=messages)
         return cls(every=int(amount), late=late, late_from=late_from, messages=messages)
 
     def step(self, waiting: int) -> int:
-        """Return the tokens between buffered batches while this many wait."""
+        """Return the tokens between buffered batches while `waiting` tokens wait."""
         return self.late if self.late and waiting >= self.late_from else self.every
 
     def is_due(self, *, waiting: int, fresh: int, messages: int, blocks: int) -> bool:
-        """Return True if the next buffered batch is due.
+        """Return True if the next batch should be observed ahead.
 
-        `waiting` counts all waiting tokens, `fresh` those neither buffered nor offered before, `messages` the messages
-        not yet buffered.
+        `waiting` counts all waiting tokens, `fresh` those neither buffered nor offered to an observer before,
+        `messages` the messages not yet buffered, and `blocks` the buffered batches.
         """
         needed = self.step(waiting) if self.every else self.at if not blocks else 0
         return 0 < needed <= fresh and messages >= self.messages
@@ -117,7 +120,7 @@ _ID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
 def written(observed: Observed, ids: tuple[str, ...]) -> str:
-    """Return the result as JSON without empty fields."""
+    """Return an observer's result as JSON, without the empty fields of its drafts."""
     rows = [{"id": name, **_plain(draft)} for name, draft in zip(ids, observed.drafts, strict=True)]
     said = {"rows": rows, "used": observed.used, "title": observed.title, "findings": dict(observed.findings)}
     return json.dumps(said, ensure_ascii=False, separators=(",", ":"))
@@ -129,7 +132,7 @@ def _plain(draft: Draft) -> dict[str, object]:
 
 
 def read(text: str) -> tuple[Observed, tuple[str, ...]]:
-    """Parse the JSON of `written`. Raises ValueError."""
+    """Parse the JSON of `written` into the result and the ids of its rows. Raise ValueError if it is malformed."""
     try:
         said: Any = json.loads(text)
         rows = _list(said["rows"])

@@ -1,4 +1,4 @@
-"""Operations: changes that are recorded in one piece and can be undone, such as reflecting, pruning and forgetting."""
+"""Operations: changes such as reflecting, pruning and forgetting, each recorded, and undone, as a whole."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ UNDONE = "undone"
 
 
 class OperationKind(StrEnum):
-    """Kind of an operation."""
+    """Kind of an operation, named after the command or step that performs it."""
 
     REFLECT = "reflect"
     COMPACT = "compact"
-    """Several reflections that one request asked for."""
+    """Several reflections made for one request."""
     PRUNE = "prune"
     FORGET = "forget"
     NOTE = "note"
@@ -39,9 +39,9 @@ class SessionTitle(NamedTuple):
 
 @record
 class OperationWrite:
-    """Rows and messages to hide in one piece.
+    """An operation to write: the rows it adds, and the rows, messages and titles it hides.
 
-    Whatever is hidden already is then hidden by this operation too, and restored when none of them holds it any more.
+    What another operation already hides is then hidden by both, and visible again only once both are undone.
     """
 
     verb: OperationKind
@@ -49,27 +49,27 @@ class OperationWrite:
     made: tuple[Observation, ...] = ()
     """Rows to write."""
     dropped: tuple[Dropped, ...] = ()
-    """Rows to hide but keep in the log; one that is hidden already stays as it is."""
+    """Rows to hide but keep in the log. Rows already hidden don't change."""
     messages: tuple[int, ...] = ()
     """`seq` of messages to hide from tails, observers and searches."""
     forgotten: tuple[str, ...] = ()
     """Ids of rows to hide with a tombstone, so that their text is not stored again."""
     along: tuple[str, ...] = ()
-    """Ids of rows to hide along with those, without a tombstone: the rows they replaced."""
+    """Ids of the rows that the `forgotten` ones replaced, to hide without a tombstone."""
     titles: tuple[SessionTitle, ...] = ()
     """Titles of sessions to hide with a tombstone."""
     digests: tuple[str, ...] = ()
-    """Further tombstones, of buffered observations that must not be written."""
+    """Further tombstones, for buffered observations that must not be written."""
     seen: int | None = None
-    """Position in the log of the last row looked at; newer rows make the operation stale."""
+    """Log position of the last row considered. If the log has newer rows, the operation is stale."""
     figures: Mapping[str, object] = field(default_factory=dict)
-    """Options of the request, for people, without any hidden text. The store adds counts of `rows`, `messages`,
-    `titles`, and of further tombstones as `ahead`."""
+    """Options of the request for display, without hidden text. The store adds the counts `rows`, `messages` and
+    `titles`, and the number of `digests` as `ahead`."""
 
 
 @record
 class Operation:
-    """An operation as recorded, with its parts."""
+    """A recorded operation. Its counts include those of the operations that are part of it."""
 
     number: int
     verb: OperationKind
@@ -78,7 +78,7 @@ class Operation:
     made: int
     """Number of rows it wrote."""
     hidden: int
-    """Number of rows it hid, in the log or out of it."""
+    """Number of rows it hid, including those it removed from the log."""
     messages: int
     """Number of messages it hid (`Message.is_counted`)."""
     figures: Mapping[str, object]
@@ -87,13 +87,13 @@ class Operation:
     undone_by: int | None = None
     """Number of the operation that undid it."""
     final_at: str | None = None
-    """Instant at which everything it hid was deleted for good."""
+    """Instant at which everything it hid was permanently deleted."""
     uncounted: int = 0
     """Number of other messages it hid: events, queued prompts and summaries."""
 
     @property
     def can_be_undone(self) -> bool:
-        """True if it can be undone, as far as that shows without the rows."""
+        """True if nothing in the record prevents undoing it. The store may still refuse because of its rows."""
         put_aside = self.hidden or self.messages or self.uncounted
         did = self.made or put_aside or self.figures.get("titles") or self.figures.get("ahead")
         return self.verb is not OperationKind.UNDO and self.undone_by is None and self.final_at is None and bool(did)
@@ -104,9 +104,9 @@ class UndoPreview:
     """Effect of undoing an operation."""
 
     undone: Operation
-    """The operation before it is undone."""
+    """The operation to undo."""
     rows: tuple[Observation, ...]
-    """Rows to restore, in log order, without those replaced meanwhile."""
+    """Rows to restore, in log order, without those replaced since."""
     gone: tuple[Observation, ...]
     """Rows it wrote, which will be hidden."""
     messages: tuple[KeptMessage, ...]
@@ -117,13 +117,12 @@ class UndoPreview:
 
 @record
 class RelatedRows:
-    """Rows that derive from other rows and messages, or were replaced by them; in log order, without those rows
-    themselves."""
+    """Rows derived from given rows and messages, and rows that the given ones replaced; each in log order."""
 
     derived: tuple[Observation, ...]
-    """Rows made from them, or replacing them, in any number of steps."""
+    """Rows made from the given ones, or replacing them, directly or indirectly."""
     replaced: tuple[Observation, ...]
-    """Rows they replaced, in any number of steps, except their sources."""
+    """Rows that the given ones replaced, directly or indirectly, except the rows they were made from."""
 
 
 @record
@@ -134,7 +133,7 @@ class EraseResult:
     messages: int = 0
     """See `Message.is_counted`."""
     bytes_before: int = 0
-    """Size of the store's files."""
+    """Size of the store's files before the deletion."""
     bytes_after: int = 0
 
 
@@ -145,7 +144,7 @@ class RowHistory:
     made_by: Operation | None = None
     """Operation that wrote it; None if it was observed, noted or imported."""
     hidden_by: Operation | None = None
-    """Operation that hid it; None if it is visible or a later observation replaced it."""
+    """Operation that hid it; None if it is visible, or hidden because a later observation replaced it."""
     replaced: tuple[Observation, ...] = ()
     """Rows it replaced, oldest first."""
     made_of: tuple[Observation, ...] = ()

@@ -1,4 +1,4 @@
-"""Comparison of rows: coverage of one by others, and tombstones of forgotten text."""
+"""Comparisons of rows: if others cover one, and digests that recognise forgotten text (tombstones)."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from omcli.text.similarity import SPEAKERS, content_terms, folded_text, says
 
 _WORDS_REPEATED = 0.75
 _HALF = lazily("[\ud800-\udfff]")
-"""Half of a surrogate pair, which stores replace by U+FFFD."""
+"""Half of a surrogate pair, which stores replace with U+FFFD."""
 
 
 def row_says(row: Observation | Draft, text: str) -> bool:
-    """Return True if the row's text, tags or metadata contain a text normalised by `folded_text`."""
+    """Return True if the row's text, tags or metadata contain `text`, which `folded_text` has normalised."""
     return any(text in folded_text(part) for part in _parts(row))
 
 
@@ -30,19 +30,19 @@ def _parts(row: Observation | Draft) -> Iterator[str]:
 
 
 def covers(rows: Sequence[Draft], draft: Draft) -> bool:
-    """Return True if rows of the same messages cover a row.
+    """Return True if the rows that share a message with `draft` say, taken together, everything it says.
 
-    A message may give several rows, so all rows that share a message count together.
+    They count together since one message may yield several rows.
     """
     about = [row.text for row in rows if set(row.sources) & set(draft.sources)]
     return bool(about) and says("\n".join(about), draft.text)
 
 
 def repeats(draft: Draft, rows: Sequence[Draft]) -> bool:
-    """Return True if a row says no more than rows of the same messages do together.
+    """Return True if the rows that share a message with `draft` make it redundant.
 
-    They must contain all of its names and three quarters of its words, common ones included, since the row is dropped
-    then.
+    Stricter than `covers`, since the draft is then dropped: they must contain all of its names and three quarters of
+    its words, common ones included.
     """
     told = "\n".join(row.text for row in rows if set(row.sources) & set(draft.sources))
     words = content_terms(draft.text) - SPEAKERS
@@ -55,16 +55,16 @@ def repeats(draft: Draft, rows: Sequence[Draft]) -> bool:
 def tombstone(row: Observation) -> str:
     """Return the digest that identifies the text of a row: 32 hex digits.
 
-    Speech is the same in every session; a tool event belongs to its own session.
+    A statement has the same digest in every session; a tool event's digest depends on its session.
     """
     return tombstone_to_be(row, session=row.session)
 
 
 def tombstone_to_be(said: Draft | Observation, *, session: str | None) -> str:
-    """Return the digest of a row or draft in this session."""
+    """Return the `tombstone` that a draft of this session would have as a row."""
     return tombstone_of(said.text, session=session if said.type in TOOL_EVENTS else None)
 
 
 def tombstone_of(text: str, *, session: str | None = None) -> str:
-    """Return the digest of a text, in every session or in one; case and spaces are ignored."""
+    """Return the digest of text, for one session or, without one, for all. Case and spaces are ignored."""
     return digest(session, folded_text(_HALF.sub("\ufffd", text)))

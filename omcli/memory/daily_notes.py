@@ -1,4 +1,4 @@
-"""Daily notes: their pieces, and the sections of `MEMORY.md` that hold their lasting facts."""
+"""Daily notes: splitting them into pieces, and the sections of `MEMORY.md` that hold their lasting facts."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Note:
     """One day's note."""
 
     day: str
-    """A day like `2026-01-05`."""
+    """`YYYY-MM-DD`."""
     path: str
 
 
@@ -39,24 +39,27 @@ class Notebook(Protocol):
         """Absolute path of the folder, links resolved."""
 
     def notes(self) -> tuple[Note, ...]:
-        """Return the notes, oldest first. Raises NoInput."""
+        """Return the notes, oldest first. Raise NoInput if the folder cannot be read."""
 
     def as_it_is(self, note: Note) -> IngestedFile:
-        """Return the origin and stamp of a note that was ingested as it is now. Raises NoInput."""
+        """Return the origin and stamp that a note has if ingested now. Raise NoInput if it cannot be read."""
 
     def opened(self, note: Note) -> AbstractContextManager[Transcript]:
-        """Open a note as a transcript of its session. Raises NoInput."""
+        """Open a note as a transcript of its session. Raise NoInput if it cannot be read."""
 
     def remember(self, note: Note, section: str) -> None:
-        """Write a section to `MEMORY.md`, replacing the one of that day. Raises InputOutput, CannotCreate."""
+        """Write a day's section to `MEMORY.md`, replacing any older one. May raise InputOutput or CannotCreate."""
 
     def forget(self, are_gone: Callable[[Sequence[str]], Sequence[bool]]) -> int:
-        """Remove facts from the sections of `MEMORY.md` and return their number. Raises InputOutput, CannotCreate."""
+        """Remove facts from the sections of `MEMORY.md` and return their number.
+
+        `are_gone` tells for each fact if it goes. May raise InputOutput or CannotCreate.
+        """
 
     def archive(self, note: Note, known: IngestedFile) -> str | None:
-        """Move a note to `archive` and return its path; None if it has changed since.
+        """Move a note to `archive` and return its path; None if the note has changed since `known`.
 
-        Raises InputOutput, CannotCreate.
+        May raise InputOutput or CannotCreate.
         """
 
 
@@ -66,9 +69,9 @@ def session_of(folder: str, day: str) -> str:
 
 
 def pieces(text: str) -> Iterator[str]:
-    """Yield the paragraphs and list items of a note, each below its heading; new ones show what was added.
+    """Yield the paragraphs and list items of a note, each with its heading; front matter is left out.
 
-    A fenced block is one piece; a first-level heading at the top is the title of the note and heads no piece.
+    A fenced block is one piece. A first-level heading at the top is the note's title and is not added to pieces.
     """
     heading, piece, fence = "", list[str](), ""
     is_first = True
@@ -115,7 +118,7 @@ def section(day: str, facts: Sequence[str]) -> str:
 def with_section(content: bytes, day: str, section: str) -> bytes:
     """Return `MEMORY.md` with a day's section replaced, inserted among the others, or appended.
 
-    Everything outside it stays the same to the byte.
+    All other bytes stay the same.
     """
     new, found = section.encode(), _sections(content)
     for its_day, begin, end in found:
@@ -132,7 +135,7 @@ def with_section(content: bytes, day: str, section: str) -> bytes:
 
 
 def without_facts(content: bytes, are_gone: Callable[[Sequence[str]], Sequence[bool]]) -> tuple[bytes, int]:
-    """Return `MEMORY.md` without forgotten facts, and the number of those; the rest stays the same to the byte."""
+    """Return `MEMORY.md` without forgotten facts, and their number. All other bytes stay the same."""
     lines = content.splitlines(keepends=True)
     sections, ends = _sections(content), [*accumulate(map(len, lines))]
     facts = {
@@ -146,7 +149,7 @@ def without_facts(content: bytes, are_gone: Callable[[Sequence[str]], Sequence[b
 
 
 def _sections(content: bytes) -> list[tuple[str, int, int]]:
-    """Day, start and end of every section; an unpaired mark is ordinary text."""
+    """Return the day, start and end of every section; an unpaired mark is ordinary text."""
     found: list[tuple[str, int, int]] = []
     day, begin, at = "", 0, 0
     for line in content.splitlines(keepends=True):

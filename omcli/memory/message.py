@@ -13,31 +13,31 @@ class Role(StrEnum):
     """Author of a message."""
 
     USER = "user"
-    """A person, or the parent agent if `agent` is set."""
+    """A person; or, if `agent` is set, the agent that delegated the work."""
     ASSISTANT = "assistant"
     """Visible text of the agent; thinking is left out."""
     CALL = "call"
-    """A tool call: `tool` is the name, `text` its arguments as the producer wrote them (JSON, or free text)."""
+    """A tool call: `tool` is its name, `text` its arguments as the producer wrote them (JSON or free text)."""
     RESULT = "result"
-    """Output of a tool: `text` is the output, `failed` and `exit_code` its outcome."""
+    """The result of a tool call: `text` is the output, `failed` and `exit_code` the outcome."""
     EVENT = "event"
     """Other events worth keeping: a slash command, an interruption, a compaction."""
 
 
 class MessageKind(StrEnum):
-    """Kind of an uncommon message. Plain prompts, replies, calls and results have none.
+    """Kind of a message that is not a plain prompt, reply, call or result.
 
-    The kinds of user messages are a person's words outside a prompt; they are stored, but not counted as prompts.
+    User messages with a kind are words from outside a prompt: they are stored, but not counted as prompts.
     """
 
     QUEUED = "queued"
     """user: typed while the agent worked, and recorded nowhere else."""
     REMARK = "remark"
-    """user: said while refusing a tool call."""
+    """user: comment on a tool call that the person refused."""
     ANSWER = "answer"
     """user: reply to a question the agent asked through a tool."""
     NOTE = "note"
-    """user: a piece of a written note."""
+    """user: a piece of a daily note."""
     DELEGATED = "delegated"
     """user: instructions from an agent to its subagent."""
     CONTINUED = "continued"
@@ -63,16 +63,16 @@ class Image:
     """In bytes."""
     sha256: str
     content: bytes | None = None
-    """The bytes on their way into the store, which keeps them until a model that takes images has seen them. None if
-    they are not wanted, and always None when read from the store."""
+    """The image itself, only on its way into the store, which keeps it until its message is observed. None if it is not
+    to be kept, and always None in messages read from the store."""
 
 
 LARGEST_IMAGE = 5_000_000
-"""Largest image in bytes that models accept."""
+"""Size in bytes of the largest image that models accept."""
 
 
 def attachment(kind: str, media_type: str, size: int) -> str:
-    """Placeholder for an attachment in the text. `size` is in bytes, shown in units of 1024."""
+    """Return the placeholder for an attachment in a message's text. `size` is in bytes."""
     subtype = media_type.rpartition("/")[2]
     shown = f"{size} B" if size < 1024 else f"{size / 1024:.0f} KB" if size < 1 << 20 else f"{size / (1 << 20):.1f} MB"
     return f"[{kind} {subtype} {shown}]"
@@ -80,7 +80,7 @@ def attachment(kind: str, media_type: str, size: int) -> str:
 
 @record
 class Message:
-    """One turn or tool event. `text` is verbatim, except for removed secrets and injected context."""
+    """One turn or tool event. `text` is verbatim, without secrets and injected context."""
 
     role: Role
     text: str
@@ -90,17 +90,17 @@ class Message:
     at: str | None = None
     """Instant (`text.instants`), if the producer gives one."""
     utc_offset: int | None = None
-    """Minutes east of UTC, if the producer gives them; decides the date of "yesterday"."""
+    """Minutes east of UTC, if the producer gives them, to date words like "yesterday"."""
     name: str | None = None
-    """The speaker, if several share a role."""
+    """Name of the speaker, if several share a role."""
     agent: str | None = None
-    """The subagent or side chain this belongs to; None for the session's main thread."""
+    """The subagent or side chain it belongs to; None for the session's main thread."""
     cwd: str | None = None
     """The working directory, if it differs from the session's."""
     tool: str | None = None
     """calls and results: the tool's name as the producer spells it (`mcp__server__tool`, `exec_command`)."""
     call_id: str | None = None
-    """calls and results: joins the two; remarks and replies to questions: the call they are about."""
+    """Links a call to its results, and a remark or an answer to the call it is about."""
     failed: bool | None = None
     """results: True if failed, False if succeeded, None if unknown."""
     exit_code: int | None = None
@@ -109,7 +109,7 @@ class Message:
 
     @property
     def is_counted(self) -> bool:
-        """True for prompts, replies, calls, results and notes: the messages that every `messages` count includes."""
+        """True for prompts, replies, calls, results and notes. Only these are included in counts named `messages`."""
         return self.role is not Role.EVENT and self.kind in (None, MessageKind.NOTE)
 
 
@@ -118,18 +118,18 @@ class KeptMessage:
     """A message with its place in the store."""
 
     seq: int
-    """Order of arrival over all sessions; the unit of cursors."""
+    """Number in order of arrival over all sessions. Cursors are such numbers."""
     session: str
     key: str
     """Printed id of the message: the producer's, or one derived from its content."""
     message: Message
     tokens: int
     counter: str
-    """The token counter of `tokens`."""
+    """Name of the token counter that gave `tokens`."""
 
 
 def digest(*parts: str | None) -> str:
-    """Return 32 hex digits over parts; absent and empty parts differ, and parts never run together."""
+    """Return a hash of the parts, 32 hex digits. None differs from "", and "ab", "c" from "a", "bc"."""
     import hashlib  # noqa: PLC0415 - 6 ms that reading a store need not pay
 
     state = hashlib.blake2b(digest_size=16)
@@ -140,10 +140,10 @@ def digest(*parts: str | None) -> str:
 
 
 def content_digest(message: Message, *, tool_of_result: bool = False) -> str:
-    """Return a digest of the content of a message, independent of the place and time of recording.
+    """Return a digest of the content of a message, without its session, id and instant.
 
-    `tool_of_result` includes the tool of a result, which is known from the call and so may be missing in a partial
-    transcript.
+    A result's tool is included only for `tool_of_result`: it is taken from the call, which a partial transcript may
+    lack.
     """
     return digest(
         message.role,
@@ -160,9 +160,9 @@ def content_digest(message: Message, *, tool_of_result: bool = False) -> str:
 def results_by_call(messages: Sequence[Message]) -> dict[int, tuple[int, ...]]:
     """Map the index of every call to the indexes of its results, ascending; empty for a call without a result.
 
-    Producers repeat ids, so a result belongs to the nearest call before it; of calls made together under one id, each
-    gets the next result, and the last one the rest. A result without an id belongs to the nearest such call that has no
-    result yet.
+    Producers repeat ids, so a result belongs to the nearest earlier call with its id. Successive calls with the same id
+    get one result each in order, and the last call gets the rest. A result without an id belongs to the nearest earlier
+    call without one that has no result yet.
     """
     found: dict[int, tuple[int, ...]] = {}
     twins = _same_before(messages)
@@ -180,7 +180,7 @@ def results_by_call(messages: Sequence[Message]) -> dict[int, tuple[int, ...]]:
 
 
 def _same_before(messages: Sequence[Message]) -> list[int]:
-    """For every index, the number of calls with the same id made directly before it."""
+    """For every message, return the number of calls with the same id in the run of calls directly before it."""
     together: Counter[str | None] = Counter()
     found: list[int] = []
     for message in messages:

@@ -1,11 +1,11 @@
-r"""Notations: a row on one line, written and read back, like `[2026-02-10 14:32] CRITICAL done: text`.
+r"""Notations: ways to write a row on one line and read it back, like `[2026-02-10 14:32] CRITICAL done: text`.
 
-A notation is exact: text is restored byte for byte, with these escapes, which parsing removes:
+Parsing restores the text exactly, by removing these escapes:
 
-* a text that begins like a status (`done: `, `resolved: `) or a mark of the notation gets a backslash in front;
-* `<om-memory` and `</om-memory` become `<\om-memory` and `<\/om-memory`, so that nothing inside a pack can end it;
+* text that begins like a status (`done: `, `resolved: `) or a mark of the notation is preceded by a backslash;
+* `<om-memory` and `</om-memory` become `<\om-memory` and `<\/om-memory`, so that no row can end the pack.
 
-and without what is never written: an open status, line breaks (written as a space) and terminal controls.
+Lost are an open status, line breaks (written as spaces) and terminal controls.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ PREAMBLE = (
     "Dated notes from earlier work; where two differ the later holds, and the latest user message decides. "
     "Names, paths and ids are exact."
 )
-"""Told to the reader of a pack: statements, since agents distrust commands in the output of a tool."""
+"""Introduction to a pack. It only makes statements, since agents distrust commands in the output of a tool."""
 
 TAG = "om-memory"
-"""Element that encloses a pack; `formats` leaves its content out of transcripts."""
+"""Element that encloses a pack. Readers of transcripts skip its content."""
 
 WORKING_TITLE = "## Working Memory"
 """Title of the working-memory block."""
@@ -57,12 +57,12 @@ class PrintedRow:
     importance: int | None = None
     """0 to 10, if known."""
     mark: str = ""
-    """The mark it was read with; a notation that knows the mark writes it again."""
+    """The mark it was read with, if any. It is written again by notations that have the same mark."""
 
 
 @record
 class MarkValue:
-    """Meaning of a mark."""
+    """Priority, status and importance that a mark stands for."""
 
     priority: Priority
     status: Status | None = None
@@ -78,17 +78,17 @@ class Notation:
 
     name: str
     marks: Mapping[str, MarkValue]
-    """Empty if priorities are not written."""
+    """Meaning of each mark; empty if the notation does not write priorities."""
     looks_marked: re.Pattern[str]
-    """Start of a text that would be read as a status or a mark, and is therefore escaped by a backslash."""
+    """Matches text whose start would be read as a status or a mark, so that it needs a backslash."""
     written: re.Pattern[str]
-    """A row on its own line, with a date."""
+    """Matches a row on its own line, with a date."""
     undated: re.Pattern[str]
-    """A row below the line with its minute."""
+    """Matches a row below a line with its minute."""
     usual: str
-    """Mark of a plain medium row, omitted below a minute."""
+    """Mark of a medium row without status, omitted below a line with the minute."""
     may_repeat: bool
-    """True if several marks before one text are read."""
+    """True if several marks before one text are accepted."""
 
     def render(self, said: PrintedRow) -> str:
         """Return the row on its own line, with its date."""
@@ -96,25 +96,25 @@ class Notation:
         return f"[{said.dated}] {mark} {self.words(said, mark)}" if mark else f"[{said.dated}] {self.words(said, mark)}"
 
     def render_under(self, said: PrintedRow) -> str:
-        """Return the row for a line below its minute; a medium priority needs no mark."""
+        """Return the row without its date, to be printed below a line with its minute."""
         mark = self.mark(said)
         return self.words(said, mark) if mark == self.usual else f"{mark} {self.words(said, mark)}"
 
     def parse(self, written: str, minute: str = "") -> PrintedRow | None:
-        """Parse a line; None if it is not a row. The second text is the minute it stands under, or empty."""
+        """Parse a line; None if it is not a row. Pass `minute` for a row below a line with that minute."""
         found = (self.undated if minute else self.written).fullmatch(written)
         return found and self.line(found["said"], mark=found["mark"], dated=minute or found["dated"])
 
     def mark(self, said: PrintedRow) -> str:
-        """Return the mark of a row: the one it was read with, if that means the same here. Empty if no mark fits."""
+        """Return the mark of a row: the one it was read with if that fits, else the first that fits, else ""."""
         meaning = self.mark_value(said.mark) if said.mark else None
         if meaning is not None and _fits(meaning, said):
             return said.mark
         return next((mark for mark, meaning in self.marks.items() if _fits(meaning, said)), "")
 
     def mark_value(self, mark: str) -> MarkValue | None:
-        """Return the meaning of a mark, or of several separated by spaces: the highest priority. None if it is not a
-        mark."""
+        """Return the meaning of a mark; None if it is not a mark. Of several separated by spaces, the most important
+        counts."""
         if not self.may_repeat or mark in self.marks:
             return self.marks.get(mark)
         known = [self.marks.get(one) for one in mark.split(" ")]
@@ -135,7 +135,7 @@ class Notation:
         return escape_tags(text)
 
     def line(self, words: str, *, mark: str | None, dated: str) -> PrintedRow:
-        """Parse status and text that follow a mark; without a mark it is a medium row."""
+        """Build a row from the status and text after its mark. Without a mark, it is a medium row."""
         mark = self.usual if mark is None else mark.rstrip(" ")
         meaning = self.mark_value(mark) or _UNMARKED
         found = _SAID.fullmatch(words)
@@ -151,14 +151,14 @@ class Notation:
 
 
 def _fits(meaning: MarkValue, said: PrintedRow) -> bool:
-    """Return True if a mark of this meaning fits a row."""
+    """Return True if a mark with this meaning fits a row."""
     if meaning.priority is not said.priority or meaning.status not in (None, said.status):
         return False
     return meaning.importance is None or meaning.importance == _importance(said)
 
 
 def _importance(said: PrintedRow) -> int:
-    """Return the importance of a row, or the usual one of its priority if the two disagree."""
+    """Return the importance of a row, or its priority's default if it is unknown or contradicts the priority."""
     if said.importance is not None and Priority.of_importance(said.importance) is said.priority:
         return said.importance
     return said.priority.importance
@@ -177,12 +177,12 @@ def line(row: Observation) -> PrintedRow:
 
 
 def single_line(text: str) -> str:
-    """Return a row's text on one line, with all its spaces."""
+    """Return text on one line: line breaks become spaces, other spaces are kept."""
     return text if text.isprintable() else printable(_BREAKS.sub(" ", text))
 
 
 def escape_tags(text: str) -> str:
-    r"""Escape the tags of a pack in a text: `</om-memory` becomes `<\/om-memory`."""
+    r"""Escape the tags of packs: `</om-memory` becomes `<\/om-memory`."""
     return _TAG_LIKE.sub(r"<\\\1", text) if "<" in text else text
 
 
@@ -192,9 +192,9 @@ def unescape_tags(text: str) -> str:
 
 
 def _notation(name: str, marks: Mapping[str, MarkValue], *, may_repeat: bool = False) -> Notation:
-    """Build a notation; of several marks that fit a row, the first is written."""
+    """Build a notation. If several marks fit a row, the first in `marks` is written."""
     one = f"(?:{'|'.join(map(re.escape, marks))}) " if marks else "(?!)"
-    # Backslashes count: a text that has one already gets another.
+    # Backslashes match too, since text that begins with an escaped mark needs one more.
     written = f"(?P<mark>(?:{one})+)" if may_repeat else f"(?P<mark>{one})" if marks else "(?P<mark>)"
     return Notation(
         name=name,
@@ -228,7 +228,7 @@ EMOJI = _notation(
     },
     may_repeat=True,
 )
-"""Circles, and a tick for what is done and of high priority."""
+"""Coloured circles for priorities, and a tick for rows of high priority that are done."""
 BRACKETS = _notation("brackets", _of_priority("[!]", "[?]", "[i]"))
 LEVELS = _notation("levels", _of_priority("HIGH", "MED", "LOW"))
 OF_TEN = _notation(
@@ -243,7 +243,7 @@ NOTATIONS: tuple[Notation, ...] = (WORDS, EMOJI, BRACKETS, LEVELS, OF_TEN, NONE)
 
 
 def named(name: str) -> Notation:
-    """Return the notation of this name. Raises BadUsage."""
+    """Return the notation with this name. Raise BadUsage if there is none."""
     for notation in NOTATIONS:
         if notation.name == name:
             return notation

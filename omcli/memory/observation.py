@@ -1,4 +1,4 @@
-"""Rows of memory: observations, reflections, notes and items; and drafts of them."""
+"""Rows of memory (observations, reflections, notes and items) and drafts of rows."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class Type(StrEnum):
     BEHAVIOR = "behavior"
     """A person's way of working, or one they ask for."""
     SKILL = "skill"
-    """A way to do something."""
+    """Instructions for doing something."""
     PROFILE = "profile"
     TOOL = "tool"
 
@@ -64,7 +64,7 @@ class Type(StrEnum):
 OVERRULED = frozenset({Type.DECISION, Type.FACT, Type.INSTRUCTION, Type.PREFERENCE})
 """Types of rows that hold until something supersedes them."""
 IN_FORCE = frozenset({Type.DECISION, Type.INSTRUCTION, Type.CORRECTION, Type.PREFERENCE})
-"""Types of requirements, decisions and corrections: kept word for word while they hold."""
+"""Types of rows that are kept word for word while they hold."""
 ITEM_TYPES = (Type.KNOWLEDGE, Type.BEHAVIOR, Type.EVENT, Type.SKILL, Type.PROFILE, Type.TOOL)
 """Types of lasting facts."""
 PINNED = "pinned"
@@ -79,11 +79,11 @@ TOOL_EVENTS = frozenset({
 
 
 HIGH_FROM = 7
-"""Lowest importance of a row of high priority."""
+"""Lowest importance of a row with high priority."""
 
 
 class Priority(StrEnum):
-    """Cost of losing a row."""
+    """Priority of a row, by the cost of losing it."""
 
     HIGH = "high"
     """A later session would act wrongly without it."""
@@ -94,12 +94,12 @@ class Priority(StrEnum):
 
     @classmethod
     def of_importance(cls, importance: int) -> Priority:
-        """Convert an importance from 0 to 10: from 7 up high, 4 to 6 medium, below low."""
+        """Convert an importance from 0 to 10: 7 and above is high, 4 to 6 medium, below 4 low."""
         return cls.HIGH if importance >= HIGH_FROM else cls.MEDIUM if importance >= 4 else cls.LOW
 
     @property
     def importance(self) -> int:
-        """Importance of a row if only its priority is known; higher for higher priorities."""
+        """Importance assumed for a row if only its priority is known."""
         return _IMPORTANCE[self]
 
 
@@ -129,21 +129,21 @@ class Source(StrEnum):
 
 @record
 class Draft:
-    """A fact as stated by an observer, before it has an id. `text` is one line."""
+    """A row before it is stored and has an id. `text` is one line."""
 
     text: str
     type: Type
     importance: int
-    """0 to 10; decides the priority unless `priority` is given."""
+    """0 to 10. Determines the priority, unless `priority` is given."""
     sources: tuple[int, ...]
-    """`seq` of every message it came from, ascending, at least one."""
+    """`seq` of the messages it came from, ascending, at least one."""
     priority: Priority | None = None
     status: Status | None = None
     event_at: str | None = None
-    """Instant of the message, if known."""
+    """Instant of what it reports, usually that of its message, if known."""
     refers_to: str | None = None
-    """Date the text refers to: a day (`YYYY-MM-DD`), month (`YYYY-MM`), year, or an interval of days or months
-    (`2026-03-02/2026-03-08`), as spelled by `calendar`."""
+    """Date the text refers to: a day (`YYYY-MM-DD`), month (`YYYY-MM`) or year, or an interval of days or months
+    (`2026-03-02/2026-03-08`)."""
     tags: tuple[str, ...] = ()
     metadata: Mapping[str, object] = field(default_factory=dict)
     replaces: tuple[str, ...] = ()
@@ -153,9 +153,9 @@ class Draft:
     supports: tuple[str, ...] = ()
     """Ids of the rows it was made from, if it is a reflection or an item."""
     source: Source = Source.RULES
-    """Author."""
+    """Author of the row."""
     under: str | None = None
-    """Start of the text of another row in the batch, if this one is a detail of it."""
+    """If it is a detail of another row in the batch, the start of that row's text."""
 
 
 UNDER = "under"
@@ -164,12 +164,12 @@ UNDER = "under"
 
 @record
 class Observation:
-    """A row of memory. Rows are never edited; only their visibility changes, and the columns that explain it."""
+    """A row of memory. Rows are never edited; only their visibility, and the fields that explain it, change."""
 
     id: str
     """A UUIDv7 in lower case, with dashes."""
     session: str | None
-    """None if the row belongs to a project, or to everything, rather than to one session."""
+    """None if the row belongs to a project, or to all projects, rather than to one session."""
     project: str | None
     kind: Kind
     type: Type
@@ -182,7 +182,7 @@ class Observation:
     event_at: str | None
     refers_to: str | None
     message_ids: tuple[str, ...]
-    """Printed ids of its messages, in order."""
+    """Printed ids of the messages it came from, in order."""
     sources: tuple[int, ...]
     """`seq` of the same messages."""
     tokens: int
@@ -202,12 +202,12 @@ class Observation:
 
     @property
     def dated(self) -> str:
-        """Instant that dates the row: of the event if known, else of writing."""
+        """Instant of the event if known, else of writing."""
         return self.event_at or self.observed_at
 
     @property
     def is_mutable(self) -> bool:
-        """True if a later message may settle or supersede the row, however old it is."""
+        """True if a later message may settle or supersede the row, however old the row is."""
         return self.status is Status.OPEN or self.type in OVERRULED
 
     @property
@@ -223,7 +223,7 @@ class Observation:
 
 @record
 class Replacement:
-    """A row that another one replaces."""
+    """The replacement of one row by another."""
 
     row: str
     """Id of the hidden row."""
@@ -245,8 +245,8 @@ class Dropped:
 
 
 def handle(observation_id: str) -> str:
-    """Return the short name of a row for people: the last 8 hex digits of its id.
+    """Return the handle of a row, its short name for people: the last 8 hex digits of its id.
 
-    A UUIDv7 begins with a clock, equal for all rows of a batch; its end is random.
+    A UUIDv7 begins with the time, which the rows of a batch share; its end is random.
     """
     return observation_id[-8:]

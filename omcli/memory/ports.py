@@ -1,4 +1,4 @@
-"""Ports: the store as the core asks for it, role by role."""
+"""Ports: the protocols of the store, one per role."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from omcli.memory.message import KeptMessage, Message
 from omcli.memory.observation import Kind, Observation, Priority, Replacement, Type
 from omcli.memory.session import EvictionPolicy, FreezePoint, Session
 
-if TYPE_CHECKING:  # what reads no file waits for no hash
+if TYPE_CHECKING:  # these import modules that take long to load
     from omcli.memory.batch import Batch, BatchOutcome
     from omcli.memory.buffer import BufferedBatch
     from omcli.memory.changes import (
@@ -29,15 +29,15 @@ if TYPE_CHECKING:  # what reads no file waits for no hash
 
 
 class Lane(StrEnum):
-    """Work that goes through a session in order; each lane has a cursor and a lease of its own."""
+    """A kind of work that goes through a session in order. Each lane has its own cursor and lease."""
 
     OBSERVE = "observe"
     REFLECT = "reflect"
     PRUNE = "prune"
     CONSOLIDATE = "consolidate"
-    """All sessions at once: a lane of the session with the empty id."""
+    """Works on all sessions at once, as a lane of the session with the empty id."""
     WORK = "work"
-    """Held by a session's one worker, which observes and reflects: other processes leave both to it."""
+    """Held by the one worker of a session. Other processes leave observing and reflecting to it."""
 
 
 @record
@@ -46,12 +46,12 @@ class Incoming:
 
     message: Message
     identity: str
-    """Equal if the same message comes again (`memory.identity`). Unique over the whole store."""
+    """Unique in the store, and equal if the same message is ingested again (`memory.identity`)."""
     key: str
     """Its printed id."""
     tokens: int
     formerly: str | None = None
-    """Its identity in stores of schema 1, if that is another."""
+    """Another identity it may be stored under (`Identities.with_earlier`)."""
 
 
 @record
@@ -60,52 +60,52 @@ class Pending:
 
     messages: int
     tokens: Mapping[str, int]
-    """By counter; numbers of two counters are never added."""
+    """Tokens by counter. Numbers of different counters are never added."""
     fresh_tokens: Mapping[str, int]
-    """Tokens of those that were not offered to an observer yet."""
+    """Tokens, by counter, of the messages that no observer was offered yet."""
     blocks: int = 0
     """Number of buffered batches of the session."""
 
 
 @record
 class Appended:
-    """Result of an append: for each message given, in order, True if it was new."""
+    """Result of an append."""
 
     new: tuple[bool, ...]
+    """For each message given, in order, True if it was new."""
 
 
 @record
 class LogQuery:
-    """A selection of rows. Every field narrows it; the defaults select all visible rows."""
+    """A selection of rows. By default all visible rows; most fields narrow it."""
 
     session: str | None = None
     other_than: str | None = None
-    """Rows of every session but this one, and of none."""
+    """Only rows of sessions other than this one, or of no session."""
     project: str | None = None
     kinds: tuple[Kind, ...] = ()
     types: tuple[Type, ...] = ()
     priorities: tuple[Priority, ...] = ()
     since: str | None = None
-    """Instant: rows dated at or after it."""
+    """Only rows dated at or after this instant."""
     until: str | None = None
-    """Instant: rows dated before it."""
+    """Only rows dated before this instant."""
     hidden: bool = False
-    """Superseded and dropped rows as well."""
+    """Include superseded and dropped rows."""
     after: int = 0
-    """Rows added after this position (`Logged.position`), for following a log."""
+    """Only rows added after this position (`Logged.position`), to follow the log."""
     last: int | None = None
-    """Only the last this many."""
+    """Only this many rows, the last ones."""
     as_of: int | None = None
-    """Only rows that were visible when the log ended with this position, and have not been dropped since. Rows that
-    were replaced meanwhile come as they were, but for those of `session` that an operation hid; `last_used_at` is
-    empty."""
+    """Only rows that were visible when the log ended at this position and have not been dropped since. Rows replaced
+    since are returned as they were then, except those of `session` that an operation hid. `last_used_at` is empty."""
     bare: bool = False
-    """Without the fields that take longest to read: `sources`, `message_ids` and `metadata` are empty."""
+    """Leave `sources`, `message_ids` and `metadata` empty, which take longest to read."""
 
 
 @record
 class Logged:
-    """A row of the log with its position: the order in which rows were added."""
+    """A row of the log with its position, which increases in the order in which rows were added."""
 
     position: int
     observation: Observation
@@ -113,23 +113,23 @@ class Logged:
 
 @record
 class Covered:
-    """Messages of a session that one batch covered, and its rows."""
+    """The messages of a session that one batch covered, and the rows that came of it."""
 
     first: str
-    """The printed id of the first message."""
+    """Printed id of the first message."""
     last: str
-    """The printed id of the last one."""
+    """Printed id of the last message."""
     start: int
-    """The place of the first message among all of the session, from 0."""
+    """Index of the first message among all messages of the session."""
     end: int
-    """The place after the last one."""
+    """Index after the last message."""
     positions: tuple[int, ...]
-    """Of the rows (`Logged.position`), superseded and dropped ones as well, but no forgotten ones."""
+    """Log positions of the rows (`Logged.position`), including superseded and dropped but not forgotten ones."""
 
 
 @record
 class SessionSummary:
-    """A session, and counts of its messages and rows."""
+    """A session with counts of its messages and rows."""
 
     session: Session
     messages: int
@@ -140,14 +140,14 @@ class SessionSummary:
     """Stored messages that no observation batch covers yet."""
     first_at: str | None
     last_at: str | None
-    """The earliest and the latest instant of its messages, if any has one."""
+    """Earliest and latest instant of its messages; None if no message has one."""
     seen_at: str
-    """Instant at which messages of it were last ingested."""
+    """Instant at which its messages were last ingested."""
 
 
 @record
 class LaneError:
-    """The last failure of a lane that no later success has followed."""
+    """The last failure of a lane that has not succeeded since."""
 
     session: str | None
     """None for a reflection across sessions."""
@@ -158,7 +158,7 @@ class LaneError:
 
 @record
 class StoreStatus:
-    """The whole store in numbers. Token totals are per counter and never added across counters."""
+    """Counts over the whole store. Token totals are by counter and never added across counters."""
 
     sessions: int
     messages: int
@@ -170,90 +170,88 @@ class StoreStatus:
     pending: int
     """Stored messages that no observation batch covers yet."""
     message_tokens: dict[str, int]
-    """Of all stored messages, counted or not, by counter."""
+    """Tokens of all stored messages, counted or not."""
     observation_tokens: dict[str, int]
-    """Of visible rows, by counter."""
+    """Tokens of visible rows."""
     errors: tuple[LaneError, ...]
-    """Oldest first."""
+    """Unresolved failures, oldest first."""
     blocks: int = 0
-    """Buffered batches."""
+    """Number of buffered batches."""
     ahead: int = 0
-    """Pending messages in buffered batches."""
+    """Number of pending messages in buffered batches."""
 
 
 class MessageLog(Protocol):
-    """The messages of all sessions, each once, in the order in which they arrived."""
+    """The messages of all sessions, each stored once, in the order in which they arrived."""
 
     def append(
         self, session: Session, messages: Sequence[Incoming], *, counter: str, now: str, opening: int = 0
     ) -> Appended:
-        """Append the messages that are new, in order, and merge the facts about their session.
+        """Append the new messages, in order, and create or update their session.
 
-        The first `opening` of the messages have to be those that the session begins with (`begins_with`): if it does
-        not, SessionTaken is raised and nothing is kept.
-
-        A message whose identity is already stored, in any session, is left as it is; one that is stored under the
-        identity it had formerly goes by the present one from then on. The session is there afterwards,
-        even if no message is given. An exit code that does not fit into 64 bits is dropped.
+        Raise SessionTaken, and store nothing, if the session does not begin with the first `opening` messages
+        (`begins_with`). A message already stored, in any session, is left as it is; one stored under its `formerly`
+        identity gets the present one. An exit code that exceeds 64 bits is dropped.
         """
 
     def begins_with(self, session: str, identities: Sequence[str]) -> bool:
-        """True if a session's first messages are those of these identities, in order, as far as both of them go.
+        """Return True if a session begins with these messages, or, if it is shorter, consists of the first of them.
 
-        Identities whose messages are kept in another session, or were deleted, are skipped. A session without messages
-        begins with anything.
+        Identities of messages that are stored in another session, or were deleted, are skipped.
         """
 
     def known(self, identities: Sequence[str]) -> tuple[bool, ...]:
-        """For each identity True if its message was ever ingested, even if it was deleted since."""
+        """Return for each identity True if its message was ever ingested, even if it has been deleted since."""
 
     def newest(self, session: str, count: int) -> tuple[KeptMessage, ...]:
-        """The last messages of a session to arrive, oldest first, at most so many."""
+        """Return the `count` messages of a session that arrived last, oldest first."""
 
     def by_seq(self, seqs: Iterable[int]) -> tuple[KeptMessage, ...]:
-        """Messages by `seq`, ascending, each once; unknown ones are left out."""
+        """Return messages by `seq`, ascending, each once. Unknown numbers are ignored."""
 
     def by_key(self, key: str) -> KeptMessage:
-        """The message with this printed id. Raises UnknownId for none and for several."""
+        """Return the message with this printed id. Raise UnknownId if there is none, or more than one."""
 
     def named(self, key: str) -> tuple[KeptMessage, ...]:
-        """The messages with a printed id, in the order of arrival; hidden ones as well."""
+        """Return all messages with this printed id, hidden ones included, in order of arrival."""
 
     def all(self) -> Iterator[KeptMessage]:
-        """Every message of every session, read on demand."""
+        """Yield every message of every session, read on demand."""
 
     def tail(self, session: str, *, max_tokens: int, after: int = 0) -> tuple[KeptMessage, ...]:
-        """The newest messages of a session's main thread behind a `seq`, oldest first, at most `max_tokens` but at
-        least one."""
+        """Return the newest messages of a session's main thread after a `seq`, oldest first.
+
+        There are at most `max_tokens` tokens of them, but at least one message.
+        """
 
     def outline(self, session: str) -> tuple[MessageOutline, ...]:
-        """The messages of a session without their texts, in order."""
+        """Return the messages of a session without their text, in order."""
 
     def tokens(self, session: str) -> Mapping[str, int]:
-        """Tokens of all messages of a session's main thread, by counter; of its subagents' if it has none."""
+        """Return the tokens of a session's main thread, by counter; those of its subagents if it has no main thread."""
 
     def image(self, sha256: str) -> bytes | None:
-        """The bytes of an image that came with a message, until a batch covers that; None if they are not kept."""
+        """Return the content of an image; None if it was not kept, or its message has been observed."""
 
 
 class Bookmarks(Protocol):
-    """Places up to which files were ingested."""
+    """Bookmarks: how far each file has been ingested."""
 
     def find(self, origin: Origin) -> tuple[Bookmark, ...]:
-        """The bookmarks of a file, by ascending offset; none if it was read on other terms."""
+        """Return the bookmarks of a file, by ascending offset; none if its terms have changed."""
 
     def put(self, origin: Origin, bookmarks: Sequence[Bookmark]) -> None:
         """Replace all bookmarks of a file, by ascending offset. Messages before the last one must be stored."""
 
     def files(self) -> tuple[IngestedFile, ...]:
-        """Every file that has bookmarks, by path."""
+        """Return all files with bookmarks, sorted by path."""
 
 
 class Batches(Protocol):
-    """Messages that wait to be observed, in batches, and the outcome of each; also of those observed ahead."""
+    """Messages waiting to be observed, the outcomes of batches, and buffered batches."""
 
     def pending(self, session: str, *, ahead: bool = False) -> Pending:
-        """Messages of a session that no observation covers yet; `ahead`: only those in no buffered batch."""
+        """Count the messages of a session that no observation covers yet; with `ahead`, only those not buffered."""
 
     def unobserved(
         self,
@@ -264,21 +262,18 @@ class Batches(Protocol):
         context_rows: int = 0,
         ahead: bool = False,
     ) -> Batch | None:
-        """The oldest uncovered messages of a session, at most `max_tokens` but at least one; None if none is left.
+        """Return the next batch: the oldest uncovered messages, as many as `batch_length` allows; None if none is left.
 
-        Those that came back behind the cursor are the first; no batch has others beside them, nor covered ones between
-        them, and only rows come with it that are of messages before it. They are never deferred.
-
-        The batch does not end between a call and its result if the two, and what is between them, fit into one
-        batch (`batching`). With it come the newest `context_rows` observations of the session that are visible, and the
-        newest `context_rows` of those that may change (`Observation.is_mutable`). `ahead`: the oldest behind the last
-        buffered batch.
+        Messages restored before the cursor come first, in batches of their own (`Batch.is_late`), which contain no gap,
+        have only rows from earlier messages as context, and are never deferred. Context rows are the newest
+        `context_rows` visible observations of the session, and as many of those that may change
+        (`Observation.is_mutable`). With `ahead`, the batch starts after the last buffered one.
         """
 
     def unobserved_up_to(self, session: str, through: int, *, context_rows: int = 0) -> Batch | None:
-        """The uncovered messages of a session up to the one with this `seq`, as a batch; None if it is none of them.
+        """Return the uncovered messages up to the one with this `seq` as a batch; None if that one is not uncovered.
 
-        A batch that was read before is read again that way, whatever was said since.
+        This reads an earlier batch again, without messages that have arrived since.
         """
 
     def record(
@@ -294,218 +289,211 @@ class Batches(Protocol):
         error: str | None = None,
         folding: ReflectionWrite | None = None,
     ) -> None:
-        """Write a batch's rows, hide those they replace and move the cursor to `batch.through`, or nothing of it.
+        """Write a batch's rows, hide the rows they replace and move the cursor to `batch.through`, in one transaction.
 
-        A `folding` is written before them, as `Reflections.fold` does: all of both, or nothing of either.
+        A `folding` is written first, in the same transaction (`Reflections.fold`). Rows in `used` get `now` as their
+        `last_used_at`. The session gets the `title` if it has none. FAILED (which records `error`), DEFERRED and late
+        batches leave the cursor where it is. Buffered batches that the cursor has passed are deleted. A row whose text
+        was forgotten is skipped and replaces nothing; a replaced row that is hidden or unknown is ignored.
 
-        A row that is hidden already, or does not exist, is not replaced. `used` are ids of rows that mattered: they
-        were used `now`. The session gets the `title` if it has none. FAILED records the error and leaves the cursor,
-        DEFERRED leaves it as well; both also go for a batch behind the last buffered one. Buffered batches that the
-        cursor has passed are deleted. A late batch leaves the cursor where it is, whatever its outcome. A row that is
-        skipped, since its text was forgotten, replaces nothing. Raises StaleBatch, whatever the outcome, if the
-        cursor is no longer `batch.after`, or if a message of a late batch is covered; and if messages of it were
-        hidden meanwhile, or brought back between them; ValueError for rows or replacements of a batch that is not
-        OBSERVED.
+        Raise StaleBatch if the cursor is no longer `batch.after` (a batch after the last buffered one may fail or be
+        deferred), if a message of a late batch is covered, or if messages in the range have been hidden or restored
+        since the batch was read. Raise ValueError for rows or replacements unless the outcome is OBSERVED.
 
-        What links a row to its messages is `sources`. Read again, `message_ids` are the printed ids of those; a source
-        that names no message is left out, but not one whose message was hidden or deleted.
+        Rows are linked to messages by `sources`; `message_ids` are derived from it when a row is read. Sources that
+        never were messages are dropped, those of hidden and deleted messages are kept.
         """
 
     def covered(self, session: str) -> tuple[Covered, ...]:
-        """The messages and rows of each batch of a session, in order; a batch whose messages are gone is left out.
+        """Return the messages and rows of each batch of a session, in order, without batches whose messages are gone.
 
-        Places are among all messages that the session ever had.
+        Indexes count all messages that the session ever had.
         """
 
     def buffer(self, block: BufferedBatch) -> None:
-        """Keep a batch that was observed ahead until it is written. None of its rows is visible, and the cursor stays.
+        """Store a batch that was observed ahead, until it is written. Its rows are not visible, and the cursor stays.
 
-        Buffered batches inside it are deleted. Raises StaleBatch if the cursor has passed it, another has all of it, or
-        messages of it were hidden meanwhile, or brought back between them.
+        Buffered batches nested in it are deleted. Raise StaleBatch if the cursor has passed it, another one contains
+        it, or messages in its range have been hidden or restored since it was read.
         """
 
     def buffered(self, session: str) -> tuple[BufferedBatch, ...]:
-        """The buffered batches that can be written one after another, oldest first (`blocks.in_line`).
+        """Return the buffered batches that can be written one after another from the cursor (`buffer.in_line`).
 
-        The first begins at the cursor, each other where the one before ends. Deleted messages are left out, with
-        the title, which may have come from them, and so are messages the cursor has passed; a batch that cannot be
-        read is skipped.
+        Each starts where the previous one ends, without messages the cursor has passed. A batch with deleted messages
+        comes without them and without its title, which may derive from them. Unreadable batches are skipped.
         """
 
     def all_buffered(self) -> tuple[BufferedBatch, ...]:
-        """The buffered batches of all sessions, also those behind a gap, each as it was put but for its messages."""
+        """Return the buffered batches of all sessions, including those after a gap, without messages that are gone."""
 
 
 class Reflections(Protocol):
-    """Rows folded into fewer ones, and attempts that failed."""
+    """Reflections, and attempts at them that failed."""
 
     def fold(self, folding: ReflectionWrite, *, now: str) -> None:
-        """Write a reflection, with all it makes and hides, or nothing of it.
+        """Write a reflection's rows and hide those it folds, in one transaction.
 
-        Raises StaleBatch if a row it was made from is no longer visible, or if what it is a part of was undone or made
-        final.
+        Raise StaleBatch if a row that was read is no longer visible, or if the operation it is part of has been undone
+        or made final.
         """
 
     def last_attempt(self, scope: Scope, mark: str | None = None) -> ReflectionAttempt | None:
-        """The last reflection that was made or tried in a scope; with a fingerprint the last that read or left those
-        rows."""
+        """Return the last attempt in a scope; with the fingerprint `mark`, the last that read or left those rows."""
 
     def support(self, observation: str) -> int:
-        """Number of rows that were made of the row with this id."""
+        """Return the number of rows made from the row with this id."""
 
     def supports(self) -> Mapping[str, int]:
-        """The same of every row, by id, that any was made of."""
+        """Return `support` by id for all rows from which others were made."""
 
 
 class Operations(Protocol):
-    """Changes made in one piece, undone in one piece or made final; and the traces they left on rows."""
+    """Operations that change several rows at once, which can be undone or made final, and their traces on rows."""
 
     def change(self, change: OperationWrite, *, now: str, for_good: bool = False) -> Operation:
-        """Hide rows and messages, all of them or nothing, and return the operation as it was recorded.
+        """Write an operation in one transaction and return it as recorded.
 
-        With nothing to hide it begins an operation that others are a part of (`ReflectionWrite.part_of`). A row or a
-        message that does not exist is left out. `for_good` deletes all of it in the same transaction, rows that are
-        hidden already as well; `erase` then frees the disk space. Raises StaleBatch if rows have come that were not
-        looked at (`OperationWrite.seen`).
+        If it hides nothing, it starts an operation that others can be part of (`ReflectionWrite.part_of`). Unknown rows
+        and messages are ignored. `for_good` also deletes everything in it, including rows already hidden; `erase` then
+        frees the disk space. Raise StaleBatch if the log has rows after `OperationWrite.seen`.
         """
 
     def history(self, *, last: int | None = None) -> tuple[Operation, ...]:
-        """The operations that had an effect, newest first; parts of another one are counted with that."""
+        """Return the operations that had an effect, newest first. Parts of an operation count towards it."""
 
     def undo(self, number: int | None = None, *, now: str) -> Operation:
-        """Undo an operation - the last one that can be, if none is named - and return the undoing.
+        """Undo an operation, by default the last one that can be undone, and return the operation that undoes it.
 
-        Rows it hid are visible again, rows it made are not, and what it forgot is back where it was, unless another
-        operation that was not undone has hidden it as well. A message that waited to be observed waits again, even if
-        the cursor has passed it meanwhile; a buffered batch around it that was made without it goes. Raises
-        NotUndoable.
+        Rows it made are hidden, and everything it hid or forgot is restored, unless another operation hides it too. A
+        restored message that was not yet observed waits again, even if the cursor has passed it; buffered batches that
+        were made without it are deleted. Raise NotUndoable if the operation is unknown or can't be undone.
         """
 
     def preview_undo(self, number: int | None = None) -> UndoPreview:
-        """The effect `undo` would have; nothing changes. Raises NotUndoable as that does."""
+        """Return the effect `undo` would have, without changing anything. Raise NotUndoable as `undo` does."""
 
     def erase(self, numbers: Sequence[int], *, now: str) -> EraseResult:
-        """Delete for good what these prunings and forgettings hid, and free the disk space.
+        """Permanently delete what the prune and forget operations with these numbers hid, and free the disk space.
 
-        With a row go those that it replaced. Tombstones and identities stay, and of a message its printed id.
-        What was undone has nothing to delete; for no numbers at all only space is freed. A reflection whose
-        rows were deleted cannot be undone any more.
-        A buffered batch that has one of the messages goes with them: the others are observed again.
+        Rows that a deleted row replaced are deleted too, and so are buffered batches with deleted messages, so that the
+        other messages are observed again. Tombstones, and the identities and printed ids of messages, are kept. A
+        reflection whose rows were deleted can't be undone. Without numbers, only disk space is freed.
         """
 
     def preview_erase(self, numbers: Sequence[int]) -> EraseResult:
-        """Counts of what `erase` would delete; nothing changes."""
+        """Count what `erase` would delete, without changing anything."""
 
     def traces(self, observation: str) -> RowHistory:
-        """The operations and rows that the row with this id came from and went to."""
+        """Return the origin and fate of the row with this id."""
 
 
 class Tombstones(Protocol):
-    """Rows, titles and texts that were forgotten and must not come back."""
+    """Forgotten rows, titles and text, which must not be stored again."""
 
     def rows(self) -> tuple[Observation, ...]:
-        """The rows that were forgotten and are not deleted, in the log's order; without their links."""
+        """Return the forgotten rows that are not deleted yet, in log order, without their links."""
 
     def titles(self) -> tuple[SessionTitle, ...]:
-        """The titles that were forgotten and are not deleted, by session."""
+        """Return the forgotten titles that are not deleted yet, sorted by session."""
 
     def match(self, rows: Sequence[Observation]) -> tuple[bool, ...]:
-        """For each row True if its text was forgotten: the store skips it when it is to be kept."""
+        """Return for each row True if its text was forgotten, so that the store would skip it."""
 
     def match_texts(self, texts: Sequence[str]) -> tuple[bool, ...]:
-        """For each text True if something that says it in any session, or a title, was forgotten."""
+        """Return for each text True if a title, or a row of any session, with this text was forgotten."""
 
 
 class Rows(Protocol):
     """All rows: observations, reflections, notes and items."""
 
     def add(self, *observations: Observation) -> None:
-        """Keep rows that come from no batch: a note, or imported rows. Their sessions need not exist."""
+        """Add rows that come from no batch: a note, or imported rows. Their sessions need not exist."""
 
     def log(self, query: LogQuery) -> Iterator[Logged]:
-        """Rows in the order they were added, read on demand: rows added meanwhile may come as well."""
+        """Yield the selected rows in log order, read on demand. Rows added during the iteration may be included."""
 
     def find(self, reference: str) -> Observation:
-        """The row with this id, hidden or not, or whose handle begins with these 4 digits or more.
+        """Return the row with this id, or whose handle begins with these 4 or more digits, even if it is hidden.
 
-        Raises UnknownId for none and for several.
+        Raise UnknownId if there is none, or more than one.
         """
 
     def tokens(self, session: str) -> Mapping[str, int]:
-        """Tokens of a session's visible rows, by counter."""
+        """Return the tokens of a session's visible rows, by counter."""
 
 
 class TextSearch(Protocol):
-    """Messages and rows by a text in them, hidden or not: for forgetting."""
+    """Search for messages and rows to forget, including hidden ones."""
 
     def messages(self, text: str) -> tuple[KeptMessage, ...]:
-        """The messages that contain a text (`wording`), in the order of arrival."""
+        """Return the messages that contain `text` (compared by `folded_text`), in order of arrival."""
 
     def rows(self, text: str) -> tuple[Observation, ...]:
-        """The rows that contain a text (`row_says`), in the log's order; forgotten ones behind them."""
+        """Return the rows that contain `text` (`row_says`), in log order, followed by forgotten ones."""
 
     def related(self, rows: Sequence[str], messages: Sequence[int]) -> RelatedRows:
-        """Rows made of the rows of these ids, and of messages; and rows that those rows replaced."""
+        """Return the rows derived from the rows with these ids and from these messages, and those the rows replaced."""
 
 
 class Sessions(Protocol):
-    """The sessions, and numbers of each and of all."""
+    """The sessions, with statistics."""
 
     def find(self, session: str) -> Session | None:
-        """A session by its id; None if nothing was ever appended to it, even if rows belong to it."""
+        """Return the session with this id; None if no messages were ever appended to it, even if it has rows."""
 
     def summaries(self, *, project: str | None = None, last: int | None = None) -> tuple[SessionSummary, ...]:
-        """Sessions, most recently seen first; of those seen at one instant, the greatest id."""
+        """Return sessions, those ingested last first; at equal instants by descending id."""
 
     def status(self) -> StoreStatus:
-        """The whole store in numbers."""
+        """Return counts over the whole store."""
 
     def freeze_point(
         self, session: str, *, own: str | None, project: str | None, eviction: EvictionPolicy, further: int = 0
     ) -> FreezePoint:
-        """The freeze point of the pack of a session in the project `own`, with `further` cuts than there have to be.
-        The pack holds rows of `project`, of all projects for None.
+        """Return the freeze point for the pack of a session in the project `own`, after `further` additional cuts.
 
-        It moves when the tail is cut (`EvictionPolicy`), when an operation makes rows of the session, or of none, when
-        such an operation is undone, and when rows come that no message gave: written by hand, or imported.
+        The pack has rows of `project`, or of all projects if it is None. The point moves when the tail is cut
+        (`EvictionPolicy`), when an operation that wrote rows for the session, or for no session, is made or undone, and
+        when rows are noted or imported.
         """
 
 
 class Backups(Protocol):
-    """Copies of the store beside it."""
+    """Backups of the store, in the same folder."""
 
     def snapshot(self, *, now: str) -> str:
-        """Copy the whole store to a file of its own and return its name. Raises CannotCreate, InputOutput."""
+        """Copy the whole store to a new file and return its name. May raise CannotCreate or InputOutput."""
 
     def back_up(self, *, keep: int, now: str) -> BackupResult:
-        """Copy the whole store if the last copy is a day old, and remove all but the newest `keep` (from 1).
+        """Make a backup if one is due, check it, and remove all but the newest `keep` (at least 1).
 
-        A copy counts if it was checked and found in order. Raises InputOutput; no copy is removed then.
+        Raise InputOutput if the backup fails or is damaged; then none is removed.
         """
 
     def is_due(self, *, now: str) -> bool:
-        """True if `back_up` would make a copy."""
+        """Return True if `back_up` would make a backup."""
 
 
 class Leases(Protocol):
-    """Owners of the lanes of sessions."""
+    """Leases on the lanes of sessions, so that only one process works on each."""
 
     def claim(self, session: str, lane: Lane, *, owner: str, now: str, expires_at: str) -> None:
-        """Take the lease on a lane, or extend it for its owner. Raises LaneTaken while another holds it.
+        """Take the lease on a lane, or extend one's own. Raise LaneTaken, which names the owner, if another holds it.
 
-        A lease that has expired, or whose owner is known to be gone, is taken over. The error names the owner. A lease
-        that keeps others out lasts no longer than the last of them asked for: clocks go wrong, and back.
+        A lease that has expired, or whose owner no longer runs, is taken over. A refused claim also shortens the lease
+        to its own `expires_at`, so that one taken while the clock was wrong does not last.
         """
 
     def release(self, session: str, lane: Lane, *, owner: str) -> None:
-        """Give the lease back; does nothing if another owner holds it."""
+        """Give the lease back. Do nothing if another owner holds it."""
 
 
 class Store(Protocol):
-    """Messages and rows, kept for good, by role. Every method of a role is one transaction; none is open between two.
+    """Durable storage of messages and rows, divided into roles. Code that needs only one role asks for that role.
 
-    Text comes back as it was given, but for halves of surrogate pairs: they are not Unicode and become U+FFFD. Methods
-    that write raise StoreLocked and InputOutput. Code that needs only one role asks for that role.
+    Every method of a role is one transaction. Text is returned unchanged, except that halves of surrogate pairs, which
+    are not valid Unicode, become U+FFFD. Methods that write may raise StoreLocked or InputOutput.
     """
 
     @property

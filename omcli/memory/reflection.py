@@ -1,4 +1,4 @@
-"""Reflections: rows folded into fewer, what a reflector makes of them, and attempts at it."""
+"""Reflections: rows folded into fewer, the result of a reflector, and earlier attempts."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ class Material:
     rows: tuple[Observation, ...]
     """Visible rows, oldest first, at least one."""
     target: int
-    """Tokens the remaining rows may have, by the reflector's counter."""
+    """Maximum tokens of the rows that remain, by the reflector's counter."""
     now: str
     protected: frozenset[str] = frozenset()
-    """Ids of rows that must stay visible, or be repeated word for word."""
+    """Ids of rows that must stay visible or be repeated word for word."""
     most_rows: int = 0
     """Limit on the number of reflections; 0 for none."""
     project: str | None = None
@@ -31,23 +31,23 @@ class Reflected:
     """Result of reflecting on rows."""
 
     reflections: tuple[Draft, ...] = ()
-    """Rows that replace those in `replaces` and were made from those in `supports`."""
+    """Drafts that hide the rows in their `replaces`; `supports` names the rows they were made from."""
     dropped: tuple[Dropped, ...] = ()
     items: tuple[Draft, ...] = ()
     """Lasting facts for later sessions; they replace nothing."""
     findings: Mapping[str, int] = field(default_factory=dict)
-    """Corrections to a reply, by kind."""
+    """Number of corrections to a model's reply, by kind."""
     attempts: int = 1
-    """Number of requests to a model."""
+    """Number of attempts it took."""
 
 
 class Reflector(Protocol):
-    """Rows in, fewer rows out."""
+    """Port for folding rows into fewer, by rules or with a model."""
 
     def reflect(self, material: Material) -> Reflected:
-        """Fold rows into fewer; the result is empty if they can't be made shorter.
+        """Fold rows into fewer. The result is empty if they can't be made shorter.
 
-        Raises ProviderFailed, NotAllowed, BadConfiguration.
+        May raise ProviderFailed, NotAllowed or BadConfiguration.
         """
 
 
@@ -62,7 +62,7 @@ class ReflectionOutcome(StrEnum):
 
 @record
 class Scope:
-    """Rows of a session, of a project across sessions, or of no project."""
+    """The rows to reflect on: those of a session, or cross-session rows of a project or of none."""
 
     session: str | None = None
     project: str | None = None
@@ -74,24 +74,24 @@ class ReflectionWrite:
 
     scope: Scope
     fingerprint: str
-    """`fingerprint` of the rows it was made from."""
+    """`fingerprint` of the rows that were read."""
     ending: ReflectionOutcome
     read: tuple[str, ...] = ()
-    """Ids of the rows it was made from; it is stale if any of them was hidden since."""
+    """Ids of the rows that were read. The reflection is stale if any of them has been hidden since."""
     rows: tuple[Observation, ...] = ()
     """Reflections and items."""
     replaced: tuple[Replacement, ...] = ()
     dropped: tuple[Dropped, ...] = ()
     error: str | None = None
     figures: Mapping[str, object] = field(default_factory=dict)
-    """Counts for people."""
+    """Counts for display."""
     part_of: int | None = None
-    """Number of the operation it is a part of."""
+    """Number of the operation it is part of, if any."""
 
 
 @record
 class ReflectionAttempt:
-    """A reflection that was made or tried."""
+    """A past reflection, successful or not."""
 
     scope: Scope
     at: str
@@ -100,19 +100,19 @@ class ReflectionAttempt:
     error: str | None
     figures: Mapping[str, object]
     is_undone: bool = False
-    """True if it was undone."""
+    """True if its operation was undone."""
 
     @property
     def is_empty(self) -> bool:
-        """True if nothing came of these rows, and nothing would next time; a model that failed may work next time."""
+        """True if these rows could not be made shorter and trying again is pointless. A failed model may be retried."""
         return self.ending is ReflectionOutcome.EMPTY or bool(self.figures.get("in_vain"))
 
     def is_about(self, mark: str) -> bool:
-        """True if it was made from rows of this fingerprint, or left them."""
+        """Return True if this is the fingerprint of the rows it read, or of those it left."""
         return mark in (self.fingerprint, self.figures.get("left"))
 
     def why_not(self, mark: str) -> str | None:
-        """Reason for not retrying rows of this fingerprint; None if they may be retried."""
+        """Return the reason not to reflect on rows with this fingerprint again; None if there is none."""
         if self.fingerprint == mark and self.is_undone:
             return f"the reflection of {self.at} on these rows was undone; `--again` makes another"
         if self.fingerprint == mark and self.is_empty:
@@ -123,7 +123,7 @@ class ReflectionAttempt:
 
 
 def fingerprint(rows: Iterable[Observation], *how: str) -> str:
-    """Return a digest of rows and of the way to fold them. Rows are never edited, so their ids are enough."""
+    """Return a digest of the rows and of `how` they are folded. Ids are enough, since rows are never edited."""
     from omcli.memory.message import digest  # noqa: PLC0415 - for reflections only
 
     ids: Sequence[str] = sorted(row.id for row in rows)

@@ -1,4 +1,4 @@
-"""Retention: rows, messages and backups to remove, and their order."""
+"""Retention: the choice of rows, messages and backups to remove."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _RELEVANCE = {Priority.LOW: 0, Priority.MEDIUM: 1}
 
 
 class Support(StrEnum):
-    """Number of reflections made from a row, as a level."""
+    """Degree to which reflections already cover a row."""
 
     NONE = "none"
     PARTIAL = "partial"
@@ -28,7 +28,7 @@ class Support(StrEnum):
 
     @classmethod
     def of(cls, reflections: int) -> Support:
-        """Return the level for a number of reflections."""
+        """Return the level for the number of reflections made from a row."""
         return (cls.NONE, cls.PARTIAL, cls.STRONG)[min(reflections, 2)]
 
 
@@ -37,27 +37,27 @@ _COVERED_FIRST = (Support.STRONG, Support.PARTIAL, Support.NONE)
 
 @record
 class RetentionRules:
-    """Limits for pruning. A row that exceeds any of them is pruned; without limits none is.
+    """Limits for pruning. A row that exceeds any limit is pruned, unless it is protected.
 
-    They apply to all sessions or one, and either to rows of sessions or to rows across sessions.
+    They apply to one session or all, and either to the sessions' own rows or to cross-session rows.
     """
 
     before: str | None = None
     """Prune rows dated before this instant."""
     keep_last: int | None = None
-    """Keep only this many rows of every session, the newest."""
+    """Keep only this many of the newest rows of every session."""
     max_tokens: int | None = None
-    """Prune the least important rows of every session until the others have at most this many tokens."""
+    """Prune the least important rows of every session until at most this many tokens remain."""
     keep_sessions: int | None = None
-    """Keep only rows of this many sessions, the last active."""
+    """Keep only rows of the sessions active last, this many."""
     messages_before: str | None = None
     """Prune observed messages written before this instant."""
     session: str | None = None
     """Only this session."""
     is_across: bool = False
-    """Prune only cross-session rows (of no session, or items), each project's together."""
+    """Prune only cross-session rows (those without a session, and items), project by project."""
     spares_none: bool = False
-    """Prune protected rows too: pinned rows, standing instructions, open tasks and problems."""
+    """Prune protected rows too (see `rows_to_go`)."""
 
     @property
     def is_empty(self) -> bool:
@@ -66,20 +66,20 @@ class RetentionRules:
 
     @property
     def is_about_rows(self) -> bool:
-        """True if any limit applies to rows."""
+        """True if any limit concerns rows rather than messages."""
         return any(each is not None for each in (self.before, self.keep_last, self.max_tokens, self.keep_sessions))
 
 
 @record
 class Pool:
-    """Visible rows that are pruned together, of a session or of a project across sessions, in log order."""
+    """Visible rows that share one set of limits, in log order: a session's, or a project's cross-session rows."""
 
     session: str | None
     rows: tuple[Observation, ...]
     active_at: str
     """Instant of the last activity in the session."""
     hidden: tuple[Observation, ...] = ()
-    """Hidden rows that may be deleted by age, or with their session."""
+    """Hidden rows, which only the limits on age and on sessions apply to."""
 
 
 @record
@@ -110,12 +110,11 @@ def rows_to_go(
     support: Callable[[str], int],
     tokens: Callable[[Observation], int],
 ) -> Iterator[Dropped]:
-    """Yield the rows to prune, each once, with a reason.
+    """Yield the rows to prune, each once, with a reason. `support` gives the number of rows made from a row.
 
-    Protected: pinned rows, and instructions and preferences in force; for limits of rows and tokens also open tasks and
-    problems; for `max_tokens`, which looks for the least important rows, also whatever is open, in force or of high
-    priority. `RetentionRules.spares_none` lifts all of that, except for high priority. `support` gives the number of
-    rows made from a row.
+    Protected are pinned rows and unsettled instructions and preferences; from `keep_last` and `max_tokens` also open
+    tasks and problems; and from `max_tokens` also any row that is open, in force or of high priority.
+    `RetentionRules.spares_none` lifts all of this except the last: `max_tokens` never prunes high priority.
     """
     kept = _last_active(pools, rules.keep_sessions)
     for pool in pools:
@@ -164,10 +163,10 @@ def first_to_go(
     support: Callable[[str], int],
     most: int | None = None,
 ) -> tuple[Observation, ...]:
-    """Return rows by ascending loss, at most `most`.
+    """Return the rows that may go, the most dispensable first, at most `most`.
 
-    First those behind several reflections, then behind one, then the rest; within these low before medium priority,
-    then older ones. High priority is never pruned. Unknown and repeated ids are ignored.
+    Rows with several reflections made from them come first, then those with one, then the rest; within these, low
+    before medium priority, then older before newer. Rows with high priority and unknown ids are left out.
     """
     rows = [pool[each] for each in dict.fromkeys(candidates) if each in pool]
     order = sorted(
@@ -178,7 +177,7 @@ def first_to_go(
 
 
 def _up_to(rows: Iterable[Observation], over: int, tokens: Callable[[Observation], int]) -> Iterator[Observation]:
-    """Yield rows until they have this many tokens."""
+    """Yield rows until they add up to `over` tokens."""
     for row in rows:
         if over <= 0:
             return
@@ -187,13 +186,13 @@ def _up_to(rows: Iterable[Observation], over: int, tokens: Callable[[Observation
 
 
 def _newest(rows: Sequence[Observation], count: int) -> set[str]:
-    """Ids of the newest rows by date; of equal dates those added last."""
+    """Return the ids of the newest rows by date. Of rows with equal dates, those added last are the newest."""
     oldest_first = sorted(rows, key=lambda row: row.dated)
     return {row.id for row in oldest_first[max(0, len(rows) - count) :]}
 
 
 def _last_active(pools: Sequence[Pool], count: int | None) -> frozenset[str | None] | None:
-    """The last active sessions; None if there is no limit."""
+    """Return the sessions active last; None if there is no limit."""
     if count is None:
         return None
     order = sorted(pools, key=lambda pool: (pool.active_at, pool.session or ""), reverse=True)
@@ -213,10 +212,10 @@ def _is_wanted(row: Observation) -> bool:
 
 
 def messages_to_go(outline: Sequence[MessageOutline], *, before: str, undated: str) -> tuple[int, ...]:
-    """Return the `seq` of the messages to prune; `outline` is the whole session in order.
+    """Return the `seq` of the messages to prune. `outline` is the whole session in order.
 
-    Unobserved messages stay, and so does the agent's last reply, which may still be answered. A call and its results
-    are pruned together. A message without a time counts as written at `undated`.
+    Unobserved messages stay, and so does the agent's last observed reply, which a later prompt may answer. A call and
+    its results are pruned together. A message without an instant counts as written at `undated`.
     """
     said_last = max((each.seq for each in outline if each.is_covered and _is_answer(each)), default=0)
 
@@ -239,7 +238,7 @@ def _is_answer(each: MessageOutline) -> bool:
 
 
 APART = timedelta(hours=20)
-"""Age of the newest backup from which another is due: a day, for a job that starts a little earlier each time."""
+"""Minimum age of the newest backup before another is due. Less than a day, so that a daily job may start early."""
 _NAME = re.compile(r"\.(\d{4}-\d{2}-\d{2}T\d{6})Z(?:-(\d{1,6}))?\.bak\Z", re.ASCII)
 
 
@@ -254,21 +253,21 @@ class BackupResult:
 
 @record
 class Backup:
-    """A backup, as described by its file name."""
+    """A backup, as its file name describes it."""
 
     name: str
     at: datetime
     number: int
-    """Distinguishes backups of the same moment."""
+    """Distinguishes backups made in the same second."""
 
 
 def label(now: str) -> str:
-    """Return the label of a copy: `<store>.<label>.bak`."""
+    """Return the label of a backup made at `now`, for the file name `<store>.<label>.bak`."""
     return f"{now[:19].replace(':', '')}Z"
 
 
 def backups_among(names: Iterable[str], store: str) -> tuple[Backup, ...]:
-    """Return the backups of a store among the files beside it, oldest first."""
+    """Return the backups of a store, oldest first, given the names of the files in its folder."""
     found = []
     for name in names:
         told = _NAME.fullmatch(name.removeprefix(store)) if name.startswith(store) else None
@@ -279,13 +278,13 @@ def backups_among(names: Iterable[str], store: str) -> tuple[Backup, ...]:
 
 
 def is_due(backups: Iterable[Backup], now: str) -> bool:
-    """Return True if another backup is due. Backups from the future come from a wrong clock and don't count."""
+    """Return True if another backup is due. Backups dated in the future don't count: the clock was wrong."""
     moment = _of(now)
     return not any(moment - APART < backup.at <= moment for backup in backups)
 
 
 def surplus(backups: Iterable[Backup], *, keep: int, now: str) -> tuple[Backup, ...]:
-    """Return the surplus backups, oldest first; one from the future counts as the oldest."""
+    """Return the backups to remove so that `keep` remain, oldest first. Those dated in the future go first."""
     moment = _of(now)
     ordered = sorted(backups, key=lambda backup: (backup.at <= moment, backup.at, backup.number))
     return tuple(ordered[: max(0, len(ordered) - keep)])

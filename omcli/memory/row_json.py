@@ -1,4 +1,4 @@
-"""JSON of rows and messages, with the keys that every command prints."""
+"""JSON of rows and messages, as all commands print it."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from omcli.base.patterns import lazily
 from omcli.memory.message import KeptMessage
 from omcli.memory.observation import Observation
 
-# Valid in JSON as they are, but they move a terminal's cursor, turn its text around, end lines or can't be encoded.
+# Valid in JSON, but they move a terminal's cursor, reverse its text, end lines or can't be encoded.
 _RAW = lazily("[\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ud800-\udfff]")
 
 
 def json_line(value: object) -> str:
-    """Return a value as exact JSON on one line; characters that upset terminals or encoders are escaped."""
+    """Return a value as JSON on one line, with characters escaped that upset terminals or encoders."""
     import json  # noqa: PLC0415 - a pack as text is printed without
 
     written = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
@@ -19,12 +19,12 @@ def json_line(value: object) -> str:
 
 
 def quoted(text: str) -> str:
-    """Return a text as it stands between the quotes of a JSON string."""
+    """Return text escaped for a JSON string, without the quotes."""
     return json_line(text)[1:-1]
 
 
 def row(observation: Observation) -> dict[str, object]:
-    """Return the columns of a row by name, without empty ones."""
+    """Return the columns of a row by name, without absent ones."""
     columns: dict[str, object] = {
         "id": observation.id,
         "session": observation.session,
@@ -51,8 +51,8 @@ def row(observation: Observation) -> dict[str, object]:
 
 
 def full_row(observation: Observation) -> dict[str, object]:
-    """Return the columns of a row with `supports` (its sources), `metadata` of the observer, and `last_used_at`, the
-    last time a model reported using it."""
+    """Return the columns of a row, and also `supports` (the rows it was made from), `metadata` from its observer, and
+    `last_used_at`, when a model last reported using it."""
     more = {
         "last_used_at": observation.last_used_at,
         "supports": list(observation.supports),
@@ -62,7 +62,7 @@ def full_row(observation: Observation) -> dict[str, object]:
 
 
 def message(kept: KeptMessage, *, text: str | None = None) -> dict[str, object]:
-    """Return the fields of a message by name, without empty ones. `text` replaces the message's own, for an excerpt."""
+    """Return the fields of a message by name, without absent ones. `text` replaces the message's, for an excerpt."""
     said = kept.message
     fields: dict[str, object] = {
         "id": kept.key,

@@ -7,7 +7,7 @@ from omcli.base.record import record, replace
 
 @record
 class Session:
-    """A conversation of one agent in one project. `id` comes from the producer or user, or from the first prompt."""
+    """A conversation with an agent. `id` is given by the producer or user, or derived from the first prompt."""
 
     id: str
     agent: str
@@ -26,7 +26,7 @@ class Session:
         return self.cwd
 
     def merged(self, later: Session) -> Session:
-        """Return this session updated by a later reading: its start stays, everything else takes the later value."""
+        """Return this session updated by a later reading. `cwd` and `parent` stay; the rest takes the later value."""
         return replace(
             self,
             cwd=self.cwd or later.cwd,
@@ -39,25 +39,25 @@ class Session:
 
 @record
 class FreezePoint:
-    """State of a session when its pack last had to change. Derived from stored data, and not stored itself."""
+    """State of a session when its frozen pack last had to change. Derived from stored data, not stored itself."""
 
     message: int
-    """`seq`: the messages after it are the tail."""
+    """`seq` of the last message before the tail."""
     position: int | None
-    """Last row of the log then (`Logged.position`); None if the session had no observations, so that the pack has all
-    rows."""
+    """Position of the last row of the log then (`Logged.position`). None if the session had no observations: the pack
+    then includes all rows."""
     at: str | None
-    """Instant of that row; None if there is none."""
+    """Instant of the row at `position`."""
     is_last: bool
-    """True if it cannot move further: unobserved messages stay after it."""
+    """True if it cannot move further, since all messages after it are unobserved."""
 
 
 @record
 class EvictionPolicy:
-    """Cuts a tail of messages that exceeds `most` tokens down to about `left`.
+    """Rule for cutting a tail of messages that exceeds `most` tokens down to about `left`.
 
-    Cuts are at multiples of `most - left` of all tokens of a session. So the last cut follows from two sums at any
-    time, and only moves forward as messages arrive.
+    Cuts are made at multiples of `most - left` tokens, counted from the start of the session. So the last cut can be
+    computed from two sums at any time, and only moves forward as messages arrive.
     """
 
     most: int
@@ -69,10 +69,9 @@ class EvictionPolicy:
         return EvictionPolicy(most=most, left=self.left * most // max(1, self.most))
 
     def evicted_tokens(self, *, said: int, covered: int, further: int = 0) -> int | None:
-        """Return the tokens cut from the start of the session, out of those `said`; None to cut as many as observations
-        cover.
+        """Return the tokens to cut from the start of a session of `said` tokens; None for all that are `covered`.
 
-        Only `covered` tokens are cut. `further` adds cuts if a tail costs more in print.
+        Never more than the `covered` tokens are cut. `further` adds cuts, for a tail that is longer in print.
         """
         step = max(1, self.most - self.left)
         reachable = covered // step

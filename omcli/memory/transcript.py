@@ -1,4 +1,4 @@
-"""Transcripts as they are read, and bookmarks that let a later reading resume."""
+"""Contents of a transcript as it is read, and bookmarks from which a later reading resumes."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from omcli.base.record import positional_record, record, replace
 from omcli.memory.message import Message
 
 Notes = dict[str, Any]
-"""A reader's state in a file, to resume from there: JSON, and `hashes.Packed`."""
+"""A reader's state at some point of a file, to resume from there: JSON values, and `hashes.Packed`."""
 STAMP = "stamp"
-"""Key of the file's stamp in the notes of its last bookmark."""
+"""Key for the file's stamp in `found` of its last bookmark."""
 _SMALL = 1 << 16
-"""Size in bytes that is acceptable for any file."""
+"""Size in bytes that `carried` may have for any file; large files may have larger ones."""
 
 
 @record
 class Origin:
-    """A file that can be read again, and the terms of reading it."""
+    """A file that can be read again, and the terms on which it is read."""
 
     path: str
-    """Absolute, links resolved."""
+    """Absolute path, links resolved."""
     terms: str
-    """Everything that decides the result of reading: program version, format and requested session."""
+    """Everything besides the file that determines the result: program version, format and requested session."""
 
 
 @record
@@ -36,62 +36,62 @@ class IngestedFile:
 
     origin: Origin
     stamp: str | None
-    """Size and time of the file when all of it had been ingested; None if unknown."""
+    """Size and modification time of the file when all of it had been ingested; None if unknown."""
 
 
 @record
 class Bookmark:
-    """A place in a file before which everything was ingested.
+    """A place in a file up to which everything was ingested.
 
-    Only a hint: it holds while the file begins with the same bytes, and may be discarded at any time.
+    It is only a hint: valid while the file begins with the same bytes, and it may be discarded at any time.
     """
 
     offset: int
-    """Bytes before the place, which is the end of a line or of the file."""
+    """Number of bytes before the place, which is the end of a line or of the file."""
     digest: bytes
     """Digest of those bytes (`Beginning`)."""
     found: str
-    """JSON of what was found in them."""
+    """JSON of the reader's findings in those bytes."""
     carried: bytes | None = None
-    """State for resuming here; None if it can only show that a file ending here is unchanged."""
+    """Compressed reader state to resume from here. None if the bookmark can only show that a file is unchanged."""
 
     @classmethod
     def at(cls, offset: int, digest: bytes, *, found: Notes, carried: Notes | None) -> Self:
-        """Build a bookmark for this place."""
+        """Build a bookmark, without the reader state if it is too large."""
         content = None if carried is None else zlib.compress(as_json(carried).encode("ascii"), level=1)
         if content is not None and len(content) > max(offset // 8, _SMALL):
-            content = None  # not worth its place in the store
+            content = None  # not worth its space in the store
         return cls(offset=offset, digest=digest, found=as_json(found), carried=content)
 
     @property
     def stamp(self) -> str | None:
-        """Size and time of the file when all of it had been ingested, if known."""
+        """Size and modification time of the file when all of it had been ingested, if known."""
         stamp: str | None = json.loads(self.found).get(STAMP)
         return stamp
 
     def with_stamp(self, stamp: str | None) -> Bookmark:
-        """Return the bookmark with the size and time of a fully ingested file."""
+        """Return the bookmark with a different stamp; None removes it."""
         found = {name: value for name, value in json.loads(self.found).items() if name != STAMP}
         return replace(self, found=as_json({**found, STAMP: stamp} if stamp else found))
 
     def earlier(self, *, goes_on: bool) -> IngestedPart:
-        """Return the point to resume from, with the reader's state if the reading continues."""
+        """Return the part before the bookmark, with the reader's state if reading goes on after it."""
         carried = json.loads(zlib.decompress(self.carried)) if goes_on and self.carried is not None else None
         return IngestedPart(unread_bytes=self.offset, found=json.loads(self.found), carried=carried)
 
 
 @record
 class IngestedPart:
-    """Part of a file that was ingested before and is not read again."""
+    """Start of a file that was ingested before and is not read again."""
 
     unread_bytes: int
     found: Notes
     carried: Notes | None = None
-    """None if nothing follows."""
+    """State to resume from; None if the file ends here."""
 
 
 def as_json(notes: Notes, *, hashes: bool = True) -> str:
-    """Return notes as ASCII JSON; without `hashes` only text that may come from messages. Raises RecursionError."""
+    """Return notes as ASCII JSON, with null for hashes unless `hashes`. Raise RecursionError if nested too deeply."""
     return json.dumps(notes, separators=(",", ":"), default=lambda packed: packed.text if hashes else None)
 
 
@@ -107,13 +107,13 @@ class Beginning:
         self._hash = sha256 or hashlib.sha256()
 
     def add(self, content: bytes) -> None:
-        """Extend it by the bytes that follow."""
+        """Append the bytes that follow."""
         self.length += len(content)
         self._hash.update(content)
 
     @property
     def digest(self) -> bytes:
-        """32 bytes."""
+        """SHA-256 digest, 32 bytes."""
         return self._hash.digest()
 
     def copy(self) -> Self:
@@ -122,26 +122,26 @@ class Beginning:
 
 
 class Reason(StrEnum):
-    """Reason for skipping a record, or a part of one."""
+    """Reason for skipping a record or part of one."""
 
     NOT_JSON = "not-json"
     TOO_DEEP = "too-deep"
     NOT_AN_OBJECT = "not-an-object"
     UNKNOWN_TYPE = "unknown-type"
     MALFORMED = "malformed"
-    """A known type without its required fields."""
+    """The type is known, but required fields are missing."""
     TRUNCATED = "truncated"
-    """Last line of a file that is still being written; complete next time."""
+    """Incomplete last line of a file that is still being written; read next time."""
     NOISE = "noise"
     """Bookkeeping: progress, snapshots, token counts, settings."""
     INJECTED = "injected"
     """Text added by a program: reminders, instruction files, memory, including `om`'s own."""
     REPEATED = "repeated"
-    """Written twice by the producer."""
+    """Written more than once by the producer."""
 
     @property
     def is_fault(self) -> bool:
-        """True if something may have been missed; other records are skipped by design."""
+        """True if content may have been missed. Other records are skipped by design."""
         return self in _FAULTS
 
 
@@ -150,7 +150,7 @@ _FAULTS = frozenset({Reason.NOT_JSON, Reason.TOO_DEEP, Reason.NOT_AN_OBJECT, Rea
 
 @positional_record
 class Skip:
-    """A record that gave no message. `detail` names its type, never its content."""
+    """A skipped record. `detail` names its type, never its content."""
 
     reason: Reason
     detail: str = ""
@@ -158,7 +158,7 @@ class Skip:
 
 @record
 class Facts:
-    """Facts about the session from a record, None if absent. `session` assigns the messages that follow."""
+    """Facts about the session found in a record. Messages that follow belong to `session`, if given."""
 
     session: str | None = None
     cwd: str | None = None
@@ -170,30 +170,31 @@ class Facts:
 
 @positional_record
 class NewConversation:
-    """Start of another conversation in the same input, which voids everything known of the session."""
+    """Start of another conversation in the same input. Facts found before no longer apply."""
 
 
 @record
 class Abandoned:
-    """Ids of messages on branches that the conversation left, as given by the producer."""
+    """Messages on branches that the conversation left."""
 
     ids: frozenset[str]
+    """Ids given by the producer."""
 
 
 ReaderState = Notes
-"""A reader's state at some place of an input, to resume from there."""
+"""State of a reader at a `Checkpoint`."""
 
 
 @record
 class Checkpoint:
-    """A place in the input: all items so far come from before it, all others from after."""
+    """A place in the input: earlier items come from before it, later items from after it."""
 
     offset: int
-    """Bytes before it."""
+    """Number of bytes before it."""
     digest: bytes
     """Digest of those bytes (`Beginning`)."""
     reader_state: ReaderState | None = None
-    """State for resuming here; None at the end of the input."""
+    """State to resume from here; None at the end of the input."""
 
 
 Item = Message | Facts | Skip | NewConversation | Abandoned | Checkpoint
@@ -208,11 +209,10 @@ class Transcript:
     items: Iterable[Item]
     """Its contents in file order, read lazily."""
     copies: bool = False
-    """True if its sessions copy messages of earlier ones (`memory.identity`)."""
+    """True if its sessions copy messages from earlier ones (`memory.identity`)."""
     origin: Origin | None = None
     """The file, if it can be read again; None for a pipe."""
     stamp: str | None = None
-    """Size and time of the file when it was opened; None if it is so new that it could change without changing these.
-    """
+    """Size and modification time of the file when opened; None if it was just modified and could change unnoticed."""
     earlier: IngestedPart | None = None
-    """Part of the file that was ingested before, and is not among the items."""
+    """Start of the file that was ingested before and is not among the items."""

@@ -1,1 +1,1 @@
-"""Context packs and the working-memory block: rows chosen to fit a token budget, and laid out."""
+"""Context packs and the working-memory block: choosing rows that fit a token budget, and printing them."""

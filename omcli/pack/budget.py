@@ -1,4 +1,4 @@
-"""Token budgets of a pack and its tiers, and shares of a small budget."""
+"""Token budgets of a pack and its tiers, and the division of a small budget among them."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ class Tier(StrEnum):
 DEFAULTS: Mapping[Tier, int] = {Tier.CROSS: 4000, Tier.SESSION: 8000, Tier.TAIL: 8000}
 
 _SMALL = 4096
-# What was observed says more per token than what was said: up to `_SMALL` tokens the session tier comes first, and raw
-# messages are a reminder of where the work stands. Beyond, each tier's share grows in a straight line to its maximum.
+# Observations say more per token than messages. So up to `_SMALL` tokens the session tier gets most of the budget, and
+# messages are only a reminder of the current work. Above that, each tier's share grows linearly to its limit.
 _SMALL_SHARES: Mapping[Tier, float] = {Tier.CROSS: 0.1, Tier.SESSION: 0.82, Tier.TAIL: 0.08}
 _OVERFLOW = (Tier.SESSION, Tier.TAIL, Tier.CROSS)
 """Order in which tiers receive what others cannot use."""
@@ -33,7 +33,7 @@ _OVERFLOW = (Tier.SESSION, Tier.TAIL, Tier.CROSS)
 
 @record
 class Budgets:
-    """Limits in tokens for a pack as a whole and for each tier. Below zero counts as zero."""
+    """Limits in tokens for a pack as a whole and for each tier. Negative limits count as zero."""
 
     total: int
     cross: int
@@ -55,10 +55,10 @@ def budgets(
     tail: int | None = None,
     defaults: Mapping[Tier, int | None] = DEFAULTS,
 ) -> Budgets:
-    """Return budgets from options; tiers without one get their default, where None means the total is the only limit.
+    """Return budgets from options. Tiers without an option get their default; a default of None means no limit.
 
-    The total defaults to the sum of the tiers. If it exceeds that sum, the tiers without an option grow in proportion,
-    so that a large budget is used.
+    The total defaults to the sum of the tiers. If it exceeds their sum, tiers without an option grow in proportion, so
+    that all of it can be used.
     """
     asked = {Tier.CROSS: cross, Tier.SESSION: session, Tier.TAIL: tail}
     most_of_all = UNLIMITED if total is None else max(0, total)
@@ -78,12 +78,12 @@ def budgets(
 
 
 def shares(total: int, limits: Mapping[Tier, int]) -> dict[Tier, int]:
-    """Divide a total among the tiers: never more than a tier's limit, and all of it if the limits allow."""
+    """Divide a total among the tiers. No tier gets more than its limit; all of the total is used if possible."""
     total, whole = max(0, total), sum(limits.values())
     if total >= whole:
         return dict(limits)
     small = min(total, _SMALL)
-    # How far the total is on its way from `_SMALL`, where the fixed shares end, to the sum of the limits.
+    # Position of the total between `_SMALL`, up to which shares are fixed, and the sum of the limits: 0 to 1.
     way = (total - small) / (whole - small)
     given = {}
     for tier, most in limits.items():
@@ -98,6 +98,8 @@ def shares(total: int, limits: Mapping[Tier, int]) -> dict[Tier, int]:
 
 
 def last_fitting(fits: Callable[[int], bool], least: int, most: int) -> int:
-    """Return the greatest number from `least` to `most` that fits, given that all smaller ones do; `least - 1` if
-    none does."""
+    """Return the greatest number from `least` to `most` that fits, or `least - 1` if none does.
+
+    If a number fits, all smaller ones must fit too.
+    """
     return least - 1 + bisect_left(range(least, most + 1), True, key=lambda number: not fits(number))  # noqa: FBT003

@@ -1,4 +1,4 @@
-"""Context packs: rows and messages for an agent to continue from, within a token budget that is never exceeded."""
+"""Context packs: rows and messages that let an agent continue, within a token budget that is never exceeded."""
 
 from __future__ import annotations
 
@@ -26,48 +26,48 @@ if TYPE_CHECKING:
 
 @record
 class ContextPack:
-    """The chosen content of each tier, its cost, and the printed text."""
+    """A finished pack: the chosen content of each tier, its tokens, and the printed text."""
 
     session: str | None
     cross: tuple[Observation, ...]
     """Cross-session rows, in the order given."""
     observations: tuple[Observation, ...]
-    """Rows of the session: reflections, then the others, each in the order given."""
+    """Rows of the session: reflections, then other rows, each in the order given."""
     turns: tuple[Turn, ...]
     """The last messages, oldest first."""
     is_tail_whole: bool
-    """For a frozen pack: True if it holds all messages given, without cuts for lack of room."""
+    """True if the pack is frozen and contains all messages given, none of them cut for lack of room."""
     tokens: Mapping[Tier, int]
     """Tokens of each tier within `printed`."""
     left_out: int
     """Number of rows that belong in the pack but did not fit."""
     counter: str
-    """The token counter of all numbers."""
+    """Name of the token counter of all numbers."""
     budgets: Budgets
     pending: int
     """Number of messages in the session that no observation covers yet."""
     freeze_point: FreezePoint | None
-    """Only for a frozen pack."""
+    """None unless the pack is frozen."""
     printed: str
-    """The pack in the requested format, line end included; empty if there is nothing to print."""
+    """The pack in the requested format, with a final line break; empty if there is nothing to print."""
 
 
 @record
 class Choice:
-    """Limits and order of a pack's content."""
+    """Options that limit and order the rows of a pack."""
 
     reflections: int | None = None
     """Limit on reflections of the session, newest first; None for no limit."""
     others: int | None = None
-    """Limit on other rows of the session, likewise."""
+    """Limit on other rows of the session, newest first; None for no limit."""
     is_recent: bool = False
-    """Prefer the newest rows of the session: reflections, then others. Otherwise the most salient."""
+    """Prefer the newest rows of the session, reflections first, instead of the most salient ones."""
     is_descending: bool = False
     """Print the newest rows of the session first."""
     order: tuple[Tier, ...] = tuple(Tier)
-    """Order of the tiers in print."""
+    """Order in which tiers are printed."""
     fading: float = ranking.HALF_LIFE
-    """Divisor per week for the score of other sessions' rows."""
+    """Divisor of the score of other sessions' rows per week of age."""
 
 
 def pack(
@@ -86,17 +86,15 @@ def pack(
     choice: Choice = Choice(),  # noqa: B008 - a record never changes
     freeze_point: FreezePoint | None = None,
 ) -> ContextPack:
-    """Choose rows and messages that fit and print them: at most `budgets.total` tokens in all, and each tier within its
-    own.
+    """Choose rows and messages that fit into the budgets, and print them.
 
-    `cross` are candidates of the project in the order they were added; rows that don't concern other sessions are left
-    out (`cross_session.is_shared`). `observations` are the session's rows in the order they were added, `messages` its
-    main thread, oldest first. Rows and messages are printed whole or not at all, except for messages too long to print
-    whole. `layout` overrides that of `to`. The instant `now` only affects which rows of other sessions are dropped.
+    `cross` holds the project's candidates and `observations` the session's rows, both in the order they were added;
+    candidates that don't concern other sessions are left out (`cross_session.is_shared`). `messages` is the session's
+    main thread, oldest first. Rows are printed whole or not at all; long messages may be cut. `layout` overrides the
+    layout of `to`. The instant `now` only affects the ranking of other sessions' rows.
 
-    With a `freeze_point`, rows are those before it and messages those after it, and the pack belongs to its moment: new
-    messages only extend it. Budget that messages leave is then not used for rows, which later messages would push out
-    again.
+    With a `freeze_point`, pass the rows before it and the messages after it. New messages then only extend the pack:
+    rows don't use budget that messages leave, since later messages would push them out again.
     """
     head = Head(
         session=session.id if session else None,
@@ -126,7 +124,7 @@ def pack(
 
 
 def _printed(draft: _Draft, head: Head, *, candidates: int) -> ContextPack:
-    """Print the pack chosen from this many rows."""
+    """Fill and print a pack. `candidates` is the number of rows it could contain."""
     draft.fill()
     printed, tokens = draft.print()
     shown = draft.shown
@@ -147,7 +145,7 @@ def _printed(draft: _Draft, head: Head, *, candidates: int) -> ContextPack:
 
 
 def _in_order(rows: Iterable[Observation]) -> list[Observation]:
-    """Return visible rows, reflections first, since their sources are older than any row that remains."""
+    """Return the visible rows, reflections first, since the rows they were made from are older than the others."""
     return sorted((row for row in rows if row.is_visible), key=_is_no_reflection)
 
 
@@ -171,7 +169,7 @@ def _newest(rows: Sequence[Observation]) -> Iterator[int]:
 
 
 class _Kept:
-    """An iterable over an iterator that caches its items."""
+    """An iterable that caches the items of an iterator, so that they can be iterated again."""
 
     def __init__(self, source: Iterator[int]) -> None:
         self._source = source
@@ -192,10 +190,10 @@ class _Part(Protocol):
         """Cost of each chosen item."""
 
     def fill(self, room: int) -> None:
-        """Choose again."""
+        """Choose again, at most `room` tokens."""
 
     def drop(self, count: int) -> None:
-        """Drop the lowest ranked."""
+        """Drop the items ranked lowest."""
 
 
 @mutable_record
@@ -204,7 +202,7 @@ class _Rows:
 
     rows: Sequence[Observation]
     order: Iterable[int]
-    """Their indexes, best first; iterated again for every filling."""
+    """Indexes of `rows`, best first. Iterated again each time the tier is filled."""
     scales: PackMeter
     is_descending: bool = False
     chosen: list[Candidate] = field(default_factory=list)
@@ -270,16 +268,16 @@ class _Draft:
         return {Tier.CROSS: self.cross, Tier.SESSION: self.session, Tier.TAIL: self.tail}
 
     def tokens(self) -> dict[Tier, int]:
-        """Return the tokens of each tier as it would be printed now."""
+        """Return the tokens of each tier, printed with its present content."""
         shown = self.shown
         return {tier: self.scales.part(tier, shown) for tier in Tier}
 
     def held(self, tier: Tier) -> int:
-        """Return the tokens of one tier."""
+        """Return the tokens of one tier, printed with its present content."""
         return self.scales.part(tier, self.shown)
 
     def fill(self) -> None:
-        """Fill every tier up to its share; unused tokens go to the next tier, then back to earlier ones."""
+        """Fill every tier up to its share. Unused tokens go to the next tier, and in the end to the tiers of rows."""
         limits = self.budgets.limits
         given = shares(self.budgets.total - self.scales.frame(), limits)
         spare = 0
@@ -292,11 +290,11 @@ class _Draft:
             self._fill_again(spare)
 
     def _fill_again(self, spare: int) -> int:
-        """Fill the tiers of rows with unused tokens, and return the rest."""
+        """Fill the tiers of rows with `spare` tokens, and return those still unused."""
         limits = self.budgets.limits
         for tier, rows in ((Tier.SESSION, self.session), (Tier.CROSS, self.cross)):
             held = self.held(tier)
-            # Lines were counted one by one; together they are less, and what that leaves is used as well.
+            # Lines were counted one by one. Together they have fewer tokens, which leaves room for more.
             more = min(spare, limits[tier] - held)
             if more > 0 and len(rows.chosen) < len(rows.rows):
                 rows.fill(sum(rows.cost_list) + more - (0 if held else self.scales.overhead(tier)))
@@ -306,7 +304,7 @@ class _Draft:
     def print(self) -> tuple[str, dict[Tier, int]]:
         """Return the printed pack and the tokens of each tier in it.
 
-        If it exceeds a budget after all, the lowest ranked are dropped until it fits.
+        If it exceeds a budget despite the estimates, the items ranked lowest are dropped until it fits.
         """
         while True:
             tokens = self.tokens()
@@ -321,8 +319,8 @@ class _Draft:
                 part.drop(_count_to_drop(part.cost_list, excess))
 
     def _over(self, printed: str, tokens: Mapping[Tier, int]) -> dict[Tier, int]:
-        """Excess tokens by tier; if only the whole is too long, of the fullest tier, or of the tail in a frozen
-        pack."""
+        """Return excess tokens by tier. If only the total is exceeded, assign the excess to the largest tier, or to the
+        tail of a frozen pack."""
         over = {tier: tokens[tier] - most for tier, most in self.budgets.limits.items() if tokens[tier] > most}
         excess = self.scales.count(printed) - max(0, self.budgets.total) if printed else 0
         if over or excess <= 0:
@@ -333,7 +331,7 @@ class _Draft:
 
 
 def _count_to_drop(cost_list: Sequence[int], excess: int) -> int:
-    """Number of items to drop for `excess` tokens: at least one, and few at a time, since cost_list are estimates."""
+    """Return how many items to drop for `excess` tokens: at least one, but few at a time, as costs are estimates."""
     most = max(1, len(cost_list) // 8)
     given_up = 0
     for many in range(1, most):

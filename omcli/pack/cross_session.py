@@ -1,4 +1,4 @@
-"""Rows of other sessions in a pack: which ones are shared, and their order by importance and age."""
+"""Rows of other sessions in a pack: the choice of those to share, and their order by importance and age."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from omcli.pack.salience import BIAS
 
 _WEEK = 7.0
 HALF_LIFE, TIME_CONSTANT = 2.0, e
-"""Divisor per week for the score of a row: 2, or e, which is steeper."""
+"""Divisors of a row's score per week of age: 2 halves it each week, e fades it faster."""
 WEIGHTS: Mapping[Priority, int] = {Priority.HIGH: 3, Priority.MEDIUM: 2, Priority.LOW: 1}
-# What is being done in one session is no business of another, however it was written down.
+# Current work of one session does not concern another, whatever kind of row describes it.
 _CURRENT_WORK = frozenset({Type.REQUEST, Type.TASK, Type.TODO_UPDATED, Type.TASK_DELEGATED})
 _LASTING = frozenset({Type.PREFERENCE, Type.INSTRUCTION, Type.DECISION, Type.CORRECTION, Type.FACT})
 _LASTING_IF_HIGH = frozenset({Type.OUTCOME, Type.EVENT})
@@ -22,10 +22,10 @@ SHARED_TYPES = (*sorted(_LASTING | _LASTING_IF_HIGH), Type.BLOCKER)
 
 
 def is_shared(row: Observation, *, session: str | None) -> bool:
-    """Return True if a row concerns sessions other than its own: a lasting fact from another session than this.
+    """Return True if a visible row of another session is a lasting fact, which concerns `session` too.
 
-    Reflections, items and notes are lasting by their kind, observations by their type; a blocker lasts until it is
-    resolved. Current tasks are never shared.
+    Reflections, items and notes are always lasting, observations only if of certain types; a blocker is until it is
+    settled. Requests and tasks are never shared.
     """
     if not row.is_visible or row.type in _CURRENT_WORK or (row.session is not None and row.session == session):
         return False
@@ -37,8 +37,7 @@ def is_shared(row: Observation, *, session: str | None) -> bool:
 
 
 def each_once(rows: Sequence[Observation], *, besides: Sequence[Observation] = ()) -> list[Observation]:
-    """Remove rows with equal text, keeping an item rather than the row it was made from, and rows with the text of one
-    in `besides`."""
+    """Remove rows with the same text as another, or as a row in `besides`. Items are kept rather than observations."""
     said = {row.text for row in besides}
     chosen: dict[str, Observation] = {}
     for row in rows:
@@ -48,15 +47,15 @@ def each_once(rows: Sequence[Observation], *, besides: Sequence[Observation] = (
 
 
 def row_value(row: Observation, *, now: str, fading: float = HALF_LIFE) -> float:
-    """Return `weight x bias x 2^(-age / 7 days)`: the score halves every week since the row was written or used."""
+    """Return `weight x bias x fading^(-age / 7 days)`, with the age since the row was last used, or else dated."""
     age = max(0.0, days(now) - days(row.last_used_at or row.dated))
     return float(WEIGHTS[row.priority] * BIAS.get(row.kind, 1.0) * fading ** (-age / _WEEK))
 
 
 def by_value(rows: Sequence[Observation], *, now: str, fading: float = HALF_LIFE) -> list[int]:
-    """Return indexes of rows by rank in another session's pack.
+    """Return indexes of rows in the order of their rank in another session's pack.
 
-    Pinned rows first, then by score; at equal scores notes first, then by id.
+    Pinned rows come first, then the highest scores. At equal scores notes come first, then the lower id.
     """
 
     def key(place: int) -> tuple[bool, float, bool, str]:
@@ -67,6 +66,6 @@ def by_value(rows: Sequence[Observation], *, now: str, fading: float = HALF_LIFE
 
 
 def days(at: str) -> float:
-    """Return days since 1970. An instant without a zone counts as UTC; half a day does not matter here."""
+    """Return an instant in days, to compute ages. Its zone is ignored: half a day does not matter here."""
     moment = datetime.fromisoformat(at.removesuffix("Z"))
     return moment.toordinal() + moment.hour / 24 + moment.minute / 1440 + moment.second / 86400

@@ -1,1 +1,1 @@
-"""Reflectors: many rows into fewer, by rules or by a model."""
+"""Reflectors, which fold many rows into fewer, by rules or with a model."""

@@ -1,4 +1,4 @@
-"""Folding old rows across all sessions of a project: selection, batches, and the limit on each result."""
+"""Folding old rows of all sessions of a project: selecting them, batching them, and limiting the results."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from omcli.pack.budget import last_fitting
 from omcli.pack.cross_session import days
 
 GLOBAL = "global-prune"
-"""Tag of a row that was folded across sessions; it is not folded again."""
+"""Tag of rows made by folding across sessions, which are not folded again."""
 _FEWEST = 20
-"""Tokens to which a row is shortened at most: a shorter one would be meaningless."""
+"""Rows are never cut below this many tokens, since they would be meaningless."""
 _MARKER = "… [truncated {} chars]"
 
 
@@ -32,7 +32,7 @@ class GlobalPlan:
     """The rows that a reflection across sessions would keep and fold."""
 
     kept: tuple[Observation, ...]
-    """Rows it leaves alone, in the given order."""
+    """Rows that are not folded, in the given order."""
     batches: tuple[GlobalBatch, ...]
     """Oldest first."""
 
@@ -40,11 +40,11 @@ class GlobalPlan:
 def plan_global(
     rows: Iterable[Observation], *, now: str, min_age: float, batch_tokens: int, counter: TokenCounter
 ) -> GlobalPlan:
-    """Plan which rows are folded, and in which batches.
+    """Choose the rows to fold, and divide them into batches.
 
-    Rows younger than `min_age` days are left alone, since their detail is still needed; so are pinned and open rows,
-    items, and rows already folded across sessions. A batch takes the next rows of its project up to `batch_tokens`; a
-    larger row is a batch of its own.
+    Rows younger than `min_age` days are kept, since their detail is still needed. So are pinned and open rows, items,
+    and rows already folded across sessions. A batch has rows of one project and at most `batch_tokens`, or one larger
+    row.
     """
     visible = [row for row in rows if row.is_visible]
     kept = [row for row in visible if _is_kept(row) or days(now) - days(row.dated) < min_age]
@@ -58,7 +58,7 @@ def plan_global(
 
 
 def _is_kept(row: Observation) -> bool:
-    """Return True for a row that is left alone at any age."""
+    """Return True if a row is never folded, whatever its age."""
     is_global = row.kind is Kind.REFLECTION and (row.session is None or GLOBAL in row.tags)
     return is_global or row.kind is Kind.ITEM or PINNED in row.tags or row.status is Status.OPEN
 
@@ -80,9 +80,10 @@ def _batches(
 
 
 def limit_tokens(reflected: Reflected, *, target: int, counter: TokenCounter) -> Reflected:
-    """Return the result of a batch, tagged, with reflections of at most `target` tokens in all, but at least one.
+    """Return the result of a batch with tagged reflections, cut to at most `target` tokens in all, if possible.
 
-    If they are larger, each is cut to its share, and then the last ones are given up with the rows they replace.
+    If they exceed it, each is cut to its share. If that is not enough, the last ones, except the first, are removed,
+    and the rows they replace are dropped.
     """
     drafts = [replace(draft, tags=tuple(dict.fromkeys((*draft.tags, GLOBAL)))) for draft in reflected.reflections]
     if sum(counter.text(draft.text) for draft in drafts) <= target:
@@ -96,7 +97,7 @@ def limit_tokens(reflected: Reflected, *, target: int, counter: TokenCounter) ->
 
 
 def _cut(text: str, most: int, counter: TokenCounter) -> str:
-    """Cut a text at a space so that with a marker it has at most `most` tokens."""
+    """Return text cut at a space, with a marker, so that both have at most `most` tokens."""
     if counter.text(text) <= most:
         return text
 

@@ -1,4 +1,4 @@
-"""Drafts made of rows: several folded into one, and lasting facts for later sessions."""
+"""Drafts made from rows: several folded into one, and lasting facts for later sessions."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ LASTING_TYPES = MappingProxyType(
 )
 """Type of the item that a row of each type becomes."""
 _LASTING_IMPORTANCE = 9
-"""Least importance of an instruction found by rules that outlasts its request: "Don't touch the lock file" is 8,
-"Never touch a lock file" 9."""
+"""Minimum importance of an instruction found by rules that outlasts its request: "Never touch a lock file" has 9,
+"Don't touch the lock file" 8."""
 _SHORTEST, _LONGEST = 12, 400
-"""Characters: shorter rows mean nothing by themselves, longer ones are more than one fact."""
+"""Limits in characters: shorter rows mean nothing by themselves, longer ones state more than one fact."""
 
 _AGREED = lazily(r"User agreed \(")
-# Permission to continue decides nothing for later.
+# Permission to continue is not a decision for later.
 _PERMISSION = lazily(
     r"\b(?:look(?:s)? (?:right|good|ok(?:ay)?)|sounds? (?:right|good)|make sense|match(?:es)? (?:what|your)|proceed|"
     r"continue|go ahead|want me to|would you like|should i|shall i|shall we|ready to|may i|can i|do you want)\b",
@@ -64,10 +64,9 @@ _WHO = lazily(
 
 
 def lasting(rows: Sequence[Observation]) -> tuple[Draft, ...]:
-    """Return lasting facts as items, each once: preferences, instructions, corrections and decisions in force, facts
-    about people.
+    """Return the lasting facts among rows as items, without those that already are items.
 
-    Existing items among the `rows` are not repeated.
+    Lasting are preferences, permanent instructions and corrections, high-priority decisions, and facts about the user.
     """
     known = {folded_text(row.text) for row in rows if row.kind is Kind.ITEM}
     covered = {support for row in rows if row.kind is Kind.ITEM for support in row.supports}
@@ -113,7 +112,7 @@ def _item(row: Observation) -> Draft:
 
 
 _BETWEEN = len(" · [2026-02-10] ")
-"""Characters between two texts of one row."""
+"""Number of characters between two pieces of text in one row."""
 
 
 class _HasText(Protocol):
@@ -125,9 +124,9 @@ _Piece = TypeVar("_Piece", bound=_HasText)
 
 
 def in_rows(pieces: Sequence[_Piece], *, most_rows: int) -> Iterator[list[_Piece]]:
-    """Group texts, in order, for at most `most_rows` rows.
+    """Group pieces of text, in order, into at most `most_rows` rows.
 
-    There are more groups if a row would be longer than allowed, since no pack could hold it.
+    There are more if a row would otherwise exceed `LONGEST_ROW`, since no pack could contain it.
     """
     most = -(-len(pieces) // most_rows)
     part: list[_Piece] = []
@@ -151,10 +150,10 @@ def folded(
     also: Iterable[Observation] = (),
     status: Status | None = None,
 ) -> Draft:
-    """Return one row that replaces several: with the strongest type and priority, and the date of the newest.
+    """Return a draft that replaces several rows: with the type and priority of the most important, and the latest date.
 
-    `also` are rows that it is based on and that stay. Rows of one instant keep their order, not that of their random
-    ids, so that the same rows always give the same result.
+    `also` holds rows that it is based on, too, but does not replace. Rows with the same date keep their order, so that
+    the same rows always give the same result.
     """
     sources = sorted({row.id: row for row in (*rows, *also)}.values(), key=lambda row: row.dated)
     strongest = max(reversed(rows), key=lambda row: (row.priority.importance, row.importance, row.dated))

@@ -1,4 +1,4 @@
-"""The reflector that asks a model, with less detail in each attempt if its replies are not short enough."""
+"""The reflector that asks a model, and asks again for less detail if its reply is not short enough."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from omcli.text.instants import minute
 
 
 class ModelReflector:
-    """Fewer rows by a model, which is asked for less detail in each attempt until the target holds."""
+    """Folds rows with a model, which is asked for less detail in each attempt until the result meets the target."""
 
     def __init__(self, provider: Provider, counter: TokenCounter, *, compression: Compression) -> None:
         self._provider = provider
@@ -28,11 +28,11 @@ class ModelReflector:
         self._compression = compression
 
     def reflect(self, material: Material) -> Reflected:
-        """Return the first valid reply that holds the target, else the shortest one.
+        """Return the first valid reply that meets the target, else the shortest valid one.
 
-        A reply is valid only if it leaves fewer tokens visible. If none is valid, raises the reason of the last:
-        Unusable, CutOff or Refused. Any other ProviderFailed, NotAllowed or BadConfiguration ends the attempts, and is
-        raised if no reply was valid before. Rows that exceed the model's context are folded in halves.
+        A reply is valid only if it leaves fewer tokens visible. If none is, raise the error of the last: Unusable,
+        CutOff or Refused. Another ProviderFailed ends the attempts, and is raised unless an earlier reply was valid.
+        NotAllowed and BadConfiguration are always raised. Rows that exceed the model's context are folded in halves.
         """
         try:
             return self._reflected(material)
@@ -42,7 +42,7 @@ class ModelReflector:
             return self._split(material)
 
     def _split(self, material: Material) -> Reflected:
-        """Reflect on the older and the newer rows separately; one half may fail and stay unchanged."""
+        """Reflect on the older and the newer rows separately. If one half fails, its rows stay unchanged."""
         middle = len(material.rows) // 2
         parts: list[Reflected] = []
         fault: ProviderFailed | None = None
@@ -56,7 +56,7 @@ class ModelReflector:
         return joined(parts, material.most_rows)
 
     def _share(self, material: Material, rows: Sequence[Observation]) -> int:
-        """Return the share of the target for some of the rows."""
+        """Return the share of the target in tokens for some of the rows."""
         some, whole = (rows_tokens(each, self._counter) for each in (rows, material.rows))
         return material.target * some // max(1, whole)
 
@@ -77,7 +77,7 @@ class ModelReflector:
 
 
 class _ModelRun:
-    """The attempts at one reflection."""
+    """The series of attempts at one reflection."""
 
     def __init__(self, provider: Provider, counter: TokenCounter, compression: Compression, material: Material) -> None:
         self._provider = provider
@@ -88,10 +88,10 @@ class _ModelRun:
         self.asked = 0
         """Number of requests to the model."""
         self.fault: ProviderFailed = Unusable("no reply")
-        """Reason why the last reply is not valid."""
+        """Error of the last invalid reply."""
 
     def validated(self) -> Iterator[ValidatedReflection]:
-        """Yield the valid replies."""
+        """Ask once per level of compression, and yield the valid replies."""
         size: int | None = None
         for attempt in range(len(self._compression.levels)):
             try:
@@ -112,7 +112,7 @@ class _ModelRun:
                 yield found
 
     def _reply(self, attempt: int, size: int | None) -> ReflectorReply:
-        """Return a parsed reply. Once per reflection, an unreadable one is asked for again with the reason."""
+        """Return a parsed reply. Once per reflection, ask again if the reply can't be parsed, giving the reason."""
         reply = self._ask(attempt, size)
         try:
             return parse_reply(reply)
@@ -138,29 +138,29 @@ GUIDANCE = (
     ),
     "Keep about two tenths of the detail: outcomes and final states only, one or two rows for each old subject.",
 )
-"""Instruction for each level of compression, from none."""
+"""Instruction for each level of compression; level 0 needs none."""
 
 
 @record
 class Compression:
-    """Compression and parameters of a model's attempts at one reflection."""
+    """Compression levels and parameters for a model's attempts at a reflection."""
 
     levels: tuple[int, ...] = (1, 3)
-    """Index into `GUIDANCE` for every attempt; a larger one means the last."""
+    """Index into `GUIDANCE` for each attempt. Indexes that are too large mean the last one."""
     temperature: float | None = None
-    """For the first attempt; None: not sent."""
+    """Temperature of the first attempt; None sends none."""
     step: float = 0.0
     """Added to the temperature with every attempt."""
     max_output: int | None = None
-    """Most tokens of a reply."""
+    """Limit in tokens for a reply."""
     quotes_size: bool = False
     """True if a prompt quotes the size of the previous reply."""
     trims: bool = False
-    """True to give up the last rows of the last reply if it is still too large."""
+    """True to remove the last rows of the last attempt's reply if it is still too large."""
     headed: bool = False
-    """True to show rows under headings, with their date range."""
+    """True to show each row under a heading, with its date range."""
     guidance: str = ""
-    """Additional instructions of the user."""
+    """Additional instructions from the user."""
 
 
 def prompt_of(

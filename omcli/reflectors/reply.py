@@ -1,4 +1,4 @@
-"""Parses a reflector's reply: JSON, or text with `FACTS:` and `CONDENSED:`, or text in tags."""
+"""Parser for a reflector's reply: JSON, or text with `FACTS:` and `CONDENSED:`, or text in tags."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from omcli.memory.reflection import Material
 
 @record
 class ProposedRow:
-    """A reflection that is to replace rows."""
+    """A reflection, proposed to replace rows."""
 
     text: str
     rows: tuple[str, ...] | None
-    """Labels of the rows; None in a text without labels, which covers all rows shown."""
+    """Labels of the rows it replaces. None if the reply has no labels, and so covers all rows shown."""
     priority: str = ""
     kind: str = ""
     status: str = ""
@@ -30,7 +30,7 @@ class ProposedRow:
 
 @record
 class ProposedDrop:
-    """A row that is to be dropped."""
+    """A row proposed to be dropped."""
 
     row: str
     reason: str
@@ -75,7 +75,7 @@ def rows_by_label(material: Material) -> Mapping[str, Observation]:
 
 
 def parse_reply(reply: Reply) -> ReflectorReply:
-    """Parse a reply. Raises CutOff, Refused, Unusable."""
+    """Parse a reply. Raise CutOff, Refused or Unusable if it can't be parsed."""
     text = whole(reply)
     value = json_in(text)
     if isinstance(value, Mapping) and any(key in value for key in _KEYS):
@@ -122,7 +122,7 @@ def _item(value: object, *, cites: bool) -> ProposedItem:
 
 
 def _from_text(text: str) -> ReflectorReply | None:
-    """Parse a reply that is not JSON; None if it has none of the known marks."""
+    """Parse a reply that is not JSON; None if it has none of the known headings and tags."""
     facts, condensed, tagged = _FACTS.search(text), _CONDENSED.search(text), _TAGGED.search(text)
     if not (facts or condensed or tagged):
         return None

@@ -1,4 +1,4 @@
-"""Validates a model's reply: a verdict for each row, after checking every label and every name in it."""
+"""Validation of a model's reply: a verdict for each row, after checking every label and name in the reply."""
 
 from __future__ import annotations
 
@@ -33,21 +33,21 @@ from omcli.text.similarity import LEAST_TOUCHED, folded_text, is_about, share
 
 _ITEM_KINDS = {each.value: each for each in ITEM_TYPES}
 _MOST_REJECTED = 0.5
-"""Share of a reply's reflections that may be rejected before all of it is; none in a text without labels, which
-accounts for no single row."""
+"""Share of a reply's reflections that may be rejected before the whole reply is. Without labels none may be, since the
+reply then does not account for single rows."""
 _LEAST_REPEATED = 0.6
-"""Least share of the words of an important row that a text must have to make it a repetition."""
+"""Minimum share of an important row's words that another row must contain to make it a duplicate."""
 
 
 @record
 class ValidatedReflection:
-    """The valid part of a reply, and the size of the rows visible after it."""
+    """The valid part of a reply, and the tokens of the rows that would be visible after it."""
 
     reflected: Reflected
     tokens: int
-    """Of all rows visible afterwards."""
+    """Tokens of all rows visible afterwards."""
     written: int
-    """Of the reflections alone."""
+    """Tokens of the reflections alone."""
     holds: bool
     """True if enough of the reply is valid to use any of it."""
 
@@ -55,11 +55,11 @@ class ValidatedReflection:
 def validate(
     reply: ReflectorReply, material: Material, counter: TokenCounter, *, trims: bool = False, retires: bool = False
 ) -> ValidatedReflection:
-    """Return the valid part of a reply. Rows it does not account for stay visible, and so do protected rows and
-    important ones that it does not really repeat.
+    """Return the valid part of a reply.
 
-    `trims` gives up the last reflections, with the rows they replace, until the target holds; one stays. `retires` lets
-    a row in force, or an important open one, go for a reason alone; otherwise a newer row must be named.
+    Rows that it does not account for stay visible. So do protected and important rows that it does not actually repeat.
+    `trims` removes the last reflections, and drops the rows they replace, until the target is met or one is left.
+    `retires` lets a reason suffice to drop a row in force or an important open one; otherwise it must name another row.
     """
     validator = _CheckedReply(material=material, rows=rows_by_label(material), counter=counter, retires=retires)
     validator.keep(reply)
@@ -76,12 +76,12 @@ def validate(
 
 _KEEP: Literal["keep"] = "keep"
 _Verdict = Literal["keep"] | Dropped | Draft
-"""Keep the row, drop it, or replace it by a reflection. A row without a verdict stays as well."""
+"""Keep a row, drop it, or replace it with a reflection. A row without a verdict stays."""
 
 
 @mutable_record
 class _CheckedReply:
-    """Gives each row at most one verdict, in the order of the reply."""
+    """A reply being validated. Each row gets at most one verdict, and the first one holds."""
 
     material: Material
     rows: Mapping[str, Observation]
@@ -94,7 +94,7 @@ class _CheckedReply:
     accounted: set[str] = field(default_factory=set)
     """Ids of rows that the reply accounts for."""
     held_back: set[str] = field(default_factory=set)
-    """Ids of rows that the reply wanted to replace by a text which does not repeat them."""
+    """Ids of rows that the reply wanted to replace or drop, but not for a sufficient reason."""
     findings: Counter[str] = field(default_factory=Counter)
 
     def keep(self, reply: ReflectorReply) -> None:
@@ -105,7 +105,7 @@ class _CheckedReply:
         self.findings["unknown"] += sum(label not in self.rows for label in reply.keep)
 
     def reflect(self, proposed: ProposedRow) -> None:
-        """Replace the rows that a reflection cites, if it cites known rows only and adds nothing to them."""
+        """Replace the rows that a reflection cites, if all of them are known and it adds no names to them."""
         text = self._clean(proposed.text)
         cited = self._source_rows(proposed.rows, text)
         if not cited:
@@ -125,10 +125,10 @@ class _CheckedReply:
                 self.verdicts |= dict.fromkeys((row.id for row in replaced), draft)
                 self.reflections.append(draft)
             else:
-                self.findings["idle"] += 1  # all rows it repeats stay visible
+                self.findings["idle"] += 1  # all rows it cites stay visible
 
     def _source_rows(self, labels: Sequence[str] | None, text: str) -> list[Observation]:
-        """Return the rows a text is made of; none if it cites unknown rows, or has names that they don't have."""
+        """Return the rows that text cites; none if it cites unknown rows, or contains names that these don't."""
         wanted = self.rows.keys() if labels is None else set(labels)
         cited = [row for label, row in self.rows.items() if label in wanted]
         if not text or not wanted <= self.rows.keys() or unknown_anchors(text, map(_searchable, cited)):
@@ -136,7 +136,7 @@ class _CheckedReply:
         return cited
 
     def _may_go(self, row: Observation, text: str) -> bool:
-        """Return True if a text may replace a row. A protected row has to be in it word for word."""
+        """Return True if text may replace a row. It must contain protected rows word for word."""
         if row.id in self.verdicts:
             return False
         if row.id in self.material.protected and row_text(row.text) not in text:
@@ -148,7 +148,7 @@ class _CheckedReply:
         return True
 
     def _repeats(self, same: Observation, cited: Sequence[Observation]) -> None:
-        """Drop the cited rows that an existing row with the reflection's text repeats."""
+        """Instead of adding a reflection with the text of the row `same`, drop the cited rows that it repeats."""
         self.findings["duplicates"] += 1
         if self._goes(same):
             return
@@ -179,7 +179,7 @@ class _CheckedReply:
                     self.verdicts[row.id] = Dropped(row=row.id, reason=proposed.reason, by=by.id if by else None)
 
     def trim(self) -> None:
-        """Give up the last reflections until the target holds; drop the rows they replaced, except protected ones."""
+        """Remove the last reflections until the target is met, and drop the rows they replaced unless protected."""
         while len(self.reflections) > 1 and self.tokens > self.material.target:
             for row in sorted(self.reflections.pop().replaces):
                 del self.verdicts[row]
@@ -188,7 +188,7 @@ class _CheckedReply:
             self.findings["trimmed"] += 1
 
     def items(self, reply: ReflectorReply) -> tuple[Draft, ...]:
-        """Return the lasting facts, each once, whose names are all in their rows."""
+        """Return the valid lasting facts, each once: all of their names must be in the rows they cite."""
         known = {folded_text(row.text) for row in self.material.rows if row.kind is Kind.ITEM}
         drafts: dict[str, Draft] = {}
         for item in reply.items:
@@ -207,7 +207,7 @@ class _CheckedReply:
 
     @property
     def tokens(self) -> int:
-        """Tokens of all rows that would be visible."""
+        """Tokens of all rows that would be visible, reflections included."""
         left = (row for row in self.material.rows if not self._goes(row))
         return rows_tokens(left, self.counter) + self.written
 
@@ -217,7 +217,7 @@ class _CheckedReply:
         return sum(self.counter.text(draft.text) for draft in self.reflections)
 
     def result(self, items: tuple[Draft, ...], *, holds: bool) -> ValidatedReflection:
-        """Fold the verdicts into one reflection."""
+        """Return the validated reflection that results from the verdicts."""
         leaving = {row.id for row in self.material.rows if self._goes(row)}
         self.findings["kept_back"] += len(self.held_back - leaving)
         self.findings["unaccounted"] += sum(row.id not in self.accounted for row in self.material.rows)
@@ -241,12 +241,12 @@ class _CheckedReply:
 
 
 def _is_active(row: Observation) -> bool:
-    """Return True for a row in force until revoked, or for a failure that was not mended."""
+    """Return True if a row is in force, or is a failure that is still open."""
     return row.is_in_force or (row.type in FAILURES and row.status is Status.OPEN)
 
 
 def _is_open_or_active(row: Observation) -> bool:
-    """Return True for a row that rules alone never drop: in force, or of high priority and not settled."""
+    """Return True if a row is in force, an open failure, or unsettled with high priority."""
     return _is_active(row) or (row.priority is Priority.HIGH and row.status not in SETTLED)
 
 
@@ -255,19 +255,19 @@ def _has_priority(row: Observation) -> bool:
 
 
 def _shares_nothing(text: str, rows: Sequence[Observation]) -> bool:
-    """Return True if a text shares no word with the rows it cites."""
+    """Return True if text shares no words with the rows it cites."""
     return not any(share(row.text, text) for row in rows)
 
 
 def _searchable(row: Observation) -> str:
-    """Return the names that a text made of a row may have: those in its text and dates."""
+    """Return the text and dates of a row, in which the names of a reflection must occur."""
     return searchable(f"{row.text} {minute(row.dated)} {row.refers_to or ''}")
 
 
 def _reflection(
     proposed: ProposedRow, text: str, cited: Sequence[Observation], replaced: Sequence[Observation]
 ) -> Draft:
-    """Return a model's reflection as a row: at least as important as the rows it cites, and still open if they are."""
+    """Return a model's reflection as a draft: at least as important as the rows it cites, and open if they all are."""
     draft = folded(cited, text, reason="reflected")
     inherited = draft.priority if proposed.rows is not None else None
     priorities = [priority for priority in (PRIORITIES.get(proposed.priority), inherited) if priority]
@@ -290,7 +290,7 @@ def _type(proposed: ProposedRow, draft: Draft, cited: Sequence[Observation]) -> 
 
 
 def joined(parts: Sequence[Reflected], most_rows: int) -> Reflected:
-    """Combine the reflections on several parts of the rows; at most `most_rows` of them unless that is 0."""
+    """Combine the results for several parts of the rows, joining reflections into at most `most_rows`, unless 0."""
     findings = sum((Counter(part.findings) for part in parts), Counter[str]())
     return Reflected(
         reflections=tuple(_joined([draft for part in parts for draft in part.reflections], most_rows)),
@@ -302,7 +302,7 @@ def joined(parts: Sequence[Reflected], most_rows: int) -> Reflected:
 
 
 def _joined(drafts: Sequence[Draft], most: int) -> list[Draft]:
-    """Join reflections into at most `most` rows, unless that is 0."""
+    """Join reflections into at most `most` rows; 0 means no limit."""
     if not most or len(drafts) <= most:
         return list(drafts)
     return [_one(some) for some in in_rows(drafts, most_rows=most)]

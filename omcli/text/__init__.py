@@ -1,1 +1,1 @@
-"""Text, independent of memory: terms, anchors, dates, secrets, similarity."""
+"""Text processing, independent of memory: terms, anchors, dates, secrets, similarity."""

@@ -1,6 +1,6 @@
 """Anchors: exact strings worth keeping, like paths, identifiers, flags, versions, ids, numbers, URLs, quoted code.
 
-Later readers search for them and act on them, so an observation may only name those in its sources.
+Later readers search for them and act on them, so an observation may contain only those in its sources.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from omcli.base.patterns import lazily
 from omcli.text.clean import is_word_split
 
 _URL = r"https?://[^\s\"'<>)\]`]+"
-# A path has slashes between name-like parts, or an ending; one slash between words is prose ("and/or").
+# A path has several slashes or an extension; one slash between words is prose ("and/or").
 _PATH = (
     r"(?:~|\.{1,2})?(?:/[\w.@+\-]+){2,}/?|[\w.@+\-]+(?:/[\w.@+\-]+)+\.\w{1,8}"
     r"|[\w\-]{2,}(?:\.[\w\-]+)*\.[a-z]{1,4}[a-z0-9]?\b"
@@ -27,26 +27,26 @@ _IDENTIFIER = (
 _HEX = r"\b(?=[0-9a-f]*\d)(?=[0-9a-f]*[a-f])[0-9a-f]{7,64}\b"
 _VERSION = r"\bv?\d+(?:\.\d+)+(?:[-+][\w.]+)?\b"
 _REFERENCE = r"(?<!\w)#\d+\b|(?<!\w)@[A-Za-z][\w\-]+"
-# Small whole numbers are counts, and counts are ours to make ("3 matches").
+# Small whole numbers are not anchors, since an observation may count things itself ("3 matches").
 _NUMBER = r"\b(?:\d{1,3}(?:,\d{3})+|\d{3,}(?:[.:]\d+)*)\b"
 
 _ANCHOR = lazily("|".join((_URL, _PATH, _FLAG, _IDENTIFIER, _HEX, _VERSION, _REFERENCE, _NUMBER)))
 
 _CODE = lazily(r"`([^`\n]{1,200})`")
 _UNSPACED = lazily(r"[\u2e80-\u9fff\uac00-\ud7af\uff00-\uffef]")
-"""Word boundaries besides spaces and backticks: characters of scripts without spaces."""
+"""Characters of scripts that are written without spaces; they end a word, as spaces and backticks do."""
 _PUNCTUATION = ".,:;!?"
 _PLAIN = lazily(r"""[("']*(?:[A-Z]?[a-z]+|[A-Z])(?:['’][a-z]+)?[.,:;!?)"']*\Z""")
-"""An ordinary word, as most are, which is not an anchor and need not be searched."""
+"""An ordinary word, which can't contain an anchor and is not searched."""
 _LONGEST = 300
-"""Limit in characters for a word to search; a longer run is not a name, and the search is quadratic."""
+"""Longest word to search, in characters. Longer ones are not names, and the search takes quadratic time."""
 _REMEMBERED = 256
-"""Size of the cache; rules ask for the anchors of a sentence several times."""
+"""Size of the cache: rules need the anchors of the same sentence several times."""
 
 
 @lru_cache(maxsize=_REMEMBERED)
 def anchors(text: str) -> tuple[str, ...]:
-    """Return the distinct anchors of a text in order, without backticks and closing punctuation."""
+    """Return the distinct anchors in text, in order, without backticks and trailing punctuation."""
     return tuple(dict.fromkeys(_found(text)))
 
 
@@ -59,20 +59,19 @@ def _found(text: str) -> Iterator[str]:
 
 
 def _in_words(text: str) -> Iterator[str]:
-    """Yield the anchors outside of code."""
+    """Yield the anchors in text outside inline code."""
     apart = text.replace("`", " ")
     if not is_word_split(text):
         apart = _UNSPACED.sub(" ", apart)
     for word in apart.split():
-        # Small letters alone are never an anchor; most words are, and seeing that takes a tenth of matching them.
+        # Lower-case words are never anchors, and most words are lower case. This check takes a tenth of a match.
         if not (word.isalpha() and word.islower()) and len(word) <= _LONGEST and not _PLAIN.match(word):
             for match in _ANCHOR.finditer(word):
                 yield match[0].rstrip(_PUNCTUATION)
 
 
 def unknown_anchors(text: str, sources: Iterable[str]) -> tuple[str, ...]:
-    """Return the anchors of `text` that are in none of the sources (`searchable`), ignoring differences in white
-    space."""
+    """Return the anchors of `text` that are in none of the sources, which `searchable` has prepared."""
     wanted = [anchor for anchor in anchors(text) if anchor]
     if not wanted:
         return ()
@@ -81,7 +80,7 @@ def unknown_anchors(text: str, sources: Iterable[str]) -> tuple[str, ...]:
 
 
 def searchable(source: str) -> str:
-    """Prepare a source for `unknown_anchors`, both verbatim and unescaped, since arguments of tool calls are JSON."""
+    """Return a source as `unknown_anchors` needs it: verbatim, and unescaped too, since arguments of calls are JSON."""
     folded = _folded(source)
     if "\\" not in source:
         return folded

@@ -1,4 +1,4 @@
-"""Text made safe to store, to show, or to put on one line."""
+"""Functions that make text safe to store, to print, or to put on one line."""
 
 from __future__ import annotations
 
@@ -6,17 +6,17 @@ from omcli.base.patterns import lazily
 
 _REPLACEMENT = "\ufffd"
 _UNSPACED = "\u2e80"
-"""First character of the scripts that don't separate words by spaces."""
+"""First character of the scripts that don't separate words with spaces."""
 
 _UNSTORABLE = lazily("[\0\ud800-\udfff]")
 # Terminal control: CSI (colours, cursor), OSC and its like up to their end on the same line, two-character sequences.
-# Where another one begins, that one has no end: so that none is looked for again and again.
+# A sequence also ends where another begins, so that the search for its end stays linear.
 _ANSI = lazily(
     r"(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]"
     r"|(?:\x1b[\]PX^_]|[\x90\x98\x9d-\x9f])[^\x07\x1b\x90\x98\x9c-\x9f\n]*(?:\x07|\x1b\\|\x9c)"
     r"|\x1b[ -/]*[0-~]"
 )
-# Marks that reorder what is shown after them, so that it reads as something else.
+# Marks that reorder the text after them, so that it reads differently.
 _BIDI = lazily("[\u202a-\u202e\u2066-\u2069]")
 _CONTROL = lazily("[\0-\x1f\x7f-\x9f\ud800-\udfff]")
 _UNPRINTABLE = lazily("[\0-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\u202a-\u202e\u2066-\u2069]")
@@ -50,15 +50,15 @@ def printable(text: str) -> str:
 
 
 def is_word_split(text: str) -> bool:
-    """Return True if a text has no characters of scripts that don't separate words by spaces.
+    """Return True if spaces separate words in text: it has no characters of scripts written without spaces.
 
-    Most patterns for such scripts take longer to compile than most texts to read, for their long ranges.
+    If so, callers need not compile patterns for such scripts, whose long character ranges are slow to compile.
     """
     return text.isascii() or max(text) < _UNSPACED
 
 
 def below(directory: str | None, path: str) -> str:
-    """Return a path relative to a directory, if it is inside."""
+    """Return a path relative to a directory if it is inside it, else unchanged."""
     base = (directory or "").rstrip("/")
     return path.removeprefix(f"{base}/") if base else path
 

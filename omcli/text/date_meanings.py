@@ -1,8 +1,8 @@
-"""Words of dates, and meanings of dates on the day of speaking: one function per production in `spoken_dates`.
+"""Words in dates, and the meaning of each kind of date: one function per rule of the grammar in `spoken_dates`.
 
-An expression resolves only if all speakers mean the same by it; anything ambiguous gives None. Each function states its
-rule. Days are those of the calendar: "tonight", said after midnight, is the coming evening. Weeks, quarters and years
-are those of the calendar too, not of a fiscal year.
+An expression resolves only if all speakers mean the same by it; anything ambiguous gives None. The docstrings show
+examples of what each function resolves. "Tonight", said after midnight, is the coming evening. Weeks, quarters and
+years are those of the calendar, not of a fiscal year.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ UNITS = {
     **dict.fromkeys(("month", "monat", "monaten", "mois", "mes", "mese"), "month"),
     **dict.fromkeys(("year", "jahr", "jahren", "an", "ans", "año"), "year"),
 }
-"""Units by their names; a plural -s is removed first."""
+"""Units by name; see `unit` for plurals."""
 STEPS = {"last": -1, "this past": -1, "this": 0, "the": 0, "next": 1, "coming": 1, "this coming": 1}
 DAYS = {
     "today": 0, "tonight": 0, "this morning": 0, "this afternoon": 0, "this evening": 0, "tomorrow": 1, "yesterday": -1,
@@ -66,8 +66,8 @@ DAYS = {
     "aujourd'hui": 0, "avant-hier": -2, "hier soir": -1, "hier matin": -1, "demain": 1, "après-demain": 2,
     "hoy": 0, "ayer": -1, "anteayer": -2, "pasado mañana": 2,
 }  # fmt: skip
-"""Words for days, by distance from today. Left out: `hier` alone, which is German for here, and `mañana`, which is also
-a morning."""
+"""Days from today for each word. Omitted are `hier` alone, which is German for "here", and `mañana`, which also means
+"morning"."""
 
 
 def any_of(words: Iterable[str]) -> str:
@@ -92,7 +92,7 @@ def unit(word: str) -> str:
 
 # ---- around a date
 
-# What goes on after a date that is no part of a name or a quantity: "in 2024 we moved", but "in 2024 lines".
+# Text that can follow a date, but not a name or a quantity: "in 2024 we moved", but "in 2024 lines".
 _FOLLOWS = lazily(
     r"\s*(?:$|[,.;:!?)\]\"'»”—–-]|(?:a|after|an|and|are|as|at|because|before|but|by|can|due|for|from|he|her|his|how|i|i'\w+|if|"
     r"in|instead|is|it|it's|last|let's|my|next|not|on|or|our|please|she|should|since|so|than|that|the|their|then|there|"
@@ -130,8 +130,7 @@ class Tense(StrEnum):
 
 
 def goes_on(found: re.Match[str]) -> bool:
-    """Return True if the text after a date continues like after a date: with punctuation, or a word that starts a new
-    phrase."""
+    """Return True if a match is followed by punctuation or a word that starts a new phrase, as dates are."""
     return bool(_FOLLOWS.match(found.string[found.end() : found.end() + _CLAUSE]))
 
 
@@ -146,11 +145,10 @@ def tense(found: re.Match[str]) -> Tense:
 
 
 def is_ahead(found: re.Match[str]) -> bool:
-    """Return True if "in three days" is a time to come, as shown by its clause, a position at its start, or a preceding
-    "is" or "back".
+    """Return True if "in three days" means a point in the future.
 
-    It can also be a duration ("built in three days", "the best in two weeks") or a rate ("three calls in a week"):
-    words of that in the clause rule it out.
+    It can also be a duration ("built in three days", "the best in two weeks") or a rate ("three calls in a week"). So
+    the clause must be about the future, begin with the date, or have "is", "back" or the like right before it.
     """
     told = tense(found)
     if told is Tense.OVER or _COULD.search(_clause(found)):
@@ -159,7 +157,7 @@ def is_ahead(found: re.Match[str]) -> bool:
 
 
 def opens_clause(found: re.Match[str]) -> bool:
-    """Return True if only quotes and marks precede a date in its clause."""
+    """Return True if only quotes and other marks precede a date in its clause."""
     return not _before(found).strip(" \"'*_#>|·“”„‘’«»–—-")
 
 
@@ -175,7 +173,7 @@ def _clause(found: re.Match[str]) -> str:
 
 @record
 class DateContext:
-    """A text, whose lower case the match is of, and the day of speaking."""
+    """The original text, of which rules match the lower case, and the day of speaking."""
 
     text: str
     today: date
@@ -190,14 +188,14 @@ class DateContext:
 
 
 Resolver = Callable[[re.Match[str], DateContext], str | None]
-"""Resolves a match on the day of speaking."""
+"""Returns the date that a match refers to; None if it is ambiguous or not a date."""
 
 
 # ---- dates in full
 
 
 def written_day(found: re.Match[str], _: DateContext) -> str | None:
-    """`2026-03-05`, `2026/03/05`: as written, whatever time follows; a weekday before it must fit."""
+    """`2026-03-05`, `2026/03/05`, with or without a time; a weekday before it must fit."""
     return _fitting(calendar.day(int(found["year"]), int(found["month"]), int(found["day"])), found["weekday"])
 
 
@@ -208,7 +206,7 @@ def written_month(found: re.Match[str], _: DateContext) -> str | None:
 
 
 def numbers(found: re.Match[str], _: DateContext) -> str | None:
-    """`13.05.2026`, `05/13/2026`: if the day is clear, since one number is above 12 or both are equal."""
+    """`13.05.2026`, `05/13/2026`: only if the order is clear, since one number is above 12 or both are equal."""
     first, second = int(found["first"]), int(found["second"])
     if first <= 12 and second <= 12 and first != second:
         return None
@@ -245,8 +243,8 @@ def year(found: re.Match[str], _: DateContext) -> str | None:
 
 
 def day_of_year(found: re.Match[str], said: DateContext) -> str | None:
-    """`March 5`, `the 5th of March`: of the year that fits a weekday before it; else within two months and on the right
-    side for the tense of the clause; else the next one, if the clause is about the future."""
+    """`March 5`, `the 5th of March`: in the year that fits a weekday before it; else the next one if the clause is
+    about the future; else the one within two months, unless that is in the future and the clause in the past tense."""
     month, day = MONTHS[found["month"]], int(found["day"])
     if found["month"] in AMBIGUOUS_MONTHS and not _is_named(found, said):
         return None
@@ -259,9 +257,9 @@ def day_of_year(found: re.Match[str], said: DateContext) -> str | None:
 
 
 def month_of_year(found: re.Match[str], said: DateContext) -> str | None:
-    """`in March`, `since March`, `by the end of March` (its last day): like days without a year.
+    """`in March`, `since March`, `by the end of March` (its last day): chosen like days without a year.
 
-    `since` gives the last one, `by` and `until` the next one, including this month.
+    `since` means the last such month, `by` and `until` the next one, or the current month.
     """
     word, lead, month = found["month"], found["lead"], MONTHS[found["month"]]
     if word in AMBIGUOUS_MONTHS and (lead == "by" or (word not in FULL_MONTHS and not _is_named(found, said))):
@@ -284,10 +282,10 @@ def month_of_other_year(found: re.Match[str], said: DateContext) -> str | None:
 
 
 def other_month(found: re.Match[str], said: DateContext) -> str | None:
-    """`last March`, `next March`: if the nearest one is also that of last or next year (`month_named`).
+    """`last March`, `next March`: only if the nearest one is in last or next year (`calendar.month_named`).
 
-    In May 2026, `next March` is 2027-03; in January 2026 it may be that of 2026 or 2027. March and May need a capital:
-    "who is next may answer".
+    In May 2026, `next March` is 2027-03; in January 2026 it may be in 2026 or 2027. March and May need a capital
+    letter, because of "who is next may answer".
     """
     is_verb = found["month"] in ("march", "may") and not said.has_capital(found, "month")
     if is_verb or found["rolling"] or found["month"] not in FULL_MONTHS:
@@ -299,7 +297,7 @@ def other_month(found: re.Match[str], said: DateContext) -> str | None:
 
 
 def day_of_month(found: re.Match[str], said: DateContext) -> str | None:
-    """`the 15th of next month`; `by the 15th`: the next one; `on the 15th` if the clause is about the future."""
+    """`the 15th of next month`; `by the 15th` (the next one); `on the 15th`, if the clause is about the future."""
     if found["step"]:
         month = calendar.month(said.today.year, said.today.month + STEPS[found["step"]])
         return calendar.day(int(month[:4]), int(month[5:]), int(found["day"])) if month else None
@@ -323,11 +321,11 @@ def day_word(found: re.Match[str], said: DateContext) -> str | None:
 
 
 def other_weekday(found: re.Match[str], said: DateContext) -> str | None:
-    """`last`, `this`, `next Friday`: if all common readings agree (`calendar.weekday_from`).
+    """`last`, `this`, `next Friday`: only if all common readings agree (`calendar.weekday_from`).
 
-    On a Wednesday, `next Friday` is in two days or in nine, so it gives None; on a Friday or Saturday it is the Friday
-    of next week. `last Friday` on a Wednesday or a Friday is the one of last week; on a Saturday it may be yesterday.
-    `coming Friday` and `this past Friday` are the nearest.
+    On a Wednesday, `next Friday` may be in two days or in nine, so it gives None; on a Friday or Saturday it is the
+    Friday of next week. On a Wednesday or Friday, `last Friday` is that of last week; on a Saturday it may be
+    yesterday. `coming Friday` and `this past Friday` are the nearest ones.
     """
     step, index = found["step"], weekday(found["weekday"])
     if found["rolling"] or not _is_weekday(found, said):
@@ -338,14 +336,14 @@ def other_weekday(found: re.Match[str], said: DateContext) -> str | None:
 
 
 def weekday_of_week(found: re.Match[str], said: DateContext) -> str | None:
-    """`Friday next week`, `last week on Friday`: if weeks from Monday and from Sunday agree."""
+    """`Friday next week`, `last week on Friday`: only if it does not matter which day a week begins on."""
     return calendar.weekday_of_week(said.today, weekday(found["weekday"]), STEPS[found["step"]])
 
 
 def weekday_ahead(found: re.Match[str], said: DateContext) -> str | None:
-    """`by Friday`: the next one; `on Friday` if the clause is about the future; `since Friday`: the last one.
+    """`by Friday` (the next one); `on Friday`, if the clause is about the future; `since Friday` (the last one).
 
-    On a Friday, none of them.
+    On a Friday, all of them are ambiguous.
     """
     since = found["lead"] == "since"
     if not _is_weekday(found, said) or not (since or _is_after(found)):
@@ -372,12 +370,12 @@ def from_now(found: re.Match[str], said: DateContext) -> str | None:
 
 
 def within(found: re.Match[str], said: DateContext) -> str | None:
-    """`in two weeks' time`; `in two weeks` unless it is a duration (`lexicon.is_ahead`)."""
+    """`in two weeks' time`; `in two weeks`, unless it is a duration (`is_ahead`)."""
     return _counted(found, said.today, 1) if found["time"] or is_ahead(found) else None
 
 
 def _counted(found: re.Match[str], today: date, direction: int) -> str | None:
-    """As exact as its unit: days and weeks (of seven days) give a day, months a month, years a year."""
+    """Return a date as exact as its unit: days and weeks give a day, months a month, years a year."""
     count, of = number(found["number"]) * direction, unit(found["unit"])
     if of == "month":
         return calendar.month(today.year, today.month + count)
@@ -387,14 +385,14 @@ def _counted(found: re.Match[str], today: date, direction: int) -> str | None:
 
 
 def other_unit(found: re.Match[str], said: DateContext) -> str | None:
-    """`last week`, `this month`, `next quarter`: of the calendar. `The last month` may be the last thirty days."""
+    """`last week`, `this month`, `next quarter`; but not `the last month`, which may be the last thirty days."""
     return None if found["rolling"] else _unit(found["unit"], said.today, STEPS[found["step"]])
 
 
 def part_of_unit(found: re.Match[str], said: DateContext) -> str | None:
-    """`by the end of the month` is its last day; `at the end of the month`, or any part of it, is the month.
+    """`by the end of the month` (its last day); `at the end of the month`, or another part of it (the month).
 
-    For a week it is always the week, which for some ends on Friday.
+    For a week it is always the whole week, since weeks end on Friday for some.
     """
     spoken = _unit(found["unit"], said.today, STEPS[found["step"] or "this"])
     if spoken is None or not found["deadline"] or found["unit"] == "week":
@@ -429,17 +427,17 @@ def _unit(word: str, today: date, step: int) -> str | None:
 
 
 def _fitting(day: str | None, name: str | None) -> str | None:
-    """The day, unless it is another weekday than the one named with it."""
+    """Return the day if it falls on the weekday named with it, or none is named."""
     return day if not day or not name or date.fromisoformat(day).weekday() == weekday(name) else None
 
 
 def _is_named(found: re.Match[str], said: DateContext) -> bool:
-    """Return True if an ambiguous month is used as a name: with a capital, and no noun after it."""
+    """Return True if an ambiguous word is a month: it has a capital letter and is not followed by a noun."""
     return said.has_capital(found, "month") and goes_on(found)
 
 
 def _is_weekday(found: re.Match[str], said: DateContext) -> bool:
-    """Return True if a weekday is written in full, or as a name: "Sat", but not "sat" or "Sun hardware"."""
+    """Return True if a word is a weekday: "saturday", "Sat", but not "sat" or "Sun hardware"."""
     return found["weekday"].endswith("day") or (said.has_capital(found, "weekday") and goes_on(found))
 
 

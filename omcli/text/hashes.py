@@ -1,4 +1,4 @@
-"""Hash values of 8 bytes for remembering what a reader has seen; stable between runs and short to store."""
+"""Hashes of 8 bytes, by which a reader remembers what it has seen. They are stable between runs."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from typing import Any
 from omcli.base.record import positional_record
 
 _SMALLEST = 1 << 10
-"""Initial size of the table."""
+"""Initial number of slots in the table."""
 
 
 def hash_of(*parts: str) -> int:
-    """Return a 64-bit hash of texts."""
+    """Return a 64-bit hash of strings."""
     content = "\0".join(parts).encode("utf-8", "surrogatepass")
     return int.from_bytes(hashlib.blake2b(content, digest_size=8).digest(), "big")
 
 
 class HashSet:
-    """A set of hashes that takes 8 to 32 bytes for each; Python's own takes five times as many.
+    """A set of hashes that takes 8 to 32 bytes for each, a fifth of a Python set.
 
-    Initial hashes are kept sorted, which is quick if they are given in order. Later ones go into a table with open
-    addressing, indexed by their last bits.
+    The initial hashes are kept in a sorted array, which is quick if they are given in order. Later ones go into a hash
+    table with open addressing.
     """
 
     def __init__(self, hashes: Iterable[int] = ()) -> None:
@@ -35,7 +35,7 @@ class HashSet:
         self._table = array("Q", bytes(8 * _SMALLEST))
         self._length = 0
         self._has_zero = False
-        """0 marks a free place."""
+        """True if 0 is in the set. It can't be in the table, where 0 marks a free slot."""
 
     def add(self, each: int) -> None:
         """Add a hash."""
@@ -64,7 +64,7 @@ class HashSet:
         return place < len(self._first) and self._first[place] == each
 
     def _place(self, each: int) -> int:
-        """Index of a hash in the table, or of the free place for it."""
+        """Return the index of a hash in the table, or of the free slot for it."""
         table = self._table
         last = len(table) - 1
         place = each & last
@@ -81,13 +81,13 @@ class HashSet:
 
 @positional_record
 class Packed:
-    """Hash values as one text for JSON; it reveals nothing of the original texts."""
+    """Hashes encoded as one string, for JSON."""
 
     text: str
 
 
 def packed(hashes: Iterable[int]) -> Packed:
-    """Pack hashes, most significant byte first."""
+    """Encode hashes in base64, each with the most significant byte first."""
     each = tuple(hashes)
     return Packed(base64.b64encode(struct.pack(f">{len(each)}Q", *each)).decode("ascii"))
 
@@ -99,7 +99,7 @@ def unpacked(text: str) -> tuple[int, ...]:
 
 
 def packed_counts(counts: Mapping[int, int]) -> list[Any]:
-    """Pack the number of times each hash was seen; for nearly all that is one."""
+    """Encode the number of times each hash was seen, compactly, since most were seen once."""
     often = [(key, number) for key, number in counts.items() if number != 1]
     return [packed([key for key, number in counts.items() if number == 1]), often]
 

@@ -1,7 +1,7 @@
-"""Instants as text: one canonical spelling, so that they sort, compare and store without parsing.
+"""Instants as text in one canonical spelling, so that they can be sorted and compared without parsing.
 
-An instant is `YYYY-MM-DDTHH:MM:SS.mmmZ` (UTC, milliseconds). A local time without a zone keeps the same spelling
-without the `Z`; its zone is never guessed.
+An instant is `YYYY-MM-DDTHH:MM:SS.mmmZ` (UTC, milliseconds). A local time of unknown zone is spelled without the `Z`;
+its zone is never guessed.
 """
 
 from __future__ import annotations
@@ -12,21 +12,20 @@ from math import inf
 
 from omcli.base.errors import BadUsage
 
-# A number is in the unit in which it lies between these two (1973 and 2286), and no number lies there in two units.
+# The unit of a number is the one in which it lies between these two times (1973 and 2286). It fits only one.
 _FIRST, _LAST = 1e8, 1e10
 _UNITS = (1e3, 1e6, 1e9)
 """Milliseconds, microseconds and nanoseconds in a second."""
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-# What most producers write already: nothing to convert, at a third of the time.
+# The canonical spelling, which most producers use. Recognising it takes a third of the time of converting.
 _CANONICAL = re.compile(r"\d{4}-\d\d-\d\dT(?:[01]\d|2[0-3]):\d\d:\d\d\.\d{3}Z", re.ASCII)
 
 
 def instant(value: object) -> str | None:
-    """Return the canonical instant of a value in a transcript; None if it is not a time.
+    """Return the canonical instant of a value in a transcript; None if it is not a time from 1970 to 9999.
 
-    Takes ISO 8601 text (with `Z`, an offset, or neither), and numbers or digit strings of seconds, milliseconds,
-    microseconds or nanoseconds since 1970. Years outside 1970-9999, malformed text, and numbers that are no time before
-    2286 in any unit give None.
+    Accepts ISO 8601 text (with `Z`, an offset, or neither), and numbers or digit strings of seconds, milliseconds,
+    microseconds or nanoseconds since 1970 (up to the year 2286).
     """
     if isinstance(value, bool) or value is None:
         return None
@@ -47,7 +46,8 @@ def instant(value: object) -> str | None:
 
 
 def parse_time(now: str | None, *, option: str = "") -> str | None:
-    """Parse the instant given to replace the current time, if any; `option` names its source. Raises BadUsage."""
+    """Parse an instant given by the user instead of the current time, if any. Raise BadUsage, naming `option`, if it is
+    not valid."""
     moment = None if now is None else instant(now)
     if now is not None and moment is None:
         raise BadUsage(f"`{option}{now}` is not a valid time", hint="an instant like 2026-01-28T09:30:00Z")
@@ -55,7 +55,7 @@ def parse_time(now: str | None, *, option: str = "") -> str | None:
 
 
 def check_number(given: float | None, *, option: str = "", least: float = 0, most: float = inf) -> float | None:
-    """Check a number of seconds, if given: finite and within the bounds. Raises BadUsage."""
+    """Return a number of seconds, if given. Raise BadUsage, naming `option`, unless it is finite and within bounds."""
     if given is not None and not (least <= given <= most and given < inf):
         bounds = f"between {least:g} and {most:g}" if most < inf else f"from {least:g} up"
         raise BadUsage(f"`{option}{given:g}` is not a valid number of seconds (expected one {bounds})")
@@ -65,7 +65,7 @@ def check_number(given: float | None, *, option: str = "", least: float = 0, mos
 def utc_offset(value: object) -> int | None:
     """Return the zone of a time in a transcript, in minutes east of UTC; None if unknown.
 
-    `Z` and `+00:00` say nothing, since most programs write them in any zone.
+    `Z` and `+00:00` count as unknown, since most programs write them whatever their zone.
     """
     if not isinstance(value, str):
         return None
@@ -77,8 +77,8 @@ def utc_offset(value: object) -> int | None:
 
 
 def format_time(moment: datetime) -> str | None:
-    """Return a datetime as an instant; a naive one stays without zone. None before 1970 or beyond the calendar in
-    UTC."""
+    """Return a datetime as an instant; None if its year in UTC is not from 1970 to 9999. A naive datetime becomes an
+    instant without a zone."""
     zone = "" if moment.tzinfo is None else "Z"
     if zone:
         try:

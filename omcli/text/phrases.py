@@ -1,4 +1,4 @@
-"""Phrases of rows: counts (`(× 3)`, `+4 more`) and speakers (`User: `, `Agent: `)."""
+"""Phrases in the text of rows: counts (`(× 3)`, `+4 more`) and speakers (`User: `, `Agent: `)."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ _TIMES = lazily(r" \(× (\d{1,9})\)$")
 
 
 def counted(number: int) -> str:
-    """Return a count that cannot be mistaken for data: from 100 up it is "99+"."""
+    """Return a number as a string, or "99+" from 100 on, so that it can't be mistaken for an anchor."""
     return str(number) if number < 100 else "99+"
 
 
 def first_of(names: Sequence[str], joint: str, *, shown: int = _SHOWN) -> str:
-    """Join the first names, with the number of further ones."""
+    """Join the first `shown` names, and add how many more there are."""
     more = len(names) - shown
     return joint.join(names[:shown]) + (f"{joint}+{counted(more)} more" if more > 0 else "")
 
@@ -38,19 +38,19 @@ def with_times(text: str, times: int) -> str:
 
 
 USER = "User: "
-"""Prefix of rows with a user's words; `MEMORY.md` omits it."""
+"""Prefix of rows with a user's words. It is omitted in `MEMORY.md`."""
 AGENT = "Agent: "
 """Prefix of rows with an agent's words."""
 _LONGEST = 40
 
 
 def speaker(text: str) -> str:
-    """Return the speaker a text begins with; empty without one."""
+    """Return the speaker that text begins with, or ""."""
     who, colon, _ = text.partition(": ")
     return who if colon and len(who) <= _LONGEST and who[:1].isupper() and who.replace(" ", "").isalnum() else ""
 
 
 def words_of(text: str) -> str:
-    """Return a text without its speaker."""
+    """Return text without the speaker it begins with."""
     who = speaker(text)
     return text.removeprefix(f"{who}: ") if who else text

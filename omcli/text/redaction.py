@@ -1,4 +1,4 @@
-"""Redaction: secrets and <private> blocks are removed from a text before it is stored or sent."""
+"""Redaction: removing secrets and <private> blocks from text before it is stored or sent."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from omcli.text.secrets import Secret, each_secret
 
 @record
 class Redacted:
-    """A redacted text, and the number of removals by rule (`private` for <private> blocks)."""
+    """Redacted text, and the number of removals by rule (`private` for <private> blocks)."""
 
     text: str
     counts: Mapping[str, int]
@@ -23,8 +23,8 @@ class Redacted:
 def redact(text: str) -> Redacted:
     """Replace every secret by `[redacted:<rule>]` and remove <private> blocks.
 
-    An unclosed block extends to the end of the text, in JSON to the end of its string. Redacted JSON is still JSON.
-    Redacting twice changes nothing.
+    An unclosed block extends to the end of the text, or of its string in JSON. Redacted JSON is still valid JSON.
+    Redacting again changes nothing.
     """
     counts: Counter[str] = Counter()
     while True:
@@ -39,7 +39,7 @@ def redact(text: str) -> Redacted:
 
 
 def _apart(found: Iterable[Secret]) -> list[Secret]:
-    """The secrets in order; overlapping ones are merged, named by the surest rule."""
+    """Return the secrets in order. Overlapping ones are merged, and named by the most reliable rule."""
     apart: list[Secret] = []
     for secret in sorted(found, key=lambda secret: secret.start):
         if apart and secret.start < apart[-1].end:
@@ -66,7 +66,7 @@ _IN_JSON = lazily(rf'{_TAG}|\\.|(?P<quote>")', re.DOTALL)
 
 
 def _private_blocks(text: str) -> list[tuple[int, int]]:
-    """Ranges of the outermost <private> blocks; in JSON, a block ends with its string at the latest."""
+    """Return the ranges of the outermost <private> blocks. In JSON, a block ends at the latest with its string."""
     blocks: list[tuple[int, int]] = []
     if "rivate>" not in text:
         return blocks

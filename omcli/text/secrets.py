@@ -1,7 +1,7 @@
 """Secrets in text: keys of a known form, and values assigned to a name such as `password`.
 
-Patterns are tried only where they can match, since searching for a string is many times faster: keys, recognised by
-their prefix, at the start of a long run of letters, digits, `-` and `_`; everything else at a trigger.
+For speed, patterns are tried only at places found by string search: keys, which have a known prefix, at the start of a
+long run of letters, digits, `-` and `_`; everything else at a trigger, a string such as `token`.
 
 A secret lies within one JSON string and never ends inside an escape.
 """
@@ -17,7 +17,7 @@ from omcli.base.record import positional_record
 
 @positional_record
 class Secret:
-    """Range of a secret in a text, and the rule that found it; lower ranks are surer."""
+    """Range of a secret in text, and the rule that found it. Rules with a lower rank are more reliable."""
 
     start: int
     end: int
@@ -27,22 +27,22 @@ class Secret:
 
 # ---- assigned secrets: `password = "…"`, `API_KEY=…`, `"client_secret": "…"`, `--token …`
 #
-# The name has to end right before the separator (`max_tokens=100` sets no token), and the value has to look like one in
-# use: code, types, placeholders and prose stay.
+# The name must end right before the separator (`max_tokens=100` sets no token), and the value must look like a real
+# secret: code, types, placeholders and prose stay.
 
-# In lower case: where a name with one of them stands, a secret may follow.
+# In lower case. A secret may follow a name with one of these.
 NAME_TRIGGERS = (b"pass", b"pwd", b"secret", b"token", b"key")
 
-# What somebody chose or was given may be any short text; what was generated is long.
+# Secrets chosen by people may be short; generated ones are long.
 _CHOSEN = r"pass(?:word|wd|phrase)|(?<=_)pass|pwd|secret(?:[_-]?(?:access[_-]?)?key|[_-]?token)?"
 _KEY_KINDS = ("api", "access", "private", "account", "auth", "encryption", "signing", "master")
 _GENERATED = "token|" + "|".join(f"(?<={kind})key|(?<={kind}[_-])key" for kind in _KEY_KINDS)
 
 
 def _quoted(quote: str, depth: int) -> str:
-    r"""Pattern of a value whose quotes follow `depth` backslashes: 0 in plain text, 1 in JSON, 3 in JSON within JSON ….
+    r"""Return a pattern for a value whose quotes follow `depth` backslashes: 0 in text, 1 in JSON, 3 in nested JSON ….
 
-    It consists of whole escape sequences, without a `"` that could end a JSON string around it.
+    The value contains only whole escape sequences, and no `"` that could end a JSON string around it.
     """
     plain = rf'[^"\\\n{quote}]'
     escapes = rf"\\{{{2 * depth + 2}}}|\\{{{2 * depth + 1}}}{quote}|\\{{{depth + 1}}}{plain}"
@@ -70,7 +70,7 @@ _PLACEHOLDER = lazily(
     r"|your|example|placeholder|change.?me|dummy|redacted|sample|insert|replace|undefined|required|optional",
     re.IGNORECASE,
 )
-# After a quote that closed a JSON string; a value never starts so.
+# Follow a quote that closes a JSON string; no value starts with them.
 _JSON_PUNCTUATION = (",", ":", "}", "]")
 _NAME_LIKE = lazily(r"pass|pwd|secret|token|key|credential", re.IGNORECASE)
 _PATH = lazily(r"\.{0,2}/|~/|[A-Za-z]:\\|[A-Za-z][A-Za-z0-9+.-]*://")
@@ -83,7 +83,7 @@ _KEY_TEXT = lazily(r"(?![0-9]+$)[\w.~+/=:@-]+")
 
 
 def named_secret(text: str, at: int) -> tuple[int, int] | None:
-    """Return start and end of a secret assigned to the name at this index; None without one."""
+    """Return start and end of a secret assigned to the name at this index; None if there is none."""
     found = _ASSIGNED.match(text, at)
     if found is None or found.lastgroup is None:
         return None
@@ -120,8 +120,7 @@ def _is_chosen(value: str, *, is_bare: bool, is_env: bool) -> bool:
 
 
 def _is_key(value: str, *, is_bare: bool) -> bool:
-    """Return True if the value could be a generated key: long, with letters and several digits, or a digit and both
-    cases."""
+    """Return True if the value could be a generated key: long, with three digits, or with a digit and both cases."""
     digits = len(_ONE_DIGIT.findall(value))
     if len(value) < (16 if is_bare else 12) or not digits or not _KEY_TEXT.fullmatch(value):
         return False
@@ -157,19 +156,19 @@ _ONE_OF_THEM = "|".join(f"(?P<{rule.replace('-', '_')}>{pattern})" for rule, pat
 _KEY = lazily(rf"(?:{_ONE_OF_THEM})(?![A-Za-z0-9])", re.ASCII)
 _KEY_LETTERS = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ_abcdefghijklmnopqrstuvwxyz-"
 _SHAPE = bytes(ord("k") if byte in _KEY_LETTERS else ord(" ") for byte in range(256))
-# No key is shorter; of a random one, few characters are the same.
+# Minimum length of a key, and minimum number of distinct characters in it.
 _LONG_RUN = b"k" * 20
 _DISTINCT = 8
-# How much of a run belongs to the escape it begins with: in JSON, a key may follow a line break.
+# Length of the escape sequence that a run may begin with: in JSON, a key may follow a line break.
 _ESCAPED = {"n": 1, "r": 1, "t": 1, "u": 5}
 
 
-# Start and end of the secret whose trigger stands at an index of a text, if there is one.
+# Returns start and end of the secret whose trigger is at an index of the text, if there is one.
 Find = Callable[[str, int], tuple[int, int] | None]
 
 
 def _matching(pattern: str, *, distinct: int = 1) -> Find:
-    """Build a function that matches a pattern at the trigger: its group `secret`, or all of it."""
+    """Return a function that matches a pattern at a trigger. The secret is its group `secret`, or all of it."""
     compiled = lazily(pattern, re.ASCII)
     group = "secret" if "(?P<secret>" in pattern else 0
 
@@ -183,7 +182,7 @@ def _matching(pattern: str, *, distinct: int = 1) -> Find:
 _PEM_BREAK = r"(?:\s|\\+[nrt])*+"
 _PEM = (
     r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----"
-    # To its end, also over the quotes of a list of lines; where it is cut off, as far as there is base64.
+    # Up to its end, even if its lines are quoted in a list; if the end is missing, up to the end of the base64.
     r"(?:(?:[A-Za-z0-9+/=\s:,.()\"'\\]|-(?!-))*+-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----"
     rf"|{_PEM_BREAK}(?:[A-Za-z0-9+/=]{{16,}}+{_PEM_BREAK})++)"
 )
@@ -199,7 +198,7 @@ _AUTHORIZATION = (
     r"|(?i:bearer)\s{1,4}(?=[A-Za-z._~+/=-]*[0-9])(?=\S{16}))"
     r"(?P<secret>[A-Za-z0-9._~+/=-]{8,}+)(?![(\[{$<])"
 )
-# Rule, triggers in lower case that stand for any case, and what to look for where one of them stands.
+# Rule, its triggers (in lower case, for any case), and the function to call at each of them.
 _TRIGGERED: tuple[tuple[str, tuple[bytes, ...], Find], ...] = (
     ("private-key", (b"-----begin ",), _matching(_PEM)),
     ("url-password", (b"://",), _matching(_URL)),
@@ -209,8 +208,8 @@ _TRIGGERED: tuple[tuple[str, tuple[bytes, ...], Find], ...] = (
 
 
 def each_secret(text: str) -> Iterator[Secret]:
-    """Yield every secret in a text, unordered; they may overlap."""
-    # One byte per character, so that a place in the bytes is a place in the text.
+    """Yield every secret in text, in no particular order; they may overlap."""
+    # One byte per character, so that indexes of bytes are indexes of the text.
     flat = text.encode("latin-1", "replace")
     yield from _keys(text, flat.translate(_SHAPE))
     lowered = flat.lower()
@@ -225,7 +224,7 @@ def each_secret(text: str) -> Iterator[Secret]:
 
 
 def _keys(text: str, shape: bytes) -> Iterator[Secret]:
-    """Secrets recognised by their prefix; `shape` has a `k` for every character that can be part of a key."""
+    """Yield secrets with a known prefix. `shape` has a `k` for every character that can be part of a key."""
     at = shape.find(_LONG_RUN)
     while at >= 0:
         found = _KEY.match(text, at)

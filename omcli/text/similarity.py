@@ -1,6 +1,7 @@
-"""Similarity of texts: equal text, shared names and words, and repetition within a text.
+"""Similarity of text: equal text, shared names and words, and repetition.
 
-Rows that differ only in a name, a number or a negation are told apart in `reflectors.rules`.
+Rows that differ only in a name, a number or a negation may count as similar here; `reflectors.rules` distinguishes
+them.
 """
 
 from __future__ import annotations
@@ -16,20 +17,20 @@ from omcli.text.terms import COMMON_FOLDED, terms_of
 _NAMES_KEPT, _WORDS_KEPT = 0.75, 0.5
 _COMMON_WEIGHT = 0.25
 SPEAKERS = frozenset({"user", "agent", "assistant"})
-"""Speakers that rows of the rules begin with."""
+"""Speakers at the start of rows written by rules."""
 LEAST_TOUCHED = 0.2
-"""Share of a row's words that a text about it contains at least, if it contains none of its names."""
+"""Minimum share of a row's words that text must contain to be about it, if it contains none of its names."""
 
 
 def folded_text(text: str) -> str:
-    """Return a text for comparison, without differences in case and spaces."""
+    """Return text normalised for comparison: case-folded, with single spaces."""
     return " ".join(text.casefold().split())
 
 
 def says(told: str, text: str) -> bool:
-    """Return True if a text contains three quarters of another's names, and half of its words.
+    """Return True if `told` contains three quarters of the names in `text`, and half of its words.
 
-    Names are anchors, ignoring case; common words count a quarter.
+    Names are anchors, ignoring case. Common words count a quarter.
     """
     told = told.lower()
     names = {name.lower() for name in anchors(text)}
@@ -39,19 +40,19 @@ def says(told: str, text: str) -> bool:
 
 
 def is_about(told: str, text: str) -> bool:
-    """Return True if a text is about another: it contains one of its names, or a fifth of its words."""
+    """Return True if `told` contains one of the names in `text`, or a fifth of its words."""
     return any(name and name in told for name in anchors(text)) or share(told, text) >= LEAST_TOUCHED
 
 
 def share(told: str, text: str) -> float:
-    """Return the share of a row's words, without its speaker, that a text contains; 1 if the row has none."""
+    """Return the share of the words in `text`, without its speaker, that `told` contains; 1 if it has no words."""
     words = content_terms(words_of(text))
     return len(words & content_terms(told)) / len(words) if words else 1.0
 
 
 @lru_cache(maxsize=1024)
 def content_terms(text: str) -> frozenset[str]:
-    """Return the significant words of a text; cached, since each row is compared with several texts."""
+    """Return the terms of text, cached, since each row is compared several times."""
     (terms,) = terms_of([text])
     return terms
 
@@ -61,9 +62,9 @@ def _weight(words: Collection[str]) -> float:
 
 
 _ROWS, _ROW_CHARS, _EQUAL = 20, 24, 0.5
-"""Minimum rows of minimum length, of which more than this share repeats another one."""
+"""Rows repeat themselves if there are this many of this length, and more than this share repeats another one."""
 _TEXT_CHARS, _WINDOWS, _WINDOW_CHARS, _SEEN_AGAIN = 2_000, 50, 200, 0.4
-"""In a text of this length, of this many windows of this size, more than this share occurs again."""
+"""Text of this length repeats itself if, of this many samples of this length, more than this share occurs again."""
 _LONGEST_LINE = 50_000
 
 _DIGITS = lazily(r"[0-9]+")
@@ -71,12 +72,12 @@ _SENTENCE_END = lazily(r"(?<=[.!?;])\s+")
 
 
 def without_numbers(text: str) -> str:
-    """Normalise counters and times in a text: lower case, every number 0, single spaces."""
+    """Return text in lower case, with every number replaced with 0 and single spaces."""
     return " ".join(_DIGITS.sub("0", text.lower()).split())
 
 
 def without_repeats(text: str) -> str:
-    """Reduce a text that repeats a sentence to each sentence once, with its count."""
+    """Return text with every sentence once and its count, if it repeats itself; else unchanged."""
     sentences = _SENTENCE_END.split(text.strip())
     if len(sentences) < _ROWS or not is_repeated(sentences):
         return text
@@ -89,7 +90,7 @@ def without_repeats(text: str) -> str:
 def is_repeated(rows: Sequence[str]) -> bool:
     """Return True if rows repeat themselves, apart from numbers.
 
-    Loops do, and so do honest logs: only a reply that was cut off is a loop.
+    So do the replies of a model in a loop, but also genuine logs. Only a reply that was cut off counts as a loop.
     """
     long = [without_numbers(row) for row in rows if len(row) >= _ROW_CHARS]
     if len(long) >= _ROWS and 1 - len(set(long)) / len(long) > _EQUAL:
@@ -98,7 +99,7 @@ def is_repeated(rows: Sequence[str]) -> bool:
 
 
 def _has_repeats(text: str) -> bool:
-    """Return True if samples of a text occur in it a second time."""
+    """Return True if many samples of text occur in it a second time."""
     if len(text) < _TEXT_CHARS:
         return False
     places = range(0, len(text) - _WINDOW_CHARS, max(1, (len(text) - _WINDOW_CHARS) // _WINDOWS))

@@ -1,6 +1,6 @@
-"""Dates in natural language: found by a closed grammar, resolved against the day of speaking, never guessed.
+"""Dates in natural language, found by a fixed grammar and resolved relative to the day of speaking, never guessed.
 
-The grammar is here; `date_meanings` has the meaning of each production.
+The grammar is here; `date_meanings` has the meaning of each rule.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from omcli.text.date_meanings import DAYS, MONTHS, NUMBERS, UNITS, DateContext, 
 
 
 def spoken_date(text: str, *, at: str | None, utc_offset: int | None = None) -> str | None:
-    """Return the day, month, year, week or quarter mentioned in a text, spelled as in `calendar`, or None.
+    """Return the day, month, year, week or quarter mentioned in text, spelled as in `calendar`, or None.
 
-    `at` is the instant of speaking and `utc_offset` the speaker's zone, in minutes east of UTC; without an instant only
-    full dates count. Of several dates the first counts, and the day of speaking itself ("today") only if it is the only
-    one. Inline code is skipped.
+    `at` is the instant of speaking and `utc_offset` the speaker's zone, in minutes east of UTC. Without an instant,
+    only full dates count. If there are several dates, the first counts that is not the day of speaking itself. Inline
+    code is skipped.
     """
     productions = _select_rules(text, _ABSOLUTE if at is None else (*_ABSOLUTE, *_RELATIVE))
     if not productions:
@@ -39,14 +39,17 @@ _INLINE_CODE = lazily(r"`[^`\n]{1,200}`")
 
 
 def _plain(text: str) -> str:
-    """Text of equal length with blank code, straight apostrophes, and letters whose lower case is as long."""
+    """Return text of the same length with code blanked out and apostrophes straightened.
+
+    The lower case of the result has the same length too, so that indexes match.
+    """
     straight = text.replace("\u2019", "'").replace("\u0130", "I")
     return _INLINE_CODE.sub(lambda code: "`" * len(code[0]), straight)
 
 
 # ---- parts of patterns
 
-# Nothing of a path, an address, a version, an assignment or a call.
+# A date must not be part of a path, an address, a version, an assignment or a call.
 _BEFORE, _AFTER = r"\b(?<![\w/\\.@#$=+&%~:–-])", r"(?![\w/\\@%(]|[-.:+–]\w|,[0-9])"
 _YEAR = r"(?P<year>[0-9]{4})"
 _DAY = r"(?P<day>[0-9]{1,2})(?:st|nd|rd|th)?"
@@ -57,7 +60,7 @@ _WEEKDAY = (
 )
 _MAYBE_WEEKDAY = rf"(?:{_WEEKDAY}\.?,? )?"
 _NO_DATE = rf"(?! (?:of|in)\b|\.?,? (?:the )?(?:[0-9]|(?:{any_of(MONTHS)})\b))"
-"""After a weekday: neither the first of several, nor the start of a date."""
+"""Must follow a weekday that is not itself the start of a date ("Friday, March 5")."""
 _NUMBER = rf"(?P<number>[0-9]{{1,4}}|{any_of(NUMBERS)})"
 _UNIT = rf"(?P<unit>(?:{any_of(UNITS)})s?)\b"
 _VAGUE = (
@@ -84,7 +87,7 @@ _UP_TO = rf"(?:(?P<deadline>{_DEADLINE}) )?"
 
 
 class _Rule:
-    """One way to write a date: the kinds of words it needs, its pattern, and its resolver."""
+    """One way to write a date: the kinds of words it requires, its pattern, and its resolver."""
 
     def __init__(self, parts: str, pattern: str, resolve: Resolver) -> None:
         self.parts = frozenset(parts.split())
@@ -192,11 +195,11 @@ _WORDS = {
     **dict.fromkeys("vor il hace".split(), "abroad"),
     **{word: word for word in ("ago", "from", "in", "q")},
 }
-"""Kind of each word in dates."""
+"""Kind of each word that occurs in dates."""
 
 
 def _select_rules(text: str, among: Iterable[_Rule]) -> list[_Rule]:
-    """Productions that have a word in the text for each part; for most sentences that is none."""
+    """Return the rules for which the text has all kinds of words; for most sentences there are none."""
     small = text.lower()
     kinds = {_WORDS[word] for word in _WORDS.keys() & _WORD.findall(small)}
     kinds.update(kind for kind, digits in _DIGITS.items() if digits.search(small))
@@ -204,8 +207,8 @@ def _select_rules(text: str, among: Iterable[_Rule]) -> list[_Rule]:
 
 
 def _spoken(said: DateContext, productions: Sequence[_Rule]) -> Iterator[str]:
-    """Yield the dates of a text in order: at each place the first production counts, and hides what it covers."""
-    text = said.text.lower()  # five times as fast as to match without regard to case
+    """Yield the dates in order. The first rule that matches at a place wins, and later matches must not overlap it."""
+    text = said.text.lower()  # five times as fast as matching with IGNORECASE
     ahead: list[tuple[int, int, re.Match[str]]] = []
 
     def look(rank: int, begin: int) -> None:

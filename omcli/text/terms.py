@@ -1,4 +1,4 @@
-"""Terms of a text: the identifiers, paths, numbers and words that show its subject."""
+"""Terms of text: the identifiers, paths, numbers and words that show its subject."""
 
 from __future__ import annotations
 
@@ -71,13 +71,13 @@ wish within without woman won wonder wonderful wondering word words work worked 
 worse worth wow write wrong yeah year years yep yes yesterday yet young yourself yup
 """.split()
 )
-"""Words common to all subjects: feelings, courtesies, the plainest verbs and adjectives. They carry little meaning."""
+"""Words common to all subjects, such as feelings, courtesies, and plain verbs and adjectives. They mean little."""
 
 _TERM = r"\w+(?:[-./:#@]+\w+)*"
 _TERMS = lazily(_TERM)
 _CAPITAL_INSIDE = lazily(rf" (?<=[^.!?:;·\"'(\[—-] )(?=[^\W\d_a-z])({_TERM})")
 _WIDE = r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]+"
-"""Scripts without spaces. Compiled on first use, which takes as long as a hundred rows."""
+"""Characters of scripts without spaces. Compiled only when needed, which takes as long as reading a hundred rows."""
 _FIRST_WIDE = "\u3040"
 # Digits, a sign between letters, or capitals inside: paths, identifiers, versions, amounts.
 NAME_LIKE = lazily(r"[\d_./:#@]|[^\W\d_]-\w+-|[a-z][A-Z]")
@@ -85,20 +85,20 @@ _SUFFIXES = ("ing", "ed", "es", "s", "ly")
 
 
 def terms_of(texts: Sequence[str]) -> list[frozenset[str]]:
-    """Return the terms of each text: identifiers, paths and numbers verbatim; words in one form each, without function
-    words; for scripts without spaces, pairs of characters."""
+    """Return the terms of each text: identifiers, paths and numbers verbatim, other words without endings, and pairs of
+    characters for scripts without spaces. Function words are left out."""
     forms = cache(_terms)  # words come again and again
     return [frozenset(chain.from_iterable(map(forms, _TERMS.findall(text)))) for text in texts]
 
 
 def capital_terms(texts: Sequence[str]) -> frozenset[str]:
-    """Return the terms that have a capital inside a sentence of one of the texts, which makes them names."""
+    """Return the terms that are capitalised in the middle of a sentence in one of the texts, which makes them names."""
     tokens = set(_CAPITAL_INSIDE.findall("\n.".join(texts)))  # no token goes on, no sentence either
     return frozenset().union(*(_terms(token) for token in tokens if token[0].isupper()))
 
 
 def _terms(token: str) -> tuple[str, ...]:
-    """Terms of a word, a path or a run of characters."""
+    """Return the terms of a word, a path or a run of characters."""
     if token[0] >= _FIRST_WIDE and (wide := re.match(_WIDE, token)):
         run, rest = wide[0], token[wide.end() :]
         pairs = [run[at : at + 2] for at in range(max(1, len(run) - 1))]
@@ -110,7 +110,7 @@ def _terms(token: str) -> tuple[str, ...]:
 
 
 def folded(word: str) -> str:
-    """Return a word without the commonest English endings: "tests" and "testing" become "test"."""
+    """Return a word without the most common English endings: "tests" and "testing" become "test"."""
     if word.endswith(_SUFFIXES):
         for suffix in _SUFFIXES:
             if word.endswith(suffix) and len(word) >= len(suffix) + 3:
