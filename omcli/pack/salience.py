@@ -16,20 +16,20 @@ from omcli.text.terms import COMMON_FOLDED, NAME_LIKE, capital_terms, terms_of
 # or down changes what is kept by a point or two in a hundred.
 _IMPORTANCE_POWER = 2.5
 _FRESHNESS_FLOOR = 0.3
-"""Remaining value of a row about work at the start of a long session."""
+"""Part of its value that a row about work keeps if it is from the start of a long session."""
 _SAID_AGAIN = 0.5
 """A term counts half if one row has it already, a quarter if two have."""
 _NAME, _COMMON = 2.0, 0.25
-"""Weights of names and common words, compared with other words."""
+"""Weights of names and of common words; any other word weighs 1."""
 _NAME_POWER, _WORD_POWER = 0.5, 0.4
-"""Gain of a term from being used again: small, and larger for names, which are the subject of the work."""
+"""Exponents of how often a term is used: repetition adds little, and more for names, the subject of the work."""
 _LINE_TOKENS = 15
-"""Added to the length of a row: very short rows say little, however dense they are."""
+"""Tokens added to the length of each row: very short rows say little, however dense they are."""
 
 # A note is medium unless its author says otherwise, a reflection high: 2 × 2.0 puts a note of the same day ahead.
 BIAS = MappingProxyType({Kind.NOTE: 2.0, Kind.REFLECTION: 1.3})
 """Factor on the value of rows that are not plain observations."""
-# What holds until somebody says otherwise. Everything else matters less the more has been done since.
+# Rows of these types hold until they are contradicted. All others lose value as the session goes on.
 _LASTING = frozenset(
     {Type.PREFERENCE, Type.INSTRUCTION, Type.DECISION, Type.CORRECTION, Type.FACT, Type.REQUEST, Type.QUESTION}
     | FILE_CHANGES
@@ -39,14 +39,14 @@ _LASTING = frozenset(
 def by_salience(rows: Sequence[Observation]) -> Iterator[int]:
     """Yield indexes of a session's rows by their rank in its pack, computed lazily.
 
-    Pinned rows come first. Then each time the row (of equals the newest) with the highest
+    Pinned rows come first. Then, one at a time, the row with the highest value, the newest among equals:
 
         (importance / 5)^2.5 · freshness · Σ over its terms of weight · 0.5^(rows that said it before) / (tokens + 15)
 
-    where a term weighs `df^p · ln(N / df + 1)`, its rarity among the N rows (Spärck Jones 1972), raised a little by how
-    often it is used; names - identifiers, paths, numbers, capitalised words - count double, common words a quarter.
-    Such a sum has diminishing returns, so the greedy choice is near the best one, and a heap of stale values finds it
-    without looking at every row each time (Minoux 1978).
+    where a term weighs `df^p · ln(N / df + 1)`: its rarity among the N rows (Spärck Jones 1972), raised a little with
+    the number of rows that use it. Names (identifiers, paths, numbers, capitalised words) count double, common words a
+    quarter. Such a sum has diminishing returns, so the greedy choice is near the best one, and a heap of stale values
+    finds it without looking at every row each time (Minoux 1978).
     """
     texts = [row.text for row in rows]
     terms = terms_of(texts)

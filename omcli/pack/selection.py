@@ -13,12 +13,12 @@ from omcli.pack.layouts.layout import Layout, PackContent, uncovered
 from omcli.pack.tail import Turn
 
 _MISSES = 50
-"""Number of successive rows that don't fit after which a tier counts as full, without looking at the rest."""
+"""A tier counts as full after this many successive rows that don't fit."""
 
 
 @record
 class Candidate:
-    """A chosen row and its cost, with a line end and the headings it needs."""
+    """A chosen row and its cost in tokens, including its line end and the headings it needs."""
 
     place: int
     cost: int
@@ -26,7 +26,7 @@ class Candidate:
 
 @record
 class PackMeter:
-    """Costs as printed. Every text is counted once, every row laid out once."""
+    """Token costs of printed text, cached per text and per row."""
 
     layout: Layout
     counter: TokenCounter
@@ -51,7 +51,7 @@ class PackMeter:
         return self.rows[id(row)][1]
 
     def turn(self, turn: Turn, *, room: int) -> int:
-        """Return the tokens of a message, or its stored count if that shows that it exceeds `room`."""
+        """Return the tokens of a message as printed, or its stored count if that alone exceeds `room`."""
         if turn.is_whole and turn.kept.counter == self.counter.name and turn.kept.tokens > room:
             return turn.kept.tokens
         return self.lines([self.layout.turn(turn)])
@@ -106,8 +106,8 @@ class _Headings:
     headings: list[Sequence[str]] = field(default_factory=list)
 
     def over(self, place: int, headings: Sequence[str]) -> int:
-        """Return the cost of one more row in headings: its own, and those that the row below needs again, or no
-        longer."""
+        """Return the tokens of headings that one more row adds: its own, and those that the row below now needs or no
+        longer needs."""
         at = bisect_left(self.places, place)
         above = self.headings[at - 1] if at else ()
         if at == len(self.places):

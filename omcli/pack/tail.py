@@ -1,4 +1,4 @@
-"""The tail of a pack: the newest messages that fit, calls with their results, long ones as excerpts."""
+"""The tail of a pack: the newest messages that fit. Calls stay with their results; long messages become excerpts."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from omcli.text.clean import printable
 TOOL_CHARS = 1500
 """Limit in characters for a call's arguments, a result or an event."""
 _LEAST_CHARS = 80
-"""A shorter excerpt is useless."""
+"""Characters below which an excerpt is useless."""
 _SHORTENED = frozenset({Role.CALL, Role.RESULT, Role.EVENT})
 _CHARS_PER_TOKEN = 8
-"""More than any counter gives for prose; upper bound when searching for an excerpt's length."""
+"""Upper bound when searching for the length of an excerpt: prose has fewer characters per token with any counter."""
 
 
 @record
@@ -42,13 +42,13 @@ class TurnGroup:
     turns: tuple[Turn, ...]
     cost: int
     is_cut: bool = False
-    """True if it is an excerpt of something longer than the whole room."""
+    """True for an excerpt of a message longer than the whole room."""
 
 
 def newest(messages: Sequence[KeptMessage], *, room: int, cost: Callable[[Turn], int]) -> tuple[TurnGroup, ...]:
     """Return the newest groups of turns that fit into `room` tokens, newest first, without a gap.
 
-    `messages` are the main thread's, oldest first. A result is left out if its call does not fit, or is missing. Tool
+    `messages` are the main thread's, oldest first. A result is left out if its call is missing or does not fit. Tool
     texts are cut to `TOOL_CHARS`, less in a small room. A message longer than the whole room becomes an excerpt that
     fits into the rest of it, and ends the tail.
     """
@@ -96,7 +96,7 @@ def beginning(
 
 
 def _split_calls(messages: Sequence[Message]) -> list[bool]:
-    """For every index, True if a cut before it would split a call from one of its results."""
+    """For each index, True if a cut before it would split a call from one of its results."""
     steps = [0] * (len(messages) + 1)
     for call, results in results_by_call(messages).items():
         if results:
@@ -118,7 +118,7 @@ def turns(units: Sequence[TurnGroup]) -> tuple[Turn, ...]:
 
 
 def excerpt(text: str, chars: int) -> str:
-    """Return about `chars` characters of a text, half from its start and half from its end, with a mark between them.
+    """Return about `chars` characters of `text`: half from its start and half from its end, with a mark between them.
 
     The mark gives the number of characters left out. Cuts are placed between lines or words if possible.
     """
@@ -130,7 +130,7 @@ def excerpt(text: str, chars: int) -> str:
 
 
 def _groups(messages: Sequence[KeptMessage]) -> Iterator[tuple[int, ...]]:
-    """Indexes of messages that belong together, newest first; results without a call belong nowhere."""
+    """Indexes of messages that belong together, newest first; results without a call are left out."""
     results = results_by_call([kept.message for kept in messages])
     for place in reversed(range(len(messages))):
         if messages[place].message.role is not Role.RESULT:
@@ -164,7 +164,7 @@ def _cut(
 
 
 def _beginning(text: str, chars: int) -> str:
-    """At most `chars` characters, up to a line end in the last fifth of them, else a word's end in the last half."""
+    """Return at most `chars` characters, up to a line end in the last fifth, or else a word's end in the last half."""
     if len(text) <= chars:
         return text
     for end, least in (("\n", chars * 4 // 5), (" ", chars // 2)):

@@ -1,7 +1,7 @@
 """The working-memory block: current task, changes, failures and decisions of a session, in at most 800 tokens.
 
 It is made of all observed and noted rows of a session, including superseded and dropped ones: reflecting and pruning
-leave it unchanged to the byte. Only a row replaced by another observation or note of the session makes way for that.
+leave it unchanged to the byte. Only a row that another observation or note of the session replaced is left out.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from omcli.memory.tokens import TokenCounter
 from omcli.pack.working_lines import BlockLine, sections_of
 
 CAP = 800
-"""Limit in tokens, whatever the budget."""
+"""Largest number of tokens, even with a larger budget."""
 
 _MAIN = WORKING_HEADINGS[:4]
 _FIRST = 4
 """Lines reserved for each of the four main sections before any section gets more."""
 _MISSES = 30
-"""Number of successive lines that don't fit after which the block counts as full, without looking at the rest."""
+"""The block counts as full after this many successive lines that don't fit."""
 
 
 @record
@@ -35,11 +35,11 @@ class Section:
 
 @record
 class WorkingBlock:
-    """The sections that have lines, and the printed text."""
+    """The non-empty sections and the printed text."""
 
     sections: tuple[Section, ...]
     more: int
-    """Lines in sections of which none fit."""
+    """Number of lines in sections that were left out because none of their lines fit."""
     budget: int
     tokens: int
     """Tokens of `printed`: at most `budget`, which is at most CAP."""
@@ -95,7 +95,7 @@ class _Draft:
     chosen: list[tuple[str, int]] = field(default_factory=list)
 
     def fill(self) -> None:
-        """Choose lines that fit into the rest of the budget, then drop the last ones if it is exceeded after all.
+        """Choose lines that fit into the rest of the budget, then drop the last ones if the total still exceeds it.
 
         After a section that has to omit lines, sections only get their reserved lines.
         """
@@ -133,7 +133,7 @@ class _Draft:
         return sections, more
 
     def _order(self) -> Iterator[tuple[str, int]]:
-        """Yield the lines by claim to room: the reserved lines of the main sections before all others."""
+        """Yield the lines in order of priority: the reserved lines of the main sections before all others."""
         lines = [(heading, place) for heading, entries in self.sections.items() for place in range(len(entries))]
         yield from (line for line in lines if _is_first(*line))
         yield from (line for line in lines if not _is_first(*line))

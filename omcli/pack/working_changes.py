@@ -23,17 +23,17 @@ class Fact:
     is_settled: bool
 
     def known(self, name: str) -> str:
-        """Return a text of the metadata, or an empty one."""
+        """Return a string from the metadata, or an empty one."""
         value = self.row.metadata.get(name)
         return value if isinstance(value, str) else ""
 
     def number(self, name: str, default: int) -> int:
-        """Return a count of the metadata, or the default."""
+        """Return a count from the metadata, or the default."""
         value = self.row.metadata.get(name)
         return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else default
 
     def objects(self, name: str) -> list[Mapping[str, object]]:
-        """Return a list of objects of the metadata, or an empty one."""
+        """Return a list of objects from the metadata, or an empty one."""
         value = self.row.metadata.get(name)
         return [part for part in value if isinstance(part, dict)] if isinstance(value, (list, tuple)) else []
 
@@ -86,7 +86,7 @@ def short(text: str, limit: int) -> str:
 _CHANGE_CHARACTERS = 120
 _RUNS = frozenset({Type.COMMAND_RUN, Type.TOOL_USED})
 _NOISE = 3
-"""Highest importance of commands and tools that only looked around."""
+"""Highest importance of commands and tools that only read."""
 _RESOLVED = " (resolved)"
 
 
@@ -144,7 +144,7 @@ def _change(file: _File, fact: Fact) -> None:
         return
     if file.is_deleted:
         file.is_deleted, file.edits = False, 0
-    # What is written anew over a file that is there is one more change of it.
+    # A write over an existing file is one more change to it.
     again = created and len(file.facts) > 1 and (file.is_created or file.edits > 0)
     file.is_created = file.is_created or (created and not again)
     file.edits += again + fact.number("edits", 0 if created else 1)
@@ -161,7 +161,7 @@ def failure_lines(facts: Iterable[Fact], *, cwd: str | None) -> dict[str, FactLi
         if fact.row.type in FAILURES:
             key = _failed_at(fact, cwd=cwd)
             if key in lines and fact.is_settled and _is_earlier(fact, lines[key].facts[-1]):
-                continue  # that it works was known before it failed again
+                continue  # its success is older than this failure
             before = 0 if key in lines and lines[key].is_settled else times.get(key, 0)
             times[key] = before + fact.number("times", 1)
             put(lines, key, fact, with_times(_plain(fact), times[key]))
@@ -187,7 +187,7 @@ def _failed_at(fact: Fact, *, cwd: str | None) -> str:
 
 
 def _worked(fact: Fact, *, cwd: str | None) -> Iterator[str]:
-    """Keys of everything that a row shows to work: a command, `a && b` with its parts, or a change of a file."""
+    """Keys of everything that a row shows to work: a command, the parts of `a && b`, or a change to a file."""
     if fact.row.type in FILE_CHANGES:
         yield f"use {below(cwd, fact.known('path'))}"
     if fact.row.status is not Status.DONE:

@@ -32,7 +32,7 @@ from omcli.pack.working_changes import (
 from omcli.text.phrases import AGENT
 
 _NEAR = 3
-"""Number of decisions before and after one that may repeat it in more words."""
+"""A decision is compared with this many before and after it, which may contain it."""
 
 
 @record
@@ -46,8 +46,8 @@ class BlockLine:
 def sections_of(rows: Iterable[Observation], *, cwd: str | None) -> dict[str, tuple[BlockLine, ...]]:
     """Return headings and their lines by importance; empty if there is nothing to continue from.
 
-    Reads, questions and reports alone are nothing to continue from. `rows` are a session's, in the order they were
-    added.
+    There is nothing to continue from if a session only has reads, questions and reports. `rows` are a session's, in the
+    order they were added.
     """
     facts = list(_standing(list(rows)))
     failures = failure_lines(facts, cwd=cwd)
@@ -73,7 +73,7 @@ def sections_of(rows: Iterable[Observation], *, cwd: str | None) -> dict[str, tu
 def _standing(rows: Sequence[Observation]) -> Iterator[Fact]:
     """Yield observed and noted rows, without those that another such row replaced.
 
-    A failure answered by a note stays, settled; one repeated by a later row of the same failure is replaced.
+    A failure that a note resolves stays, as settled; a failure that occurs again is replaced by the later row.
     """
     own = {row.id: row for row in rows if row.kind in (Kind.OBSERVATION, Kind.NOTE)}
     for place, row in enumerate(rows):
@@ -91,12 +91,12 @@ def _entry(line: FactLine) -> BlockLine:
 
 
 def _user_first(lines: Iterable[FactLine]) -> list[FactLine]:
-    """Sort decisions of persons before those of agents, which follow from them; pinned ones before both."""
+    """Sort pinned decisions first, then those of people, then those of agents, which follow from them."""
     return sorted(lines, key=lambda line: line.text.startswith(AGENT) and PINNED not in line.facts[-1].row.tags)
 
 
 def _is_open(fact: Fact) -> bool:
-    """Return True if a matter is known to be open; one noted by hand is, until something settles it."""
+    """Return True if a row is open; a note without a status is open until something settles it."""
     return not fact.is_settled and (fact.row.status is Status.OPEN or fact.row.kind is Kind.NOTE)
 
 
@@ -158,7 +158,7 @@ def _searches(facts: Iterable[Fact]) -> Iterator[FactLine]:
 
 
 _DONE_BESIDES = 3
-"""Number of requests completed since a list of todos changed that makes the list obsolete."""
+"""A list of todos is obsolete if this many requests were completed since it changed."""
 
 
 def task_lines(facts: Sequence[Fact]) -> list[FactLine]:
