@@ -344,7 +344,7 @@ def test_what_is_printed_takes_the_place_of_progress_on_the_same_terminal(om: Om
             shown += chunk
     os.close(leader)
     assert b": 1200 messages" in shown
-    assert b"\x1b[1A\x1b[2K<om-memory" in shown, "progress is taken away first"
+    assert b"\r\x1b[2K<om-memory" in shown, "progress is taken away first"
 
 
 @pytest.mark.parametrize(("kind", "is_shown"), [("xterm", True), ("dumb", False)])
