@@ -200,9 +200,9 @@ def _writing(path: Path) -> Iterator[None]:
 
 
 def find_stale_notes(texts: Iterable[str], *, taken_in: Iterable[IngestedFile], notes: Path | None) -> tuple[Path, ...]:
-    """Daily notes, archived ones and `MEMORY.md` that contain one of the texts, in any case.
+    """Return the daily notes, archived notes and `MEMORY.md` that contain one of `texts`, ignoring case.
 
-    Looked for in the folder of notes, and in those that notes were taken in from. What cannot be read is left out.
+    Searched are the folder `notes` and every folder that a note was ingested from. Unreadable files are skipped.
     """
     wanted = {folded_text(text) for text in texts} - {""}
     folders = {Path(taken.origin.path).parent for taken in taken_in if _is_dated(Path(taken.origin.path))}

@@ -14,7 +14,7 @@ _COLUMNS = "at, lane, provider, model, input_tokens, output_tokens, cached_token
 
 
 class SqliteLedger(Table):
-    """`memory.model.Ledger` and `Rungs` in the tables `calls` and `rungs`."""
+    """`llm.model.Ledger` and `OutputModes` in the tables `calls` and `rungs`."""
 
     def note_call(self, call: ModelCall) -> None:
         """Add a call to the ledger."""

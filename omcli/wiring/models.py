@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -12,7 +12,7 @@ from omcli.base.record import replace
 from omcli.memory.ports import Lane
 
 if TYPE_CHECKING:
-    from omcli.llm.model import ModelCall, OutputMode, Provider, Reply, Spent
+    from omcli.llm.model import OutputMode, Provider, Reply
     from omcli.operations.deps import Deps, ObserverDeps, ReflectorDeps
     from omcli.providers.resolve import ModelSpec
     from omcli.reflectors.model import Compression
@@ -202,12 +202,12 @@ class Models:
         from omcli.providers.resolve import provider
         from omcli.wiring.policies import limits
 
-        ledger = _StoreLedger(self._ledger)
-        asked = provider(replace(spec, role=_ROLE[lane]), environment=os.environ, output_modes=ledger)
+        modes = _StoredOutputModes(self._ledger)
+        asked = provider(replace(spec, role=_ROLE[lane]), environment=os.environ, output_modes=modes)
         return CountedProvider(
             asked,
             lane=lane,
-            ledger=lambda: ledger,
+            ledger=lambda: self._ledger().ledger,
             limits=limits(self._settings),
             cost=partial(cost, endpoint=spec.endpoint, settings=self._settings),
             clock=self._deps.clock,
@@ -266,20 +266,11 @@ def cost(reply: Reply, *, endpoint: str, settings: Settings) -> float | None:
     )
 
 
-class _StoreLedger:
-    """The ledger and output modes in the store, which is opened only when something is read or written."""
+class _StoredOutputModes:
+    """The output modes in the store, which is opened only when one is read or written."""
 
     def __init__(self, store: Callable[[], SqliteStore]) -> None:
         self._store = store
-
-    def note_call(self, call: ModelCall) -> None:
-        self._store().ledger.note_call(call)
-
-    def calls(self, *, since: str | None = None, until: str | None = None) -> Iterator[ModelCall]:
-        return self._store().ledger.calls(since=since, until=until)
-
-    def spent(self, *, since: str) -> Spent:
-        return self._store().ledger.spent(since=since)
 
     def output_mode(self, endpoint: str, model: str) -> OutputMode | None:
         return self._store().ledger.output_mode(endpoint, model)
