@@ -14,8 +14,7 @@ from pathlib import Path
 from omcli.base.errors import BadConfiguration, BadUsage
 from omcli.base.patterns import lazily
 from omcli.base.record import record, replace
-from omcli.memory.message import Message, Role
-from omcli.memory.tokens import TokenCounter
+from omcli.memory.message import Message, Role, TokenCounter
 
 # Text to tokens: 0 for the empty text, never negative.
 CountText = Callable[[str], int]
@@ -23,7 +22,7 @@ CountText = Callable[[str], int]
 
 @record
 class Counter:
-    """A `memory.tokens.TokenCounter` built from its parts."""
+    """A `memory.message.TokenCounter` built from its parts."""
 
     name: str
     count: CountText

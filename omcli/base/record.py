@@ -10,6 +10,7 @@ Every annotation of the class is a field. Records cannot be subclassed, and don'
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar, cast, dataclass_transform
 
 if TYPE_CHECKING:
@@ -52,12 +53,15 @@ def mutable_record(cls: type[T]) -> type[T]:
 
 def replace(of: T, **changes: object) -> T:
     """Return a copy of the record with some fields changed."""
-    return type(of)(**{**fields_of(of), **changes})
+    cls: Any = type(of)
+    made: T = cls(**{**dict(zip(cls.__slots__, cls._values_of(of), strict=False)), **changes})
+    return made
 
 
 def fields_of(of: object) -> dict[str, Any]:
     """Return the fields of a record by name."""
-    return {name: getattr(of, name) for name in _names(of)}
+    cls: Any = type(of)
+    return dict(zip(cls.__slots__, cls._values_of(of), strict=False))
 
 
 def _made(cls: type[T], methods: Mapping[str, object], *, in_order: bool = False) -> type[T]:
@@ -67,9 +71,12 @@ def _made(cls: type[T], methods: Mapping[str, object], *, in_order: bool = False
     for name, default in defaults.items():
         if type(default).__hash__ is None:
             raise ValueError(f"`{name}` of {cls.__name__}: all records would share its default; use `field`")
+    # `attrgetter` takes one name or more, and returns a tuple only for more: the value of a single field comes twice.
+    read = names if len(names) > 1 else 2 * (names or ("__slots__",))
     own = {name: value for name, value in vars(cls).items() if name not in {*names, "__dict__", "__weakref__"}}
     common = {
         "__slots__": names,
+        "_values_of": attrgetter(*read),
         "__qualname__": cls.__qualname__,
         "__init__": _lazily_compiled_init(names, defaults, in_order=in_order),
         "__eq__": _same_values,
@@ -152,15 +159,6 @@ class _Fields:
         return found
 
 
-def _names(of: object) -> tuple[str, ...]:
-    names: tuple[str, ...] = vars(type(of))["__slots__"]
-    return names
-
-
-def _values(of: object) -> tuple[object, ...]:
-    return tuple(getattr(of, name) for name in _names(of))
-
-
 def _refuse(self: object, name: str, *_value: object) -> NoReturn:
     raise AttributeError(f"`{name}` of a {type(self).__name__} cannot be changed")
 
@@ -178,13 +176,16 @@ def _again(cls: Callable[..., T], fields: Mapping[str, Any]) -> T:
 
 
 def _same_values(self: object, other: object) -> bool:
-    return _values(self) == _values(other) if type(self) is type(other) else NotImplemented
+    cls: Any = type(self)
+    same: bool = cls._values_of(self) == cls._values_of(other) if type(self) is type(other) else NotImplemented
+    return same
 
 
 def _hash(self: object) -> int:
-    return hash(_values(self))
+    cls: Any = type(self)
+    return hash(cls._values_of(self))
 
 
 def _text(self: object) -> str:
-    shown = (f"{name}={value!r}" for name, value in zip(_names(self), _values(self), strict=True))
-    return f"{type(self).__name__}({', '.join(shown)})"
+    shown = ", ".join(f"{name}={value!r}" for name, value in fields_of(self).items())
+    return f"{type(self).__name__}({shown})"

@@ -20,8 +20,8 @@ from omcli.memory.notation import named
 from omcli.text.instants import check_number, parse_time
 
 if TYPE_CHECKING:
+    from omcli.memory.message import TokenCounter
     from omcli.memory.notation import Notation
-    from omcli.memory.tokens import TokenCounter
     from omcli.operations.deps import Deps
     from omcli.operations.ingest.counts import TranscriptCounts
     from omcli.settings.settings import Files, Settings

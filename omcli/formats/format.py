@@ -38,7 +38,7 @@ class Format:
     folders: TranscriptFolders | None = None
     """None if no program keeps transcripts in this format."""
     copies: bool = False
-    """True if a resumed session repeats messages of earlier ones, with their ids and times (`memory.identity`)."""
+    """True if a resumed session repeats messages of earlier ones, with their ids and times (`Identities`)."""
 
 
 class Reader(Protocol):

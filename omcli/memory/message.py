@@ -1,12 +1,16 @@
-"""A message: one turn or tool event of a session, verbatim."""
+"""Messages, the turns and tool events of a session, verbatim; and counts of their tokens."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from enum import StrEnum
+from typing import TYPE_CHECKING, Protocol
 
 from omcli.base.record import record
+
+if TYPE_CHECKING:
+    from omcli.memory.observation import Observation
 
 
 class Role(StrEnum):
@@ -189,3 +193,49 @@ def _same_before(messages: Sequence[Message]) -> list[int]:
         found.append(together[message.call_id])
         together[message.call_id] += message.role is Role.CALL
     return found
+
+
+# ---- tokens of messages and rows
+
+UNLIMITED = 1_000_000_000
+"""Used as no limit: more tokens than any tier, session or batch has."""
+
+
+class TokenCounter(Protocol):
+    """A way to count tokens. Numbers of different counters are never added."""
+
+    @property
+    def name(self) -> str:
+        """Name stored with every count."""
+
+    def text(self, text: str) -> int:
+        """Return the number of tokens in text."""
+
+    def message(self, message: Message) -> int:
+        """Return the tokens of a message, with the counter's overhead per message and image."""
+
+    def conversation(self, messages: Iterable[Message]) -> int:
+        """Return the tokens of a transcript, with the counter's fixed overhead."""
+
+    def remembering(self) -> TokenCounter:
+        """Return a counter with equal results that may cache lines, for counting similar texts."""
+
+
+def row_tokens(row: Observation, counter: TokenCounter) -> int:
+    """Return the tokens of a row's text. Count again if the stored number is of another counter."""
+    return row.tokens if row.counter == counter.name else counter.text(row.text)
+
+
+def rows_tokens(rows: Iterable[Observation], counter: TokenCounter) -> int:
+    """Return the tokens of all rows' text."""
+    return sum(row_tokens(row, counter) for row in rows)
+
+
+def message_tokens(kept: KeptMessage, counter: TokenCounter) -> int:
+    """Return the tokens of a message. Count again if the stored number is of another counter."""
+    return kept.tokens if kept.counter == counter.name else counter.message(kept.message)
+
+
+def reaches(tokens: int, threshold: int, *, inclusive: bool) -> bool:
+    """Return True if `tokens` exceed the threshold or, if it is inclusive, equal it."""
+    return tokens > threshold or (inclusive and tokens == threshold)

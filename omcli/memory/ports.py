@@ -46,7 +46,7 @@ class Incoming:
 
     message: Message
     identity: str
-    """Unique in the store, and equal if the same message is ingested again (`memory.identity`)."""
+    """Unique in the store, and equal if the same message is ingested again (`transcript.Identities`)."""
     key: str
     """Its printed id."""
     tokens: int

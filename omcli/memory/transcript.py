@@ -1,16 +1,17 @@
-"""Contents of a transcript as it is read, and bookmarks from which a later reading resumes."""
+"""Contents of a transcript as it is read, bookmarks from which a later reading resumes, and identities of messages."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 import zlib
+from collections import Counter
 from collections.abc import Iterable
 from enum import StrEnum
 from typing import Any, Self
 
 from omcli.base.record import positional_record, record, replace
-from omcli.memory.message import Message
+from omcli.memory.message import Message, Role, content_digest, digest
 
 Notes = dict[str, Any]
 """A reader's state at some point of a file, to resume from there: JSON values, and `hashes.Packed`."""
@@ -209,10 +210,93 @@ class Transcript:
     items: Iterable[Item]
     """Its contents in file order, read lazily."""
     copies: bool = False
-    """True if its sessions copy messages from earlier ones (`memory.identity`)."""
+    """True if its sessions copy messages from earlier ones (`Identities`)."""
     origin: Origin | None = None
     """The file, if it can be read again; None for a pipe."""
     stamp: str | None = None
     """Size and modification time of the file when opened; None if it was just modified and could change unnoticed."""
     earlier: IngestedPart | None = None
     """Start of the file that was ingested before and is not among the items."""
+
+
+# ---- identities: equal if a message is read again from the same file, a grown one, or a resumed session's copy
+
+_SECOND = len("2026-01-25T10:47:18")
+_SHORT = 16
+"""Digits of a digest that are kept to count messages: a long transcript has many."""
+_TWINS = {"openai": "anthropic", "anthropic": "openai"}
+"""Plain turns look the same in both formats; only a tool call tells them apart."""
+_OF_BOTH = (Role.USER, Role.ASSISTANT)
+
+
+class Identities:
+    """Identities of the messages of one session, in transcript order.
+
+    The content always counts, since producers repeat ids (as in exports with masked ids) and rewrite messages under the
+    same id. The producer's id counts too. Without one, the second of writing and the number of equal messages before it
+    count instead; that number stays the same when the transcript grows.
+
+    `copies` is True if the format's sessions copy messages from earlier ones (after a resume). Ids and instants then
+    identify messages across sessions. Content alone never does, since two sessions may both say "ok".
+    """
+
+    def __init__(self, session: str, *, format_name: str, copies: bool, before: Counter[int] | None = None) -> None:
+        """To continue an earlier reading, pass its `counted()` as `before`."""
+        self._session = digest("session", format_name, session)
+        twin = _TWINS.get(format_name)
+        self._twin = twin and digest("session", twin, session)
+        self._anywhere = digest("format", format_name) if copies else None
+        self._before = before or Counter[int]()
+
+    def counted(self) -> Counter[int]:
+        """Return the number of times each message without an id has occurred, by `short` key."""
+        return self._before
+
+    def of(self, message: Message) -> str:
+        """Return the identity of the next message, 32 hex digits."""
+        identity, _ = self.with_earlier(message)
+        return identity
+
+    def with_earlier(self, message: Message, *, before: int | None = None) -> tuple[str, str | None]:
+        """Return the identity of the next message, and the one it may have been stored under before, else None.
+
+        Stores of schema 1 had others, and so has a message list that was taken for the other of two similar formats.
+        With `before`, the message counts as one with this number of equal ones before it, and is not counted itself.
+        """
+        content = content_digest(message)
+        placed, formerly = self._placed(message, content, self._session), None
+        if message.role is Role.RESULT and message.tool is not None:
+            formerly = self._placed(message, content_digest(message, tool_of_result=True), self._session)
+        elif self._twin is not None and message.role in _OF_BOTH:
+            formerly = self._placed(message, content, self._twin)
+        if message.id is not None:
+            return placed, formerly
+        if before is None:
+            short = int(placed[:_SHORT], 16)
+            before = self._before[short]
+            self._before[short] += 1
+        return digest(placed, str(before)), formerly and digest(formerly, str(before))
+
+    def short(self, message: Message) -> int:
+        """Return the key for counting messages without an id: equal for those that differ only in that count."""
+        return int(self._placed(message, content_digest(message), self._session)[:_SHORT], 16)
+
+    def _placed(self, message: Message, content: str, session: str) -> str:
+        """Return a digest of the content with its session, and with its id or second of writing."""
+        anywhere = self._anywhere or session
+        if message.id is not None:
+            return digest(anywhere, "id", message.id, message.at, content)
+        scope = anywhere if message.at else session
+        # To the second, since the prompt history of some programs is no more precise than that.
+        return digest(scope, message.at and message.at[:_SECOND], content)
+
+
+def printed_key(message: Message, identity: str) -> str:
+    """Return the printed id of a message: the producer's, or `m` and the first 11 digits of its identity."""
+    return message.id or f"m{identity[:11]}"
+
+
+def derived_session(format_name: str, opening: Message) -> str:
+    """Return a session id derived from the first prompt, for a transcript without one. It stays the same if the file
+    grows or is piped."""
+    return f"{format_name}-{digest(opening.id, opening.at, opening.name, opening.text)[:12]}"

@@ -10,12 +10,11 @@ from omcli.base.errors import BadInput, BadUsage, StaleBatch, UnknownId
 from omcli.base.record import field, record, replace
 from omcli.llm.json_reply import row_text
 from omcli.memory.batch import Batch, BatchOutcome, Observed
-from omcli.memory.message import Image, KeptMessage, Role
+from omcli.memory.message import UNLIMITED, Image, KeptMessage, Role, TokenCounter
 from omcli.memory.observation import PINNED, Observation, Replacement, Source, handle
 from omcli.memory.ports import LogQuery, Store
 from omcli.memory.reflection import Material, Reflected, ReflectionWrite, Scope, fingerprint
 from omcli.memory.session import Session
-from omcli.memory.tokens import UNLIMITED, TokenCounter
 from omcli.observers.agent_reply import (
     AgentReply,
     PendingToken,

@@ -7,12 +7,11 @@ from itertools import count
 from typing import TYPE_CHECKING
 
 from omcli.base.record import record, replace
-from omcli.memory.message import KeptMessage
+from omcli.memory.message import UNLIMITED, KeptMessage, TokenCounter
 from omcli.memory.notation import WORDS, Notation
 from omcli.memory.observation import Kind, Observation
 from omcli.memory.ports import LogQuery, Store
 from omcli.memory.session import Session
-from omcli.memory.tokens import UNLIMITED, TokenCounter
 from omcli.pack.budget import Budgets, Tier, shares
 from omcli.pack.context_pack import Choice, ContextPack, pack
 from omcli.pack.cross_session import SHARED_TYPES

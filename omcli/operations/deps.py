@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 from omcli.base.errors import InputOutput, LaneTaken, TryAgain
 from omcli.base.record import record, replace
 from omcli.memory.batch import Observer, SlicedObserver
+from omcli.memory.message import TokenCounter, reaches
 from omcli.memory.observation import Observation, Priority, Status
 from omcli.memory.ports import Lane, Store
-from omcli.memory.tokens import TokenCounter, reaches
 from omcli.operations.clock import Clock
 from omcli.operations.ingest.counts import TranscriptCounts
 

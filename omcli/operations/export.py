@@ -19,10 +19,10 @@ from omcli.exchange.groups import (
     MessageRange,
     range_of,
 )
+from omcli.memory.message import TokenCounter
 from omcli.memory.notation import line
 from omcli.memory.observation import UNDER, Kind, Observation
 from omcli.memory.ports import Covered, Logged, LogQuery, Store
-from omcli.memory.tokens import TokenCounter
 
 
 @record

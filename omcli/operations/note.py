@@ -8,6 +8,7 @@ from collections.abc import Callable
 from omcli.base.errors import BadInput, BadUsage
 from omcli.base.record import record, replace
 from omcli.memory.changes import OperationKind, OperationWrite
+from omcli.memory.message import TokenCounter
 from omcli.memory.observation import (
     ITEM_TYPES,
     Draft,
@@ -22,7 +23,6 @@ from omcli.memory.observation import (
 )
 from omcli.memory.ports import Store
 from omcli.memory.reflection import Scope
-from omcli.memory.tokens import TokenCounter
 from omcli.operations.clock import Clock
 from omcli.operations.observe.rows import as_row
 from omcli.text.clean import clean, one_line

@@ -7,9 +7,8 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from omcli.base.record import record
-from omcli.memory.message import Message
+from omcli.memory.message import Message, TokenCounter
 from omcli.memory.ports import LaneError, LogQuery, Store
-from omcli.memory.tokens import TokenCounter
 
 if TYPE_CHECKING:
     from omcli.memory.transcript import Item

@@ -8,9 +8,8 @@ from enum import StrEnum
 from omcli.base.errors import OF_ONE_SESSION, OmError
 from omcli.base.record import record, replace
 from omcli.memory.buffer import BufferPolicy
-from omcli.memory.message import Role
+from omcli.memory.message import UNLIMITED, Role, reaches
 from omcli.memory.observation import Observation
-from omcli.memory.tokens import UNLIMITED, reaches
 from omcli.operations.deps import Deps
 from omcli.operations.observe.session import observe_ahead, observe_session, write_buffered
 from omcli.operations.observe.sinks import Step

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from enum import StrEnum
 
 from omcli.base.record import record
-from omcli.memory.tokens import UNLIMITED
+from omcli.memory.message import UNLIMITED
 
 
 class Tier(StrEnum):

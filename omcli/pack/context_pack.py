@@ -6,11 +6,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from omcli.base.record import field, mutable_record, record
-from omcli.memory.message import KeptMessage
+from omcli.memory.message import KeptMessage, TokenCounter
 from omcli.memory.notation import WORDS, Notation
 from omcli.memory.observation import PINNED, Kind, Observation
 from omcli.memory.session import Session
-from omcli.memory.tokens import TokenCounter
 from omcli.pack import cross_session as ranking
 from omcli.pack import tail
 from omcli.pack.budget import Budgets, Tier, shares

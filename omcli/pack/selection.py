@@ -6,8 +6,8 @@ from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 
 from omcli.base.record import field, mutable_record, record
+from omcli.memory.message import TokenCounter
 from omcli.memory.observation import Observation
-from omcli.memory.tokens import TokenCounter
 from omcli.pack.budget import Tier
 from omcli.pack.layouts.layout import Layout, PackContent, uncovered
 from omcli.pack.tail import Turn

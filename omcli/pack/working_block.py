@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from omcli.base.record import field, mutable_record, record
+from omcli.memory.message import TokenCounter
 from omcli.memory.notation import WORKING_HEADINGS, WORKING_TITLE
 from omcli.memory.observation import Observation
-from omcli.memory.tokens import TokenCounter
 from omcli.pack.working_lines import BlockLine, sections_of
 
 CAP = 800

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from omcli.base.record import record, replace
+from omcli.memory.message import TokenCounter, row_tokens
 from omcli.memory.observation import PINNED, Dropped, Kind, Observation, Status
 from omcli.memory.reflection import Reflected
-from omcli.memory.tokens import TokenCounter, row_tokens
 from omcli.pack.budget import last_fitting
 from omcli.pack.cross_session import days
 

@@ -9,9 +9,9 @@ from omcli.base.record import record, replace
 from omcli.llm import prompts
 from omcli.llm.model import Prompt, Provider, Reply
 from omcli.llm.schema import STATED, TEXT, TEXTS, list_of, object_of, one_of, optional
+from omcli.memory.message import TokenCounter, rows_tokens
 from omcli.memory.observation import Observation
 from omcli.memory.reflection import Material, Reflected
-from omcli.memory.tokens import TokenCounter, rows_tokens
 from omcli.reflectors.reply import ReflectorReply, parse_reply, rows_by_label
 from omcli.reflectors.validation import ValidatedReflection, joined, validate
 from omcli.text.clean import one_line

@@ -9,6 +9,7 @@ from typing import Literal
 from omcli.base.record import field, mutable_record, record, replace
 from omcli.llm.json_reply import row_text
 from omcli.llm.schema import KINDS, LONGEST_TAG, MOST_TAGS, PRIORITIES, STATUSES
+from omcli.memory.message import TokenCounter, rows_tokens
 from omcli.memory.observation import (
     FAILURES,
     ITEM_TYPES,
@@ -23,7 +24,6 @@ from omcli.memory.observation import (
     Type,
 )
 from omcli.memory.reflection import Material, Reflected
-from omcli.memory.tokens import TokenCounter, rows_tokens
 from omcli.reflectors.drafts import LASTING_TYPES, folded, in_rows
 from omcli.reflectors.reply import ProposedItem, ProposedRow, ReflectorReply, rows_by_label
 from omcli.text.anchors import searchable, unknown_anchors

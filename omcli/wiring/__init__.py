@@ -16,11 +16,11 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from omcli.memory.batch import Observer
+    from omcli.memory.message import TokenCounter
     from omcli.memory.notation import Notation
     from omcli.memory.reflection import Reflector
     from omcli.memory.retention import RetentionRules
     from omcli.memory.session import EvictionPolicy
-    from omcli.memory.tokens import TokenCounter
     from omcli.memory.transcript import Bookmark, Origin, Transcript
     from omcli.operations.clock import Clock
     from omcli.operations.deps import Deps

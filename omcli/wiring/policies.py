@@ -30,7 +30,7 @@ def budgets(settings: Settings, asked: Mapping[str, int | None]) -> Budgets:
     """Return the budgets of a pack (`total`) and of its tiers: the requested ones, else those of the settings. A tier
     that is not printed gets nothing. The tail of a frozen pack may grow until it is cut.
     """
-    from omcli.memory.tokens import UNLIMITED
+    from omcli.memory.message import UNLIMITED
     from omcli.pack.budget import Tier, budgets
 
     tiers = settings.context
@@ -58,8 +58,8 @@ def observer_deps(said: ObserveSettings, usual: ObserverDeps) -> ObserverDeps:
 
 def eviction(settings: Settings) -> EvictionPolicy | None:
     """Return the eviction policy of frozen packs; None if packs are not frozen."""
+    from omcli.memory.message import UNLIMITED
     from omcli.memory.session import EvictionPolicy
-    from omcli.memory.tokens import UNLIMITED
 
     said = settings.context
     if not said.freeze:

@@ -19,10 +19,9 @@ from tempfile import TemporaryDirectory
 
 from omcli.base.record import replace
 from omcli.llm.model import EndReason, Prompt, Reply
-from omcli.memory.message import Message, Role, digest
+from omcli.memory.message import Message, Role, TokenCounter, digest
 from omcli.memory.ports import Incoming
 from omcli.memory.session import Session
-from omcli.memory.tokens import TokenCounter
 from omcli.observers.model import ModelObserver
 from omcli.operations.observe.session import observe_session
 from omcli.settings.resolve import resolve

@@ -10,7 +10,7 @@ import sys
 import time
 from pathlib import Path
 
-from omcli.memory.tokens import TokenCounter
+from omcli.memory.message import TokenCounter
 from omcli.tokenizers import EXACT, NAMES, counter, has_file
 from tests.unit.tokenizers.samples import MORE, PROMISED
 

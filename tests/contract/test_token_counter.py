@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omcli.memory.message import Image, Message, Role
-from omcli.memory.tokens import TokenCounter
+from omcli.memory.message import Image, Message, Role, TokenCounter
 from omcli.tokenizers import EXACT, NAMES, counter, has_file
 
 _loaded = cache(counter)  # an exact counter takes its time to load

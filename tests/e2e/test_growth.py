@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 
 from omcli.formats import named
-from omcli.memory.identity import Identities
 from omcli.memory.message import Message
+from omcli.memory.transcript import Identities
 from tests.conftest import Om
 from tests.e2e.killing import Killing
 from tests.e2e.transcripts import Talk, long_talk

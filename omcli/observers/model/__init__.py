@@ -9,9 +9,8 @@ from omcli.base.record import positional_record, replace
 from omcli.llm.json_reply import whole
 from omcli.llm.model import Provider
 from omcli.memory.batch import Batch, Observed, Observer
-from omcli.memory.message import LARGEST_IMAGE, Image
+from omcli.memory.message import LARGEST_IMAGE, Image, TokenCounter
 from omcli.memory.observation import Draft
-from omcli.memory.tokens import TokenCounter
 from omcli.observers.model.evidence import Evidence, select_context_rows
 from omcli.observers.model.prompt import PromptContext, observer_prompt
 from omcli.observers.model.reply import parse_reply

@@ -6,9 +6,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 
 from omcli.base.record import field, mutable_record, record
-from omcli.memory.message import KeptMessage, Role
+from omcli.memory.message import KeptMessage, Role, TokenCounter
 from omcli.memory.observation import TOOL_EVENTS, Observation, Priority, Status
-from omcli.memory.tokens import TokenCounter
 from omcli.observers.model.transcript import TranscriptView
 from omcli.pack.tail import excerpt
 from omcli.text.anchors import searchable, unknown_anchors

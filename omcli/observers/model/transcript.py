@@ -12,8 +12,16 @@ from omcli.base.record import record, replace
 from omcli.llm.model import Picture
 from omcli.llm.schema import MOST_ROWS
 from omcli.memory.batch import Batch
-from omcli.memory.message import Image, KeptMessage, Message, MessageKind, Role, attachment, results_by_call
-from omcli.memory.tokens import TokenCounter
+from omcli.memory.message import (
+    Image,
+    KeptMessage,
+    Message,
+    MessageKind,
+    Role,
+    TokenCounter,
+    attachment,
+    results_by_call,
+)
 from omcli.pack.budget import last_fitting
 from omcli.pack.tail import excerpt
 from omcli.text.clean import printable

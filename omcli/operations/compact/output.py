@@ -6,12 +6,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 
 from omcli.base.record import record, replace
-from omcli.memory.message import KeptMessage, Message, MessageKind, Role
+from omcli.memory.message import KeptMessage, Message, MessageKind, Role, TokenCounter, message_tokens
 from omcli.memory.notation import WORDS, Notation
 from omcli.memory.observation import Draft, Kind, Observation, Source, Type
 from omcli.memory.ports import Store
 from omcli.memory.session import Session
-from omcli.memory.tokens import TokenCounter, message_tokens
 from omcli.observers.rules.sentences import text_parts
 from omcli.operations.observe.rows import as_row
 from omcli.pack import tail

@@ -17,11 +17,11 @@ from enum import StrEnum
 from omcli.base.errors import OverLimit, ProviderFailed
 from omcli.base.record import fields_of, mutable_record, record
 from omcli.memory.changes import OperationKind, OperationWrite
+from omcli.memory.message import UNLIMITED, TokenCounter, message_tokens, row_tokens
 from omcli.memory.observation import Observation
 from omcli.memory.ports import LogQuery, Store
 from omcli.memory.reflection import ReflectionOutcome as Came
 from omcli.memory.reflection import Scope
-from omcli.memory.tokens import UNLIMITED, TokenCounter, message_tokens, row_tokens
 from omcli.operations.compact.output import CompactRequest, TailPlan, compact_output, plan_tail
 from omcli.operations.deps import Deps
 from omcli.operations.observe.session import observe_session

@@ -7,10 +7,9 @@ from collections.abc import Iterable, Mapping
 
 from omcli.base.errors import SessionTaken
 from omcli.base.record import replace
-from omcli.memory.identity import Identities, printed_key
 from omcli.memory.message import Message
 from omcli.memory.ports import Incoming
-from omcli.memory.transcript import Bookmark, Checkpoint, IngestedPart, Notes, as_json
+from omcli.memory.transcript import Bookmark, Checkpoint, Identities, IngestedPart, Notes, as_json, printed_key
 from omcli.operations.deps import Deps
 from omcli.operations.ingest.counts import TranscriptCounts
 from omcli.operations.ingest.sessions import TranscriptSessions

@@ -7,11 +7,20 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import count
 
 from omcli.base.record import fields_of, replace
-from omcli.memory.identity import Identities, derived_session
 from omcli.memory.message import Message, Role
 from omcli.memory.ports import Store
 from omcli.memory.session import Session
-from omcli.memory.transcript import Abandoned, Checkpoint, Facts, IngestedPart, NewConversation, Notes, Transcript
+from omcli.memory.transcript import (
+    Abandoned,
+    Checkpoint,
+    Facts,
+    Identities,
+    IngestedPart,
+    NewConversation,
+    Notes,
+    Transcript,
+    derived_session,
+)
 from omcli.operations.ingest.counts import TranscriptCounts
 
 _OPENING_WITHIN = 20

@@ -8,9 +8,8 @@ from itertools import takewhile
 
 from omcli.base.errors import BadInput
 from omcli.base.record import field, record
-from omcli.memory.identity import Identities
 from omcli.memory.message import Message
-from omcli.memory.transcript import Facts, Transcript
+from omcli.memory.transcript import Facts, Identities, Transcript
 from omcli.operations.deps import Deps
 from omcli.operations.ingest.counts import MessageCounts, TranscriptCounts
 from omcli.operations.ingest.messages import MessageWriter
@@ -160,7 +159,7 @@ class _SessionWriter:
         first, size = 0, 1
         while waiting:
             for short, message in list(waiting.items()):
-                asked = [identities.at_count(message, number) for number in range(first, first + size)]
+                asked = [identities.with_earlier(message, before=number) for number in range(first, first + size)]
                 found = sum(1 for _ in takewhile(bool, self._are_known(asked)))
                 counts[short] += found
                 if found < size:

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 
 from omcli.base.record import replace
 from omcli.memory.batch import Batch
+from omcli.memory.message import TokenCounter
 from omcli.memory.observation import UNDER, Draft, Kind, Observation, Priority, Replacement
 from omcli.memory.ports import Tombstones
-from omcli.memory.tokens import TokenCounter
 from omcli.operations.deps import Deps
 
 

@@ -8,8 +8,8 @@ from typing import NamedTuple
 from omcli.base.record import replace
 from omcli.memory.batch import Batch
 from omcli.memory.buffer import BufferedBatch, count_due
+from omcli.memory.message import UNLIMITED, message_tokens
 from omcli.memory.observation import Observation, Replacement
-from omcli.memory.tokens import UNLIMITED, message_tokens
 from omcli.operations.deps import Deps
 from omcli.operations.observe.rows import to_rows
 

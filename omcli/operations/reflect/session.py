@@ -7,10 +7,10 @@ from typing import TypeVar
 
 from omcli.base.errors import OF_MODELS, OF_REPLIES
 from omcli.base.record import field, record, replace
+from omcli.memory.message import rows_tokens
 from omcli.memory.observation import Draft, Dropped, Kind, Observation, Replacement
 from omcli.memory.ports import Lane, LogQuery
 from omcli.memory.reflection import Material, Reflected, ReflectionOutcome, ReflectionWrite, Scope
-from omcli.memory.tokens import rows_tokens
 from omcli.operations.deps import Deps, Meta, hold
 from omcli.operations.observe.rows import as_row, replacements
 from omcli.reflectors.cross_session import GlobalBatch, GlobalPlan, limit_tokens, plan_global

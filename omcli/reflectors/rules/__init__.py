@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from omcli.base.record import replace
+from omcli.memory.message import TokenCounter, rows_tokens
 from omcli.memory.observation import Kind
 from omcli.memory.reflection import Material, Reflected
-from omcli.memory.tokens import TokenCounter, rows_tokens
 from omcli.reflectors.drafts import lasting
 from omcli.reflectors.rules import drops, groups, working_set
 from omcli.reflectors.rules.working_set import WorkingSet

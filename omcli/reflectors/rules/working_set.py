@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from omcli.base.record import field, mutable_record, positional_record, replace
+from omcli.memory.message import TokenCounter, row_tokens, rows_tokens
 from omcli.memory.observation import PINNED, Draft, Dropped, Kind, Observation, Status
 from omcli.memory.reflection import Material
-from omcli.memory.tokens import TokenCounter, row_tokens, rows_tokens
 from omcli.reflectors.drafts import folded, in_rows
 from omcli.text.phrases import speaker
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import dataclasses
 import pickle
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -33,6 +34,13 @@ class Cause:
 
     reason: str
     since: int = 0
+
+
+@record
+class Quay:
+    """A record with one field."""
+
+    name: str
 
 
 @positional_record
@@ -212,3 +220,24 @@ def test_a_wrong_call_names_the_record() -> None:
             Quay("a")  # type: ignore[call-arg]
         with pytest.raises(TypeError, match=r"Quay\.__init__\(\) missing 1 required keyword-only argument: 'name'"):
             Quay()  # type: ignore[call-arg]
+
+
+@pytest.mark.parametrize("each", [Place(name="a"), Cause("fog", 3), Quay(name="a"), Nothing()])
+def test_records_of_any_number_of_fields_are_compared_hashed_and_replaced(each: Any) -> None:
+    assert replace(each) == each
+    assert fields_of(replace(each)) == fields_of(each)
+    if not isinstance(each, Place):  # whose notes are a list
+        assert len({each, replace(each)}) == 1
+    assert Quay(name="a") != Quay(name="b")
+
+
+def test_nothing_but_the_record_itself_is_called_to_replace_and_compare_it() -> None:
+    """They are called at the bottom of everything, thousands of times."""
+    place = Place(name="a", notes=[])
+    called = []
+    sys.setprofile(lambda frame, event, _: called.append(frame.f_code.co_name) if event == "call" else None)
+    try:
+        _ = replace(place, depth=4) == place, fields_of(place)
+    finally:
+        sys.setprofile(None)
+    assert [name for name in called if name != "<lambda>"] == ["replace", "__init__", "_same_values", "fields_of"]

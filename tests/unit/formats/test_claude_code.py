@@ -20,9 +20,8 @@ from hypothesis import strategies as st
 from omcli.formats import detect
 from omcli.formats.claude_code import FORMAT
 from omcli.formats.source import RecordStream
-from omcli.memory.identity import Identities
 from omcli.memory.message import Message, MessageKind, Role
-from omcli.memory.transcript import Facts, Item, Reason, Skip
+from omcli.memory.transcript import Facts, Identities, Item, Reason, Skip
 from omcli.operations.ingest.counts import TranscriptCounts
 from tests.shared import TRANSCRIPTS, expected, needs_shared
 

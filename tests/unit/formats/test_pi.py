@@ -14,9 +14,8 @@ from hypothesis import strategies as st
 
 from omcli.formats.pi import FORMAT
 from omcli.formats.source import RecordStream
-from omcli.memory.identity import Identities
 from omcli.memory.message import Message, MessageKind, Role
-from omcli.memory.transcript import Abandoned, Facts, Reason, Skip
+from omcli.memory.transcript import Abandoned, Facts, Identities, Reason, Skip
 from tests.shared import TRANSCRIPTS, expected, needs_shared
 from tests.unit.formats.readings import (
     facts_of_file,

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from omcli.formats import named
-from omcli.memory.identity import Identities
 from omcli.memory.message import Message
+from omcli.memory.transcript import Identities
 from tests.unit.formats.readings import items_of
 
 STORIES = Path(__file__).parents[2] / "stories"

@@ -7,8 +7,8 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omcli.memory.identity import Identities, derived_session, printed_key
 from omcli.memory.message import Message, Role, digest
+from omcli.memory.transcript import Identities, derived_session, printed_key
 
 
 def _reading(messages: list[Message], *, session: str = "s", copies: bool = False) -> list[str]:
@@ -115,6 +115,6 @@ def test_a_message_has_the_identity_of_its_count(talk: list[Message]) -> None:
     before: dict[int, int] = {}
     for message in talk:
         number = before.get(counted.short(message), 0)
-        assert whole.with_earlier(message) == counted.at_count(message, number)
+        assert whole.with_earlier(message) == counted.with_earlier(message, before=number)
         before[counted.short(message)] = number + 1
     assert whole.counted() == before

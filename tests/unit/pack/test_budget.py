@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omcli.memory.tokens import UNLIMITED
+from omcli.memory.message import UNLIMITED
 from omcli.pack.budget import DEFAULTS, Tier, budgets, last_fitting, shares
 
 limits = st.fixed_dictionaries({tier: st.integers(0, 40_000) for tier in Tier})

@@ -14,11 +14,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from omcli.formats.injected import without_injected
-from omcli.memory.message import KeptMessage, Message, Role
+from omcli.memory.message import KeptMessage, Message, Role, TokenCounter
 from omcli.memory.notation import PREAMBLE
 from omcli.memory.observation import Kind, Observation, Priority, Status, Type
 from omcli.memory.session import Session
-from omcli.memory.tokens import TokenCounter
 from omcli.pack.budget import Budgets, Tier, budgets
 from omcli.pack.context_pack import Choice, ContextPack, pack
 from omcli.pack.cross_session import HALF_LIFE, TIME_CONSTANT, each_once, is_shared

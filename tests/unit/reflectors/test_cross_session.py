@@ -7,9 +7,9 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
+from omcli.memory.message import TokenCounter
 from omcli.memory.observation import PINNED, Draft, Kind, Observation, Type
 from omcli.memory.reflection import Reflected
-from omcli.memory.tokens import TokenCounter
 from omcli.reflectors.cross_session import GLOBAL, GlobalPlan, limit_tokens, plan_global
 from omcli.tokenizers import counter
 from tests import strategies
