@@ -54,18 +54,22 @@ from contextlib import suppress  # noqa: E402
 from typing import NoReturn  # noqa: E402
 
 from omcli.cli import main as cli  # noqa: E402
+from omcli.cli.console import drop_output  # noqa: E402
 
 
 def main() -> NoReturn:
     """Run `om` and exit without Python's cleanup, which takes a twentieth of a short run."""
     try:
-        cli.main()
+        cli.prepare()
+        code = cli.run(sys.argv[1:])
+        drop_output()
     except SystemExit as end:
-        for stream in (sys.stdout, sys.stderr):
-            if stream is not None:
-                with suppress(OSError):
-                    stream.flush()
-        os._exit(end.code if isinstance(end.code, int) else 0)
+        code = end.code if isinstance(end.code, int) else 0
+    for stream in (sys.stdout, sys.stderr):
+        if stream is not None:
+            with suppress(OSError):
+                stream.flush()
+    os._exit(code)
 
 
 if __name__ == "__main__":

@@ -17,7 +17,7 @@ from omcli.base.record import record, replace
 from omcli.memory.message import Message
 from omcli.memory.observation import Observation
 from omcli.operations.ingest.window import Ingested
-from omcli.settings.resolve import resolve
+from omcli.settings import resolve
 from omcli.text.instants import check_number, parse_time
 from omcli.wiring import Wiring
 

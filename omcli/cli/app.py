@@ -1,4 +1,4 @@
-"""The `om` application for Typer: help, completion, and every command line that `arguments` does not parse itself."""
+"""The `om` application for Typer: help, completion, and every command line that `options` does not parse itself."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from omcli.cli.command import shared_options
 from omcli.cli.commands import COMMANDS, GROUPS, command
 
 if TYPE_CHECKING:
-    from omcli.cli.arguments import Parameter
+    from omcli.cli.options import Parameter
 
 _EPILOG = """\b
 om observe < transcript.jsonl       remember a transcript

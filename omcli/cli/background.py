@@ -18,7 +18,7 @@ from omcli.text.clean import printable
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from omcli.cli.run import Run
+    from omcli.cli.command import Run
     from omcli.operations.background import CheckedModels
     from omcli.operations.deps import Deps
     from omcli.operations.tick import Due

@@ -1,18 +1,200 @@
-"""A command: a function with declared parameters, and the run it receives."""
+"""A command: a function with declared parameters, and the run it receives, with settings, wiring and streams."""
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping
 from contextlib import closing
+from enum import StrEnum
 from functools import cached_property
+from pathlib import Path
 from types import FrameType
-from typing import NoReturn
+from typing import TYPE_CHECKING, Annotated, NoReturn, TypeVar
 
-from omcli.cli.arguments import Parameter, Values, parameters
-from omcli.cli.commands import COMMANDS
-from omcli.cli.run import Run
+from omcli.base.errors import BadConfiguration, BadUsage, NoInput
+from omcli.base.record import replace
+from omcli.cli.console import Colour, Console, counted
+from omcli.cli.options import Parameter, Values, counter_names, option, parameters, preset_names
+from omcli.cli.output import Output
+from omcli.memory.notation import named
+from omcli.settings import files, resolve
+from omcli.text.instants import check_number, parse_time
+
+if TYPE_CHECKING:
+    from omcli.memory.message import TokenCounter
+    from omcli.memory.notation import Notation
+    from omcli.operations.deps import Deps
+    from omcli.operations.ingest.counts import TranscriptCounts
+    from omcli.settings.settings import Files, Settings
+    from omcli.wiring import Wiring
+
+
+LARGEST = 1_000_000_000
+"""Upper limit for numbers of rows and tokens: no store has more, and SQLite is limited to 64 bits."""
+_LONGEST_WAIT = 86_400
+_Layout = TypeVar("_Layout", bound=StrEnum)
+"""An enumeration of layouts, `text` and `json` among them."""
+
+
+class Run:
+    """One run of a command: its shared options, settings, wiring, stdout and stderr."""
+
+    def __init__(
+        self,
+        *,
+        db: Annotated[Path | None, option("--db", metavar="PATH", help="Store to use.  [env: OM_DB]")] = None,
+        preset: Annotated[
+            str | None,
+            option(
+                "--preset",
+                metavar="NAME",
+                help="Preset to use: default, zora, lango, duet, pi, coding, mastra.  [env: OM_PRESET]",
+                autocompletion=preset_names,
+            ),
+        ] = None,
+        config: Annotated[
+            Path | None, option("--config", metavar="FILE", help="Configuration file to use.  [env: OM_CONFIG]")
+        ] = None,
+        counter: Annotated[
+            str | None,
+            option(
+                "--counter",
+                metavar="NAME",
+                help="Token counter to use.  [env: OM_COUNTER]",
+                autocompletion=counter_names,
+            ),
+        ] = None,
+        wait: Annotated[
+            float | None,
+            option("--wait", metavar="SECONDS", help="Seconds to wait for another process's lock.  [env: OM_WAIT; 10]"),
+        ] = None,
+        now: Annotated[str | None, option("--now", metavar="TIME", help="Use this as the current time.")] = None,
+        json: Annotated[bool, option("--json", help="Print one JSON document.")] = False,
+        quiet: Annotated[bool, option("--quiet", "-q", help="Print no progress and no warnings on stderr.")] = False,
+        strict: Annotated[bool, option("--strict", help="Treat warnings as errors.")] = False,
+        directory: Annotated[Path | None, option("-C", metavar="DIR", help="Run as if started in DIR.")] = None,
+        colour: Annotated[Colour, option("--color", help="When to use colour.")] = Colour.AUTO,
+    ) -> None:
+        """Take the values of the shared options. Raise BadUsage, NoInput."""
+        self.json = json
+        self.strict = strict
+        self.console = Console(quiet=quiet, as_json=json, colour=colour)
+        self.output = Output(colour, before=self.console.clear)
+        self._flags: dict[str, object] = {"db": db, "preset": preset, "counter": counter}
+        self._flags["wait"] = check_number(wait, option="--wait ", most=_LONGEST_WAIT)
+        self._config = config
+        self._now = parse_time(now, option="--now ")
+        if directory is not None:
+            _enter(directory)
+
+    def apply_options(self, flags: Mapping[str, object]) -> None:
+        """Override settings with the command's own options (None if not given). Call it before `settings` is first
+        used.
+        """
+        self._flags |= flags
+
+    @cached_property
+    def settings(self) -> Settings:
+        """The settings; warnings about them are printed once. Raise BadConfiguration, BadUsage."""
+        settings = resolve(self._flags, os.environ, config=self._config)
+        for warning in settings.warnings:
+            self._warn(warning)
+        return settings
+
+    @property
+    def shared_arguments(self) -> list[str]:
+        """The shared options, for another run on this store; not `-C`, which is inherited."""
+        shared = ("db", "preset", "counter", "wait")
+        given = {name: self._flags[name] for name in shared} | {"config": self._config, "now": self._now}
+        return [f"--{name}={value}" for name, value in given.items() if value is not None]
+
+    @property
+    def files(self) -> Files:
+        """The configuration files to look for."""
+        return files(os.environ, self._config)
+
+    @cached_property
+    def wiring(self) -> Wiring:
+        """The adapters that the settings choose."""
+        return self.new_wiring()
+
+    def new_wiring(self) -> Wiring:
+        """Wiring with a store opened anew; the caller closes it."""
+        from omcli.wiring import Wiring
+
+        return Wiring(self.settings, now=self._now)
+
+    @cached_property
+    def counter(self) -> TokenCounter:
+        """The token counter of the settings; if it is unavailable, the default one, with a warning."""
+        return self.wiring.counter_or_default(self._warn)
+
+    def notation(self, name: str | None) -> Notation:
+        """The notation with this name, or that of the settings."""
+        if name is None:
+            return self.wiring.notation_or_default(self._warn)
+
+        return named(name)
+
+    def is_read_only(self, consequence: str) -> bool:
+        """True if writing is disabled; then print a note with the setting and the consequence."""
+        if self.settings.disabled:
+            self.console.note(f"disabled by {self.settings.origin('disabled')}: {consequence}")
+        return self.settings.disabled
+
+    def close(self) -> None:
+        """Erase progress, and close the store if one was opened."""
+        self.console.clear()
+        if "wiring" in vars(self):
+            self.wiring.close()
+
+    @property
+    def project(self) -> str:
+        """The current directory as a project. Raise NoInput if it was deleted."""
+        try:
+            return str(Path.cwd())
+        except FileNotFoundError:
+            raise NoInput("the current directory no longer exists") from None
+
+    @property
+    def active_session(self) -> str | None:
+        """The session id from the environment, if an agent sets one."""
+        return os.environ.get("CLAUDE_CODE_SESSION_ID")
+
+    def layout(self, to: _Layout) -> _Layout:
+        """The layout that `--to` and `--json` choose. Raise BadUsage if they exclude each other."""
+        if self.json and to not in ("text", "json"):
+            raise BadUsage(f"`--json` and `--to {to}` exclude each other")
+        return type(to)("json") if self.json else to
+
+    def check_stream(self, *, jsonl: bool) -> None:
+        """Raise BadUsage if both one document and a stream are asked for."""
+        if self.json and jsonl:
+            raise BadUsage("`--json` and `--jsonl` exclude each other")
+
+    def deps(self, wiring: Wiring | None = None) -> Deps:
+        """The dependencies of operations, from the run's wiring or the given one; rules observe."""
+        return (wiring or self.wiring).deps(
+            self.counter, self._show_progress, warn=self.console.warn, busy=self.console.progress
+        )
+
+    def deps_or_empty(self) -> Deps:
+        """Dependencies for an existing store; a missing one is not created."""
+        return replace(self.deps(), open_store=lambda: self.wiring.store_or_empty)
+
+    def _show_progress(self, name: str, tally: TranscriptCounts) -> None:
+        self.console.progress(f"{name}: {counted(tally.counts.messages, 'message')}")
+
+    def note_unknown_session(self, session: str) -> None:
+        """Print a note that the session is unknown."""
+        self.console.note(unknown_session(session))
+
+    def _warn(self, warning: str) -> None:
+        if self.strict:
+            raise BadConfiguration(warning)
+        self.console.warn(warning)
 
 
 class CliCommand:
@@ -56,38 +238,7 @@ def shared_options() -> tuple[Parameter, ...]:
     return parameters(Run.__init__)
 
 
-def command_first(arguments: Sequence[str]) -> list[str]:
-    """Move shared options that precede the command to a place after it.
-
-    Any other line is returned unchanged, so that Typer reports the error.
-    """
-    options = {name: parameter for parameter in shared_options() for name in parameter.declared.names}
-    rest = iter(enumerate(arguments))
-    for at, word in rest:
-        if word in COMMANDS:
-            return [word, *arguments[:at], *arguments[at + 1 :]]
-        takes_next = _takes_next(options, word)
-        if takes_next is None:
-            break
-        if takes_next:
-            next(rest, None)
-    return list(arguments)
-
-
-def _takes_next(options: Mapping[str, Parameter], word: str) -> bool | None:
-    """True if the next word is this option's value; None for an unknown option (`-qC DIR` is `-q -C DIR`)."""
-    if word.startswith("--"):
-        name, has_value, _ = word.partition("=")
-        return None if name not in options else options[name].kind is not bool and not has_value
-    if not word.startswith("-") or word == "-":
-        return None
-    for at, letter in enumerate(word[1:], start=2):
-        option = options.get(f"-{letter}")
-        if option is None:
-            return None
-        if option.kind is not bool:
-            return at == len(word)
-    return False
+# ---- signals
 
 
 def _handle_interrupt() -> None:
@@ -116,3 +267,50 @@ def _end_or_ignore(ignored: sys.UnraisableHookArgs) -> None:
         if isinstance(error, KeyboardInterrupt | SystemExit):
             sys.excepthook(type(error), error, None)
         error = error.__cause__ or error.__context__
+
+
+# ---- checks and values that several commands need
+
+
+def check_transcript(command: str, *, given: bool, format_name: str | None, session: str | None) -> None:
+    """Raise BadUsage for a missing transcript, an unknown format and an empty session."""
+    from omcli.wiring import check_format
+
+    if not given and is_terminal_input():
+        raise BadUsage("no transcript given", hint=f"`om {command} FILE`, or `om {command} < FILE`")
+    if session is not None and not session.strip():
+        raise BadUsage("`--session` is empty")
+    if format_name:
+        check_format(format_name)
+
+
+def within_limit(number: int | None) -> int | None:
+    """The number, at most `LARGEST`."""
+    return None if number is None else min(number, LARGEST)
+
+
+def is_within(at: str, begins: str | None, ends: str | None) -> bool:
+    """True if an instant is in a period, as returned by `period`."""
+    return (begins is None or begins <= at) and (ends is None or at < ends)
+
+
+def unknown_session(session: str) -> str:
+    """A note about a session that the store does not have."""
+    return f"unknown session `{session}`; `om sessions` lists them"
+
+
+def project_path(project: str | None) -> str | None:
+    """A project as stored: an absolute path without a trailing slash."""
+    return None if project is None else str(Path(project).expanduser().absolute())
+
+
+def is_terminal_input() -> bool:
+    """True if stdin is a terminal, so that there is nothing to read."""
+    return sys.stdin is not None and sys.stdin.isatty()
+
+
+def _enter(directory: Path) -> None:
+    try:
+        os.chdir(directory)
+    except OSError as error:
+        raise NoInput(f"cannot change to {directory}: {error.strerror}") from None

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from omcli.base.errors import BadUsage
+from omcli.cli.command import Run, is_terminal_input
 from omcli.cli.console import Exit, counted, size
-from omcli.cli.run import Run, is_terminal_input
 
 if TYPE_CHECKING:
     from omcli.memory.changes import EraseResult, Operation

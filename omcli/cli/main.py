@@ -6,16 +6,16 @@ import gc
 import os
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from io import BufferedWriter, RawIOBase, TextIOWrapper
 from types import FrameType, TracebackType
 from typing import NoReturn
 
 from omcli.base.errors import InputOutput, OmError
-from omcli.cli.arguments import plain
-from omcli.cli.command import command_first, ignore_unraisable
+from omcli.cli.command import CliCommand, ignore_unraisable, shared_options
 from omcli.cli.commands import COMMANDS, command
-from omcli.cli.console import Console, Exit, drop_output
+from omcli.cli.console import Console, Exit
+from omcli.cli.options import Parameter, Values, plain
 
 _GARBAGE = 50_000
 """New objects between garbage collections: with Python's default of 700 they take a twentieth of a short run and free
@@ -25,19 +25,36 @@ _INTERRUPTED = 130
 _TERMINATED = 143
 
 
-def main() -> NoReturn:
-    """Run `om` with the arguments of this process and exit with its code."""
-    _prepare()
-    code = run(sys.argv[1:])
-    drop_output()
-    sys.exit(code)
+def prepare() -> None:
+    """Set up signals and streams like other command-line tools."""
+    gc.set_threshold(_GARBAGE)
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # `om log | head` ends quietly, with 141
+    signal.signal(signal.SIGTERM, _end)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(encoding="utf-8", errors="backslashreplace")
+    if isinstance(sys.stdout, TextIOWrapper) and isinstance(sys.stdout.buffer, RawIOBase):
+        # With PYTHONUNBUFFERED, Python silently drops the part of a write that the system does not accept at once.
+        sys.stdout = TextIOWrapper(
+            BufferedWriter(sys.stdout.detach()), encoding="utf-8", errors="backslashreplace", line_buffering=True
+        )
+        sys.__stdout__ = sys.stdout  # type: ignore[misc] # asked for the terminal's width
 
 
 def run(arguments: Sequence[str]) -> int:
     """Run `om` with these arguments in this process and return the exit code; errors are printed on stderr."""
     console = Console(as_json="--json" in arguments or "--jsonl" in arguments)
     try:
-        code = _run_command(list(arguments))
+        words = command_first(arguments)
+        plain_command = _plain_command(words)
+        if plain_command is not None:
+            wanted, values = plain_command
+            wanted.run(values)
+            code = 0
+        else:
+            from omcli.cli.app import run_command  # the slow way; see `options`
+
+            code = run_command(words)
         if sys.stdout is not None:
             sys.stdout.flush()
     except OmError as error:
@@ -54,34 +71,13 @@ def run(arguments: Sequence[str]) -> int:
     return code
 
 
-def _run_command(arguments: list[str]) -> int:
-    if arguments and arguments[0].startswith("-"):
-        arguments = command_first(arguments)
-    if arguments and arguments[0] in COMMANDS and "_OM_COMPLETE" not in os.environ:
-        wanted = command(arguments[0])
-        values = plain(wanted.parameters, arguments[1:])
-        if values is not None:
-            wanted.run(values)
-            return 0
-    from omcli.cli.app import run_command  # the slow way; see `arguments`
-
-    return run_command(arguments)
-
-
-def _prepare() -> None:
-    """Set up signals and streams like other command-line tools."""
-    gc.set_threshold(_GARBAGE)
-    signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # `om log | head` ends quietly, with 141
-    signal.signal(signal.SIGTERM, _end)
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, TextIOWrapper):
-            stream.reconfigure(encoding="utf-8", errors="backslashreplace")
-    if isinstance(sys.stdout, TextIOWrapper) and isinstance(sys.stdout.buffer, RawIOBase):
-        # With PYTHONUNBUFFERED, Python silently drops the part of a write that the system does not accept at once.
-        sys.stdout = TextIOWrapper(
-            BufferedWriter(sys.stdout.detach()), encoding="utf-8", errors="backslashreplace", line_buffering=True
-        )
-        sys.__stdout__ = sys.stdout  # type: ignore[misc] # asked for the terminal's width
+def _plain_command(words: Sequence[str]) -> tuple[CliCommand, Values] | None:
+    """Return the command of a plain line, with its values; None for a line that is left to Typer."""
+    if not words or words[0] not in COMMANDS or "_OM_COMPLETE" in os.environ:
+        return None
+    wanted = command(words[0])
+    values = plain(wanted.parameters, words[1:])
+    return None if values is None else (wanted, values)
 
 
 def _end(_number: int, _frame: FrameType | None) -> NoReturn:
@@ -102,3 +98,39 @@ def print_error(kind: type[BaseException], error: BaseException, traceback: Trac
 def _failure(error: OSError) -> OmError:
     """Translate a system error that no lower layer has. Without a file name it concerns om's own output."""
     return InputOutput(f"{error.filename or 'cannot write the output'}: {error.strerror or error}")
+
+
+def command_first(arguments: Sequence[str]) -> list[str]:
+    """Move shared options that precede the command to a place after it.
+
+    Any other line is returned unchanged, so that Typer reports the error.
+    """
+    if not arguments or not arguments[0].startswith("-"):
+        return list(arguments)
+    options = {name: parameter for parameter in shared_options() for name in parameter.declared.names}
+    rest = iter(enumerate(arguments))
+    for at, word in rest:
+        if word in COMMANDS:
+            return [word, *arguments[:at], *arguments[at + 1 :]]
+        takes_next = _takes_next(options, word)
+        if takes_next is None:
+            break
+        if takes_next:
+            next(rest, None)
+    return list(arguments)
+
+
+def _takes_next(options: Mapping[str, Parameter], word: str) -> bool | None:
+    """True if the next word is this option's value; None for an unknown option (`-qC DIR` is `-q -C DIR`)."""
+    if word.startswith("--"):
+        name, has_value, _ = word.partition("=")
+        return None if name not in options else options[name].kind is not bool and not has_value
+    if not word.startswith("-") or word == "-":
+        return None
+    for at, letter in enumerate(word[1:], start=2):
+        option = options.get(f"-{letter}")
+        if option is None:
+            return None
+        if option.kind is not bool:
+            return at == len(word)
+    return False

@@ -10,7 +10,7 @@ from omcli.memory.row_json import full_row
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from omcli.cli.run import Run
+    from omcli.cli.command import Run
     from omcli.memory.changes import Operation
     from omcli.memory.observation import Observation
     from omcli.operations.ingest.files import FileReport

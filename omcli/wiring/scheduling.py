@@ -31,7 +31,7 @@ def job(name: str, when: When, settings: Settings, files: Files) -> Job:
     Flags and variables are passed on unless they may be secrets; configuration files are read again. Raise BadUsage for
     file names that a schedule cannot contain.
     """
-    from omcli.settings.resolve import user_file
+    from omcli.settings import user_file
 
     made = Job(
         name=name,

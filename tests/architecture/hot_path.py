@@ -16,10 +16,14 @@ from tests.e2e.transcripts import tide_story
 LIST = Path(__file__).with_name("hot_path.txt")
 UPDATE = "python -m tests.architecture.hot_path"
 _WATCHED = """
-import atexit, sys
-atexit.register(lambda: print(*sorted(sys.modules), file=sys.stderr))
-sys.argv = ["om", *sys.argv[1:]]
-from omcli.cli.main import main
+import os, sys
+
+def leave(code, leave=os._exit):
+    print(*sorted(sys.modules), file=sys.stderr, flush=True)
+    leave(code)
+
+os._exit, sys.argv = leave, ["om", *sys.argv[1:]]
+from omcli.__main__ import main
 main()
 """
 

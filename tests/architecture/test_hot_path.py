@@ -85,8 +85,7 @@ def test_context_imports_only_what_its_layout_needs(tide: Loaded) -> None:
 def test_a_command_imports_no_other_command(om: Om) -> None:
     commands = {module for module in loaded(om, "log") if module.startswith("omcli.cli.")}
     assert commands == {
-        f"omcli.cli.{name}"
-        for name in ("arguments", "command", "commands", "commands.log", "console", "main", "options", "output", "run")
+        f"omcli.cli.{name}" for name in ("command", "commands", "commands.log", "console", "main", "options", "output")
     }
 
 

@@ -24,7 +24,7 @@ from omcli.memory.ports import Incoming
 from omcli.memory.session import Session
 from omcli.observers.model import ModelObserver
 from omcli.operations.observe.session import observe_session
-from omcli.settings.resolve import resolve
+from omcli.settings import resolve
 from omcli.wiring import Wiring
 
 _AIM = 1.6

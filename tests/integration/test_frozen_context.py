@@ -21,7 +21,7 @@ from omcli.operations.context import Place, context
 from omcli.pack.budget import Budgets, Tier, budgets
 from omcli.pack.context_pack import ContextPack
 from omcli.pack.layouts import PackFormat
-from omcli.settings.resolve import resolve
+from omcli.settings import resolve
 from omcli.sqlite.store import SqliteStore
 from omcli.wiring.policies import eviction
 from tests.fakes import WordCounter

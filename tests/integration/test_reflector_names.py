@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from omcli.settings.resolve import resolve
+from omcli.settings import resolve
 from omcli.wiring import Wiring
 
 KEYS = {"ANTHROPIC_API_KEY": "k", "OPENAI_API_KEY": "k"}

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from omcli.base.errors import OF_MODELS, BadInput, BadUsage, NoInput, TryAgain
 from omcli.base.record import record, replace
-from omcli.cli.arguments import argument, option
-from omcli.cli.command import with_shared
+from omcli.cli.command import LARGEST, Run, check_transcript, with_shared, within_limit
 from omcli.cli.console import Exit, counted
 from omcli.cli.options import (
     BaseUrlOption,
@@ -19,12 +18,13 @@ from omcli.cli.options import (
     ObserverOption,
     VerifyOption,
     apply_model_options,
+    argument,
     format_option,
+    option,
     session_option,
     tokens_option,
 )
 from omcli.cli.reports import missing_parts
-from omcli.cli.run import LARGEST, Run, check_transcript, within_limit
 from omcli.pack.layouts.compacted import CompactFormat
 
 if TYPE_CHECKING:

@@ -5,9 +5,8 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Annotated
 
-from omcli.cli.arguments import argument, option
-from omcli.cli.command import with_shared
-from omcli.cli.run import Run
+from omcli.cli.command import Run, with_shared
+from omcli.cli.options import argument, option
 
 _EXAMPLES = """\b
 om config

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from omcli.base.errors import OF_MODELS, BadUsage, LaneTaken, NoInput, TryAgain
 from omcli.base.record import replace
-from omcli.cli.arguments import option
-from omcli.cli.command import with_shared
+from omcli.cli.command import Run, with_shared
 from omcli.cli.console import Exit, counted, error_as_dict
 from omcli.cli.options import (
     BaseUrlOption,
@@ -18,10 +17,10 @@ from omcli.cli.options import (
     ObserverOption,
     VerifyOption,
     apply_model_options,
+    option,
     session_option,
 )
 from omcli.cli.reports import file_as_dict, prune_as_dict, reflection_as_dict
-from omcli.cli.run import Run
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -6,10 +6,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated
 
 from omcli.base.errors import BadUsage
-from omcli.cli.arguments import option
-from omcli.cli.command import with_shared
-from omcli.cli.options import NotationOption, session_option, tokens_option
-from omcli.cli.run import Run
+from omcli.cli.command import Run, with_shared
+from omcli.cli.options import NotationOption, option, session_option, tokens_option
 from omcli.pack.budget import Tier
 from omcli.pack.layouts import PackFormat
 

@@ -8,19 +8,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from omcli.base.errors import BadInput, BadUsage, CannotCreate, InputOutput, NoInput
-from omcli.cli.arguments import argument, option
-from omcli.cli.command import with_shared
+from omcli.cli.command import Run, is_terminal_input, project_path, with_shared, within_limit
 from omcli.cli.console import Exit, counted, error_as_dict
 from omcli.cli.options import (
     HiddenOption,
     SinceOption,
     UntilOption,
+    argument,
     exchange_names,
     last_option,
+    option,
     project_option,
     session_option,
 )
-from omcli.cli.run import Run, is_terminal_input, project_path, within_limit
 from omcli.memory.row_json import full_row
 
 if TYPE_CHECKING:

@@ -6,11 +6,9 @@ from typing import TYPE_CHECKING, Annotated
 
 from omcli.base.errors import BadUsage
 from omcli.cli import deletion
-from omcli.cli.arguments import argument, option
-from omcli.cli.command import with_shared
+from omcli.cli.command import Run, project_path, with_shared
 from omcli.cli.console import Exit, counted
-from omcli.cli.options import DryRunOption, YesOption, project_option, row_ids, session_option
-from omcli.cli.run import Run, project_path
+from omcli.cli.options import DryRunOption, YesOption, argument, option, project_option, row_ids, session_option
 from omcli.memory.observation import handle
 from omcli.memory.row_json import full_row, message
 

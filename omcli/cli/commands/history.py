@@ -5,20 +5,19 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Annotated
 
 from omcli.base.record import replace
-from omcli.cli.arguments import argument
-from omcli.cli.command import with_shared
+from omcli.cli.command import Run, is_within, project_path, with_shared, within_limit
 from omcli.cli.options import (
     DryRunOption,
     SinceOption,
     StreamOption,
     UntilOption,
+    argument,
     last_option,
     operation_numbers,
     project_option,
     session_option,
 )
 from omcli.cli.reports import operation_as_dict, operation_summary
-from omcli.cli.run import Run, is_within, project_path, within_limit
 from omcli.memory.row_json import full_row, message
 from omcli.text.instants import minute
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
 
-from omcli.cli.arguments import option
-from omcli.cli.command import with_shared
+from omcli.cli.command import Run, is_within, project_path, with_shared
 from omcli.cli.options import (
     HiddenOption,
     SinceOption,
@@ -14,11 +13,11 @@ from omcli.cli.options import (
     TagOption,
     UntilOption,
     last_option,
+    option,
     project_option,
     session_option,
 )
 from omcli.cli.output import gone
-from omcli.cli.run import Run, is_within, project_path
 from omcli.memory.observation import Type, handle
 from omcli.memory.row_json import full_row
 from omcli.text.clean import one_line

@@ -6,8 +6,7 @@ from collections import deque
 from typing import TYPE_CHECKING, Annotated
 
 from omcli.base.errors import BadUsage
-from omcli.cli.arguments import option
-from omcli.cli.command import with_shared
+from omcli.cli.command import Run, project_path, with_shared, within_limit
 from omcli.cli.options import (
     HiddenOption,
     NotationOption,
@@ -16,10 +15,10 @@ from omcli.cli.options import (
     TagOption,
     UntilOption,
     last_option,
+    option,
     project_option,
     session_option,
 )
-from omcli.cli.run import Run, project_path, within_limit
 from omcli.memory.observation import Kind, Observation, Priority, Type
 from omcli.memory.row_json import full_row
 

@@ -6,11 +6,9 @@ import sys
 from typing import TYPE_CHECKING, Annotated
 
 from omcli.base.errors import BadUsage, InputOutput
-from omcli.cli.arguments import argument, option
-from omcli.cli.command import with_shared
+from omcli.cli.command import Run, with_shared
 from omcli.cli.console import counted
-from omcli.cli.options import row_ids, session_option
-from omcli.cli.run import Run
+from omcli.cli.options import argument, option, row_ids, session_option
 from omcli.memory.observation import Priority, Type
 from omcli.memory.row_json import row
 

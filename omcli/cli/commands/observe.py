@@ -7,8 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
 from omcli.base.errors import ELSEWHERE, OF_MODELS, BadInput, BadUsage, NoInput, OmError, TryAgain
-from omcli.cli.arguments import argument, option
-from omcli.cli.command import with_shared
+from omcli.cli.command import Run, check_transcript, with_shared
 from omcli.cli.console import Exit, counted
 from omcli.cli.options import (
     BaseUrlOption,
@@ -17,13 +16,16 @@ from omcli.cli.options import (
     ObserverOption,
     VerifyOption,
     apply_model_options,
+    argument,
     format_option,
+    option,
     session_option,
 )
 from omcli.cli.reports import file_as_dict, file_summary
-from omcli.cli.run import Run, check_transcript
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
     from omcli.memory.observation import Observation
     from omcli.operations.deps import Deps
     from omcli.operations.ingest.files import FileInput, FileReport
@@ -74,29 +76,34 @@ def observe(
     `observe.block_after` tokens are pending already, it observes them itself first. Errors are then warnings; `om
     status` shows the worker's log and its last result.
     """
-    from omcli.operations.ingest.files import FileInput
-    from omcli.wiring.inputs import STDIN
-
     if later and background:
         raise BadUsage("`--later` and `--background` exclude each other")
     check_transcript("observe", given=bool(files), format_name=format_, session=session)
     apply_model_options(run, "observer", provider=observer, model=model, base_url=base_url, verify=verify)
-    files = [] if run.is_read_only("nothing was stored") else files or [STDIN]
-    opened = partial(run.wiring.transcript, format_name=format_, session=session)
-    inputs = [FileInput(name=name, open=partial(opened, name)) for name in files]
-    tolerant = tolerant or background
+    inputs = [] if run.is_read_only("nothing was stored") else _inputs(run, files, format_, session)
+    shown = _ReportOutput(run, is_tolerant=tolerant or background)
     with run.output.optional():  # store messages even if the reader of stdout goes away
-        deps, failed = _deps(run, later=later, is_tolerant=tolerant)
+        deps, failed = _deps(run, later=later, is_tolerant=tolerant or background)
         waits = later or background or failed is not None
-        reports, documents = _take_in(run, inputs, session, deps, waits=waits, is_tolerant=tolerant)
-        document: dict[str, object] = {"files": documents}
+        for report in _start(inputs, deps, session, each=None if waits else shown.each_row):
+            shown.report(report)
+            if report.error is not None and not isinstance(report.error, _OF_ONE_INPUT):
+                break
+        shown.note_unread(len(inputs))
         if background:
             from omcli.cli.background import leave, model_arguments, worker_as_dict
 
             words = model_arguments(observer=observer, model=model, base_url=base_url, verify=verify)
-            sessions = [session_id for report in reports for session_id in report.sessions]
-            document["background"] = worker_as_dict(leave(run, deps, sessions, words, unable=failed))
-        _finish(run, reports, document, None if tolerant else failed, is_tolerant=tolerant)
+            shown.worker = worker_as_dict(leave(run, deps, shown.sessions, words, unable=failed))
+        shown.finish(failed)
+
+
+def _inputs(run: Run, files: list[str] | None, format_name: str | None, session: str | None) -> list[FileInput]:
+    from omcli.operations.ingest.files import FileInput
+    from omcli.wiring.inputs import STDIN
+
+    opened = partial(run.wiring.transcript, format_name=format_name, session=session)
+    return [FileInput(name=name, open=partial(opened, name)) for name in files or [STDIN]]
 
 
 def _deps(run: Run, *, later: bool, is_tolerant: bool) -> tuple[Deps, OmError | None]:
@@ -116,71 +123,73 @@ def _deps(run: Run, *, later: bool, is_tolerant: bool) -> tuple[Deps, OmError | 
         return deps, error
 
 
-def _take_in(
-    run: Run, inputs: list[FileInput], session: str | None, deps: Deps, *, waits: bool, is_tolerant: bool
-) -> tuple[list[FileReport], list[dict[str, object]]]:
-    """Ingest the inputs, and observe them unless `waits`; return their reports, and the same as JSON with rows."""
-    from omcli.operations.ingest.files import ingest_files
+def _start(
+    inputs: list[FileInput], deps: Deps, session: str | None, *, each: Callable[[Observation], None] | None
+) -> Iterator[FileReport]:
+    """Return the reports of the inputs as they are ingested, and observed as well if `each` takes the new rows."""
+    if each is None:
+        from omcli.operations.ingest.files import ingest_files
+
+        return ingest_files(inputs, deps, session=session)
     from omcli.operations.observe.session import observe_files
 
-    reports: list[FileReport] = []
-    documents: list[dict[str, object]] = []
-    if not inputs:
-        return reports, documents
-    rows: list[Observation] = []
-    each = rows.append if run.json else run.output.row
-    done = (
-        ingest_files(inputs, deps, session=session)
-        if waits
-        else observe_files(inputs, deps, session=session, each=each)
-    )
-    for report in done:
-        _report_file(run, report, is_tolerant=is_tolerant)
-        reports.append(report)
-        if run.json:
-            documents.append(file_as_dict(report, rows))
-            rows.clear()
-        if report.error is not None and not isinstance(report.error, _OF_ONE_INPUT):
-            break
-    if left := len(inputs) - len(reports):
-        run.console.note(f"{counted(left, 'more input')} not read: the store failed")
-    return reports, documents
+    return observe_files(inputs, deps, session=session, each=each)
 
 
-def _report_file(run: Run, report: FileReport, *, is_tolerant: bool) -> None:
-    if not run.json and (report.error is None or report.sessions):
-        run.console.report(file_summary(report))
-    if report.error is not None:
-        is_warning = is_tolerant and isinstance(report.error, _TOLERATED)
-        tell = run.console.warn_of if is_warning else run.console.error
-        tell(report.error, about=report.path)
+class _ReportOutput:
+    """Prints the reports of the inputs or collects them for `--json`, and chooses the exit code."""
 
+    def __init__(self, run: Run, *, is_tolerant: bool) -> None:
+        self.worker: dict[str, object] | None = None
+        self._run = run
+        self._is_tolerant = is_tolerant
+        self._reports: list[FileReport] = []
+        self._documents: list[dict[str, object]] = []
+        self._rows: list[Observation] = []
+        self.each_row = self._rows.append if run.json else run.output.row
 
-def _finish(
-    run: Run,
-    reports: list[FileReport],
-    document: dict[str, object],
-    failed: OmError | None,
-    *,
-    is_tolerant: bool,
-) -> None:
-    """Print the document and exit with the code of the decisive error; an error `failed` from before the first input
-    counts last.
+    @property
+    def sessions(self) -> list[str]:
+        """The sessions of all inputs so far."""
+        return [session_id for report in self._reports for session_id in report.sessions]
 
-    A bad input among good ones does not change the exit code.
-    """
-    failures = [report.error for report in reports if report.error is not None]
-    if is_tolerant:
-        failures = [error for error in failures if not isinstance(error, _TOLERATED)]
-    taken = [report for report in reports if report.error is None or report.sessions]
-    if run.json and (taken or not reports):
-        run.output.document(document)
-    decisive = [error for error in failures if not isinstance(error, _BAD_INPUT)]
-    if run.strict or (reports and len(failures) == len(reports)):
-        decisive += failures
-    if decisive:
-        raise Exit(decisive[0].exit_code)
-    if run.strict and any(report.faults for report in reports):
-        raise Exit(BadInput.exit_code)
-    if failed is not None:
-        raise Exit(failed.exit_code)
+    def report(self, report: FileReport) -> None:
+        """Print a report and its error; with `--json`, keep it with its rows."""
+        self._reports.append(report)
+        if self._run.json:
+            self._documents.append(file_as_dict(report, self._rows))
+            self._rows.clear()
+        elif report.error is None or report.sessions:
+            self._run.console.report(file_summary(report))
+        if report.error is not None:
+            is_warning = self._is_tolerant and isinstance(report.error, _TOLERATED)
+            tell = self._run.console.warn_of if is_warning else self._run.console.error
+            tell(report.error, about=report.path)
+
+    def note_unread(self, inputs: int) -> None:
+        """Print a note if not all of the inputs were read."""
+        if left := inputs - len(self._reports):
+            self._run.console.note(f"{counted(left, 'more input')} not read: the store failed")
+
+    def finish(self, failed: OmError | None) -> None:
+        """Print the document, and raise Exit with the code of the decisive error.
+
+        An error `failed` from before the first input counts last. A bad input among good ones does not change the exit
+        code.
+        """
+        reports = self._reports
+        failures = [report.error for report in reports if report.error is not None]
+        if self._is_tolerant:
+            failures = [error for error in failures if not isinstance(error, _TOLERATED)]
+        if self._run.json and (not reports or any(report.error is None or report.sessions for report in reports)):
+            worker = {} if self.worker is None else {"background": self.worker}
+            self._run.output.document({"files": self._documents, **worker})
+        decisive = [error for error in failures if not isinstance(error, _BAD_INPUT)]
+        if self._run.strict or (reports and len(failures) == len(reports)):
+            decisive += failures
+        if decisive:
+            raise Exit(decisive[0].exit_code)
+        if self._run.strict and any(report.faults for report in reports):
+            raise Exit(BadInput.exit_code)
+        if failed is not None and not self._is_tolerant:
+            raise Exit(failed.exit_code)

@@ -5,11 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Annotated, Any
 
 from omcli.base.errors import BadInput, BadUsage
-from omcli.cli.arguments import argument
-from omcli.cli.command import with_shared
+from omcli.cli.command import LARGEST, Run, is_terminal_input, unknown_session, with_shared
 from omcli.cli.console import counted, named
-from omcli.cli.options import DryRunOption, session_option, tokens_option
-from omcli.cli.run import LARGEST, Run, is_terminal_input, unknown_session
+from omcli.cli.options import DryRunOption, argument, session_option, tokens_option
 from omcli.memory.row_json import full_row, message
 from omcli.text.instants import minute
 

@@ -6,12 +6,10 @@ from typing import TYPE_CHECKING, Annotated
 
 from omcli.base.errors import BadUsage
 from omcli.cli import deletion
-from omcli.cli.arguments import option
-from omcli.cli.command import with_shared
+from omcli.cli.command import Run, with_shared, within_limit
 from omcli.cli.console import counted
-from omcli.cli.options import DryRunOption, YesOption, session_option, tokens_option
+from omcli.cli.options import DryRunOption, YesOption, option, session_option, tokens_option
 from omcli.cli.reports import prune_as_dict
-from omcli.cli.run import Run, within_limit
 
 if TYPE_CHECKING:
     from omcli.memory.retention import RetentionRules

@@ -7,8 +7,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated
 
 from omcli.base.errors import OF_MODELS, BadUsage
-from omcli.cli.arguments import option
-from omcli.cli.command import with_shared
+from omcli.cli.command import Run, unknown_session, with_shared
 from omcli.cli.console import Exit, counted
 from omcli.cli.options import (
     BaseUrlOption,
@@ -17,10 +16,10 @@ from omcli.cli.options import (
     ModelOption,
     ReflectorOption,
     apply_model_options,
+    option,
     session_option,
 )
 from omcli.cli.reports import reflection_as_dict, reflection_summary
-from omcli.cli.run import Run, unknown_session
 from omcli.text.instants import minute
 
 if TYPE_CHECKING:

@@ -6,10 +6,8 @@ import os
 from typing import TYPE_CHECKING, Annotated
 
 from omcli.base.errors import BadUsage
-from omcli.cli.arguments import option
-from omcli.cli.command import with_shared
-from omcli.cli.options import DryRunOption
-from omcli.cli.run import Run
+from omcli.cli.command import Run, with_shared
+from omcli.cli.options import DryRunOption, option
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

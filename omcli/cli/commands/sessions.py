@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Annotated
 
 from omcli.cli.background import last_worker
-from omcli.cli.command import with_shared
+from omcli.cli.command import Run, is_within, project_path, with_shared, within_limit
 from omcli.cli.console import counted, size
 from omcli.cli.options import SinceOption, StreamOption, UntilOption, last_option, project_option
-from omcli.cli.run import Run, is_within, project_path, within_limit
 from omcli.text.instants import minute
 
 if TYPE_CHECKING:

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated
 
-from omcli.cli.arguments import argument, option
-from omcli.cli.command import with_shared
+from omcli.cli.command import Run, with_shared
 from omcli.cli.console import counted
-from omcli.cli.options import row_ids
+from omcli.cli.options import argument, option, row_ids
 from omcli.cli.output import row_line, state
 from omcli.cli.reports import operation_as_dict, operation_summary
-from omcli.cli.run import Run
 from omcli.memory.observation import handle
 from omcli.memory.row_json import full_row, message, row
 from omcli.text.instants import minute

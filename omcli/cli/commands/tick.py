@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Annotated
 
 from omcli.base.errors import ELSEWHERE, OF_MODELS, BadUsage, OmError
-from omcli.cli.arguments import option
 from omcli.cli.background import at_work, checked_models, leave, model_arguments, worker_as_dict
-from omcli.cli.command import with_shared
+from omcli.cli.command import Run, with_shared
 from omcli.cli.console import Exit
 from omcli.cli.options import (
     BaseUrlOption,
@@ -16,10 +15,10 @@ from omcli.cli.options import (
     ObserverOption,
     VerifyOption,
     apply_model_options,
+    option,
     session_option,
 )
 from omcli.cli.reports import due_as_dict, report_tick, tick_as_dict
-from omcli.cli.run import Run
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

@@ -6,11 +6,9 @@ from io import BytesIO
 from typing import TYPE_CHECKING, Annotated
 
 from omcli.base.errors import BadUsage, UnknownFormat
-from omcli.cli.arguments import argument, option
-from omcli.cli.command import with_shared
+from omcli.cli.command import Run, is_terminal_input, with_shared
 from omcli.cli.console import named
-from omcli.cli.options import format_option
-from omcli.cli.run import Run, is_terminal_input
+from omcli.cli.options import argument, format_option, option
 from omcli.operations.sizes import CountUnit
 
 if TYPE_CHECKING:

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated
 
-from omcli.cli.arguments import option
-from omcli.cli.command import with_shared
-from omcli.cli.options import SinceOption, UntilOption
-from omcli.cli.run import Run
+from omcli.cli.command import Run, with_shared
+from omcli.cli.options import SinceOption, UntilOption, option
 from omcli.operations.model_calls import By
 
 if TYPE_CHECKING:

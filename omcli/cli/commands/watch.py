@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 
 from omcli.base.errors import OF_MODELS, BadInput, BadUsage, NoInput, OmError
 from omcli.base.record import replace
-from omcli.cli.arguments import argument, option
 from omcli.cli.background import checked_models
-from omcli.cli.command import with_shared
+from omcli.cli.command import Run, with_shared
 from omcli.cli.console import Exit, counted
 from omcli.cli.options import (
     BaseUrlOption,
@@ -21,10 +20,11 @@ from omcli.cli.options import (
     StreamOption,
     VerifyOption,
     apply_model_options,
+    argument,
     format_option,
+    option,
 )
 from omcli.cli.reports import file_as_dict, file_summary, report_tick, tick_as_dict
-from omcli.cli.run import Run
 from omcli.memory.row_json import full_row
 from omcli.text.instants import check_number
 

@@ -17,9 +17,9 @@ from hypothesis import strategies as st
 
 from omcli.base.errors import BadConfiguration, BadUsage
 from omcli.llm.model import Price
+from omcli.settings import default_store, resolve, user_file
 from omcli.settings import settings as records
 from omcli.settings.layers import PRESETS, Layers, preset_file, variable_name
-from omcli.settings.resolve import default_store, resolve, user_file
 from omcli.settings.settings import Files, Settings
 from omcli.settings.values import DEFAULTS, KEYS, BadValue, as_json, is_private, parse_value, toml
 

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from omcli.cli.app import as_command, cli
-from omcli.cli.arguments import Parameter, Values, argument, option, parameters, plain
 from omcli.cli.commands import COMMANDS, command
+from omcli.cli.options import Parameter, Values, argument, option, parameters, plain
 from omcli.pack.budget import Tier
 from omcli.pack.layouts import PackFormat
 
