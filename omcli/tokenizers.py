@@ -7,9 +7,11 @@ tiktoken's cache. It is verified and read here, since tiktoken's loader would do
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache
+from operator import itemgetter
 from pathlib import Path
+from typing import Literal
 
 from omcli.base.errors import BadConfiguration, BadUsage
 from omcli.base.patterns import lazily
@@ -181,12 +183,13 @@ def _count_by_line() -> CountText:
 
 
 def _text_weight(text: str) -> int:
+    """Return the weight of text in hundredths of a token."""
     encoded = ("\n" + text).encode("utf-8", "surrogatepass")
     if text.isascii():
-        return _weight(encoded, _plain_views())
+        return _weight(encoded, _views("ascii"))
     joiners = _JOINER_WEIGHT * encoded.count(_JOINER)
     encoded = encoded.translate(None, _CONTINUATION)
-    return joiners + _weight(encoded, _plain_views()) + _weight(encoded, _other_views())
+    return joiners + _weight(encoded, _views("ascii")) + _weight(encoded, _views("other"))
 
 
 @record
@@ -202,33 +205,30 @@ class _Views:
 
 
 @cache
-def _plain_views() -> _Views:
-    return _merged(_VIEWS)
-
-
-@cache
-def _other_views() -> _Views:
-    return _merged((_SCRIPTS,))
-
-
-def _merged(views: Sequence[_View]) -> _Views:
+def _views(characters: Literal["ascii", "other"]) -> _Views:
+    """Combine the views of ASCII characters, or those of all others."""
+    views = _VIEWS if characters == "ascii" else (_SCRIPTS,)
+    tables = list(map(itemgetter(0), views))
     numbers: dict[bytes, int] = {}
     classes = bytearray(256)
     for byte in (ord("\n"), *range(256)):
-        seen = bytes(table[byte] for table, _ in views)
+        seen = bytes(map(itemgetter(byte), tables))
         classes[byte] = numbers.setdefault(seen, len(numbers))
     pairs = bytearray(256)
-    for symbols, weights in zip(zip(*numbers, strict=True), (dict(weights) for _, weights in views), strict=True):
+    others: list[_View] = []
+    for symbols, (table, patterns) in zip(zip(*numbers, strict=True), views, strict=True):
+        weights = dict(patterns)
         for first, before in enumerate(symbols):
             for second, symbol in enumerate(symbols):
                 both = bytes((before, symbol)) if before != symbol else b""
                 pairs[16 * first + second] += weights.get(bytes((symbol,)), 0) + weights.get(both, 0)
-    others = ((table, tuple(each for each in weights if not _is_short(each[0]))) for table, weights in views)
-    return _Views(classes=bytes(classes), pairs=bytes(pairs), others=tuple(view for view in others if view[1]))
-
-
-def _is_short(pattern: bytes) -> bool:
-    return len(pattern) == 1 or (len(pattern) == 2 and pattern[0] != pattern[1])
+        longer: list[tuple[bytes, int]] = []
+        for pattern, weight in patterns:
+            if len(pattern) > 2 or (len(pattern) == 2 and pattern[0] == pattern[1]):
+                longer.append((pattern, weight))
+        if longer:
+            others.append((table, tuple(longer)))
+    return _Views(classes=bytes(classes), pairs=bytes(pairs), others=tuple(others))
 
 
 def _weight(encoded: bytes, views: _Views) -> int:

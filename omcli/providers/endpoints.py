@@ -113,8 +113,6 @@ _ENDPOINTS = (
     Endpoint(name="scripted", kind=EndpointKind.SCRIPTED, is_local=True, takes_images=True),
 )
 ENDPOINTS: Mapping[str, Endpoint] = {endpoint.name: endpoint for endpoint in _ENDPOINTS}
-_OF_KEYS = ("anthropic", "openai")
-"""Endpoints that a key in the environment selects by default."""
 
 
 def endpoint(name: str) -> Endpoint:
@@ -135,14 +133,6 @@ def split_model(model: str) -> tuple[str | None, str]:
     """
     prefix, slash, rest = model.partition("/")
     return (prefix, rest) if slash and prefix in ENDPOINTS else (None, model)
-
-
-def endpoint_with_key(environment: Mapping[str, str]) -> str | None:
-    """Return the endpoint whose key is in the environment, Anthropic before OpenAI; None if there is no key."""
-    for name in _OF_KEYS:
-        if any(environment.get(variable) for variable in ENDPOINTS[name].key_variables):
-            return name
-    return None
 
 
 def checked_url(url: str) -> str:

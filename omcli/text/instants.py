@@ -29,20 +29,27 @@ def instant(value: object) -> str | None:
     """
     if isinstance(value, bool) or value is None:
         return None
-    if isinstance(value, int | float):
-        return _from_number(value)
-    if not isinstance(value, str):
+    if isinstance(value, str):
+        text = value.strip()
+        if not (text.replace(".", "", 1).isdecimal() and text.isascii() and len(text.partition(".")[0]) >= 9):
+            try:
+                moment = datetime.fromisoformat(text)
+            except ValueError:
+                return None
+            return text if _CANONICAL.fullmatch(text) and moment.year >= 1970 else format_time(moment)
+        value = float(text)
+    elif not isinstance(value, int | float):
         return None
-    text = value.strip()
-    if text.replace(".", "", 1).isdecimal() and text.isascii() and len(text.partition(".")[0]) >= 9:
-        return _from_number(float(text))
     try:
-        moment = datetime.fromisoformat(text)
-    except ValueError:
+        seconds = float(value)
+    except OverflowError:
         return None
-    if _CANONICAL.fullmatch(text) and moment.year >= 1970:
-        return text
-    return format_time(moment)
+    if 0 <= seconds < _LAST:
+        return format_time(_EPOCH + timedelta(seconds=seconds))
+    for unit in _UNITS:
+        if _FIRST <= seconds / unit < _LAST:
+            return format_time(_EPOCH + timedelta(seconds=seconds / unit))
+    return None
 
 
 def parse_time(now: str | None, *, option: str = "") -> str | None:
@@ -88,17 +95,6 @@ def format_time(moment: datetime) -> str | None:
     if moment.year < 1970:
         return None
     return f"{moment.isoformat(timespec='milliseconds')}{zone}"
-
-
-def _from_number(number: float) -> str | None:
-    try:
-        seconds = float(number)
-    except OverflowError:
-        return None
-    if 0 <= seconds < _LAST:
-        return format_time(_EPOCH + timedelta(seconds=seconds))
-    plausible = (seconds / unit for unit in _UNITS if _FIRST <= seconds / unit < _LAST)
-    return next((format_time(_EPOCH + timedelta(seconds=found)) for found in plausible), None)
 
 
 def minute(at: str) -> str:

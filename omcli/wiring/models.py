@@ -21,20 +21,32 @@ if TYPE_CHECKING:
 
 RULES = "rules"
 """Provider name that selects rules."""
+USUAL_KEYS = {"ANTHROPIC_API_KEY": "anthropic", "ANTHROPIC_AUTH_TOKEN": "anthropic", "OPENAI_API_KEY": "openai"}
+"""Endpoints that a key in the environment selects, in order of precedence. Known here too, so that observing by rules
+need not load the endpoints."""
 _DONE = {Lane.OBSERVE: "observed", Lane.REFLECT: "reflected"}
 _ROLE = {Lane.OBSERVE: "observer", Lane.REFLECT: "reflector"}
 
 
+def endpoint_with_key(environment: Mapping[str, str]) -> str | None:
+    """Return the endpoint whose key is in the environment, Anthropic before OpenAI; None if there is no key."""
+    for variable, name in USUAL_KEYS.items():
+        if environment.get(variable):
+            return name
+    return None
+
+
 def spec_of(role: ModelSettings, settings: Settings, environment: Mapping[str, str]) -> ModelSpec | None:
     """Return the model of a role; None for rules. Raise BadConfiguration if a model has no provider."""
-    from omcli.providers.endpoints import endpoint_with_key, split_model
-
     if role.provider == RULES:
         return None
-    of_name, model = split_model(role.model) if role.model else (None, None)
-    endpoint = of_name or role.provider or endpoint_with_key(environment)
-    if endpoint is None and model is None:
+    with_key = endpoint_with_key(environment)
+    if not (role.model or role.provider or with_key):
         return None
+    from omcli.providers.endpoints import split_model
+
+    of_name, model = split_model(role.model) if role.model else (None, None)
+    endpoint = of_name or role.provider or with_key
     if endpoint is None:
         raise BadConfiguration(
             f"no provider given for model `{model}`", hint=f"say so: `--model ollama/{model}`, or set a key"
@@ -66,10 +78,12 @@ def role_of(name: str, settings: Settings, environment: Mapping[str, str]) -> Mo
 
     The model of a preset is only a proposal: it is ignored without a key for it.
     """
+    role: ModelSettings = getattr(settings, name)
+    if not role.provider:
+        return role
     from omcli.providers.endpoints import ENDPOINTS
 
-    role: ModelSettings = getattr(settings, name)
-    proposed = ENDPOINTS.get(role.provider or "")
+    proposed = ENDPOINTS.get(role.provider)
     if proposed is None or any(environment.get(variable) for variable in proposed.key_variables):
         return role
     by_preset = {

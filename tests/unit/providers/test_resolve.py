@@ -10,8 +10,9 @@ import pytest
 
 from omcli.base.errors import BadConfiguration, NotAllowed
 from omcli.llm.model import Prompt, Provider
-from omcli.providers.endpoints import ENDPOINTS, endpoint_with_key, split_model
+from omcli.providers.endpoints import ENDPOINTS, split_model
 from omcli.providers.resolve import ModelSpec, provider
+from omcli.wiring.models import USUAL_KEYS, endpoint_with_key
 from tests.fake_provider import FakeModel, KnownOutputModes
 
 
@@ -48,6 +49,11 @@ def test_a_model_may_begin_with_its_endpoint(model: str, parts: tuple[str | None
 )
 def test_a_key_selects_its_endpoint(environment: dict[str, str], endpoint: str | None) -> None:
     assert endpoint_with_key(environment) == endpoint
+
+
+def test_the_usual_keys_are_those_of_their_endpoints() -> None:
+    usual = {name: ENDPOINTS[name].key_variables for name in dict.fromkeys(USUAL_KEYS.values())}
+    assert [(key, name) for name, keys in usual.items() for key in keys] == list(USUAL_KEYS.items())
 
 
 @pytest.mark.parametrize("name", [name for name, place in ENDPOINTS.items() if not place.is_local])

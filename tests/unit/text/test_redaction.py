@@ -18,8 +18,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omcli.text.redaction import redact
-from omcli.text.secrets import each_secret
+from omcli.text.redaction import each_secret, redact
 from tests.shared import TRANSCRIPTS, needs_shared
 
 ALPHANUMERIC = string.ascii_letters + string.digits
