@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from omcli.memory.message import TokenCounter
     from omcli.memory.notation import Notation
     from omcli.operations.deps import Deps
-    from omcli.operations.ingest.counts import TranscriptCounts
+    from omcli.operations.ingest.sessions import TranscriptCounts
     from omcli.settings.settings import Files, Settings
     from omcli.wiring import Wiring
 

@@ -26,9 +26,8 @@ from omcli.observers.agent_reply import (
 )
 from omcli.observers.model.evidence import Evidence, select_context_rows
 from omcli.observers.model.transcript import ObserverLimits, TranscriptView, view_transcript
-from omcli.operations.deps import Deps
+from omcli.operations.deps import CONTEXT_ROWS, Deps
 from omcli.operations.observe.rows import to_rows
-from omcli.operations.observe.sources import CONTEXT_ROWS
 from omcli.operations.reflect.session import as_fold
 from omcli.operations.reflect.session import to_rows as reflected_rows
 from omcli.pack.tail import TOOL_CHARS, excerpt

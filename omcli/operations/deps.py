@@ -14,12 +14,14 @@ from omcli.memory.message import TokenCounter, reaches
 from omcli.memory.observation import Observation, Priority, Status
 from omcli.memory.ports import Lane, Store
 from omcli.operations.clock import Clock
-from omcli.operations.ingest.counts import TranscriptCounts
 
 if TYPE_CHECKING:
     from omcli.memory.reflection import Reflector
+    from omcli.operations.ingest.sessions import TranscriptCounts
 
 BATCH_TOKENS = 35_000
+CONTEXT_ROWS = 150
+"""Rows shown along with a batch: the newest, and the newest mutable ones."""
 
 
 def _ignore(text: str) -> None:

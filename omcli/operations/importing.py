@@ -227,7 +227,8 @@ class _GroupWriter:
             project=place.project or group.cwd or self._project,
             keys={kept.seq: kept.key for kept in ends},
             at=place.now,
-            counter=deps.counter,
+            tokens=deps.counter.text(draft.text),
+            counter=deps.counter.name,
             generation=max(1, group.generation) if is_reflection else 0,
         )
 

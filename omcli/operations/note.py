@@ -91,7 +91,8 @@ def note(
         project=known.project if known and known.project else project,
         keys={},
         at=now,
-        counter=counter,
+        tokens=counter.text(draft.text),
+        counter=counter.name,
     )
     redactions = sum((Counter(found.counts) for found in (redacted, *redacted_tags)), Counter[str]())
     noted = KeptNote(observation=observation, redactions=dict(redactions))

@@ -11,9 +11,9 @@ from omcli.memory.buffer import BufferPolicy
 from omcli.memory.message import UNLIMITED, Role, reaches
 from omcli.memory.observation import Observation
 from omcli.operations.deps import Deps
+from omcli.operations.observe.buffer import WaitingMessages, waiting_messages
+from omcli.operations.observe.rows import Step
 from omcli.operations.observe.session import observe_ahead, observe_session, write_buffered
-from omcli.operations.observe.sinks import Step
-from omcli.operations.observe.sources import WaitingMessages, waiting_messages
 from omcli.operations.reflect import session as reflect
 from omcli.operations.reflect.session import Reflection
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from omcli.memory.transcript import Bookmark, Origin, Transcript
     from omcli.operations.clock import Clock
     from omcli.operations.deps import Deps
-    from omcli.operations.ingest.counts import TranscriptCounts
+    from omcli.operations.ingest.sessions import TranscriptCounts
     from omcli.operations.model_calls import Limit
     from omcli.operations.tick import Due
     from omcli.pack.budget import Budgets
@@ -137,12 +137,25 @@ class Wiring:
     @cached_property
     def store(self) -> SqliteStore:
         """The store, made if there is none. Raise CannotCreate, InputOutput, StoreLocked, BadConfiguration."""
-        return self._open(read_only=False)
+        from omcli.sqlite.store import SqliteStore
+
+        if self._usual is not None:
+            return self._temporary()
+        store = SqliteStore.open(self.settings.db, wait=self.settings.wait)
+        # Close the writing store last: the last one to close removes SQLite's log, which a reading one would leave.
+        self._opened.insert(0, store)
+        return store
 
     @cached_property
     def reading(self) -> SqliteStore:
         """The store for reading only; an empty one if it is missing."""
-        return self._open(read_only=True)
+        from omcli.sqlite.store import SqliteStore
+
+        if self._usual is not None:
+            return self._temporary()
+        store = SqliteStore.open(self.settings.db, wait=self.settings.wait, read_only=True)
+        self._opened.append(store)
+        return store
 
     @cached_property
     def store_or_empty(self) -> SqliteStore:
@@ -188,16 +201,6 @@ class Wiring:
         from omcli.sqlite.connection import steps
 
         return len(steps())
-
-    def _open(self, *, read_only: bool) -> SqliteStore:
-        from omcli.sqlite.store import SqliteStore
-
-        if self._usual is not None:
-            return self._temporary()
-        store = SqliteStore.open(self.settings.db, wait=self.settings.wait, read_only=read_only)
-        # Close the writing store last: the last one to close removes SQLite's log, which a reading one would leave.
-        self._opened.insert(len(self._opened) if read_only else 0, store)
-        return store
 
     def _temporary(self) -> SqliteStore:
         from omcli.sqlite.store import SqliteStore

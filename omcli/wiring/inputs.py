@@ -8,6 +8,7 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
@@ -37,7 +38,9 @@ def transcript(
         origin = _origin(name, stream, terms=terms(format_name, session))
         stamp = None if origin is None else settled_stamp(os.fstat(stream.fileno()))
         rest = None if origin is None else _resume(stream, origin, bookmarks(origin))
-        yield replace(rest or transcript_in(stream, format_name=format_name, origin=origin), stamp=stamp)
+        read = rest or transcript_in(stream, format_name=format_name, origin=origin)
+        with _input_errors():
+            yield replace(read, stamp=stamp)
 
 
 def _resume(stream: BinaryIO, origin: Origin, bookmarks: Iterable[Bookmark]) -> Transcript | None:
@@ -97,7 +100,11 @@ def _read(
     from omcli.memory.transcript import Transcript
 
     return Transcript(
-        format=chosen.name, copies=chosen.copies, items=_reading(source, chosen), origin=origin, earlier=earlier
+        format=chosen.name,
+        copies=chosen.copies,
+        items=chain(chosen.read(source), _end_of(source)),
+        origin=origin,
+        earlier=earlier,
     )
 
 
@@ -132,12 +139,10 @@ def _origin(name: str, stream: BinaryIO, *, terms: str) -> Origin | None:
     return Origin(path=os.path.realpath(name), terms=terms)
 
 
-def _reading(source: RecordStream, chosen: Format) -> Iterator[Item]:
-    """Yield the items, then the end of the source if it has one."""
-    with _input_errors():
-        yield from chosen.read(source)
-        if source.end is not None:
-            yield source.end
+def _end_of(source: RecordStream) -> Iterator[Item]:
+    """Yield the end of a source that was read, if it has one."""
+    if source.end is not None:
+        yield source.end
 
 
 @contextmanager

@@ -98,6 +98,6 @@ def test_observing_a_small_file_loads_few_modules(traced: dict[str, list[str]]) 
 def test_a_batch_goes_from_claim_to_record_without_turning_back(traced: dict[str, list[str]]) -> None:
     """Source, observer, sink, rows: each is entered once or twice."""
     entered = Counter(call.split(":")[0] for call in traced["entries"] if call.startswith("omcli.operations."))
-    assert {"omcli.operations.observe.sinks", "omcli.operations.observe.rows"} <= set(entered)
+    assert "omcli.operations.observe.rows" in entered
     often = {module: times for module, times in entered.items() if times > ENTRIES and module not in ACCESSORS}
     assert not often, traced["entries"]

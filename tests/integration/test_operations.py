@@ -23,8 +23,7 @@ from omcli.memory.transcript import Checkpoint, Facts, Item, NewConversation, Re
 from omcli.operations.clock import Clock, period
 from omcli.operations.context import Place, context
 from omcli.operations.deps import BATCH_TOKENS, Deps
-from omcli.operations.ingest.files import FileInput, FileReport
-from omcli.operations.ingest.messages import CHUNK
+from omcli.operations.ingest.files import CHUNK, FileInput, FileReport
 from omcli.operations.ingest.sessions import TranscriptSessions
 from omcli.operations.lookup import follow, show
 from omcli.operations.note import note

@@ -210,7 +210,8 @@ def _quotes(
             project=None,
             keys={kept.seq: kept.key},
             at=kept.message.at or now,
-            counter=counter,
+            tokens=counter.text(text),
+            counter=counter.name,
         )
 
 

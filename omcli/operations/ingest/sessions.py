@@ -1,13 +1,14 @@
-"""Sessions of the messages in a transcript."""
+"""The reading of a transcript: the session of each message, and counts of messages and of skipped records."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from itertools import count
+from itertools import chain, count
+from typing import Self
 
-from omcli.base.record import fields_of, replace
-from omcli.memory.message import Message, Role
+from omcli.base.record import field, fields_of, mutable_record, record, replace
+from omcli.memory.message import Message, MessageKind, Role
 from omcli.memory.ports import Store
 from omcli.memory.session import Session
 from omcli.memory.transcript import (
@@ -16,15 +17,130 @@ from omcli.memory.transcript import (
     Facts,
     Identities,
     IngestedPart,
+    Item,
     NewConversation,
     Notes,
+    Skip,
     Transcript,
     derived_session,
 )
-from omcli.operations.ingest.counts import TranscriptCounts
 
 _OPENING_WITHIN = 20
 """Messages among which the first prompt and its answer are looked for if a transcript names no session."""
+
+
+# ---- counts
+
+
+@record
+class MessageCounts:
+    """Messages of one transcript, by kind."""
+
+    human_messages: int = 0
+    assistant_messages: int = 0
+    tool_calls: int = 0
+    tool_results: int = 0
+    errors: int = 0
+    """Results that failed."""
+    compactions: int = 0
+    asides: int = 0
+    """Messages that are kept but not counted: remarks, slash commands, interruptions."""
+
+    @property
+    def messages(self) -> int:
+        """Prompts, answers, calls and results together."""
+        return self.human_messages + self.assistant_messages + self.tool_calls + self.tool_results
+
+
+@mutable_record
+class TranscriptCounts:
+    """A running count, of the main thread and of side chains."""
+
+    main: Counter[str] = field(default_factory=Counter)
+    side: Counter[str] = field(default_factory=Counter)
+    skipped: Counter[str] = field(default_factory=Counter)
+    """Skipped records by reason; unknown types with their names (`unknown-type:foo`)."""
+    faults: Counter[str] = field(default_factory=Counter)
+    """Skipped records that may have been messages."""
+    conversations: int = 1
+    images: int = 0
+
+    @classmethod
+    def resume(cls, notes: Notes) -> Self:
+        """A count that continues from an earlier `notes()`."""
+        counters: dict[str, Counter[str]] = {
+            name: Counter(notes[name]) for name in ("main", "side", "skipped", "faults")
+        }
+        return cls(**counters, conversations=notes["conversations"], images=notes["images"])
+
+    def notes(self) -> Notes:
+        """The counts as JSON, for `resumed`."""
+        return fields_of(self)
+
+    def add(self, item: Item) -> None:
+        """Count one item."""
+        if isinstance(item, Message):
+            thread = self.main if item.agent is None else self.side
+            thread[_kind(item)] += 1
+            if item.failed and item.role is Role.RESULT:
+                thread["errors"] += 1
+            self.images += len(item.images)
+        elif isinstance(item, Skip):
+            reason = f"{item.reason}:{item.detail}" if item.detail else str(item.reason)
+            self.skipped[reason] += 1
+            if item.reason.is_fault:
+                self.faults[reason] += 1
+        elif isinstance(item, NewConversation):
+            self.conversations += 1
+
+    @property
+    def is_side_only(self) -> bool:
+        """True for a subagent's transcript: it has only side chains."""
+        return not any(self.main.values())
+
+    @property
+    def counts(self) -> MessageCounts:
+        """The counts so far: of the main thread, or of the side chains if there is no main thread."""
+        return _counts(self.side if self.is_side_only else self.main)
+
+    @property
+    def main_counts(self) -> MessageCounts:
+        """The numbers of the main thread."""
+        return _counts(self.main)
+
+    @property
+    def side_counts(self) -> MessageCounts:
+        """The numbers of all side chains together."""
+        return _counts(self.side)
+
+    @property
+    def found_nothing(self) -> bool:
+        """True if there were records and all of them were faulty."""
+        return bool(self.faults) and self.faults == self.skipped and not self.main and not self.side
+
+
+_COUNTED_AS = {
+    Role.USER: "human_messages",
+    Role.ASSISTANT: "assistant_messages",
+    Role.CALL: "tool_calls",
+    Role.RESULT: "tool_results",
+}
+
+
+def _kind(message: Message) -> str:
+    if message.is_counted:
+        return _COUNTED_AS[message.role]
+    return "compactions" if message.kind is MessageKind.COMPACTION else "asides"
+
+
+_COUNTED = tuple(fields_of(MessageCounts()))
+
+
+def _counts(seen: Counter[str]) -> MessageCounts:
+    return MessageCounts(**{name: seen[name] for name in _COUNTED})
+
+
+# ---- sessions
 
 
 class TranscriptSessions:
@@ -88,46 +204,43 @@ class TranscriptSessions:
 
     def __iter__(self) -> Iterator[tuple[str, Message] | Checkpoint]:
         """Yield (session id, message) in file order, and checkpoints before which no message waits."""
-        for item in self._items:
-            self.tally.add(item)
+        for item in chain(self._items, (None,)):
+            if item is not None:
+                self.tally.add(item)
             if isinstance(item, Message):
                 self._waiting.append(item)
-                if self._is_settled(item):
-                    yield from self._release()
             elif isinstance(item, Facts):
                 self._learn(item)
-                if self._current is not None:  # messages before the first session name belong to that session as well
-                    yield from self._release()
-            elif isinstance(item, NewConversation):
-                yield from self._release()
-                self._current, self._known = None, self._said(Facts())
             elif isinstance(item, Abandoned):
                 self.abandoned |= item.ids
-            elif isinstance(item, Checkpoint):
-                if item.reader_state is None:  # nothing follows
-                    yield from self._release()
-                if not self._waiting:
-                    yield item
-        yield from self._release()
+            if self._waiting and self._is_settled(item):
+                current = self._current or self._begin(
+                    self._given or self._derived_id(self._waiting, self._open_store()), self._known
+                )
+                waiting, self._waiting = self._waiting, []
+                for message in waiting:
+                    yield current.id, message
+            if isinstance(item, NewConversation):
+                self._current, self._known = None, self._said(Facts())
+            elif isinstance(item, Checkpoint) and not self._waiting:
+                yield item
 
     def identities(self, session_id: str, before: Counter[int] | None = None) -> Identities:
         """Return identities for the messages of a session, starting with its first one in this reading."""
         return Identities(session_id, format_name=self.format, copies=self._copies, before=before)
 
-    def _is_settled(self, message: Message) -> bool:
-        """True if the session is known, or can be derived."""
-        known = self._current is not None or self._given is not None
-        is_answer = message.role is Role.ASSISTANT and message.agent is None
-        answered = is_answer and any(map(_is_prompt, self._waiting))
-        return known or answered or len(self._waiting) >= _OPENING_WITHIN
-
-    def _release(self) -> Iterator[tuple[str, Message]]:
-        if not self._waiting:
-            return
-        current = self._current or self._begin(self._given or self._derived_id(self._waiting), self._known)
-        waiting, self._waiting = self._waiting, []
-        for message in waiting:
-            yield current.id, message
+    def _is_settled(self, item: Item | None) -> bool:
+        """True if the session of the waiting messages is known, or can be derived; `item` is None at the end."""
+        if isinstance(item, Message):
+            known = self._current is not None or self._given is not None
+            is_answer = item.role is Role.ASSISTANT and item.agent is None
+            answered = is_answer and any(map(_is_prompt, self._waiting))
+            return known or answered or len(self._waiting) >= _OPENING_WITHIN
+        if isinstance(item, Facts):  # messages before the first session name belong to that session as well
+            return self._current is not None
+        if isinstance(item, Checkpoint):
+            return item.reader_state is None  # nothing follows
+        return item is None or isinstance(item, NewConversation)
 
     def _learn(self, facts: Facts) -> None:
         self.named = self.named or facts.session
@@ -168,30 +281,30 @@ class TranscriptSessions:
         """Return a new id for a session if another process has just begun one with this id but without `opening`."""
         learnt = self.sessions.pop(session_id)
         self._taken.clear()
-        moved = self._derived_id(opening)
+        moved = self._derived_id(opening, self._open_store())
         self.sessions[moved] = replace(learnt, id=moved)
         if self._current is learnt:
             self._current = self.sessions[moved]
         return moved
 
-    def _derived_id(self, opening: Sequence[Message]) -> str:
-        prompt = next((message for message in opening if _is_prompt(message)), opening[0])
+    def _derived_id(self, opening: Sequence[Message], store: Store) -> str:
+        """Return an unused id, or that of a stored session with which the conversation agrees."""
+        prompt = next(filter(_is_prompt, opening), opening[0])
         derived = derived_session(self.format, prompt)
         for nth in count(self._taken[derived] + 1):
             session_id = derived if nth == 1 else f"{derived}~{nth}"
-            if session_id not in self.sessions and self._goes_on(session_id, opening):
+            if session_id in self.sessions:
+                continue
+            known = list(map(self.identities(session_id).with_earlier, opening))
+            identities = [identity for identity, _ in known]
+            formerly = [former or identity for identity, former in known]
+            messages = store.messages
+            if messages.begins_with(session_id, identities) or messages.begins_with(session_id, formerly):
                 break
         if nth == self._taken[derived] + 1:
             self._taken[derived] = nth
         self.openings[session_id] = len(opening)
         return session_id
-
-    def _goes_on(self, session_id: str, opening: Sequence[Message]) -> bool:
-        """True if the conversation agrees with the stored part of this session."""
-        store, known = self._open_store(), list(map(self.identities(session_id).with_earlier, opening))
-        identities = [identity for identity, _ in known]
-        formerly = [former or identity for identity, former in known]
-        return store.messages.begins_with(session_id, identities) or store.messages.begins_with(session_id, formerly)
 
 
 def _is_prompt(message: Message) -> bool:

@@ -11,9 +11,8 @@ from omcli.base.record import field, record
 from omcli.memory.message import Message
 from omcli.memory.transcript import Facts, Identities, Transcript
 from omcli.operations.deps import Deps
-from omcli.operations.ingest.counts import MessageCounts, TranscriptCounts
-from omcli.operations.ingest.messages import MessageWriter
-from omcli.operations.ingest.sessions import TranscriptSessions
+from omcli.operations.ingest.files import MessageWriter
+from omcli.operations.ingest.sessions import MessageCounts, TranscriptCounts, TranscriptSessions
 from omcli.text.clean import clean
 from omcli.text.redaction import redact
 

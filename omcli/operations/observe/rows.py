@@ -1,14 +1,13 @@
-"""Rows from drafts: an observer or a reflector writes the draft; id, time and tokens are added here."""
+"""Rows from drafts, and their record: an observer or a reflector writes the draft; id, time and tokens are added."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from omcli.base.record import replace
-from omcli.memory.batch import Batch
-from omcli.memory.message import TokenCounter
+from omcli.base.errors import OmError
+from omcli.base.record import field, record, replace
+from omcli.memory.batch import Batch, BatchOutcome, Observed, part_of_batch
 from omcli.memory.observation import UNDER, Draft, Kind, Observation, Priority, Replacement
-from omcli.memory.ports import Tombstones
 from omcli.operations.deps import Deps
 
 
@@ -21,10 +20,14 @@ def as_row(
     project: str | None,
     keys: Mapping[int, str],
     at: str,
-    counter: TokenCounter,
+    tokens: int,
+    counter: str,
     generation: int = 0,
 ) -> Observation:
-    """Return a draft as a row, observed `at` an instant. `keys` are the printed ids of its messages by `seq`."""
+    """Return a draft as a row, observed `at` an instant.
+
+    `keys` are the printed ids of its messages by `seq`; `tokens` are those of its text by `counter`.
+    """
     return Observation(
         id=row_id,
         session=session,
@@ -38,10 +41,10 @@ def as_row(
         observed_at=at,
         event_at=draft.event_at,
         refers_to=draft.refers_to,
-        message_ids=tuple(keys[seq] for seq in draft.sources),
+        message_ids=tuple(map(keys.__getitem__, draft.sources)),
         sources=draft.sources,
-        tokens=counter.text(draft.text),
-        counter=counter.name,
+        tokens=tokens,
+        counter=counter,
         source=draft.source,
         tags=draft.tags,
         metadata=draft.metadata,
@@ -64,9 +67,10 @@ def to_rows(
     Rows get new ids unless `ids` are given. `keys` maps `seq` to the printed ids of messages (default: those of the
     batch).
     """
-    known, now = _keys(batch) if keys is None else keys, deps.clock.now()
-    rows = [
-        as_row(
+    known, now, counter = _keys(batch) if keys is None else keys, deps.clock.now(), deps.counter
+    rows: list[Observation] = []
+    for number, draft in enumerate(drafts):
+        row = as_row(
             draft,
             row_id=ids[number] if ids is not None else deps.new_id(),
             kind=Kind.OBSERVATION,
@@ -74,22 +78,16 @@ def to_rows(
             project=project,
             keys=known,
             at=now,
-            counter=deps.counter,
+            tokens=counter.text(draft.text),
+            counter=counter.name,
         )
-        for number, draft in enumerate(drafts)
-    ]
+        rows.append(row)
     placed = [_under(number, draft, rows) for number, draft in enumerate(drafts)]
-    kept, remaining = without_forgotten(drafts, placed, deps.store.tombstones)
+    forgotten = deps.store.tombstones.match(placed)
+    gone = {row.id for row, is_gone in zip(placed, forgotten, strict=True) if is_gone}
+    kept = [draft for draft, is_gone in zip(drafts, forgotten, strict=True) if not is_gone]
+    remaining = tuple([_without_missing(row, gone) for row in placed if row.id not in gone])
     return remaining, replacements(kept, remaining)
-
-
-def without_forgotten(
-    drafts: Sequence[Draft], rows: Sequence[Observation], tombstones: Tombstones
-) -> tuple[tuple[Draft, ...], tuple[Observation, ...]]:
-    """Return drafts and their rows, without those that repeat something forgotten."""
-    gone = {row.id for row, is_gone in zip(rows, tombstones.match(rows), strict=True) if is_gone}
-    kept = [(draft, _without_missing(row, gone)) for draft, row in zip(drafts, rows, strict=True) if row.id not in gone]
-    return tuple(draft for draft, _ in kept), tuple(row for _, row in kept)
 
 
 def _without_missing(row: Observation, gone: set[str]) -> Observation:
@@ -123,3 +121,106 @@ def replacements(drafts: Sequence[Draft], rows: Sequence[Observation]) -> tuple[
         for draft, row in zip(drafts, rows, strict=True)
         for replaced in draft.replaces
     )
+
+
+# ---- the record
+
+
+@record
+class Step:
+    """The outcome of one batch."""
+
+    rows: tuple[Observation, ...] = ()
+    message_tokens: int = 0
+    """Tokens of the messages newly covered."""
+    findings: Mapping[str, int] = field(default_factory=dict)
+    """`Observed.findings`."""
+    ahead: int = 0
+    """Messages that were buffered: they are still pending, and none of their rows is visible."""
+    is_activated: bool = False
+    """True if the batch had been buffered and was written now."""
+
+
+class RecordSink:
+    """The record: the rows of a batch, their replacements and the cursor in one transaction."""
+
+    def __init__(self, session_id: str, deps: Deps, is_last: Callable[[Batch], bool]) -> None:
+        """`is_last` returns True if no message waits after a batch."""
+        session = deps.store.sessions.find(session_id)
+        self.project = session.project if session else None
+        self.deps = deps
+        self._is_last = is_last
+
+    def write(self, batch: Batch, observed: Observed) -> Iterator[Step]:
+        """Write the observations of a batch. Raise StaleBatch, and the error that stopped the observer."""
+        for part in batch_parts(batch, observed, self._is_last):
+            if part.outcome is None:
+                rows, replaced = to_rows(part.batch, part.observed.drafts, project=self.project, deps=self.deps)
+                yield self.record(part.batch, part.observed, rows, replaced)
+            else:
+                yield from record_rest(part, self.deps)
+
+    def record(
+        self, batch: Batch, observed: Observed, rows: tuple[Observation, ...], replaced: tuple[Replacement, ...]
+    ) -> Step:
+        """Write a batch with these rows."""
+        self.deps.store.batches.record(
+            batch,
+            rows,
+            outcome=BatchOutcome.OBSERVED if rows else BatchOutcome.EMPTY,
+            now=self.deps.clock.now(),
+            replaced=replaced,
+            used=observed.used,
+            title=observed.title,
+        )
+        return Step(rows=rows, message_tokens=sum([kept.tokens for kept in batch.messages]), findings=observed.findings)
+
+
+@record
+class BatchPart:
+    """A batch or a part of it, with what was observed in it."""
+
+    batch: Batch
+    observed: Observed
+    outcome: BatchOutcome | None = None
+    """DEFERRED or FAILED if it stays pending; None if it was observed."""
+
+
+def batch_parts(batch: Batch, observed: Observed, is_last: Callable[[Batch], bool]) -> Iterator[BatchPart]:
+    """Yield the part of a batch that was read and needs no later messages, then the rest as deferred or failed.
+
+    Raise the error that stopped the observer, after the parts.
+    """
+    stopped, waits = observed.stopped, observed.waits_after
+    if stopped is not None:
+        if stopped.through > batch.after:
+            read = part_of_batch(batch, batch.after, stopped.through)
+            yield from batch_parts(read, replace(observed, stopped=None), is_last)
+        if isinstance(stopped.error, OmError):
+            rest = part_of_batch(batch, stopped.through, batch.through)
+            yield BatchPart(batch=rest, observed=Observed(drafts=(), stopped=stopped), outcome=BatchOutcome.FAILED)
+        raise stopped.error
+    if waits is None or not is_last(batch):  # later messages were already read with it, and did not help
+        yield BatchPart(batch=batch, observed=observed)
+        return
+    if waits > batch.after:
+        yield BatchPart(batch=part_of_batch(batch, batch.after, waits), observed=observed)
+        observed = Observed(drafts=())
+    rest = part_of_batch(batch, waits, batch.through)
+    yield BatchPart(batch=rest, observed=observed, outcome=BatchOutcome.DEFERRED)
+
+
+def record_rest(part: BatchPart, deps: Deps) -> Iterator[Step]:
+    """Record the part of a batch that stays pending; yield a step if it was deferred."""
+    assert part.outcome is not None
+    error = part.observed.stopped.error if part.observed.stopped else None
+    deps.store.batches.record(
+        part.batch,
+        (),
+        outcome=part.outcome,
+        now=deps.clock.now(),
+        used=part.observed.used,
+        error=error.message if isinstance(error, OmError) else None,
+    )
+    if part.outcome is BatchOutcome.DEFERRED:
+        yield Step(findings=part.observed.findings)

@@ -10,10 +10,9 @@ from omcli.base.record import replace
 from omcli.memory.batch import Batch, BatchReader, Observed, Observer, SlicedObserver, Stopped, next_slice
 from omcli.memory.observation import Observation
 from omcli.memory.ports import Lane
-from omcli.operations.deps import Deps, hold
+from omcli.operations.deps import CONTEXT_ROWS, Deps, hold
 from omcli.operations.ingest.files import FileInput, FileReport, count_pending, ingest_files
-from omcli.operations.observe.sinks import BufferSink, RecordSink, Step
-from omcli.operations.observe.sources import BatchesToBuffer, SessionBatches, buffered_rows, due_buffered
+from omcli.operations.observe.rows import RecordSink, Step
 
 
 def observe_session(
@@ -30,40 +29,53 @@ def observe_session(
         if is_due():
             source = SessionBatches(session_id, deps, extend, most=batches)
             sink = RecordSink(session_id, deps, source.is_last)
-            yield from _write_buffered(session_id, sink, floor=None)
+            yield from _write_buffered(session_id, sink, deps)
             observer = session_observer(deps, extend)
             for batch in source:
                 yield from sink.write(batch, observer.observe(batch))
 
 
-def observe_ahead(session_id: str, deps: Deps, *, step: Callable[[], int | None]) -> Iterator[Step]:
-    """Observe the messages after the last buffered batch, and buffer the result.
+def _write_buffered(session_id: str, sink: RecordSink, deps: Deps) -> Iterator[Step]:
+    """Write the buffered batches of a session first, if it has any."""
+    if deps.store.batches.pending(session_id).blocks:
+        from omcli.operations.observe.buffer import write_due  # noqa: PLC0415 - most sessions have none
 
-    `step` returns the tokens of the next batch, at most; None if none is due. Raise as `observe_session` does.
+        yield from write_due(session_id, sink, floor=None)
+
+
+class SessionBatches:
+    """The pending messages of a session, batch by batch, oldest first.
+
+    Messages that were offered without a result are offered again only together with later ones.
     """
-    with hold(session_id, Lane.OBSERVE, deps) as extend:
-        source = BatchesToBuffer(session_id, deps, extend, step=step)
-        sink = BufferSink(deps, source.is_last)
-        observer = session_observer(deps, extend)
-        for batch in source:
-            yield from sink.write(batch, observer.observe(batch))
 
+    def __init__(self, session_id: str, deps: Deps, extend: Callable[[], None], *, most: int | None = None) -> None:
+        """`extend` extends the lease before each batch; `most` limits the number of batches."""
+        self._session_id = session_id
+        self._deps = deps
+        self._extend = extend
+        self._most = most
 
-def write_buffered(session_id: str, deps: Deps, *, floor: int, is_due: Callable[[], bool]) -> Iterator[Step]:
-    """Write buffered batches, without asking a model, so that `floor` tokens stay unobserved.
+    def __iter__(self) -> Iterator[Batch]:
+        limits, done = self._deps.observer, 0
+        while self._most is None or done < self._most:
+            batch = self._deps.store.batches.unobserved(
+                self._session_id,
+                max_tokens=limits.batch_tokens,
+                max_messages=limits.batch_messages,
+                context_rows=CONTEXT_ROWS,
+            )
+            if batch is None or (batch.deferred_through >= batch.through and self.is_last(batch)):
+                return
+            self._extend()
+            yield batch
+            done += 1
 
-    `is_due` is called once the lane is held. Raise LaneTaken, StaleBatch.
-    """
-    with hold(session_id, Lane.OBSERVE, deps) as extend:
-        if is_due():
-            sink = RecordSink(session_id, deps, SessionBatches(session_id, deps, extend).is_last)
-            yield from _write_buffered(session_id, sink, floor=floor)
-
-
-def _write_buffered(session_id: str, sink: RecordSink, *, floor: int | None) -> Iterator[Step]:
-    for buffered in due_buffered(session_id, sink.deps, floor=floor):
-        rows, replaced = buffered_rows(buffered, project=sink.project, deps=sink.deps)
-        yield replace(sink.record(buffered.batch, buffered.observed, rows, replaced), is_activated=True)
+    def is_last(self, batch: Batch) -> bool:
+        """True if no message waits after a batch. The messages after a late batch are covered already."""
+        if batch.is_late:
+            return False
+        return self._deps.store.batches.pending(batch.session).messages <= len(batch.messages)
 
 
 # ---- the observer: rules, or a model that is shown a batch in slices as large as it can read
@@ -147,6 +159,37 @@ class SlicedReader:
         read = sum(kept.seq <= part.after for kept in batch.messages)
         waiting = self._deps.store.batches.pending(batch.session).messages - read
         self._deps.busy(f"{batch.session}: observing {len(part.messages)} of {waiting} messages that wait")
+
+
+# ---- ahead: batches are observed before they are due, and written later
+
+
+def observe_ahead(session_id: str, deps: Deps, *, step: Callable[[], int | None]) -> Iterator[Step]:
+    """Observe the messages after the last buffered batch, and buffer the result.
+
+    `step` returns the tokens of the next batch, at most; None if none is due. Raise as `observe_session` does.
+    """
+    from omcli.operations.observe.buffer import BatchesToBuffer, BufferSink  # noqa: PLC0415 - to observe ahead only
+
+    with hold(session_id, Lane.OBSERVE, deps) as extend:
+        source = BatchesToBuffer(session_id, deps, extend, step=step)
+        sink = BufferSink(deps, source.is_last)
+        observer = session_observer(deps, extend)
+        for batch in source:
+            yield from sink.write(batch, observer.observe(batch))
+
+
+def write_buffered(session_id: str, deps: Deps, *, floor: int, is_due: Callable[[], bool]) -> Iterator[Step]:
+    """Write buffered batches, without asking a model, so that `floor` tokens stay unobserved.
+
+    `is_due` is called once the lane is held. Raise LaneTaken, StaleBatch.
+    """
+    from omcli.operations.observe.buffer import write_due  # noqa: PLC0415 - if there are buffered batches only
+
+    with hold(session_id, Lane.OBSERVE, deps) as extend:
+        if is_due():
+            sink = RecordSink(session_id, deps, SessionBatches(session_id, deps, extend).is_last)
+            yield from write_due(session_id, sink, floor=floor)
 
 
 # ---- files: each transcript is ingested, then the sessions in it are observed

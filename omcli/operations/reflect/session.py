@@ -278,7 +278,8 @@ def _row(draft: Draft, kind: Kind, scope: Scope, rows: Sequence[Observation], de
         project=next((row.project for row in made_of if row.project), None),
         keys=keys,
         at=deps.clock.now(),
-        counter=deps.counter,
+        tokens=deps.counter.text(draft.text),
+        counter=deps.counter.name,
         generation=0 if is_item else max((row.generation for row in made_of), default=0) + 1,
     )
 

@@ -13,7 +13,7 @@ from omcli.formats.source import RecordStream
 from omcli.memory.message import Message
 from omcli.memory.session import Session
 from omcli.memory.transcript import Facts, Item, Reason, Skip
-from omcli.operations.ingest.counts import TranscriptCounts
+from omcli.operations.ingest.sessions import TranscriptCounts
 
 
 def json_lines(*records: object) -> bytes:

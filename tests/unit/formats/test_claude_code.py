@@ -22,7 +22,7 @@ from omcli.formats.claude_code import FORMAT
 from omcli.formats.source import RecordStream
 from omcli.memory.message import Message, MessageKind, Role
 from omcli.memory.transcript import Facts, Identities, Item, Reason, Skip
-from omcli.operations.ingest.counts import TranscriptCounts
+from omcli.operations.ingest.sessions import TranscriptCounts
 from tests.shared import TRANSCRIPTS, expected, needs_shared
 
 Line = dict[str, Any]

@@ -10,7 +10,7 @@ from omcli.formats import detect
 from omcli.formats.source import RecordStream
 from omcli.memory.message import Message, MessageKind
 from omcli.memory.transcript import Facts, Item
-from omcli.operations.ingest.counts import TranscriptCounts
+from omcli.operations.ingest.sessions import TranscriptCounts
 from tests.unit.formats.readings import faults
 
 STORIES = Path(__file__).parents[2] / "stories"

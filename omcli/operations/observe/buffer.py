@@ -1,4 +1,4 @@
-"""Sources of batches: the pending messages of a session, and those after its buffered batches."""
+"""The buffer: batches that were observed before they are due, and are written to memory later."""
 
 from __future__ import annotations
 
@@ -6,50 +6,41 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from omcli.base.record import replace
-from omcli.memory.batch import Batch
+from omcli.memory.batch import Batch, Observed
 from omcli.memory.buffer import BufferedBatch, count_due
 from omcli.memory.message import UNLIMITED, message_tokens
-from omcli.memory.observation import Observation, Replacement
-from omcli.operations.deps import Deps
-from omcli.operations.observe.rows import to_rows
-
-CONTEXT_ROWS = 150
-"""Rows shown along with a batch: the newest, and the newest mutable ones."""
+from omcli.memory.observation import Observation, Replacement, Source
+from omcli.operations.deps import CONTEXT_ROWS, Deps
+from omcli.operations.observe.rows import RecordSink, Step, batch_parts, record_rest, to_rows
 
 
-class SessionBatches:
-    """The pending messages of a session, batch by batch, oldest first.
+class BufferSink:
+    """Keeps observed batches until they are due. Their rows already have ids."""
 
-    Messages that were offered without a result are offered again only together with later ones.
-    """
-
-    def __init__(self, session_id: str, deps: Deps, extend: Callable[[], None], *, most: int | None = None) -> None:
-        """`extend` extends the lease before each batch; `most` limits the number of batches."""
-        self._session_id = session_id
+    def __init__(self, deps: Deps, is_last: Callable[[Batch], bool]) -> None:
+        """`is_last` returns True if no message waits after a batch."""
         self._deps = deps
-        self._extend = extend
-        self._most = most
+        self._is_last = is_last
 
-    def __iter__(self) -> Iterator[Batch]:
-        limits, done = self._deps.observer, 0
-        while self._most is None or done < self._most:
-            batch = self._deps.store.batches.unobserved(
-                self._session_id,
-                max_tokens=limits.batch_tokens,
-                max_messages=limits.batch_messages,
-                context_rows=CONTEXT_ROWS,
+    def write(self, batch: Batch, observed: Observed) -> Iterator[Step]:
+        """Buffer a batch. Raise StaleBatch, and the error that stopped the observer."""
+        for part in batch_parts(batch, observed, self._is_last):
+            yield from (
+                (self._keep(part.batch, part.observed),) if part.outcome is None else record_rest(part, self._deps)
             )
-            if batch is None or (batch.deferred_through >= batch.through and self.is_last(batch)):
-                return
-            self._extend()
-            yield batch
-            done += 1
 
-    def is_last(self, batch: Batch) -> bool:
-        """True if no message waits after a batch. The messages after a late batch are covered already."""
-        if batch.is_late:
-            return False
-        return self._deps.store.batches.pending(batch.session).messages <= len(batch.messages)
+    def _keep(self, batch: Batch, observed: Observed) -> Step:
+        by_model = any(draft.source is Source.MODEL for draft in observed.drafts)
+        buffered = BufferedBatch(
+            batch=batch,
+            begins=batch.after,
+            observed=observed,
+            ids=tuple(self._deps.new_id() for _ in observed.drafts),
+            source=Source.MODEL if by_model else Source.RULES,
+            at=self._deps.clock.now(),
+        )
+        self._deps.store.batches.buffer(buffered)
+        return Step(findings=observed.findings, ahead=len(batch.messages))
 
 
 class BatchesToBuffer:
@@ -130,6 +121,13 @@ def due_buffered(session_id: str, deps: Deps, *, floor: int | None) -> tuple[Buf
         return buffered
     sizes = [sum(message_tokens(kept, deps.counter) for kept in each.batch.messages) for each in buffered]
     return buffered[: count_due(sizes, waiting=waiting_messages(session_id, deps).tokens, floor=floor)]
+
+
+def write_due(session_id: str, sink: RecordSink, *, floor: int | None) -> Iterator[Step]:
+    """Write the buffered batches that are due, oldest first, so that `floor` tokens stay unobserved; None: all."""
+    for buffered in due_buffered(session_id, sink.deps, floor=floor):
+        rows, replaced = buffered_rows(buffered, project=sink.project, deps=sink.deps)
+        yield replace(sink.record(buffered.batch, buffered.observed, rows, replaced), is_activated=True)
 
 
 def buffered_rows(
