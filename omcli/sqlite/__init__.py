@@ -1,1 +1,164 @@
-"""The store in one SQLite file; all SQL is here."""
+"""The store in one SQLite file, opened by role; all SQL is in this package."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cached_property
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Self
+
+from omcli.sqlite.connection import MIGRATIONS, NOWHERE, open_for_reading, open_for_writing, open_temporary, steps
+from omcli.sqlite.dialect import Database, om_errors
+
+if TYPE_CHECKING:
+    from omcli.sqlite.backups import SqliteBackups
+    from omcli.sqlite.batches import SqliteBatches
+    from omcli.sqlite.lanes import SqliteLeases
+    from omcli.sqlite.ledger import SqliteLedger
+    from omcli.sqlite.messages import SqliteBookmarks, SqliteMessageLog
+    from omcli.sqlite.operations import SqliteOperations, SqliteReflections
+    from omcli.sqlite.rows import SqliteRows
+    from omcli.sqlite.sessions import SqliteSessions
+    from omcli.sqlite.text_search import SqliteTextSearch
+    from omcli.sqlite.tombstones import SqliteTombstones
+
+
+class SqliteStore:
+    """A `memory.ports.Store` in one file. A role is imported when it is first used: a command needs two or three."""
+
+    def __init__(self, database: Database, *, is_gone: Callable[[str], bool] | None = None) -> None:
+        self.database = database
+        self._is_gone = is_gone
+
+    @classmethod
+    def open(
+        cls,
+        path: Path,
+        *,
+        wait: float,
+        read_only: bool = False,
+        migrations: Path = MIGRATIONS,
+        is_gone: Callable[[str], bool] | None = None,
+    ) -> Self:
+        """Open the store at `path`; create it if missing, and migrate it if it is old.
+
+        `read_only` never writes: a missing store is then read as an empty one. `wait` is in seconds; `is_gone` says if
+        the owner of a lease has ended (by default `lanes.is_gone`). Raise CannotCreate, InputOutput, StoreLocked,
+        NewerStore, MigrationFailed, and BadConfiguration for a file that is not a store.
+        """
+
+        def back_up(old: int) -> None:
+            from omcli.sqlite.backups import copy_store
+
+            copy_store(path, f"v{old}", wait=wait)
+
+        with om_errors(path, wait=wait, reading=read_only):
+            if read_only:
+                connection = open_for_reading(path, wait=wait, steps=steps(migrations))
+            else:
+                connection = open_for_writing(path, wait=wait, steps=steps(migrations), back_up=back_up)
+        return cls(Database(connection, path=path, wait=wait), is_gone=is_gone)
+
+    @classmethod
+    def temporary(cls, *, is_gone: Callable[[str], bool] | None = None) -> Self:
+        """Open a store for this process alone, which is deleted when it is closed or the process ends."""
+        with om_errors(NOWHERE, wait=0):
+            connection = open_temporary(steps=steps())
+        return cls(Database(connection, path=NOWHERE, wait=0), is_gone=is_gone)
+
+    def close(self) -> None:
+        """Close the file; the store cannot be used afterwards."""
+        self.database.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    @cached_property
+    def messages(self) -> SqliteMessageLog:
+        """The messages of all sessions."""
+        from omcli.sqlite.messages import SqliteMessageLog
+
+        return SqliteMessageLog(self.database)
+
+    @cached_property
+    def bookmarks(self) -> SqliteBookmarks:
+        """The position up to which each file was ingested."""
+        from omcli.sqlite.messages import SqliteBookmarks
+
+        return SqliteBookmarks(self.database)
+
+    @cached_property
+    def batches(self) -> SqliteBatches:
+        """Batches of pending messages, and their outcomes."""
+        from omcli.sqlite.batches import SqliteBatches
+
+        return SqliteBatches(self.database)
+
+    @cached_property
+    def reflections(self) -> SqliteReflections:
+        """Reflections: rows folded into fewer."""
+        from omcli.sqlite.operations import SqliteReflections
+
+        return SqliteReflections(self.database)
+
+    @cached_property
+    def operations(self) -> SqliteOperations:
+        """Changes that can be undone."""
+        from omcli.sqlite.operations import SqliteOperations
+
+        return SqliteOperations(self.database)
+
+    @cached_property
+    def tombstones(self) -> SqliteTombstones:
+        """Fingerprints of forgotten rows, titles and facts."""
+        from omcli.sqlite.tombstones import SqliteTombstones
+
+        return SqliteTombstones(self.database)
+
+    @cached_property
+    def rows(self) -> SqliteRows:
+        """Observations, reflections, notes and items."""
+        from omcli.sqlite.rows import SqliteRows
+
+        return SqliteRows(self.database)
+
+    @cached_property
+    def search(self) -> SqliteTextSearch:
+        """Text search in messages and rows."""
+        from omcli.sqlite.text_search import SqliteTextSearch
+
+        return SqliteTextSearch(self.database)
+
+    @cached_property
+    def sessions(self) -> SqliteSessions:
+        """The sessions, and counts."""
+        from omcli.sqlite.sessions import SqliteSessions
+
+        return SqliteSessions(self.database)
+
+    @cached_property
+    def backups(self) -> SqliteBackups:
+        """Copies of the file beside it."""
+        from omcli.sqlite.backups import SqliteBackups
+
+        return SqliteBackups(self.database)
+
+    @cached_property
+    def leases(self) -> SqliteLeases:
+        """Owners of lanes."""
+        from omcli.sqlite.lanes import SqliteLeases, is_gone
+
+        return SqliteLeases(self.database, is_gone=self._is_gone or is_gone)
+
+    @cached_property
+    def ledger(self) -> SqliteLedger:
+        """Calls of models."""
+        from omcli.sqlite.ledger import SqliteLedger
+
+        return SqliteLedger(self.database)

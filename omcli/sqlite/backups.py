@@ -14,7 +14,7 @@ from omcli.base.errors import InputOutput
 from omcli.memory.ports import Backups
 from omcli.memory.retention import Backup, BackupResult, backups_among, is_due, label, surplus
 from omcli.sqlite.connection import connect, create, log_files
-from omcli.sqlite.database import Table
+from omcli.sqlite.dialect import Table
 
 _UNFINISHED = ".partial"
 """Suffix of a copy's name until it is complete."""

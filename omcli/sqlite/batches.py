@@ -13,8 +13,8 @@ from omcli.memory.batch import Batch, BatchOutcome, MessageSize, batch_length
 from omcli.memory.message import KeptMessage, Role
 from omcli.memory.observation import Observation, Replacement
 from omcli.memory.ports import Batches, Covered, Lane, Pending
-from omcli.sqlite import codec, cursors, dialect, messages, rows, sessions
-from omcli.sqlite.database import Database, Table
+from omcli.sqlite import codec, dialect, lanes, messages, rows, sessions
+from omcli.sqlite.dialect import Database, Table
 
 if TYPE_CHECKING:
     from omcli.memory.buffer import BufferedBatch
@@ -33,7 +33,8 @@ class SqliteBatches(Table, Batches):
         """Context rows of the last batch, by position: most of them belong to the next one as well."""
 
     def pending(self, session: str, *, ahead: bool = False) -> Pending:
-        with self._database.session(session) as (connection, number):
+        with self._database.reading() as connection:
+            number = codec.session_number(connection, session)
             if number is None:
                 return Pending(messages=0, tokens={}, fresh_tokens={})
             return _pending(connection, session=number, ahead=ahead)
@@ -47,7 +48,8 @@ class SqliteBatches(Table, Batches):
         context_rows: int = 0,
         ahead: bool = False,
     ) -> Batch | None:
-        with self._database.session(session) as (connection, number):
+        with self._database.reading() as connection:
+            number = codec.session_number(connection, session)
             if number is None:
                 return None
             span = _uncovered(connection, session=number, ahead=ahead)
@@ -59,7 +61,8 @@ class SqliteBatches(Table, Batches):
             return self._batch(connection, session, span, number=number, length=length, context_rows=context_rows)
 
     def unobserved_up_to(self, session: str, through: int, *, context_rows: int = 0) -> Batch | None:
-        with self._database.session(session) as (connection, number):
+        with self._database.reading() as connection:
+            number = codec.session_number(connection, session)
             if number is None:
                 return None
             span = _uncovered(connection, session=number, through=through)
@@ -104,12 +107,12 @@ class SqliteBatches(Table, Batches):
             raise ValueError(f"a batch that is {outcome} has no rows")
         with self._database.writing() as connection:
             session = codec.add_session(connection, batch.session)
-            is_late = cursors.cover(connection, batch, session=session, outcome=outcome)
+            is_late = lanes.cover(connection, batch, session=session, outcome=outcome)
             if folding is not None:
                 from omcli.sqlite import operations  # noqa: PLC0415 - few batches are folded at once
 
                 operations.fold(connection, folding, now=now)
-            number = cursors.note_batch(
+            number = lanes.note_batch(
                 connection,
                 batch,
                 session=session,
@@ -130,7 +133,8 @@ class SqliteBatches(Table, Batches):
                 sessions.set_title(connection, session, title)
 
     def covered(self, session: str) -> tuple[Covered, ...]:
-        with self._database.session(session) as (connection, number):
+        with self._database.reading() as connection:
+            number = codec.session_number(connection, session)
             return _covered(connection, session=number) if number is not None else ()
 
     def buffer(self, block: BufferedBatch) -> None:
@@ -140,8 +144,9 @@ class SqliteBatches(Table, Batches):
             buffer.put(connection, block, session=codec.add_session(connection, block.batch.session))
 
     def buffered(self, session: str) -> tuple[BufferedBatch, ...]:
-        with self._database.session(session) as (connection, number):
-            if number is None or not cursors.last_end(connection, session=number, cursor=0)[1]:
+        with self._database.reading() as connection:
+            number = codec.session_number(connection, session)
+            if number is None or not lanes.last_end(connection, session=number, cursor=0)[1]:
                 return ()
             from omcli.sqlite import buffer  # noqa: PLC0415 - most sessions have none
 
@@ -170,11 +175,11 @@ def _uncovered(
     """The first span, or the one that may contain the message `through`; with `ahead`, the span after the last buffered
     batch.
     """
-    cursor = cursors.cursor(connection, session=session, lane=Lane.OBSERVE)
+    cursor = lanes.cursor(connection, session=session, lane=Lane.OBSERVE)
     if ahead:
-        end, _ = cursors.last_end(connection, session=session, cursor=cursor)
+        end, _ = lanes.last_end(connection, session=session, cursor=cursor)
         return _Span(after=end, through=_LAST, is_late=False)
-    late = cursors.first_late(connection, session=session) if through is None or through <= cursor else None
+    late = lanes.first_late(connection, session=session) if through is None or through <= cursor else None
     if late is not None:
         return _Span(after=late.after, through=late.through, is_late=True)
     return _Span(after=cursor, through=_LAST, is_late=False)
@@ -200,7 +205,7 @@ def _read(
         earlier_calls=_earlier_calls(connection, found, session=session, after=span.after),
         last_said=last_said[0] if last_said else None,
         cwd=cwd,
-        deferred_through=0 if span.is_late else cursors.deferred(connection, session=session, after=span.after),
+        deferred_through=0 if span.is_late else lanes.deferred(connection, session=session, after=span.after),
         is_late=span.is_late,
     )
 
@@ -230,10 +235,10 @@ def _earlier_calls(
 
 
 def _pending(connection: sqlite3.Connection, *, session: int, ahead: bool = False) -> Pending:
-    cursor = cursors.cursor(connection, session=session, lane=Lane.OBSERVE)
-    end, blocks = cursors.last_end(connection, session=session, cursor=cursor)
+    cursor = lanes.cursor(connection, session=session, lane=Lane.OBSERVE)
+    end, blocks = lanes.last_end(connection, session=session, cursor=cursor)
     after = end if ahead else cursor
-    offered = cursors.deferred(connection, session=session, after=after)
+    offered = lanes.deferred(connection, session=session, after=after)
     found = connection.execute(
         "SELECT counter, count(*), sum(tokens), sum(fresh) FROM ("
         "SELECT counter, tokens, CASE WHEN seq > :offered THEN tokens ELSE 0 END AS fresh FROM messages"

@@ -15,7 +15,7 @@ from omcli.memory.message import KeptMessage
 from omcli.memory.observation import Source
 from omcli.memory.ports import Lane
 from omcli.memory.session import Session
-from omcli.sqlite import codec, cursors, dialect, messages, sessions
+from omcli.sqlite import codec, dialect, lanes, messages, sessions
 
 
 def put(connection: sqlite3.Connection, block: BufferedBatch, *, session: int) -> None:
@@ -25,12 +25,12 @@ def put(connection: sqlite3.Connection, block: BufferedBatch, *, session: int) -
     """
     batch = block.batch
     span = Span(block.begins, batch.through)
-    cursor = cursors.cursor(connection, session=session, lane=Lane.OBSERVE)
+    cursor = lanes.cursor(connection, session=session, lane=Lane.OBSERVE)
     pending = connection.execute("SELECT after, through FROM blocks WHERE session = ?", (session,))
     others = list(map(Span._make, pending))
     if is_covered(span, others, cursor):
-        raise cursors.stale(batch)
-    cursors.check_whole(connection, batch, session=session)
+        raise lanes.stale(batch)
+    lanes.check_whole(connection, batch, session=session)
     held = [(session, other.after) for other in others if is_covered(other, [span], cursor)]
     connection.executemany("DELETE FROM blocks WHERE session = ? AND after = ?", held)
     columns: dialect.Columns = {
@@ -42,11 +42,11 @@ def put(connection: sqlite3.Connection, block: BufferedBatch, *, session: int) -
         "observed": buffer_text.written(block.observed, block.ids),
     }
     dialect.insert(connection, "blocks", columns)
-    cursors.note_batch(
+    lanes.note_batch(
         connection,
         batch,
         session=session,
-        outcome=cursors.BUFFERED,
+        outcome=lanes.BUFFERED,
         error=None,
         now=block.at,
         observations=len(block.ids),
@@ -56,7 +56,7 @@ def put(connection: sqlite3.Connection, block: BufferedBatch, *, session: int) -
 def find(connection: sqlite3.Connection, session: Session, *, number: int) -> Iterator[BufferedBatch]:
     """Yield the batches of a session that can be written one after another. `number` is the session's number."""
     readable = {Span(block.begins, block.batch.through): block for block in _read(connection, session, number=number)}
-    cursor = cursors.cursor(connection, session=number, lane=Lane.OBSERVE)
+    cursor = lanes.cursor(connection, session=number, lane=Lane.OBSERVE)
     for span, place in in_line(readable, cursor):
         block = readable[span]
         left = _messages(connection, session=number, after=place, through=span.through)

@@ -25,13 +25,8 @@ class _Column(NamedTuple):
     decode: Callable[[Any], object] | None = None
     sql: str = ""
     """Expression to read, if it is not the column of the table itself."""
-    other_field: str = ""
+    field: str = ""
     """Name of the field, if it is not that of the column."""
-
-    @property
-    def field(self) -> str:
-        """Name of the field."""
-        return self.other_field or self.name
 
 
 def _values(kind: type[Any]) -> Callable[[str | None], Any]:
@@ -77,7 +72,7 @@ def _images(images: Sequence[Image]) -> str | None:
 
 _MESSAGE = (
     _Column("role", decode=_values(Role)),
-    _Column("aside", decode=_values(MessageKind), other_field="kind"),
+    _Column("aside", decode=_values(MessageKind), field="kind"),
     _Column("id"),
     _Column("at"),
     _Column("utc_offset"),
@@ -102,7 +97,7 @@ MESSAGE = (
     f" {', '.join(f'm.{column.name}' for column in _MESSAGE)}"
     " FROM messages AS m JOIN sessions AS s ON s.number = m.session"
 )
-"""Columns and tables to select for `kept_message`."""
+"""Columns and tables to select for `message_reader`."""
 
 
 def message_columns(incoming: Incoming, *, session: int, counter: str) -> Columns:
@@ -118,11 +113,12 @@ def message_columns(incoming: Incoming, *, session: int, counter: str) -> Column
     }
 
 
-def kept_message(row: Iterable[Any]) -> KeptMessage:
-    """A message from a row of MESSAGE."""
-    seq, session, key, tokens, counter, *values = row
-    message: Message = _reader(Message, _MESSAGE)(values)
-    return KeptMessage(seq=seq, session=session, key=key, message=message, tokens=tokens, counter=counter)
+@cache
+def message_reader() -> Callable[[Iterable[Any]], KeptMessage]:
+    """A function that makes a message of a row of MESSAGE."""
+    result = "KeptMessage(seq=seq, session=session, key=key, message=Message({}), tokens=tokens, counter=counter)"
+    scope = {"KeptMessage": KeptMessage, "Message": Message}
+    return _compiled("row", "seq, session, key, tokens, counter", _MESSAGE, result, scope)
 
 
 # Sessions.
@@ -187,11 +183,12 @@ _OBSERVATION = (
 )
 """Columns of `observations` and fields of Observation."""
 _BARE = tuple(column if column.name != "metadata" else column._replace(decode=lambda _: {}) for column in _OBSERVATION)
+"""The same columns, without reading the metadata."""
 OBSERVATION = (
     f"o.position, {', '.join(column.sql or f'o.{column.name}' for column in _OBSERVATION)} FROM observations AS o"
     " LEFT JOIN sessions AS s ON s.number = o.session LEFT JOIN projects AS p ON p.number = o.project"
 )
-"""Columns and tables to select for `observation`."""
+"""Columns and tables to select for `observation_reader`."""
 
 
 def observation_columns(row: Observation, *, session: int | None, project: int | None, batch: int | None) -> Columns:
@@ -200,13 +197,17 @@ def observation_columns(row: Observation, *, session: int | None, project: int |
     return {**columns, "session": session, "project": project, "batch": batch, "visible": row.is_visible}
 
 
-def observation(row: Iterable[Any], sources: Sequence[tuple[int, str]], *, bare: bool = False) -> Observation:
-    """An observation from a row of OBSERVATION and the messages (`seq`, printed id) it came from."""
-    _, *values = row
-    made: Observation = _reader(Observation, _BARE if bare else _OBSERVATION)(
-        values, message_ids=tuple([key for _, key in sources]), sources=tuple([seq for seq, _ in sources])
+@cache
+def observation_reader(*, bare: bool = False) -> Callable[[Iterable[Any], Sequence[tuple[int, str]]], Observation]:
+    """A function that makes an observation of a row of OBSERVATION and the messages (`seq`, printed id) it came from.
+
+    With `bare`, its metadata stay unread.
+    """
+    result = (
+        "Observation({}, message_ids=tuple([key for _, key in sources]), sources=tuple([seq for seq, _ in sources]))"
     )
-    return made
+    columns = _BARE if bare else _OBSERVATION
+    return _compiled("row, sources", "_", columns, result, {"Observation": Observation})
 
 
 def id_is(table: str = "") -> str:
@@ -228,23 +229,28 @@ def id_values(uuid: bytes) -> tuple[bytes, bytes]:
 
 
 def _encode(columns: Iterable[_Column], fields: object) -> Columns:
-    return {
-        column.name: column.encode(getattr(fields, column.field)) if column.encode else getattr(fields, column.field)
-        for column in columns
-    }
+    encoded: Columns = {}
+    for column in columns:
+        value = getattr(fields, column.field or column.name)
+        encoded[column.name] = column.encode(value) if column.encode else value
+    return encoded
 
 
-@cache
-def _reader(make: type[Any], columns: tuple[_Column, ...]) -> Callable[..., Any]:
-    """Compile a function that makes a record of the values of columns, and of further fields.
+def _compiled(
+    parameters: str, first: str, columns: Iterable[_Column], result: str, scope: dict[str, Any]
+) -> Callable[..., Any]:
+    """Compile a function that makes `result` of a row: its `first` values, and `columns`, whose fields replace `{}`.
 
     A pack reads a thousand rows, which takes twice as long with a loop over the columns of each.
     """
-    names = ", ".join(column.name for column in columns)
-    fields = ", ".join(
-        f"{column.field}={f'_{column.name}({column.name})' if column.decode else column.name}" for column in columns
-    )
-    scope: dict[str, Any] = {"make": make, **{f"_{column.name}": column.decode for column in columns}}
-    exec(f"def read(values, **more):\n    {names} = values\n    return make({fields}, **more)", scope)  # noqa: S102
+    names, fields = [first], []
+    for column in columns:
+        names.append(column.name)
+        fields.append(f"{column.field or column.name}={column.name}")
+        if column.decode:
+            scope[f"_{column.name}"] = column.decode
+            fields[-1] = f"{column.field or column.name}=_{column.name}({column.name})"
+    made = result.format(", ".join(fields))
+    exec(f"def read({parameters}):\n    {', '.join(names)} = row\n    return {made}", scope)  # noqa: S102
     read: Callable[..., Any] = scope["read"]
     return read

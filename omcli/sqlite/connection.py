@@ -12,7 +12,7 @@ from functools import cache
 from pathlib import Path
 
 from omcli.base.errors import BadConfiguration, CannotCreate, InputOutput, MigrationFailed, NewerStore, StoreLocked
-from omcli.sqlite.database import cannot_open, is_busy, om_error, writing
+from omcli.sqlite.dialect import cannot_open, is_busy, om_error, writing
 
 NOWHERE = Path("(temporary store)")
 """Path of a store that has no file."""

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from omcli import __version__
 from omcli.llm.model import ModelCall, OutputMode, Spent
 from omcli.sqlite import codec, dialect
-from omcli.sqlite.database import PAGE, Table
+from omcli.sqlite.dialect import PAGE, Table
 
 _COLUMNS = "at, lane, provider, model, input_tokens, output_tokens, cached_tokens, cost, duration, outcome"
 

@@ -1,4 +1,4 @@
-"""Messages in the store: each is appended once, with images that are kept until it is observed."""
+"""Messages in the store, each appended once, their images, and bookmarks of the files they came from."""
 
 from __future__ import annotations
 
@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING
 
 from omcli.base.errors import SessionTaken, UnknownId
 from omcli.memory.message import KeptMessage, Message, Role
-from omcli.memory.ports import Appended, Incoming, Lane, MessageLog
+from omcli.memory.ports import Appended, Bookmarks, Incoming, Lane, MessageLog
 from omcli.memory.session import Session
-from omcli.sqlite import codec, cursors, dialect, sessions
-from omcli.sqlite.database import PAGE, Table
+from omcli.sqlite import codec, dialect, lanes, sessions
+from omcli.sqlite.dialect import PAGE, Table
 
 if TYPE_CHECKING:
     from omcli.memory.retention import MessageOutline
+    from omcli.memory.transcript import Bookmark, IngestedFile, Origin
 
 _HIDDEN = codec.MESSAGE.replace("FROM messages AS m", "FROM (SELECT * FROM aside_messages WHERE NOT erased) AS m")
 """`codec.MESSAGE` of those that are hidden, and not deleted."""
@@ -55,7 +56,8 @@ class SqliteMessageLog(Table, MessageLog):
         return Appended(new=new)
 
     def begins_with(self, session: str, identities: Sequence[str]) -> bool:
-        with self._database.session(session) as (connection, number):
+        with self._database.reading() as connection:
+            number = codec.session_number(connection, session)
             return number is None or _begins_with(connection, identities, session=number)
 
     def known(self, identities: Sequence[str]) -> tuple[bool, ...]:
@@ -65,7 +67,8 @@ class SqliteMessageLog(Table, MessageLog):
         return tuple(identity in found for identity in asked)
 
     def newest(self, session: str, count: int) -> tuple[KeptMessage, ...]:
-        with self._database.session(session) as (connection, number):
+        with self._database.reading() as connection:
+            number = codec.session_number(connection, session)
             return select(connection, "WHERE m.session = ? ORDER BY m.seq DESC LIMIT ?", (number, count))[::-1]
 
     def by_seq(self, seqs: Iterable[int]) -> tuple[KeptMessage, ...]:
@@ -95,7 +98,8 @@ class SqliteMessageLog(Table, MessageLog):
         return self._database.read_all(read, place=lambda kept: kept.seq)
 
     def tail(self, session: str, *, max_tokens: int, after: int = 0) -> tuple[KeptMessage, ...]:
-        with self._database.session(session) as (connection, number):
+        with self._database.reading() as connection:
+            number = codec.session_number(connection, session)
             newest = connection.execute(
                 "SELECT seq, tokens FROM messages WHERE session = ? AND agent IS NULL AND seq > ? ORDER BY seq DESC",
                 (number, after),
@@ -111,11 +115,13 @@ class SqliteMessageLog(Table, MessageLog):
             )
 
     def outline(self, session: str) -> tuple[MessageOutline, ...]:
-        with self._database.session(session) as (connection, number):
+        with self._database.reading() as connection:
+            number = codec.session_number(connection, session)
             return _outline(connection, session=number) if number is not None else ()
 
     def tokens(self, session: str) -> Mapping[str, int]:
-        with self._database.session(session) as (connection, number):
+        with self._database.reading() as connection:
+            number = codec.session_number(connection, session)
             found = connection.execute(
                 "SELECT agent IS NULL, counter, sum(tokens) FROM messages WHERE session = ? GROUP BY 1, 2 ORDER BY 1",
                 (number,),
@@ -201,7 +207,7 @@ def _begins_with(connection: sqlite3.Connection, identities: Iterable[str], *, s
 def select(connection: sqlite3.Connection, clauses: str, values: dialect.Values) -> tuple[KeptMessage, ...]:
     """Messages selected by the given clauses, in which the table is `m`."""
     found = dialect.execute(connection, f"SELECT {codec.MESSAGE} {clauses}", values)
-    return tuple(map(codec.kept_message, found))
+    return tuple(map(codec.message_reader(), found))
 
 
 def by_seq(connection: sqlite3.Connection, seqs: Iterable[int]) -> tuple[KeptMessage, ...]:
@@ -215,7 +221,7 @@ def hidden_by_seq(connection: sqlite3.Connection, seqs: Iterable[int]) -> tuple[
 
 
 def _select_hidden(connection: sqlite3.Connection, clauses: str, values: dialect.Values) -> tuple[KeptMessage, ...]:
-    return tuple(map(codec.kept_message, dialect.execute(connection, f"SELECT {_HIDDEN} {clauses}", values)))
+    return tuple(map(codec.message_reader(), dialect.execute(connection, f"SELECT {_HIDDEN} {clauses}", values)))
 
 
 def seq_of(connection: sqlite3.Connection, session: int, *, limit: int = dialect.NO_LIMIT) -> list[int]:
@@ -240,7 +246,7 @@ def keys(connection: sqlite3.Connection, seqs: Iterable[int]) -> dict[int, str]:
 def _outline(connection: sqlite3.Connection, *, session: int) -> tuple[MessageOutline, ...]:
     from omcli.memory.retention import MessageOutline  # noqa: PLC0415 - for pruning only
 
-    after = cursors.cursor(connection, session=session, lane=Lane.OBSERVE)
+    after = lanes.cursor(connection, session=session, lane=Lane.OBSERVE)
     found = connection.execute(
         "SELECT seq, at, role, call_id, agent, counted FROM messages WHERE session = ? ORDER BY seq", (session,)
     )
@@ -282,3 +288,46 @@ def drop_images(connection: sqlite3.Connection, digests: Iterable[str]) -> None:
         f" AND {kept} NOT IN ({dialect.digest_query(_WAITING_IMAGES)})",
         {"digests": dialect.as_list(sorted(set(digests))), "lane": Lane.OBSERVE},
     )
+
+
+# Bookmarks: how far each file was ingested.
+
+
+class SqliteBookmarks(Table, Bookmarks):
+    """Bookmarks in the table `bookmarks`."""
+
+    def find(self, origin: Origin) -> tuple[Bookmark, ...]:
+        from omcli.memory.transcript import Bookmark  # noqa: PLC0415 - packs need no transcripts
+
+        with self._database.reading() as connection:
+            found = dialect.execute(
+                connection,
+                "SELECT place, digest, found, carried FROM bookmarks WHERE path = ? AND terms = ? ORDER BY place",
+                (origin.path, origin.terms),
+            ).fetchall()
+        return tuple(
+            Bookmark(offset=row["place"], digest=row["digest"], found=row["found"], carried=row["carried"])
+            for row in found
+        )
+
+    def put(self, origin: Origin, bookmarks: Sequence[Bookmark]) -> None:
+        with self._database.writing() as connection:
+            dialect.execute(connection, "DELETE FROM bookmarks WHERE path = ?", (origin.path,))
+            for mark in bookmarks:
+                columns = {"path": origin.path, "place": mark.offset, "terms": origin.terms, "digest": mark.digest}
+                dialect.insert(connection, "bookmarks", {**columns, "found": mark.found, "carried": mark.carried})
+
+    def files(self) -> tuple[IngestedFile, ...]:
+        from omcli.memory.transcript import STAMP, IngestedFile, Origin  # noqa: PLC0415 - packs need no transcripts
+
+        with self._database.reading() as connection:
+            found = connection.execute(
+                "SELECT path, terms, found FROM bookmarks AS b"
+                " WHERE place = (SELECT max(place) FROM bookmarks AS of WHERE of.path = b.path) ORDER BY path"
+            ).fetchall()
+        return tuple(
+            IngestedFile(
+                origin=Origin(path=row["path"], terms=row["terms"]), stamp=dialect.parsed(row["found"]).get(STAMP)
+            )
+            for row in found
+        )

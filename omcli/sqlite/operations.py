@@ -11,7 +11,7 @@ from omcli.memory.ports import Operations, Reflections
 from omcli.memory.reflection import ReflectionAttempt, ReflectionOutcome, ReflectionWrite, Scope
 from omcli.sqlite import codec, dialect, erase, messages, rows, soft_delete, tombstones
 from omcli.sqlite.connection import size, vacuum
-from omcli.sqlite.database import Table
+from omcli.sqlite.dialect import Table
 from omcli.text.instants import minute
 
 _PARTS = "(SELECT number FROM operations WHERE number = :number OR part_of = :number)"

@@ -13,7 +13,7 @@ from omcli.base.errors import UnknownId
 from omcli.memory.observation import Kind, Observation, Replacement
 from omcli.memory.ports import Logged, LogQuery, Rows
 from omcli.sqlite import codec, dialect, tombstones
-from omcli.sqlite.database import PAGE, Table
+from omcli.sqlite.dialect import PAGE, Table
 
 if TYPE_CHECKING:
     from omcli.memory.observation import Dropped
@@ -36,6 +36,12 @@ _OBSERVED_SINCE = f"(o.hidden_by IS NULL AND {_REPLACED_SINCE})"
 """The same condition for rows replaced by observing. A session's own rows hidden by an operation are hidden at once."""
 
 _OF_ID = codec.id_is()
+_LINKED = (
+    "SELECT l.observation, m.seq, coalesce(m.key, m.id) FROM observation_sources AS l JOIN {} AS m"
+    f" ON m.seq = l.message WHERE {dialect.among('l.observation', ':which')}"
+)
+_SOURCES = f"{_LINKED.format('messages')} UNION ALL {_LINKED.format('aside_messages')} ORDER BY 1, 2"
+"""The query for the source messages of rows, including hidden ones."""
 
 
 class SqliteRows(Table, Rows):
@@ -57,7 +63,8 @@ class SqliteRows(Table, Rows):
             return find(connection, reference)
 
     def tokens(self, session: str) -> Mapping[str, int]:
-        with self._database.session(session) as (connection, number):
+        with self._database.reading() as connection:
+            number = codec.session_number(connection, session)
             found = connection.execute(
                 "SELECT counter, sum(tokens) AS tokens FROM observations WHERE session = ? AND visible"
                 " GROUP BY counter",
@@ -367,11 +374,12 @@ def _select(
     connection: sqlite3.Connection, clauses: str, values: dialect.Values, *, bare: bool = False
 ) -> tuple[Logged, ...]:
     found = dialect.execute(connection, f"SELECT {codec.OBSERVATION} {clauses}", values).fetchall()
-    sources = _sources(connection, (row[0] for row in found)) if not bare else {}
-    read = [
-        Logged(position=row[0], observation=codec.observation(row, sources.get(row[0], ()), bare=bare)) for row in found
-    ]
-    return tuple(read if bare else _with_supports(connection, read))
+    positions = [row[0] for row in found]
+    sources = _sources(connection, positions) if not bare else {}
+    linked = [sources.get(position, ()) for position in positions]
+    read = list(map(codec.observation_reader(bare=bare), found, linked))
+    logged = [Logged(position=position, observation=row) for position, row in zip(positions, read, strict=True)]
+    return tuple(logged if bare else _with_supports(connection, logged))
 
 
 def _with_supports(connection: sqlite3.Connection, read: list[Logged]) -> Iterator[Logged]:
@@ -395,13 +403,6 @@ def _with_supports(connection: sqlite3.Connection, read: list[Logged]) -> Iterat
 def _sources(connection: sqlite3.Connection, positions: Iterable[int]) -> Mapping[int, Sequence[tuple[int, str]]]:
     """Map the position of each row to its source messages, including hidden ones: `seq` and printed id."""
     sources: dict[int, list[tuple[int, str]]] = defaultdict(list)
-    of_them = (
-        "SELECT l.observation, m.seq, coalesce(m.key, m.id) FROM observation_sources AS l JOIN {} AS m"
-        f" ON m.seq = l.message WHERE {dialect.among('l.observation', ':which')}"
-    )
-    for position, seq, key in connection.execute(
-        f"{of_them.format('messages')} UNION ALL {of_them.format('aside_messages')} ORDER BY 1, 2",
-        {"which": dialect.as_list(positions)},
-    ):
+    for position, seq, key in connection.execute(_SOURCES, {"which": dialect.as_list(positions)}):
         sources[position].append((seq, key))
     return sources

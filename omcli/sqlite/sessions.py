@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from omcli.base.record import replace
 from omcli.memory.ports import Lane, Sessions, SessionSummary, StoreStatus
 from omcli.memory.session import EvictionPolicy, FreezePoint, Session
-from omcli.sqlite import codec, cursors, dialect, tombstones
-from omcli.sqlite.database import Table
+from omcli.sqlite import codec, dialect, lanes, tombstones
+from omcli.sqlite.dialect import Table
 
 _PENDING = f"""
     ((SELECT count(*) FROM messages AS m WHERE m.session = s.number AND m.seq >
@@ -43,7 +43,8 @@ class SqliteSessions(Table, Sessions):
     def freeze_point(
         self, session: str, *, own: str | None, project: str | None, eviction: EvictionPolicy, further: int = 0
     ) -> FreezePoint:
-        with self._database.session(session) as (connection, number):
+        with self._database.reading() as connection:
+            number = codec.session_number(connection, session)
             return freeze_point(
                 connection, session=number or 0, own=own, project=project, eviction=eviction, further=further
             )
@@ -139,7 +140,7 @@ def _status(connection: sqlite3.Connection) -> StoreStatus:
         pending=pending,
         message_tokens={row["counter"]: row["tokens"] for row in messages},
         observation_tokens={row["counter"]: row["tokens"] for row in visible},
-        errors=cursors.last_errors(connection),
+        errors=lanes.last_errors(connection),
         blocks=blocks,
         ahead=ahead,
     )
@@ -189,7 +190,7 @@ def freeze_point(
     further: int,
 ) -> FreezePoint:
     """The freeze point of a session in the project `own`. Its pack holds rows of `project`; None: of all projects."""
-    covered_up_to = cursors.cursor(connection, session=session, lane=Lane.OBSERVE)
+    covered_up_to = lanes.cursor(connection, session=session, lane=Lane.OBSERVE)
     said, covered = connection.execute(
         "SELECT coalesce(sum(tokens), 0), coalesce(sum(CASE WHEN seq <= ? THEN tokens ELSE 0 END), 0) FROM messages"
         " WHERE session = ? AND agent IS NULL",

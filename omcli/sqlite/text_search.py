@@ -11,7 +11,7 @@ from omcli.memory.message import KeptMessage
 from omcli.memory.observation import Observation
 from omcli.memory.ports import TextSearch
 from omcli.sqlite import codec, dialect, messages, rows, soft_delete
-from omcli.sqlite.database import Table
+from omcli.sqlite.dialect import Table
 from omcli.text.similarity import folded_text
 
 _GIVEN = f"""given (position, id, superseded_by, supports) AS (

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from omcli.memory.observation import Observation, Source
 from omcli.memory.ports import Logged, Tombstones
 from omcli.sqlite import codec
-from omcli.sqlite.database import Table
+from omcli.sqlite.dialect import Table
 
 if TYPE_CHECKING:
     from omcli.memory.changes import SessionTitle
@@ -97,5 +97,6 @@ def _exists(connection: sqlite3.Connection, digest: str) -> bool:
 def hidden_rows(connection: sqlite3.Connection, clauses: str, *values: bytes | str) -> Iterator[Logged]:
     """Yield hidden rows with their former log positions."""
     select = codec.OBSERVATION.replace("FROM observations", "FROM aside_observations")
+    read = codec.observation_reader()
     for row in connection.execute(f"SELECT {select} {clauses}", values):
-        yield Logged(position=row[0], observation=codec.observation(row, ()))
+        yield Logged(position=row[0], observation=read(row, ()))

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from omcli.pack.budget import Budgets
     from omcli.pack.context_pack import Choice
     from omcli.settings.settings import Settings
-    from omcli.sqlite.store import SqliteStore
+    from omcli.sqlite import SqliteStore
     from omcli.wiring.models import Models
 
 
@@ -137,7 +137,7 @@ class Wiring:
     @cached_property
     def store(self) -> SqliteStore:
         """The store, made if there is none. Raise CannotCreate, InputOutput, StoreLocked, BadConfiguration."""
-        from omcli.sqlite.store import SqliteStore
+        from omcli.sqlite import SqliteStore
 
         if self._usual is not None:
             return self._temporary()
@@ -149,7 +149,7 @@ class Wiring:
     @cached_property
     def reading(self) -> SqliteStore:
         """The store for reading only; an empty one if it is missing."""
-        from omcli.sqlite.store import SqliteStore
+        from omcli.sqlite import SqliteStore
 
         if self._usual is not None:
             return self._temporary()
@@ -203,7 +203,7 @@ class Wiring:
         return len(steps())
 
     def _temporary(self) -> SqliteStore:
-        from omcli.sqlite.store import SqliteStore
+        from omcli.sqlite import SqliteStore
 
         store = SqliteStore.temporary()
         self._opened.append(store)
@@ -317,13 +317,13 @@ class Wiring:
     @property
     def owner(self) -> str:
         """Name of this process as the owner of leases."""
-        from omcli.sqlite.leases import current_process
+        from omcli.sqlite.lanes import current_process
 
         return current_process(self._worker)
 
     def is_gone(self, owner: str) -> bool:
         """True if the owner's process is known to have ended."""
-        from omcli.sqlite.leases import is_gone
+        from omcli.sqlite.lanes import is_gone
 
         return is_gone(owner)
 

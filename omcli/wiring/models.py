@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from omcli.providers.resolve import ModelSpec
     from omcli.reflectors.model import Compression
     from omcli.settings.settings import ModelSettings, Settings
-    from omcli.sqlite.store import SqliteStore
+    from omcli.sqlite import SqliteStore
 
 RULES = "rules"
 """Provider name that selects rules."""

@@ -17,7 +17,7 @@ from tempfile import TemporaryDirectory
 
 from omcli.memory.message import Message, Role
 from omcli.memory.ports import LogQuery
-from omcli.sqlite.store import SqliteStore
+from omcli.sqlite import SqliteStore
 from omcli.tokenizers import APPROXIMATE
 from tests.benchmarks.measuring import OM, run
 from tests.shared import TRANSCRIPTS, expected

@@ -13,7 +13,7 @@ from omcli.memory.observation import Kind, Observation, Priority, Source, Status
 from omcli.memory.ports import Incoming
 from omcli.memory.session import Session
 from omcli.memory.transcript import Identities, printed_key
-from omcli.sqlite.store import SqliteStore
+from omcli.sqlite import SqliteStore
 from omcli.text.instants import format_time
 from omcli.tokenizers import APPROXIMATE
 from omcli.wiring import id_at

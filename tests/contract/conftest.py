@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from omcli.memory.ports import Store
-from omcli.sqlite.store import SqliteStore
+from omcli.sqlite import SqliteStore
 from tests.fakes import MemoryStore
 
 MakeStore = Callable[[Callable[[str], bool]], Store]

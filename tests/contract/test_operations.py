@@ -21,7 +21,7 @@ from omcli.memory.message import Image, Role
 from omcli.memory.observation import Draft, Dropped, Kind, Observation, Replacement, Source, Type
 from omcli.memory.ports import LogQuery, Store
 from omcli.memory.reflection import ReflectionOutcome, ReflectionWrite, Scope, fingerprint
-from omcli.sqlite.store import SqliteStore
+from omcli.sqlite import SqliteStore
 from tests.contract.test_state_machine import IN_MEMORY
 from tests.fakes import MemoryStore
 from tests.material import COUNTER, LATER, NOW, call, row, said, session

@@ -21,7 +21,7 @@ from omcli.memory.observation import Draft, Dropped, Kind, Observation, Priority
 from omcli.memory.ports import Appended, Incoming, Lane, Logged, LogQuery, Pending, Store
 from omcli.memory.reflection import ReflectionOutcome, ReflectionWrite, Scope, fingerprint
 from omcli.memory.session import EvictionPolicy, Session
-from omcli.sqlite.store import SqliteStore
+from omcli.sqlite import SqliteStore
 from tests.contract import oracle
 from tests.fakes import MemoryStore
 from tests.material import COUNTER, call, result, row, row_id, said

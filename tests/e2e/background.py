@@ -11,7 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from omcli.sqlite.leases import is_gone
+from omcli.sqlite.lanes import is_gone
 from tests.conftest import Om
 
 EAGER = {"OM_OBSERVE_TOKENS": "1", "OM_OBSERVE_BLOCK_AFTER": "0"}

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from omcli.sqlite.store import SqliteStore
+from omcli.sqlite import SqliteStore
 from omcli.tokenizers import counter
 from tests.conftest import Om
 from tests.e2e.background import wait_until

@@ -20,7 +20,7 @@ from typing import Any
 import pytest
 
 from omcli.memory.ports import Lane
-from omcli.sqlite.store import SqliteStore
+from omcli.sqlite import SqliteStore
 from tests.conftest import Om
 from tests.e2e.contents import Contents, assert_covered_once, contents, number_of
 from tests.e2e.scripts import UNTIL, always, pending, rows, script

@@ -19,7 +19,7 @@ from pathlib import Path
 import pytest
 
 from omcli.memory.ports import Lane
-from omcli.sqlite.store import SqliteStore
+from omcli.sqlite import SqliteStore
 from tests.conftest import Om
 from tests.e2e.background import wait_until
 from tests.e2e.contents import Contents, assert_covered_once, contents, is_writable, number_of, phase

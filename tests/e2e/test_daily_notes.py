@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from omcli.sqlite.store import SqliteStore
+from omcli.sqlite import SqliteStore
 from tests.conftest import Om
 from tests.e2e.contents import assert_covered_once
 from tests.e2e.reflecting import kept, reply, told

@@ -12,7 +12,7 @@ import pytest
 
 from omcli.exchange import NAMES
 from omcli.memory.ports import Lane
-from omcli.sqlite.store import SqliteStore
+from omcli.sqlite import SqliteStore
 from tests.architecture.hot_path import loaded as modules
 from tests.conftest import Om
 from tests.e2e.transcripts import PROJECT, Talk, tide_story

@@ -11,7 +11,7 @@ import pytest
 
 from omcli.memory.batch import BatchOutcome
 from omcli.memory.observation import handle
-from omcli.sqlite.store import SqliteStore
+from omcli.sqlite import SqliteStore
 from tests.conftest import Om
 from tests.e2e.reflecting import in_sight, labels, reflecting, reply, texts, told
 from tests.e2e.test_prune import files

@@ -6,7 +6,7 @@ import re
 
 from omcli.base.record import replace
 from omcli.memory.observation import Kind, Type
-from omcli.sqlite.store import SqliteStore
+from omcli.sqlite import SqliteStore
 from tests.conftest import Om
 from tests.material import row, row_id
 

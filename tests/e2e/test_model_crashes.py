@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from omcli.memory.ports import Lane
-from omcli.sqlite.store import SqliteStore
+from omcli.sqlite import SqliteStore
 from tests.conftest import Om
 from tests.e2e.contents import assert_covered_once, number_of
 from tests.e2e.scripts import UNTIL

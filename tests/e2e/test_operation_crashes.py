@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from omcli.memory.batch import BatchOutcome
-from omcli.sqlite.store import SqliteStore
+from omcli.sqlite import SqliteStore
 from tests.conftest import Om
 from tests.e2e.background import wait_until
 from tests.e2e.killing import Killing

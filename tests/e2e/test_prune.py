@@ -15,7 +15,7 @@ import pytest
 
 from omcli.memory.observation import Kind, Observation, Priority, Type
 from omcli.memory.reflection import ReflectionOutcome, ReflectionWrite, Scope
-from omcli.sqlite.store import SqliteStore
+from omcli.sqlite import SqliteStore
 from tests.conftest import Om
 from tests.e2e.reflecting import in_sight, kept, texts
 from tests.e2e.transcripts import Talk, tide_story

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from omcli.base.record import replace
 from omcli.llm.model import ModelCall
-from omcli.sqlite.store import SqliteStore
+from omcli.sqlite import SqliteStore
 from tests.conftest import Om
 from tests.e2e.transcripts import tide_story
 

@@ -6,9 +6,9 @@ import sqlite3
 from collections.abc import Callable
 from contextlib import suppress
 
+from omcli.sqlite import SqliteStore
 from omcli.sqlite.connection import NOWHERE, open_temporary, steps
-from omcli.sqlite.database import Database
-from omcli.sqlite.store import SqliteStore
+from omcli.sqlite.dialect import Database
 
 
 class MemoryStore(SqliteStore):

@@ -21,7 +21,7 @@ from omcli.operations.compact.session import CompactLimits, CompactReport, Refus
 from omcli.operations.deps import Deps
 from omcli.pack.layouts.compacted import CompactFormat
 from omcli.reflectors.rules import RuleReflector
-from omcli.sqlite.store import SqliteStore
+from omcli.sqlite import SqliteStore
 from omcli.tokenizers import counter
 from tests.fakes.deps import by_observer, by_reflector
 from tests.strategies import examples, messages

@@ -20,7 +20,7 @@ import omcli
 from omcli import BadConfiguration, BadInput, BadUsage, ContextCompressor, Message, OmError, ProviderFailed, Role
 from omcli.base.errors import LaneTaken, StoreLocked
 from omcli.memory.ports import Lane
-from omcli.sqlite.store import SqliteStore
+from omcli.sqlite import SqliteStore
 from omcli.tokenizers import counter
 from tests.replying import answer
 

@@ -19,8 +19,8 @@ from omcli.operations.deps import LEASE_SECONDS, Policy
 from omcli.operations.observe.session import observe_session
 from omcli.operations.tick import Due, TickReport, Trigger, due, overdue, tick
 from omcli.reflectors.rules import RuleReflector
-from omcli.sqlite.database import Database
-from omcli.sqlite.leases import SqliteLeases
+from omcli.sqlite.dialect import Database
+from omcli.sqlite.lanes import SqliteLeases
 from tests.fakes import MemoryStore
 from tests.fakes.deps import by_observer, by_reflector
 from tests.integration.test_operations import NOW, EchoObserver, SteppingClock

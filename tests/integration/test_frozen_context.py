@@ -22,7 +22,7 @@ from omcli.pack.budget import Budgets, Tier, budgets
 from omcli.pack.context_pack import ContextPack
 from omcli.pack.layouts import PackFormat
 from omcli.settings import resolve
-from omcli.sqlite.store import SqliteStore
+from omcli.sqlite import SqliteStore
 from omcli.wiring.policies import eviction
 from tests.fakes import WordCounter
 from tests.material import COUNTER, call, result, row, said, session

@@ -23,7 +23,7 @@ from omcli.operations.deps import Deps
 from omcli.operations.ingest.files import FileInput, ingest_files
 from omcli.operations.ingest.window import Ingested, ingest
 from omcli.reflectors.rules import RuleReflector
-from omcli.sqlite.database import Database
+from omcli.sqlite.dialect import Database
 from omcli.sqlite.messages import SqliteMessageLog
 from omcli.wiring import id_at
 from tests.fakes import MemoryStore, WordCounter

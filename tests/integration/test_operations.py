@@ -31,7 +31,7 @@ from omcli.operations.observe.session import observe_files, observe_session
 from omcli.operations.sizes import status
 from omcli.pack.budget import budgets
 from omcli.reflectors.rules import RuleReflector
-from omcli.sqlite.database import Database
+from omcli.sqlite.dialect import Database
 from omcli.sqlite.messages import SqliteMessageLog
 from omcli.tokenizers import counter
 from omcli.wiring import id_at

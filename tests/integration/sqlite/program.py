@@ -14,9 +14,9 @@ from pathlib import Path
 from omcli.base.errors import OmError, StaleBatch
 from omcli.memory.batch import BatchOutcome
 from omcli.memory.ports import Lane
+from omcli.sqlite import SqliteStore
 from omcli.sqlite.connection import MIGRATIONS
-from omcli.sqlite.leases import current_process
-from omcli.sqlite.store import SqliteStore
+from omcli.sqlite.lanes import current_process
 from tests.material import COUNTER, NOW, row, said, session
 
 

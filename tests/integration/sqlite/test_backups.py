@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from omcli.base.errors import InputOutput
-from omcli.sqlite.store import SqliteStore
+from omcli.sqlite import SqliteStore
 from tests.material import session
 
 

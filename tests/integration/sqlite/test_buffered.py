@@ -14,7 +14,7 @@ import pytest
 from omcli.memory.batch import Batch, BatchOutcome, Observed
 from omcli.memory.buffer import BufferedBatch
 from omcli.memory.observation import Draft, Source, Type
-from omcli.sqlite.store import SqliteStore
+from omcli.sqlite import SqliteStore
 from tests.material import COUNTER, NOW, row_id, said, session
 
 

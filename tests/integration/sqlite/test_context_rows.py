@@ -8,9 +8,8 @@ from pathlib import Path
 import pytest
 
 from omcli.memory.observation import Status, Type
-from omcli.sqlite import rows
-from omcli.sqlite.database import writing
-from omcli.sqlite.store import SqliteStore
+from omcli.sqlite import SqliteStore, rows
+from omcli.sqlite.dialect import writing
 from tests.material import COUNTER, NOW, row, said, session
 
 TYPES = (Type.FILE_READ, Type.OUTCOME, Type.COMMAND_RUN, Type.REQUEST)

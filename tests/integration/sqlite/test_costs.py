@@ -11,8 +11,7 @@ from omcli.memory.changes import OperationKind, OperationWrite
 from omcli.memory.message import Image
 from omcli.memory.observation import Dropped, Kind
 from omcli.memory.reflection import ReflectionOutcome, ReflectionWrite, Scope, fingerprint
-from omcli.sqlite import messages
-from omcli.sqlite.store import SqliteStore
+from omcli.sqlite import SqliteStore, messages
 from tests.material import COUNTER, LATER, NOW, row, row_id, said, session
 
 

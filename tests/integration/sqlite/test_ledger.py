@@ -8,7 +8,7 @@ from pathlib import Path
 
 from omcli.base.record import replace
 from omcli.llm.model import ModelCall, OutputMode, Spent
-from omcli.sqlite.store import SqliteStore
+from omcli.sqlite import SqliteStore
 
 CALL = ModelCall(
     at="2026-02-10T14:32:00.000Z",

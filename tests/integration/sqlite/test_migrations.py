@@ -18,8 +18,8 @@ import pytest
 
 from omcli.base.errors import InputOutput, MigrationFailed
 from omcli.memory.ports import LogQuery
+from omcli.sqlite import SqliteStore
 from omcli.sqlite.connection import MIGRATIONS, each_statement, migrate, steps
-from omcli.sqlite.store import SqliteStore
 from tests.integration.sqlite.running import run_at_once, start
 from tests.material import COUNTER, NOW, said, session
 

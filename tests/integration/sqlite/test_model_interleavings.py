@@ -30,7 +30,7 @@ from omcli.operations.tick import Due, TickReport, tick
 from omcli.providers.scripted import echo
 from omcli.reflectors.model import Compression, ModelReflector
 from omcli.reflectors.rules import RuleReflector
-from omcli.sqlite.store import SqliteStore
+from omcli.sqlite import SqliteStore
 from omcli.tokenizers import counter
 from omcli.wiring import id_at
 from tests.fakes.deps import by_reflector

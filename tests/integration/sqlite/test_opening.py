@@ -16,8 +16,8 @@ from omcli.base.errors import BadConfiguration, CannotCreate, InputOutput, Newer
 from omcli.memory.batch import BatchOutcome
 from omcli.memory.observation import Observation
 from omcli.memory.ports import LogQuery
+from omcli.sqlite import SqliteStore
 from omcli.sqlite.connection import APPLICATION_ID, steps
-from omcli.sqlite.store import SqliteStore
 from tests.integration.sqlite.running import heed_permissions, run
 from tests.material import COUNTER, NOW, result, row, row_id, said, session
 

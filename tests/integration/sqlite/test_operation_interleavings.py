@@ -25,7 +25,7 @@ from omcli.operations.observe.session import observe_session
 from omcli.operations.prune import prune
 from omcli.operations.reflect.session import reflect_session
 from omcli.reflectors.rules import RuleReflector
-from omcli.sqlite.store import SqliteStore
+from omcli.sqlite import SqliteStore
 from omcli.tokenizers import counter
 from omcli.wiring import id_at
 from tests.fakes.deps import by_observer, by_reflector

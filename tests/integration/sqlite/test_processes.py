@@ -13,8 +13,8 @@ import pytest
 
 from omcli.base.errors import LaneTaken
 from omcli.memory.ports import Lane, LogQuery
-from omcli.sqlite.leases import current_process, is_gone, owner_name
-from omcli.sqlite.store import SqliteStore
+from omcli.sqlite import SqliteStore
+from omcli.sqlite.lanes import current_process, is_gone, owner_name
 from tests.integration.sqlite.running import run, run_at_once, start
 from tests.material import COUNTER, NOW, said, session
 

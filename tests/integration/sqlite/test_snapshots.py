@@ -9,7 +9,7 @@ from pathlib import Path
 
 from omcli.base.record import replace
 from omcli.memory.changes import OperationKind, OperationWrite, SessionTitle
-from omcli.sqlite.store import SqliteStore
+from omcli.sqlite import SqliteStore
 from tests.material import COUNTER, said, session
 
 NOW = "2026-03-02T12:00:00.000Z"
