@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from omcli.base.patterns import lazily
 from omcli.memory.message import digest
 from omcli.memory.observation import TOOL_EVENTS, Draft, Observation
-from omcli.text.anchors import anchors
+from omcli.text.phrases import anchors
 from omcli.text.similarity import SPEAKERS, content_terms, folded_text, says
 
 _WORDS_REPEATED = 0.75

@@ -26,8 +26,8 @@ from omcli.memory.observation import (
 from omcli.memory.reflection import Material, Reflected
 from omcli.reflectors.drafts import LASTING_TYPES, folded, in_rows
 from omcli.reflectors.reply import ProposedItem, ProposedRow, ReflectorReply, rows_by_label
-from omcli.text.anchors import searchable, unknown_anchors
 from omcli.text.instants import minute
+from omcli.text.phrases import searchable, unknown_anchors
 from omcli.text.redaction import redact
 from omcli.text.similarity import LEAST_TOUCHED, folded_text, is_about, share
 

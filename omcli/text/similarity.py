@@ -10,8 +10,7 @@ from collections.abc import Collection, Sequence
 from functools import lru_cache
 
 from omcli.base.patterns import lazily
-from omcli.text.anchors import anchors
-from omcli.text.phrases import with_times, words_of
+from omcli.text.phrases import anchors, with_times, words_of
 from omcli.text.terms import COMMON_FOLDED, terms_of
 
 _NAMES_KEPT, _WORDS_KEPT = 0.75, 0.5

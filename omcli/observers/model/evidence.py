@@ -10,9 +10,9 @@ from omcli.memory.message import KeptMessage, Role, TokenCounter
 from omcli.memory.observation import TOOL_EVENTS, Observation, Priority, Status
 from omcli.observers.model.transcript import TranscriptView
 from omcli.pack.tail import excerpt
-from omcli.text.anchors import searchable, unknown_anchors
 from omcli.text.clean import below, one_line
 from omcli.text.instants import minute
+from omcli.text.phrases import searchable, unknown_anchors
 from omcli.text.terms import terms_of
 
 CURRENT = "current"

@@ -3,25 +3,29 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
 
 from omcli.base.patterns import lazily
-from omcli.base.record import field, mutable_record
+from omcli.base.record import field, mutable_record, replace
 from omcli.memory.batch import Batch, Observed
 from omcli.memory.message import KeptMessage, MessageKind, Role
-from omcli.memory.observation import Draft
+from omcli.memory.observation import Draft, Type
+from omcli.observers.rules import agents, cues, people_cues
 from omcli.observers.rules.agents import progress_drafts, report_drafts
-from omcli.observers.rules.commands import command_drafts, failure_draft, is_answer, succeeded
-from omcli.observers.rules.files import IdentifierCounts, excerpt_drafts, file_change_drafts, read_only_drafts
 from omcli.observers.rules.people import chat_drafts, other_drafts, prompt_drafts, with_work_importance
-from omcli.observers.rules.status import open_if_asked, update_rows
-from omcli.observers.rules.tasks import DRAFTS, todo_draft
-from omcli.observers.rules.tool_events import Paths, ToolEvent, ToolKind, process_end, running_call, tool_event
-from omcli.observers.rules.turn_events import StatusEvent, starts_turn, turn_events
-from omcli.text.anchors import searchable, unknown_anchors
+from omcli.observers.rules.sentences import TextPart, text_of, text_parts
+from omcli.observers.rules.status import (
+    StatusEvent,
+    TurnAnswered,
+    TurnDone,
+    TurnUnfinished,
+    open_if_asked,
+    update_rows,
+)
+from omcli.text.phrases import searchable, unknown_anchors
+from omcli.text.spoken_dates import spoken_date
 
-Calls = Mapping[str | None, KeptMessage]
-"""Tool calls by call id."""
 _MAX_EVENTS = 40
 """Largest number of tool events summarised together: an unattended agent's turn may run for hours."""
 
@@ -30,40 +34,43 @@ class RuleObserver:
     """Observes by rules, deterministically and without a model."""
 
     def observe(self, batch: Batch) -> Observed:
-        """Return the rows of a batch, oldest first."""
-        return Observed(drafts=drafts_of_batch(batch))
+        """Return the rows of a batch, oldest first.
 
+        A row with an anchor (`text.phrases`) that occurs in none of its sources is left out.
+        """
+        calls = {
+            kept.message.call_id: kept
+            for kept in (*batch.earlier_calls, *batch.messages)
+            if kept.message.role is Role.CALL
+        }
+        speakers = {kept.message.name for kept in batch.messages if kept.message.role is Role.USER}
+        with_agent = len(speakers) < 2 or any(kept.message.role is not Role.USER for kept in batch.messages)
+        sources = _Sources.of(batch, calls)
+        tools = None
+        if calls:
+            from omcli.observers.rules.tools import ToolRules  # noqa: PLC0415 - a chat needs none of its modules
 
-def drafts_of_batch(batch: Batch) -> tuple[Draft, ...]:
-    """Return the rows of a batch, oldest first.
-
-    A row with an anchor (`text.anchors`) that occurs in none of its sources is left out.
-    """
-    calls = {
-        kept.message.call_id: kept for kept in (*batch.earlier_calls, *batch.messages) if kept.message.role is Role.CALL
-    }
-    speakers = {kept.message.name for kept in batch.messages if kept.message.role is Role.USER}
-    with_agent = len(speakers) < 2 or any(kept.message.role is not Role.USER for kept in batch.messages)
-    interest = IdentifierCounts.of(batch.messages)
-    running = dict(filter(None, map(running_call, batch.context_rows)))
-    drafts: list[Draft] = []
-    status_events: list[StatusEvent] = []
-    for thread in _by_agent(batch.messages):
-        last_said = batch.last_said if thread[0].message.agent is None else None
-        turns = list(_turns(thread))
-        if thread[0].message.agent is None and with_agent:
-            status_events += turn_events(turns, last_said)
-        events_by_turn = _tool_events(turns, calls, running)
-        for turn, events, following in zip(turns, events_by_turn, [*turns[1:], None], strict=True):
-            status_events += succeeded(events)
-            drafts += tool_drafts(events, cwd=batch.cwd, interest=interest)
-            drafts += _text_drafts(
-                turn, calls, last_said, after=following, with_agent=with_agent, with_tools=bool(events)
-            )
-            speaks = Role.ASSISTANT if with_agent else Role.USER
-            last_said = next((kept for kept in reversed(turn) if kept.message.role is speaks), last_said)
-    source_text = _source_text(batch, calls)
-    return update_rows(batch.context_rows, filter(source_text.supports, drafts), status_events)
+            tools = ToolRules(batch, calls)
+        drafts: list[Draft] = []
+        status_events: list[StatusEvent] = []
+        for thread in _by_agent(batch.messages):
+            is_main = thread[0].message.agent is None
+            last_said = batch.last_said if is_main else None
+            turns = list(_turns(thread))
+            if is_main and with_agent:
+                status_events += turn_events(turns, last_said)
+            events_by_turn = tools.events_by_turn(turns) if tools else [[] for _ in turns]
+            for turn, events, following in zip(turns, events_by_turn, [*turns[1:], None], strict=True):
+                if tools and events:
+                    status_events += tools.successes(events)
+                    drafts += tools.drafts(events)
+                texts = _text_drafts(
+                    turn, calls, last_said, after=following, with_agent=with_agent, with_tools=bool(events)
+                )
+                drafts += map(sources.dated, texts)
+                speaks = Role.ASSISTANT if with_agent else Role.USER
+                last_said = next((kept for kept in reversed(turn) if kept.message.role is speaks), last_said)
+        return Observed(drafts=update_rows(batch.context_rows, filter(sources.support, drafts), status_events))
 
 
 def _by_agent(messages: Sequence[KeptMessage]) -> list[list[KeptMessage]]:
@@ -91,7 +98,7 @@ def _turns(thread: Sequence[KeptMessage]) -> Iterator[list[KeptMessage]]:
 
 def _text_drafts(
     turn: Sequence[KeptMessage],
-    calls: Calls,
+    calls: Mapping[str | None, KeptMessage],
     last_said: KeptMessage | None,
     *,
     after: Sequence[KeptMessage] | None,
@@ -112,7 +119,8 @@ def _text_drafts(
                 yield from chat_drafts(kept, last_said)
         elif kept.message.role in (Role.USER, Role.EVENT):
             refused = calls.get(kept.message.call_id) if kept.message.call_id else None
-            yield from map(open_if_asked, other_drafts(kept, refused))
+            is_queued = kept.message.kind is MessageKind.QUEUED
+            yield from map(open_if_asked, prompt_drafts(kept, None) if is_queued else other_drafts(kept, refused))
     ended = after is None or after[0].message.role is Role.USER or starts_turn(after[0])
     if texts and ended:
         yield from progress_drafts(texts[:-1])
@@ -121,57 +129,42 @@ def _text_drafts(
         yield from progress_drafts(texts)  # the turn continues
 
 
-def _tool_events(
-    turns: Sequence[Sequence[KeptMessage]], calls: Calls, running: Mapping[str, KeptMessage]
-) -> list[list[ToolEvent]]:
-    """Return the answered calls of each turn, in the order of their results.
-
-    A call that the user refused with a comment is left out, since the comment becomes a row. A background command is
-    reported once, when it ends; `running` maps processes from earlier batches to their calls.
-    """
-    started = dict(running)
-    finished: set[int] = set()
-    by_turn: list[list[ToolEvent]] = []
-    for turn in turns:
-        refused = {kept.message.call_id for kept in turn if kept.message.kind is MessageKind.REMARK}
-        events: list[ToolEvent] = []
-        for kept in turn:
-            call = calls.get(kept.message.call_id) if kept.message.role is Role.RESULT else None
-            if call is None or kept.message.call_id in refused:
-                continue
-            if (process := process_end(call, kept)) and process in started:
-                call = started.pop(process)
-                finished.add(call.seq)
-            if (event := tool_event(call, kept)) is not None:
-                events.append(event)
-                if event.process:
-                    started[event.process] = call
-        by_turn.append(events)
-    return [[event for event in events if not (event.process and event.call.seq in finished)] for events in by_turn]
-
-
-def _source_text(batch: Batch, calls: Calls) -> _SourceText:
-    """Collect the text of the batch's messages and, for earlier ones, of the context rows made from them."""
-    messages = [*calls.values(), *batch.messages, *([batch.last_said] if batch.last_said else [])]
-    earlier: dict[int, str] = {}
-    for row in batch.context_rows:
-        for seq in row.sources:
-            earlier[seq] = f"{earlier.get(seq, '')}\n{row.text} {row.metadata.get('arguments', '')}"
-    return _SourceText(messages={kept.seq: kept for kept in messages}, earlier=earlier)
-
-
 @mutable_record
-class _SourceText:
-    """Text of messages by `seq`, for checking the names in a row; each text is normalised once."""
+class _Sources:
+    """Messages that a batch's rows may cite, by `seq`, for checking names and dates in rows."""
 
     messages: Mapping[int, KeptMessage]
     earlier: Mapping[int, str]
+    """Text of the context rows made from messages of earlier batches."""
     searchable: dict[int, str] = field(default_factory=dict)
+    """Normalised text, computed when needed."""
 
-    def supports(self, draft: Draft) -> bool:
-        """Return True if every anchor of a row occurs in one of its sources."""
-        sources = [self._text(seq) for seq in draft.sources]
-        return _is_quoted(draft.text, sources) or not unknown_anchors(draft.text, sources)
+    @classmethod
+    def of(cls, batch: Batch, calls: Mapping[str | None, KeptMessage]) -> _Sources:
+        """Collect the sources of a batch, whose tool calls are given by call id."""
+        messages = [*calls.values(), *batch.messages, *([batch.last_said] if batch.last_said else [])]
+        earlier: dict[int, str] = {}
+        for row in batch.context_rows:
+            for seq in row.sources:
+                earlier[seq] = f"{earlier.get(seq, '')}\n{row.text} {row.metadata.get('arguments', '')}"
+        return cls(messages={kept.seq: kept for kept in messages}, earlier=earlier)
+
+    def dated(self, draft: Draft) -> Draft:
+        """Return a row with the date it refers to, unless that differs between the times of its messages."""
+        if draft.type is Type.EVENT:  # its text is a command
+            return draft
+        readings: set[str | None] = set()
+        for message in (self.messages[seq].message for seq in draft.sources):
+            readings.add(spoken_date(draft.text, at=message.at, utc_offset=message.utc_offset))
+        date = readings.pop() if len(readings) == 1 else None
+        return replace(draft, refers_to=date) if date else draft
+
+    def support(self, draft: Draft) -> bool:
+        """Return True if every anchor of a row occurs in one of its sources, or the row quotes one word for word."""
+        sources = list(map(self._text, draft.sources))
+        speaker, _, quotation = draft.text.partition(": ")
+        is_quoted = speaker in ("User", "Agent") and any(quotation in source for source in sources)
+        return is_quoted or not unknown_anchors(draft.text, sources)
 
     def _text(self, seq: int) -> str:
         if seq not in self.searchable:
@@ -181,41 +174,129 @@ class _SourceText:
         return self.searchable[seq]
 
 
-def _is_quoted(text: str, sources: Iterable[str]) -> bool:
-    """Return True if a row quotes a message word for word, so that its names need no search."""
-    speaker, _, quotation = text.partition(": ")
-    return speaker in ("User", "Agent") and any(quotation in source for source in sources)
+# ---- ends of turns
 
-
-# ---- rows of tools
-#
-# One row per fact: all edits of one file, and all reads of a turn, are one row. Importances come from the coding-agent
-# design: edits 7, failures 8, commands 4, todos and delegations 5, reading and searching 3.
-
-_REFUSED = lazily(
-    r"^(?:User (?:denied|rejected|declined)|BLOCKED|The user doesn't want to|patch rejected|aborted by user|"
-    r"\[Request interrupted by user|Operation aborted)",
+# Words of a report for unfinished work; not "0 failed", nor what remains unchanged.
+_UNDONE = lazily(
+    r"\bi (?:can'?t|cannot|haven'?t|did(?:n'?t| not) (?:manage|finish|get to)|(?:wasn'?t|was not) able)\b"
+    r"|\bunable to\b|\bcould(?:n'?t| not)\b|(?<!\b0 )(?<!\bno )\bfail(?:s|ed|ing|ures?)\b"
+    r"|\bstill (?:broken|missing|open|to do|need)|\bnot (?:yet|done|finished|complete|implemented|fixed|working)\b"
+    r"|\b(?:incomplete|partial(?:ly)?|left to do|in progress|underway|waiting (?:for|on)|blocked)\b"
+    r"|^(?:still )?remaining\b|\bremain(?:s|ing)? (?:to be|to do|open|undone|unfinished|unresolved|broken|failing)\b"
+    r"|\bremaining (?:\w+ )?(?:work|tasks?|steps?|issues?|items?|errors?|failures?|scope|problems?)\b"
+    r"|\bi(?:'ll| will) (?:now|next|continue)\b",
+    re.IGNORECASE,
+)
+# A condition is not a report: "logs a warning when the upload fails".
+_CONDITION = lazily(r"\b(?:if|when|whenever|where|once|unless|until|in case)\b", re.IGNORECASE)
+# A complaint, or a request only to continue: earlier requests are not done.
+_DISSATISFIED = lazily(
+    r"^(?:please |ok(?:ay)?,? |and |but )*(?:continue|go on|go ahead|keep going|proceed|carry on|resume|"
+    r"try (?:it )?again|retry|once more|again|finish)\b"
+    r"|\b(?:does|did|is|do)(?: not|n'?t) work|\bsame (?:error|problem|issue)\b"
+    r"|\b(?:still|not working|fail(?:s|ed|ing)?|broken|wrong|error)\b",
     re.IGNORECASE,
 )
 
 
-def tool_drafts(events: Sequence[ToolEvent], *, cwd: str | None, interest: IdentifierCounts) -> Iterator[Draft]:
-    """Yield the rows about one turn's tool events, unordered.
+def turn_events(turns: Sequence[Sequence[KeptMessage]], last_said: KeptMessage | None) -> Iterator[StatusEvent]:
+    """Yield the events of the main thread's turns. `last_said` is the agent's last text before them."""
+    text, since = last_said, None
+    for turn, after in zip(turns, [*turns[1:], None], strict=True):
+        opening = turn[0]
+        if starts_turn(opening):
+            if text is not None and opening.message.role is Role.USER:
+                yield TurnAnswered(seq=opening.seq, asked=text.seq)
+            since = opening.seq
+        if turn is turns[0] and last_said is not None and (event := _earlier_turn_event(last_said, opening)):
+            yield event
+        if after is None or (starts_turn(after[0]) and not _is_complaint(after[0])):
+            ended = _turn_end(_last_texts(turn), since=since, accepted=after is not None)
+            if ended is not None:
+                yield ended
+        text = next((kept for kept in reversed(turn) if kept.message.role is Role.ASSISTANT), text)
 
-    Paths are shown relative to `cwd`; `interest` chooses the lines to quote from files and output.
-    """
-    paths = Paths(cwd)
-    finished = [event for event in events if event.result is not None and not _REFUSED.match(event.output)]
-    successful = [event for event in finished if not event.failed]
-    yield from (failure_draft(event, paths) for event in finished if event.failed and not is_answer(event))
-    yield from file_change_drafts(
-        [event for event in successful if event.kind in (ToolKind.EDIT, ToolKind.WRITE)], interest, paths
+
+def starts_turn(kept: KeptMessage) -> bool:
+    """Return True for a prompt or a slash command, which begin a new turn."""
+    message = kept.message
+    return message.kind is (None if message.role is Role.USER else MessageKind.COMMAND)
+
+
+def _earlier_turn_event(last_said: KeptMessage, opening: KeptMessage) -> StatusEvent | None:
+    """Return the event of the turn before the batch, given its last text and the batch's first message."""
+    if not starts_turn(opening):
+        goes_on = opening.message.role in (Role.CALL, Role.ASSISTANT)
+        return TurnUnfinished(seq=last_said.seq) if goes_on else None
+    if _is_complaint(opening):
+        return TurnUnfinished(seq=last_said.seq)
+    return _turn_end([last_said], since=None, accepted=True)
+
+
+def _last_texts(turn: Sequence[KeptMessage]) -> list[KeptMessage]:
+    """Return the agent's messages that end a turn; empty if it ends with something else."""
+    closing: list[KeptMessage] = []
+    for kept in reversed(turn):
+        if kept.message.role is Role.EVENT and kept.message.kind is not MessageKind.INTERRUPT and not closing:
+            continue
+        if kept.message.role is not Role.ASSISTANT:
+            break
+        closing.append(kept)
+        if kept.message.kind is not MessageKind.CONTINUED:
+            break
+    return closing[::-1]
+
+
+def _turn_end(closing: Sequence[KeptMessage], *, since: int | None, accepted: bool) -> TurnDone | None:
+    """Return the end of a turn by its last texts; None if there are none, or they only ask or announce something."""
+    if not closing:
+        return None
+    report = list(chain.from_iterable(text_parts(kept.message.text) for kept in closing))
+    parts = list(map(text_of, report))
+    informative = [part for part in parts if not agents.says_nothing(part)]
+    kinds = {agents.agent_type(part) for part in informative}
+    announces = (
+        bool(parts)
+        and agents.says_nothing(parts[-1])
+        and not (agents.is_offer(parts[-1]) or cues.is_courtesy(parts[-1]))
     )
-    yield from command_drafts([event for event in successful if event.kind is ToolKind.RUN])
-    yield from read_only_drafts(successful, paths)
-    yield from excerpt_drafts(successful, interest, paths)
-    if draft := todo_draft([event for event in successful if event.kind is ToolKind.TODO]):
-        yield draft
-    for event in successful:
-        if (single := DRAFTS.get(event.kind)) and (draft := single(event)):
-            yield draft
+    if all(map(cues.has_question_mark, informative)) or announces:
+        return None
+    asks, lacks = _has_question(report), Type.BLOCKER in kinds or _is_unfinished(report)
+    return TurnDone(
+        seq=closing[-1].seq,
+        at=closing[-1].message.at,
+        since=since,
+        is_complete=not (asks or lacks),
+        asks=asks,
+        reports=Type.OUTCOME in kinds,
+        accepted=accepted,
+    )
+
+
+def _has_question(parts: Sequence[TextPart]) -> bool:
+    """Return True if a report asks something. Questions among next steps are offers; tables ask nothing."""
+    offers = False
+    for part in parts:
+        if part.is_heading or part.text.endswith(":"):
+            offers = agents.opens_next_steps(part.text) or agents.is_offer(part.text)
+        if " | " in part.text or agents.says_nothing(part.text):
+            continue
+        if cues.has_question_mark(part.text) and not (offers and part.is_item):
+            return True
+    return False
+
+
+def _is_unfinished(parts: Sequence[TextPart]) -> bool:
+    """Return True if a report says that something is missing or failing; table cells do not count."""
+    for part in parts:
+        undone = None if " | " in part.text or agents.says_nothing(part.text) else _UNDONE.search(part.text)
+        if undone and not _CONDITION.search(part.text, 0, undone.start()):
+            return True
+    return False
+
+
+def _is_complaint(prompt: KeptMessage) -> bool:
+    """Return True if a prompt corrects, complains or only asks to continue, so that earlier requests are not done."""
+    text = prompt.message.text[:300]
+    return people_cues.user_type(text) is Type.CORRECTION or bool(_DISSATISFIED.search(text))

@@ -24,9 +24,10 @@ from omcli.observers.rules.sentences import (
     joined_sentences,
     text_draft,
     text_length,
+    text_of,
     text_parts,
 )
-from omcli.text.anchors import anchors
+from omcli.text.phrases import anchors
 
 _FINDING = lazily(
     r"\b(?:root cause|the (?:real |actual |main |underlying )?(?:issue|problem|bug|cause|culprit|reason|difference|"
@@ -183,8 +184,8 @@ _AGENT_IMPORTANCE: Mapping[Type, int] = MappingProxyType({
 def progress_drafts(texts: Sequence[KeptMessage]) -> Iterator[Draft]:
     """Yield rows for the findings, decisions, blockers and names in a turn's messages before its report."""
     for text in texts:
-        content = [part for part in text_parts(text.message.text) if _is_kept(part)]
-        for row in group_sentences(content, [_progress_type(part.text) for part in content]):
+        content = list(filter(_is_kept, text_parts(text.message.text)))
+        for row in group_sentences(content, list(map(_progress_type, map(text_of, content)))):
             kind = row.kind or Type.FACT
             status = Status.OPEN if kind is Type.BLOCKER else None
             importance = _agent_importance(row.text, row.kind) - 1
@@ -280,7 +281,7 @@ def select_sentences(parts: Sequence[TextPart], limit: int) -> list[TextPart]:
 
 
 def _with_headings(parts: Sequence[TextPart], kept: Sequence[int]) -> list[int]:
-    """Insert the headings that say something before the first kept sentence below each."""
+    """Insert each heading that names a thing, a next step or a result before the first kept sentence below it."""
     found: list[int] = []
     under = -1
     chosen = set(kept)
@@ -288,13 +289,9 @@ def _with_headings(parts: Sequence[TextPart], kept: Sequence[int]) -> list[int]:
         if parts[index].is_heading:
             under = index
         elif index in chosen:
-            if under >= 0 and _has_content(parts[under].text):
+            heading = parts[under].text if under >= 0 else ""
+            if heading and (anchors(heading) or opens_next_steps(heading) or agent_type(heading)):
                 found.append(under)
             found.append(index)
             under = -1
     return found
-
-
-def _has_content(heading: str) -> bool:
-    """Return True if a heading names a thing, a next step or a result: "Fixed in the importer"."""
-    return bool(anchors(heading) or opens_next_steps(heading) or agent_type(heading))

@@ -5,32 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from omcli.base.patterns import lazily
-from omcli.base.record import record
 from omcli.memory.observation import Draft, Priority, Status, Type
 from omcli.observers.rules import shell
+from omcli.observers.rules.failures import command_key, tool_key
 from omcli.observers.rules.sentences import cut, first_lines
+from omcli.observers.rules.status import Succeeded
 from omcli.observers.rules.tool_events import Paths, ToolEvent, ToolKind, event_draft, process_fields, target_of
 from omcli.text.phrases import first_of, with_times
-
-
-@record
-class Succeeded:
-    """A command or edit that succeeded and may have failed before."""
-
-    targets: tuple[str, ...]
-    """Keys of what succeeded, made by `command_key` and `tool_key`."""
-    command: str = ""
-    """The command line, if any; it may resolve a failure of an equivalent command."""
-    directory: str | None = None
-    """Working directory of the command, if given."""
-    sources: tuple[int, ...]
-    at: str | None
-
-    @property
-    def seq(self) -> int:
-        """`seq` of the result."""
-        return self.sources[-1]
-
 
 _FOLDED_CHARACTERS = 70
 """Characters of each command if several share a row."""
@@ -245,13 +226,3 @@ def is_answer(event: ToolEvent) -> bool:
         return False
     command = shell.command_of(event.arguments, event.raw)
     return shell.is_read_only(command) and not shell.error_lines(event.output, 80).lower().count("error")
-
-
-def command_key(command: str) -> str:
-    """Return the key of a command, given as rows show it."""
-    return f"run {command}"
-
-
-def tool_key(kind: ToolKind, target: str) -> str:
-    """Return the key of a tool used on a target. A patch given to a shell counts as an edit."""
-    return f"{ToolKind.EDIT if kind is ToolKind.RUN else kind} {target}"

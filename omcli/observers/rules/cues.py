@@ -29,7 +29,7 @@ def plain_quotes(sentence: str) -> str:
 
 def plain(sentence: str) -> str:
     """Return a sentence in lower case with straight apostrophes, as nearly all cues are written."""
-    return plain_quotes(sentence).lower()
+    return sentence.replace("\u2019", "'").lower()
 
 
 _QUESTION_MARK = lazily(r"[?？؟][\"')\]”’»]*\s*$")

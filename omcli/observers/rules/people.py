@@ -7,13 +7,14 @@ one row for each thing it says.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain, filterfalse
 
 from omcli.base.patterns import lazily
 from omcli.base.record import replace
 from omcli.memory.message import KeptMessage, MessageKind
 from omcli.memory.observation import Draft, Status, Type
-from omcli.observers.rules import agents, cues, people_cues, shell
+from omcli.observers.rules import agents, cues, people_cues
 from omcli.observers.rules.sentences import (
     MIN_CHARACTERS,
     RowText,
@@ -23,14 +24,13 @@ from omcli.observers.rules.sentences import (
     split_question,
     text_draft,
     text_length,
+    text_of,
     text_parts,
     without_code,
     word_count,
 )
-from omcli.observers.rules.shell import has_error, short
-from omcli.text.anchors import anchors
 from omcli.text.clean import one_line
-from omcli.text.phrases import counted
+from omcli.text.phrases import anchors, counted
 
 # Pasted data, markup and logs: they start with a bracket, a quoted key or a time, or have no words.
 _PASTED = lazily(r"""^(?:[{}\[\]<>|]|"[^"]*":|\d{4}-\d\d-\d\d[T ]\d\d:|at \S+[:(]|[\W\d_]*$)""")
@@ -64,8 +64,8 @@ _PASTED_IMPORTANCE = 5
 # ---- prompts
 
 
-def prompt_drafts(prompt: KeptMessage, asked: KeptMessage | None) -> Iterator[Draft]:
-    """Yield the rows for one prompt. `asked` is the agent's last text, which a bare yes or no answers."""
+def prompt_drafts(prompt: KeptMessage, asked: KeptMessage | None) -> Iterable[Draft]:
+    """Return the rows for one prompt. `asked` is the agent's last text, which a bare yes or no answers."""
     speaker = prompt.message.name or "User"
     text = without_code(prompt.message.text)
     question = _last_question(asked)
@@ -75,54 +75,61 @@ def prompt_drafts(prompt: KeptMessage, asked: KeptMessage | None) -> Iterator[Dr
         is_offer = agents.is_offer(question) and not anchors(question)
         kind = Type.REQUEST if is_offer and verb == "agreed" else Type.DECISION
         importance = 7 if is_offer else 8
-        yield text_draft(prompt, f'{speaker} {verb} ("{text}") to: {question}', kind, importance, also=asked)
-        return
+        return [text_draft(prompt, f'{speaker} {verb} ("{text}") to: {question}', kind, importance, also=asked)]
     if not text or cues.is_yes(text) or cues.is_no(text):
-        return
-    parts = list(text_parts(prompt.message.text))
+        return []
+    parts = text_parts(prompt.message.text)
     content = _with_content(parts)
-    if not (
-        content or prompt.message.images or "`" in text or any(cues.has_question_mark(part.text) for part in parts)
-    ):
-        return
+    if not (content or prompt.message.images or "`" in text or any(map(cues.has_question_mark, map(text_of, parts)))):
+        return []
     if word_count(text) > _PROMPT_WORDS:
-        yield from _long_prompt(prompt, speaker)
-        return
-    suffix = (
-        f" (answering: {question})"
-        if question and len(text) <= _SHORT_ANSWER and not cues.has_question_mark(text)
-        else ""
-    )
-    for row, importance in _short_prompt(text, content):
-        yield text_draft(prompt, f"{speaker}: {_cut_run(row.text)}{suffix}", row.kind or Type.REQUEST, importance,
-                     also=asked if suffix else None)  # fmt: skip
-        suffix = ""
+        return _long_prompt(prompt, speaker)
+    is_answer = question and len(text) <= _SHORT_ANSWER and not cues.has_question_mark(text)
+    return _short_prompt(prompt, speaker, text, content, (question, asked) if is_answer else None)
+
+
+def _short_prompt(
+    prompt: KeptMessage, speaker: str, text: str, content: Sequence[TextPart],
+    answers: tuple[str, KeptMessage | None] | None = None,
+) -> Iterator[Draft]:  # fmt: skip
+    """Yield a prompt as one row, and each lasting rule in it as another.
+
+    `answers` is the question that the first row answers, with its message.
+    """
+    suffix, also = (f" (answering: {answers[0]})", answers[1]) if answers else ("", None)
+    for row, importance in _short_rows(text, content):
+        kind = row.kind or Type.REQUEST
+        yield text_draft(prompt, f"{speaker}: {_cut_run(row.text)}{suffix}", kind, importance, also=also)
+        suffix, also = "", None
 
 
 def _long_prompt(prompt: KeptMessage, speaker: str) -> Iterator[Draft]:
     """Yield rows for the words of a long prompt, then one row for pasted logs and tables."""
     words, pasted = split_pasted(prompt.message.text)
-    parts = list(text_parts(words))
+    parts = text_parts(words)
     content = _with_content(parts)
     if word_count(without_code(words)) > _PROMPT_WORDS:
         yield from _prompt_parts(prompt, speaker, content or parts)
     elif content:
-        for row, importance in _short_prompt(without_code(words), content):
+        for row, importance in _short_rows(without_code(words), content):
             yield text_draft(prompt, f"{speaker}: {row.text}", row.kind or Type.REQUEST, importance)
     if pasted:
+        from omcli.observers.rules.shell import has_error  # noqa: PLC0415
+
         kind = Type.REQUEST if not content else Type.FACT if has_error("\n".join(pasted)) else Type.EXCERPT
         yield text_draft(prompt, f"{speaker} pasted: {_cut_run(pasted_summary(pasted))}", kind, _PASTED_IMPORTANCE)
 
 
 def _with_content(parts: Sequence[TextPart]) -> list[TextPart]:
     """Return the sentences of a prompt that say something; a question after a comma becomes its own sentence."""
-    return [piece for part in parts for piece in split_question(part) if not _is_empty(piece.text)]
+    pieces = chain.from_iterable(map(split_question, parts))
+    return list(filterfalse(_is_empty, pieces))
 
 
-def _short_prompt(text: str, content: Sequence[TextPart]) -> Iterator[tuple[RowText, int]]:
+def _short_rows(text: str, content: Sequence[TextPart]) -> Iterator[tuple[RowText, int]]:
     """Yield a prompt as one row with its importance, and each lasting rule in it as another."""
-    rows = list(group_sentences(content, [people_cues.user_type(part.text) for part in content]))
-    rules = [row for row in rows if _is_lasting_row(row)]
+    rows = list(group_sentences(content, _user_types(content)))
+    rules = list(filter(_is_lasting, rows))
     rest = [row for row in rows if row not in rules]
     if rest or not rules:
         importance = max((people_cues.user_importance(row.text, row.kind) for row in rest), default=5)
@@ -142,19 +149,25 @@ def with_work_importance(draft: Draft) -> Draft:
     return replace(draft, type=kind, importance=max(draft.importance, _WORK_IMPORTANCE))
 
 
-def _is_empty(sentence: str) -> bool:
-    return cues.is_courtesy(sentence) or cues.is_empty_question(sentence) or cues.is_preamble(sentence)
+def _user_types(parts: Iterable[TextPart]) -> list[Type | None]:
+    return list(map(people_cues.user_type, map(text_of, parts)))
 
 
-def _is_lasting_row(row: RowText) -> bool:
+def _is_empty(part: TextPart) -> bool:
+    return cues.is_courtesy(part.text) or cues.is_empty_question(part.text) or cues.is_preamble(part.text)
+
+
+def _is_lasting(row: RowText) -> bool:
     """Return True if a row is a rule, preference or decision that holds beyond its request."""
-    return text_length(row.text) >= MIN_CHARACTERS and people_cues.is_lasting(row.text, row.kind)
+    if text_length(row.text) < MIN_CHARACTERS or row.kind not in people_cues.LASTING:
+        return False
+    return row.kind is not Type.INSTRUCTION or people_cues.is_lasting_rule(row.text)
 
 
 def _prompt_parts(prompt: KeptMessage, speaker: str, parts: Sequence[TextPart]) -> Iterator[Draft]:
     """Yield a row for each thing a long prompt says; the last row gives the number of lines left out."""
     kept = _select([part for part in parts if not _PASTED.match(part.text)] or parts, _PROMPT_CHARACTERS)
-    rows = list(group_sentences(kept, [people_cues.user_type(part.text) for part in kept]))
+    rows = list(group_sentences(kept, _user_types(kept)))
     omitted = len(parts) - len(kept)
     for at, row in enumerate(rows):
         note = f" … [{counted(omitted)} more lines]" if omitted and at == len(rows) - 1 else ""
@@ -184,15 +197,13 @@ def _prompt_type(kinds: Sequence[Type | None]) -> Type:
 
 def _select(parts: Sequence[TextPart], limit: int) -> list[TextPart]:
     """Choose whole sentences within `limit` characters: first and last, then those with a type or the most names."""
-
-    def weight(index: int) -> tuple[int, int]:
-        text = parts[index].text
+    weights: list[tuple[int, int]] = []
+    for index, text in enumerate(map(text_of, parts)):
         edge = 3 if index == 0 else 2 if index == len(parts) - 1 else 0
-        return (-edge - 2 * bool(people_cues.user_type(text)) - min(len(anchors(text)), 3), index)
-
+        weights.append((-edge - 2 * bool(people_cues.user_type(text)) - min(len(anchors(text)), 3), index))
     kept: list[int] = []
     room = limit
-    for index in sorted(range(len(parts)), key=weight):
+    for _, index in sorted(weights):
         if len(parts[index].text) < room:
             kept.append(index)
             room -= len(parts[index].text) + 1
@@ -205,16 +216,12 @@ def chat_drafts(kept: KeptMessage, previous: KeptMessage | None) -> Iterator[Dra
     `previous` is the message before it; a short answer is stored with its question. Only preferences and decisions keep
     their type, since people do not instruct each other.
     """
-    content = [
-        part
-        for part in text_parts(kept.message.text)
-        if not (cues.is_courtesy(part.text) or cues.has_question_mark(part.text) or people_cues.is_reaction(part.text))
-    ]
+    content = list(filterfalse(_is_small_talk, text_parts(kept.message.text)))
     speaker = kept.message.name or "User"
     other = previous.message.name or "" if previous and previous.message.name != kept.message.name else ""
     question = _last_question(previous) if other and word_count(_last_question(previous)) >= _QUESTION_WORDS else ""
-    kinds = [people_cues.user_type(part.text) for part in content]
-    for at, row in enumerate(group_sentences(content, [kind if kind in _CHAT_TYPES else None for kind in kinds])):
+    kinds = [kind if kind in _CHAT_TYPES else None for kind in _user_types(content)]
+    for at, row in enumerate(group_sentences(content, kinds)):
         words = word_count(row.text)
         suffix = f" (answering: {question})" if question and at == 0 and words <= _ANSWER_WORDS else ""
         # The other person's name alone does not count.
@@ -226,6 +233,11 @@ def chat_drafts(kept: KeptMessage, previous: KeptMessage | None) -> Iterator[Dra
             continue
         text = cut(f"{speaker}: {row.text}{suffix}", _PROMPT_CHARACTERS)
         yield text_draft(kept, text, row.kind or Type.FACT, importance, also=previous if suffix else None)
+
+
+def _is_small_talk(part: TextPart) -> bool:
+    """Return True for a sentence between people that is not worth a row: a courtesy, a question, a reaction."""
+    return cues.is_courtesy(part.text) or cues.has_question_mark(part.text) or people_cues.is_reaction(part.text)
 
 
 def other_drafts(kept: KeptMessage, refused: KeptMessage | None) -> Iterator[Draft]:
@@ -243,14 +255,14 @@ def other_drafts(kept: KeptMessage, refused: KeptMessage | None) -> Iterator[Dra
     elif kept.message.kind is MessageKind.REMARK:
         tool = f" {refused.message.tool}" if refused and refused.message.tool else ""
         yield text_draft(kept, cut(f"User refused{tool}: {text}", 900), Type.CORRECTION, 8, also=refused)
-    elif kept.message.kind is MessageKind.QUEUED:
-        yield from prompt_drafts(kept, None)
     elif kept.message.kind is MessageKind.NOTE:
         yield from _note_drafts(kept)
     elif kept.message.kind is MessageKind.COMMAND:
         if " " in text.strip():
             yield text_draft(kept, cut(f"User ran: {text}", 900), Type.REQUEST, 6, status=Status.OPEN)
     elif kept.message.kind is MessageKind.SHELL:
+        from omcli.observers.rules.shell import short  # noqa: PLC0415
+
         yield text_draft(kept, f"User ran in the shell: {short(kept.message.text)}", Type.EVENT, 3)
     elif kept.message.kind is MessageKind.INTERRUPT:
         yield text_draft(kept, "User interrupted the agent", Type.EVENT, 4)
@@ -258,8 +270,8 @@ def other_drafts(kept: KeptMessage, refused: KeptMessage | None) -> Iterator[Dra
 
 def _note_drafts(note: KeptMessage) -> Iterator[Draft]:
     """Yield rows for a written note; sentences that ask for nothing are facts."""
-    content = _with_content(list(text_parts(note.message.text)))
-    for row in group_sentences(content, [people_cues.user_type(part.text) for part in content]):
+    content = _with_content(text_parts(note.message.text))
+    for row in group_sentences(content, _user_types(content)):
         kind = row.kind or (Type.REQUEST if cues.is_wanted(row.text) else Type.FACT)
         yield text_draft(note, f"User: {_cut_run(row.text)}", kind, people_cues.user_importance(row.text, kind))
 
@@ -268,7 +280,7 @@ def _last_question(asked: KeptMessage | None) -> str:
     """Return the last question or offer in a message, cut to 300 characters."""
     if asked is None or not _QUESTION_MARK.search(asked.message.text):
         return ""
-    questions = [part.text for part in text_parts(asked.message.text) if cues.has_question_mark(part.text)]
+    questions = list(filter(cues.has_question_mark, map(text_of, text_parts(asked.message.text))))
     return cut(questions[-1], 300) if questions else ""
 
 
@@ -309,7 +321,7 @@ def split_pasted(text: str) -> tuple[str, list[str]]:
     for line in text.splitlines():
         shown = line[:_LINE_SHOWN]
         opens = _FRAME if _TRACE.match(shown) else _DIFF_GOES_ON if _DIFF.match(shown) else None
-        is_line = bool(_LOG_LINE.search(shown)) or _has_escape(line)
+        is_line = bool(_LOG_LINE.search(shown)) or sum(map(line.count, _ESCAPE_MARKS)) >= _ESCAPES
         if opens is None and goes_on is not None and not goes_on.match(shown):
             goes_on = None
         goes_on = opens or goes_on or (_INDENTED if is_line else None)
@@ -320,13 +332,11 @@ def split_pasted(text: str) -> tuple[str, list[str]]:
     return text, []
 
 
-def _has_escape(line: str) -> bool:
-    return sum(map(line.count, _ESCAPE_MARKS)) >= _ESCAPES
-
-
 def pasted_summary(pasted: Sequence[str]) -> str:
     """Summarise pasted lines: their errors, or else their beginning, and the number of lines."""
-    lines = [one_line(line) for line in pasted]
-    errors = shell.error_lines("\n".join(lines), _PASTED_CHARACTERS) if shell.has_error("\n".join(lines)) else ""
+    from omcli.observers.rules.shell import error_lines, has_error  # noqa: PLC0415
+
+    lines = list(map(one_line, pasted))
+    errors = error_lines("\n".join(lines), _PASTED_CHARACTERS) if has_error("\n".join(lines)) else ""
     text = errors if len(errors) > 1 else cut(" · ".join(lines), _PASTED_CHARACTERS)
     return f"{text} [{counted(len(lines))} pasted line{'s' if len(lines) > 1 else ''}]"

@@ -6,7 +6,6 @@ runs every time you save" have the same words and are not rules.
 
 from __future__ import annotations
 
-import re
 from functools import lru_cache
 from itertools import islice
 
@@ -102,10 +101,13 @@ def is_lasting_rule(sentence: str) -> bool:
         return True
     if languages.RULE.search(said) and not languages.NARRATIVE.match(said):
         return True
-    return any(_is_rule_at(said, found) for found in islice(_ALWAYS.finditer(said), _MAX_MATCHES)) or any(
-        _is_rule_clause(_clause_before(said, found.start()))
-        for found in islice(_ON_OCCASION.finditer(said), _MAX_MATCHES)
-    )
+    for found in islice(_ALWAYS.finditer(said), _MAX_MATCHES):
+        if _is_order(_clause_before(said, found.end() - 1)[: -len("always ")]):
+            return True
+    for found in islice(_ON_OCCASION.finditer(said), _MAX_MATCHES):
+        if _is_rule_clause(_clause_before(said, found.start())):
+            return True
+    return False
 
 
 def is_asked_rule(sentence: str) -> bool:
@@ -113,9 +115,8 @@ def is_asked_rule(sentence: str) -> bool:
     return bool(_POLITE_RULE.match(plain(sentence)))
 
 
-def _is_rule_at(said: str, found: re.Match[str]) -> bool:
-    """Return True if "always" or "never" gives an order, rather than describing a result or reporting a fact."""
-    clause = _clause_before(said, found.end() - 1)[: -len("always ")]
+def _is_order(clause: str) -> bool:
+    """Return True if the clause before "always" or "never" makes it an order, not a description or a report."""
     if _WANTED.search(clause):
         return not (is_imperative(clause) or _NO_SUBJECT.match(clause))
     return not _NARRATIVE.match(clause)
@@ -225,11 +226,6 @@ def user_importance(sentence: str, kind: Type | None) -> int:
     if kind in (Type.FACT, None) and has_name_or_number(said):
         return 6
     return _IMPORTANCE.get(kind, 5) if kind else 5
-
-
-def is_lasting(sentence: str, kind: Type | None) -> bool:
-    """Return True for a rule, preference or decision that holds beyond its request."""
-    return kind in LASTING and (kind is not Type.INSTRUCTION or is_lasting_rule(sentence))
 
 
 _WHEN = whole_words(

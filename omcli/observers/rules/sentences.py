@@ -1,14 +1,15 @@
 """Text split into sentences, list items and table rows, without code and markup; sentences grouped into rows.
 
-Also cuts text between words, and makes drafts for rows of speech.
+Also cuts text between words, and drafts rows about messages.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
-from itertools import pairwise
+from itertools import chain, pairwise
+from operator import attrgetter
 
 from omcli.base.patterns import lazily
 from omcli.base.record import positional_record
@@ -17,7 +18,6 @@ from omcli.memory.observation import Draft, Status, Type
 from omcli.observers.rules import cues
 from omcli.text.clean import is_word_split, one_line
 from omcli.text.phrases import counted
-from omcli.text.spoken_dates import spoken_date
 
 _FENCE = lazily(r"^ {0,3}(```+|~~~+)")
 _BULLET = lazily(r"^\s*(?:[-*+•·]|\d{1,3}[.)]|\[[ xX]\])\s+(?:\[[ xX]\]\s+)?")
@@ -57,17 +57,17 @@ class TextPart:
     is_heading: bool = False
 
 
+text_of: Callable[[TextPart], str] = attrgetter("text")
+
+
 @lru_cache(maxsize=_CACHE_SIZE)
 def text_parts(text: str) -> tuple[TextPart, ...]:
     """Return the sentences, list items, headings and table rows of a text, without fenced code."""
-    return tuple(_read_parts(text))
-
-
-def _read_parts(text: str) -> Iterator[TextPart]:
-    lines = _joined_lines(_lines_without_code(text, as_written=False))
-    for line, following in pairwise([*lines, ""]):
+    parts: list[TextPart] = []
+    written = list(_lines_without_code(text, as_written=False))
+    for line, following in pairwise([*_joined_lines(written), ""]):
         if _TABLE.match(line):
-            yield TextPart(_clean(" | ".join(filter(None, _cells(line)))), is_item=True)
+            parts.append(TextPart(_clean(" | ".join(filter(None, _cells(line)))), is_item=True))
             continue
         heading, bullet = _HEADING.match(line), _BULLET.match(line)
         mark = heading or bullet
@@ -75,11 +75,12 @@ def _read_parts(text: str) -> Iterator[TextPart]:
         if not body:
             continue
         if heading or _is_heading(line, body, following):
-            yield TextPart(body.rstrip(":"), is_heading=True)
+            parts.append(TextPart(body.rstrip(":"), is_heading=True))
         elif bullet:
-            yield TextPart(body, is_item=True)
+            parts.append(TextPart(body, is_item=True))
         else:
-            yield from (TextPart(sentence) for sentence in sentences(body))
+            parts.extend(map(TextPart, sentences(body)))
+    return tuple(parts)
 
 
 def _is_heading(line: str, body: str, following: str) -> bool:
@@ -116,22 +117,21 @@ def sentences(line: str) -> list[str]:
             found[-1] += f" {piece}"
         elif piece.strip():
             found.append(piece.strip())
-    return [clause for sentence in found for clause in _clauses(sentence)]
+    return list(chain.from_iterable(map(_clauses, found)))
 
 
-def _clauses(sentence: str) -> Iterator[str]:
+def _clauses(sentence: str) -> list[str]:
     """Split a sentence over `_MAX_SENTENCE` at commas and the like."""
     if len(sentence) <= _MAX_SENTENCE:
-        yield sentence
-        return
+        return [sentence]
+    stretches: list[str] = []
     stretch = ""
     for clause in _CLAUSE_END.split(sentence):
         if len(stretch) > _MAX_SENTENCE // 4 and len(stretch) + len(clause) > _MAX_SENTENCE:
-            yield stretch.strip()
+            stretches.append(stretch.strip())
             stretch = ""
         stretch += clause
-    if stretch.strip():
-        yield stretch.strip()
+    return [*stretches, stretch.strip()] if stretch.strip() else stretches
 
 
 def word_count(text: str) -> int:
@@ -151,9 +151,10 @@ def _cjk_count(text: str) -> int:
 
 def _clean(text: str) -> str:
     """Return text on one line without Markdown's bold marks; inline code, `**kwargs` and `__main__` are kept."""
+    line = one_line(text)
     if "**" not in text:
-        return one_line(text)
-    pieces = _INLINE_CODE.split(_STRONG_CODE.sub(r"\1", one_line(text)))
+        return line
+    pieces = _INLINE_CODE.split(_STRONG_CODE.sub(r"\1", line))
     return "".join(part if part.startswith("`") else _STRONG.sub(r"\1", part) for part in pieces).strip()
 
 
@@ -246,9 +247,10 @@ MIN_CHARACTERS = 20
 
 def text_draft(source: KeptMessage, text: str, kind: Type, importance: int, *, status: Status | None = None,
            also: KeptMessage | None = None) -> Draft:  # fmt: skip
+    """Return a row about a message, and about `also`, a message that it answers. Its date is found later."""
     seqs = {source.seq} if also is None else {source.seq, also.seq}
     return Draft(text=text, type=kind, importance=importance, status=status, sources=tuple(sorted(seqs)),
-                 event_at=source.message.at, refers_to=date_of_row(text, kind, source, also))  # fmt: skip
+                 event_at=source.message.at)  # fmt: skip
 
 
 _ROW_WORDS = 45
@@ -335,15 +337,3 @@ def split_question(part: TextPart) -> Iterator[TextPart]:
             yield TextPart(statement, is_item=part.is_item)
             start = joint.end()
     yield TextPart(part.text[start:], is_item=part.is_item, is_heading=part.is_heading)
-
-
-def date_of_row(text: str, kind: Type, *sources: KeptMessage | None) -> str | None:
-    """Return the date a row refers to, or None if it means different dates at the times of its messages.
-
-    Always None for events, since their text is a command.
-    """
-    if kind is Type.EVENT:
-        return None
-    said = (source.message for source in sources if source is not None)
-    readings = {spoken_date(text, at=message.at, utc_offset=message.utc_offset) for message in said}
-    return readings.pop() if len(readings) == 1 else None

@@ -7,33 +7,88 @@ one. A row that changes is written again and replaces the stored one.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from types import MappingProxyType
 
 from omcli.base.patterns import lazily
-from omcli.base.record import field, mutable_record, replace
+from omcli.base.record import field, mutable_record, record, replace
 from omcli.memory.observation import FAILURES, FILE_CHANGES, SETTLED, Draft, Observation, Priority, Status, Type
 from omcli.observers.rules import supersede
-from omcli.observers.rules.commands import Succeeded
 from omcli.observers.rules.row_table import (
     ASKED,
     RowTable,
-    covers,
-    failure_directory,
-    failure_key,
-    is_check,
     merged,
-    parse_parts,
     todo_texts,
 )
-from omcli.observers.rules.shell import same_directory
-from omcli.observers.rules.turn_events import StatusEvent, TurnAnswered, TurnDone, TurnUnfinished
 from omcli.text.clean import one_line
 from omcli.text.phrases import AGENT
+
+
+@record
+class TurnAnswered:
+    """A person spoke after an agent's message, which may have asked something."""
+
+    seq: int
+    asked: int
+    """`seq` of the agent's text."""
+
+
+@record
+class TurnDone:
+    """An agent's turn ended with a message, and the person did not object."""
+
+    seq: int
+    """`seq` of the text."""
+    at: str | None
+    since: int | None
+    """`seq` of the prompt that began the turn; None if it is in an earlier batch."""
+    is_complete: bool
+    """True if nothing is asked, missing or failing."""
+    asks: bool
+    """True if the text asks a question."""
+    reports: bool
+    """True if the text reports a result."""
+    accepted: bool
+    """True if the person went on to something else."""
+
+
+@record
+class TurnUnfinished:
+    """A turn that seemed to have ended continued, or the person complained."""
+
+    seq: int
+    """`seq` of the text that seemed to end it."""
+
+
+@record
+class Succeeded:
+    """A command or edit that succeeded and may have failed before."""
+
+    targets: tuple[str, ...]
+    """Keys of what succeeded, made by `failures.command_key` and `tool_key`."""
+    command: str = ""
+    """The command line, if any; it may resolve a failure of an equivalent command."""
+    directory: str | None = None
+    """Working directory of the command, if given."""
+    sources: tuple[int, ...]
+    at: str | None
+
+    @property
+    def seq(self) -> int:
+        """`seq` of the result."""
+        return self.sources[-1]
+
+
+StatusEvent = Succeeded | TurnAnswered | TurnDone | TurnUnfinished
 
 _CHANGES = FILE_CHANGES | {Type.COMMAND_RUN, Type.OUTCOME}
 _CLOSED_BY_TEXT = FAILURES | {Type.REQUEST, Type.BLOCKER, Type.PLAN}
 """Types closed by the text at the end of a turn, and reopened if the turn continues after all."""
+# A failed check is only resolved by the same check.
+_CHECKS = lazily(
+    r"\b(?:tests?|spec|lint|check|typecheck|build|compile|verify|validate|deploy|publish|release|push|migrate|make|"
+    r"tsc|mypy|pyright|pytest|jest|vitest|mocha|rspec|phpunit|ruff|eslint|clippy|vet|gradlew?|mvn|tox|nox)\b"
+)
 _SERIOUS = 7
 """Importance from which a failure means that a request is not done."""
 _LEFT, _SKIPPED = "left", "passed over"
@@ -64,7 +119,7 @@ def update_rows(
     for row in context_rows:
         tracker.table.add(_as_draft(row))
     tracker.table.start_batch()
-    for step in sorted((*drafts, *events), key=lambda step: (_seq(step), _RANKS[type(step)])):
+    for step in sorted((*drafts, *events), key=_order):
         match step:
             case Draft():
                 tracker.write(replace(step, text=one_line(step.text)))
@@ -79,8 +134,8 @@ def update_rows(
     return tracker.table.changed_rows()
 
 
-def _seq(step: Draft | StatusEvent) -> int:
-    return step.sources[-1] if isinstance(step, Draft) else step.seq
+def _order(step: Draft | StatusEvent) -> tuple[int, int]:
+    return step.sources[-1] if isinstance(step, Draft) else step.seq, _RANKS[type(step)]
 
 
 def _as_draft(row: Observation) -> Draft:
@@ -142,20 +197,9 @@ class _StatusWriter:
 
     def resolve_failures(self, success: Succeeded) -> None:
         """Resolve the open failures of commands and tools that now succeeded."""
-        for target in success.targets:
-            if failed := self.table.failures(target, success.directory):
-                self._resolve(failed[-1], success)
-        commands = parse_parts(success.command)
-        for number, row in self.table.remaining(
-            [number for number, command in self.table.failed_commands.items() if covers(commands, command)]
-        ):
-            if same_directory(failure_directory(row), success.directory):
-                self._resolve(number, success)
-
-    def _resolve(self, number: int, by: Succeeded) -> None:
-        row = self.table.rows[number]
-        priority = Priority.MEDIUM if row.importance >= _SERIOUS else row.priority
-        self._settle(number, replace(row, priority=priority), by, Status.RESOLVED)
+        if self.table.failures is not None:
+            for number in self.table.failures.resolved_by(success.targets, success.command, success.directory):
+                self._settle(number, self.table.rows[number], Status.RESOLVED, success.sources, at=success.at)
 
     def answer_question(self, reply: TurnAnswered) -> None:
         """Replace the agent's open questions with the row that answers them, and quote the question in it."""
@@ -183,27 +227,40 @@ class _StatusWriter:
         """Close a turn's requests if they are done, and its questions."""
         if self.table.latest > ended.seq:
             return  # the turn continued, or was stopped
+        for number, status in self._closings(ended):
+            row, position = self.table.rows[number], self.table.position(number)
+            closed = row if status else _with_note(row, _SKIPPED)
+            self._settle(number, closed, status, (ended.seq,), position=position)
+            if status is Status.DONE:
+                since = row.sources[-1] if ended.reports else ended.seq
+                for settled, work, result in self._finished_work(since, ended.seq):
+                    self._settle(settled, work, result, (ended.seq,), at=ended.at)
+        if ended.accepted or (ended.is_complete and ended.reports):
+            for number, row in self.table.remaining(self.table.rows):
+                is_minor = row.type in FAILURES and row.importance < _SERIOUS and row.status is Status.OPEN
+                if is_minor and row.sources[-1] < ended.seq:
+                    self._settle(number, row, Status.RESOLVED, (ended.seq,), at=ended.at)
+
+    def _closings(self, ended: TurnDone) -> Iterator[tuple[int, Status | None]]:
+        """Yield the questions and requests that a turn closes, each with its status; None if it is unknown.
+
+        Each must be closed before the next is taken. A request whose turn ended without a result is remembered.
+        """
         asked = self._asked_since(ended.since)
         start = min((self.table.rows[number].sources[-1] for number in asked), default=ended.seq)
         for number, row in self.table.remaining(asked):
-            self._close_request(number, row, ended)
+            if row.status is not Status.OPEN:
+                continue
+            if row.type is Type.QUESTION or self._is_done(row, ended):
+                yield number, Status.DONE
+            elif ended.accepted and not ended.asks:
+                self._unanswered = row.sources[-1]
         unanswered = {row.metadata.get(_PREVIOUS) for row in self.table.rows.values()}
         for number, row in self.table.remaining(self._open_before(start)):
             if row.text.startswith(AGENT):
-                self._close(number, ended, None)  # it had a reply and was not repeated
+                yield number, None  # it had a reply and was not repeated
             elif row.sources[-1] not in unanswered and self._is_done(row, ended):
-                self._close(number, ended, None if self._changed_since(row, ended) else Status.DONE)
-        if ended.accepted or (ended.is_complete and ended.reports):
-            self._resolve_turn_failures(ended)
-
-    def _close_request(self, number: int, asked: Draft, ended: TurnDone) -> None:
-        """Close a request or question of the turn; remember it if the turn ended without a result."""
-        if asked.status is not Status.OPEN:
-            return
-        if asked.type is Type.QUESTION or self._is_done(asked, ended):
-            self._close(number, ended, Status.DONE)
-        elif ended.accepted and not ended.asks:
-            self._unanswered = asked.sources[-1]
+                yield number, None if self._changed_since(row, ended) else Status.DONE
 
     def _open_before(self, start: int) -> list[int]:
         """Return the numbers of open requests and questions from before this turn."""
@@ -217,53 +274,32 @@ class _StatusWriter:
             for row in self.table.rows.values()
         )
 
-    def _close(self, number: int, ended: TurnDone, status: Status | None) -> None:
-        """Close a row, with status None if it is unknown whether the request was done."""
-        row, said = self.table.rows[number], self.table.position(number)
-        asked = row if status else _with_note(row, _SKIPPED)
-        end = Succeeded(targets=(), sources=(ended.seq,), at=ended.at)
-        self._settle(number, asked, replace(end, at=asked.event_at), status, position=said)
-        if status is Status.DONE:
-            since = asked.sources[-1] if ended.reports else ended.seq
-            self._resolve_earlier(end, since=since)
-            self._finish_plan(end, since=since)
+    def _finished_work(self, since: int, end: int) -> Iterator[tuple[int, Draft, Status]]:
+        """Yield the rows between two messages that are settled because the work is done, each with its status.
 
-    def _resolve_earlier(self, end: Succeeded, *, since: int) -> None:
-        """Resolve blockers and failures that came up after `since`: the work they held up is done."""
+        These are first blockers and failures, unless only the same check can resolve them, and then approved plans.
+        """
         for number, row in self.table.remaining(self.table.rows):
-            is_obstacle = row.type is Type.BLOCKER or (row.type in FAILURES and not is_check(row))
-            if is_obstacle and row.status is Status.OPEN and since < row.sources[-1] < end.seq:
-                self._resolve(number, end)
-
-    def _resolve_turn_failures(self, ended: TurnDone) -> None:
-        """Resolve the minor failures up to the end of a turn."""
-        end = Succeeded(targets=(), sources=(ended.seq,), at=ended.at)
+            is_obstacle = row.type is Type.BLOCKER or (row.type in FAILURES and not _is_check(row))
+            if is_obstacle and row.status is Status.OPEN and since < row.sources[-1] < end:
+                yield number, row, Status.RESOLVED
         for number, row in self.table.remaining(self.table.rows):
-            is_minor = row.type in FAILURES and row.importance < _SERIOUS and row.status is Status.OPEN
-            if is_minor and row.sources[-1] < ended.seq:
-                self._resolve(number, end)
-
-    def _finish_plan(self, end: Succeeded, *, since: int) -> None:
-        """Close the plans approved after `since`: their work is done."""
-        for number, row in self.table.remaining(self.table.rows):
-            if row.type is Type.PLAN and row.status is Status.OPEN and since < row.sources[-1] < end.seq:
-                self._settle(number, row, end, Status.DONE)
+            if row.type is Type.PLAN and row.status is Status.OPEN and since < row.sources[-1] < end:
+                yield number, row, Status.DONE
 
     def open_again(self, resumed: TurnUnfinished) -> None:
         """Reopen the rows that were closed when the turn seemed to end."""
         for number, row in self.table.remaining(self.table.rows):
             if row.sources[-1:] != (resumed.seq,) or row.type not in _CLOSED_BY_TEXT:
                 continue
+            position = self.table.position(number)
             if row.type is Type.REQUEST and row.status is not Status.OPEN:
-                self._update(number, replace(_with_note(row, None), status=Status.OPEN), reason="taken up again")
+                self.table.remove(number)
+                reopened = replace(_with_note(row, None), status=Status.OPEN, reason="taken up again")
+                self.table.add(reopened, position)
             elif row.status in SETTLED:
-                self._update(number, replace(row, status=Status.OPEN, priority=None), reason="taken up again")
-
-    def _update(self, number: int, row: Draft, *, reason: str) -> None:
-        """Replace a row by a changed copy at the same position."""
-        said = self.table.position(number)
-        self.table.remove(number)
-        self.table.add_at(said, replace(row, reason=reason))
+                self.table.remove(number)
+                self.table.add(replace(row, status=Status.OPEN, priority=None, reason="taken up again"), position)
 
     def _is_done(self, asked: Draft, ended: TurnDone) -> bool:
         """Return True if a request seems to be done.
@@ -272,16 +308,12 @@ class _StatusWriter:
         failed, and the person must have gone on to something else.
         """
         start = asked.sources[-1]
-        later = [row for row in self.table.rows.values() if row.sources and start < row.sources[-1] <= ended.seq]
-        last_failure = max(
-            (
-                row.sources[-1]
-                for row in later
-                if failure_key(row) and row.status is Status.OPEN and row.importance >= _SERIOUS
-            ),
-            default=0,
-        )
-        changes = (row for row in later if row.type in _CHANGES and not row.text.startswith(AGENT))
+        rows = self.table.rows
+        later = {number: row for number, row in rows.items() if row.sources and start < row.sources[-1] <= ended.seq}
+        failures = self.table.failures or ()
+        serious = (row for number, row in later.items() if number in failures and row.importance >= _SERIOUS)
+        last_failure = max((row.sources[-1] for row in serious), default=0)
+        changes = (row for row in later.values() if row.type in _CHANGES and not row.text.startswith(AGENT))
         last_change = max((row.sources[-1] for row in changes), default=0)
         return ended.is_complete and (
             last_failure <= last_change if ended.reports else ended.accepted and not last_failure
@@ -298,16 +330,21 @@ class _StatusWriter:
     def _replace_claims(self, draft: Draft) -> Draft:
         """Let a row replace the claims that it supersedes."""
         change = supersede.update_of(draft)
-        for number, anew in self._replaced_claims(change) if change else ():
+        for number, anew in self._superseded(change) if change else ():
             claim = self._claims[number]
             assert claim is not None
             draft = replace(draft, text=supersede.with_earlier(draft.text, claim, anew=anew))
             draft = self.table.replace(number, draft, reason="overruled")
         return draft
 
-    def _replaced_claims(self, change: supersede.ClaimUpdate) -> list[tuple[int, bool]]:
+    def _superseded(self, change: supersede.ClaimUpdate) -> list[tuple[int, bool]]:
         """Return the numbers of superseded rows, each with True if only the value differs."""
-        claims = [(number, claim) for number, claim in self._each_claim() if supersede.may_replace(change, claim)]
+        claims: list[tuple[int, supersede.Claim]] = []
+        for number, row in self.table.rows.items():
+            if number not in self._claims:
+                self._claims[number] = supersede.claim_of(row)
+            if (claim := self._claims[number]) and supersede.may_replace(change, claim):
+                claims.append((number, claim))
         if change.takes_back:
             said = [number for number, row in self.table.rows.items() if row.text.startswith(f"{change.speaker}: ")]
             return [(n, False) for n, claim in claims if n in said[-1:] and claim.kind not in (Type.FACT, Type.REQUEST)]
@@ -316,25 +353,34 @@ class _StatusWriter:
                 return [(dropped[-1], False)]
         return [(number, True) for number, claim in claims if supersede.has_new_value(claim, change)]
 
-    def _each_claim(self) -> Iterator[tuple[int, supersede.Claim]]:
-        """Yield every row with a claim; each is parsed once, when first needed."""
-        for number, row in self.table.rows.items():
-            if number not in self._claims:
-                self._claims[number] = supersede.claim_of(row)
-            if claim := self._claims[number]:
-                yield number, claim
-
     def _settle(
-        self, number: int, row: Draft, by: Succeeded, status: Status | None, position: tuple[int, int] | None = None
+        self,
+        number: int,
+        row: Draft,
+        status: Status | None,
+        by: Sequence[int],
+        *,
+        at: str | None = None,
+        position: tuple[int, int] | None = None,
     ) -> None:
-        """Set the status of a row because of a later message; None if the request was only passed over."""
+        """Set the status of a row because of later messages (`by`); None if the request was only passed over."""
         self.table.remove(number)
-        sources = merged(row.sources, by.sources)
-        reason = status.value if status else _SKIPPED
-        changed = self.table.merge_repeats(
-            replace(row, status=status, sources=sources, event_at=by.at or row.event_at, reason=reason)
+        is_resolved = status is Status.RESOLVED and row.importance >= _SERIOUS
+        settled = replace(
+            row,
+            status=status,
+            priority=Priority.MEDIUM if is_resolved else row.priority,
+            sources=merged(row.sources, by),
+            event_at=at or row.event_at,
+            reason=status.value if status else _SKIPPED,
         )
-        self.table.add(changed) if position is None else self.table.add_at(position, changed)
+        self.table.add(self.table.merge_repeats(settled), position)
+
+
+def _is_check(row: Draft) -> bool:
+    """Return True if a failed command tested, built or published something, so that only the same check resolves it."""
+    command = row.metadata.get("command")
+    return isinstance(command, str) and bool(_CHECKS.search(command))
 
 
 def _with_note(row: Draft, note: str | None) -> Draft:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from itertools import islice
+from itertools import islice, repeat
 
 from omcli.base.patterns import lazily
 from omcli.base.record import record
@@ -204,4 +204,5 @@ def _speaker_and_text(text: str) -> tuple[str, str]:
 
 def _content_words(text: str) -> frozenset[str]:
     """Return the words of a text except stop words, in lower case."""
-    return frozenset(word.rstrip(".'/-").lower() for word in _WORDS.findall(text)) - _STOP_WORDS
+    words = map(str.rstrip, _WORDS.findall(text), repeat(".'/-"))
+    return frozenset(map(str.lower, words)) - _STOP_WORDS

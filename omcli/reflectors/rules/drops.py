@@ -12,8 +12,7 @@ from omcli.memory.observation import SETTLED, Dropped, Observation, Priority, Ty
 from omcli.pack.cross_session import days
 from omcli.pack.salience import by_salience
 from omcli.reflectors.rules.working_set import WorkingSet, is_kept
-from omcli.text.anchors import anchors
-from omcli.text.phrases import AGENT, speaker
+from omcli.text.phrases import AGENT, anchors, speaker
 from omcli.text.terms import folded
 
 _COMPARED_TYPES = frozenset(

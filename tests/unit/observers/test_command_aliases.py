@@ -7,7 +7,7 @@ import time
 import pytest
 
 from omcli.memory.observation import Status, Type
-from omcli.observers.rules.row_table import covers, last_command, parse_parts
+from omcli.observers.rules.failures import covers, parse_parts
 from tests.batches import Talk
 
 MENDED = (
@@ -50,8 +50,8 @@ OTHERS = (
 
 
 def _mends(passed: str, failed: str) -> bool:
-    aim = last_command(failed)
-    return aim is not None and covers(parse_parts(passed), aim)
+    parts = parse_parts(failed)
+    return bool(parts) and covers(parse_parts(passed), parts[-1])
 
 
 @pytest.mark.parametrize(("failed", "passed"), MENDED)

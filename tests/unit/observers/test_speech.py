@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from omcli.memory.message import MessageKind, Role
 from omcli.memory.observation import Priority, Status, Type
 from omcli.observers.rules import RuleObserver
-from omcli.text.anchors import anchors, searchable, unknown_anchors
 from omcli.text.clean import one_line
+from omcli.text.phrases import anchors, searchable, unknown_anchors
 from tests.batches import Talk
 
 

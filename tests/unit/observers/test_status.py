@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from omcli.memory.message import Message, MessageKind, Role
 from omcli.memory.observation import Observation, Priority, Status, Type
-from omcli.text.anchors import searchable, unknown_anchors
+from omcli.text.phrases import searchable, unknown_anchors
 from tests.batches import Talk, in_sight, remembered
 
 FAILURES = (Type.COMMAND_ERROR, Type.TOOL_ERROR)

@@ -14,7 +14,7 @@ from omcli.llm.json_reply import LONGEST_ROW
 from omcli.memory.observation import PINNED, Kind, Observation, Status, Type
 from omcli.memory.reflection import Material, Reflected
 from omcli.reflectors.rules import RuleReflector
-from omcli.text.anchors import searchable, unknown_anchors
+from omcli.text.phrases import searchable, unknown_anchors
 from tests import strategies
 from tests.fakes import WordCounter
 from tests.unit.reflectors.folded_rows import (

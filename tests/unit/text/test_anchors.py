@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omcli.text.anchors import anchors, searchable, unknown_anchors
+from omcli.text.phrases import anchors, searchable, unknown_anchors
 
 
 @pytest.mark.parametrize(

@@ -1,20 +1,110 @@
-"""Rows about todos, approved plans, delegations and changes made through remote tools."""
+"""Rows about the tool calls of a turn: one per fact, so that all edits of a file, and all reads, are one row.
+
+Importances come from the coding-agent design: edits 7, failures 8, commands 4, todos and delegations 5, reading and
+searching 3.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 
 from omcli.base.patterns import lazily
 from omcli.base.record import record
+from omcli.memory.batch import Batch
+from omcli.memory.message import KeptMessage, MessageKind, Role
 from omcli.memory.observation import Draft, Status, Type
 from omcli.observers.rules import shell
 from omcli.observers.rules.agents import report_summary
-from omcli.observers.rules.sentences import cut, text_parts
-from omcli.observers.rules.tool_events import ToolEvent, ToolKind, event_draft, process_fields
+from omcli.observers.rules.commands import command_drafts, failure_draft, is_answer, succeeded
+from omcli.observers.rules.files import IdentifierCounts, excerpt_drafts, file_change_drafts, read_only_drafts
+from omcli.observers.rules.sentences import cut, text_of, text_parts
+from omcli.observers.rules.status import Succeeded
+from omcli.observers.rules.tool_events import (
+    Paths,
+    ToolEvent,
+    ToolKind,
+    event_draft,
+    process_end,
+    process_fields,
+    running_call,
+    tool_event,
+)
 from omcli.text.clean import one_line
 from omcli.text.phrases import first_of
+
+_REFUSED = lazily(
+    r"^(?:User (?:denied|rejected|declined)|BLOCKED|The user doesn't want to|patch rejected|aborted by user|"
+    r"\[Request interrupted by user|Operation aborted)",
+    re.IGNORECASE,
+)
+
+
+class ToolRules:
+    """The rules for tool calls, with what they need to know about the whole batch."""
+
+    def __init__(self, batch: Batch, calls: Mapping[str | None, KeptMessage]) -> None:
+        self._calls = calls
+        """Tool calls by call id."""
+        self._running = dict(filter(None, map(running_call, batch.context_rows)))
+        """Calls from earlier batches by the process that they left running."""
+        self._paths = Paths(batch.cwd)
+        self._interest = IdentifierCounts.of(batch.messages)
+        """Chooses the lines to quote from files and output."""
+
+    def events_by_turn(self, turns: Sequence[Sequence[KeptMessage]]) -> list[list[ToolEvent]]:
+        """Return the answered calls of each turn, in the order of their results.
+
+        A call that the user refused with a comment is left out, since the comment becomes a row. A background command
+        is reported once, when it ends.
+        """
+        started = dict(self._running)
+        finished: set[int] = set()
+        by_turn: list[list[ToolEvent]] = []
+        for turn in turns:
+            refused = {kept.message.call_id for kept in turn if kept.message.kind is MessageKind.REMARK}
+            events: list[ToolEvent] = []
+            for kept in turn:
+                call = self._calls.get(kept.message.call_id) if kept.message.role is Role.RESULT else None
+                if call is None or kept.message.call_id in refused:
+                    continue
+                if (process := process_end(call, kept)) and process in started:
+                    call = started.pop(process)
+                    finished.add(call.seq)
+                if (event := tool_event(call, kept)) is not None:
+                    events.append(event)
+                    if event.process:
+                        started[event.process] = call
+            by_turn.append(events)
+        return [[event for event in events if not (event.process and event.call.seq in finished)] for events in by_turn]
+
+    def successes(self, events: Iterable[ToolEvent]) -> Iterable[Succeeded]:
+        """Return the commands and edits that succeeded, which may have failed before."""
+        return succeeded(events)
+
+    def drafts(self, events: Sequence[ToolEvent]) -> Iterator[Draft]:
+        """Yield the rows about one turn's tool events, unordered."""
+        interest, paths = self._interest, self._paths
+        finished = [event for event in events if event.result is not None and not _REFUSED.match(event.output)]
+        successful = [event for event in finished if not event.failed]
+        for event in finished:
+            if event.failed and not is_answer(event):
+                yield failure_draft(event, paths)
+        yield from file_change_drafts(
+            [event for event in successful if event.kind in (ToolKind.EDIT, ToolKind.WRITE)], interest, paths
+        )
+        yield from command_drafts([event for event in successful if event.kind is ToolKind.RUN])
+        yield from read_only_drafts(successful, paths)
+        yield from excerpt_drafts(successful, interest, paths)
+        if draft := todo_draft([event for event in successful if event.kind is ToolKind.TODO]):
+            yield draft
+        for event in successful:
+            if (single_draft := _DRAFTS.get(event.kind)) and (draft := single_draft(event)):
+                yield draft
+
+
+# ---- todos, plans, delegations and remote tools
 
 _ANSWER_CHARACTERS = 300
 _REPORT_CHARACTERS = 20_000
@@ -140,7 +230,7 @@ def _task_draft(event: ToolEvent) -> Draft | None:
     if not task:
         return None
     is_text = not event.process and event.output.lstrip()[:1] not in ("{", "[")
-    answer = report_summary(list(text_parts(_tail(event.output))), _ANSWER_CHARACTERS) if is_text else ""
+    answer = report_summary(text_parts(_tail(event.output)), _ANSWER_CHARACTERS) if is_text else ""
     outcome = " (still running)" if event.process else f" → {answer}" if answer else ""
     return event_draft(
         [event],
@@ -158,7 +248,7 @@ def _tail(report: str) -> str:
 
 def _plan_draft(event: ToolEvent) -> Draft | None:
     plan = event.argument("plan")
-    lines = [part.text for part in text_parts(plan)]
+    lines = list(map(text_of, text_parts(plan)))
     if not lines:
         return None
     return event_draft(
@@ -180,7 +270,7 @@ def _remote_draft(event: ToolEvent) -> Draft | None:
     return event_draft([event], cut(text.rstrip(": "), 300), Type.TOOL_USED, 4, status=Status.DONE)
 
 
-DRAFTS: Mapping[ToolKind, Callable[[ToolEvent], Draft | None]] = MappingProxyType(
+_DRAFTS: Mapping[ToolKind, Callable[[ToolEvent], Draft | None]] = MappingProxyType(
     {ToolKind.DELEGATE: _task_draft, ToolKind.PLAN: _plan_draft, ToolKind.REMOTE: _remote_draft}
 )
 """Row builders for tools whose every call becomes a row."""
