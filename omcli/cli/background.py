@@ -13,7 +13,9 @@ from omcli.base.record import record, replace
 from omcli.cli.console import Exit, counted
 from omcli.cli.reports import report_tick
 from omcli.memory.ports import Lane
+from omcli.operations.clock import Clock
 from omcli.text.clean import printable
+from omcli.workers import WorkerRun, last_run, line, log_file, start
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -145,7 +147,6 @@ def _started(run: Run, deps: Deps, sessions: Sequence[str], words: Sequence[str]
     The messages are already stored, so one of the two sees them.
     """
     from omcli.operations.deps import is_free
-    from omcli.workers import log_file, start
 
     log = log_file(os.environ)
     free = [session for session in sessions if is_free(session, Lane.WORK, deps)]
@@ -170,8 +171,6 @@ def _named(sessions: Sequence[str]) -> list[str]:
 
 def last_worker(run: Run) -> tuple[Path, WorkerRun | None]:
     """The workers' log, and the result of the last one on this store."""
-    from omcli.workers import last_run, log_file
-
     log = log_file(os.environ)
     ran = last_run(log, _store(run))
     if ran is not None and ran.ended is None:
@@ -189,9 +188,6 @@ def _store(run: Run) -> Path:
 @contextmanager
 def at_work(run: Run) -> Iterator[Callable[[OmError], None]]:
     """Log when a worker begins and how it ends; yield a function that takes its errors."""
-    from omcli.operations.clock import Clock
-    from omcli.workers import WorkerRun, line
-
     store, owner, clock = _store(run), run.wiring.owner, Clock()
     failures: list[OmError] = []
     run.console.report(line(WorkerRun(at=clock.now(), owner=owner), store))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import closing
 from enum import StrEnum
 from functools import cached_property
@@ -21,6 +21,7 @@ from omcli.cli.output import Output
 from omcli.memory.notation import named
 from omcli.settings import files, resolve
 from omcli.text.instants import check_number, parse_time
+from omcli.wiring import Wiring, check_format
 
 if TYPE_CHECKING:
     from omcli.memory.message import TokenCounter
@@ -31,8 +32,6 @@ if TYPE_CHECKING:
     from omcli.wiring import Wiring
 
 
-LARGEST = 1_000_000_000
-"""Upper limit for numbers of rows and tokens: no store has more, and SQLite is limited to 64 bits."""
 _LONGEST_WAIT = 86_400
 _Layout = TypeVar("_Layout", bound=StrEnum)
 """An enumeration of layouts, `text` and `json` among them."""
@@ -122,8 +121,6 @@ class Run:
 
     def new_wiring(self) -> Wiring:
         """Wiring with a store opened anew; the caller closes it."""
-        from omcli.wiring import Wiring
-
         return Wiring(self.settings, now=self._now)
 
     @cached_property
@@ -200,35 +197,45 @@ class Run:
 class CliCommand:
     """A command with its parameters, help and examples."""
 
-    def __init__(self, function: Callable[..., None], *, examples: str, without: Collection[str]) -> None:
+    def __init__(
+        self, function: Callable[..., None], groups: Sequence[type], *, examples: str, without: Collection[str]
+    ) -> None:
         self.__doc__ = function.__doc__
         self.examples = examples
         self._function = function
+        self._groups = groups
         self._without = without
 
     @cached_property
     def parameters(self) -> tuple[Parameter, ...]:
-        """Its own parameters, then the shared ones."""
-        return (*parameters(self._function), *self._shared)
-
-    @cached_property
-    def _shared(self) -> tuple[Parameter, ...]:
-        return tuple(each for each in shared_options() if each.name not in self._without)
+        """Its own parameters, those of its groups, and the shared ones."""
+        return (*parameters(self._function), *(each for group in (*self._groups, Run) for each in self._of(group)))
 
     def run(self, values: Values) -> None:
-        """Run it with the values of a command line. Raise OmError, or Exit if it failed and said so."""
+        """Run it with the values of a command line. Raise OmError, or Exit if it failed and printed why."""
         own = dict(values)
-        run = Run(**{each.name: own.pop(each.name) for each in self._shared})  # type: ignore[arg-type]
+        run, *groups = (
+            group(**{each.name: own.pop(each.name) for each in self._of(group)}) for group in (Run, *self._groups)
+        )
         _handle_interrupt()
         with closing(run):
-            self._function(run, **own)
+            self._function(run, *groups, **own)
+
+    def _of(self, group: type) -> tuple[Parameter, ...]:
+        """The parameters of a group that the command has."""
+        return tuple(each for each in parameters(group.__init__) if each.name not in self._without)  # type: ignore[misc]
 
 
-def with_shared(*, examples: str, without: Collection[str] = ()) -> Callable[[Callable[..., None]], CliCommand]:
-    """Make a command of a function that takes a `Run` first; `without` names shared options it does not have."""
+def with_shared(
+    *groups: type, examples: str, without: Collection[str] = ()
+) -> Callable[[Callable[..., None]], CliCommand]:
+    """Make a command of a function that takes a `Run` and, after it, one object for each group of options.
+
+    `without` names the options of `Run` and the groups that the command does not have.
+    """
 
     def as_command(function: Callable[..., None]) -> CliCommand:
-        return CliCommand(function, examples=examples, without=without)
+        return CliCommand(function, groups, examples=examples, without=without)
 
     return as_command
 
@@ -274,8 +281,6 @@ def _end_or_ignore(ignored: sys.UnraisableHookArgs) -> None:
 
 def check_transcript(command: str, *, given: bool, format_name: str | None, session: str | None) -> None:
     """Raise BadUsage for a missing transcript, an unknown format and an empty session."""
-    from omcli.wiring import check_format
-
     if not given and is_terminal_input():
         raise BadUsage("no transcript given", hint=f"`om {command} FILE`, or `om {command} < FILE`")
     if session is not None and not session.strip():
@@ -284,24 +289,9 @@ def check_transcript(command: str, *, given: bool, format_name: str | None, sess
         check_format(format_name)
 
 
-def within_limit(number: int | None) -> int | None:
-    """The number, at most `LARGEST`."""
-    return None if number is None else min(number, LARGEST)
-
-
-def is_within(at: str, begins: str | None, ends: str | None) -> bool:
-    """True if an instant is in a period, as returned by `period`."""
-    return (begins is None or begins <= at) and (ends is None or at < ends)
-
-
 def unknown_session(session: str) -> str:
     """A note about a session that the store does not have."""
     return f"unknown session `{session}`; `om sessions` lists them"
-
-
-def project_path(project: str | None) -> str | None:
-    """A project as stored: an absolute path without a trailing slash."""
-    return None if project is None else str(Path(project).expanduser().absolute())
 
 
 def is_terminal_input() -> bool:

@@ -16,10 +16,14 @@ from types import NoneType
 from typing import TYPE_CHECKING, Annotated, Any, get_args, get_origin, get_type_hints
 
 from omcli.base.errors import OmError
-from omcli.base.record import record
+from omcli.base.record import record, replace
 from omcli.memory.notation import NOTATIONS
 from omcli.memory.observation import handle
+from omcli.memory.ports import LogQuery
+from omcli.operations.clock import period
+from omcli.settings import resolve
 from omcli.text.instants import minute
+from omcli.wiring import Wiring, counters, formats
 
 if TYPE_CHECKING:
     from omcli.cli.command import Run
@@ -167,15 +171,11 @@ _TIMES = "2026-01-28, 2026-01-28T09:30Z, 7d, 12h"
 
 def format_names() -> list[str]:
     """Transcript formats."""
-    from omcli.wiring import formats
-
     return list(formats())
 
 
 def counter_names() -> list[str]:
     """Token counters."""
-    from omcli.wiring import counters
-
     return list(counters())
 
 
@@ -215,8 +215,6 @@ def session_ids(ctx: Any) -> list[tuple[str, str]]:
 
 def row_ids(ctx: Any) -> list[tuple[str, str]]:
     """The last rows with the beginning of their text; none on any error."""
-    from omcli.memory.ports import LogQuery
-
     with suppress(OmError, OSError):
         rows = [logged.observation for logged in _reading(ctx).rows.log(LogQuery(last=_LAST))]
         return [(handle(row.id), row.text[:60]) for row in rows]
@@ -233,9 +231,6 @@ def operation_numbers(ctx: Any) -> list[tuple[str, str]]:
 
 def _reading(ctx: Any) -> Store:
     """The store that the command would read."""
-    from omcli.settings import resolve
-    from omcli.wiring import Wiring
-
     db, config = (ctx.params.get(name) or ctx.parent.params.get(name) for name in ("db", "config"))
     return Wiring(
         resolve({"db": Path(db) if db else None}, os.environ, config=Path(config) if config else None)
@@ -268,6 +263,50 @@ TagOption = Annotated[
     list[str] | None, option("--tag", metavar="TAG", help="Only with this tag. Repeat to require several.")
 ]
 HiddenOption = Annotated[bool, option("--all", help="Include superseded and dropped rows.")]
+
+
+class RowFilter:
+    """Options that select rows, of several commands."""
+
+    def __init__(
+        self,
+        *,
+        session: Annotated[str | None, session_option()] = None,
+        project: Annotated[str | None, project_option()] = None,
+        tag: TagOption = None,
+        since: SinceOption = None,
+        until: UntilOption = None,
+        last: Annotated[int | None, last_option("Only the N rows written last.")] = None,
+        all_: HiddenOption = False,
+    ) -> None:
+        self.tags = tag or []
+        self.last = within_limit(last)
+        self._period = (since, until)
+        self._query = LogQuery(session=session, project=project_path(project), hidden=all_)
+
+    def query(self, now: str) -> LogQuery:
+        """The rows to read; `tags` and `last` are left to the command. Raise BadUsage for an invalid period."""
+        begins, ends = period(*self._period, now=now)
+        return replace(self._query, since=begins, until=ends)
+
+
+LARGEST = 1_000_000_000
+"""Upper limit for numbers of rows and tokens: no store has more, and SQLite is limited to 64 bits."""
+
+
+def within_limit(number: int | None) -> int | None:
+    """The number, at most `LARGEST`."""
+    return None if number is None else min(number, LARGEST)
+
+
+def is_within(at: str, begins: str | None, ends: str | None) -> bool:
+    """True if an instant is in a period, as returned by `period`."""
+    return (begins is None or begins <= at) and (ends is None or at < ends)
+
+
+def project_path(project: str | None) -> str | None:
+    """A project as stored: an absolute path without a trailing slash."""
+    return None if project is None else str(Path(project).expanduser().absolute())
 
 
 # ---- input and output

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Annotated
 
 from omcli.base.errors import OF_MODELS, BadInput, BadUsage, NoInput, TryAgain
 from omcli.base.record import record, replace
-from omcli.cli.command import LARGEST, Run, check_transcript, with_shared, within_limit
+from omcli.cli.command import Run, check_transcript, with_shared
 from omcli.cli.console import Exit, counted
 from omcli.cli.options import (
+    LARGEST,
     BaseUrlOption,
     BestEffortOption,
     ModelOption,
@@ -23,9 +24,11 @@ from omcli.cli.options import (
     option,
     session_option,
     tokens_option,
+    within_limit,
 )
 from omcli.cli.reports import missing_parts
 from omcli.pack.layouts.compacted import CompactFormat
+from omcli.wiring.inputs import content
 
 if TYPE_CHECKING:
     from omcli.operations.compact.output import CompactRequest
@@ -256,7 +259,6 @@ def _refuse_empty(job: _Job, taken: FileReport | None) -> None:
 def _read_summary(job: _Job, session_id: str, deps: Deps) -> int:
     """Ingest the earlier summary and return its tokens."""
     from omcli.operations.importing import import_summary
-    from omcli.wiring.inputs import content
 
     assert job.summary is not None
     try:

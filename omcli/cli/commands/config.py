@@ -7,6 +7,9 @@ from typing import Annotated
 
 from omcli.cli.command import Run, with_shared
 from omcli.cli.options import argument, option
+from omcli.settings.layers import preset_file
+from omcli.settings.values import as_json, toml
+from omcli.text.redaction import redact
 
 _EXAMPLES = """\b
 om config
@@ -45,9 +48,6 @@ def config(
 
 
 def _show(run: Run, *, with_origin: bool) -> None:
-    from omcli.settings.values import as_json, toml
-    from omcli.text.redaction import redact
-
     # A command may contain a key, a base URL a password.
     values = {
         key: redact(value).text if isinstance(value, str) else value for key, value in as_json(run.settings).items()
@@ -61,8 +61,6 @@ def _show(run: Run, *, with_origin: bool) -> None:
 
 
 def _show_paths(run: Run) -> None:
-    from omcli.settings.layers import preset_file
-
     files, defaults = run.files, preset_file("default")
     if run.json:
         run.output.document(

@@ -21,6 +21,7 @@ from omcli.cli.options import (
     session_option,
 )
 from omcli.cli.reports import file_as_dict, prune_as_dict, reflection_as_dict
+from omcli.operations.clock import days
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -102,8 +103,6 @@ def consolidate(
 
 def _days(age: str | None) -> str | float | None:
     """An age in days, or a bare number unchanged. Raise BadUsage."""
-    from omcli.operations.clock import days
-
     return age if age is None or age.isdecimal() else days(age)
 
 

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 from omcli.base.errors import BadUsage
 from omcli.cli.command import Run, with_shared
 from omcli.cli.options import NotationOption, option, session_option, tokens_option
+from omcli.operations.context import Place, working_block
+from omcli.operations.context import context as pack
 from omcli.pack.budget import Tier
 from omcli.pack.layouts import PackFormat
 
@@ -91,8 +93,6 @@ def _print_pack(
     refresh: bool,
 ) -> None:
     """Print the pack, within a budget for each tier and for the whole."""
-    from omcli.operations.context import context as pack
-
     layout = run.layout(to)
     contexted = pack(
         run.wiring.reading,
@@ -112,7 +112,6 @@ def _print_pack(
 
 def _print_block(run: Run, session: str | None, *, budget: int | None, to: PackFormat) -> None:
     """Print the working-memory block as Markdown or one JSON document."""
-    from omcli.operations.context import working_block
     from omcli.pack.working_block import CAP, document
 
     if to not in (PackFormat.TEXT, PackFormat.MARKDOWN, PackFormat.JSON) or (run.json and to is PackFormat.MARKDOWN):
@@ -129,8 +128,6 @@ def _print_block(run: Run, session: str | None, *, budget: int | None, to: PackF
 
 
 def _place(run: Run, session: str | None) -> Place:
-    from omcli.operations.context import Place
-
     return Place(
         project=run.project,
         session=session,

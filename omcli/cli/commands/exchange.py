@@ -8,20 +8,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from omcli.base.errors import BadInput, BadUsage, CannotCreate, InputOutput, NoInput
-from omcli.cli.command import Run, is_terminal_input, project_path, with_shared, within_limit
+from omcli.base.record import replace
+from omcli.cli.command import Run, is_terminal_input, with_shared
 from omcli.cli.console import Exit, counted, error_as_dict
 from omcli.cli.options import (
-    HiddenOption,
-    SinceOption,
-    UntilOption,
+    RowFilter,
     argument,
     exchange_names,
-    last_option,
     option,
-    project_option,
     session_option,
 )
+from omcli.exchange import named
 from omcli.memory.row_json import full_row
+from omcli.operations import lookup
+from omcli.wiring.inputs import STDIN, content
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -40,41 +40,24 @@ _STDOUT = "-"
 _FORMATS = "pi, zora, zora-jsonl, duet-groups, duet-headings, lango, lango-jsonl"
 
 
-@with_shared(examples=_EXPORT_EXAMPLES, without=["counter"])
+@with_shared(RowFilter, examples=_EXPORT_EXAMPLES, without=["counter", "tag"])
 def export(
     run: Run,
+    rows: RowFilter,
     file: Annotated[str, argument(metavar="[FILE]", help="Output file; `-` is stdout.")] = _STDOUT,
     *,
     to: Annotated[
         str, option("--to", metavar="NAME", help=f"Output format: {_FORMATS}.", autocompletion=exchange_names)
     ],
-    session: Annotated[str | None, session_option()] = None,
-    project: Annotated[str | None, project_option()] = None,
-    since: SinceOption = None,
-    until: UntilOption = None,
-    last: Annotated[int | None, last_option("Only the last N rows.")] = None,
-    all_: HiddenOption = False,
 ) -> None:
     """Write the memory in another tool's format.
 
     Writes the visible rows in the order of writing; times are UTC. `om import` reads every format that this writes.
     """
-    from omcli.exchange import named
-    from omcli.memory.ports import LogQuery
-    from omcli.operations import lookup
-    from omcli.operations.clock import period
     from omcli.operations.export import export as written
 
     exchange = named(to)
-    begins, ends = period(since, until, now=run.wiring.clock.now())
-    query = LogQuery(
-        session=session,
-        project=project_path(project),
-        since=begins,
-        until=ends,
-        hidden=all_,
-        last=within_limit(last),
-    )
+    query = replace(rows.query(run.wiring.clock.now()), last=rows.last)
     if unknown := lookup.unknown(run.wiring.reading, query):
         run.console.note(unknown)
     pieces = written(run.wiring.reading, query, exchange, run.wiring.counter(exchange.counter))
@@ -123,9 +106,7 @@ def import_(
     again whenever it has grown. Rows without a session belong to the project of the current directory. Messages that
     rows name as their source count as observed.
     """
-    from omcli.exchange import named
     from omcli.operations.importing import ImportInput
-    from omcli.wiring.inputs import STDIN
 
     if not files and is_terminal_input():
         raise BadUsage("nothing to import", hint="`om import --format NAME FILE`, or `< FILE`")
@@ -140,8 +121,6 @@ def import_(
 
 
 def _read(name: str) -> str:
-    from omcli.wiring.inputs import content
-
     return content(name).decode("utf-8", "replace")
 
 

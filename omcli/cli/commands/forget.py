@@ -6,11 +6,21 @@ from typing import TYPE_CHECKING, Annotated
 
 from omcli.base.errors import BadUsage
 from omcli.cli import deletion
-from omcli.cli.command import Run, project_path, with_shared
+from omcli.cli.command import Run, with_shared
 from omcli.cli.console import Exit, counted
-from omcli.cli.options import DryRunOption, YesOption, argument, option, project_option, row_ids, session_option
+from omcli.cli.options import (
+    DryRunOption,
+    YesOption,
+    argument,
+    option,
+    project_option,
+    project_path,
+    row_ids,
+    session_option,
+)
 from omcli.memory.observation import handle
 from omcli.memory.row_json import full_row, message
+from omcli.text.phrases import USER
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -87,7 +97,6 @@ def forget(
 def _files(run: Run, found: ForgetReport, match: str | None, taken_in: Sequence[IngestedFile]) -> tuple[Path, ...]:
     """Files of notes with the same content."""
     from omcli.notes import find_stale_notes
-    from omcli.text.phrases import USER
 
     said = (*(row.text.removeprefix(USER) for row in found.rows), *(kept.message.text for kept in found.messages))
     texts = said if match is None else (match,)

@@ -5,20 +5,24 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Annotated
 
 from omcli.base.record import replace
-from omcli.cli.command import Run, is_within, project_path, with_shared, within_limit
+from omcli.cli.command import Run, with_shared
 from omcli.cli.options import (
     DryRunOption,
     SinceOption,
     StreamOption,
     UntilOption,
     argument,
+    is_within,
     last_option,
     operation_numbers,
     project_option,
+    project_path,
     session_option,
+    within_limit,
 )
 from omcli.cli.reports import operation_as_dict, operation_summary
 from omcli.memory.row_json import full_row, message
+from omcli.operations.clock import period
 from omcli.text.instants import minute
 
 if TYPE_CHECKING:
@@ -47,8 +51,6 @@ def history(
     `om undo NUMBER` reverses what reflect, compact, prune or forget did, until the rows they hid are permanently
     deleted. An undo is listed as an operation too.
     """
-    from omcli.operations.clock import period
-
     run.check_stream(jsonl=jsonl)
     begins, ends = period(since, until, now=run.wiring.clock.now())
     is_filtered = any(each is not None for each in (session, project, begins, ends))

@@ -6,21 +6,13 @@ from collections import deque
 from typing import TYPE_CHECKING, Annotated
 
 from omcli.base.errors import BadUsage
-from omcli.cli.command import Run, project_path, with_shared, within_limit
-from omcli.cli.options import (
-    HiddenOption,
-    NotationOption,
-    SinceOption,
-    StreamOption,
-    TagOption,
-    UntilOption,
-    last_option,
-    option,
-    project_option,
-    session_option,
-)
+from omcli.base.record import replace
+from omcli.cli.command import Run, with_shared
+from omcli.cli.options import NotationOption, RowFilter, StreamOption, option
 from omcli.memory.observation import Kind, Observation, Priority, Type
+from omcli.memory.ports import LogQuery
 from omcli.memory.row_json import full_row
+from omcli.operations import lookup
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -38,12 +30,11 @@ om log --all --jsonl | jq -r 'select(.superseded_by) | .text'
 _KINDS = ", ".join(Kind)
 
 
-@with_shared(examples=_EXAMPLES, without=["counter"])
+@with_shared(RowFilter, examples=_EXAMPLES, without=["counter"])
 def log(
     run: Run,
+    rows: RowFilter,
     *,
-    session: Annotated[str | None, session_option()] = None,
-    project: Annotated[str | None, project_option()] = None,
     priority: Annotated[
         list[Priority] | None, option("--priority", help="Only this priority. Repeat for several.")
     ] = None,
@@ -53,11 +44,6 @@ def log(
     kind: Annotated[
         list[Kind] | None, option("--kind", metavar="KIND", help=f"Only this kind: {_KINDS}. Repeatable.")
     ] = None,
-    tag: TagOption = None,
-    since: SinceOption = None,
-    until: UntilOption = None,
-    last: Annotated[int | None, last_option("Only the last N rows.")] = None,
-    all_: HiddenOption = False,
     follow: Annotated[bool, option("--follow", "-f", help="Keep printing rows as they are written.")] = False,
     jsonl: StreamOption = False,
     notation: NotationOption = None,
@@ -67,31 +53,23 @@ def log(
     A line is HANDLE [DATE TIME] PRIORITY TYPE: TEXT, in the order of writing; times are UTC. `om show HANDLE` shows a
     row in full. With --notation a line is HANDLE [DATE TIME] MARK TEXT.
     """
-    from omcli.memory.ports import LogQuery
-    from omcli.operations.clock import period
-
     if run.json and (jsonl or follow):
         raise BadUsage("`--json` prints one document", hint="use `--jsonl` for a stream")
     written = None if notation is None else run.notation(notation)
-    begins, ends = period(since, until, now=run.wiring.clock.now())
-    query = LogQuery(
-        session=session,
-        project=project_path(project),
+    query = replace(
+        rows.query(run.wiring.clock.now()),
         kinds=tuple(kind or ()),
         types=tuple(type_ or ()),
         priorities=tuple(priority or ()),
-        since=begins,
-        until=ends,
-        hidden=all_,
-        last=None if tag else within_limit(last),
+        last=None if rows.tags else rows.last,
     )
-    rows = _rows(run, query, follow=follow)
-    if tag:
-        rows = _with_tags(rows, tag, last=None if follow else within_limit(last))
+    found = _rows(run, query, follow=follow)
+    if rows.tags:
+        found = _with_tags(found, rows.tags, last=None if follow else rows.last)
     if run.json:
-        run.output.document({"observations": [full_row(observation) for observation in rows]})
+        run.output.document({"observations": [full_row(observation) for observation in found]})
         return
-    for observation in rows:
+    for observation in found:
         if jsonl:
             run.output.json_line(full_row(observation))
         else:
@@ -108,8 +86,6 @@ def _with_tags(rows: Iterator[Observation], tags: Sequence[str], *, last: int | 
 
 
 def _rows(run: Run, query: LogQuery, *, follow: bool) -> Iterator[Observation]:
-    from omcli.operations import lookup
-
     # `--follow` creates a missing store: an empty one in memory would never get new rows.
     store = run.wiring.store if follow and not run.settings.db.exists() else run.wiring.reading
     if unknown := lookup.unknown(store, query):

@@ -22,6 +22,7 @@ from omcli.cli.options import (
     session_option,
 )
 from omcli.cli.reports import file_as_dict, file_summary
+from omcli.wiring.inputs import STDIN
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -100,7 +101,6 @@ def observe(
 
 def _inputs(run: Run, files: list[str] | None, format_name: str | None, session: str | None) -> list[FileInput]:
     from omcli.operations.ingest.files import FileInput
-    from omcli.wiring.inputs import STDIN
 
     opened = partial(run.wiring.transcript, format_name=format_name, session=session)
     return [FileInput(name=name, open=partial(opened, name)) for name in files or [STDIN]]

@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Annotated, Any
 
 from omcli.base.errors import BadInput, BadUsage
-from omcli.cli.command import LARGEST, Run, is_terminal_input, unknown_session, with_shared
+from omcli.cli.command import Run, is_terminal_input, unknown_session, with_shared
 from omcli.cli.console import counted, named
-from omcli.cli.options import DryRunOption, argument, session_option, tokens_option
+from omcli.cli.options import LARGEST, DryRunOption, argument, session_option, tokens_option
 from omcli.memory.row_json import full_row, message
 from omcli.text.instants import minute
+from omcli.wiring.inputs import STDIN, content
 
 if TYPE_CHECKING:
     from omcli.observers.model.evidence import Evidence
@@ -161,7 +162,6 @@ def apply(
     `observations` list marks the messages as observed. Rules record tool calls: leave them out.
     """
     from omcli.operations import apply
-    from omcli.wiring.inputs import STDIN
 
     if file is None and is_terminal_input():
         raise BadUsage("no reply given", hint="`om apply FILE`, or `om apply -` to read it from stdin")
@@ -178,7 +178,6 @@ def apply(
 
 def _document(name: str) -> Any:
     from omcli.llm.json_reply import is_cut_off, json_in
-    from omcli.wiring.inputs import content
 
     text = content(name).decode("utf-8", "replace")
     document = json_in(text)

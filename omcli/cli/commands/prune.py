@@ -6,10 +6,14 @@ from typing import TYPE_CHECKING, Annotated
 
 from omcli.base.errors import BadUsage
 from omcli.cli import deletion
-from omcli.cli.command import Run, with_shared, within_limit
+from omcli.cli.command import Run, with_shared
 from omcli.cli.console import counted
-from omcli.cli.options import DryRunOption, YesOption, option, session_option, tokens_option
+from omcli.cli.options import DryRunOption, YesOption, option, session_option, tokens_option, within_limit
 from omcli.cli.reports import prune_as_dict
+from omcli.memory.changes import EraseResult
+from omcli.memory.ports import LogQuery
+from omcli.memory.retention import RetentionRules
+from omcli.operations.clock import before
 
 if TYPE_CHECKING:
     from omcli.memory.retention import RetentionRules
@@ -60,8 +64,6 @@ def prune(
     `om undo` restores what was pruned, unless --hard has deleted it. Only observed messages are pruned, never the
     agent's last message in a session.
     """
-    from omcli.memory.retention import RetentionRules
-
     at = None if older_than is None else _instant(run, older_than)
     rules = RetentionRules(
         before=None if raw else at,
@@ -83,8 +85,6 @@ def prune(
 
 
 def _instant(run: Run, older_than: str) -> str:
-    from omcli.operations.clock import before
-
     return before(older_than, now=run.wiring.clock.now(), option="--older-than")
 
 
@@ -136,8 +136,6 @@ def _prune(run: Run, rules: RetentionRules, *, for_good: bool, is_sure: bool, dr
 
 
 def _is_known(run: Run, session: str) -> bool:
-    from omcli.memory.ports import LogQuery
-
     store = run.wiring.reading
     return store.sessions.find(session) is not None or any(store.rows.log(LogQuery(session=session, last=1)))
 
@@ -165,7 +163,6 @@ def _in_words(found: PruneReport) -> str:
 
 def _erase(run: Run, *, is_sure: bool, dry_run: bool) -> None:
     """Delete everything that was pruned and forgotten."""
-    from omcli.memory.changes import EraseResult
     from omcli.operations.prune import erase, preview_erase
 
     found, gone = preview_erase(run.wiring.reading.operations)

@@ -20,6 +20,9 @@ from omcli.cli.options import (
     session_option,
 )
 from omcli.cli.reports import reflection_as_dict, reflection_summary
+from omcli.memory.reflection import Scope
+from omcli.operations.clock import days
+from omcli.operations.context import Place, session_of_pack
 from omcli.text.instants import minute
 
 if TYPE_CHECKING:
@@ -90,8 +93,6 @@ def _model_errors(run: Run, *, is_tolerant: bool) -> Iterator[None]:
 
 
 def _reflected(run: Run, deps: Deps, session: str | None, *, meta: bool, dry_run: bool, again: bool) -> Reflection:
-    from omcli.memory.reflection import Scope
-    from omcli.operations.context import Place, session_of_pack
     from omcli.operations.reflect.session import Reflection, reflect_session
 
     place = Place(project=run.project, session=session, current=run.active_session)
@@ -105,7 +106,6 @@ def _reflected(run: Run, deps: Deps, session: str | None, *, meta: bool, dry_run
 
 
 def _across(run: Run, min_age: str | None, *, dry_run: bool, again: bool) -> None:
-    from omcli.operations.clock import days
     from omcli.operations.reflect.session import reflect_cross_session
 
     said = run.settings.reflect

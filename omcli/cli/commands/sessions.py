@@ -5,9 +5,20 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Annotated
 
 from omcli.cli.background import last_worker
-from omcli.cli.command import Run, is_within, project_path, with_shared, within_limit
+from omcli.cli.command import Run, with_shared
 from omcli.cli.console import counted, size
-from omcli.cli.options import SinceOption, StreamOption, UntilOption, last_option, project_option
+from omcli.cli.options import (
+    SinceOption,
+    StreamOption,
+    UntilOption,
+    is_within,
+    last_option,
+    project_option,
+    project_path,
+    within_limit,
+)
+from omcli.operations import sizes
+from omcli.operations.clock import period
 from omcli.text.instants import minute
 
 if TYPE_CHECKING:
@@ -32,8 +43,6 @@ def sessions(
     jsonl: StreamOption = False,
 ) -> None:
     """List sessions, the most recent first."""
-    from omcli.operations.clock import period
-
     run.check_stream(jsonl=jsonl)
     begins, ends = period(since, until, now=run.wiring.clock.now())
     has_period = bool(begins or ends)
@@ -99,8 +108,6 @@ om status --counter chars-4 --json | jq .message_tokens
 @with_shared(examples=_STATUS_EXAMPLES, without=["now"])
 def status(run: Run) -> None:
     """Show the store, what it holds and what is pending."""
-    from omcli.operations import sizes
-
     numbers = sizes.status(run.wiring.reading, run.counter)
     log, ran = last_worker(run)
     if run.json:

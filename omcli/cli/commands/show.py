@@ -11,6 +11,7 @@ from omcli.cli.output import row_line, state
 from omcli.cli.reports import operation_as_dict, operation_summary
 from omcli.memory.observation import handle
 from omcli.memory.row_json import full_row, message, row
+from omcli.operations import lookup
 from omcli.text.instants import minute
 
 if TYPE_CHECKING:
@@ -42,8 +43,6 @@ def show(
     several (strong). `state` is in sight, superseded or dropped. --history adds the rows it replaced, was made of or
     became part of, and the operations that made and hid it, by their numbers in `om history`.
     """
-    from omcli.operations import lookup
-
     shown = lookup.show(run.wiring.reading, id_, with_traces=history)
     if run.json:
         about = _about(shown.observation, shown.coverage) if shown.observation else {}

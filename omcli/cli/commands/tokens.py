@@ -9,7 +9,9 @@ from omcli.base.errors import BadUsage, UnknownFormat
 from omcli.cli.command import Run, is_terminal_input, with_shared
 from omcli.cli.console import named
 from omcli.cli.options import argument, format_option, option
-from omcli.operations.sizes import CountUnit
+from omcli.operations.sizes import CountUnit, count_items, count_text
+from omcli.wiring import check_format
+from omcli.wiring.inputs import STDIN, content, transcript_in
 
 if TYPE_CHECKING:
     from omcli.operations.sizes import TokenCount
@@ -38,9 +40,6 @@ def tokens(
     Counters: o200k-approx (within 20 % of o200k); chars-2.5, chars-3.2, chars-3.5-3, chars-4 and chars-4-cjk-2
     (characters divided); o200k and cl100k (exact, if their rank files are on disk).
     """
-    from omcli.wiring import check_format
-    from omcli.wiring.inputs import STDIN, content
-
     if file == STDIN and is_terminal_input():
         raise BadUsage("nothing to count", hint="`om tokens FILE`, or `om tokens < FILE`")
     if format_:
@@ -63,9 +62,6 @@ def tokens(
 
 
 def _count(run: Run, content: bytes, unit: CountUnit | None, format_name: str | None) -> TokenCount:
-    from omcli.operations.sizes import count_items, count_text
-    from omcli.wiring.inputs import transcript_in
-
     if unit is not CountUnit.TEXT:
         try:
             transcript = transcript_in(BytesIO(content), format_name=format_name)

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 
 from omcli.cli.command import Run, with_shared
 from omcli.cli.options import SinceOption, UntilOption, option
+from omcli.operations import model_calls
+from omcli.operations.clock import period
 from omcli.operations.model_calls import By
 
 if TYPE_CHECKING:
@@ -31,9 +33,6 @@ def usage(
     Token counts are the providers'; input tokens include cached ones. `–` means unknown; a sum with unknown parts
     begins with `≥`. Days are UTC. Spending limits are printed below, with what was used of them today and this month.
     """
-    from omcli.operations import model_calls
-    from omcli.operations.clock import period
-
     now = run.wiring.clock.now()
     begins, ends = period(since, until, now=now)
     found = model_calls.usage(

@@ -27,6 +27,7 @@ from omcli.cli.options import (
 from omcli.cli.reports import file_as_dict, file_summary, report_tick, tick_as_dict
 from omcli.memory.row_json import full_row
 from omcli.text.instants import check_number
+from omcli.wiring import check_format
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -83,8 +84,6 @@ def watch(
     """
     _check(run, paths, spans={"--interval": interval, "--at-most-every": at_most_every}, once=once, jsonl=jsonl)
     if format_:
-        from omcli.wiring import check_format
-
         check_format(format_)
     apply_model_options(run, "observer", provider=observer, model=model, base_url=base_url, verify=verify)
     if run.is_read_only("nothing is stored"):
