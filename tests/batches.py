@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from itertools import count
 
 from omcli.memory.batch import Batch
-from omcli.memory.message import KeptMessage, Message, MessageKind, Role, digest
+from omcli.memory.message import Incoming, KeptMessage, Message, MessageKind, Role, digest
 from omcli.memory.observation import Draft, Observation, Type
-from omcli.memory.ports import Incoming, LogQuery
+from omcli.memory.ports import LogQuery
 from omcli.memory.session import Session
 from omcli.observers.rules import RuleObserver
 from omcli.operations.clock import Clock

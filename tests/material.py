@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from omcli.memory.message import Image, Message, MessageKind, Role, digest
+from omcli.memory.message import Image, Incoming, Message, MessageKind, Role, digest
 from omcli.memory.observation import Kind, Observation, Priority, Source, Status, Type
-from omcli.memory.ports import Incoming
 from omcli.memory.session import Session
 
 NOW = "2026-03-02T10:00:00.000Z"

@@ -53,6 +53,35 @@ class BatchOutcome(StrEnum):
 
 
 @record
+class Pending:
+    """Messages of a session that no observation covers yet."""
+
+    messages: int
+    tokens: Mapping[str, int]
+    """Tokens by counter. Numbers of different counters are never added."""
+    fresh_tokens: Mapping[str, int]
+    """Tokens, by counter, of the messages that no observer was offered yet."""
+    blocks: int = 0
+    """Number of buffered batches of the session."""
+
+
+@record
+class Covered:
+    """The messages of a session that one batch covered, and the rows that came of it."""
+
+    first: str
+    """Printed id of the first message."""
+    last: str
+    """Printed id of the last message."""
+    start: int
+    """Index of the first message among all that the session ever had."""
+    end: int
+    """Index after the last message."""
+    positions: tuple[int, ...]
+    """Log positions of the rows (`Logged.position`), including superseded and dropped but not forgotten ones."""
+
+
+@record
 class Stopped:
     """The point at which an observer stopped before the end of a batch, and the reason."""
 

@@ -132,6 +132,20 @@ class KeptMessage:
     """Name of the token counter that gave `tokens`."""
 
 
+@record
+class Incoming:
+    """A message on its way into the store."""
+
+    message: Message
+    identity: str
+    """Unique in the store, and equal if the same message is ingested again (`transcript.Identities`)."""
+    key: str
+    """Its printed id."""
+    tokens: int
+    formerly: str | None = None
+    """Another identity it may be stored under (`Identities.with_earlier`)."""
+
+
 def digest(*parts: str | None) -> str:
     """Return a hash of the parts, 32 hex digits. None differs from "", and "ab", "c" from "a", "bc"."""
     import hashlib  # noqa: PLC0415 - 6 ms that reading a store need not pay

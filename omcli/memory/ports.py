@@ -7,12 +7,12 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Protocol
 
 from omcli.base.record import record
-from omcli.memory.message import KeptMessage, Message
+from omcli.memory.message import Incoming, KeptMessage
 from omcli.memory.observation import Kind, Observation, Priority, Replacement, Type
-from omcli.memory.session import EvictionPolicy, FreezePoint, Session
+from omcli.memory.session import EvictionPolicy, FreezePoint, Session, SessionSummary
 
 if TYPE_CHECKING:  # these import modules that take long to load
-    from omcli.memory.batch import Batch, BatchOutcome
+    from omcli.memory.batch import Batch, BatchOutcome, Covered, Pending
     from omcli.memory.buffer import BufferedBatch
     from omcli.memory.changes import (
         EraseResult,
@@ -38,33 +38,6 @@ class Lane(StrEnum):
     """Works on all sessions at once, as a lane of the session with the empty id."""
     WORK = "work"
     """Held by the one worker of a session. Other processes leave observing and reflecting to it."""
-
-
-@record
-class Incoming:
-    """A message on its way into the store."""
-
-    message: Message
-    identity: str
-    """Unique in the store, and equal if the same message is ingested again (`transcript.Identities`)."""
-    key: str
-    """Its printed id."""
-    tokens: int
-    formerly: str | None = None
-    """Another identity it may be stored under (`Identities.with_earlier`)."""
-
-
-@record
-class Pending:
-    """Messages of a session that no observation covers yet."""
-
-    messages: int
-    tokens: Mapping[str, int]
-    """Tokens by counter. Numbers of different counters are never added."""
-    fresh_tokens: Mapping[str, int]
-    """Tokens, by counter, of the messages that no observer was offered yet."""
-    blocks: int = 0
-    """Number of buffered batches of the session."""
 
 
 @record
@@ -109,40 +82,6 @@ class Logged:
 
     position: int
     observation: Observation
-
-
-@record
-class Covered:
-    """The messages of a session that one batch covered, and the rows that came of it."""
-
-    first: str
-    """Printed id of the first message."""
-    last: str
-    """Printed id of the last message."""
-    start: int
-    """Index of the first message among all messages of the session."""
-    end: int
-    """Index after the last message."""
-    positions: tuple[int, ...]
-    """Log positions of the rows (`Logged.position`), including superseded and dropped but not forgotten ones."""
-
-
-@record
-class SessionSummary:
-    """A session with counts of its messages and rows."""
-
-    session: Session
-    messages: int
-    """Counted messages (`Message.is_counted`)."""
-    observations: int
-    """Visible rows."""
-    pending: int
-    """Stored messages that no observation batch covers yet."""
-    first_at: str | None
-    last_at: str | None
-    """Earliest and latest instant of its messages; None if no message has one."""
-    seen_at: str
-    """Instant at which its messages were last ingested."""
 
 
 @record
@@ -219,10 +158,7 @@ class MessageLog(Protocol):
         """Yield every message of every session, read on demand."""
 
     def tail(self, session: str, *, max_tokens: int, after: int = 0) -> tuple[KeptMessage, ...]:
-        """Return the newest messages of a session's main thread after a `seq`, oldest first.
-
-        There are at most `max_tokens` tokens of them, but at least one message.
-        """
+        """Return the newest main-thread messages after a `seq`, oldest first: at least one, else up to `max_tokens`."""
 
     def outline(self, session: str) -> tuple[MessageOutline, ...]:
         """Return the messages of a session without their text, in order."""
@@ -305,10 +241,7 @@ class Batches(Protocol):
         """
 
     def covered(self, session: str) -> tuple[Covered, ...]:
-        """Return the messages and rows of each batch of a session, in order, without batches whose messages are gone.
-
-        Indexes count all messages that the session ever had.
-        """
+        """Return the messages and rows of each batch of a session, in order. Those without messages now are skipped."""
 
     def buffer(self, block: BufferedBatch) -> None:
         """Store a batch that was observed ahead, until it is written. Its rows are not visible, and the cursor stays.
@@ -414,10 +347,7 @@ class Rows(Protocol):
         """Yield the selected rows in log order, read on demand. Rows added during the iteration may be included."""
 
     def find(self, reference: str) -> Observation:
-        """Return the row with this id, or whose handle begins with these 4 or more digits, even if it is hidden.
-
-        Raise UnknownId if there is none, or more than one.
-        """
+        """Return the row with this id or handle (4 digits or more), hidden or not. Raise UnknownId unless it is one."""
 
     def tokens(self, session: str) -> Mapping[str, int]:
         """Return the tokens of a session's visible rows, by counter."""

@@ -38,6 +38,24 @@ class Session:
 
 
 @record
+class SessionSummary:
+    """A session with counts of its messages and rows."""
+
+    session: Session
+    messages: int
+    """Counted messages (`Message.is_counted`)."""
+    observations: int
+    """Visible rows."""
+    pending: int
+    """Stored messages that no observation batch covers yet."""
+    first_at: str | None
+    last_at: str | None
+    """Earliest and latest instant of its messages; None if no message has one."""
+    seen_at: str
+    """Instant at which its messages were last ingested."""
+
+
+@record
 class FreezePoint:
     """State of a session when its frozen pack last had to change. Derived from stored data, not stored itself."""
 

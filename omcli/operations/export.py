@@ -19,10 +19,11 @@ from omcli.exchange.groups import (
     MessageRange,
     range_of,
 )
+from omcli.memory.batch import Covered
 from omcli.memory.message import TokenCounter
 from omcli.memory.notation import line
 from omcli.memory.observation import UNDER, Kind, Observation
-from omcli.memory.ports import Covered, Logged, LogQuery, Store
+from omcli.memory.ports import Logged, LogQuery, Store
 
 
 @record

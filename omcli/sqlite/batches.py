@@ -9,10 +9,10 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from omcli.base.record import replace
-from omcli.memory.batch import Batch, BatchOutcome, MessageSize, batch_length
+from omcli.memory.batch import Batch, BatchOutcome, Covered, MessageSize, Pending, batch_length
 from omcli.memory.message import KeptMessage, Role
 from omcli.memory.observation import Observation, Replacement
-from omcli.memory.ports import Batches, Covered, Lane, Pending
+from omcli.memory.ports import Batches, Lane
 from omcli.sqlite import codec, dialect, lanes, messages, rows, sessions
 from omcli.sqlite.dialect import Database, Table
 

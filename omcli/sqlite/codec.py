@@ -7,9 +7,8 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 from typing import Any, NamedTuple
 
-from omcli.memory.message import Image, KeptMessage, Message, MessageKind, Role
+from omcli.memory.message import Image, Incoming, KeptMessage, Message, MessageKind, Role
 from omcli.memory.observation import Kind, Observation, Priority, Source, Status, Type
-from omcli.memory.ports import Incoming
 from omcli.memory.session import Session
 from omcli.sqlite.dialect import Columns, compact_json, execute, insert, parsed
 

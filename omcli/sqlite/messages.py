@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from omcli.base.errors import SessionTaken, UnknownId
-from omcli.memory.message import KeptMessage, Message, Role
-from omcli.memory.ports import Appended, Bookmarks, Incoming, Lane, MessageLog
+from omcli.memory.message import Incoming, KeptMessage, Message, Role
+from omcli.memory.ports import Appended, Bookmarks, Lane, MessageLog
 from omcli.memory.session import Session
 from omcli.sqlite import codec, dialect, lanes, sessions
 from omcli.sqlite.dialect import PAGE, Table

@@ -6,8 +6,8 @@ import sqlite3
 from collections.abc import Sequence
 
 from omcli.base.record import replace
-from omcli.memory.ports import Lane, Sessions, SessionSummary, StoreStatus
-from omcli.memory.session import EvictionPolicy, FreezePoint, Session
+from omcli.memory.ports import Lane, Sessions, StoreStatus
+from omcli.memory.session import EvictionPolicy, FreezePoint, Session, SessionSummary
 from omcli.sqlite import codec, dialect, lanes, tombstones
 from omcli.sqlite.dialect import Table
 

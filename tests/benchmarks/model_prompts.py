@@ -19,8 +19,7 @@ from tempfile import TemporaryDirectory
 
 from omcli.base.record import replace
 from omcli.llm.model import EndReason, Prompt, Reply
-from omcli.memory.message import Message, Role, TokenCounter, digest
-from omcli.memory.ports import Incoming
+from omcli.memory.message import Incoming, Message, Role, TokenCounter, digest
 from omcli.memory.session import Session
 from omcli.observers.model import ModelObserver
 from omcli.operations.observe.session import observe_session

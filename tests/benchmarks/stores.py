@@ -8,9 +8,8 @@ from pathlib import Path
 from random import Random
 
 from omcli.memory.batch import Batch, BatchOutcome
-from omcli.memory.message import Message, Role
+from omcli.memory.message import Incoming, Message, Role
 from omcli.memory.observation import Kind, Observation, Priority, Source, Status, Type
-from omcli.memory.ports import Incoming
 from omcli.memory.session import Session
 from omcli.memory.transcript import Identities, printed_key
 from omcli.sqlite import SqliteStore

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from omcli.memory.batch import Batch
-from omcli.memory.ports import Incoming, LogQuery, Store
+from omcli.memory.message import Incoming
+from omcli.memory.ports import LogQuery, Store
 from tests.material import COUNTER, NOW, session
 
 

@@ -7,10 +7,10 @@ from dataclasses import replace
 import pytest
 
 from omcli.base.errors import StaleBatch
-from omcli.memory.batch import BatchOutcome
+from omcli.memory.batch import BatchOutcome, Pending
 from omcli.memory.message import MessageKind, Role
 from omcli.memory.observation import Kind, Observation, Replacement, Status, Type
-from omcli.memory.ports import Lane, Pending, Store
+from omcli.memory.ports import Lane, Store
 from tests.contract.keeping import keep, logged, next_batch, texts
 from tests.material import COUNTER, LATER, NOW, call, result, row, row_id, said
 

@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from omcli.base.errors import SessionTaken
-from omcli.memory.message import Image, Message, MessageKind, Role, digest
-from omcli.memory.ports import Incoming, Store
+from omcli.memory.message import Image, Incoming, Message, MessageKind, Role, digest
+from omcli.memory.ports import Store
 from omcli.memory.session import Session
 from omcli.memory.transcript import Bookmark, IngestedFile, Origin
 from tests.contract.keeping import keep, next_batch, texts

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from omcli.base.errors import UnknownId
-from omcli.memory.batch import BatchOutcome
+from omcli.memory.batch import BatchOutcome, Covered
 from omcli.memory.changes import OperationKind, OperationWrite
 from omcli.memory.message import MessageKind, Role
 from omcli.memory.observation import Dropped, Kind, Observation, Priority, Replacement, Source, Status, Type
-from omcli.memory.ports import Covered, LogQuery, Store
+from omcli.memory.ports import LogQuery, Store
 from tests.contract.keeping import keep, logged, next_batch, texts
 from tests.material import COUNTER, LATER, NOW, row, row_id, said, session
 

@@ -13,12 +13,12 @@ from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, invar
 
 from omcli.base.errors import OmError
 from omcli.base.record import replace
-from omcli.memory.batch import Batch, BatchOutcome, Observed
+from omcli.memory.batch import Batch, BatchOutcome, Observed, Pending
 from omcli.memory.buffer import BufferedBatch
 from omcli.memory.changes import Operation, OperationKind, OperationWrite, SessionTitle
-from omcli.memory.message import KeptMessage, MessageKind, Role
+from omcli.memory.message import Incoming, KeptMessage, MessageKind, Role
 from omcli.memory.observation import Draft, Dropped, Kind, Observation, Priority, Replacement, Source, Status, Type
-from omcli.memory.ports import Appended, Incoming, Lane, Logged, LogQuery, Pending, Store
+from omcli.memory.ports import Appended, Lane, Logged, LogQuery, Store
 from omcli.memory.reflection import ReflectionOutcome, ReflectionWrite, Scope, fingerprint
 from omcli.memory.session import EvictionPolicy, Session
 from omcli.sqlite import SqliteStore

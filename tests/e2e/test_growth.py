@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 import shutil
 import sqlite3
 import threading
@@ -201,6 +202,23 @@ def test_a_rewritten_file_is_read_whole_and_adds_only_what_is_new(om: Om) -> Non
     report = observe(om, path)
     assert (report["unread_bytes"], report["messages"], report["new_messages"]) == (0, 61, 1)
     assert om("sessions", "--jsonl").lines[0]["messages"] == 121
+
+
+@pytest.mark.parametrize("line", [0, 40, 119])
+def test_a_grown_file_whose_earlier_bytes_changed_is_read_from_its_beginning(om: Om, line: int) -> None:
+    """F2: a message is rewritten in as many bytes, and a line added. Only a digest of all bytes before can tell."""
+    talk = long_talk("tide", 120)
+    path = om.write("tide.jsonl", talk.text())
+    observe(om, path)
+    (word,) = re.findall(r'"(?:text|content)": "(\w+)', talk.lines[line])
+    talk.lines[line] = talk.lines[line].replace(f'"{word}', f'"{word[::-1]}', 1)
+    path.write_text(talk.user("New words.").text())
+    report = observe(om, path)
+    assert (report["unread_bytes"], report["messages"], report["new_messages"]) == (0, 121, 2)
+    assert om("sessions", "--jsonl").lines[0]["messages"] == 122, "the former words stay, and none is there twice"
+    again = observe(om, path)
+    assert (again["unread_bytes"], again["messages"], again["new_messages"]) == (path.stat().st_size, 121, 0)
+    assert om("sessions", "--jsonl").lines[0]["messages"] == 122
 
 
 @needs_shared

@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from omcli.base.errors import BadInput
-from omcli.memory.message import KeptMessage, Message, Role
-from omcli.memory.ports import Appended, Incoming
+from omcli.memory.message import Incoming, KeptMessage, Message, Role
+from omcli.memory.ports import Appended
 from omcli.memory.session import Session
 from omcli.memory.transcript import Item, Reason, Skip, Transcript
 from omcli.observers.rules import RuleObserver

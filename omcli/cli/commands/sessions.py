@@ -22,7 +22,7 @@ from omcli.operations.clock import period
 from omcli.text.instants import minute
 
 if TYPE_CHECKING:
-    from omcli.memory.ports import SessionSummary
+    from omcli.memory.session import SessionSummary
     from omcli.operations.sizes import StoreCounts
     from omcli.workers import WorkerRun
 

@@ -9,9 +9,10 @@ from functools import cache, partial
 from omcli.base.errors import OF_ONE_SESSION, BadInput, NoInput, OmError, TryAgain
 from omcli.base.record import field, mutable_record, record, replace
 from omcli.memory.daily_notes import Note, Notebook
-from omcli.memory.ports import Lane, SessionSummary
+from omcli.memory.ports import Lane
 from omcli.memory.reflection import Scope
 from omcli.memory.retention import BackupResult, RetentionRules
+from omcli.memory.session import SessionSummary
 from omcli.operations.clock import Clock
 from omcli.operations.consolidate import daily_notes
 from omcli.operations.consolidate.daily_notes import ArchivePolicy, NoteReport, keep_notes

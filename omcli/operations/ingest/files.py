@@ -8,8 +8,7 @@ from contextlib import AbstractContextManager
 
 from omcli.base.errors import OF_MODELS, BadInput, OmError, SessionTaken
 from omcli.base.record import field, record, replace
-from omcli.memory.message import Message
-from omcli.memory.ports import Incoming
+from omcli.memory.message import Incoming, Message
 from omcli.memory.transcript import (
     Bookmark,
     Checkpoint,

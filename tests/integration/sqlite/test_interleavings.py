@@ -17,7 +17,8 @@ import pytest
 
 from omcli.base.errors import LaneTaken, StaleBatch
 from omcli.memory.batch import Batch, Observed
-from omcli.memory.ports import Incoming, Lane
+from omcli.memory.message import Incoming
+from omcli.memory.ports import Lane
 from omcli.operations.clock import Clock
 from omcli.operations.deps import Deps
 from omcli.operations.observe.session import observe_session
