@@ -188,8 +188,7 @@ class ContextCompressor:
                 return Ingested()
             from omcli.operations.ingest.window import ingest
 
-            deps = wiring.deps(self._counter)
-            deps = replace(deps, observer=replace(deps.observer, takes_images=self._keep_images(wiring)))
+            deps = wiring.deps(self._counter, observer=wiring.rule_observer(takes_images=self._keep_images(wiring)))
             return ingest(transcript, deps, session=self.session, project=self._project, is_next=is_next)
 
     def build_context(self, budget: int | None = None) -> Context:
@@ -306,11 +305,14 @@ class ContextCompressor:
         if self._keeps_pictures is None:
             self._keeps_pictures = False
             with suppress(*OF_MODELS):  # the later observer reports it
-                self._keeps_pictures = wiring.with_observer(wiring.deps(self._counter)).observer.takes_images
+                self._keeps_pictures = wiring.observer(self._counter).takes_images
         return self._keeps_pictures
 
     def _deps(self, wiring: Wiring, warnings: list[str]) -> Deps:
-        return wiring.with_reflector(wiring.with_observer(wiring.deps(self._counter, warn=warnings.append)))
+        warn = warnings.append
+        observer = wiring.observer(self._counter, warn=warn)
+        reflector = wiring.reflector(self._counter, warn=warn)
+        return wiring.deps(self._counter, warn=warn, observer=observer, reflector=reflector)
 
     def _told(self, worked: Worked, wiring: Wiring, warnings: Iterable[str]) -> Worked:
         return replace(worked, pending=wiring.store.batches.pending(self.session).messages, warnings=tuple(warnings))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from omcli.cli.command import Run
-    from omcli.operations.background import CheckedModels
+    from omcli.operations.background import CheckedModels, MakeDeps
     from omcli.operations.deps import Deps
     from omcli.operations.tick import Due
     from omcli.wiring import Wiring
@@ -64,12 +65,12 @@ def leave(
     if sessions is not None and not sessions:
         return Left()  # nothing was stored, so no store is created
     try:
-        when, rules = run.wiring.due(), run.wiring.with_reflector_name(deps)
+        when = run.wiring.due()
+        rules = run.deps(open_store=deps.open_store, reflector=run.wiring.named_reflector(run.counter))
         if unable is not None:
-            can = checked_models(run.wiring, deps)
-            can.note(sessions)
-            policy, when = can.deps.reflector.policy, can.when
-            rules = replace(rules, reflector=replace(rules.reflector, policy=policy))
+            can = checked_models(run, partial(run.deps, open_store=deps.open_store))
+            can.note(rules, when, sessions)
+            when = can.when
         due = _due(rules, when, sessions)
         overdue = [session for session in due if _is_overdue(run, session, deps, when)]
         failed = _at_once(run, overdue, deps)
@@ -88,13 +89,12 @@ def model_arguments(*, observer: str | None, model: str | None, base_url: str | 
     return [f"{name}={value}" for name, value in given.items() if value is not None] + ["--verify"] * verify
 
 
-def checked_models(wiring: Wiring, deps: Deps) -> CheckedModels:
+def checked_models(run: Run, make: MakeDeps, wiring: Wiring | None = None) -> CheckedModels:
     """The roles whose models are available, and the errors of the others."""
     from omcli.operations import background
 
-    return background.check_models(
-        wiring.with_reflector_name(deps), wiring.due(), wiring.with_observer, wiring.with_reflector
-    )
+    observer, reflector = partial(run.observer, wiring), partial(run.reflector, wiring)
+    return background.check_models(make, (wiring or run.wiring).due(), observer=observer, reflector=reflector)
 
 
 def worker_as_dict(left: Left) -> dict[str, object]:
@@ -126,7 +126,7 @@ def _at_once(run: Run, sessions: Sequence[str], deps: Deps) -> set[str]:
 
     if not sessions:
         return set()
-    can = checked_models(run.wiring, deps)
+    can = checked_models(run, partial(run.deps, open_store=deps.open_store))
     for error in can.errors:
         run.console.warn_of(error)
     failed = set(sessions) if can.missing else set[str]()

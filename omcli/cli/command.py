@@ -14,7 +14,6 @@ from types import FrameType
 from typing import TYPE_CHECKING, Annotated, NoReturn, TypeVar
 
 from omcli.base.errors import BadConfiguration, BadUsage, NoInput
-from omcli.base.record import replace
 from omcli.cli.console import Colour, Console, counted
 from omcli.cli.options import Parameter, Values, counter_names, option, parameters, preset_names
 from omcli.cli.output import Output
@@ -26,7 +25,8 @@ from omcli.wiring import Wiring, check_format
 if TYPE_CHECKING:
     from omcli.memory.message import TokenCounter
     from omcli.memory.notation import Notation
-    from omcli.operations.deps import Deps
+    from omcli.memory.ports import Store
+    from omcli.operations.deps import Deps, ObserverDeps, ReflectorDeps
     from omcli.operations.ingest.sessions import TranscriptCounts
     from omcli.settings.settings import Files, Settings
     from omcli.wiring import Wiring
@@ -171,15 +171,38 @@ class Run:
         if self.json and jsonl:
             raise BadUsage("`--json` and `--jsonl` exclude each other")
 
-    def deps(self, wiring: Wiring | None = None) -> Deps:
-        """The dependencies of operations, from the run's wiring or the given one; rules observe."""
+    def deps(
+        self,
+        wiring: Wiring | None = None,
+        *,
+        observer: ObserverDeps | None = None,
+        reflector: ReflectorDeps | None = None,
+        open_store: Callable[[], Store] | None = None,
+        wait: float | None = None,
+    ) -> Deps:
+        """The dependencies of operations, from the run's wiring or the given one; rules unless others are given."""
         return (wiring or self.wiring).deps(
-            self.counter, self._show_progress, warn=self.console.warn, busy=self.console.progress
+            self.counter,
+            self._show_progress,
+            warn=self.console.warn,
+            busy=self.console.progress,
+            observer=observer,
+            reflector=reflector,
+            open_store=open_store,
+            wait=wait,
         )
 
-    def deps_or_empty(self) -> Deps:
+    def deps_or_empty(self, *, observer: ObserverDeps | None = None, reflector: ReflectorDeps | None = None) -> Deps:
         """Dependencies for an existing store; a missing one is not created."""
-        return replace(self.deps(), open_store=lambda: self.wiring.store_or_empty)
+        return self.deps(observer=observer, reflector=reflector, open_store=lambda: self.wiring.store_or_empty)
+
+    def observer(self, wiring: Wiring | None = None, *, batch_tokens: int | None = None) -> ObserverDeps:
+        """The model that observes, or rules. Raise as `Wiring.observer` does."""
+        return (wiring or self.wiring).observer(self.counter, warn=self.console.warn, batch_tokens=batch_tokens)
+
+    def reflector(self, wiring: Wiring | None = None) -> ReflectorDeps:
+        """The model that reflects, or rules. Raise as `Wiring.reflector` does."""
+        return (wiring or self.wiring).reflector(self.counter, warn=self.console.warn)
 
     def _show_progress(self, name: str, tally: TranscriptCounts) -> None:
         self.console.progress(f"{name}: {counted(tally.counts.messages, 'message')}")

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from typing import NamedTuple
+from typing import Protocol
 
 from omcli.base.errors import OF_MODELS, OF_ONE_SESSION, InputOutput, LaneTaken, OmError, StaleBatch, TryAgain
 from omcli.base.record import record, replace
 from omcli.memory.batch import BatchOutcome
 from omcli.memory.ports import Lane, Store
 from omcli.memory.reflection import ReflectionOutcome, ReflectionWrite, Scope
-from omcli.operations.deps import LEASE_SECONDS, Deps, Policy, extend_when_due, hold, with_lease
+from omcli.operations.deps import LEASE_SECONDS, Deps, ObserverDeps, ReflectorDeps, hold_throughout
 from omcli.operations.reflect import session as reflect
 from omcli.operations.tick import Due, TickReport, Trigger, due, tick
 
@@ -50,9 +50,8 @@ def _run_session(session: str, deps: Deps, when: Due) -> Iterator[TickReport]:
 
 def _done(session: str, deps: Deps, when: Due) -> TickReport | None:
     """Do the due work of a session while holding its worker lane. Raise LaneTaken if another worker holds it."""
-    with hold(session, Lane.WORK, deps, wait=0.0) as claim:
-        at_work = with_lease(deps, extend_when_due(claim, deps), wait=max(deps.wait, LEASE_SECONDS))
-        return next(tick(at_work, when, sessions=[session]), None)
+    with hold_throughout(session, Lane.WORK, deps, wait=LEASE_SECONDS):
+        return next(tick(deps, when, sessions=[session]), None)
 
 
 def _place(session: str, store: Store) -> tuple[int, int, int]:
@@ -68,67 +67,77 @@ def _has_progress(done: TickReport) -> bool:
     return bool(done.blocks) or (done.reflection is not None and done.reflection.ending is not None)
 
 
+class MakeDeps(Protocol):
+    """Returns dependencies with an observer and a reflector; rules if None."""
+
+    def __call__(self, *, observer: ObserverDeps | None = None, reflector: ReflectorDeps | None = None) -> Deps: ...
+
+
 @record
 class CheckedModels:
     """The work that can be done, and the unavailable models that prevent the rest."""
 
     deps: Deps
+    """Dependencies with the available models."""
     when: Due
-    missing: tuple[MissingModel, ...] = ()
+    """Nothing is due for a model that is unavailable."""
+    missing: Mapping[Lane, OmError]
+    """Errors of the unavailable models, that of the observer first."""
 
     @property
     def errors(self) -> tuple[OmError, ...]:
         """The errors of unavailable models, each message once; that of the observer if both have it."""
-        return tuple({each.error.message: each.error for each in reversed(self.missing)}.values())[::-1]
+        return tuple({error.message: error for error in reversed([*self.missing.values()])}.values())[::-1]
 
-    def note(self, sessions: Sequence[str] | None) -> None:
-        """Record the failures in the lanes that are due."""
-        for each in self.missing:
-            record_missing(each.deps, each.when, each.error, sessions)
-
-
-class MissingModel(NamedTuple):
-    """An unavailable model, its error, and dependencies under which only the work of this model is due."""
-
-    deps: Deps
-    when: Due
-    error: OmError
+    def note(self, rules: Deps, when: Due, sessions: Sequence[str] | None) -> None:
+        """Record the failures in the lanes that are due: `rules` and `when` decide that."""
+        for lane, error in self.missing.items():
+            record_missing(rules, when, error, sessions, lanes=(lane,))
 
 
 def check_models(
-    rules: Deps, when: Due, observing: Callable[[Deps], Deps], reflecting: Callable[[Deps], Deps]
+    make: MakeDeps,
+    when: Due,
+    *,
+    observer: Callable[[], ObserverDeps],
+    reflector: Callable[[], ReflectorDeps],
+    caught: tuple[type[OmError], ...] = OF_MODELS,
 ) -> CheckedModels:
     """Return the work that can be done with the models that are available.
 
-    `rules` are used to decide if work is due. The two functions return dependencies with a model, or raise if it is
-    unavailable.
+    `observer` and `reflector` return a model's, or raise one of the errors in `caught` if it is unavailable.
     """
-    nothing_observed = replace(when, trigger=Trigger.MANUAL)
-    nothing_folded = replace(rules.reflector, policy=Policy(tokens=None))
-    deps, missing, able_when = rules, list[MissingModel](), when
+    observed_by, reflected_by, missing = None, None, dict[Lane, OmError]()
     try:
-        deps = observing(deps)
-    except OF_MODELS as error:
-        missing.append(MissingModel(replace(rules, reflector=nothing_folded), when, error))
-        able_when = nothing_observed
+        observed_by = observer()
+    except caught as error:
+        missing[Lane.OBSERVE] = error
+        when = replace(when, trigger=Trigger.MANUAL)
     try:
-        deps = reflecting(deps)
-    except OF_MODELS as error:
-        missing.append(MissingModel(rules, nothing_observed, error))
-        deps = replace(deps, reflector=nothing_folded)
-    return CheckedModels(deps=deps, when=able_when, missing=tuple(missing))
+        reflected_by = reflector()
+    except caught as error:
+        missing[Lane.REFLECT] = error
+        when = replace(when, reflects=False)
+    return CheckedModels(deps=make(observer=observed_by, reflector=reflected_by), when=when, missing=missing)
 
 
-def record_missing(deps: Deps, when: Due, error: OmError, sessions: Sequence[str] | None = None) -> None:
+def record_missing(
+    deps: Deps,
+    when: Due,
+    error: OmError,
+    sessions: Sequence[str] | None = None,
+    *,
+    lanes: Sequence[Lane] = (Lane.OBSERVE, Lane.REFLECT),
+) -> None:
     """Record a failure in the lanes that are due, of some sessions or of all, as a failed call of a model.
 
     `om status` shows it until the lane succeeds. No model is called.
     """
     for found in due(deps, when, sessions=sessions):
         with suppress(TryAgain, InputOutput):  # the error itself is reported in any case
-            if found.observe or found.ahead:
+            if Lane.OBSERVE in lanes and (found.observe or found.ahead):
                 _note_observer(found.session, deps, error)
-            if found.reflect:
+            if Lane.REFLECT in lanes and found.reflect:
                 _note_reflector(found.session, deps, error)
 
 

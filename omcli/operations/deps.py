@@ -8,7 +8,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from omcli.base.errors import InputOutput, LaneTaken, TryAgain
-from omcli.base.record import record, replace
+from omcli.base.record import field, mutable_record, record
 from omcli.memory.batch import Observer, SlicedObserver
 from omcli.memory.message import TokenCounter, reaches
 from omcli.memory.observation import Observation, Priority, Status
@@ -30,6 +30,10 @@ def _ignore(text: str) -> None:
 
 def _hide_progress(name: str, counts: TranscriptCounts) -> None:
     """Show no progress."""
+
+
+def _extend_nothing() -> None:
+    """Extend no lease."""
 
 
 class Verbatim(StrEnum):
@@ -131,6 +135,16 @@ class ReflectorDeps:
         return fingerprint(rows, self.name, str(share), str(policy.rows), policy.verbatim, policy.meta)
 
 
+@mutable_record
+class LongWork:
+    """Work that holds a lane throughout, if any is going on."""
+
+    extend: Callable[[], None] = _extend_nothing
+    """Extend its lease when due. Raise LaneTaken if the lease has expired."""
+    wait: float = 0.0
+    """Seconds to wait for other lanes, if more than `Deps.wait`."""
+
+
 @record
 class Deps:
     """Everything from outside that an operation uses."""
@@ -148,15 +162,24 @@ class Deps:
     observer: ObserverDeps
     reflector: ReflectorDeps
     warn: Callable[[str], None] = _ignore
-    busy: Callable[[str], None] = _ignore
-    """Tell the user the reason for a long wait."""
-    progress: Callable[[str, TranscriptCounts], None] = _hide_progress
-    """Show an input's name and its counts so far."""
+    show_busy: Callable[[str], None] = _ignore
+    show_progress: Callable[[str, TranscriptCounts], None] = _hide_progress
+    long_work: LongWork = field(default_factory=LongWork)
 
     @property
     def store(self) -> Store:
         """The store of messages and rows. The first use raises the errors of opening it."""
         return self.open_store()
+
+    def busy(self, text: str) -> None:
+        """Tell the user the reason for a long wait. Raise LaneTaken as `LongWork.extend` does."""
+        self.long_work.extend()
+        self.show_busy(text)
+
+    def progress(self, name: str, counts: TranscriptCounts) -> None:
+        """Show an input's name and its counts so far. Raise LaneTaken as `LongWork.extend` does."""
+        self.long_work.extend()
+        self.show_progress(name, counts)
 
 
 # ---- leases: one process at a time works in a lane of a session
@@ -179,7 +202,7 @@ def hold(session: str, lane: Lane, deps: Deps, *, wait: float | None = None) -> 
     def claim() -> None:
         leases.claim(session, lane, owner=owner, now=clock.now(), expires_at=clock.after(LEASE_SECONDS))
 
-    until = clock.monotonic() + (deps.wait if wait is None else wait)
+    until = clock.monotonic() + (max(deps.wait, deps.long_work.wait) if wait is None else wait)
     while True:
         try:
             claim()
@@ -206,29 +229,25 @@ def is_free(session: str, lane: Lane, deps: Deps) -> bool:
         return False
 
 
-def extend_when_due(claim: Callable[[], None], deps: Deps) -> Callable[[], None]:
-    """Return a function that extends a lease unless it was extended just before."""
-    clock = deps.clock
-    last = clock.monotonic()
+@contextmanager
+def hold_throughout(session: str, lane: Lane, deps: Deps, *, wait: float = 0.0) -> Iterator[Callable[[], None]]:
+    """Hold a lane for long work, and yield a function that extends its lease unless it was extended just before.
 
-    def extend() -> None:
-        nonlocal last
-        if clock.monotonic() - last >= _EXTEND_SECONDS:
-            claim()
-            last = clock.monotonic()
+    Reports of progress extend the lease as well. `wait` is the least number of seconds to wait for the lanes inside.
+    Raise LaneTaken at once if another process holds the lane.
+    """
+    with hold(session, lane, deps, wait=0.0) as claim:
+        clock, work = deps.clock, deps.long_work
+        last = clock.monotonic()
 
-    return extend
+        def extend() -> None:
+            nonlocal last
+            if clock.monotonic() - last >= _EXTEND_SECONDS:
+                claim()
+                last = clock.monotonic()
 
-
-def with_lease(deps: Deps, extend: Callable[[], None], *, wait: float | None = None) -> Deps:
-    """Return the dependencies so that each report of progress extends a lease; `wait` is for the lanes inside."""
-
-    def busy(text: str) -> None:
-        extend()
-        deps.busy(text)
-
-    def progress(name: str, counts: TranscriptCounts) -> None:
-        extend()
-        deps.progress(name, counts)
-
-    return replace(deps, busy=busy, progress=progress, wait=deps.wait if wait is None else wait)
+        work.extend, work.wait = extend, wait
+        try:
+            yield extend
+        finally:
+            work.extend, work.wait = _extend_nothing, 0.0

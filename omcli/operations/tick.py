@@ -45,6 +45,8 @@ class Due:
     """The threshold for observing ahead; None: never."""
     floor: int = 0
     """Tokens that stay unobserved when buffered batches are written."""
+    reflects: bool = True
+    """False: reflecting is never due."""
 
 
 @record
@@ -78,7 +80,7 @@ def due(deps: Deps, when: Due, *, sessions: Sequence[str] | None = None) -> Iter
     for session_id, has_pending, has_rows in _sessions(deps, sessions):
         observe = has_pending and _is_due(session_id, deps, when)
         ahead = has_pending and not observe and _step(session_id, deps, when) is not None
-        fold = has_rows and reflect.is_due(session_id, deps)
+        fold = when.reflects and has_rows and reflect.is_due(session_id, deps)
         if observe or ahead or fold:
             yield TickReport(session=session_id, observe=observe, ahead=ahead, reflect=fold)
 
@@ -121,7 +123,7 @@ def _tick_session(found: TickReport, deps: Deps, when: Due) -> TickReport | None
                 activated=found.activated + step.is_activated,
                 blocks=(*found.blocks, step.ahead) if step.ahead else found.blocks,
             )
-        reflection = reflect.reflect_if_due(found.session, deps)
+        reflection = reflect.reflect_if_due(found.session, deps) if when.reflects else None
     except OmError as error:
         return replace(found, error=error)
     if not is_done and reflection is None and not any(due(deps, when, sessions=[found.session])):

@@ -57,9 +57,7 @@ class FilesToWatch(Protocol):
 class RoundDeps:
     """Resources of one round, closed when it ends."""
 
-    ingesting: Deps
-    ticking: Deps
-    """The same dependencies with the models from the settings."""
+    deps: Deps
     when: Due
     transcript: Callable[[str], FileInput]
 
@@ -143,7 +141,7 @@ class Watch:
     def _take_in(self, opened: RoundDeps, looked: FoundFiles, due: Iterable[str]) -> Iterator[Event]:
         """Ingest files. Raise errors that concern every file."""
         for path in sorted(due):  # a session sorts before its subagents
-            (report,) = ingest_files([opened.transcript(path)], opened.ingesting)
+            (report,) = ingest_files([opened.transcript(path)], opened.deps)
             error = report.error
             if error is not None and not isinstance(error, (BadInput, NoInput)):
                 self._debouncer.mark_failed(path, self._clock.monotonic())
@@ -172,7 +170,7 @@ class Watch:
         if self._clock.monotonic() < self._asked_from:
             self._waiting[session] = self._asked_from
             return
-        for ticked in tick.tick(opened.ticking, opened.when, sessions=[session]):
+        for ticked in tick.tick(opened.deps, opened.when, sessions=[session]):
             error = ticked.error
             if error is None:
                 self._said.pop(session, None)

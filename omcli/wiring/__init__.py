@@ -18,12 +18,13 @@ if TYPE_CHECKING:
     from omcli.memory.batch import Observer
     from omcli.memory.message import TokenCounter
     from omcli.memory.notation import Notation
+    from omcli.memory.ports import Store
     from omcli.memory.reflection import Reflector
     from omcli.memory.retention import RetentionRules
     from omcli.memory.session import EvictionPolicy
     from omcli.memory.transcript import Bookmark, Origin, Transcript
     from omcli.operations.clock import Clock
-    from omcli.operations.deps import Deps
+    from omcli.operations.deps import Deps, ObserverDeps, ReflectorDeps
     from omcli.operations.ingest.sessions import TranscriptCounts
     from omcli.operations.model_calls import Limit
     from omcli.operations.tick import Due
@@ -237,57 +238,86 @@ class Wiring:
         *,
         warn: Callable[[str], None] = _ignore,
         busy: Callable[[str], None] = _ignore,
+        observer: ObserverDeps | None = None,
+        reflector: ReflectorDeps | None = None,
+        open_store: Callable[[], Store] | None = None,
+        wait: float | None = None,
     ) -> Deps:
-        """Return the dependencies of operations, with rules that observe and reflect."""
-        from omcli.operations.deps import Deps, ObserverDeps, ReflectorDeps
-        from omcli.wiring.policies import fold_policy
+        """Return the dependencies of operations. Rules observe and reflect unless others are given.
+
+        `open_store` (default: `store`) and `wait` override the settings.
+        """
+        from omcli.operations.deps import Deps
 
         return Deps(
-            open_store=partial(getattr, self, "store"),
+            open_store=open_store or partial(getattr, self, "store"),
             counter=counter,
             clock=self.clock,
             new_id=self.new_id,
             owner=self.owner,
-            wait=self.settings.wait,
-            observer=ObserverDeps(open=_rule_observer),
-            reflector=ReflectorDeps(open=lambda: _rule_reflector(counter), policy=fold_policy(self.settings)),
+            wait=self.settings.wait if wait is None else wait,
+            observer=observer or self.rule_observer(),
+            reflector=reflector or self._rule_reflector(counter),
             warn=warn,
-            busy=busy,
-            progress=progress,
+            show_busy=busy,
+            show_progress=progress,
         )
 
-    def with_observer(self, deps: Deps) -> Deps:
-        """Return the dependencies with the model that observes; unchanged if rules observe.
+    def rule_observer(self, *, batch_tokens: int | None = None, takes_images: bool = False) -> ObserverDeps:
+        """Return rules that observe. `takes_images` keeps images, for a model that observes later."""
+        from omcli.operations.deps import BATCH_TOKENS, ObserverDeps
+
+        return ObserverDeps(open=_rule_observer, batch_tokens=batch_tokens or BATCH_TOKENS, takes_images=takes_images)
+
+    def observer(
+        self, counter: TokenCounter, *, warn: Callable[[str], None] = _ignore, batch_tokens: int | None = None
+    ) -> ObserverDeps:
+        """Return the model that observes, or rules. `batch_tokens` limits a batch.
 
         Raise NotAllowed, BadConfiguration and NoInput before any model is called.
         """
-        from omcli.base.record import replace
+        model = self._models(counter, warn).observer(self.rule_observer(), most=batch_tokens)
+        return model or self.rule_observer(batch_tokens=batch_tokens)
 
-        observer = self._models(deps).observer()
-        return deps if observer is None else replace(deps, observer=observer)
+    def reflector(self, counter: TokenCounter, *, warn: Callable[[str], None] = _ignore) -> ReflectorDeps:
+        """Return the model that reflects, or rules. Raise as `observer` does."""
+        rules = self._rule_reflector(counter)
+        return self._models(counter, warn).reflector(rules) or rules
 
-    def with_reflector(self, deps: Deps) -> Deps:
-        """Return the same with the model that is to reflect; unchanged if rules do. Raise as `with_observer` does."""
-        from omcli.base.record import replace
-
-        reflector = self._models(deps).reflector()
-        return deps if reflector is None else replace(deps, reflector=reflector)
-
-    def with_reflector_name(self, deps: Deps) -> Deps:
-        """Return the dependencies with the name of the reflector, to find out if rows are due that it has not tried
-        yet.
+    def named_reflector(self, counter: TokenCounter) -> ReflectorDeps:
+        """Return rules with the name of the model that reflects, to find out if rows are due that it has not tried.
 
         No API key is needed, and no model can be called.
         """
-        from omcli.base.record import replace
+        name = self._models(counter, _ignore).reflector_name()  # the run that reflects will warn
+        return self._rule_reflector(counter, name=name)
 
-        name = self._models(replace(deps, warn=_ignore)).reflector_name()  # the run that reflects will warn
-        return replace(deps, reflector=replace(deps.reflector, name=name))
+    def _rule_reflector(self, counter: TokenCounter, *, name: str = "rules") -> ReflectorDeps:
+        from omcli.operations.deps import Meta, Policy, ReflectorDeps, Verbatim
 
-    def _models(self, deps: Deps) -> Models:
+        said = self.settings.reflect
+        policy = Policy(
+            tokens=said.tokens,
+            inclusive=said.inclusive,
+            target=said.target,
+            rows=said.rows,
+            verbatim=Verbatim(said.verbatim),
+            meta=Meta(said.meta),
+            meta_at=said.meta_at,
+        )
+        return ReflectorDeps(open=partial(_rule_reflector, counter), policy=policy, name=name)
+
+    def _models(self, counter: TokenCounter, warn: Callable[[str], None]) -> Models:
         from omcli.wiring.models import Models
 
-        return Models(self.settings, deps, ledger=lambda: (self._usual or self).store)
+        return Models(
+            self.settings,
+            counter=counter,
+            clock=self.clock,
+            warn=warn,
+            store=lambda: self.store,
+            ledger=lambda: (self._usual or self).store,
+        )
 
     @property
     def limits(self) -> tuple[Limit, ...]:

@@ -13,7 +13,9 @@ from omcli.memory.ports import Lane
 
 if TYPE_CHECKING:
     from omcli.llm.model import OutputMode, Provider, Reply
-    from omcli.operations.deps import Deps, ObserverDeps, ReflectorDeps
+    from omcli.memory.message import TokenCounter
+    from omcli.operations.clock import Clock
+    from omcli.operations.deps import ObserverDeps, ReflectorDeps
     from omcli.providers.resolve import ModelSpec
     from omcli.reflectors.model import Compression
     from omcli.settings.settings import ModelSettings, Settings
@@ -97,14 +99,28 @@ def role_of(name: str, settings: Settings, environment: Mapping[str, str]) -> Mo
 class Models:
     """The models from the settings, metered, built on demand."""
 
-    def __init__(self, settings: Settings, deps: Deps, *, ledger: Callable[[], SqliteStore]) -> None:
-        """`ledger` opens the store that records all calls."""
+    def __init__(
+        self,
+        settings: Settings,
+        *,
+        counter: TokenCounter,
+        clock: Clock,
+        warn: Callable[[str], None],
+        store: Callable[[], SqliteStore],
+        ledger: Callable[[], SqliteStore],
+    ) -> None:
+        """`store` opens the store with the images, `ledger` the one that records all calls."""
         self._settings = settings
-        self._deps = deps
+        self._counter = counter
+        self._clock = clock
+        self._warn = warn
+        self._store = store
         self._ledger = ledger
 
-    def observer(self) -> ObserverDeps | None:
-        """Return the model that observes; None for rules.
+    def observer(self, usual: ObserverDeps, *, most: int | None = None) -> ObserverDeps | None:
+        """Return the model that observes, with the usual limits unless the settings change them; None for rules.
+
+        `most` limits the tokens of a batch further.
 
         Raise NotAllowed, BadConfiguration and NoInput before any model is called.
         """
@@ -118,18 +134,18 @@ class Models:
         from omcli.observers.rules import RuleObserver
         from omcli.wiring.policies import observer_deps
 
-        observe, tools, usual = settings.observe, settings.tools, ObserverLimits()
+        observe, tools, usually = settings.observe, settings.tools, ObserverLimits()
         model = ModelObserver(
             provider=provider,
             rules=RuleObserver(),
-            counter=self._deps.counter,
+            counter=self._counter,
             new_token=_token,
-            now=self._deps.clock.now,
+            now=self._clock.now,
             limits=ObserverLimits(
-                transcript=observe.max_transcript or usual.transcript,
+                transcript=observe.max_transcript or usually.transcript,
                 newest_only=observe.newest_only,
                 previous=observe.previous_tokens,
-                output=observe.max_output or usual.output,
+                output=observe.max_output or usually.output,
                 reply=role.max_output,
                 args_chars=tools.args_chars,
                 result_chars=tools.result_chars,
@@ -140,14 +156,14 @@ class Models:
             verify=observe.verify,
         )
         return replace(
-            observer_deps(observe, self._deps.observer),
+            observer_deps(observe, usual, most=most),
             model=model,
             rules_stand_in=role.fallback == RULES,
             takes_images=provider.takes_images,
         )
 
-    def reflector(self) -> ReflectorDeps | None:
-        """Return the model that reflects; None for rules. Raise like `observer`."""
+    def reflector(self, usual: ReflectorDeps) -> ReflectorDeps | None:
+        """Return the model that reflects, by the usual policy; None for rules. Raise like `observer`."""
         role = role_of("reflector", self._settings, os.environ)
         provider = self._provider_or_rules(role, Lane.REFLECT)
         if provider is None:
@@ -155,13 +171,13 @@ class Models:
         from omcli.reflectors.model import ModelReflector
         from omcli.reflectors.rules import RuleReflector
 
-        model = ModelReflector(provider, self._deps.counter, compression=_compression(role, self._settings))
+        model = ModelReflector(provider, self._counter, compression=_compression(role, self._settings))
         return replace(
-            self._deps.reflector,
+            usual,
             open=lambda: model,
             name=_name(provider),
             is_model=True,
-            stand_in=RuleReflector(self._deps.counter) if role.fallback == RULES else None,
+            stand_in=RuleReflector(self._counter) if role.fallback == RULES else None,
         )
 
     def reflector_name(self) -> str:
@@ -183,7 +199,7 @@ class Models:
         except (NotAllowed, BadConfiguration) as error:
             if role.fallback != RULES or self._origin("fallback", lane).startswith("preset "):
                 raise
-            self._deps.warn(f"{error.message}; {_DONE[lane]} by rules")
+            self._warn(f"{error.message}; {_DONE[lane]} by rules")
             return None
 
     def _provider(self, role: ModelSettings, lane: Lane) -> Provider | None:
@@ -202,9 +218,9 @@ class Models:
         try:
             first = self._counted(spec, lane)
         except NotAllowed as error:  # the key is missing
-            self._deps.warn(f"{error.message}; asking {second.model}")
+            self._warn(f"{error.message}; asking {second.model}")
             return second
-        return WithFallback(first, second, warn=self._deps.warn)
+        return WithFallback(first, second, warn=self._warn)
 
     def _origin(self, key: str, lane: Lane) -> str:
         """Return the variable, file or preset that sets a key of a role; empty for the command line and the default."""
@@ -224,12 +240,12 @@ class Models:
             ledger=lambda: self._ledger().ledger,
             limits=limits(self._settings),
             cost=partial(cost, endpoint=spec.endpoint, settings=self._settings),
-            clock=self._deps.clock,
-            warn=self._deps.warn,
+            clock=self._clock,
+            warn=self._warn,
         )
 
     def _image(self, sha256: str) -> bytes | None:
-        return self._deps.store.messages.image(sha256)
+        return self._store().messages.image(sha256)
 
 
 def _name(provider: Provider) -> str:

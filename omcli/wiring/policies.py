@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from omcli.memory.retention import RetentionRules
     from omcli.memory.session import EvictionPolicy
     from omcli.operations.clock import Clock
-    from omcli.operations.deps import ObserverDeps, Policy
+    from omcli.operations.deps import ObserverDeps
     from omcli.operations.model_calls import Limit
     from omcli.operations.tick import Due
     from omcli.pack.budget import Budgets
@@ -43,14 +43,14 @@ def budgets(settings: Settings, asked: Mapping[str, int | None]) -> Budgets:
     return budgets(**most, defaults=defaults)
 
 
-def observer_deps(said: ObserveSettings, usual: ObserverDeps) -> ObserverDeps:
-    """Return the limits of a model that observes."""
+def observer_deps(said: ObserveSettings, usual: ObserverDeps, *, most: int | None = None) -> ObserverDeps:
+    """Return the limits of a model that observes; `most` limits the tokens of a batch further."""
     longest = said.max_transcript or usual.batch_tokens
     at_once = min(said.batch_tokens, longest)
     batch = _MUCH * longest if said.newest_only else at_once if said.chunk_messages else longest
     return replace(
         usual,
-        batch_tokens=batch,
+        batch_tokens=batch if most is None else min(batch, most),
         batch_messages=said.chunk_messages or None,
         slice_tokens=None if said.newest_only else at_once,
     )
@@ -135,22 +135,6 @@ def retention(settings: Settings, clock: Clock) -> RetentionRules:
 
 def _days_ago(days: float | None, clock: Clock) -> str | None:
     return None if days is None else clock.after(-min(days, _LONGEST_AGO) * 86_400)
-
-
-def fold_policy(settings: Settings) -> Policy:
-    """Return the policy for folding rows."""
-    from omcli.operations.deps import Meta, Policy, Verbatim
-
-    said = settings.reflect
-    return Policy(
-        tokens=said.tokens,
-        inclusive=said.inclusive,
-        target=said.target,
-        rows=said.rows,
-        verbatim=Verbatim(said.verbatim),
-        meta=Meta(said.meta),
-        meta_at=said.meta_at,
-    )
 
 
 def limits(settings: Settings) -> tuple[Limit, ...]:

@@ -84,10 +84,9 @@ def _observed(folder: Path, messages: list[Message]) -> tuple[int, _Asked]:
     wiring = Wiring(resolve(said, {}, config=folder / "config.toml"), now=_NOW)
     counts = wiring.counter(None)
     asked = _Asked(counts)
-    deps = wiring.with_observer(wiring.deps(counts))
-    assert isinstance(deps.observer.model, ModelObserver)
-    observer = replace(deps.observer.model, provider=asked)
-    deps = replace(deps, observer=replace(deps.observer, model=observer))
+    found = wiring.observer(counts)
+    assert isinstance(found.model, ModelObserver)
+    deps = wiring.deps(counts, observer=replace(found, model=replace(found.model, provider=asked)))
     tokens = [counts.message(message) for message in messages]
     incoming = [
         Incoming(message=message, identity=digest(str(number)), key=f"{number:012x}", tokens=tokens[number])

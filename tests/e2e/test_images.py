@@ -82,6 +82,27 @@ def test_a_failed_call_keeps_the_image_for_the_next(om: Om, fake_model: FakeMode
     assert ENCODED in json.dumps(images_of(fake_model))
 
 
+def test_watching_keeps_the_image_until_its_message_is_due(om: Om, fake_model: FakeModel) -> None:
+    """S2.5: as `om observe --later` does."""
+    om.write("t.json", transcript())
+    named = ("--observer", "openai", "--model", "seeing", "--base-url", fake_model.url)
+    om("watch", "t.json", "--once", *named, env={"OPENAI_API_KEY": KEY})
+    assert pictures(om) == 1
+    assert fake_model.asked == []
+    om("observe", "t.json", *named, env={"OPENAI_API_KEY": KEY})
+    assert ENCODED in json.dumps(images_of(fake_model))
+    assert pictures(om) == 0
+
+
+def test_consolidating_shows_the_image_to_the_model(om: Om, fake_model: FakeModel) -> None:
+    """S2.5: the transcript is read and observed in one run."""
+    om.write("t.json", transcript())
+    named = ("--observer", "openai", "--model", "seeing", "--base-url", fake_model.url)
+    om("consolidate", "--place", "t.json", *named, env={"OPENAI_API_KEY": KEY})
+    assert any(ENCODED in json.dumps(asked.parts) for asked in fake_model.asked)
+    assert pictures(om) == 0
+
+
 def test_no_image_is_kept_for_rules_or_for_a_model_that_takes_none(om: Om, fake_model: FakeModel) -> None:
     """T5, F64: and its text is a placeholder."""
     om("observe", stdin=transcript())

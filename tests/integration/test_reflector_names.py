@@ -22,9 +22,9 @@ def names(folder: Path, monkeypatch: pytest.MonkeyPatch, flags: dict[str, object
     for name, key in keys.items():
         monkeypatch.setenv(name, key)
     wiring = Wiring(resolve({"db": folder / "m.db", **flags}, os.environ))
-    deps = wiring.deps(wiring.counter(None))
-    checked = wiring.with_reflector_name(deps).reflector.name
-    return [checked, wiring.with_reflector(deps).reflector.name] if keys else [checked]
+    counter = wiring.counter(None)
+    checked = wiring.named_reflector(counter).name
+    return [checked, wiring.reflector(counter).name] if keys else [checked]
 
 
 @pytest.mark.parametrize(

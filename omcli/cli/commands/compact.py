@@ -216,17 +216,13 @@ def _deps(job: _Job, wiring: Wiring, chunk: int | None) -> Deps:
     Rules also fold a file that is compacted without the store, since its rows are not stored.
     """
     run = job.run
-    deps = run.deps(wiring)
     if job.is_dry:
-        return replace(deps, open_store=lambda: wiring.reading)
-    is_by_rules = run.is_read_only("no model is asked")
-    if not is_by_rules:
-        deps = wiring.with_observer(deps)
-    if chunk is not None:
-        most = min(chunk, deps.observer.batch_tokens) if deps.observer.is_model else chunk
-        deps = replace(deps, observer=replace(deps.observer, batch_tokens=most))
+        return run.deps(wiring, open_store=lambda: wiring.reading)
+    if run.is_read_only("no model is asked"):
+        return run.deps(wiring, observer=wiring.rule_observer(batch_tokens=chunk))
+    observer = run.observer(wiring, batch_tokens=chunk)
     is_kept = job.session is not None
-    return wiring.with_reflector(deps) if is_kept and not is_by_rules else deps
+    return run.deps(wiring, observer=observer, reflector=run.reflector(wiring) if is_kept else None)
 
 
 def _ingest_file(job: _Job, wiring: Wiring, deps: Deps) -> FileReport | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from omcli.base.errors import OF_MODELS, BadUsage, LaneTaken, NoInput, TryAgain
+from omcli.base.errors import OF_MODELS, BadUsage, LaneTaken, NoInput, OmError, TryAgain
 from omcli.base.record import replace
 from omcli.cli.command import Run, with_shared
 from omcli.cli.console import Exit, counted, error_as_dict
@@ -26,6 +26,7 @@ from omcli.operations.clock import days
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from omcli.operations.background import MakeDeps
     from omcli.operations.consolidate.daily_notes import NoteReport
     from omcli.operations.consolidate.run import (
         ConsolidateInput,
@@ -136,14 +137,16 @@ def _work(
 
 
 def _done(run: Run, agenda: ConsolidateInput) -> ConsolidateReport:
+    from omcli.operations.background import check_models
     from omcli.operations.consolidate.run import consolidate
+    from omcli.operations.tick import Due
 
-    if run.wiring.has_store or agenda.has_input:
-        deps = run.deps()
-    else:
-        deps, agenda = run.deps_or_empty(), replace(agenda, backups=0)
+    make: MakeDeps = run.deps
+    if not (run.wiring.has_store or agenda.has_input):
+        make, agenda = run.deps_or_empty, replace(agenda, backups=0)
+    can = check_models(make, Due(), observer=run.observer, reflector=run.reflector, caught=(OmError,))
     try:
-        return consolidate(agenda, deps, observing=run.wiring.with_observer, reflecting=run.wiring.with_reflector)
+        return consolidate(agenda, can.deps, missing=can.missing)
     except LaneTaken:
         run.console.note("another `om consolidate` is running; nothing was done")
         raise Exit(TryAgain.exit_code) from None
@@ -286,12 +289,13 @@ def _note_as_dict(note: NoteReport) -> dict[str, object]:
 def _plan(run: Run, agenda: ConsolidateInput) -> None:
     from omcli.operations.consolidate.run import plan_consolidate
 
-    deps = replace(run.deps(), open_store=lambda: run.wiring.reading)
+    reflector = None
     try:
-        deps = run.wiring.with_reflector(run.wiring.with_observer(deps))
+        run.observer()
+        reflector = run.reflector()
     except OF_MODELS as error:
         run.console.warn(error.message)
-    found = plan_consolidate(agenda, deps)
+    found = plan_consolidate(agenda, run.deps(reflector=reflector, open_store=lambda: run.wiring.reading))
     if run.json:
         run.output.document({**_plan_as_dict(found), "dry_run": True})
         return

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
@@ -110,17 +109,14 @@ def _deps(run: Run, *, later: bool, is_tolerant: bool) -> tuple[Deps, OmError | 
     """Return the dependencies, and the error if the model is unavailable, so that it is printed before any work is
     done.
     """
-    deps = run.deps()
-    if later or run.settings.disabled:
-        with suppress(*OF_MODELS):  # reported when they are observed; images are kept if the model takes them
-            deps = run.wiring.with_observer(deps)
-        return deps, None
     try:
-        return run.wiring.with_observer(deps), None
+        return run.deps(observer=run.observer()), None
     except OF_MODELS as error:
+        if later or run.settings.disabled:  # reported when they are observed; images are kept if the model takes them
+            return run.deps(), None
         tell = run.console.warn_of if is_tolerant else run.console.error
         tell(error)
-        return deps, error
+        return run.deps(), error
 
 
 def _start(

@@ -75,7 +75,7 @@ def reflect(
         if across:
             _across(run, min_age, dry_run=dry_run, again=again)
         else:
-            deps = run.wiring.with_reflector(run.deps_or_empty())
+            deps = run.deps_or_empty(reflector=run.reflector())
             reflection = _reflected(run, deps, session, meta=meta, dry_run=dry_run, again=again)
             _show(run, reflection, dry_run=dry_run)
 
@@ -109,9 +109,8 @@ def _across(run: Run, min_age: str | None, *, dry_run: bool, again: bool) -> Non
     from omcli.operations.reflect.session import reflect_cross_session
 
     said = run.settings.reflect
-    deps = run.deps_or_empty()
     found = reflect_cross_session(
-        deps if dry_run else run.wiring.with_reflector(deps),
+        run.deps_or_empty(reflector=None if dry_run else run.reflector()),
         min_age=said.min_age if min_age is None else days(min_age),
         batch_tokens=said.batch_tokens,
         dry_run=dry_run,

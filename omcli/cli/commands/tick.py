@@ -84,7 +84,7 @@ def tick(
 def _check(run: Run, sessions: Sequence[str] | None) -> None:
     from omcli.operations import tick
 
-    deps = run.wiring.with_reflector_name(run.deps_or_empty())
+    deps = run.deps_or_empty(reflector=run.wiring.named_reflector(run.counter))
     when = run.wiring.due()
     due = list(tick.due(deps, when, sessions=sessions))
     if run.json:
@@ -101,7 +101,7 @@ def _check(run: Run, sessions: Sequence[str] | None) -> None:
 def _leave(run: Run, sessions: Sequence[str] | None, words: Sequence[str]) -> None:
     deps, unable = run.deps_or_empty(), None
     try:
-        run.wiring.with_observer(deps)
+        run.observer()
     except OF_MODELS as error:
         run.console.warn_of(error)
         unable = error
@@ -125,7 +125,7 @@ def _work(
 ) -> None:
     """Do what is due; a worker prints no rows. Raise Exit."""
     done: list[TickReport] = []
-    can = checked_models(run.wiring, run.deps_or_empty())
+    can = checked_models(run, run.deps_or_empty)
     for error in can.errors:
         note(error)
         tell = run.console.warn_of if is_tolerant else run.console.error
@@ -141,7 +141,7 @@ def _work(
         if not run.json:
             report_tick(run, ticked)
         done.append(ticked)
-    can.note(sessions)
+    can.note(run.deps_or_empty(reflector=run.wiring.named_reflector(run.counter)), run.wiring.due(), sessions)
     code = _code(done, can.errors, is_tolerant=is_tolerant)
     if run.json:
         run.output.document(_document(done))

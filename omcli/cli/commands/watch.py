@@ -8,7 +8,6 @@ from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
 from omcli.base.errors import OF_MODELS, BadInput, BadUsage, NoInput, OmError
-from omcli.base.record import replace
 from omcli.cli.background import checked_models
 from omcli.cli.command import Run, with_shared
 from omcli.cli.console import Exit, counted
@@ -128,7 +127,7 @@ def _watch(
     from omcli.operations.watch import Watch
     from omcli.wiring.folders import Folders
 
-    can = checked_models(run.wiring, run.deps_or_empty())
+    can = checked_models(run, run.deps_or_empty)
     for error in can.errors:
         if not is_tolerant:
             run.console.error(error)
@@ -156,10 +155,9 @@ def _opened(run: Run, format_name: str | None) -> Callable[[], AbstractContextMa
             def transcript(path: str) -> FileInput:
                 return FileInput(name=path, open=partial(wiring.transcript, path, format_name=format_name))
 
-            plain = run.deps(wiring)
-            deps = replace(plain, wait=0.0)  # a busy session is tried again in a later round
-            can = checked_models(wiring, deps)
-            yield RoundDeps(ingesting=deps, ticking=can.deps, when=can.when, transcript=transcript)
+            # A busy session is tried again in a later round.
+            can = checked_models(run, partial(run.deps, wiring, wait=0.0), wiring)
+            yield RoundDeps(deps=can.deps, when=can.when, transcript=transcript)
 
     return opened
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import cache, partial
 
 from omcli.base.errors import OF_ONE_SESSION, BadInput, NoInput, OmError, TryAgain
-from omcli.base.record import field, mutable_record, record, replace
+from omcli.base.record import field, mutable_record, record
 from omcli.memory.daily_notes import Note, Notebook
 from omcli.memory.ports import Lane
 from omcli.memory.reflection import Scope
@@ -16,7 +15,7 @@ from omcli.memory.session import SessionSummary
 from omcli.operations.clock import Clock
 from omcli.operations.consolidate import daily_notes
 from omcli.operations.consolidate.daily_notes import ArchivePolicy, NoteReport, keep_notes
-from omcli.operations.deps import Deps, extend_when_due, hold, with_lease
+from omcli.operations.deps import Deps, hold_throughout
 from omcli.operations.ingest.files import FileInput, FileReport, ingest_files
 from omcli.operations.observe.session import observe_session
 from omcli.operations.prune import PruneReport, prune
@@ -131,36 +130,28 @@ def _order(code: int) -> int:
     return _DECISIVE.index(code) if code in _DECISIVE else -1
 
 
-def consolidate(
-    agenda: ConsolidateInput,
-    deps: Deps,
-    *,
-    observing: Callable[[Deps], Deps],
-    reflecting: Callable[[Deps], Deps],
-) -> ConsolidateReport:
+def consolidate(agenda: ConsolidateInput, deps: Deps, *, missing: Mapping[Lane, OmError]) -> ConsolidateReport:
     """Do all parts in order, under one lease.
 
-    `observing` and `reflecting` return dependencies with a model, or raise if it is unavailable; the other parts still
-    run. Raise LaneTaken at once if another process is consolidating.
+    `missing` are the errors of unavailable models; the parts that need none of these run. Raise LaneTaken at once if
+    another process is consolidating.
     """
     done = ConsolidateReport()
-    with hold(agenda.session or "", Lane.CONSOLIDATE, deps, wait=0.0) as claim:
-        extend = extend_when_due(claim, deps)
-        deps = with_lease(deps, extend)
-        observed_by, reflected_by = cache(partial(observing, deps)), cache(partial(reflecting, deps))
+    with hold_throughout(agenda.session or "", Lane.CONSOLIDATE, deps) as extend:
         with done.part(PLACES):
             _take_in(agenda, deps, done, extend)
-        _look_after(agenda, deps, _Models(done, observed_by, reflected_by), done, extend)
+        for error in missing.values():
+            done.failures.append(Failure(part=_SESSIONS, about="", error=error))
+        _look_after(agenda, deps, missing, done, extend)
         if agenda.notebook is not None:
             with done.part("notes", agenda.notebook.path):
-                both = replace(reflected_by(), observer=observed_by().observer)
-                _keep_notes(agenda, agenda.notebook, both, done, extend)
+                _check_models(missing, Lane.REFLECT, Lane.OBSERVE)
+                _keep_notes(agenda, agenda.notebook, deps, done, extend)
         if agenda.session is None:
             with done.part("global"):
                 extend()
-                done.across = reflect_cross_session(
-                    reflected_by(), min_age=agenda.min_age, batch_tokens=agenda.batch_tokens
-                )
+                _check_models(missing, Lane.REFLECT)
+                done.across = reflect_cross_session(deps, min_age=agenda.min_age, batch_tokens=agenda.batch_tokens)
         if not agenda.rules.is_empty:
             with done.part("retention"):
                 extend()
@@ -170,6 +161,13 @@ def consolidate(
                 extend()
                 done.backup = deps.store.backups.back_up(keep=agenda.backups, now=deps.clock.now())
     return done
+
+
+def _check_models(missing: Mapping[Lane, OmError], *lanes: Lane) -> None:
+    """Raise the error of the first of these lanes whose model is unavailable."""
+    for lane in lanes:
+        if lane in missing:
+            raise missing[lane]
 
 
 def _take_in(agenda: ConsolidateInput, deps: Deps, done: ConsolidateReport, extend: Callable[[], None]) -> None:
@@ -184,22 +182,12 @@ def _take_in(agenda: ConsolidateInput, deps: Deps, done: ConsolidateReport, exte
                     return
 
 
-class _Models:
-    """The observer and the reflector, each None if unavailable."""
-
-    def __init__(
-        self, done: ConsolidateReport, observed_by: Callable[[], Deps], reflected_by: Callable[[], Deps]
-    ) -> None:
-        self.observing: Deps | None = None
-        self.reflecting: Deps | None = None
-        with done.part(_SESSIONS):
-            self.observing = observed_by()
-        with done.part(_SESSIONS):
-            self.reflecting = reflected_by()
-
-
 def _look_after(
-    agenda: ConsolidateInput, deps: Deps, models: _Models, done: ConsolidateReport, extend: Callable[[], None]
+    agenda: ConsolidateInput,
+    deps: Deps,
+    missing: Mapping[Lane, OmError],
+    done: ConsolidateReport,
+    extend: Callable[[], None],
 ) -> None:
     """Observe the pending messages of ended sessions, and reflect on sessions that are due."""
     with done.part(_SESSIONS):
@@ -211,7 +199,7 @@ def _look_after(
                 done.going_on += [session] if summary.pending else []
                 continue
             extend()
-            found = _consolidate_session(summary, models, in_any_case=agenda.session is not None, extend=extend)
+            found = _consolidate_session(summary, deps, missing, in_any_case=agenda.session is not None, extend=extend)
             if found is None:
                 continue
             done.sessions.append(found)
@@ -227,16 +215,22 @@ def is_active(summary: SessionSummary, clock: Clock) -> bool:
 
 
 def _consolidate_session(
-    summary: SessionSummary, models: _Models, *, in_any_case: bool, extend: Callable[[], None]
+    summary: SessionSummary,
+    deps: Deps,
+    missing: Mapping[Lane, OmError],
+    *,
+    in_any_case: bool,
+    extend: Callable[[], None],
 ) -> SessionReport | None:
     """Return the outcome of a session; None if nothing was due."""
     session, observations, reflection = summary.session.id, 0, None
     try:
-        for step in observe_session(session, models.observing) if models.observing and summary.pending else ():
-            observations += len(step.rows)
-            extend()
-        if models.reflecting is not None:
-            reflection = reflect.reflect_if_due(session, models.reflecting, in_any_case=in_any_case)
+        if summary.pending and Lane.OBSERVE not in missing:
+            for step in observe_session(session, deps):
+                observations += len(step.rows)
+                extend()
+        if Lane.REFLECT not in missing:
+            reflection = reflect.reflect_if_due(session, deps, in_any_case=in_any_case)
     except OmError as error:
         return SessionReport(session=session, observations=observations, error=error)
     if reflection is not None and reflection.ending is None:
