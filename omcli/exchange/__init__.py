@@ -1,4 +1,4 @@
-"""Memory files of other tools, written by `om export` and read by `om import`."""
+"""Formats for exchanging memory with other tools, used by `om export` and `om import`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from omcli.base.errors import BadUsage
 if TYPE_CHECKING:
     from omcli.exchange.groups import Exchange
 
-# Module of each format, imported on demand.
+# Maps each format to its module, which is imported on demand.
 _MODULES = {
     "pi": "pi",
     "zora": "zora",
@@ -24,7 +24,7 @@ NAMES = tuple(_MODULES)
 
 
 def named(name: str) -> Exchange:
-    """Return the format with this name. Raise BadUsage if there is none."""
+    """Return the format with this name. Raise BadUsage if it does not exist."""
     if name not in _MODULES:
         raise BadUsage(f"memory is not written as `{name}`", hint=f"one of: {', '.join(NAMES)}")
     found: dict[str, Exchange] = import_module(f"omcli.exchange.{_MODULES[name]}").EXCHANGES

@@ -1,4 +1,4 @@
-"""duet's groups: rows between tags, or below headings, with the first and last message they cover."""
+"""duet's format: groups of rows between tags or below headings, each with the first and last message it covers."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _DATE = lazily(r"\((?P<dated>[0-9]{4}-[0-9]{2}-[0-9]{2} [0-9]{2}:[0-9]{2})\) (?P
 
 
 def _in_tags(groups: Iterable[Group], _tokens: Callable[[str], int]) -> Iterator[str]:
-    """Yield groups between tags, separated by blank lines."""
+    """Yield the text of groups between tags, separated by blank lines."""
     gap = ""
     for group in groups:
         attributes = {
@@ -52,7 +52,7 @@ def _in_tags(groups: Iterable[Group], _tokens: Callable[[str], int]) -> Iterator
 
 
 def _under_headings(groups: Iterable[Group], _tokens: Callable[[str], int]) -> Iterator[str]:
-    """Yield groups below headings, as duet shows them to its reflector."""
+    """Yield the text of groups below headings, the form in which duet shows them to its reflector."""
     gap = ""
     for group in groups:
         written = id_range(group.reach)
@@ -69,7 +69,7 @@ def _rows(group: Group) -> Iterator[str]:
 
 
 def parse(text: str) -> Iterator[Group | NotARow]:
-    """Parse groups in either form; text outside groups gives `NotARow`."""
+    """Parse groups in both forms, with tags or headings. A line outside any group gives a `NotARow`."""
     reading: _Reading | None = None
     for written in lines_of(text):
         opened = _opened(written)
@@ -87,7 +87,7 @@ def parse(text: str) -> Iterator[Group | NotARow]:
 
 
 def _opened(written: str) -> _Reading | None:
-    """Return the group that a line starts, if any."""
+    """Return an empty group if the line starts one, or None."""
     if found := _OPENING.fullmatch(written):
         given = dict(_ATTRIBUTE.findall(found["attributes"]))
         kind = given.get("kind")
@@ -106,7 +106,7 @@ def _opened(written: str) -> _Reading | None:
 
 @mutable_record
 class _Reading:
-    """A group being read."""
+    """A group being parsed."""
 
     head: Group
     rows: list[PrintedRow] = field(default_factory=list)
@@ -114,7 +114,7 @@ class _Reading:
     """Continuation lines of each row."""
 
     def add(self, written: str) -> None:
-        """Add a line: the range below a heading, a row, or a continuation."""
+        """Add a line to the group: the range below the heading, a row, or the continuation of a row."""
         if not self.rows and (named := _RANGE.fullmatch(written)):
             self.head = replace(self.head, reach=reach_of(named["range"]))
             return
@@ -131,7 +131,11 @@ class _Reading:
         self.more.append([])
 
     def group(self) -> Group:
-        """Return the finished group. A row without a mark at its start gets the priority of the marks inside it."""
+        """Return the finished group.
+
+        A row that does not start with a mark gets its priority from the marks in its text, or low priority if there are
+        none.
+        """
         rows = (_whole(line, " ".join((line.text, *more))) for line, more in zip(self.rows, self.more, strict=True))
         return replace(self.head, entries=tuple(GroupRow(line=line) for line in rows))
 

@@ -1,4 +1,4 @@
-"""Groups of rows with the messages they were made from, common to all exchange formats."""
+"""Groups of rows, the structure that all exchange formats share, and functions to read and write them."""
 
 from __future__ import annotations
 
@@ -23,22 +23,22 @@ class GroupRow:
     """A row in a group."""
 
     line: PrintedRow
-    """Content of the row. `dated` is empty if the file has no date."""
+    """Content of the row. `dated` is empty if the file contains no date."""
     under: int | None = None
-    """Index of the earlier row in the group that this one is a detail of."""
+    """Index of the earlier row in the group that this row is a detail of; None if it is not a detail."""
 
 
 @record
 class MessageRange:
-    """Messages that a group was made from, by printed id, by index in the session, or both."""
+    """The messages that a group was made from, given by printed ids, by indexes in the session, or both."""
 
     first: str | None = None
     last: str | None = None
-    """Id of the last message, which is included."""
+    """Id of the last message in the range."""
     start: int | None = None
     """Index of the first message."""
     end: int | None = None
-    """Index after the last message."""
+    """Index of the last message plus one."""
 
 
 NOWHERE = MessageRange()
@@ -46,50 +46,53 @@ NOWHERE = MessageRange()
 
 @record
 class Group:
-    """Rows of one batch. Items, and rows that come from no batch, form groups of their own."""
+    """Rows that were written together, usually for one batch. Each item or note forms its own group."""
 
     entries: tuple[GroupRow, ...]
     kind: Kind = Kind.OBSERVATION
     id: str | None = None
     session: str | None = None
-    """None if it belongs to no session."""
+    """None if the group belongs to no session."""
     cwd: str | None = None
     created_at: str | None = None
-    """Instant of writing."""
+    """Instant at which the rows were written."""
     reach: MessageRange = NOWHERE
     category: str | None = None
-    """Category of an item, as named by the format."""
+    """Category of an item, as named in the format."""
     tags: tuple[str, ...] = ()
     generation: int = 0
 
 
 @record
 class NotARow:
-    """Part of a file that is not a valid row."""
+    """A part of a file that is not a valid row."""
 
     reason: str
 
 
 @record
 class Exchange:
-    """A file format for memory."""
+    """A file format for exchanging memory."""
 
     name: str
     counter: str
-    """Name of the token counter for sizes in the file."""
+    """Name of the token counter for the sizes that the file contains."""
     render: Callable[[Iterable[Group], Callable[[str], int]], Iterator[str]]
-    """Yields groups as text, piece by piece. The function it takes counts tokens."""
+    """Function that yields the text of groups in pieces. It takes the groups and a function that counts tokens."""
     parse: Callable[[str], Iterator[Group | NotARow]]
-    """Parses a file. Parts that are not rows give `NotARow`, not an error."""
+    """Function that parses the text of a file. Parts that are not valid rows give a `NotARow`, not an error."""
 
 
 def lines_of(text: str) -> list[str]:
-    """Return the lines of a file; only a line feed ends one, since a row may contain other breaks."""
+    """Split text into lines at line feeds only, because a row may contain other line breaks.
+
+    A byte-order mark and the carriage return before a line feed are removed.
+    """
     return [line.removesuffix("\r") for line in text.removeprefix("\ufeff").split("\n")]
 
 
 def outline(group: Group) -> Iterator[tuple[int, GroupRow]]:
-    """Yield the rows of a group with their depth, details after the row they belong to."""
+    """Yield each row of a group with its depth. Details follow the row they belong to, one level deeper."""
     below: dict[int | None, list[int]] = {}
     for place, entry in enumerate(group.entries):
         below.setdefault(entry.under, []).append(place)
@@ -101,12 +104,11 @@ def outline(group: Group) -> Iterator[tuple[int, GroupRow]]:
 
 
 def escape_tag(text: str, tag: str) -> str:
-    r"""Escape tags with this name in text: `</tag` becomes `<\/tag`."""
+    r"""Escape tags with this name in the text, so that `</tag` becomes `<\/tag`."""
     return _tag(rf"<(\\*/?{tag})").sub(r"<\\\1", text) if "<" in text else text
 
 
 def unescape_tag(text: str, tag: str) -> str:
-    """Undo `escape_tag`."""
     return _tag(rf"<\\(\\*/?{tag})").sub(r"<\1", text) if "<" in text else text
 
 
@@ -116,12 +118,11 @@ def _tag(expression: str) -> re.Pattern[str]:
 
 
 def attribute(text: str) -> str:
-    """Return text escaped for an attribute in quotes, on one line."""
+    """Return text escaped for a quoted attribute, on one line."""
     return _SPECIAL.sub(lambda found: _MARKUP.get(found[0]) or f"&#{ord(found[0])};", text)
 
 
 def unescape_attribute(text: str) -> str:
-    """Undo `attribute`."""
     return _REFERENCE.sub(lambda found: _NAMED[found[1]] if found[1] else _text_of_code(int(found[2])), text)
 
 
@@ -130,14 +131,17 @@ def _text_of_code(number: int) -> str:
 
 
 def id_range(reach: MessageRange) -> str | None:
-    """Return `first:last`, escaped for an attribute; None if the ids are unknown."""
+    """Return the range as `first:last`, escaped for an attribute, or None if an id is unknown."""
     if reach.first is None or reach.last is None:
         return None
     return ":".join(attribute(key).replace(":", "&#58;") for key in (reach.first, reach.last))
 
 
 def reach_of(written: str) -> MessageRange:
-    """Parse `first:last`. Ids may contain colons if both have the same number."""
+    """Parse a range of the form `first:last`. Invalid text gives `NOWHERE`.
+
+    Ids may contain colons if both ids have the same number of them.
+    """
     parts = written.split(":")
     half, is_odd = divmod(len(parts), 2)
     if is_odd or not written.strip(":"):
@@ -148,7 +152,7 @@ def reach_of(written: str) -> MessageRange:
 
 
 def objects_of(text: str) -> Iterator[Mapping[str, object] | None]:
-    """Yield the JSON object on each line; None for a line that is not an object. Blank lines are skipped."""
+    """Yield the JSON object on each line, or None for a line that is not an object. Blank lines are skipped."""
     for written in filter(str.strip, lines_of(text)):
         try:
             found = json.loads(written, strict=False)
@@ -159,18 +163,18 @@ def objects_of(text: str) -> Iterator[Mapping[str, object] | None]:
 
 FORMAT = "imported_from"
 ORIGINAL_ID = "original_id"
-"""Id of the group or item."""
+"""Id of the group or item in the imported file."""
 WRITTEN_AT = "written_at"
 CWD = "cwd"
 CATEGORY = "category"
 MARK = "mark"
-"""The mark that the row was read with (`PrintedRow.mark`)."""
+"""The mark with which the row was parsed (`PrintedRow.mark`)."""
 _ENDS = {"first": "first_message", "last": "last_message", "start": "first_place", "end": "end_place"}
 """Metadata key for each field of a `MessageRange`."""
 
 
 def origin_fields(group: Group, *, format_name: str) -> dict[str, object]:
-    """Return the metadata for imported rows that describes their group, without unknown values."""
+    """Return metadata that describes a group, to be stored with its imported rows. Unknown values are omitted."""
     said: dict[str, object] = {
         FORMAT: format_name,
         ORIGINAL_ID: group.id,
@@ -183,7 +187,7 @@ def origin_fields(group: Group, *, format_name: str) -> dict[str, object]:
 
 
 def range_of(metadata: Mapping[str, object]) -> MessageRange:
-    """Return the messages that an imported row came from, given its metadata."""
+    """Return the messages that an imported row was made from, as stored in its metadata."""
     first, last, start, end = (metadata.get(key) for key in _ENDS.values())
     return MessageRange(
         first=first if isinstance(first, str) else None,

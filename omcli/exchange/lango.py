@@ -1,4 +1,4 @@
-"""Lango's memory: Markdown paragraphs, or JSON Lines with the positions of each group's messages."""
+"""Lango's formats: Markdown paragraphs, or JSON Lines with the message indexes of each group."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _ESCAPE = "\\"
 
 
 def _render(groups: Iterable[Group], _tokens: Callable[[str], int]) -> Iterator[str]:
-    """Yield a paragraph per group with a line per row, without priorities and dates."""
+    """Yield one paragraph per group and one line per row, without priorities and dates."""
     parts: dict[str, list[Group]] = {heading: [] for heading in _HEADINGS}
     for group in groups:
         parts["### Summary" if group.kind is Kind.REFLECTION else "### Recent"].append(group)
@@ -31,13 +31,13 @@ def _render(groups: Iterable[Group], _tokens: Callable[[str], int]) -> Iterator[
 
 
 def written(entry: GroupRow) -> str:
-    """Return a row on one line, with a backslash in front if it looks like a heading or is blank."""
+    """Return a row on one line. A backslash is put in front if the line is blank or looks like a heading."""
     words = NONE.words(entry.line, "")
     return _ESCAPE + words if words.strip().lstrip(_ESCAPE) in _GUARDED else words
 
 
 def _parse(text: str) -> Iterator[Group | NotARow]:
-    """Parse paragraphs, with a row on each line."""
+    """Parse paragraphs with one row per line."""
     kind = Kind.OBSERVATION
     entries: list[GroupRow] = []
     for line in (*lines_of(text), ""):
@@ -51,7 +51,7 @@ def _parse(text: str) -> Iterator[Group | NotARow]:
 
 
 def row(line: str) -> GroupRow:
-    """Parse a row without date and priority."""
+    """Parse a line as a row without date and priority."""
     is_guarded = line.startswith(_ESCAPE) and line.strip().lstrip(_ESCAPE) in _GUARDED
     return GroupRow(line=NONE.line(line[1:] if is_guarded else line, mark="", dated=""))
 
@@ -60,7 +60,10 @@ _Fields = dict[str, object]
 
 
 def _render_jsonl(groups: Iterable[Group], tokens: Callable[[str], int]) -> Iterator[str]:
-    """Yield an object per group, with a line per row in its content. `source_end_index` is that of the last message."""
+    """Yield a JSON object per group, with one line per row in its `content`.
+
+    `source_end_index` is the index of the last message, not the index after it.
+    """
     for group in groups:
         content = "\n".join(written(entry) for entry in group.entries)
         reach = group.reach
@@ -77,7 +80,7 @@ def _render_jsonl(groups: Iterable[Group], tokens: Callable[[str], int]) -> Iter
 
 
 def _parse_jsonl(text: str) -> Iterator[Group | NotARow]:
-    """Parse objects; one with a generation is a reflection."""
+    """Parse one JSON object per line. An object with a positive generation is a reflection."""
     for found in objects_of(text):
         yield (found and _group(found)) or NotARow(reason="no observation")
 

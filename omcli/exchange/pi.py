@@ -1,4 +1,4 @@
-"""pi's text: a `Date:` header for every day, followed by rows like `- [!] HH:MM text`, with details indented."""
+"""pi's format: a `Date:` header for each day, then rows such as `- [!] HH:MM text`. Details are indented."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _TAB = "    "
 
 
 def render(groups: Iterable[Group], _tokens: Callable[[str], int]) -> Iterator[str]:
-    """Yield days, separated by blank lines."""
+    """Yield the text of groups, with a header whenever the day changes."""
     day = ""
     for group in groups:
         for depth, entry in _by_day(group):
@@ -33,7 +33,10 @@ def render(groups: Iterable[Group], _tokens: Callable[[str], int]) -> Iterator[s
 
 
 def _by_day(group: Group) -> Iterator[tuple[int, GroupRow]]:
-    """Return the outline of a group, without nesting details of another day, which would get the wrong date."""
+    """Return the outline of a group. A detail is nested only if it has the same day as its row.
+
+    Otherwise the `Date:` header of its day would separate it from the row.
+    """
     entries = group.entries
     same = [
         entry
@@ -45,10 +48,13 @@ def _by_day(group: Group) -> Iterator[tuple[int, GroupRow]]:
 
 
 def parse(text: str) -> Iterator[Group | NotARow]:
-    """Parse all rows as one group. A row without a time gets that of the row above it on the same day, or 00:00."""
+    """Parse all rows into one group.
+
+    A row without a time gets the time of the previous row on that day, or 00:00 if it is the first.
+    """
     day, clock = "", "00:00"
     entries: list[GroupRow] = []
-    above: list[tuple[int, int]] = []  # indent and index of each row that the next one may be a detail of
+    above: list[tuple[int, int]] = []  # indent and index of rows that may have details
     for written in lines_of(text):
         if header := _date(written):
             day, clock, above = header, "00:00", []
@@ -72,7 +78,7 @@ def parse(text: str) -> Iterator[Group | NotARow]:
 
 
 def _split_mark(written: str) -> tuple[Notation, str | None, str]:
-    """Return the notation, the mark and the rest of a row."""
+    """Return the notation, the mark and the text of a row. The mark is None if the row has none."""
     for notation in _READ:
         found = notation.undated.fullmatch(written)
         if found and found["mark"]:
@@ -81,7 +87,7 @@ def _split_mark(written: str) -> tuple[Notation, str | None, str]:
 
 
 def _date(written: str) -> str | None:
-    """Return the day in a header as `YYYY-MM-DD`."""
+    """Return the date in a header as `YYYY-MM-DD`, or None if the line is not a header."""
     if found := _DAY.fullmatch(written):
         return f"{found['year']}-{found['month']}-{found['day']}"
     found = _SPOKEN_DAY.fullmatch(written)

@@ -1,4 +1,4 @@
-"""Summaries stored by hosts: packs printed by `om`, pi's text, or prose and lists written by a model."""
+"""Parsing summaries stored by hosts: packs printed by `om`, pi's format, or prose and lists written by a model."""
 
 from __future__ import annotations
 
@@ -22,14 +22,17 @@ _OWN_TAG = lazily(rf"</?{TAG}(?: [^<>]*)?>")
 _OWN_HEADINGS = frozenset({"This session:", "From other sessions:"})
 _OWN_TITLES = frozenset({"Conversation Memory", "From Other Sessions", "Summary", "Recent"})
 _RAW = frozenset({"Last messages:", "Last Messages"})
-"""Headings of the messages in a pack, which are skipped since the transcript contains them."""
+"""Headings of the messages in a pack. The messages are skipped because the transcript contains them."""
 _LONGEST = 600
-"""Limit in characters for a row; a longer paragraph is cut between sentences."""
+"""Maximum length of a row, in characters. A longer paragraph is split between sentences."""
 _SENTENCE_END = lazily(r"(?<=[.!?。！？]) +")
 
 
 def parse(text: str) -> Iterator[Group | NotARow]:
-    """Parse a row for every list item and paragraph, with the heading above it. Never raise an error."""
+    """Parse each list item and paragraph as a row. A row without a mark is prefixed with the heading above it.
+
+    Text in pi's format is parsed by `pi.parse`. Text without rows gives a `NotARow`; no error is ever raised.
+    """
     text = _summary_of(text)
     if _DATED_BY_PI.search(text):
         yield from pi.parse(text)
@@ -42,7 +45,7 @@ def parse(text: str) -> Iterator[Group | NotARow]:
 
 
 def _summary_of(text: str) -> str:
-    """Return the summary in JSON printed by `om compact`; other text unchanged."""
+    """Return the summary contained in JSON printed by `om compact`. Other text is returned unchanged."""
     if not text.lstrip().startswith(("{", "[")):
         return text
     try:
@@ -60,7 +63,7 @@ def _summary_of(text: str) -> str:
 
 
 def _texts(turn: object) -> Iterator[str]:
-    """Yield the text parts of a message, in either chat format."""
+    """Yield the text parts of a message in OpenAI's or Anthropic's format."""
     content = turn.get("content") if isinstance(turn, dict) else None
     for part in content if isinstance(content, list) else [content]:
         said = part.get("text") if isinstance(part, dict) else part
@@ -69,7 +72,7 @@ def _texts(turn: object) -> Iterator[str]:
 
 
 def _written(row: Mapping[str, object]) -> str:
-    """Return a row of a JSON pack as in a text pack: on a line below its minute."""
+    """Return a row of a JSON pack as it is printed in a text pack: its minute, then its line."""
     at, said = instant(row.get("event_at") or row.get("observed_at")) or "", str(row.get("text") or "")
     priority = next((each for each in Priority if each == row.get("priority")), Priority.MEDIUM)
     status = next((each for each in Status if each == row.get("status")), None)
@@ -78,7 +81,7 @@ def _written(row: Mapping[str, object]) -> str:
 
 
 class _Outline:
-    """Reads a summary line by line."""
+    """Parser that reads a summary line by line."""
 
     def __init__(self) -> None:
         self._title = ""
@@ -87,7 +90,6 @@ class _Outline:
         self._paragraph: list[str] = []
 
     def rows(self, text: str) -> Iterator[PrintedRow]:
-        """Yield the rows of a text."""
         for written in lines_of(text):
             line = written.strip()
             item = _ITEM.fullmatch(written)
@@ -100,7 +102,7 @@ class _Outline:
         yield from self._said()
 
     def _is_about(self, line: str) -> bool:
-        """Return True, and remember the heading or date, if a line describes the lines below it."""
+        """Return True if the line is a heading, a date or the like, and remember it for the lines below."""
         heading = _HEADING.fullmatch(line)
         title = heading["title"].strip() if heading else line
         if _OWN_TAG.fullmatch(line):

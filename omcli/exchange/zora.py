@@ -1,4 +1,4 @@
-"""Zora's memory: lines like `[2026-02-10 14:32] CRITICAL text`, or JSON Lines with the messages they cover."""
+"""Zora's formats: lines such as `[2026-02-10 14:32] CRITICAL text`, or JSON Lines with the messages of each group."""
 
 from __future__ import annotations
 
@@ -11,23 +11,22 @@ from omcli.memory.row_json import json_line
 from omcli.text.instants import instant
 
 _READ = (WORDS, EMOJI, BRACKETS, NONE)
-"""Notations to try, in order."""
+"""Notations to try, in this order."""
 
 
 def row(written: str) -> PrintedRow | None:
-    """Parse a line; None if it does not begin with a date."""
+    """Parse a line as a row, or return None if the line does not begin with a date."""
     return next((read for notation in _READ if (read := notation.parse(written))), None)
 
 
 def _render(groups: Iterable[Group], _tokens: Callable[[str], int]) -> Iterator[str]:
-    """Yield a line for every row."""
     for group in groups:
         for entry in group.entries:
             yield f"{WORDS.render(entry.line)}\n"
 
 
 def _parse(text: str) -> Iterator[Group | NotARow]:
-    """Parse all rows as one group, since the lines contain no more."""
+    """Parse all rows into one group, because the lines do not show where a group ends."""
     entries: list[GroupRow] = []
     for written in lines_of(text):
         read = row(written)
@@ -43,7 +42,7 @@ _Fields = dict[str, object]
 
 
 def _render_jsonl(groups: Iterable[Group], tokens: Callable[[str], int]) -> Iterator[str]:
-    """Yield an object for every group and every item."""
+    """Yield a JSON object for each group and each item."""
     for group in groups:
         yield json_line(_item(group) if group.kind is Kind.ITEM else _block(group, tokens)) + "\n"
 
@@ -76,7 +75,7 @@ def _item(group: Group) -> _Fields:
 
 
 def _parse_jsonl(text: str) -> Iterator[Group | NotARow]:
-    """Parse objects; a line without one gives `NotARow`."""
+    """Parse one JSON object per line. Any other line, or an object without rows, gives a `NotARow`."""
     for found in objects_of(text):
         yield (found and _group(found)) or NotARow(reason="no block")
 
@@ -102,7 +101,7 @@ def _group(fields: Mapping[str, object]) -> Group | None:
 
 
 def _entries(said: str) -> Iterator[GroupRow]:
-    """Yield a row for every line that isn't blank, even without a date."""
+    """Yield a row for each line that is not blank, even if it has no date."""
     for written in filter(str.strip, lines_of(said)):
         read = row(written)
         yield GroupRow(line=read or PrintedRow(dated="", priority=Priority.MEDIUM, status=None, text=written))

@@ -1,1 +1,1 @@
-"""Language models as the core sees them: prompts, replies and their schema."""
+"""Interfaces to language models: prompts, replies, and JSON schemas of replies."""

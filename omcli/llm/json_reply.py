@@ -1,4 +1,4 @@
-"""Tolerant parsing of a model's reply: JSON in a fence or within prose, and lists that break off."""
+"""Tolerant parsing of a model's reply: JSON in a code fence or within prose, and lists that break off."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from omcli.text.clean import clean, one_line
 from omcli.text.similarity import is_repeated
 
 LONGEST_ROW = 10_000
-"""Limit in characters for a row; a longer one is cut."""
+"""Maximum length of a row, in characters. A longer row is cut."""
 _STARTS = 8
-"""Maximum number of places to look for JSON within prose, since each try parses the rest of the text."""
-# An object with a key, or a list of objects. `[ ]` and `{}` within prose are not an answer.
+"""Maximum number of positions at which to try parsing JSON within prose, because each try may parse all the rest."""
+# Matches the start of an object with a key, or of a list of objects. `[ ]` and `{}` within prose are not an answer.
 _BEGINS = lazily(r"\{\s*\"|\[\s*\{")
 _FENCED = lazily(r"\A```[\w+-]*[ \t]*\n(.*?)(?:\n[ \t]*```.*)?\Z", re.DOTALL)
 _ENDS = frozenset("]}")
@@ -26,7 +26,11 @@ _TEXTS = lazily(r'"text"\s*:\s*"((?:[^"\\]|\\.)*)', re.DOTALL)
 
 
 def whole(reply: Reply) -> str:
-    """Return the text of a reply. Raise Refused, CutOff or Looped if it ended early, Unusable if it is empty."""
+    """Return the text of a complete reply.
+
+    Raise Refused if the model declined, CutOff if the reply was cut off, Looped if it was cut off while repeating
+    itself, and Unusable if it is empty.
+    """
     if reply.stop is EndReason.REFUSAL:
         raise Refused(f"{reply.model} declined to answer")
     if reply.stop is EndReason.LENGTH and is_repeated(_TEXTS.findall(reply.text) or reply.text.splitlines()):
@@ -39,9 +43,10 @@ def whole(reply: Reply) -> str:
 
 
 def json_in(text: str) -> Any:
-    """Return the JSON of a reply, bare or in a fence, else the first object or list of objects in it.
+    """Return the JSON value that a reply consists of, or otherwise the first object or list of objects in it.
 
-    None if there is none. Line breaks inside strings are allowed, NaN and the like are not.
+    Return None if there is neither. A code fence around the reply is ignored. Line breaks inside strings are allowed,
+    but NaN and infinities are not.
     """
     bare = _bare(text)
     for start in (0, *_starts(bare)):
@@ -55,7 +60,7 @@ def json_in(text: str) -> Any:
 
 
 def is_cut_off(text: str) -> bool:
-    """Return True if a reply is JSON that ends before it is complete."""
+    """Return True if a reply contains JSON that ends before it is complete."""
     bare = _bare(text)
     start = next(iter(_starts(bare)), None)
     if start is None:
@@ -71,16 +76,16 @@ def is_cut_off(text: str) -> bool:
 
 @record
 class ListPart:
-    """The readable part of a JSON list."""
+    """The items of a JSON list that can be read."""
 
     values: tuple[Any, ...]
     end: int
-    """Index in the text after the list, or after the readable part if the list breaks off."""
+    """Index in the text after the list or, if the list breaks off, after its last readable item."""
     is_whole: bool
 
 
 def read_list(text: str) -> ListPart | None:
-    """Return the items of the first JSON list in text, up to the first unreadable one; None if there is no list."""
+    """Return the items of the first JSON list in the text up to the first unreadable item; None if there is no list."""
     at = text.find("[")
     if at < 0:
         return None
@@ -99,31 +104,31 @@ def read_list(text: str) -> ListPart | None:
 
 
 def text_of(value: object, key: str) -> str:
-    """Return the string under a key of an object; empty if missing."""
+    """Return the string under a key of an object, or an empty string if there is none."""
     found = value.get(key) if isinstance(value, Mapping) else None
     return found if isinstance(found, str) else ""
 
 
 def list_of(value: object, key: str) -> list[Any]:
-    """Return the list under a key of an object; empty if missing."""
+    """Return the list under a key of an object, or an empty list if there is none."""
     found = value.get(key) if isinstance(value, Mapping) else None
     return found if isinstance(found, list) else []
 
 
 def texts_of(value: object, key: str) -> list[str]:
-    """Return the distinct strings in the list under a key of an object; a single string counts as a list."""
+    """Return the distinct strings in the list under a key of an object. A single string counts as a list."""
     found = value.get(key) if isinstance(value, Mapping) else None
     listed = [found] if isinstance(found, str) else found if isinstance(found, list) else []
     return list(dict.fromkeys(each for each in listed if isinstance(each, str)))
 
 
 def label_in(text: str) -> str:
-    """Return a cited label, id or handle in lower case, without brackets."""
+    """Return a cited label, id or handle in lower case, without surrounding brackets."""
     return text.strip(" []()").lower()
 
 
 def row_text(text: str) -> str:
-    """Return text as it is stored in a row: on one line, without control characters, cut if it is too long."""
+    """Return text as it is stored in a row: on one line, without control characters, and cut if it is too long."""
     line = one_line(clean(text))
     return line if len(line) <= LONGEST_ROW else f"{line[:LONGEST_ROW]}… [truncated {len(line) - LONGEST_ROW} chars]"
 
@@ -136,21 +141,24 @@ _DECODER = json.JSONDecoder(strict=False, parse_constant=_refuse)
 
 
 def _bare(text: str) -> str:
-    """Return a reply without surrounding white space and fence."""
+    """Return a reply without surrounding white space and without its code fence."""
     stripped = text.lstrip("\ufeff").strip()
     fenced = _FENCED.match(stripped) if stripped.startswith("```") else None
     return fenced[1].strip() if fenced else stripped
 
 
 def _is_answer(value: object) -> bool:
-    """Return True if JSON that is followed by prose is an answer, and not part of the prose, like `[1] says so`."""
+    """Return True if a JSON value that is followed by prose is the answer.
+
+    Only objects and lists of objects are. Other values belong to the prose, like `[1]` in `[1] says so`.
+    """
     return isinstance(value, dict) or (
         isinstance(value, list) and bool(value) and all(isinstance(each, dict) for each in value)
     )
 
 
 def _starts(text: str) -> list[int]:
-    """Return the first few indexes at which JSON may begin."""
+    """Return the first few indexes at which a JSON object or list of objects may begin."""
     return [found.start() for found, _ in zip(_BEGINS.finditer(text), range(_STARTS), strict=False)]
 
 

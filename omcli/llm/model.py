@@ -1,4 +1,4 @@
-"""Ports for language models: prompts, replies, and the ledger of calls."""
+"""Interfaces to language models: prompts, replies, and the ledger of model calls."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from omcli.base.record import record
 
 @record
 class Price:
-    """Price of a model in US dollars per million tokens."""
+    """Prices of a model in US dollars per million tokens."""
 
     input: float
     output: float
     cached: float | None = None
-    """Price of input read from the endpoint's cache; None if it is the same as for other input."""
+    """Price of input tokens read from the endpoint's cache. None means the price of other input."""
 
 
 @record
@@ -28,77 +28,80 @@ class Picture:
 
 
 class EndReason(StrEnum):
-    """Reason for the end of a reply."""
+    """Reason why a reply ended."""
 
     END = "end"
     LENGTH = "length"
-    """Cut off by the limit on output, or by the end of the context."""
+    """The reply was cut off by the output limit or by the end of the context."""
     REFUSAL = "refusal"
-    """The model, or a filter, declined."""
+    """The model or a content filter declined."""
 
 
 @record
 class Reply:
-    """A model's reply, before validation."""
+    """A model's reply, not yet validated."""
 
     text: str
     stop: EndReason
     model: str
-    """The model that replied, as named by the endpoint."""
+    """Name of the model that replied, as reported by the endpoint."""
     input_tokens: int | None = None
-    """Input tokens as counted by the endpoint over all attempts, including cached ones; None if unknown."""
+    """Input tokens of all attempts as counted by the endpoint, including cached ones. None if unknown."""
     output_tokens: int | None = None
     cached_tokens: int | None = None
-    """Part of the input that was read from the endpoint's cache."""
+    """Number of input tokens read from the endpoint's cache."""
 
 
 @record
 class Prompt:
-    """A request to a model."""
-
     system: str
-    """Instructions; never contains any part of a transcript."""
+    """Instructions. They never contain any part of a transcript."""
     content: tuple[str | Picture, ...]
     """Text and images, in order."""
     schema: Mapping[str, object]
-    """JSON schema of the reply. All fields are required, with null for absence; no length limits, no `\\d`."""
+    """JSON schema of the reply. All fields are required, with null for absence. No length limits, no `\\d`."""
     name: str
-    """Name of the schema in requests: letters and underscores."""
+    """Name of the schema in requests. It may contain letters and underscores."""
     max_output: int | None = None
-    """Limit in tokens for the reply; None leaves it to the provider."""
+    """Maximum number of tokens in the reply. None leaves the limit to the provider."""
     temperature: float | None = None
-    """None sends none, so that the endpoint's default applies."""
+    """Sampling temperature. None means the endpoint's default."""
     session: str | None = None
-    """Session it concerns, for the ledger; never sent."""
+    """Session that the call is for, recorded in the ledger. It is never sent to the model."""
     reads: Callable[[Reply], object] | None = None
-    """Parses a reply, and raises ProviderFailed if it is unusable, so that the ledger can record that."""
+    """Function that parses a reply. It raises ProviderFailed if the reply is unusable, which the ledger then records.
+    """
 
 
 class Provider(Protocol):
-    """A model behind an endpoint. A call has one deadline for all its attempts."""
+    """A model at an endpoint. A single deadline limits all attempts of a call together."""
 
     @property
     def name(self) -> str:
-        """The endpoint: `anthropic`, `openai`, `ollama`, `command`, …"""
+        """Name of the provider, such as `anthropic`, `openai`, `ollama` or `command`."""
 
     @property
     def model(self) -> str:
-        """The model's name at the endpoint."""
+        """Name of the model at the endpoint."""
 
     @property
     def takes_images(self) -> bool:
-        """True if a prompt may contain images."""
+        """True if prompts may contain images."""
 
     def ask(self, prompt: Prompt) -> Reply:
-        """Return the reply to a prompt. May raise ProviderFailed, NotAllowed or BadConfiguration."""
+        """Return the reply to a prompt.
+
+        Raise NotAllowed if the key is missing or not accepted, BadConfiguration if the model cannot be called as
+        configured, and ProviderFailed on any other failure.
+        """
 
 
 @record
 class ModelCall:
-    """A call of a model, as recorded in the ledger."""
+    """A model call, as recorded in the ledger."""
 
     at: str
-    """Instant of its end."""
+    """Instant at which the call ended."""
     lane: str
     """Purpose of the call, a value of `ports.Lane`."""
     session: str | None
@@ -108,24 +111,24 @@ class ModelCall:
     output_tokens: int | None
     cached_tokens: int | None
     cost: float | None
-    """In US dollars; None if the price is unknown."""
+    """Cost in US dollars. None if the price is unknown."""
     duration: int
-    """In milliseconds."""
+    """Duration in milliseconds."""
     outcome: str
     """`ok`, or the slug of the error."""
 
 
 class Ledger(Protocol):
-    """Port for the record of calls and their costs."""
+    """Record of all model calls and their costs."""
 
     def note_call(self, call: ModelCall) -> None:
-        """Add a call that has ended."""
+        """Record a call after it has ended."""
 
     def calls(self, *, since: str | None = None, until: str | None = None) -> Iterator[ModelCall]:
-        """Yield calls that ended at or after `since` and before `until`, oldest first."""
+        """Yield the calls that ended at or after `since` and before `until`, oldest first."""
 
     def spent(self, *, since: str) -> Spent:
-        """Return the total cost of the calls that ended at or after an instant."""
+        """Return the total tokens and cost of the calls that ended at or after `since`."""
 
 
 @record
@@ -133,13 +136,13 @@ class Spent:
     """Total tokens and cost of several calls."""
 
     tokens: int
-    """Input and output tokens, as far as endpoints reported them."""
+    """Input and output tokens of all calls for which the endpoint reported them."""
     cost: float
-    """In US dollars, as far as prices are known."""
+    """Cost in US dollars of all calls with a known price."""
 
 
 class OutputMode(StrEnum):
-    """Ways to request structured output, the strictest first."""
+    """Ways to request structured output, strictest first."""
 
     JSON_SCHEMA = "json_schema"
     JSON_OBJECT = "json_object"
@@ -147,10 +150,10 @@ class OutputMode(StrEnum):
 
 
 class OutputModes(Protocol):
-    """Port for remembering which output mode works with each endpoint and model."""
+    """Store for the output mode that works with each endpoint and model."""
 
     def output_mode(self, endpoint: str, model: str) -> OutputMode | None:
-        """Return the mode that worked last; None if unknown."""
+        """Return the mode that worked last, or None if it is unknown."""
 
     def put_output_mode(self, endpoint: str, model: str, output_mode: OutputMode) -> None:
-        """Remember the mode that worked."""
+        """Store the mode that worked."""

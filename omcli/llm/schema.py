@@ -1,7 +1,7 @@
-"""JSON schemas of replies, and the words allowed in them.
+"""JSON schemas for replies, and the values that models may use in them.
 
-Every provider accepts such schemas: all fields required, null for absence, no lists of types, no length limits.
-Lengths, labels and names are checked in code.
+All providers accept these schemas, because every field is required (null stands for absence) and there are neither
+lists of types nor length limits. Lengths, labels and names are checked after parsing.
 """
 
 from __future__ import annotations
@@ -20,34 +20,35 @@ KINDS: Mapping[str, Type] = MappingProxyType({
     "outcome": Type.OUTCOME, "error": Type.BLOCKER, "event": Type.EVENT, "question": Type.QUESTION,
     "identity": Type.FACT,
 })  # fmt: skip
-"""Type for each kind of row that a model may give. Its `task` is a request, since `Type.TASK`, the current work, exists
-only once and has a field of its own."""
+"""Row type for each kind that a model may use.
+
+The kind `task` means a request. The current work (`Type.TASK`) exists only once and has a field of its own.
+"""
 
 MOST_ROWS, MOST_SOURCES, MOST_REPLACED = 60, 20, 10
-"""Limits for rows in a reply, messages cited by a row, and rows replaced by a row."""
+"""Maximum numbers of rows in a reply, of messages that a row cites, and of rows that a row replaces."""
 MOST_TAGS, LONGEST_TAG = 8, 40
-"""Limits for tags of an item, and characters of a tag."""
+"""Maximum number of tags per item, and maximum length of a tag in characters."""
 
 TEXT: Schema = {"type": "string"}
 
 
 def one_of(*values: str) -> Schema:
-    """Return a schema for one of these words."""
+    """Return a schema for a string that is one of the values."""
     return {"type": "string", "enum": list(map(str, values))}
 
 
 def optional(schema: Schema) -> Schema:
-    """Return a schema that also allows null. It avoids lists of types, which some providers refuse."""
+    """Return a schema that also allows null, without a list of types, which some providers refuse."""
     return {"anyOf": [schema, {"type": "null"}]}
 
 
 def list_of(schema: Schema) -> Schema:
-    """Return a schema for a list."""
     return {"type": "array", "items": schema}
 
 
 def object_of(fields: Mapping[str, Schema]) -> Schema:
-    """Return a schema for an object with exactly these fields."""
+    """Return a schema for an object with exactly these fields, all of them required."""
     return {"type": "object", "properties": fields, "required": list(fields), "additionalProperties": False}
 
 
@@ -55,4 +56,4 @@ TEXTS = list_of(TEXT)
 STATED: Mapping[str, Schema] = MappingProxyType({
     "text": TEXT, "priority": one_of(*PRIORITIES), "kind": one_of(*KINDS), "status": optional(one_of(*STATUSES)),
 })  # fmt: skip
-"""Fields of every row."""
+"""Schemas of the fields that every row has."""

@@ -1,1 +1,1 @@
-"""Context packs and the working-memory block: choosing rows that fit a token budget, and printing them."""
+"""Context packs and the working-memory block: choosing and printing what fits into a token budget."""

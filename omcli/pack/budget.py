@@ -1,4 +1,4 @@
-"""Token budgets of a pack and its tiers, and the division of a small budget among them."""
+"""Token budgets of a pack and its tiers, and the division of a small budget among the tiers."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from omcli.memory.message import UNLIMITED
 
 
 class Tier(StrEnum):
-    """Parts of a pack, in the order they are printed."""
+    """Parts of a pack, in their default printing order."""
 
     CROSS = "cross"
     """Lasting facts from other sessions of the project."""
@@ -24,16 +24,16 @@ class Tier(StrEnum):
 DEFAULTS: Mapping[Tier, int] = {Tier.CROSS: 4000, Tier.SESSION: 8000, Tier.TAIL: 8000}
 
 _SMALL = 4096
-# Observations say more per token than messages. So up to `_SMALL` tokens the session tier gets most of the budget, and
-# messages are only a reminder of the current work. Above that, each tier's share grows linearly to its limit.
+# Observations contain more per token than messages. So up to `_SMALL` tokens the session tier gets most of the budget,
+# and messages are only a reminder of the current work. Above that, each tier's share grows linearly to its limit.
 _SMALL_SHARES: Mapping[Tier, float] = {Tier.CROSS: 0.1, Tier.SESSION: 0.82, Tier.TAIL: 0.08}
 _OVERFLOW = (Tier.SESSION, Tier.TAIL, Tier.CROSS)
-"""Order in which tiers receive what others cannot use."""
+"""Order in which tiers receive the tokens that other tiers cannot use."""
 
 
 @record
 class Budgets:
-    """Limits in tokens for a pack as a whole and for each tier. Negative limits count as zero."""
+    """Token limits for a whole pack and for each tier. Negative limits count as zero."""
 
     total: int
     cross: int
@@ -42,7 +42,6 @@ class Budgets:
 
     @property
     def limits(self) -> dict[Tier, int]:
-        """The limit of each tier."""
         held = {Tier.CROSS: self.cross, Tier.SESSION: self.session, Tier.TAIL: self.tail}
         return {tier: max(0, most) for tier, most in held.items()}
 
@@ -55,10 +54,11 @@ def budgets(
     tail: int | None = None,
     defaults: Mapping[Tier, int | None] = DEFAULTS,
 ) -> Budgets:
-    """Return budgets from options. Tiers without an option get their default; a default of None means no limit.
+    """Return the budgets for the given options, in tokens.
 
-    The total defaults to the sum of the tiers. If it exceeds their sum, tiers without an option grow in proportion, so
-    that all of it can be used.
+    A tier without an option gets its default; a default of None means no limit except the total. Without an option, the
+    total is the sum of the tiers. If a given total exceeds this sum, tiers without an option grow in proportion to use
+    all of it.
     """
     asked = {Tier.CROSS: cross, Tier.SESSION: session, Tier.TAIL: tail}
     most_of_all = UNLIMITED if total is None else max(0, total)
@@ -78,12 +78,15 @@ def budgets(
 
 
 def shares(total: int, limits: Mapping[Tier, int]) -> dict[Tier, int]:
-    """Divide a total among the tiers. No tier gets more than its limit; all of the total is used if possible."""
+    """Divide a total among the tiers.
+
+    No tier gets more than its limit. The whole total is divided unless it exceeds the sum of the limits.
+    """
     total, whole = max(0, total), sum(limits.values())
     if total >= whole:
         return dict(limits)
     small = min(total, _SMALL)
-    # Position of the total between `_SMALL`, up to which shares are fixed, and the sum of the limits: 0 to 1.
+    # Position of the total between `_SMALL` (0) and the sum of the limits (1). Up to `_SMALL`, shares are fixed.
     way = (total - small) / (whole - small)
     given = {}
     for tier, most in limits.items():
@@ -98,8 +101,8 @@ def shares(total: int, limits: Mapping[Tier, int]) -> dict[Tier, int]:
 
 
 def last_fitting(fits: Callable[[int], bool], least: int, most: int) -> int:
-    """Return the greatest number from `least` to `most` that fits, or `least - 1` if none does.
+    """Return the largest number from `least` to `most` that fits, or `least - 1` if none does.
 
-    If a number fits, all smaller ones must fit too.
+    If a number fits, all smaller numbers must fit too.
     """
     return least - 1 + bisect_left(range(least, most + 1), True, key=lambda number: not fits(number))  # noqa: FBT003

@@ -1,4 +1,4 @@
-"""Context packs: rows and messages that let an agent continue, within a token budget that is never exceeded."""
+"""Context packs: the rows and messages that an agent needs to continue, within a strict token budget."""
 
 from __future__ import annotations
 
@@ -25,48 +25,48 @@ if TYPE_CHECKING:
 
 @record
 class ContextPack:
-    """A finished pack: the chosen content of each tier, its tokens, and the printed text."""
+    """A finished pack: the chosen content of each tier, its token counts, and the printed text."""
 
     session: str | None
     cross: tuple[Observation, ...]
-    """Cross-session rows, in the order given."""
+    """Cross-session rows, in the order they were passed."""
     observations: tuple[Observation, ...]
-    """Rows of the session: reflections, then other rows, each in the order given."""
+    """Rows of the session in printing order: all reflections, then all other rows."""
     turns: tuple[Turn, ...]
     """The last messages, oldest first."""
     is_tail_whole: bool
-    """True if the pack is frozen and contains all messages given, none of them cut for lack of room."""
+    """True if the pack is frozen and the tail is complete (see `tail.holds_all`)."""
     tokens: Mapping[Tier, int]
-    """Tokens of each tier within `printed`."""
+    """Tokens that each tier takes in `printed`."""
     left_out: int
-    """Number of rows that belong in the pack but did not fit."""
+    """Number of eligible rows that did not fit."""
     counter: str
-    """Name of the token counter of all numbers."""
+    """Name of the token counter used for all counts."""
     budgets: Budgets
     pending: int
-    """Number of messages in the session that no observation covers yet."""
+    """Number of messages in the session that are not observed yet."""
     freeze_point: FreezePoint | None
     """None unless the pack is frozen."""
     printed: str
-    """The pack in the requested format, with a final line break; empty if there is nothing to print."""
+    """The pack in the requested format, ending with a line break; empty if there is nothing to print."""
 
 
 @record
 class Choice:
-    """Options that limit and order the rows of a pack."""
+    """Options for choosing and ordering the rows of a pack."""
 
     reflections: int | None = None
-    """Limit on reflections of the session, newest first; None for no limit."""
+    """Maximum number of the session's reflections; the newest are kept. None means no limit."""
     others: int | None = None
-    """Limit on other rows of the session, newest first; None for no limit."""
+    """Maximum number of the session's other rows; the newest are kept. None means no limit."""
     is_recent: bool = False
-    """Prefer the newest rows of the session, reflections first, instead of the most salient ones."""
+    """True to prefer the newest rows of the session, pinned rows and reflections first, to the most salient ones."""
     is_descending: bool = False
-    """Print the newest rows of the session first."""
+    """True to print the newest rows of the session first."""
     order: tuple[Tier, ...] = tuple(Tier)
-    """Order in which tiers are printed."""
+    """Printing order of the tiers."""
     fading: float = ranking.HALF_LIFE
-    """Divisor of the score of other sessions' rows per week of age."""
+    """Divisor of the score of other sessions' rows for each week of age."""
 
 
 def pack(
@@ -85,15 +85,15 @@ def pack(
     choice: Choice = Choice(),  # noqa: B008 - a record never changes
     freeze_point: FreezePoint | None = None,
 ) -> ContextPack:
-    """Choose rows and messages that fit into the budgets, and print them.
+    """Choose the rows and messages that fit into the budgets, and print them.
 
-    `cross` holds the project's candidates and `observations` the session's rows, both in the order they were added;
-    candidates that don't concern other sessions are left out (`cross_session.is_shared`). `messages` is the session's
-    main thread, oldest first. Rows are printed whole or not at all; long messages may be cut. `layout` overrides the
-    layout of `to`. The instant `now` only affects the ranking of other sessions' rows.
+    `cross` holds the project's rows and `observations` the session's, each in the order they were added. Rows of
+    `cross` are left out unless `cross_session.is_shared` accepts them. `messages` holds the session's main thread,
+    oldest first. Rows are printed whole or not at all, but long messages may be cut. `layout` overrides the layout of
+    the format `to`. The instant `now` only affects how rows of other sessions are ranked.
 
-    With a `freeze_point`, pass the rows before it and the messages after it. New messages then only extend the pack:
-    rows don't use budget that messages leave, since later messages would push them out again.
+    With a `freeze_point`, pass only the rows before it and the messages after it. New messages then only extend the
+    pack. Rows don't use the budget that messages leave unused, because later messages would push those rows out again.
     """
     head = Head(
         session=session.id if session else None,
@@ -123,7 +123,7 @@ def pack(
 
 
 def _printed(draft: _Draft, head: Head, *, candidates: int) -> ContextPack:
-    """Fill and print a pack. `candidates` is the number of rows it could contain."""
+    """Fill and print a pack. `candidates` is the number of rows that could be in it."""
     draft.fill()
     printed, tokens = draft.print()
     shown = draft.shown
@@ -144,7 +144,7 @@ def _printed(draft: _Draft, head: Head, *, candidates: int) -> ContextPack:
 
 
 def _in_order(rows: Iterable[Observation]) -> list[Observation]:
-    """Return the visible rows, reflections first, since the rows they were made from are older than the others."""
+    """Return the visible rows, reflections first because the rows they were made from are older than the others."""
     return sorted((row for row in rows if row.is_visible), key=_is_no_reflection)
 
 
@@ -153,7 +153,7 @@ def _is_no_reflection(row: Observation) -> bool:
 
 
 def _within(choice: Choice, rows: Sequence[Observation]) -> Sequence[Observation]:
-    """Return the newest reflections and the newest others, within the limits of each."""
+    """Return the newest reflections and the newest other rows, up to the limit for each."""
     ends = sum(1 for row in rows if not _is_no_reflection(row))
     return [*_last(rows[:ends], choice.reflections), *_last(rows[ends:], choice.others)]
 
@@ -163,12 +163,12 @@ def _last(rows: Sequence[Observation], count: int | None) -> Sequence[Observatio
 
 
 def _newest(rows: Sequence[Observation]) -> Iterator[int]:
-    """Yield indexes of rows: pinned ones, then reflections, then the others, the newest of each first."""
+    """Yield the indexes of pinned rows, then of reflections, then of all others, each group newest first."""
     yield from sorted(range(len(rows)), key=lambda at: (PINNED not in rows[at].tags, _is_no_reflection(rows[at]), -at))
 
 
 class _Kept:
-    """An iterable that caches the items of an iterator, so that they can be iterated again."""
+    """An iterable that caches an iterator's items, so that it can be iterated again."""
 
     def __init__(self, source: Iterator[int]) -> None:
         self._source = source
@@ -182,26 +182,24 @@ class _Kept:
 
 
 class _Part(Protocol):
-    """The chosen part of a tier, best first."""
+    """The content chosen for one tier, best first."""
 
     @property
     def cost_list(self) -> Sequence[int]:
-        """Cost of each chosen item."""
+        """Cost of each chosen item, in tokens."""
 
     def fill(self, room: int) -> None:
-        """Choose again, at most `room` tokens."""
+        """Replace the chosen items by the best ones that fit into `room` tokens."""
 
     def drop(self, count: int) -> None:
-        """Drop the items ranked lowest."""
+        """Drop the `count` lowest-ranked items."""
 
 
 @mutable_record
 class _Rows:
-    """A tier of rows."""
-
     rows: Sequence[Observation]
     order: Iterable[int]
-    """Indexes of `rows`, best first. Iterated again each time the tier is filled."""
+    """Indexes of `rows`, best first. They are iterated each time the tier is filled."""
     scales: PackMeter
     is_descending: bool = False
     chosen: list[Candidate] = field(default_factory=list)
@@ -225,8 +223,6 @@ class _Rows:
 
 @mutable_record
 class _Tail:
-    """The tier of messages."""
-
     messages: Sequence[KeptMessage]
     scales: PackMeter
     units: tuple[TurnGroup, ...] = ()
@@ -248,7 +244,7 @@ class _Tail:
 
 @mutable_record
 class _Draft:
-    """A pack in the making."""
+    """A pack being filled."""
 
     budgets: Budgets
     scales: PackMeter
@@ -267,16 +263,20 @@ class _Draft:
         return {Tier.CROSS: self.cross, Tier.SESSION: self.session, Tier.TAIL: self.tail}
 
     def tokens(self) -> dict[Tier, int]:
-        """Return the tokens of each tier, printed with its present content."""
+        """Return the number of tokens that each tier takes when printed."""
         shown = self.shown
         return {tier: self.scales.part(tier, shown) for tier in Tier}
 
     def held(self, tier: Tier) -> int:
-        """Return the tokens of one tier, printed with its present content."""
+        """Return the number of tokens that a tier takes when printed."""
         return self.scales.part(tier, self.shown)
 
     def fill(self) -> None:
-        """Fill every tier up to its share. Unused tokens go to the next tier, and in the end to the tiers of rows."""
+        """Fill each tier up to its share plus the tokens that earlier tiers left unused.
+
+        The tiers of rows are then filled again with the rest. In a frozen pack this happens before the tail is filled,
+        so that new messages do not change the rows.
+        """
         limits = self.budgets.limits
         given = shares(self.budgets.total - self.scales.frame(), limits)
         spare = 0
@@ -289,7 +289,7 @@ class _Draft:
             self._fill_again(spare)
 
     def _fill_again(self, spare: int) -> int:
-        """Fill the tiers of rows with `spare` tokens, and return those still unused."""
+        """Let the tiers of rows use `spare` more tokens, and return the number that is still unused."""
         limits = self.budgets.limits
         for tier, rows in ((Tier.SESSION, self.session), (Tier.CROSS, self.cross)):
             held = self.held(tier)
@@ -301,9 +301,9 @@ class _Draft:
         return spare
 
     def print(self) -> tuple[str, dict[Tier, int]]:
-        """Return the printed pack and the tokens of each tier in it.
+        """Return the printed pack and the number of tokens in each tier.
 
-        If it exceeds a budget despite the estimates, the items ranked lowest are dropped until it fits.
+        If the pack exceeds a budget although the estimates fit, the lowest-ranked items are dropped until it fits.
         """
         while True:
             tokens = self.tokens()
@@ -318,8 +318,11 @@ class _Draft:
                 part.drop(_count_to_drop(part.cost_list, excess))
 
     def _over(self, printed: str, tokens: Mapping[Tier, int]) -> dict[Tier, int]:
-        """Return excess tokens by tier. If only the total is exceeded, assign the excess to the largest tier, or to the
-        tail of a frozen pack."""
+        """Return the excess tokens of each tier that exceeds its limit.
+
+        If only the total is exceeded, the excess is assigned to the largest tier with content, or to the tail of a
+        frozen pack.
+        """
         over = {tier: tokens[tier] - most for tier, most in self.budgets.limits.items() if tokens[tier] > most}
         excess = self.scales.count(printed) - max(0, self.budgets.total) if printed else 0
         if over or excess <= 0:
@@ -330,7 +333,10 @@ class _Draft:
 
 
 def _count_to_drop(cost_list: Sequence[int], excess: int) -> int:
-    """Return how many items to drop for `excess` tokens: at least one, but few at a time, as costs are estimates."""
+    """Return the number of items to drop in order to save `excess` tokens.
+
+    It is at least one. Otherwise it is at most an eighth of the items, because their costs are only estimates.
+    """
     most = max(1, len(cost_list) // 8)
     given_up = 0
     for many in range(1, most):

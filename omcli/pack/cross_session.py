@@ -1,4 +1,4 @@
-"""Rows of other sessions in a pack: the choice of those to share, and their order by importance and age."""
+"""Choosing the rows of other sessions that belong in a pack, and ranking them by importance and age."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from omcli.pack.salience import BIAS
 
 _WEEK = 7.0
 HALF_LIFE, TIME_CONSTANT = 2.0, e
-"""Divisors of a row's score per week of age: 2 halves it each week, e fades it faster."""
+"""Divisors of a row's score per week of age: 2 halves the score each week, and e reduces it faster."""
 WEIGHTS: Mapping[Priority, int] = {Priority.HIGH: 3, Priority.MEDIUM: 2, Priority.LOW: 1}
-# Current work of one session does not concern another, whatever kind of row describes it.
+# The current work of a session does not concern other sessions, whatever kind of row describes it.
 _CURRENT_WORK = frozenset({Type.REQUEST, Type.TASK, Type.TODO_UPDATED, Type.TASK_DELEGATED})
 _LASTING = frozenset({Type.PREFERENCE, Type.INSTRUCTION, Type.DECISION, Type.CORRECTION, Type.FACT})
 _LASTING_IF_HIGH = frozenset({Type.OUTCOME, Type.EVENT})
 SHARED_TYPES = (*sorted(_LASTING | _LASTING_IF_HIGH), Type.BLOCKER)
-"""Types of observations that `is_shared` may accept."""
+"""Types of observations that can pass `is_shared`."""
 
 
 def is_shared(row: Observation, *, session: str | None) -> bool:
-    """Return True if a visible row of another session is a lasting fact, which concerns `session` too.
+    """Return True if a row is visible, not from `session`, and worth showing there.
 
-    Reflections, items and notes are always lasting, observations only if of certain types; a blocker is until it is
-    settled. Requests and tasks are never shared.
+    Requests, tasks and todos are never shared. Other reflections, items and notes always are. Observations are shared
+    if they have a lasting type; outcomes and events only with high priority, and blockers only until they are settled.
     """
     if not row.is_visible or row.type in _CURRENT_WORK or (row.session is not None and row.session == session):
         return False
@@ -37,7 +37,10 @@ def is_shared(row: Observation, *, session: str | None) -> bool:
 
 
 def each_once(rows: Sequence[Observation], *, besides: Sequence[Observation] = ()) -> list[Observation]:
-    """Remove rows with the same text as another, or as a row in `besides`. Items are kept rather than observations."""
+    """Remove rows whose text is in `besides`, and duplicates by text.
+
+    Among duplicates, the last row that is not an observation is kept, or the first one if all are observations.
+    """
     said = {row.text for row in besides}
     chosen: dict[str, Observation] = {}
     for row in rows:
@@ -47,15 +50,18 @@ def each_once(rows: Sequence[Observation], *, besides: Sequence[Observation] = (
 
 
 def row_value(row: Observation, *, now: str, fading: float = HALF_LIFE) -> float:
-    """Return `weight x bias x fading^(-age / 7 days)`, with the age since the row was last used, or else dated."""
+    """Return the score of a row: `weight x bias x fading^(-age / 7 days)`.
+
+    The age is the time since the row was last used or, if it was never used, since its date.
+    """
     age = max(0.0, days(now) - days(row.last_used_at or row.dated))
     return float(WEIGHTS[row.priority] * BIAS.get(row.kind, 1.0) * fading ** (-age / _WEEK))
 
 
 def by_value(rows: Sequence[Observation], *, now: str, fading: float = HALF_LIFE) -> list[int]:
-    """Return indexes of rows in the order of their rank in another session's pack.
+    """Return the indexes of rows in the order of their rank in another session's pack.
 
-    Pinned rows come first, then the highest scores. At equal scores notes come first, then the lower id.
+    Pinned rows rank first, then rows by descending score. At equal scores notes rank first, then the lower id.
     """
 
     def key(place: int) -> tuple[bool, float, bool, str]:
@@ -66,6 +72,9 @@ def by_value(rows: Sequence[Observation], *, now: str, fading: float = HALF_LIFE
 
 
 def days(at: str) -> float:
-    """Return an instant in days, to compute ages. Its zone is ignored: half a day does not matter here."""
+    """Convert an instant to days, for computing ages.
+
+    The time zone is ignored because half a day does not matter here.
+    """
     moment = datetime.fromisoformat(at.removesuffix("Z"))
     return moment.toordinal() + moment.hour / 24 + moment.minute / 1440 + moment.second / 86400

@@ -1,4 +1,4 @@
-"""Salience: the value of a row in a pack, by the terms per token that no row chosen before it contains."""
+"""Salience: ranking a session's rows by the new terms that each adds to a pack per token."""
 
 from __future__ import annotations
 
@@ -12,24 +12,29 @@ from types import MappingProxyType
 from omcli.memory.observation import FILE_CHANGES, PINNED, Kind, Observation, Priority, Source, Status, Type
 from omcli.text.terms import COMMON_FOLDED, NAME_LIKE, capital_terms, terms_of
 
-# The constants were chosen on conversations of coding agents, of people with assistants and among people; a third up
-# or down changes what is kept by a point or two in a hundred.
+# The constants were tuned on conversations of people with coding agents, with assistants and with each other. Changing
+# one of them by a third changes only one or two percent of what is kept.
 _IMPORTANCE_POWER = 2.5
 _FRESHNESS_FLOOR = 0.3
-"""Part of its value that a row about work keeps if it is from the start of a long session."""
+"""Factor on the value of the oldest rows in a long session. Open rows and rows of lasting types keep their full value.
+"""
 _SAID_AGAIN = 0.5
-"""A term counts half if one row has it already, a quarter if two have."""
+"""Factor on a term's weight for each row chosen before that contains the term."""
 _NAME, _COMMON = 2.0, 0.25
-"""Weights of names and of common words; any other word weighs 1."""
+"""Weights of names and of common words. All other words have weight 1."""
 _NAME_POWER, _WORD_POWER = 0.5, 0.4
-"""Exponents of how often a term is used: repetition adds little, and more for names, the subject of the work."""
-_LINE_TOKENS = 15
-"""Tokens added to the length of each row: very short rows say little, however dense they are."""
+"""Exponents of the number of rows that use a name, or any other word.
 
-# A note is medium unless its author says otherwise, a reflection high: 2 × 2.0 puts a note of the same day ahead.
+Repetition adds little weight. It adds more for names because they are what the work is about.
+"""
+_LINE_TOKENS = 15
+"""Tokens added to each row's length, so that very short rows, which contain little, do not rank too high."""
+
+# By default notes have medium priority and reflections high priority. As `cross_session.WEIGHTS` are 2 and 3, a note
+# (2 × 2.0) still ranks before a reflection of the same age (3 × 1.3).
 BIAS = MappingProxyType({Kind.NOTE: 2.0, Kind.REFLECTION: 1.3})
 """Factor on the value of rows that are not plain observations."""
-# Rows of these types hold until they are contradicted. All others lose value as the session goes on.
+# Rows of these types are valid until they are contradicted. All others lose value as the session continues.
 _LASTING = frozenset(
     {Type.PREFERENCE, Type.INSTRUCTION, Type.DECISION, Type.CORRECTION, Type.FACT, Type.REQUEST, Type.QUESTION}
     | FILE_CHANGES
@@ -37,16 +42,19 @@ _LASTING = frozenset(
 
 
 def by_salience(rows: Sequence[Observation]) -> Iterator[int]:
-    """Yield indexes of a session's rows by their rank in its pack, computed lazily.
+    """Yield the indexes of a session's rows, best first, computed lazily.
 
-    Pinned rows come first. Then, one at a time, the row with the highest value, the newest among equals:
+    Pinned rows rank first. Then the row with the highest value is chosen repeatedly, the newest among equals. Its value
+    is:
 
-        (importance / 5)^2.5 · freshness · Σ over its terms of weight · 0.5^(rows that said it before) / (tokens + 15)
+    (importance / 5)^2.5 · freshness · bias · Σ over its terms of weight · 0.5^(chosen rows with the term) / (tokens +
+    15)
 
-    where a term weighs `df^p · ln(N / df + 1)`: its rarity among the N rows (Spärck Jones 1972), raised a little with
-    the number of rows that use it. Names (identifiers, paths, numbers, capitalised words) count double, common words a
-    quarter. Such a sum has diminishing returns, so the greedy choice is near the best one, and a heap of stale values
-    finds it without looking at every row each time (Minoux 1978).
+    The weight of a term is `df^p · ln(N / df + 1)`, where `df` of the `N` rows use it: its rarity (Spärck Jones 1972),
+    raised a little for each row that uses it. Names (identifiers, paths, numbers, capitalised words) have double
+    weight, and common words a quarter. Because each further row with a term adds less, this greedy choice is close to
+    the best possible one. A heap of outdated values finds the next row without computing the values of all rows again
+    (Minoux 1978).
     """
     texts = [row.text for row in rows]
     terms = terms_of(texts)
@@ -58,7 +66,7 @@ def by_salience(rows: Sequence[Observation]) -> Iterator[int]:
     ]
 
     def value(place: int) -> float:
-        return merits[place] * fsum(map(untold.__getitem__, terms[place]))  # exact, so in any order the same
+        return merits[place] * fsum(map(untold.__getitem__, terms[place]))  # exact, so the order does not matter
 
     def say(place: int) -> int:
         for term in terms[place]:
@@ -71,23 +79,23 @@ def by_salience(rows: Sequence[Observation]) -> Iterator[int]:
     heapify(heap)
     while heap:
         best = heappop(heap)
-        while (now := (-value(-best[1]), best[1])) > best:  # rows chosen since have said some of it
+        while (now := (-value(-best[1]), best[1])) > best:  # rows chosen since then share terms with it
             best = heappushpop(heap, now)
         yield say(-best[1])
 
 
 def _counted_rows(rows: Sequence[Observation]) -> list[int]:
-    """Indexes of the rows that define names, frequencies and the length of a session: those not written by a model, if
-    they are a quarter of all.
+    """Return the indexes of the rows used to find names, to count terms, and to measure the length of the session.
 
-    Repetitions and additions by a model make no word more common, and no row older.
+    These are the rows not written by a model if they are at least a quarter of all rows, and otherwise all rows. So a
+    model that repeats itself makes no word more common and no row older.
     """
     others = [place for place, row in enumerate(rows) if row.source is not Source.MODEL]
     return others if 4 * len(others) >= len(rows) else list(range(len(rows)))
 
 
 def _place_in_session(rows: Sequence[Observation], telling: Collection[int]) -> Iterator[float]:
-    """Yield the position of each row in the session, from 0 to 1, as counted by those rows."""
+    """Yield the position of each row in the session, from 0 to 1. Only rows with an index in `telling` are counted."""
     told = set(telling)
     return (max(1, passed) / len(told) for passed in accumulate(place in told for place in range(len(rows))))
 
@@ -95,8 +103,10 @@ def _place_in_session(rows: Sequence[Observation], telling: Collection[int]) -> 
 def _term_weight(
     terms: Sequence[frozenset[str]], *, telling: Sequence[int], capitals: frozenset[str]
 ) -> dict[str, float]:
-    """Weight of each term; a name in one place is a name everywhere. `telling` are the rows to count terms in; a term
-    in none of them counts as used once."""
+    """Return the weight of each term. Terms are counted in the rows whose indexes are in `telling`.
+
+    A term that none of these rows contains counts as used once. A term in `capitals` is a name wherever it occurs.
+    """
     used: Counter[str] = Counter()
     for place in telling:
         used.update(terms[place])
@@ -112,7 +122,10 @@ def _term_weight(
 
 
 def _value(row: Observation, age: float) -> float:
-    """Value of a row regardless of its text. `age` is its position in the session: 1 for the newest row."""
+    """Return the value of a row apart from its text. `age` is its position in the session: 1 for the newest row.
+
+    An importance that contradicts the row's priority is ignored.
+    """
     agrees = Priority.of_importance(row.importance) is row.priority
     importance = row.importance if agrees else row.priority.importance
     fresh = (

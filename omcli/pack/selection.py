@@ -1,4 +1,4 @@
-"""Selection of rows that fit, best first; a row that does not fit is skipped, since a smaller one after it may."""
+"""Selecting rows that fit, best first. A row that does not fit is skipped because a smaller one after it may fit."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from omcli.pack.layouts.layout import Layout, PackContent, uncovered
 from omcli.pack.tail import Turn
 
 _MISSES = 50
-"""A tier counts as full after this many successive rows that don't fit."""
+"""Maximum number of successive rows to skip because they don't fit. At the next one the tier counts as full."""
 
 
 @record
 class Candidate:
-    """A chosen row and its cost in tokens, including its line end and the headings it needs."""
+    """The index of a chosen row, and its cost in tokens with its line break and the headings it adds."""
 
     place: int
     cost: int
@@ -26,53 +26,56 @@ class Candidate:
 
 @record
 class PackMeter:
-    """Token costs of printed text, cached per text and per row."""
+    """Token counts of printed text, cached by text and by row."""
 
     layout: Layout
     counter: TokenCounter
     counted: dict[str, int] = field(default_factory=dict)
     rows: dict[int, tuple[Observation, int]] = field(default_factory=dict)
-    """Costs of rows by object id."""
+    """Token count of each row, by object id. The row itself is stored too, so that its id stays unique."""
 
     def count(self, text: str) -> int:
-        """Return the tokens of a text."""
         if text not in self.counted:
             self.counted[text] = self.counter.text(text)
         return self.counted[text]
 
     def lines(self, lines: Iterable[str]) -> int:
-        """Return the tokens of lines, each with its line end."""
+        """Return the number of tokens in the lines, including one per line break."""
         return sum([self.count(line) + 1 for line in lines])
 
     def row(self, row: Observation) -> int:
-        """Return the tokens of a row."""
+        """Return the number of tokens in a printed row, without its headings."""
         if id(row) not in self.rows:
             self.rows[id(row)] = (row, self.lines([self.layout.row(row)]))
         return self.rows[id(row)][1]
 
     def turn(self, turn: Turn, *, room: int) -> int:
-        """Return the tokens of a message as printed, or its stored count if that alone exceeds `room`."""
+        """Return the number of tokens in a printed message.
+
+        If the stored count of the message exceeds `room`, that count is returned, so that a huge message is not printed
+        in vain.
+        """
         if turn.is_whole and turn.kept.counter == self.counter.name and turn.kept.tokens > room:
             return turn.kept.tokens
         return self.lines([self.layout.turn(turn)])
 
     def frame(self) -> int:
-        """Return the tokens of a pack before its first tier."""
+        """Return the number of tokens that a pack needs besides its tiers."""
         return self.count(self.layout.frame())
 
     def overhead(self, tier: Tier) -> int:
-        """Return the tokens of a tier before its first row."""
+        """Return the number of tokens that a tier needs besides its rows or messages."""
         overhead = self.layout.overhead(tier)
         return self.lines([overhead]) if overhead else 0
 
     def part(self, tier: Tier, shown: PackContent) -> int:
-        """Return the tokens of a tier as printed."""
+        """Return the number of tokens in a printed tier."""
         part = self.layout.part(tier, shown)
         return self.count(part) if part else 0
 
 
 def fitting(rows: Sequence[Observation], order: Iterable[int], *, room: int, scales: PackMeter) -> list[Candidate]:
-    """Return the rows that fit into `room` tokens by rank; `order` holds indexes of `rows`, best first."""
+    """Return the rows that fit into `room` tokens. `order` holds the indexes of `rows`, best first."""
     chosen: list[Candidate] = []
     headings_index = _Headings(scales=scales)
     misses = 0
@@ -99,15 +102,17 @@ def fitting(rows: Sequence[Observation], order: Iterable[int], *, room: int, sca
 
 @mutable_record
 class _Headings:
-    """The rows chosen so far in printing order, with their headings."""
+    """The chosen rows and their headings, in printing order."""
 
     scales: PackMeter
     places: list[int] = field(default_factory=list)
     headings: list[Sequence[str]] = field(default_factory=list)
 
     def over(self, place: int, headings: Sequence[str]) -> int:
-        """Return the tokens of headings that one more row adds: its own, and those that the row below now needs or no
-        longer needs."""
+        """Return the number of tokens by which a new row changes the printed headings.
+
+        The row needs headings of its own, and the row below it may need more or fewer than before.
+        """
         at = bisect_left(self.places, place)
         above = self.headings[at - 1] if at else ()
         if at == len(self.places):
@@ -116,7 +121,6 @@ class _Headings:
         return self._cost(above, headings) + self._cost(headings, below) - self._cost(above, below)
 
     def put(self, place: int, headings: Sequence[str]) -> None:
-        """Add a row."""
         at = bisect_left(self.places, place)
         self.places.insert(at, place)
         self.headings.insert(at, headings)

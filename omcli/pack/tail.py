@@ -1,4 +1,4 @@
-"""The tail of a pack: the newest messages that fit. Calls stay with their results; long messages become excerpts."""
+"""The tail of a pack: the newest messages that fit. Calls are kept with their results, and long messages are cut."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from omcli.memory.message import KeptMessage, Message, Role, results_by_call
 from omcli.text.clean import printable
 
 TOOL_CHARS = 1500
-"""Limit in characters for a call's arguments, a result or an event."""
+"""Maximum length, in characters, of a call's arguments, a result or an event."""
 _LEAST_CHARS = 80
-"""Characters below which an excerpt is useless."""
+"""Minimum length of an excerpt, in characters. A shorter one would be useless."""
 _SHORTENED = frozenset({Role.CALL, Role.RESULT, Role.EVENT})
 _CHARS_PER_TOKEN = 8
-"""Upper bound when searching for the length of an excerpt: prose has fewer characters per token with any counter."""
+"""Maximum number of characters per token assumed in the search for the length of an excerpt. Prose has fewer."""
 
 
 @record
@@ -24,7 +24,7 @@ class Turn:
 
     kept: KeptMessage
     text: str
-    """Its text or an excerpt, printable."""
+    """The printable text of the message, or an excerpt of it."""
     is_whole: bool
 
     @property
@@ -35,22 +35,22 @@ class Turn:
 
 @record
 class TurnGroup:
-    """Turns that are shown together or not at all: one message, or a call with its results."""
+    """Turns that are shown together or not at all: a single message, or a call with its results."""
 
     places: tuple[int, ...]
-    """Their indexes among the given messages, ascending."""
+    """Indexes of the turns in the list of messages, ascending."""
     turns: tuple[Turn, ...]
     cost: int
     is_cut: bool = False
-    """True for an excerpt of a message longer than the whole room."""
+    """True if the texts were cut because the whole group exceeds the room of the tail."""
 
 
 def newest(messages: Sequence[KeptMessage], *, room: int, cost: Callable[[Turn], int]) -> tuple[TurnGroup, ...]:
-    """Return the newest groups of turns that fit into `room` tokens, newest first, without a gap.
+    """Return the newest groups of turns that fit into `room` tokens, newest first and without gaps.
 
-    `messages` are the main thread's, oldest first. A result is left out if its call is missing or does not fit. Tool
-    texts are cut to `TOOL_CHARS`, less in a small room. A message longer than the whole room becomes an excerpt that
-    fits into the rest of it, and ends the tail.
+    `messages` is the main thread, oldest first. Results are left out without their call. Texts of tools and events are
+    cut to `TOOL_CHARS` characters, or to fewer if there is little room. If a group that alone exceeds the whole room is
+    reached, an excerpt that fits into the remaining room is added, and the tail ends there.
     """
     units: list[TurnGroup] = []
     left = room
@@ -74,12 +74,11 @@ def beginning(
     tokens: Callable[[KeptMessage], int],
     may_begin: Callable[[Message], bool] = lambda message: message.role is not Role.RESULT,
 ) -> int:
-    """Return the index of the first message of a raw tail of about `room` tokens; the number of messages if none
-    remains.
+    """Return the index at which a tail of about `room` tokens begins, or the number of messages if `room` is 0 or less.
 
-    `messages` are the main thread's, oldest first. The newest that fit remain, at least one. The tail starts with a
-    message that `may_begin` it and does not split a call from its results: it is shortened until it does, or extended
-    if nothing would remain.
+    `messages` is the main thread, oldest first. The tail holds the newest messages that fit, at least one. It must
+    begin with a message that satisfies `may_begin`, and must not separate a call from its results. If necessary, it is
+    shortened until it does so, or extended if nothing would remain.
     """
     if room <= 0:
         return len(messages)
@@ -96,7 +95,7 @@ def beginning(
 
 
 def _split_calls(messages: Sequence[Message]) -> list[bool]:
-    """For each index, True if a cut before it would split a call from one of its results."""
+    """Return, for each index, True if a cut before it would separate a call from one of its results."""
     steps = [0] * (len(messages) + 1)
     for call, results in results_by_call(messages).items():
         if results:
@@ -106,21 +105,25 @@ def _split_calls(messages: Sequence[Message]) -> list[bool]:
 
 
 def holds_all(units: Sequence[TurnGroup], messages: Sequence[KeptMessage]) -> bool:
-    """Return True if every message that can be shown is shown, without omissions or cuts for lack of room."""
+    """Return True if the tail is complete.
+
+    It is if it contains every message that can be shown and no group was cut because it exceeds the whole room.
+    """
     places = sum(len(unit.places) for unit in units)
     return places == sum(map(len, _groups(messages))) and not any(unit.is_cut for unit in units)
 
 
 def turns(units: Sequence[TurnGroup]) -> tuple[Turn, ...]:
-    """Return the turns of groups in their original order."""
+    """Return the turns of all groups, oldest first."""
     placed = [pair for unit in units for pair in zip(unit.places, unit.turns, strict=True)]
     return tuple(turn for _, turn in sorted(placed, key=lambda pair: pair[0]))
 
 
 def excerpt(text: str, chars: int) -> str:
-    """Return about `chars` characters of `text`: half from its start and half from its end, with a mark between them.
+    """Return about `chars` characters of the text, half from its start and half from its end.
 
-    The mark gives the number of characters left out. Cuts are placed between lines or words if possible.
+    A mark between the halves gives the number of characters left out. The text is cut between lines or words if
+    possible, and returned unchanged if the mark would not be shorter than what it replaces.
     """
     head = _beginning(text, (chars + 1) // 2)
     tail = _beginning(text[: -chars - 1 : -1], chars // 2)[::-1]
@@ -130,7 +133,10 @@ def excerpt(text: str, chars: int) -> str:
 
 
 def _groups(messages: Sequence[KeptMessage]) -> Iterator[tuple[int, ...]]:
-    """Indexes of messages that belong together, newest first; results without a call are left out."""
+    """Yield the index of each message, newest first, with those of its results if it is a call.
+
+    Results without a call are left out.
+    """
     results = results_by_call([kept.message for kept in messages])
     for place in reversed(range(len(messages))):
         if messages[place].message.role is not Role.RESULT:
@@ -150,7 +156,7 @@ def _shown(kept: KeptMessage, chars: int | None) -> Turn:
 def _cut(
     places: tuple[int, ...], kept: Sequence[KeptMessage], room: int, cost: Callable[[Turn], int]
 ) -> TurnGroup | None:
-    """A group with all texts cut to the same length, the longest that fits; None if no useful one does."""
+    """Return the group with all texts cut to the same length, the longest that fits; None if no useful length fits."""
     fits: TurnGroup | None = None
     low, high = _LEAST_CHARS, min(max(len(one.message.text) for one in kept), room * _CHARS_PER_TOKEN)
     while low <= high:
@@ -164,7 +170,11 @@ def _cut(
 
 
 def _beginning(text: str, chars: int) -> str:
-    """Return at most `chars` characters, up to a line end in the last fifth, or else a word's end in the last half."""
+    """Return at most `chars` characters from the start of the text.
+
+    If possible, the text is cut after a line break in the last fifth of that length, or else after a space in the last
+    half.
+    """
     if len(text) <= chars:
         return text
     for end, least in (("\n", chars * 4 // 5), (" ", chars // 2)):

@@ -1,7 +1,8 @@
-"""The working-memory block: current task, changes, failures and decisions of a session, in at most 800 tokens.
+"""The working-memory block: a session's current task, changes, failures and decisions in at most 800 tokens.
 
-It is made of all observed and noted rows of a session, including superseded and dropped ones: reflecting and pruning
-leave it unchanged to the byte. Only a row that another observation or note of the session replaced is left out.
+It is made from all observations and notes of a session, including superseded and dropped ones. So reflecting and
+pruning do not change a single byte of it. Only rows replaced by another observation or note of the session are left
+out.
 """
 
 from __future__ import annotations
@@ -15,18 +16,18 @@ from omcli.memory.observation import Observation
 from omcli.pack.working_lines import BlockLine, sections_of
 
 CAP = 800
-"""Largest number of tokens, even with a larger budget."""
+"""Maximum number of tokens, even if the budget is larger."""
 
 _MAIN = WORKING_HEADINGS[:4]
 _FIRST = 4
-"""Lines reserved for each of the four main sections before any section gets more."""
+"""Number of lines reserved for each of the four main sections before any section gets more."""
 _MISSES = 30
-"""The block counts as full after this many successive lines that don't fit."""
+"""Maximum number of successive lines to skip because they don't fit. At the next one the block counts as full."""
 
 
 @record
 class Section:
-    """A heading, its lines by importance, and the number of lines that did not fit."""
+    """A heading, its lines by importance, and the number of its lines that did not fit."""
 
     heading: str
     entries: tuple[BlockLine, ...]
@@ -35,25 +36,27 @@ class Section:
 
 @record
 class WorkingBlock:
-    """The non-empty sections and the printed text."""
+    """The sections of the block that contain lines, and its printed text."""
 
     sections: tuple[Section, ...]
     more: int
-    """Number of lines in sections that were left out because none of their lines fit."""
+    """Total number of lines in the sections that were left out because none of their lines fit."""
     budget: int
     tokens: int
-    """Tokens of `printed`: at most `budget`, which is at most CAP."""
+    """Number of tokens in `printed`, never more than `budget`. The budget itself is at most `CAP`."""
     counter: str
     printed: str
-    """Markdown, line end included; empty if there are no lines, or no room for any."""
+    """Markdown that ends with a line break; empty if no line exists or fits."""
 
 
 def working_block(rows: Iterable[Observation], *, cwd: str | None, budget: int, counter: TokenCounter) -> WorkingBlock:
-    """Build the block from a session's rows in the order they were added, hidden ones included. `cwd` shortens
-    paths."""
+    """Build the working-memory block from all rows of a session, hidden ones too, in the order they were added.
+
+    Paths below `cwd` are printed relative to it.
+    """
     draft = _Draft(sections=sections_of(rows, cwd=cwd), budget=min(budget, CAP), counter=counter)
     draft.fill()
-    draft.fill()  # lines were counted one by one; together they are less, and what that leaves is used as well
+    draft.fill()  # lines counted one by one have more tokens than together, so more of them may fit now
     sections, more = draft.shown()
     printed = _printed(sections, more)
     return WorkingBlock(
@@ -67,7 +70,7 @@ def working_block(rows: Iterable[Observation], *, cwd: str | None, budget: int, 
 
 
 def document(block: WorkingBlock, *, session: str | None) -> dict[str, object]:
-    """Return the block as JSON: its lines with the ids of their rows; `tokens` are those of the lines."""
+    """Return the block as a JSON object. Each line has the ids of its rows; `tokens` counts the printed Markdown."""
     return {
         "session": session,
         "counter": block.counter,
@@ -87,7 +90,7 @@ def document(block: WorkingBlock, *, session: str | None) -> dict[str, object]:
 
 @mutable_record
 class _Draft:
-    """A block in progress, with the chosen lines in order of choice."""
+    """A block being filled. `chosen` holds the heading and index of each chosen line, in the order they were chosen."""
 
     sections: Mapping[str, Sequence[BlockLine]]
     budget: int
@@ -95,9 +98,10 @@ class _Draft:
     chosen: list[tuple[str, int]] = field(default_factory=list)
 
     def fill(self) -> None:
-        """Choose lines that fit into the rest of the budget, then drop the last ones if the total still exceeds it.
+        """Add lines that fit into the rest of the budget.
 
-        After a section that has to omit lines, sections only get their reserved lines.
+        If the whole block exceeds the budget nevertheless, the lines added last are dropped. Once a section has had to
+        omit a line, the sections after it get only their reserved lines.
         """
         chosen, shown = set(self.chosen), {heading for heading, _ in self.chosen}
         room, full, misses = self.budget - self._tokens(), len(WORKING_HEADINGS), 0
@@ -121,7 +125,7 @@ class _Draft:
             self.chosen.pop()
 
     def shown(self) -> tuple[list[Section], int]:
-        """Return the sections so far, and the number of lines in omitted sections."""
+        """Return the sections with their chosen lines, and the number of lines in sections without any."""
         chosen = sorted(self.chosen)
         sections, more = [], 0
         for heading, entries in self.sections.items():
@@ -133,7 +137,7 @@ class _Draft:
         return sections, more
 
     def _order(self) -> Iterator[tuple[str, int]]:
-        """Yield the lines in order of priority: the reserved lines of the main sections before all others."""
+        """Yield the lines by priority: first the reserved lines of the main sections, then all others."""
         lines = [(heading, place) for heading, entries in self.sections.items() for place in range(len(entries))]
         yield from (line for line in lines if _is_first(*line))
         yield from (line for line in lines if not _is_first(*line))

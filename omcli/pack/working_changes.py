@@ -11,36 +11,36 @@ from omcli.text.clean import below
 from omcli.text.phrases import with_times
 
 LINE_CHARACTERS = 300
-"""A longer line is cut between words; `om show` prints the whole row."""
+"""Maximum length of a line, in characters. A longer one is cut between words."""
 
 
 @record
 class Fact:
-    """A row, its index among the rows of the session, and whether another row settled it."""
+    """A row, its index among the session's rows, and whether it is settled."""
 
     place: int
     row: Observation
     is_settled: bool
 
     def known(self, name: str) -> str:
-        """Return a string from the metadata, or an empty one."""
+        """Return a string from the row's metadata, or an empty string if it has none with this name."""
         value = self.row.metadata.get(name)
         return value if isinstance(value, str) else ""
 
     def number(self, name: str, default: int) -> int:
-        """Return a count from the metadata, or the default."""
+        """Return a count from the row's metadata, or the default if it has none with this name."""
         value = self.row.metadata.get(name)
         return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else default
 
     def objects(self, name: str) -> list[Mapping[str, object]]:
-        """Return a list of objects from the metadata, or an empty one."""
+        """Return the objects in a list from the row's metadata; empty if it has no list with this name."""
         value = self.row.metadata.get(name)
         return [part for part in value if isinstance(part, dict)] if isinstance(value, (list, tuple)) else []
 
 
 @mutable_record
 class FactLine:
-    """Rows about one subject, the latest last."""
+    """A line about one subject. `facts` are its rows, the latest last."""
 
     facts: list[Fact]
     text: str
@@ -54,12 +54,12 @@ class FactLine:
 
 
 def in_order(lines: Iterable[FactLine]) -> list[FactLine]:
-    """Return lines by importance."""
+    """Return the lines, most important first."""
     return sorted(lines, key=lambda line: line.order)
 
 
 def lines_of(facts: Iterable[Fact], belongs: Callable[[Fact], bool]) -> Iterator[FactLine]:
-    """Yield a line for each matching row; rows with equal text share a line."""
+    """Yield a line for each matching row. Rows with equal text share a line."""
     lines: dict[str, FactLine] = {}
     for fact in facts:
         if belongs(fact):
@@ -68,7 +68,7 @@ def lines_of(facts: Iterable[Fact], belongs: Callable[[Fact], bool]) -> Iterator
 
 
 def put(lines: dict[str, FactLine], key: str, fact: Fact, text: str) -> FactLine:
-    """Add a row to the line of its subject; the latest row gives its text."""
+    """Add a row to the line stored under `key`. The line takes its text and state from the latest row."""
     line = lines.setdefault(key, FactLine(facts=[], text=text))
     line.facts.append(fact)
     line.text, line.is_settled = text, fact.is_settled
@@ -76,7 +76,7 @@ def put(lines: dict[str, FactLine], key: str, fact: Fact, text: str) -> FactLine
 
 
 def short(text: str, limit: int) -> str:
-    """Shorten a text to at most `limit` characters, between words."""
+    """Shorten text to at most `limit` characters, cutting it between words if possible."""
     if len(text) <= limit:
         return text
     end = text.rfind(" ", 0, limit - 1)
@@ -86,7 +86,7 @@ def short(text: str, limit: int) -> str:
 _CHANGE_CHARACTERS = 120
 _RUNS = frozenset({Type.COMMAND_RUN, Type.TOOL_USED})
 _NOISE = 3
-"""Highest importance of commands and tools that only read."""
+"""Maximum importance of an observed command or tool use that only reads."""
 _RESOLVED = " (resolved)"
 
 
@@ -95,7 +95,7 @@ _RESOLVED = " (resolved)"
 
 @mutable_record
 class _File:
-    """History of a file."""
+    """Changes made to a file in a session."""
 
     facts: list[Fact] = field(default_factory=list)
     is_created: bool = False
@@ -105,7 +105,7 @@ class _File:
 
     @property
     def summary(self) -> str:
-        """Summary such as `created, modified × 2`."""
+        """The changes in words, such as `created, modified × 2`."""
         if self.is_deleted:
             return "deleted"
         parts = [f"moved from {self.moved_from}"] if self.moved_from else []
@@ -117,7 +117,7 @@ class _File:
 
 
 def file_lines(facts: Iterable[Fact], *, cwd: str | None) -> Iterator[FactLine]:
-    """Yield a line per file: its history in the session, and the last change."""
+    """Yield a line per file with a summary of its changes and the description of the last one."""
     files: dict[str, _File] = {}
     for fact in facts:
         if fact.row.type not in FILE_CHANGES:
@@ -144,7 +144,7 @@ def _change(file: _File, fact: Fact) -> None:
         return
     if file.is_deleted:
         file.is_deleted, file.edits = False, 0
-    # A write over an existing file is one more change to it.
+    # Overwriting an existing file counts as one more modification.
     again = created and len(file.facts) > 1 and (file.is_created or file.edits > 0)
     file.is_created = file.is_created or (created and not again)
     file.edits += again + fact.number("edits", 0 if created else 1)
@@ -154,14 +154,17 @@ def _change(file: _File, fact: Fact) -> None:
 
 
 def failure_lines(facts: Iterable[Fact], *, cwd: str | None) -> dict[str, FactLine]:
-    """Return a line per failed command, or tool and target, by what failed; marked as resolved if it worked later."""
+    """Return a line for each failed command and each target that a tool failed on, by a key for the command or target.
+
+    A failure is marked as resolved if the command, or work on the target, succeeded later.
+    """
     lines: dict[str, FactLine] = {}
     times: dict[str, int] = {}
     for fact in facts:
         if fact.row.type in FAILURES:
             key = _failed_at(fact, cwd=cwd)
             if key in lines and fact.is_settled and _is_earlier(fact, lines[key].facts[-1]):
-                continue  # its success is older than this failure
+                continue  # the line is about a newer failure
             before = 0 if key in lines and lines[key].is_settled else times.get(key, 0)
             times[key] = before + fact.number("times", 1)
             put(lines, key, fact, with_times(_plain(fact), times[key]))
@@ -187,7 +190,11 @@ def _failed_at(fact: Fact, *, cwd: str | None) -> str:
 
 
 def _worked(fact: Fact, *, cwd: str | None) -> Iterator[str]:
-    """Keys of everything that a row shows to work: a command, the parts of `a && b`, or a change to a file."""
+    """Yield the keys of failures that a row shows to be resolved.
+
+    A changed file resolves failures on it. A successful command resolves its own failures, and those of its parts
+    joined by `&&`.
+    """
     if fact.row.type in FILE_CHANGES:
         yield f"use {below(cwd, fact.known('path'))}"
     if fact.row.status is not Status.DONE:
@@ -200,7 +207,7 @@ def _worked(fact: Fact, *, cwd: str | None) -> Iterator[str]:
 
 
 def command_lines(facts: Iterable[Fact], *, besides: Mapping[str, FactLine]) -> Iterator[FactLine]:
-    """Yield a line per command with its last outcome, without the commands among the failures."""
+    """Yield a line per command with its last outcome. Commands in `besides`, which have failed, are left out."""
     lines: dict[str, FactLine] = {}
     for fact in facts:
         if fact.row.type in _RUNS and not _is_read_only(fact):
@@ -215,6 +222,6 @@ def _is_read_only(fact: Fact) -> bool:
 
 
 def _plain(fact: Fact) -> str:
-    """A row's text without its section's prefix and its own count."""
+    """Return a row's text without the prefix `Ran: ` and without its count, such as ` (× 3)`."""
     count = fact.number("times", 1)
     return fact.row.text.removeprefix("Ran: ").removesuffix(f" (× {count})")

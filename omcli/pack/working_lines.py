@@ -1,4 +1,4 @@
-"""Lines of the working-memory block by section, one line for all rows about a subject."""
+"""Lines of the working-memory block, by section. Rows about the same subject share a line."""
 
 from __future__ import annotations
 
@@ -32,22 +32,22 @@ from omcli.pack.working_changes import (
 from omcli.text.phrases import AGENT
 
 _NEAR = 3
-"""A decision is compared with this many before and after it, which may contain it."""
+"""Number of decisions before and after a decision that are searched for its text."""
 
 
 @record
 class BlockLine:
-    """A line of the block without its dash, and the ids of its rows."""
+    """A line of the block, without its leading dash, and the ids of its rows."""
 
     text: str
     rows: tuple[str, ...]
 
 
 def sections_of(rows: Iterable[Observation], *, cwd: str | None) -> dict[str, tuple[BlockLine, ...]]:
-    """Return headings and their lines by importance; empty if there is nothing to continue from.
+    """Return the lines of each section, most important first; empty if the session has nothing to continue from.
 
-    There is nothing to continue from if a session only has reads, questions and reports. `rows` are a session's, in the
-    order they were added.
+    That is the case if it contains only requests, questions, file reads and reports. `rows` are the session's rows in
+    the order they were added.
     """
     facts = list(_standing(list(rows)))
     failures = failure_lines(facts, cwd=cwd)
@@ -71,9 +71,9 @@ def sections_of(rows: Iterable[Observation], *, cwd: str | None) -> dict[str, tu
 
 
 def _standing(rows: Sequence[Observation]) -> Iterator[Fact]:
-    """Yield observed and noted rows, without those that another such row replaced.
+    """Yield the observations and notes that no other observation or note replaced.
 
-    A failure that a note resolves stays, as settled; a failure that occurs again is replaced by the later row.
+    A failure replaced by a row that is not a failure is still yielded, as settled.
     """
     own = {row.id: row for row in rows if row.kind in (Kind.OBSERVATION, Kind.NOTE)}
     for place, row in enumerate(rows):
@@ -91,12 +91,12 @@ def _entry(line: FactLine) -> BlockLine:
 
 
 def _user_first(lines: Iterable[FactLine]) -> list[FactLine]:
-    """Sort pinned decisions first, then those of people, then those of agents, which follow from them."""
+    """Move agents' decisions to the end, unless they are pinned, because they follow from people's decisions."""
     return sorted(lines, key=lambda line: line.text.startswith(AGENT) and PINNED not in line.facts[-1].row.tags)
 
 
 def _is_open(fact: Fact) -> bool:
-    """Return True if a row is open; a note without a status is open until something settles it."""
+    """Return True if a row is open. A note counts as open until it is settled, even without a status."""
     return not fact.is_settled and (fact.row.status is Status.OPEN or fact.row.kind is Kind.NOTE)
 
 
@@ -105,12 +105,12 @@ def _is_other_note(fact: Fact) -> bool:
 
 
 def _is_outcome(fact: Fact) -> bool:
-    """Return True for a commit, a release or the like, or an outcome noted by hand."""
+    """Return True for the outcome of a command, such as a commit or release, and for an outcome noted by hand."""
     return fact.row.type is Type.OUTCOME and (fact.row.kind is Kind.NOTE or bool(fact.known("command")))
 
 
 def _is_result(fact: Fact) -> bool:
-    """Return True for an agent's report of its main result."""
+    """Return True for an outcome with high priority, which is an agent's report of its main result."""
     return fact.row.type is Type.OUTCOME and fact.row.priority is Priority.HIGH
 
 
@@ -118,7 +118,10 @@ def _is_result(fact: Fact) -> bool:
 
 
 def _lines_in_force(facts: Iterable[Fact]) -> list[FactLine]:
-    """Return a line per decision, instruction, correction and preference, without those contained in another one."""
+    """Return a line for each decision, instruction, correction and preference.
+
+    A text that is contained in a longer one nearby is left out.
+    """
     lines = list(lines_of(facts, lambda fact: fact.row.type in IN_FORCE))
     said = [line.text.partition(": ")[2] or line.text for line in lines]
     return [
@@ -132,7 +135,7 @@ def _lines_in_force(facts: Iterable[Fact]) -> list[FactLine]:
 
 
 def _agent_lines(facts: Iterable[Fact]) -> Iterator[FactLine]:
-    """Yield a line per delegated task, with its last outcome."""
+    """Yield a line per delegated task with its latest state."""
     lines: dict[str, FactLine] = {}
     for fact in facts:
         if fact.row.type is Type.TASK_DELEGATED:
@@ -142,7 +145,7 @@ def _agent_lines(facts: Iterable[Fact]) -> Iterator[FactLine]:
 
 
 def _searches(facts: Iterable[Fact]) -> Iterator[FactLine]:
-    """Yield a line per search pattern, with its last result."""
+    """Yield a line per search pattern with its last result."""
     lines: dict[str, FactLine] = {}
     for fact in facts:
         if fact.row.type is not Type.SEARCH_PERFORMED:
@@ -158,11 +161,14 @@ def _searches(facts: Iterable[Fact]) -> Iterator[FactLine]:
 
 
 _DONE_BESIDES = 3
-"""A list of todos is obsolete if this many requests were completed since it changed."""
+"""A todo list is obsolete once this many requests were made and completed after its last change."""
 
 
 def task_lines(facts: Sequence[Fact]) -> list[FactLine]:
-    """Return the current tasks: the todo in progress, noted tasks, the approved plan."""
+    """Return the lines of the current task.
+
+    These are the todo list, tasks and plans noted by hand, the last observed task, and the last approved plan.
+    """
     by_hand = [
         fact
         for fact in facts
@@ -178,20 +184,21 @@ def task_lines(facts: Sequence[Fact]) -> list[FactLine]:
 
 
 def request_lines(facts: Sequence[Fact]) -> list[FactLine]:
-    """Return the last request, unless it is settled or abandoned: the subject of the rest of the block."""
+    """Return the line of the last request; empty if it is settled or abandoned."""
     asked = [fact for fact in facts if fact.row.type is Type.REQUEST and fact.row.kind is not Kind.NOTE][-1:]
     return [FactLine(facts=[fact], text=fact.row.text) for fact in asked if not (fact.is_settled or _is_let_go(fact))]
 
 
 def _is_let_go(fact: Fact) -> bool:
-    """Return True if the conversation moved on from a request, so that its outcome is unknown."""
+    """Return True if the conversation moved on from a request and its outcome is unknown."""
     return fact.row.status is None and bool(fact.known("left"))
 
 
 def _todo_lines(facts: Sequence[Fact]) -> list[FactLine]:
-    """Return the list of todos on one line; if all are completed, only until the next request.
+    """Return the todo list as one line; empty if there is no current list.
 
-    A list that did not change while several requests were completed is not current.
+    A completed list is current until the next request or task. Any list is obsolete once several later requests were
+    completed without a change to it.
     """
     todos: dict[str, tuple[str, str]] = {}
     latest: Fact | None = None
@@ -216,7 +223,7 @@ def _todo_lines(facts: Sequence[Fact]) -> list[FactLine]:
 
 
 def _is_done_since(fact: Fact, latest: Fact) -> bool:
-    """Return True if a request came after the messages of another row, and is done."""
+    """Return True if the fact is a completed request that was made after the messages of `latest`."""
     asked, touched = fact.row.sources[:1], latest.row.sources[-1:]
     return fact.row.type is Type.REQUEST and fact.row.status is Status.DONE and bool(touched) and asked > touched
 

@@ -1,4 +1,4 @@
-"""Scheduled jobs. A new scheduler is a module and a line here."""
+"""Scheduled jobs: a module for each scheduler, and the function that selects one."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def scheduler(name: str, environment: Mapping[str, str]) -> Scheduler:
 
 
 def default_name() -> str:
-    """Return the name of the usual scheduler of this system."""
+    """Return the name of this system's usual scheduler."""
     if sys.platform == "darwin":
         return "launchd"
     return "systemd" if os.path.isdir("/run/systemd/system") else "cron"  # noqa: PTH112

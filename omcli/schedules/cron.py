@@ -1,4 +1,4 @@
-"""cron: a line in the user's crontab."""
+"""Scheduling with cron: one line per job in the user's crontab."""
 
 from __future__ import annotations
 
@@ -16,31 +16,31 @@ _SAFE = re.compile(r"[\w@+=:,./-]+", re.ASCII)
 
 
 class Cron:
-    """Edits the crontab with `crontab -l` and `crontab -`."""
+    """Scheduler that edits the crontab with `crontab -l` and `crontab -`."""
 
     name = "cron"
 
     def parts(self, job: Job) -> tuple[EntryText, ...]:
-        """Return the job's line for the crontab."""
+        """Return the job's line in the crontab."""
         words = " ".join(map(quoted, job.started))
         return (EntryText(place=PLACE, text=f"{_time(job.when)} {words} # {job.mark}\n"),)
 
     def install(self, job: Job, *, dry_run: bool = False) -> ScheduleResult:
-        """Write the line in place of om's earlier one, or at the end."""
+        """Replace the job's earlier line in the crontab, or append a new one."""
         (part,) = self.parts(job)
         return _apply(job.name, part.text.encode(), dry_run=dry_run)
 
     def remove(self, name: str, *, dry_run: bool = False) -> ScheduleResult:
-        """Remove om's line."""
+        """Remove the job's line from the crontab."""
         return _apply(name, b"", dry_run=dry_run)
 
 
 def quoted(word: str) -> str:
     """Quote a word of a command in a crontab, for the shell and for cron.
 
-    cron turns each `%` without a backslash before it into a line break, even within quotes. Some crons remove that
-    backslash and others don't; outside of quotes the shell removes it. Some crons read two backslashes as one, so no
-    two are adjacent.
+    cron turns each `%` into a line break unless a backslash precedes it, even within quotes. Some crons remove this
+    backslash and others don't, so it is put outside the quotes, where the shell removes it. Some crons read two
+    backslashes as one, so adjacent backslashes are separated by quotes.
     """
     if _SAFE.fullmatch(word):
         return word
@@ -49,7 +49,7 @@ def quoted(word: str) -> str:
 
 
 def with_line(table: bytes, line: bytes, name: str) -> bytes:
-    """Return a crontab with om's line in place of its earlier ones, or at the end; without any if `line` is empty."""
+    """Return the crontab with `line` in place of the job's lines, or at the end; without them if `line` is empty."""
     lines = list(_replaced(table.splitlines(keepends=True), line, f" # {mark(name)}".encode()))
     if line and line not in lines:
         if lines and not lines[-1].endswith(b"\n"):
@@ -87,7 +87,10 @@ def _apply(name: str, line: bytes, *, dry_run: bool) -> ScheduleResult:
 
 
 def _table() -> bytes:
-    """Return the crontab, empty if there is none. Raise InputOutput if unsure, since writing replaces all of it."""
+    """Return the user's crontab; empty if there is none.
+
+    Raise InputOutput if the crontab cannot be read, because writing replaces all of it.
+    """
     found = _run_cron("-l")
     if found.code == 0:
         return found.output

@@ -1,4 +1,4 @@
-"""Files and programs of schedulers: om's files are marked and replaced atomically, others are left alone."""
+"""Files and programs of schedulers. Files with om's mark are replaced atomically; other files are never changed."""
 
 from __future__ import annotations
 
@@ -14,9 +14,11 @@ from omcli.schedules.job import EntryChange, EntryStep, EntryText
 
 
 def write_files(parts: Iterable[EntryText], mark: str, *, dry_run: bool) -> tuple[EntryChange, ...]:
-    """Write the files whose content differs from the given text, which contains the mark.
+    """Write each part to its file unless the file already has this text, and return the changes.
 
-    Raise CannotCreate, before anything is written, if a file with the same name is not om's.
+    `mark`, which is part of every text, identifies om's files. Raise CannotCreate, before anything is written, if a
+    file exists that is not om's. Also raise CannotCreate if a file cannot be written, and InputOutput if one cannot be
+    read.
     """
     planned = [(part, _step(part, mark)) for part in parts]
     for part, step in planned:
@@ -26,7 +28,10 @@ def write_files(parts: Iterable[EntryText], mark: str, *, dry_run: bool) -> tupl
 
 
 def remove_files(paths: Iterable[Path], mark: str, *, dry_run: bool) -> tuple[EntryChange, ...]:
-    """Remove the files that contain the mark. Raise InputOutput on failure."""
+    """Remove the files that contain `mark`, and return the changes.
+
+    Raise InputOutput if a file cannot be read or removed.
+    """
     ours = [path for path in paths if mark in (_content(path) or "")]
     for path in ours:
         if not dry_run:
@@ -35,7 +40,7 @@ def remove_files(paths: Iterable[Path], mark: str, *, dry_run: bool) -> tuple[En
 
 
 def remove_file(path: Path) -> None:
-    """Remove a file, if it exists. Raise InputOutput on failure."""
+    """Remove a file if it exists. Raise InputOutput if it cannot be removed."""
     try:
         path.unlink(missing_ok=True)
     except OSError as error:
@@ -61,8 +66,8 @@ def _content(path: Path) -> str | None:
 
 
 def _write(path: Path, text: str) -> None:
-    """Replace a file atomically."""
-    path = Path(os.path.realpath(path))  # keep a link as a link
+    """Write a file atomically. Raise CannotCreate if it cannot be written."""
+    path = Path(os.path.realpath(path))  # write to a link's target, so that the link is kept
     beside = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -81,18 +86,18 @@ _SECONDS = 30.0
 
 @record
 class CommandResult:
-    """Result of a program."""
+    """Exit code and output of a program."""
 
     code: int
     output: bytes
     error: str
-    """First line of its stderr."""
+    """First line of the program's stderr."""
 
 
 def run_command(*words: str, given: bytes = b"") -> CommandResult | None:
-    """Run a program in the C locale; return None if it does not exist.
+    """Run a program in the C locale, or return None if it does not exist.
 
-    Raise InputOutput if it fails to start or end.
+    Raise InputOutput if the program cannot be started or does not end in time.
     """
     try:
         process = subprocess.run(
@@ -114,7 +119,7 @@ def run_command(*words: str, given: bytes = b"") -> CommandResult | None:
 
 
 def first_error(*commands: tuple[str, ...]) -> str | None:
-    """Run commands up to the first one that fails, and return its error; None if none failed."""
+    """Run commands until one fails, and return its error; None if all succeed."""
     for command in commands:
         found = run_command(*command)
         if found is None:

@@ -1,4 +1,4 @@
-"""A scheduled job: its command, its time, and the interface of a scheduler."""
+"""Scheduled jobs: a command, its time, and the interface of schedulers."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ START_SCRIPT = (
     ' { test $(wc -c <"$l") -lt 1000000 || mv "$l" "$l.1"; } && exec >/dev/null 2>>"$l"; umask "$u"; '
     'if [ -r "$2" ]; then set -a; . "$2"; set +a; fi; shift 2; exec "$@"'
 )
-"""Script with which /bin/sh starts a job if the scheduler neither keeps logs nor reads keys from a file.
+"""Script for `/bin/sh` that starts a job under a scheduler that neither keeps logs nor reads keys from a file.
 
-`$0` is the job, `$1` the log's folder, and `$2` the file with the keys, which thus appear in no argument or schedule.
-The log is readable by its owner only and holds messages, not rows. A large one is rotated, and the last one is kept. If
-the log cannot be written, messages go to the scheduler.
+`$0` is the job's name, `$1` the log folder and `$2` the key file, so that no key appears in an argument or schedule.
+Only its owner can read the log. It contains diagnostics but no rows. A log of 1 MB or more is renamed, replacing the
+previous one. If the log cannot be written, the scheduler receives the output instead.
 """
 _HOUR = 60
 _DAY = 24 * _HOUR
@@ -27,7 +27,7 @@ _DAY = 24 * _HOUR
 
 @record
 class Daily:
-    """Once a day, by the machine's clock."""
+    """Once a day, in local time."""
 
     hour: int
     minute: int
@@ -51,40 +51,40 @@ When = Daily | Every
 
 @record
 class Job:
-    """A scheduled command of `om`."""
+    """A scheduled `om` command."""
 
     name: str
-    """Name of the command, and of its entry."""
+    """Name of the `om` command, also used for the scheduler's entries."""
     command: tuple[str, ...]
-    """Its words, beginning with an absolute path."""
+    """Words of the command. The first is an absolute path."""
     when: When
     keys: Path
-    """File of `NAME=VALUE` lines with its environment; may not exist."""
+    """File of `NAME=VALUE` lines with environment variables for the job. It need not exist."""
     logs: Path
-    """Folder of its log if the scheduler keeps none."""
+    """Folder for the job's log if the scheduler does not keep one."""
 
     @property
     def mark(self) -> str:
-        """Mark of om's entry."""
+        """Text that identifies the job's entries as om's."""
         return mark(self.name)
 
     @property
     def started(self) -> tuple[str, ...]:
-        """Words of the command that starts it by `START_SCRIPT`."""
+        """Words of the command that starts the job through `START_SCRIPT`."""
         return ("/bin/sh", "-c", START_SCRIPT, self.name, str(self.logs), str(self.keys), *self.command)
 
 
 SUCCESS_CODES = {"consolidate": (75,), "tick": (1, 75)}
-"""Exit codes that are not failures: another process is doing the work, or nothing is due."""
+"""Exit codes other than 0 that are not failures: another process is doing the work, or nothing is due."""
 
 
 def mark(name: str) -> str:
-    """Return the mark for this job's entries."""
+    """Return the text that identifies the entries of the job with this name as om's."""
     return f"om:{name}"
 
 
 def daily(text: str) -> Daily:
-    """Parse a time of day `HH:MM`. Raise BadUsage if it is not valid."""
+    """Parse a time of day in the form `HH:MM`. Raise BadUsage if it is not valid."""
     found = re.fullmatch(r"([01]?[0-9]|2[0-3]):([0-5][0-9])", text, re.ASCII)
     if found is None:
         raise BadUsage(f"`--at {text}` is not a valid time (expected HH:MM)", hint="from 00:00 to 23:59")
@@ -92,7 +92,7 @@ def daily(text: str) -> Daily:
 
 
 def every(text: str) -> Every:
-    """Parse an interval such as `15m` or `2h`. Raise BadUsage unless it divides an hour or a day."""
+    """Parse an interval such as `15m` or `2h`. Raise BadUsage unless it divides an hour or a day evenly."""
     found = re.fullmatch(r"([1-9][0-9]{0,3})(m|h)", text, re.ASCII)
     minutes = 0 if found is None else int(found[1]) * (_HOUR if found[2] == "h" else 1)
     if not minutes or (_HOUR if minutes < _HOUR else _DAY) % minutes or (minutes > _HOUR and minutes % _HOUR):
@@ -104,7 +104,7 @@ def every(text: str) -> Every:
 
 
 def check(job: Job) -> None:
-    """Raise BadUsage if a path or argument has unprintable characters, which no schedule can contain."""
+    """Raise BadUsage if a path or argument contains unprintable characters, which schedules cannot represent."""
     for word in (*job.command, str(job.keys), str(job.logs)):
         if any(not character.isprintable() for character in word):
             raise BadUsage(f"{word!r} cannot be part of a schedule", hint="it has characters that are not printable")
@@ -112,26 +112,26 @@ def check(job: Job) -> None:
 
 @record
 class EntryText:
-    """An entry for a scheduler: a whole file, or a line of one."""
+    """The text of an entry in a scheduler: a whole file, or one line of a file."""
 
     place: str
-    """The file."""
+    """Path of the file, or `crontab`."""
     text: str
 
 
 class EntryStep(StrEnum):
-    """Change to an entry."""
+    """Kinds of change to an entry."""
 
     CREATE = "create"
     REPLACE = "replace"
     KEEP = "keep"
-    """The entry exists already."""
+    """The entry already exists unchanged."""
     REMOVE = "remove"
 
 
 @record
 class EntryChange:
-    """Change to one entry."""
+    """A change to one entry."""
 
     place: str
     step: EntryStep
@@ -139,29 +139,29 @@ class EntryChange:
 
 @record
 class ScheduleResult:
-    """Changes done or planned."""
+    """Changes made, or planned in a dry run."""
 
     changes: tuple[EntryChange, ...]
-    """Empty if there is nothing of om's to remove."""
+    """Empty if there was nothing to remove."""
     said: str = ""
-    """Error of the scheduler's own program."""
+    """Error printed by the scheduler's own program, if it failed."""
     left: tuple[str, ...] = ()
-    """Commands for the user to run if that program failed."""
+    """Commands that the user has to run if that program failed."""
 
 
 class Scheduler(Protocol):
-    """Runs programs by the clock. Entries that are not om's stay unchanged, to the byte."""
+    """A program that runs jobs at given times. Entries that are not om's are never changed."""
 
     name: str
 
     def parts(self, job: Job) -> tuple[EntryText, ...]:
-        """Return the job's entries; nothing is read or written."""
+        """Return the job's entries, without reading or writing any file."""
         ...
 
     def install(self, job: Job, *, dry_run: bool = False) -> ScheduleResult:
-        """Install the job, replacing an earlier entry. Raise CannotCreate or InputOutput on failure."""
+        """Install the job, replacing its earlier entries. Raise CannotCreate or InputOutput on failure."""
         ...
 
     def remove(self, name: str, *, dry_run: bool = False) -> ScheduleResult:
-        """Remove the job's entry, if any. Raise CannotCreate or InputOutput on failure."""
+        """Remove the job's entries, if any. Raise CannotCreate or InputOutput on failure."""
         ...

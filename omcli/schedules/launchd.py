@@ -1,4 +1,4 @@
-"""launchd: a user agent."""
+"""Scheduling with launchd: a user agent per job."""
 
 from __future__ import annotations
 
@@ -14,16 +14,15 @@ from omcli.schedules.job import Daily, EntryStep, EntryText, Job, ScheduleResult
 
 
 class Launchd:
-    """Writes a property list and loads it with `launchctl`."""
+    """Scheduler that writes property lists to the folder `agents` and loads them with `launchctl`."""
 
     name = "launchd"
 
     def __init__(self, agents: Path) -> None:
-        """Take the folder of the user's launch agents."""
         self._agents = agents
 
     def parts(self, job: Job) -> tuple[EntryText, ...]:
-        """Return the property list."""
+        """Return the job's property list."""
         content = {
             "Label": _label(job.name),
             "ProgramArguments": list(job.started),
@@ -35,7 +34,7 @@ class Launchd:
         return (EntryText(place=str(self._path(job.name)), text=text),)
 
     def install(self, job: Job, *, dry_run: bool = False) -> ScheduleResult:
-        """Write the property list, and load it in place of an earlier one."""
+        """Write the job's property list, and load it in place of an earlier one."""
         done = ScheduleResult(changes=host.write_files(self.parts(job), job.mark, dry_run=dry_run))
         load = ("launchctl", "bootstrap", _target(), str(self._path(job.name)))
         if dry_run:
@@ -47,7 +46,7 @@ class Launchd:
         return done if error is None else ScheduleResult(changes=done.changes, said=error, left=(shlex.join(load),))
 
     def remove(self, name: str, *, dry_run: bool = False) -> ScheduleResult:
-        """Unload the property list, and remove it."""
+        """Remove the job's property list and unload the agent."""
         done = ScheduleResult(changes=host.remove_files([self._path(name)], mark(name), dry_run=dry_run))
         if done.changes and not dry_run:
             _remove(name)
@@ -71,7 +70,7 @@ def _is_active(name: str) -> bool:
 
 
 def _remove(name: str) -> None:
-    """Unload the agent; ignore errors, since it may not be loaded."""
+    """Unload the agent. Errors are ignored because the agent may not be loaded."""
     run_command("launchctl", "bootout", f"{_target()}/{_label(name)}")
 
 

@@ -1,4 +1,4 @@
-"""systemd: a user service and a timer."""
+"""Scheduling with systemd: a user service and a timer per job."""
 
 from __future__ import annotations
 
@@ -10,34 +10,33 @@ from omcli.schedules.job import SUCCESS_CODES, Daily, EntryStep, EntryText, Job,
 
 _HOUR = 60
 _UNSAFE = frozenset("'\"\\")
-"""Characters that systemd does not accept in a program's path, even if quoted."""
+"""Characters that systemd does not accept in the path of a program, even in quotes."""
 
 
 class Systemd:
-    """Writes units and enables them with `systemctl --user`."""
+    """Scheduler that writes units to the folder `units` and enables them with `systemctl --user`."""
 
     name = "systemd"
 
     def __init__(self, units: Path) -> None:
-        """Take the folder of the user's units."""
         self._units = units
 
     def parts(self, job: Job) -> tuple[EntryText, ...]:
-        """Return the service and the timer."""
+        """Return the job's service and timer units."""
         service, timer = self._paths(job.name)
         return EntryText(place=str(service), text=_service(job)), EntryText(place=str(timer), text=_timer(job))
 
     def install(self, job: Job, *, dry_run: bool = False) -> ScheduleResult:
-        """Write both, and start the timer."""
+        """Write the service and timer units, and start the timer."""
         changes = host.write_files(self.parts(job), job.mark, dry_run=dry_run)
         timer = self._paths(job.name)[1].name
         commands: list[tuple[str, ...]] = [("daemon-reload",), ("enable", "--now", timer)]
         if any(change.step is EntryStep.REPLACE for change in changes):
-            commands.append(("restart", timer))  # otherwise it waits for the old time
+            commands.append(("restart", timer))  # otherwise the old time remains in effect
         return ScheduleResult(changes=changes) if dry_run else _run(ScheduleResult(changes=changes), *commands)
 
     def remove(self, name: str, *, dry_run: bool = False) -> ScheduleResult:
-        """Stop the timer, and remove both."""
+        """Stop the timer, and remove the service and timer units if they are om's."""
         service, timer = self._paths(name)
         ours = host.remove_files((service, timer), mark(name), dry_run=True)
         if dry_run or not ours:
@@ -47,7 +46,7 @@ class Systemd:
             commands.insert(0, ("stop", timer.name))
         host.remove_files((service, timer), mark(name), dry_run=False)
         wanted = self._units / "timers.target.wants" / timer.name
-        if wanted.is_symlink() and not wanted.exists():  # systemctl did not run, which would have removed it
+        if wanted.is_symlink() and not wanted.exists():  # systemctl would have removed the link, but did not run
             host.remove_file(wanted)
         return _run(ScheduleResult(changes=ours), *commands)
 
@@ -56,7 +55,10 @@ class Systemd:
 
 
 def quoted(word: str, *, is_program: bool = False) -> str:
-    """Quote a word of `ExecStart`. In a program's path `$` needs no escape, since variables are not expanded there."""
+    """Quote a word of `ExecStart`.
+
+    In the path of a program `$` is not escaped, because systemd expands no variables there.
+    """
     escaped = word.replace("\\", "\\\\").replace('"', '\\"').replace("%", "%%")
     return f'"{escaped if is_program else escaped.replace("$", "$$")}"'
 
@@ -108,7 +110,7 @@ def _time(when: When) -> str:
 
 
 def _run(done: ScheduleResult, *commands: tuple[str, ...]) -> ScheduleResult:
-    """Run commands; if one fails, add its error and the commands to run by hand to the result."""
+    """Run `systemctl` commands. If one fails, return the result with its error and all the commands to run by hand."""
     words = [("systemctl", "--user", *command) for command in commands]
     error = first_error(*words)
     return done if error is None else ScheduleResult(changes=done.changes, said=error, left=tuple(map(" ".join, words)))

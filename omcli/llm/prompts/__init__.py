@@ -1,4 +1,4 @@
-"""Prompts for models; data, not code."""
+"""Prompts for models, stored as Markdown files."""
 
 from __future__ import annotations
 
@@ -8,5 +8,5 @@ from importlib.resources import files
 
 @cache
 def prompt(name: str) -> str:
-    """Return the instructions for a role: `observer`, `reflector`."""
+    """Return the prompt with this name: `observer`, `reflector` or `agent_reply`."""
     return files(__name__).joinpath(f"{name}.md").read_text("utf-8").strip()

@@ -1,4 +1,4 @@
-"""Layouts of a pack: text, Markdown, XML, one JSON document, or a list of chat messages."""
+"""Layouts of a pack: text, Markdown, XML, a JSON document, or a list of chat messages."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ class PackFormat(StrEnum):
     XML = "xml"
     JSON = "json"
     MESSAGES = "messages"
-    """OpenAI's chat messages."""
+    """Chat messages for OpenAI's API."""
     ANTHROPIC = "anthropic"
-    """Anthropic's messages."""
+    """Messages for Anthropic's API."""
 
 
 def _xml(head: Head) -> Layout:

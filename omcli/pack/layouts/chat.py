@@ -1,4 +1,4 @@
-"""A pack as chat messages for an agent to continue: the memory as first message, then the last turns."""
+"""A pack as chat messages for an agent to continue: a message with the memory, then the last turns."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from omcli.pack.layouts.text import Text
 from omcli.pack.tail import Turn
 
 UNANSWERED = "(no result)"
-"""Placeholder for the result of a call without one, if the format needs it."""
+"""Placeholder for the result of a call that has none, because chat formats require one."""
 
 
 @record
@@ -27,40 +27,41 @@ class AnsweredCall:
 
     turn: Turn
     id: str
-    """Links it to its result; unique in the list."""
+    """Id that links the call to its result; unique in the list."""
     results: tuple[Turn, ...]
 
     @property
     def answer(self) -> str:
-        """Text of its results."""
+        """Text of all results, or a placeholder if there are none."""
         return "\n".join(result.text for result in self.results) if self.results else UNANSWERED
 
 
 @record
 class ChatStep:
-    """Content of one chat message, and its results."""
+    """A message in words, tool calls, or both: the content of one chat message. The results of the calls follow it."""
 
     spoken: Turn | None
-    """Words; the agent's if calls follow."""
+    """The message in words; None if the agent called tools without a word."""
     calls: tuple[AnsweredCall, ...] = ()
-    """Calls made together."""
+    """Calls that the agent made together."""
     is_open: bool = False
-    """True if only results follow: calls without a result are left for the reader to answer."""
+    """True if nothing but results follows the calls. Calls without a result are then left for the reader to answer."""
 
     @property
     def answered(self) -> tuple[AnsweredCall, ...]:
-        """The calls that need a result."""
+        """The calls for which a result is printed."""
         return tuple(call for call in self.calls if call.results or not self.is_open)
 
 
 def steps(turns: Sequence[Turn], *, spelled: Callable[[str], str]) -> Iterator[ChatStep]:
-    """Yield turns in order, calls made together as one step. Results go with their calls, or are left out.
+    """Yield the steps of a conversation. Successive calls form one step.
 
-    `spelled` writes an id.
+    Results are attached to their calls, and results without a call are left out. `spelled` converts a call's id to the
+    form that the format accepts.
     """
     found = results_by_call([turn.message for turn in turns])
     ids = _each_once((call_id(turn) for turn in turns if turn.message.role is Role.CALL), spelled)
-    said: Turn | None = None  # by the agent: calls may follow
+    said: Turn | None = None  # the agent's last words, which calls may follow
     for is_call, run in groupby(range(len(turns)), key=lambda place: turns[place].message.role is Role.CALL):
         places = tuple(run)
         if is_call:
@@ -86,7 +87,7 @@ def _call(turns: Sequence[Turn], place: int, results: Iterable[int], its_id: str
 
 
 def _each_once(ids: Iterable[str], spelled: Callable[[str], str]) -> Iterator[str]:
-    """Yield ids as written, with a number in front of repeated ones, which endpoints refuse."""
+    """Yield the spelled ids. A repeated id gets a number in front, because endpoints refuse duplicates."""
     taken: set[str] = set()
     used: Counter[str] = Counter()
     for each in ids:
@@ -99,12 +100,15 @@ def _each_once(ids: Iterable[str], spelled: Callable[[str], str]) -> Iterator[st
 
 
 def call_id(turn: Turn) -> str:
-    """Return the id that links a call with its results."""
+    """Return the id that links a call with its results. If the message has no id, one is made from its key."""
     return turn.message.call_id or f"call-{turn.kept.key}"
 
 
 def call_input(turn: Turn) -> Mapping[str, object]:
-    """Return a call's call_input; free or cut text as the one argument `input`."""
+    """Return the arguments of a call.
+
+    Text that is not a JSON object (because it was cut, for example) becomes a single argument named `input`.
+    """
     try:
         found = json.loads(turn.text)
     except (ValueError, RecursionError):
@@ -113,30 +117,30 @@ def call_input(turn: Turn) -> Mapping[str, object]:
 
 
 Entry = Mapping[str, object]
-"""A message as it is printed."""
+"""A chat message as printed."""
 
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_-]")
 _LONGEST_NAME, _LONGEST_OPENAI_NAME = 128, 64
 _LONGEST_OPENAI_ID = 40
 _NOTHING = "(nothing)"
-"""Replaces blank words, which Anthropic refuses."""
+"""Replacement for blank text, which Anthropic refuses."""
 
 
 @record
 class MessageFormat:
-    """A format of chat messages."""
+    """A provider's format of chat messages."""
 
     opening: Callable[[str], Entry]
-    """Builds the message with the memory."""
+    """Function that builds the message with the memory."""
     messages: Callable[[Sequence[Turn]], list[Entry]]
-    """Builds messages of turns: calls made together in one message of the assistant, followed by their results.
+    """Function that converts turns to messages: one assistant message for calls made together, then their results.
 
-    A call without a result gets a placeholder, since no model could continue otherwise; calls at the very end are left
-    for the reader to answer.
+    A call without a result gets a placeholder, because models cannot continue without one. At the very end such calls
+    are left for the reader to answer.
     """
     result: Callable[[Turn], Entry]
-    """Builds a message of one result."""
+    """Function that builds the message for a single result."""
 
 
 def _openai_messages(turns: Sequence[Turn]) -> list[Entry]:
@@ -169,7 +173,6 @@ def _openai_answer(to: str, text: str) -> Entry:
 
 
 def _openai_id(written: str) -> str:
-    """An id cut to the length OpenAI accepts."""
     return written[:_LONGEST_OPENAI_ID]
 
 
@@ -189,7 +192,7 @@ def _anthropic_messages(turns: Sequence[Turn]) -> list[Entry]:
 
 
 def _anthropic_words(turn: Turn) -> str:
-    """Words as they were said; a speaker who shares a role is named, and an event put in brackets."""
+    """Return the text of a message. If it has a name, the speaker is put in front; an event is put in brackets."""
     if turn.message.name or turn.message.role is Role.EVENT:
         return spoken(turn)
     return turn.text
@@ -210,7 +213,7 @@ def _text(text: str) -> Entry:
 
 
 def _plain(name: str) -> str:
-    """A name or an id in the characters Anthropic accepts."""
+    """Replace the characters that Anthropic refuses in a name or id, and limit the length."""
     return _NOT_IN_NAMES.sub("_", name)[:_LONGEST_NAME]
 
 
@@ -222,8 +225,10 @@ OPENAI = MessageFormat(
 OPENAI_FROM_USER = MessageFormat(
     opening=lambda block: {"role": "user", "content": block}, messages=OPENAI.messages, result=OPENAI.result
 )
-"""With the memory in the user's role: some endpoints accept a system message only at the very beginning, and an agent
-has its own there."""
+"""OpenAI's format with the memory in a user message.
+
+Some endpoints accept a system message only at the very beginning, where an agent puts its own.
+"""
 ANTHROPIC = MessageFormat(
     opening=lambda block: {"role": "user", "content": [_text(block)]},
     messages=_anthropic_messages,
@@ -236,45 +241,44 @@ ANTHROPIC = MessageFormat(
 
 @record
 class Chat:
-    """A JSON list of messages, one per line."""
+    """A JSON list of chat messages, one per line."""
 
     block: Text
-    """Layout of the rows in the first message."""
+    """Layout of the memory in the first message."""
     dialect: MessageFormat = OPENAI
 
     def headings(self, observation: Observation) -> tuple[str, ...]:
-        """Return the headings of the text layout."""
         return self.block.headings(observation)
 
     def row(self, observation: Observation) -> str:
-        """Return a row's line, quoted for a JSON string."""
+        """Return a row's line, escaped for a JSON string."""
         return quoted(self.block.row(observation) + "\n")
 
     def turn(self, turn: Turn) -> str:
-        """Return a message's object; for a call with the message around it."""
+        """Return the JSON object of a message, followed by a comma."""
         if turn.message.role is Role.RESULT:
             return json_line(self.dialect.result(turn)) + ","
         return _lines(self.dialect.messages([turn])) + ","
 
     def overhead(self, tier: Tier) -> str:
-        """Return a tier's heading in the first message."""
+        """Return a tier's heading in the first message. The tail has none."""
         return "" if tier is Tier.TAIL else quoted(self.block.overhead(tier) + "\n")
 
     def frame(self) -> str:
-        """Return a list with an empty block."""
+        """Return a list that contains only an empty block."""
         return f"[\n{self._opening(self.block.frame())},\n\n]\n"
 
     def part(self, tier: Tier, shown: PackContent) -> str:
-        """Return the tail's objects, or another tier's part of the first message."""
+        """Return the messages of the tail, or the text of another tier in the first message."""
         if tier is Tier.TAIL:
             return _lines(self.dialect.messages(shown.tail))
         return quoted(self.block.part(tier, shown))
 
     def whole(self, shown: PackContent, _tokens: Mapping[Tier, int]) -> str:
-        """Return the list, also if it is empty."""
+        """Return the JSON list, even if it is empty."""
         block = self.block.without_tail(shown)
         if shown.tail and not block:
-            block = self.block.frame()  # by which the pack is known when it is read again
+            block = self.block.frame()  # its tag identifies the list as a pack when it is read again
         entries = [entry for entry in (block and self._opening(block), self.part(Tier.TAIL, shown)) if entry]
         return "\n".join(["[", *filter(None, [",\n".join(entries)]), "]", ""])
 

@@ -1,4 +1,4 @@
-"""Formats of a compacted transcript: those of a pack, messages that replace the transcript, or pi's compaction."""
+"""Output formats of a compacted transcript: the formats of a pack, and pi's compaction entry."""
 
 from __future__ import annotations
 
@@ -23,43 +23,43 @@ class CompactFormat(StrEnum):
     XML = "xml"
     JSON = "json"
     MESSAGES = "messages"
-    """OpenAI's chat messages."""
+    """Chat messages for OpenAI's API."""
     ANTHROPIC = "anthropic"
-    """Anthropic's messages."""
+    """Messages for Anthropic's API."""
     PI = "pi"
 
     @property
     def has_calls(self) -> bool:
-        """True if the last messages include calls and results."""
+        """True if the last messages include tool calls and results."""
         return self in (CompactFormat.MESSAGES, CompactFormat.ANTHROPIC)
 
     @property
     def is_gone_on_from(self) -> bool:
-        """True if an agent continues from it, and so from a single branch of a conversation."""
+        """True if an agent continues from the output. It must then contain a single branch of the conversation."""
         return self.has_calls or self is CompactFormat.PI
 
     @property
     def has_tail(self) -> bool:
-        """True if the last messages are part of it, rather than staying in place."""
+        """True if the output includes the last messages. With pi, they remain in pi's own session instead."""
         return self is not CompactFormat.PI
 
 
 def _nothing(_shown: PackContent) -> Mapping[str, object]:
-    """Add nothing."""
+    """Return no additional keys."""
     return {}
 
 
 @record
 class CompactHead:
-    """Data about a compacted transcript."""
+    """Data about a compacted transcript that some layouts print."""
 
     first_kept: str | None = None
-    """Printed id of the first message that stays; None if none does."""
+    """Printed id of the first message that remains in place; None if none does."""
     tokens_before: int = 0
     about: Callable[[PackContent], Mapping[str, object]] = _nothing
-    """Further keys of a JSON document."""
+    """Function that returns additional keys for the JSON document."""
     is_kept: bool = True
-    """True if its rows are in a store, to be looked up."""
+    """True if the rows are in a store, where they can be looked up."""
 
 
 _TYPE = "observational-memory"
@@ -67,44 +67,44 @@ _TYPE = "observational-memory"
 
 @record
 class Pi:
-    """`{"summary": …, "firstKeptEntryId": …, "tokensBefore": …, "details": {"type": …, "observationTokens": …}}`.
+    """pi's compaction entry, as a JSON object. The last messages are not printed because they remain in pi's session.
 
-    The last messages stay with pi, and are not printed.
+    Its keys are `{"summary": …, "firstKeptEntryId": …, "tokensBefore": …, "details": {"type": …, "observationTokens":
+    …}}`.
     """
 
     block: Text
-    """Layout of the rows in the summary."""
+    """Layout of the memory in the summary."""
     first_kept: str | None
-    """Id of the first entry that stays; None if none does."""
+    """Id of the first entry that pi keeps; None if it keeps none."""
     tokens_before: int
-    """Tokens of all messages."""
+    """Number of tokens in the transcript before compaction."""
 
     def headings(self, observation: Observation) -> tuple[str, ...]:
-        """Return the headings of the text layout."""
         return self.block.headings(observation)
 
     def row(self, observation: Observation) -> str:
-        """Return a row's line, quoted for a JSON string."""
+        """Return a row's line, escaped for a JSON string."""
         return quoted(self.block.row(observation) + "\n")
 
     def turn(self, _turn: Turn) -> str:
-        """Return nothing: messages stay with pi."""
+        """Return an empty string, because messages remain in pi's session."""
         return ""
 
     def overhead(self, tier: Tier) -> str:
-        """Return a tier's heading in the summary."""
+        """Return a tier's heading in the summary. The tail has none."""
         return "" if tier is Tier.TAIL else quoted(self.block.overhead(tier) + "\n")
 
     def frame(self) -> str:
-        """Return the object with an empty block and the longest possible numbers."""
+        """Return the object with an empty block, and with the longest numbers that can occur."""
         return self._object(self.block.frame(), max(0, self.block.head.budgets.total))
 
     def part(self, tier: Tier, shown: PackContent) -> str:
-        """Return a tier's part of the summary."""
+        """Return a tier's part of the summary. The tail has none."""
         return "" if tier is Tier.TAIL else quoted(self.block.part(tier, shown))
 
     def whole(self, shown: PackContent, tokens: Mapping[Tier, int]) -> str:
-        """Return the object; nothing if the summary would be empty."""
+        """Return the object, or an empty string if the summary would be empty."""
         summary = self.block.without_tail(shown)
         return self._object(summary, tokens[Tier.SESSION]) if summary else ""
 
@@ -119,7 +119,7 @@ class Pi:
 
 
 def layout(shape: CompactFormat, figures: CompactHead) -> Callable[[Head], Layout]:
-    """Return the layout of a format."""
+    """Return a function that builds the layout of a compacted transcript."""
     return lambda head: _layout(shape, figures, replace(head, is_kept=figures.is_kept))
 
 

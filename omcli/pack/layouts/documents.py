@@ -1,4 +1,4 @@
-"""A pack as a JSON or XML document."""
+"""Layouts that print a pack as a JSON or XML document."""
 
 from __future__ import annotations
 
@@ -19,50 +19,51 @@ _KEYS = {Tier.CROSS: "cross", Tier.SESSION: "observations", Tier.TAIL: "messages
 
 
 def _nothing(_shown: PackContent) -> Mapping[str, object]:
-    """Add nothing."""
+    """Return no additional keys."""
     return {}
 
 
 @record
 class Document:
-    """`{"schema": 1, …, "tokens": {…}, "cross": […], "observations": […], "messages": […]}`, also if all are empty.
+    """The pack as a JSON object, printed even if all of its lists are empty.
 
-    `tokens` counts the three lists as printed, each and together. A frozen pack adds `frozen_at`, the moment of its
-    rows; null if nothing was observed in the session yet.
+    It has the form `{"schema": 1, …, "tokens": {…}, "cross": […], "observations": […], "messages": […]}`. `tokens`
+    counts each list as printed, and their total. In a frozen pack, `frozen_at` is the instant of the last row; it is
+    null if the session was not observed before.
     """
 
     head: Head
     about: Callable[[PackContent], Mapping[str, object]] = _nothing
-    """Further keys, by content."""
+    """Function that returns additional keys for the given content."""
 
     def headings(self, _observation: Observation) -> tuple[str, ...]:
-        """Return none: every row carries its date."""
+        """Return no headings, because every row contains its date."""
         return ()
 
     def row(self, observation: Observation) -> str:
-        """Return a row's object."""
+        """Return the JSON object of a row, followed by a comma."""
         return json_line(row(observation)) + ","
 
     def turn(self, turn: Turn) -> str:
-        """Return a message's object."""
+        """Return the JSON object of a message, followed by a comma."""
         return json_line(message(turn.kept, text=None if turn.is_whole else turn.text)) + ","
 
     def overhead(self, _tier: Tier) -> str:
-        """Return nothing: the keys are there without rows, too."""
+        """Return an empty string, because the frame already contains the key of each tier."""
         return ""
 
     def frame(self) -> str:
-        """Return the document without rows and with the longest possible numbers."""
+        """Return the document with empty lists, and with the longest numbers that can occur."""
         return self.whole(PackContent(), dict.fromkeys(Tier, max(0, self.head.budgets.total))).replace("[]", "[\n\n]")
 
     def part(self, tier: Tier, shown: PackContent) -> str:
-        """Return a tier's list without brackets."""
+        """Return a tier's list without its brackets."""
         rows = [self.row(observation) for observation in shown.rows(tier)]
         lines = [self.turn(turn) for turn in shown.tail] if tier is Tier.TAIL else rows
         return "\n".join(lines).removesuffix(",")
 
     def whole(self, shown: PackContent, tokens: Mapping[Tier, int]) -> str:
-        """Return the document."""
+        """Return the JSON document with all tiers and their token counts."""
         about = {
             "schema": 1,
             **({} if self.head.session is None else {"session": self.head.session}),
@@ -86,16 +87,16 @@ _NOT_XML = re.compile("[^\t\n\r -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 @record
 class Xml:
-    """A well-formed XML document: text is content of elements, everything else attributes."""
+    """A well-formed XML document. Text is the content of elements; all other fields are attributes."""
 
     head: Head
 
     def headings(self, _observation: Observation) -> tuple[str, ...]:
-        """Return none: every row carries its date."""
+        """Return no headings, because every row contains its date."""
         return ()
 
     def row(self, observation: Observation) -> str:
-        """Return a `row` element on one line; its `id` is the handle that `om show` takes."""
+        """Return a `row` element on one line. Its `id` is the row's handle."""
         attributes = {
             "id": handle(observation.id),
             "at": minute(observation.dated),
@@ -106,7 +107,7 @@ class Xml:
         return _tag("row", attributes, single_line(observation.text))
 
     def turn(self, turn: Turn) -> str:
-        """Return a `message` element, its text with line breaks."""
+        """Return a `message` element. Line breaks in its text are kept."""
         said = turn.message
         attributes = {
             "role": said.role,
@@ -119,7 +120,7 @@ class Xml:
         return _tag("message", attributes, turn.text)
 
     def overhead(self, tier: Tier) -> str:
-        """Return a tier's empty element."""
+        """Return the tier's element without content."""
         return f"<{tier}>\n</{tier}>"
 
     def frame(self) -> str:
@@ -127,13 +128,13 @@ class Xml:
         return "\n".join([*self._opening(), CLOSING, ""])
 
     def part(self, tier: Tier, shown: PackContent) -> str:
-        """Return a tier's element."""
+        """Return the tier's element, or an empty string if the tier has no content."""
         rows = [self.row(observation) for observation in shown.rows(tier)]
         lines = [self.turn(turn) for turn in shown.tail] if tier is Tier.TAIL else rows
         return "\n".join([f"<{tier}>", *lines, f"</{tier}>"]) if lines else ""
 
     def whole(self, shown: PackContent, _tokens: Mapping[Tier, int]) -> str:
-        """Return the document; nothing if all tiers are empty."""
+        """Return the document, or an empty string if all tiers are empty."""
         parts = [part for tier in self.head.order if (part := self.part(tier, shown))]
         return "\n".join([*self._opening(), *parts, CLOSING, ""]) if parts else ""
 
@@ -150,7 +151,7 @@ def _tag(name: str, attributes: Mapping[str, str | None], text: str) -> str:
 
 
 def _escape(text: str) -> str:
-    """Text as content, with the fewest escapes XML allows; a character it cannot represent becomes U+FFFD."""
+    """Escape text for an element, using as few escapes as XML allows. Characters that XML forbids become U+FFFD."""
     text = text.replace("&", "&amp;").replace("<", "&lt;").replace("]]>", "]]&gt;")
     return _NOT_XML.sub("\ufffd", text).replace("\r", "&#13;")
 

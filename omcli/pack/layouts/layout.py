@@ -1,4 +1,4 @@
-"""The port of a layout, and the parts shared by all layouts."""
+"""The interface of a layout, and functions that the layouts share."""
 
 from __future__ import annotations
 
@@ -17,57 +17,61 @@ if TYPE_CHECKING:
     from omcli.memory.session import FreezePoint
 
 LOOKING_UP = "`om log` lists the notes with ids, `om show ID` prints a note's sources."
-"""Told to the reader if the rows are in a store."""
+"""Sentence added to the preamble if the rows are in a store, where they can be looked up."""
 
 CLOSING = f"</{TAG}>"
-# The preamble takes about 50 tokens, a session's id up to 25, headings 4 each: a small part of the pack they open.
+# Smallest budgets, in tokens, for which these are printed. The preamble takes about 50 tokens, a session's id up to 25,
+# and each heading 4, so they are only a small part of the pack.
 _PREAMBLE_FROM = 600
 _HEADINGS_FROM = 120
 _TIMES_FROM = 6000
-"""A time of day costs 4 tokens and heads one or two rows of 30; in a small pack more rows say more."""
+"""Smallest budget, in tokens, for which times of day are printed.
+
+A time costs 4 tokens and serves one or two rows of about 30 tokens, so a smaller budget is better spent on more rows.
+"""
 
 
 @record
 class Head:
-    """Data about a pack."""
+    """Data about a pack that layouts print or depend on."""
 
     session: str | None
     counter: str
     budgets: Budgets
     pending: int
-    """Number of messages in the session that no observation covers yet."""
+    """Number of messages in the session that are not observed yet."""
     notation: Notation = WORDS
-    """Notation of rows, unless the format has fields for priority and status."""
+    """Notation of rows in layouts that print them as text."""
     order: tuple[Tier, ...] = tuple(Tier)
-    """Order of the tiers in print; messages in a format other than text always come last."""
+    """Printing order of the tiers. In chat messages the tail is always last, and JSON has a fixed order."""
     is_kept: bool = True
-    """True if its rows are in a store, to be looked up."""
+    """True if the rows are in a store, where they can be looked up."""
     freeze_point: FreezePoint | None = None
-    """Only for a frozen pack."""
+    """None unless the pack is frozen."""
 
     @property
     def preamble(self) -> str:
-        """The words for the reader."""
+        """Introduction for the reader of the pack."""
         return f"{PREAMBLE} {LOOKING_UP}" if self.is_kept else PREAMBLE
 
     @property
     def has_preamble(self) -> bool:
-        """True if the budget allows the preamble and the session's id."""
+        """True if the budget is large enough for the preamble and the session's id."""
         return self.budgets.total >= _PREAMBLE_FROM
 
     @property
     def has_headings(self) -> bool:
-        """True if the budget allows a heading above each tier."""
+        """True if the budget is large enough for a heading above each tier."""
         return self.budgets.total >= _HEADINGS_FROM
 
     @property
     def has_times(self) -> bool:
-        """True if the budget allows the time of day above rows, not just the date."""
+        """True if the budget is large enough for times of day, not only dates."""
         return self.budgets.total >= _TIMES_FROM
 
     @property
     def opening_tag(self) -> str:
-        """First line of a pack, which identifies it when it is read again."""
+        """First line of a pack. Readers of transcripts recognise a pack by this tag."""
         if self.session is None or not (self.has_preamble and self.is_kept):
             return f"<{TAG}>"
         session = one_line(printable(self.session))
@@ -78,44 +82,44 @@ class Head:
 
 @record
 class PackContent:
-    """Content chosen for a pack, each tier in printing order."""
+    """The chosen content of a pack, each tier in printing order."""
 
     cross: Sequence[Observation] = ()
     session: Sequence[Observation] = ()
     tail: Sequence[Turn] = ()
 
     def rows(self, tier: Tier) -> Sequence[Observation]:
-        """Return the rows of a tier; the tail has turns instead."""
+        """Return the rows of a tier; empty for the tail, which has turns instead."""
         return {Tier.CROSS: self.cross, Tier.SESSION: self.session}.get(tier, ())
 
 
 class Layout(Protocol):
-    """A way to print a pack. A tier's budget applies to its `part`, the total to the `whole`."""
+    """A way to print a pack. The budget of a tier applies to its `part`, and the total budget to the `whole`."""
 
     def headings(self, observation: Observation, /) -> tuple[str, ...]:
-        """Return the lines above a row; those shared with the row before are not repeated."""
+        """Return the headings to print above a row. Headings that the previous row has too are not repeated."""
 
     def row(self, observation: Observation) -> str:
-        """Return a row as printed in its part, to be counted."""
+        """Return the text that a row adds to its tier, for counting its tokens."""
 
     def turn(self, turn: Turn) -> str:
-        """Return a message as printed in its part, to be counted."""
+        """Return the text that a message adds to the tail, for counting its tokens."""
 
     def overhead(self, tier: Tier, /) -> str:
-        """Return the text of a tier before its first row, to be counted."""
+        """Return the text that a tier needs besides its rows or messages, for counting its tokens."""
 
     def frame(self) -> str:
-        """Return the text of a pack before its first tier, to be counted."""
+        """Return the text that a pack needs besides its tiers, for counting its tokens."""
 
     def part(self, tier: Tier, shown: PackContent) -> str:
-        """Return a tier as printed; empty if it holds nothing."""
+        """Return a tier as printed; empty if it has no content."""
 
     def whole(self, shown: PackContent, tokens: Mapping[Tier, int], /) -> str:
-        """Return the pack as printed, with its line end. `tokens` are those of the parts."""
+        """Return the pack as printed, ending with a line break. `tokens` holds the token counts of the tiers."""
 
 
 def uncovered(above: Sequence[str], headings: Sequence[str]) -> Sequence[str]:
-    """Return the headings to print below a line with the headings `above`."""
+    """Return `headings` without the leading ones that are already printed in `above`."""
     for same, (over, own) in enumerate(zip(above, headings, strict=False)):
         if over != own:
             return headings[same:]
@@ -123,7 +127,7 @@ def uncovered(above: Sequence[str], headings: Sequence[str]) -> Sequence[str]:
 
 
 def outcome(turn: Turn) -> str | None:
-    """Return the outcome of a result unless it simply succeeded: `error`, `exit 2`, or both."""
+    """Return a result's outcome: `error`, `exit 2`, or `error, exit 2`. None means that it succeeded."""
     said = turn.message
     words = ["error"] if said.failed else []
     if said.exit_code:
@@ -132,8 +136,10 @@ def outcome(turn: Turn) -> str | None:
 
 
 def spoken(turn: Turn, *, mark: str = "") -> str:
-    """Return a message in words: `user: text`, `[toolCall name(arguments)]`, `[toolResult name (error)]` and its
-    output."""
+    """Return a message as text: `user: text`, `[toolCall name(arguments)]`, `[toolResult name (error)] output`.
+
+    `mark` is printed before and after the speaker, such as `**` in Markdown.
+    """
     said = turn.message
     tool = one_line(printable(said.tool or "tool"))
     if said.role is Role.CALL:

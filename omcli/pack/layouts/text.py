@@ -1,4 +1,4 @@
-"""A pack as text or Markdown: rows below their day and minute, then messages verbatim."""
+"""Layout of a pack as text or Markdown: rows below their date and time, followed by messages."""
 
 from __future__ import annotations
 
@@ -22,20 +22,21 @@ _MARKDOWN = {
 
 @record
 class Text:
-    """One line per row. Day and minute are printed once above consecutive rows."""
+    """One line per row. Successive rows share a line with their date, and one with their time."""
 
     head: Head
     is_markdown: bool = False
     written: dict[int, tuple[Observation, tuple[str, ...], str]] = field(default_factory=dict)
-    """Headings and lines of rows by object id: each is priced, then printed with its tier, then with the whole."""
+    """Cache of each row's headings and line, by object id, because a row is rendered several times per pack."""
 
     def headings(self, observation: Observation) -> tuple[str, ...]:
-        """Return the row's date, with the time if there is room; in Markdown, for rows of this session, also the
-        section."""
+        """Return the row's date, and the time if the budget allows it.
+
+        In Markdown, a section heading precedes the date of this session's rows.
+        """
         return self._written(observation)[1]
 
     def row(self, observation: Observation) -> str:
-        """Return a row's line."""
         return self._written(observation)[2]
 
     def _written(self, observation: Observation) -> tuple[Observation, tuple[str, ...], str]:
@@ -51,34 +52,33 @@ class Text:
         return ("### Summary" if observation.kind is Kind.REFLECTION else "### Recent", *dated)
 
     def turn(self, turn: Turn) -> str:
-        """Return a message's lines."""
         return escape_tags(spoken(turn, mark="**" if self.is_markdown else ""))
 
     def overhead(self, tier: Tier) -> str:
-        """Return a tier's heading."""
+        """Return the tier's heading, or an empty string if the budget is too small for headings."""
         if not self.head.has_headings:
             return ""
         return (_MARKDOWN if self.is_markdown else _HEADINGS)[tier]
 
     def frame(self) -> str:
-        """Return an empty block, with the gaps between its parts."""
+        """Return an empty block, with the gaps between its tiers."""
         return "\n".join([self._opening(), "", "", "", CLOSING, ""])
 
     def part(self, tier: Tier, shown: PackContent) -> str:
-        """Return a tier below its heading."""
+        """Return the tier below its heading, or an empty string if the tier has no content."""
         lines = [self.turn(turn) for turn in shown.tail] if tier is Tier.TAIL else self._outline(shown.rows(tier))
         return "\n".join([*filter(None, [self.overhead(tier)]), *lines]) if lines else ""
 
     def whole(self, shown: PackContent, _tokens: Mapping[Tier, int]) -> str:
-        """Return the block; nothing if it would be empty."""
+        """Return the block, or an empty string if all tiers are empty."""
         return self.block(self.part(tier, shown) for tier in self.head.order)
 
     def without_tail(self, shown: PackContent) -> str:
-        """Return the block without the last messages."""
+        """Return the block without the last messages, or an empty string if the other tiers are empty."""
         return self.block(self.part(tier, shown) for tier in self.head.order if tier is not Tier.TAIL)
 
     def block(self, parts: Iterable[str]) -> str:
-        """Join parts to a block; nothing if all are empty."""
+        """Join printed tiers to a block. Return an empty string if all of them are empty."""
         held = [part for part in parts if part]
         gap = "\n\n" if self.head.has_headings else "\n"
         return "\n".join([self._opening(), gap.join(held), CLOSING, ""]) if held else ""
