@@ -1,1 +1,1 @@
-"""Language models: a module per wire protocol; SDKs are imported on the first call."""
+"""Language model providers: one module per wire protocol. SDKs are imported on the first call."""

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     import httpx2
 
 _OUTPUT = 8_192
-"""Default output tokens: the API requires a number, and every model supports this one."""
+"""Default limit on output tokens. The API requires a limit, and every model supports this one."""
 _STOPS = {
     "end_turn": EndReason.END,
     "stop_sequence": EndReason.END,
@@ -41,15 +41,17 @@ class AnthropicMessages:
     """`POST /v1/messages` at a base URL."""
 
     base_url: str | None
-    """None to use the address from the profile that holds the credentials."""
+    """None means the address in the profile that holds the credentials."""
     key: str | None = None
-    """API key or token, sent in the same header. None if the SDK finds the credentials."""
+    """API key or authentication token; a token is sent in the header for API keys too. None means that the SDK finds
+    the credentials.
+    """
     effort: str | None = None
-    """Reasoning effort; None leaves it to the endpoint."""
+    """Reasoning effort. None means the endpoint's default."""
 
     @property
     def output_modes(self) -> tuple[OutputMode, ...]:
-        """A JSON schema, or a description in the prompt; the API has no other mode."""
+        """A JSON schema in the request, or a schema in the prompt. The API has no other mode."""
         return (OutputMode.JSON_SCHEMA, OutputMode.PROMPT)
 
     def prepare(self) -> None:
@@ -57,7 +59,7 @@ class AnthropicMessages:
         import anthropic  # noqa: F401
 
     def optional(self, request: Request) -> tuple[str, ...]:
-        """Return the optional fields in use: pictures, effort, and `max_tokens` if more than every model supports."""
+        """Return the optional fields that this request uses: pictures, effort, and a `max_tokens` above the default."""
         has_pictures = any(isinstance(part, Picture) for part in request.prompt.content)
         fields = (
             ("image", has_pictures),
@@ -67,7 +69,7 @@ class AnthropicMessages:
         return tuple(name for name, is_sent in fields if is_sent and name not in request.omitted)
 
     def send(self, request: Request, *, http: httpx2.Client, seconds: float) -> PlainReply:
-        """Send one request and return its reply. Raise RequestFailed on failure."""
+        """Send one request and return its reply. Raise RequestFailed if there is no usable reply."""
         import anthropic
         import httpx2
 
@@ -122,11 +124,11 @@ class AnthropicMessages:
 
 
 def failure_of(error: Exception) -> RequestFailed:
-    """Return the failure for an error of the SDK or of a layer below it."""
+    """Return the failure for an error raised by the SDK or by a layer below it."""
     import anthropic
 
     match error:
-        case anthropic.APIStatusError() if error.status_code < 300:  # an error in mid-stream
+        case anthropic.APIStatusError() if error.status_code < 300:  # an error in the middle of a stream
             return failures.cut_off(failures.message_in(error.body) or "no message")
         case anthropic.APIStatusError():
             return failures.of_status(error.status_code, error.body, error.response.headers)
@@ -150,7 +152,10 @@ def _picture(picture: Picture) -> dict[str, object]:
 
 
 def _from_stream(events: Iterable[object]) -> dict[Any, Any]:
-    """Return the body of a streamed reply, as if not streamed. Raise RequestFailed for one that ends early."""
+    """Assemble streamed events into a body like that of an unstreamed reply.
+
+    Raise RequestFailed if the stream ends early or contains no reply.
+    """
     body: dict[Any, Any] = {}
     texts: list[str] = []
     usage: dict[str, object] = {}
@@ -190,7 +195,7 @@ def _reply(body: object, model: str) -> PlainReply:
 
 
 def _usage(usage: Mapping[str, object]) -> TokenUsage:
-    """Return the token counts; this API counts cached input separately."""
+    """Return the token counts. This API counts cached input separately, so it is added to the input tokens."""
     cached = token_count(usage.get("cache_read_input_tokens"))
     fresh, written = token_count(usage.get("input_tokens")), token_count(usage.get("cache_creation_input_tokens"))
     total = None if fresh is None else fresh + (written or 0) + (cached or 0)

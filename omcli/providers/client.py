@@ -1,4 +1,4 @@
-"""The HTTP client for one request: no redirects, a bounded response, and a callback once connected."""
+"""The HTTP client for one request. It follows no redirects, limits the response size, and reports the connection."""
 
 from __future__ import annotations
 
@@ -12,11 +12,14 @@ from omcli.providers.endpoints import is_local_url
 from omcli.providers.wire import RequestFailed
 
 _LARGEST_REPLY = 16 << 20
-"""Largest response on the wire, in bytes."""
+"""Maximum size of a response in bytes, before decompression."""
 
 
 def new_client(address: str, *, seconds: float) -> httpx2.Client:
-    """Return a client that follows no redirects and uses no proxy for this machine. Raise RequestFailed on failure."""
+    """Return a client that does not follow redirects and uses no proxy for local addresses.
+
+    Raise RequestFailed if the CA certificates cannot be read.
+    """
     here = {f"all://{urlsplit(address).netloc}": None} if is_local_url(address) else {}
     try:
         return httpx2.Client(timeout=seconds, follow_redirects=False, mounts=here)
@@ -29,12 +32,12 @@ def new_client(address: str, *, seconds: float) -> httpx2.Client:
 
 
 def watch(http: httpx2.Client, connected: Callable[[], None]) -> None:
-    """Call `connected` as soon as a request is being sent, and limit the size of responses."""
+    """Call `connected` once the connection is established, and make responses that are too large fail."""
     http.event_hooks = {"request": [lambda sent: _call_when_connected(sent, connected)], "response": [_limit_size]}
 
 
 def _limit_size(response: httpx2.Response) -> None:
-    """Make a response fail if it is larger than any reply, so that no server can exhaust memory."""
+    """Make reading a response fail after `_LARGEST_REPLY` bytes, so that no server can exhaust memory."""
     response.stream = _SizeLimit(response.stream, most=_LARGEST_REPLY)
 
 
@@ -47,7 +50,7 @@ def _call_when_connected(request: httpx2.Request, connected: Callable[[], None])
 
 
 class _SizeLimit(httpx2.SyncByteStream):
-    """A byte stream that raises an error after `most` bytes."""
+    """A byte stream that raises ReadError after `most` bytes."""
 
     def __init__(self, stream: httpx2.SyncByteStream | httpx2.AsyncByteStream, *, most: int) -> None:
         assert isinstance(stream, httpx2.SyncByteStream), "the client is not asynchronous"
@@ -63,5 +66,4 @@ class _SizeLimit(httpx2.SyncByteStream):
             yield piece
 
     def close(self) -> None:
-        """Close the stream below."""
         self._stream.close()

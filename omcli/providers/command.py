@@ -1,4 +1,4 @@
-"""A program in place of a model: the prompt as text on its stdin, the reply on its stdout."""
+"""A program in place of a model: the prompt is passed as text on its stdin, and its stdout is the reply."""
 
 from __future__ import annotations
 
@@ -24,40 +24,44 @@ from omcli.providers.failures import as_one_line
 from omcli.providers.wire import whole_text
 
 _MOST = 8_000_000
-"""Largest reply, in bytes; a program that writes more is assumed not to end."""
+"""Maximum size of a reply, in bytes. A program that writes more is assumed never to end."""
 _KEPT_OF_STDERR = 4_000
 _CHUNK = 65_536
 _GUARD = 'read -r group || exit; read -r rest; kill -9 "-$group"'
-"""Reads a process group from its stdin, and kills it when om's end of the pipe closes."""
+"""Shell script that reads a process group id from its stdin, and kills that group once om's end of the pipe closes."""
 
 
 @record
 class Command:
-    """A program started for every prompt, without a shell, in its own process group."""
+    """A program that is started for every prompt, without a shell and in a process group of its own."""
 
     arguments: tuple[str, ...]
     seconds: float
-    """Timeout, after which the whole group is killed."""
+    """Timeout of each run. When it expires, the whole process group is killed."""
 
     @property
     def name(self) -> str:
-        """`command`."""
+        """Always `command`."""
         return "command"
 
     @property
     def model(self) -> str:
-        """The program's name, without its arguments, which may hold a key."""
+        """The program's file name. Its arguments are omitted because they may contain a key."""
         return self.arguments[0].rpartition("/")[2]
 
     @property
     def takes_images(self) -> bool:
-        """False, since the prompt is passed as text."""
+        """Always False, because the prompt is passed as text."""
         return False
 
     def ask(self, prompt: Prompt) -> Reply:
-        """Return the program's output. Raise Unreachable, Unusable or BadConfiguration on failure."""
+        """Run the program and return its output as the reply.
+
+        Raise BadConfiguration if the program cannot be started, Unreachable if it fails or exceeds the timeout, and
+        Unusable if its output is empty or too large.
+        """
         with tempfile.TemporaryFile() as stdin, tempfile.TemporaryFile() as stderr:
-            # A file, because writing to a pipe fails if the program does not read all of it.
+            # stdin is a file, because writing to a pipe fails if the program does not read all of it.
             stdin.write(whole_text(prompt).encode(errors="replace"))
             stdin.seek(0)
             code, output = self._run(stdin, stderr)
@@ -97,7 +101,10 @@ class Command:
                 _end(process)
 
     def _output(self, process: subprocess.Popen[bytes], deadline: float) -> bytes:
-        """Read the program's stdout to its end. Raise TimeoutExpired or Unusable on failure."""
+        """Read the program's stdout to its end.
+
+        Raise TimeoutExpired at the deadline, and Unusable if the output is too large.
+        """
         assert process.stdout is not None
         chunks: list[bytes] = []
         size = 0
@@ -119,7 +126,6 @@ class Command:
 
 
 def _signal_name(number: int) -> str:
-    """Return a signal's name, or its number if it has none."""
     try:
         return signal.Signals(number).name
     except ValueError:
@@ -127,7 +133,10 @@ def _signal_name(number: int) -> str:
 
 
 def command(line: str, *, seconds: float) -> Command:
-    """Return the program for a command line, split as a shell would. Raise BadConfiguration if it is not found."""
+    """Parse a command line as a shell would.
+
+    Raise BadConfiguration if the line cannot be parsed or its program is not found.
+    """
     try:
         arguments = tuple(shlex.split(line))
     except ValueError as error:
@@ -139,7 +148,7 @@ def command(line: str, *, seconds: float) -> Command:
 
 
 class _SignalHold:
-    """Delays Ctrl-C and SIGTERM while a program starts, since an interrupted start would leave it running."""
+    """Delays Ctrl-C and SIGTERM while a program is started, because an interrupted start could leave it running."""
 
     def __init__(self) -> None:
         self._came: list[signal.Signals] = []
@@ -159,7 +168,7 @@ class _SignalHold:
         self.release()
 
     def release(self) -> None:
-        """Restore the handlers, and handle the signals that arrived in the meantime."""
+        """Restore the signal handlers, and call them for the signals received while they were replaced."""
         handlers, self._handlers = self._handlers, {}
         for number, handler in handlers.items():
             signal.signal(number, handler)
@@ -176,8 +185,9 @@ def _write_process_id(pipe: int) -> None:
 def _watch() -> Iterator[Callable[[], None] | None]:
     """Ensure that a program started in this context does not outlive om, even if om is killed.
 
-    A small shell holds the other end of a pipe that the system closes when om ends. Yield a function that the child
-    calls before it executes the program; it registers the process id with the shell. Yield None if there is no shell.
+    A small shell reads from a pipe that the system closes when om ends, and then kills the program. Yield a function
+    that the child process calls before it executes the program, to send its process id to the shell. Yield None if
+    there is no shell.
     """
     try:
         guard = subprocess.Popen(
@@ -195,13 +205,13 @@ def _watch() -> Iterator[Callable[[], None] | None]:
     try:
         yield partial(_write_process_id, pipe)
     finally:
-        guard.kill()  # before the pipe is closed, which would look as if om had ended
+        guard.kill()  # before the pipe closes, because that would look as if om had ended
         guard.stdin.close()
         guard.wait()
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
-    """Kill what remains of a program and its children."""
+    """Kill the program and its children unless the program has already ended."""
     assert process.stdout is not None
     process.stdout.close()
     if process.returncode is None:
@@ -210,7 +220,7 @@ def _end(process: subprocess.Popen[bytes]) -> None:
 
 
 def _last_line(stderr: IO[bytes]) -> str:
-    """Return the last non-blank line of stderr."""
+    """Return the last non-blank line of stderr, or an empty string if there is none."""
     stderr.seek(max(0, stderr.seek(0, os.SEEK_END) - _KEPT_OF_STDERR))
     lines = [" ".join(line.split()) for line in stderr.read().decode(errors="replace").splitlines()]
     return next((line for line in reversed(lines) if line), "")

@@ -29,7 +29,7 @@ class EndpointKind(StrEnum):
 
 @record
 class Endpoint:
-    """A service that runs models, or a program or file in place of one."""
+    """A service that runs models, or a program or file that replaces one."""
 
     name: str
     kind: EndpointKind
@@ -37,11 +37,11 @@ class Endpoint:
     url_variable: str = ""
     """Environment variable that overrides the base URL."""
     key_variables: tuple[str, ...] = ()
-    """Environment variables with a key; the first one that is set counts."""
+    """Environment variables that may contain a key. The first one that is set is used."""
     model: str | None = None
-    """Default model: cheap and good enough. None if a model must be named."""
+    """Default model, cheap and good enough. None means that the user must name one."""
     is_local: bool = False
-    """True if it runs on the user's machines and needs no key."""
+    """True if the endpoint runs on the user's own machines and needs no key."""
     takes_images: bool = False
 
 
@@ -116,7 +116,7 @@ ENDPOINTS: Mapping[str, Endpoint] = {endpoint.name: endpoint for endpoint in _EN
 
 
 def endpoint(name: str) -> Endpoint:
-    """Return the endpoint with this name. Raise BadConfiguration if it is unknown."""
+    """Return the endpoint with this name. Raise BadConfiguration if the name is unknown."""
     try:
         return ENDPOINTS[name]
     except KeyError:
@@ -126,17 +126,17 @@ def endpoint(name: str) -> Endpoint:
 
 
 def split_model(model: str) -> tuple[str | None, str]:
-    """Split a model's name such as `ollama/qwen2.5:7b` into endpoint and model.
+    """Split a model's name such as `ollama/qwen2.5:7b` into an endpoint, or None, and the model.
 
-    The part before the first `/` counts only if it is an endpoint: `openrouter/google/gemini-2.5-flash` is
-    `google/gemini-2.5-flash` at OpenRouter, but `google/gemini-2.5-flash` is a model of the configured endpoint.
+    The part before the first `/` is an endpoint only if it is the name of one: `openrouter/google/gemini-2.5-flash`
+    means `google/gemini-2.5-flash` at OpenRouter, but `google/gemini-2.5-flash` is a model at the configured endpoint.
     """
     prefix, slash, rest = model.partition("/")
     return (prefix, rest) if slash and prefix in ENDPOINTS else (None, model)
 
 
 def checked_url(url: str) -> str:
-    """Return the URL without trailing slashes. Raise BadConfiguration for an unusable one."""
+    """Return the URL without trailing slashes. Raise BadConfiguration if it is not usable as a base URL."""
     try:
         parts = urlsplit(url)
         is_whole = parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port is None or parts.port > 0)
@@ -177,10 +177,10 @@ def cost(
     cached_tokens: int | None = None,
     own: Mapping[str, Price] | None = None,
 ) -> float | None:
-    """Return US dollars for a call; None if the price or the number of tokens is unknown.
+    """Return the cost of a call in US dollars, or None if the price or a token count is unknown.
 
-    `model` may have a vendor prefix and a date suffix; `input_tokens` include the cached ones. Prices in `own`, by
-    model, take precedence; a local model without a price costs nothing.
+    `model` may have a vendor prefix and a date suffix. `input_tokens` includes the cached ones. Prices in `own`, by
+    model name, take precedence. A local model without a price costs nothing, but the cost of a command is unknown.
     """
     price = _price(model, own or {})
     if price is None:

@@ -1,4 +1,4 @@
-"""Turns HTTP statuses, connection errors and unexpected responses into failures with om's own messages."""
+"""Conversion of HTTP statuses, connection errors and unexpected responses into failures with om's own messages."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from omcli.providers.wire import RequestFailed
 from omcli.text.redaction import redact
 
 UNREADABLE = (OSError, ValueError, RecursionError)
-"""Errors that the libraries pass on unwrapped: from sockets, invalid UTF-8 or JSON, or too deeply nested JSON."""
+"""Errors that the libraries do not wrap: from sockets, invalid UTF-8 or JSON, and too deeply nested JSON."""
 _TRIES = 3
 _REACH = "check the network and the base URL; nothing is lost"
 _LATER = "try again later; nothing is lost"
 CONNECTING = 4.0
-"""Seconds to wait for a connection; there is no retry after that."""
+"""Maximum time, in seconds, for establishing a connection, including retries."""
 _TOO_LONG = (
     "context length", "context window", "context size", "context_length", "context_window", "maximum context",
     "prompt is too long", "input is too long", "too many tokens", "too many input tokens", "input token count",
@@ -36,18 +36,21 @@ _TOO_LONG = (
 _OUT_OF_MONEY = ("insufficient_quota", "credit balance", "exceeded your current quota")
 _LONGEST = 200
 _SEARCHED = 10_000
-"""Characters of an error that are searched for known phrases."""
+"""Maximum number of characters of an error to search for known phrases."""
 _HTML = re.compile(r"\s*<(?:!doctype|html|head|body)", re.IGNORECASE)
 
 
 def as_one_line(message: str) -> str:
-    """Return a message on one line of at most 200 characters, without secrets."""
+    """Return a message as one line of at most 200 characters, with secrets removed."""
     line = " ".join(redact(message).text.split())
     return line if len(line) <= _LONGEST else f"{line[: _LONGEST - 1]}…"
 
 
 def message_in(body: object) -> str:
-    """Return the message in the body of an error, wherever the endpoint puts it; empty if there is none."""
+    """Return the message in the body of an error, or an empty string if there is none.
+
+    Endpoints put the message into different fields. An HTML body is described as "a web page".
+    """
     match body:
         case str():
             return "a web page" if _HTML.match(body) else body.strip()
@@ -76,7 +79,7 @@ def of_status(status: int, body: object, headers: Mapping[str, str] | None = Non
 
 
 def parse_json(text: str) -> object:
-    """Return the body of a successful response. Raise RequestFailed if it is not JSON."""
+    """Parse the body of a successful response. Raise RequestFailed if it is not JSON."""
     try:
         body: object = json.loads(text)
     except (ValueError, RecursionError):
@@ -104,7 +107,7 @@ def _retry_after(headers: Mapping[str, str]) -> float | None:
     for name, unit in (("retry-after-ms", 1000.0), ("retry-after", 1.0)):
         try:
             seconds = float(headers.get(name, "")) / unit
-        except ValueError:  # absent, or a date, on which clocks disagree
+        except ValueError:  # absent, or a date, which is useless if clocks disagree
             continue
         if seconds >= 0:
             return seconds
@@ -112,7 +115,7 @@ def _retry_after(headers: Mapping[str, str]) -> float | None:
 
 
 def of_error(error: Exception) -> RequestFailed:
-    """Return the failure for an error of httpx2 or of a layer below it, wrapped by an SDK or not."""
+    """Return the failure for an error raised by httpx2 or a layer below it; an SDK may have wrapped the error."""
     import httpx2
 
     chain = _all_errors(error)
@@ -144,7 +147,7 @@ def of_error(error: Exception) -> RequestFailed:
 
 
 def cut_off(reason: str) -> RequestFailed:
-    """Return the failure for a reply that broke off; it is retried once."""
+    """Return the failure for a reply that broke off. The request is retried once."""
     return RequestFailed(Unreachable, f"the reply broke off: {reason}", hint=_LATER, tries=2)
 
 
@@ -156,12 +159,12 @@ def no_reply(seconds: float) -> RequestFailed:
 
 
 def not_connected() -> RequestFailed:
-    """Return the failure for a connection that was not made in time."""
+    """Return the failure for a connection that timed out."""
     return RequestFailed(Unreachable, f"no connection within {CONNECTING:g} s", hint=_REACH, tries=1)
 
 
 def not_a_model(found: str) -> RequestFailed:
-    """Return the failure for a response that is not from an endpoint of this protocol."""
+    """Return the failure for a response that does not follow the endpoint's protocol."""
     return RequestFailed(
         NotAModel,
         f"this is not a model endpoint: {found}",
@@ -170,7 +173,7 @@ def not_a_model(found: str) -> RequestFailed:
 
 
 def of_error_object(body: Mapping[Any, Any]) -> RequestFailed | None:
-    """Return the failure for an error in a successful response, as gateways send it; None if there is no error."""
+    """Return the failure for an error inside a successful response, as sent by gateways, or None if there is none."""
     error = body.get("error")
     if not error:
         return None
@@ -181,7 +184,7 @@ def of_error_object(body: Mapping[Any, Any]) -> RequestFailed | None:
 
 
 def _all_errors(error: BaseException) -> list[BaseException]:
-    """Return an error and its causes, innermost last; the outermost often says only `Connection error.`"""
+    """Return an error and its causes, the innermost last. Often only the inner ones have a useful message."""
     chain = [error]
     while (cause := chain[-1].__cause__ or chain[-1].__context__) is not None and cause not in chain:
         chain.append(cause)

@@ -1,4 +1,4 @@
-"""The OpenAI chat completions API, through OpenAI's SDK, at any base URL; most servers support it."""
+"""The OpenAI chat completions API, which most servers support, through OpenAI's SDK and at any base URL."""
 
 from __future__ import annotations
 
@@ -36,17 +36,17 @@ class OpenaiChat:
 
     base_url: str
     key: str
-    """The SDK requires a key even if the server does not."""
+    """Never empty, because the SDK requires a key even if the server does not."""
     limits: tuple[str, ...] = ("max_tokens", "max_completion_tokens")
-    """Possible names of the field that limits output tokens, the likelier first."""
+    """Possible names of the field that limits output tokens. The first one is tried first."""
     names_account: bool = False
-    """True if the SDK may send the organisation and project from the environment."""
+    """True if the SDK may send the organisation and project that are set in the environment."""
     effort: str | None = None
-    """Reasoning effort; None leaves it to the endpoint."""
+    """Reasoning effort. None means the endpoint's default."""
 
     @property
     def output_modes(self) -> tuple[OutputMode, ...]:
-        """All modes."""
+        """All modes, the strictest first."""
         return tuple(OutputMode)
 
     def prepare(self) -> None:
@@ -54,7 +54,7 @@ class OpenaiChat:
         import openai  # noqa: F401
 
     def optional(self, request: Request) -> tuple[str, ...]:
-        """Return the optional fields in use: temperature, effort, usage in streams, pictures, output limit."""
+        """Return the optional fields that this request uses: temperature, effort, stream options, pictures, limit."""
         prompt = request.prompt
         sent = {
             "temperature": prompt.temperature is not None,
@@ -67,7 +67,7 @@ class OpenaiChat:
         return tuple(name for name in names if name not in request.omitted)
 
     def send(self, request: Request, *, http: httpx2.Client, seconds: float) -> PlainReply:
-        """Send one request and return its reply. Raise RequestFailed on failure."""
+        """Send one request and return its reply. Raise RequestFailed if there is no usable reply."""
         import httpx2
         import openai
 
@@ -121,7 +121,7 @@ class OpenaiChat:
 
 
 def failure_of(error: Exception) -> RequestFailed:
-    """Return the failure for an error of the SDK or of a layer below it."""
+    """Return the failure for an error raised by the SDK or by a layer below it."""
     import openai
 
     match error:
@@ -131,7 +131,7 @@ def failure_of(error: Exception) -> RequestFailed:
             return failures.of_error(error)
         case openai.APIResponseValidationError():
             return failures.not_a_model(f"its response cannot be read ({type(error).__name__})")
-        case openai.APIError():  # in mid-stream
+        case openai.APIError():  # an error in the middle of a stream
             return failures.cut_off(error.message)
         case openai.OpenAIError():
             return RequestFailed(Unusable, f"the reply cannot be used: {type(error).__name__}")
@@ -146,7 +146,7 @@ def _output_format(request: Request) -> dict[str, object]:
 
 
 def _content(request: Request) -> str | list[dict[str, object]]:
-    """Return the content as one string if there is no picture, since not every server accepts a list of parts."""
+    """Return the content as a single string if it has no pictures, because some servers do not accept a list."""
     parts = joined(request.prompt.content, pictures="image" not in request.omitted)
     if all(isinstance(part, str) for part in parts):
         return "".join(part for part in parts if isinstance(part, str))
@@ -159,7 +159,10 @@ def _picture(picture: Picture) -> dict[str, object]:
 
 
 def _from_stream(events: Iterable[object]) -> dict[str, object]:
-    """Return the body of a streamed reply, as if not streamed. Raise RequestFailed for one that ends early."""
+    """Assemble streamed events into a body like that of an unstreamed reply.
+
+    Raise RequestFailed if the stream ends early or contains no reply.
+    """
     body: dict[str, object] = {}
     texts: list[str] = []
     refusals: list[str] = []

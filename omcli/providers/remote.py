@@ -1,4 +1,4 @@
-"""A model over HTTP: retries, with looser modes of structured output, until it replies or the deadline passes."""
+"""A model over HTTP. Failed requests are retried, with looser output modes if needed, until the deadline."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from omcli.providers import failures
 from omcli.providers.wire import PlainReply, Request, RequestFailed, TokenUsage, Wire
 
 _AFTERWARDS = 5.0
-"""Seconds after the deadline at which an abandoned connection closes by itself."""
+"""Seconds added to the remaining time for the SDK's own timeout, which closes connections abandoned at the deadline."""
 _TRIES_FOR_JSON = 2
 _REFUSALS = (400, 422)
-"""HTTP statuses with which endpoints refuse an unknown field."""
+"""HTTP statuses that may mean that the endpoint refused an optional field."""
 _FORMAT_REFUSALS = (*_REFUSALS, 500, 501)
-"""HTTP statuses with which endpoints refuse an output format; one local server uses 500."""
+"""HTTP statuses that may mean that the endpoint refused the output format. One local server uses 500."""
 _FORMAT_WORDS = (
     "response_format", "response format", "json_schema", "json schema", "json_object", "output_config",
     "output_format", "output format", "structured output", "grammar", "guided_json", "schema",
@@ -31,23 +31,23 @@ _FORMAT_WORDS = (
 
 @record
 class RemoteTarget:
-    """Address of a model, and the secrets that must not be shown."""
+    """Address of a model, and the secrets to keep out of messages."""
 
     endpoint: str
-    """Its name in `endpoints`."""
+    """Name of the endpoint in `endpoints.ENDPOINTS`."""
     address: str
-    """Its base URL, under which the working output mode is remembered."""
+    """Base URL of the endpoint. Working output modes are remembered per address and model."""
     key_from: str
-    """Origin of the key, for messages; empty if there is no key."""
+    """Origin of the key, for error messages. Empty if there is no key."""
     model_from: str = ""
-    """Origin of the model's name, for messages; empty if not worth showing."""
+    """Origin of the model's name, for error messages. Empty if not worth showing."""
     secrets: tuple[str, ...] = ()
 
 
 class RemoteModel:
     """A provider over HTTP. Each prompt has one deadline, and temporary failures are retried at most twice.
 
-    A field that the endpoint refused is not sent again, and the output mode that worked is remembered.
+    Fields that the endpoint refused are not sent again, and the output mode that worked is remembered.
     """
 
     def __init__(
@@ -70,7 +70,11 @@ class RemoteModel:
         self._omitted = frozenset[str]() if takes_images else frozenset({"image"})
 
     def ask(self, prompt: Prompt) -> Reply:
-        """Return the reply to a prompt. Raise ProviderFailed, NotAllowed or BadConfiguration on failure."""
+        """Return the reply to a prompt.
+
+        Raise ProviderFailed if there is no usable reply before the deadline, NotAllowed if the key is rejected or the
+        account has no credit, and BadConfiguration if the base URL or the model's name is wrong.
+        """
         self._wire.prepare()
         retries = RetryState(seconds=self._seconds, clock=self._clock, sleep=self._sleep)
         request = Request(model=self.model, prompt=prompt, output_mode=self._first_mode(), omitted=self._omitted)
@@ -94,7 +98,7 @@ class RemoteModel:
                 request, misses = replace(request, output_mode=looser), 0
 
     def _send(self, request: Request, retries: RetryState) -> PlainReply:
-        """Send one request within the remaining time."""
+        """Send one request and return its reply. Raise RequestFailed if there is none within the remaining time."""
         seconds = retries.remaining
         if not seconds:
             raise failures.no_reply(self._seconds)
@@ -122,7 +126,10 @@ class RemoteModel:
         return modes[modes.index(mode) + 1] if mode is not modes[-1] else None
 
     def _without_refused(self, request: Request, failed: RequestFailed) -> Request | None:
-        """Return the request without the refused field or format; None if it failed for another reason."""
+        """Return the request without the field or output format that was refused.
+
+        Return None if the request failed for another reason.
+        """
         looser = self._next_mode(request.output_mode)
         if looser and failed.status in _FORMAT_REFUSALS and any(word in failed.body for word in _FORMAT_WORDS):
             return replace(request, output_mode=looser)
@@ -150,7 +157,7 @@ class RemoteModel:
         )
 
     def _error(self, failed: RequestFailed) -> OmError:
-        """Return the error to raise: one line, without secrets."""
+        """Return the error to raise, with a message of one line that contains no secrets."""
         text = failed.text
         for secret in self._target.secrets:
             text = text.replace(secret, "[key]")
@@ -183,7 +190,7 @@ class RetryState:
 
     @property
     def remaining(self) -> float:
-        """Seconds until the deadline, never less than 0."""
+        """Seconds until the deadline, at least 0."""
         return max(0.0, self._seconds - self._since_start)
 
     @property
@@ -191,7 +198,10 @@ class RetryState:
         return self._clock() - self._began
 
     def sleep_after(self, failed: RequestFailed) -> bool:
-        """Wait before the next attempt; return False at once if no attempt or time is left."""
+        """Wait before the next attempt and return True.
+
+        Return False without waiting if no attempt or not enough time is left.
+        """
         self._failures += 1
         delay = min(failed.delay * 2 ** (self._failures - 1), _LONGEST_DELAY)
         if failed.retry_after is not None:
@@ -203,11 +213,11 @@ class RetryState:
 
 
 class NotConnected(Exception):
-    """Raised if the connection is not made in time."""
+    """Raised if a connection is not established in time."""
 
 
 class Overdue(Exception):
-    """Raised if the work is not done in time."""
+    """Raised if the work is not finished by the deadline."""
 
 
 @record
@@ -220,15 +230,16 @@ _CONNECTED = _Result()
 
 
 def run_within(work: Callable[[Callable[[], None]], T], *, seconds: float, connect_within: float) -> T:
-    """Return or raise the result of `work`, which calls its argument once it is connected.
+    """Run `work` in a thread and return its result, or raise its error.
 
-    It runs in a thread that is abandoned at the deadline, since neither a DNS lookup nor a very slow response can be
-    interrupted; Ctrl-C still works. Raise NotConnected or Overdue on failure.
+    `work` must call its argument once it is connected. Raise NotConnected if that takes longer than `connect_within`
+    seconds, and Overdue if `seconds` have passed. The thread is then abandoned, because DNS lookups and very slow
+    responses cannot be interrupted. Ctrl-C still works.
     """
     news: SimpleQueue[_Result] = SimpleQueue()
 
     def run() -> None:
-        # SIGPIPE ends the process, so that `om | head` ends quietly; a broken connection must not.
+        # SIGPIPE ends om, so that `om | head` ends quietly. A broken connection must not end it.
         signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGPIPE})
         try:
             news.put(_Result(result=work(lambda: news.put(_CONNECTED))))
@@ -237,7 +248,7 @@ def run_within(work: Callable[[Callable[[], None]], T], *, seconds: float, conne
             raise SystemExit from None  # ends the thread silently
 
     deadline = time.monotonic() + seconds
-    start_new_thread(run, ())  # unlike threading's, does not keep the process alive
+    start_new_thread(run, ())  # unlike threading.Thread, does not keep the process alive
     try:
         result = news.get(timeout=max(0.0, min(connect_within, seconds)))
     except Empty:

@@ -1,4 +1,4 @@
-"""Builds the configured provider and checks its name, model, address and key before anything is sent."""
+"""Building the configured provider. Its name, model, address and key are checked before anything is sent."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from omcli.providers.endpoints import Endpoint, EndpointKind, checked_url, endpo
 from omcli.providers.wire import Wire
 
 _NO_KEY = "none"
-"""Sent to servers that want no key, because OpenAI's SDK requires one."""
+"""Key sent to servers that need none, because OpenAI's SDK requires one."""
 
 
 @record
@@ -20,29 +20,32 @@ class ModelSpec:
     """A model as given in the settings."""
 
     endpoint: str
-    """One of `endpoints.ENDPOINTS`."""
+    """Name of an endpoint in `endpoints.ENDPOINTS`."""
     model: str | None = None
-    """None for the endpoint's default. For `command`, the command line; for `scripted`, the file of replies."""
+    """None means the endpoint's default. For `command`, this is the command line; for `scripted`, the file of replies.
+    """
     model_from: str = ""
-    """Origin of the model's name, for messages."""
+    """Origin of the model's name, for error messages."""
     base_url: str | None = None
     key: str | None = None
-    """None to take it from the environment."""
+    """None means the key in the environment."""
     timeout: float = 60.0
     """Seconds that a prompt may take, including all attempts."""
     images: bool | None = None
-    """True if the model takes pictures; None for the endpoint's default."""
+    """True if the model accepts images. None means the endpoint's default."""
     effort: str | None = None
-    """Reasoning effort; None leaves it to the endpoint."""
+    """Reasoning effort. None means the endpoint's default."""
     role: str = "observer"
-    """`observer` or `reflector`; also the name of the flag that selects rules."""
+    """`observer` or `reflector`. Error messages use it in the names of the flag and the variable that select rules
+    instead.
+    """
 
 
 def provider(spec: ModelSpec, *, environment: Mapping[str, str], output_modes: OutputModes) -> Provider:
-    """Return a provider, ready to use; nothing is sent.
+    """Return a provider that is ready to use. Nothing is sent.
 
-    Raise BadConfiguration for an unknown endpoint, an invalid base URL, a missing model name, program or file; raise
-    raise NotAllowed if a key is needed and not found.
+    Raise BadConfiguration if the endpoint is unknown, the model is not named, the timeout or the base URL is not valid,
+    or a program or file is not found. Raise NotAllowed if a key is needed but missing, or is not valid.
     """
     place = endpoint(spec.endpoint)
     if spec.timeout <= 0:
@@ -130,7 +133,7 @@ def _wire(place: Endpoint, *, address: str | None, key: str | None, effort: str 
 
 
 def _checked_key(key: str, key_from: str) -> str | None:
-    """Return the key without surrounding spaces; None if empty. Raise NotAllowed for one that cannot be sent."""
+    """Return the key without surrounding spaces, or None if it is empty. Raise NotAllowed if it cannot be sent."""
     key = key.strip()
     if not (key.isascii() and key.isprintable()) or " " in key:
         raise NotAllowed(
@@ -140,7 +143,7 @@ def _checked_key(key: str, key_from: str) -> str | None:
 
 
 def _has_default_key(environment: Mapping[str, str]) -> bool:
-    """Return True if Anthropic's SDK finds credentials by itself: a profile or workload identity federation."""
+    """Return True if Anthropic's SDK can find credentials itself, in a profile or by workload identity federation."""
     if environment.get("ANTHROPIC_PROFILE") or environment.get("ANTHROPIC_FEDERATION_RULE_ID"):
         return True
     home = environment.get("HOME")

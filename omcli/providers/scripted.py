@@ -1,36 +1,36 @@
-"""Replies from a file, in order: for tests and demonstrations without a model.
+"""Replies from a file, in order, for tests and for demonstrations without a model.
 
 The file is the model's name: `om observe --model scripted/replies.json` (`scripted//tmp/replies.json` for an absolute
-path). It holds, as JSON or JSON Lines:
+path). It contains JSON or JSON Lines, in one of two forms:
 
-- a list, or one reply per line: each request takes the next one. A request after the last one fails as unreachable.
-- a single reply (JSON that is not a list): every request takes it.
+- a list, or one reply per line: each request takes the next reply. A request after the last one fails as unreachable.
+- a single reply (JSON that is not a list, also if it is the only line): every request takes this reply.
 
-A reply is
+A reply is one of:
 
-- `"echo"`: a complete reply made from the prompt (see `echo`): for an observer, one row for every message label shown
-  (`m1`, `m2`, …) with that message's words; for a reflector, one reflection of the first words of all rows shown,
-  except those that have to stay.
-- any other text: that text. A blank one fails as unusable, as with any provider.
-- an object, all of whose fields are optional:
+- `"echo"`: a complete reply made from the prompt (see `echo`). For an observer, it has one row with the words of each
+  message shown with a label (`m1`, `m2`, …). For a reflector, it has one reflection made of the first words of all rows
+  shown, except rows that must be kept verbatim.
+- any other string: the text of the reply. Blank text fails as unusable, as with any provider.
+- an object with these fields, all of them optional:
     `text`    the text; `"echo"` as above
-    `json`    instead of `text`: any JSON value
+    `json`    any JSON value, instead of `text`
     `stop`    `end` (default), `length` or `refusal`
-    `usage`   `{"input": 1200, "output": 80, "cached": 0}`; without it token counts are unknown
-    `sleep`   seconds to wait before replying; beyond the request's deadline it fails as unreachable
-    `until`   name of a file beside the script to wait for before replying, with the same deadline
+    `usage`   `{"input": 1200, "output": 80, "cached": 0}`; without it, token counts are unknown
+    `sleep`   seconds to wait before replying; if the deadline passes, the request fails as unreachable
+    `until`   name of a file in the script's folder; the reply is given once it exists, with the same deadline
     `error`   slug of an error to raise instead: `unreachable`, `not-a-model`, `prompt-too-long`, `refused`,
               `unusable-reply`, `not-allowed`, `unknown-model`, …; `text` is then its message
     `times`   number of requests that take this reply; default 1
-    `when`    only for prompts whose schema has this name (`Prompt.name`); others skip it. So one file can hold
+    `when`    name of a schema (`Prompt.name`): requests with other schemas skip the reply. So one file can contain
               replies for the observer and for the reflector.
 
-Requests are recorded in a file beside it, `replies.json.asked.jsonl`, as one JSON object each: `ask` (its number, from
-1), `reply` (index of the reply in the file, from 0; null if none was left), `name`, `system`, `content` (texts, and
-pictures as `{"image": media type, "bytes": size}`), `schema`, `max_output`, `temperature`. The record also holds the
-position in the script: it is read under a lock, so that any number of processes, in sequence or at once, share one
-script, with each reply given once. It is written before the reply is given: a request killed while it sleeps has used
-up its reply, like a model that has been paid. Delete the record to begin again.
+Requests are recorded in a file next to the script, `replies.json.asked.jsonl`, one JSON object per line: `ask` (number
+of the request, from 1), `reply` (index of the reply in the script, from 0; null if none was left), `name`, `system`,
+`content` (texts, and pictures as `{"image": media type, "bytes": size}`), `schema`, `max_output`, `temperature`. The
+record also determines which replies are left. It is read under a lock, so any number of processes can share a script,
+in sequence or at once, and each reply is given only once. A request is recorded before its reply is given, so a request
+that is killed while it sleeps has used up its reply, as with a paid model. To start again, delete the record.
 """
 
 from __future__ import annotations
@@ -60,8 +60,6 @@ _FIELDS = {"text", "json", "stop", "usage", "sleep", "until", "error", "times", 
 
 @record
 class ScriptedReply:
-    """A reply in a script."""
-
     text: str
     stop: EndReason
     usage: Mapping[str, int | None]
@@ -69,9 +67,9 @@ class ScriptedReply:
     until: Path | None
     error: type[OmError] | None
     times: int | None
-    """None for any number."""
+    """Number of requests that take this reply. None means any number."""
     name: str | None
-    """Name of the schema that the reply is for; None for any."""
+    """Name of the schema that the reply is for. None means any schema."""
 
 
 class Scripted:
@@ -93,7 +91,11 @@ class Scripted:
         self._seconds, self._sleep = seconds, sleep
 
     def ask(self, prompt: Prompt) -> Reply:
-        """Return the next reply. Raise the error in the script, or Unreachable if no reply is left."""
+        """Return the next reply.
+
+        Raise the error that the script names, Unreachable if no reply is left or the deadline passes, and Unusable if
+        the text is blank. Raise BadConfiguration if the record of requests cannot be written.
+        """
         entry = self._next(prompt)
         if entry is None:
             raise Unreachable(f"{self.model} has no reply left", hint="add one, or delete the record beside it")
@@ -113,7 +115,7 @@ class Scripted:
         )
 
     def _sleep_for(self, entry: ScriptedReply) -> float:
-        """Wait as the reply requires, at most until the deadline; return the seconds waited."""
+        """Wait as the reply requires, but not past the deadline. Return the seconds waited."""
         waited = min(entry.sleep, self._seconds)
         self._sleep(waited)
         while entry.until is not None and waited < self._seconds and not entry.until.exists():
@@ -122,7 +124,7 @@ class Scripted:
         return waited
 
     def _next(self, prompt: Prompt) -> ScriptedReply | None:
-        """Take the first reply that is left for this prompt, and record it."""
+        """Take the first remaining reply for this prompt, and record the request. Return None if no reply is left."""
         try:
             with self._asked.open("a+b", buffering=0) as asked:
                 fcntl.flock(asked, fcntl.LOCK_EX)
@@ -159,7 +161,7 @@ def _recorded(prompt: Prompt) -> dict[str, object]:
 
 
 def _entries(script: Path) -> tuple[ScriptedReply, ...]:
-    """Return the replies in a file. Raise BadConfiguration if it cannot be read or is not valid."""
+    """Return the replies in a file. Raise BadConfiguration if the file cannot be read or is not valid."""
     try:
         text = script.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
@@ -216,10 +218,11 @@ _FIRST_WORDS = 4
 
 
 def echo(prompt: Prompt) -> str:
-    """Return a JSON reply to an observer's or a reflector's prompt; the same prompt always gives the same reply.
+    """Return a JSON reply to an observer's or reflector's prompt. Equal prompts get equal replies.
 
-    To an observer: one row with the words of each message, except those shown only as context. To a reflector (a schema
-    with `reflections`): verbatim rows are kept, and the others become one reflection made of the first words of each.
+    The reply to an observer has one row with the words of each message, except messages shown only as context. The
+    reply to a reflector (whose schema has `reflections`) keeps verbatim rows, and folds the others into one reflection
+    made of the first words of each.
     """
     text = "\n".join(part for part in prompt.content if isinstance(part, str))
     properties = prompt.schema.get("properties")
@@ -293,7 +296,10 @@ def _reflected(text: str) -> dict[str, object]:
 
 
 def _first_words(row: str) -> str:
-    """Return the first words of a row, after its range, date and kind; without backticks, which might lose a pair."""
+    """Return the first words of a row, without its range, date and kind.
+
+    Backticks are removed because the cut could leave one unpaired.
+    """
     return " ".join(row.rpartition("_ - ")[2].partition(": ")[2].replace("`", "").split()[:_FIRST_WORDS])
 
 

@@ -15,30 +15,28 @@ if TYPE_CHECKING:
 
 
 STREAMED_FROM = 8_192
-"""Output tokens from which a reply is streamed, since proxies cut off connections that stay silent for long."""
+"""Replies that may exceed this many output tokens are streamed, because proxies close connections that stay silent."""
 _MOST_TOKENS = 10**12
-"""More tokens than any request has; a larger count is ignored."""
+"""Maximum plausible token count of a request. Larger counts are ignored."""
 
 
 @record
 class Request:
-    """A request to an endpoint."""
-
     model: str
     prompt: Prompt
     output_mode: OutputMode
     omitted: frozenset[str] = frozenset()
-    """Optional fields left out because the endpoint refused them before."""
+    """Optional fields that are left out because the endpoint refused them earlier."""
 
     @property
     def is_stream(self) -> bool:
-        """True if the reply is streamed."""
+        """True if the reply is to be streamed."""
         return (self.prompt.max_output or 0) > STREAMED_FROM
 
 
 @record
 class TokenUsage:
-    """Tokens as counted by the endpoint; None if not given."""
+    """Token counts reported by the endpoint. None means not reported."""
 
     input: int | None = None
     """Input tokens, including cached ones."""
@@ -68,7 +66,7 @@ class PlainReply:
 
 
 class RequestFailed(Exception):
-    """A request without a reply, and the terms on which it may be retried."""
+    """Raised if a request gets no usable reply. Its attributes determine if and when the request is retried."""
 
     def __init__(
         self,
@@ -85,55 +83,55 @@ class RequestFailed(Exception):
     ) -> None:
         super().__init__(text)
         self.kind = kind
-        """Error to raise if no retry helps."""
+        """Error to raise if the request is not retried successfully."""
         self.text = text
-        """Reason, in the endpoint's own words if it gave any."""
+        """Reason for the failure, in the endpoint's own words if available."""
         self.hint = hint
         self.status = status
         self.body = body
-        """Full text of the endpoint's error, in lower case."""
+        """Start of the endpoint's error response in lower case, for finding known phrases."""
         self.tries = tries
-        """Number of attempts after which this failure is not retried; 1 for no retry."""
+        """Maximum number of attempts, including the first. 1 means no retry."""
         self.delay = delay
-        """Seconds to wait after the first failure; doubles with each further one."""
+        """Seconds to wait after the first failure. The delay doubles after each additional failure."""
         self.retry_after = retry_after
-        """Seconds to wait as requested by the endpoint."""
+        """Seconds to wait if the endpoint requested a delay. Takes precedence over `delay`."""
         self.within = within
-        """Seconds after the first attempt beyond which there is no retry."""
+        """Maximum time, in seconds, between the start of the first attempt and a retry."""
 
 
 class Wire(Protocol):
-    """A protocol for models over HTTP."""
+    """A wire protocol for models over HTTP."""
 
     @property
     def output_modes(self) -> tuple[OutputMode, ...]:
-        """Supported modes of structured output, the strictest first; the last is PROMPT."""
+        """Supported modes of structured output, the strictest first. The last one is always PROMPT."""
 
     def prepare(self) -> None:
-        """Import the SDK, which takes about a second that must not count against the deadline."""
+        """Import the SDK. This takes about a second, which must not count against the deadline."""
 
     def optional(self, request: Request) -> tuple[str, ...]:
-        """Return fields that this request can omit, named as in an endpoint's error."""
+        """Return the fields of this request that can be omitted, as they are named in the endpoint's errors."""
 
     def send(self, request: Request, *, http: httpx2.Client, seconds: float) -> PlainReply:
-        """Send one request and return its reply. Raise RequestFailed on failure."""
+        """Send one request and return its reply. Raise RequestFailed if there is no usable reply."""
 
 
 def token_count(value: object) -> int | None:
-    """Return a count of tokens from a response; None if it is not a plausible number."""
+    """Return a token count from a response, or None if the value is not a plausible number."""
     if not isinstance(value, int) or isinstance(value, bool):
         return None
     return value if 0 <= value <= _MOST_TOKENS else None
 
 
 def as_plain(event: object) -> object:
-    """Return a streamed event as JSON values; SDKs turn only known events into objects."""
+    """Return a streamed event as plain JSON values. SDKs create objects only for the events they know."""
     dump = getattr(event, "model_dump", None)
     return dump(warnings=False) if dump else event
 
 
 def system_text(prompt: Prompt, output_mode: OutputMode) -> str:
-    """Return the system prompt, with the schema unless the request itself carries it."""
+    """Return the system prompt, followed by the JSON schema unless the output mode puts that into the request."""
     if output_mode is OutputMode.JSON_SCHEMA:
         return prompt.system
     schema = json.dumps(prompt.schema, ensure_ascii=False, separators=(",", ":"))
@@ -144,7 +142,10 @@ def system_text(prompt: Prompt, output_mode: OutputMode) -> str:
 
 
 def joined(content: tuple[str | Picture, ...], *, pictures: bool) -> tuple[str | Picture, ...]:
-    """Return the content with adjacent strings joined by line breaks. Without `pictures`, placeholders replace them."""
+    """Return the content with adjacent strings joined by line breaks.
+
+    Without `pictures`, each picture is replaced with a placeholder.
+    """
     parts: list[str | Picture] = []
     for part in content:
         shown = part if pictures or isinstance(part, str) else attachment("image", part.media_type, len(part.data))
@@ -156,6 +157,6 @@ def joined(content: tuple[str | Picture, ...], *, pictures: bool) -> tuple[str |
 
 
 def whole_text(prompt: Prompt) -> str:
-    """Return the whole prompt as one string: system prompt with schema, an empty line, content."""
+    """Return the whole prompt as one string: the system prompt with the schema, an empty line, and the content."""
     content = "".join(part for part in joined(prompt.content, pictures=False) if isinstance(part, str))
     return f"{system_text(prompt, OutputMode.PROMPT)}\n\n{content}\n"

@@ -1,4 +1,4 @@
-"""Folding old rows of all sessions of a project: selecting them, batching them, and limiting the results."""
+"""Folding old rows from all sessions of a project: selecting rows, batching them, and limiting the results."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from omcli.pack.budget import last_fitting
 from omcli.pack.cross_session import days
 
 GLOBAL = "global-prune"
-"""Tag of rows made by folding across sessions, which are not folded again."""
+"""Tag of rows made by folding across sessions. They are not folded again."""
 _FEWEST = 20
-"""Rows are never cut below this many tokens, since they would be meaningless."""
+"""Reflections are not cut to fewer tokens than this, because they would be meaningless."""
 _MARKER = "… [truncated {} chars]"
 
 
 @record
 class GlobalBatch:
-    """Rows of one project, from any of its sessions, that are folded together; oldest first."""
+    """Rows from any session of one project, oldest first, that are folded together."""
 
     project: str | None
     rows: tuple[Observation, ...]
@@ -29,12 +29,12 @@ class GlobalBatch:
 
 @record
 class GlobalPlan:
-    """The rows that a reflection across sessions would keep and fold."""
+    """The visible rows, divided into those to keep and those to fold across sessions."""
 
     kept: tuple[Observation, ...]
     """Rows that are not folded, in the given order."""
     batches: tuple[GlobalBatch, ...]
-    """Oldest first."""
+    """Rows to fold. The batches of each project are in order, the oldest first."""
 
 
 def plan_global(
@@ -42,9 +42,9 @@ def plan_global(
 ) -> GlobalPlan:
     """Choose the rows to fold, and divide them into batches.
 
-    Rows younger than `min_age` days are kept, since their detail is still needed. So are pinned and open rows, items,
-    and rows already folded across sessions. A batch has rows of one project and at most `batch_tokens`, or one larger
-    row.
+    Rows younger than `min_age` days are kept, because their details are still needed. Pinned and open rows, items, and
+    rows already folded across sessions are kept too. Each batch contains rows from a single project, up to
+    `batch_tokens`. A larger row gets a batch of its own.
     """
     visible = [row for row in rows if row.is_visible]
     kept = [row for row in visible if _is_kept(row) or days(now) - days(row.dated) < min_age]
@@ -58,7 +58,7 @@ def plan_global(
 
 
 def _is_kept(row: Observation) -> bool:
-    """Return True if a row is never folded, whatever its age."""
+    """Return True if a row is never folded, regardless of its age."""
     is_global = row.kind is Kind.REFLECTION and (row.session is None or GLOBAL in row.tags)
     return is_global or row.kind is Kind.ITEM or PINNED in row.tags or row.status is Status.OPEN
 
@@ -80,10 +80,10 @@ def _batches(
 
 
 def limit_tokens(reflected: Reflected, *, target: int, counter: TokenCounter) -> Reflected:
-    """Return the result of a batch with tagged reflections, cut to at most `target` tokens in all, if possible.
+    """Tag the reflections of a batch with `GLOBAL`, and cut them to at most `target` tokens in total if possible.
 
-    If they exceed it, each is cut to its share. If that is not enough, the last ones, except the first, are removed,
-    and the rows they replace are dropped.
+    If they are too long, each reflection is cut to an equal share. If that is not enough, the last reflections are
+    removed until one is left, and the rows they would replace are dropped.
     """
     drafts = [replace(draft, tags=tuple(dict.fromkeys((*draft.tags, GLOBAL)))) for draft in reflected.reflections]
     if sum(counter.text(draft.text) for draft in drafts) <= target:
@@ -97,7 +97,7 @@ def limit_tokens(reflected: Reflected, *, target: int, counter: TokenCounter) ->
 
 
 def _cut(text: str, most: int, counter: TokenCounter) -> str:
-    """Return text cut at a space, with a marker, so that both have at most `most` tokens."""
+    """Cut text at a space, if possible, so that it fits into `most` tokens together with a marker."""
     if counter.text(text) <= most:
         return text
 

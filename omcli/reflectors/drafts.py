@@ -1,4 +1,4 @@
-"""Drafts made from rows: several folded into one, and lasting facts for later sessions."""
+"""Making drafts from rows: several rows folded into one, and lasting facts for later sessions."""
 
 from __future__ import annotations
 
@@ -26,15 +26,18 @@ LASTING_TYPES = MappingProxyType(
         Type.PROFILE: Type.PROFILE,
     }
 )
-"""Type of the item that a row of each type becomes."""
+"""Maps the type of a row to the type of the item made from it."""
 _LASTING_IMPORTANCE = 9
-"""Minimum importance of an instruction found by rules that outlasts its request: "Never touch a lock file" has 9,
-"Don't touch the lock file" 8."""
+"""Minimum importance of instructions found by rules that become items. For example, the instruction "Never touch a lock
+file" has 9, and "Don't touch the lock file" has 8.
+"""
 _SHORTEST, _LONGEST = 12, 400
-"""Limits in characters: shorter rows mean nothing by themselves, longer ones state more than one fact."""
+"""Minimum and maximum length, in characters, of rows that become items. Shorter rows mean nothing by themselves, and
+longer rows state more than one fact.
+"""
 
 _AGREED = lazily(r"User agreed \(")
-# Permission to continue is not a decision for later.
+# Permission to continue is not a lasting decision.
 _PERMISSION = lazily(
     r"\b(?:look(?:s)? (?:right|good|ok(?:ay)?)|sounds? (?:right|good)|make sense|match(?:es)? (?:what|your)|proceed|"
     r"continue|go ahead|want me to|would you like|should i|shall i|shall we|ready to|may i|can i|do you want)\b",
@@ -64,9 +67,10 @@ _WHO = lazily(
 
 
 def lasting(rows: Sequence[Observation]) -> tuple[Draft, ...]:
-    """Return the lasting facts among rows as items, without those that already are items.
+    """Return items for the lasting facts among the rows, except for facts that already are items.
 
-    Lasting are preferences, permanent instructions and corrections, high-priority decisions, and facts about the user.
+    Lasting facts are preferences, permanent instructions and corrections, high-priority decisions, and facts about the
+    user.
     """
     known = {folded_text(row.text) for row in rows if row.kind is Kind.ITEM}
     covered = {support for row in rows if row.kind is Kind.ITEM for support in row.supports}
@@ -112,7 +116,7 @@ def _item(row: Observation) -> Draft:
 
 
 _BETWEEN = len(" · [2026-02-10] ")
-"""Number of characters between two pieces of text in one row."""
+"""Maximum number of characters added to join a piece of text to others in a row."""
 
 
 class _HasText(Protocol):
@@ -126,7 +130,7 @@ _Piece = TypeVar("_Piece", bound=_HasText)
 def in_rows(pieces: Sequence[_Piece], *, most_rows: int) -> Iterator[list[_Piece]]:
     """Group pieces of text, in order, into at most `most_rows` rows.
 
-    There are more if a row would otherwise exceed `LONGEST_ROW`, since no pack could contain it.
+    There are more if a row would exceed `LONGEST_ROW`, because no pack could contain such a row.
     """
     most = -(-len(pieces) // most_rows)
     part: list[_Piece] = []
@@ -150,10 +154,10 @@ def folded(
     also: Iterable[Observation] = (),
     status: Status | None = None,
 ) -> Draft:
-    """Return a draft that replaces several rows: with the type and priority of the most important, and the latest date.
+    """Return a draft that replaces several rows, with the type and priority of the most important and the latest date.
 
-    `also` holds rows that it is based on, too, but does not replace. Rows with the same date keep their order, so that
-    the same rows always give the same result.
+    Rows in `also` support the draft, but are not replaced. Rows with the same date keep their order, so that the result
+    is deterministic. If `status` is None, the draft gets the status that all rows have in common, if any.
     """
     sources = sorted({row.id: row for row in (*rows, *also)}.values(), key=lambda row: row.dated)
     strongest = max(reversed(rows), key=lambda row: (row.priority.importance, row.importance, row.dated))

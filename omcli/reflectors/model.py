@@ -1,4 +1,4 @@
-"""The reflector that asks a model, and asks again for less detail if its reply is not short enough."""
+"""The reflector that asks a model, and asks again for less detail if the reply is not short enough."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from omcli.text.instants import minute
 
 
 class ModelReflector:
-    """Folds rows with a model, which is asked for less detail in each attempt until the result meets the target."""
+    """Folds rows with a model. Each attempt asks for less detail, until the result meets the target."""
 
     def __init__(self, provider: Provider, counter: TokenCounter, *, compression: Compression) -> None:
         self._provider = provider
@@ -28,11 +28,12 @@ class ModelReflector:
         self._compression = compression
 
     def reflect(self, material: Material) -> Reflected:
-        """Return the first valid reply that meets the target, else the shortest valid one.
+        """Return the first valid reply that meets the target, or the shortest valid reply if none does.
 
-        A reply is valid only if it leaves fewer tokens visible. If none is, raise the error of the last: Unusable,
-        CutOff or Refused. Another ProviderFailed ends the attempts, and is raised unless an earlier reply was valid.
-        NotAllowed and BadConfiguration are always raised. Rows that exceed the model's context are folded in halves.
+        A reply is valid only if fewer tokens remain visible than before. If no reply is valid, raise the error of the
+        last one: Unusable, CutOff or Refused. Any other ProviderFailed ends the attempts, and is raised if no earlier
+        reply was valid. NotAllowed and BadConfiguration are always raised. Rows that exceed the model's context are
+        folded in two halves.
         """
         try:
             return self._reflected(material)
@@ -42,7 +43,7 @@ class ModelReflector:
             return self._split(material)
 
     def _split(self, material: Material) -> Reflected:
-        """Reflect on the older and the newer rows separately. If one half fails, its rows stay unchanged."""
+        """Fold the older and the newer half of the rows separately. If one half fails, its rows stay unchanged."""
         middle = len(material.rows) // 2
         parts: list[Reflected] = []
         fault: ProviderFailed | None = None
@@ -56,7 +57,7 @@ class ModelReflector:
         return joined(parts, material.most_rows)
 
     def _share(self, material: Material, rows: Sequence[Observation]) -> int:
-        """Return the share of the target in tokens for some of the rows."""
+        """Return the part of the target, in tokens, that some of the rows get in proportion to their size."""
         some, whole = (rows_tokens(each, self._counter) for each in (rows, material.rows))
         return material.target * some // max(1, whole)
 
@@ -77,7 +78,7 @@ class ModelReflector:
 
 
 class _ModelRun:
-    """The series of attempts at one reflection."""
+    """The attempts at one reflection."""
 
     def __init__(self, provider: Provider, counter: TokenCounter, compression: Compression, material: Material) -> None:
         self._provider = provider
@@ -91,7 +92,7 @@ class _ModelRun:
         """Error of the last invalid reply."""
 
     def validated(self) -> Iterator[ValidatedReflection]:
-        """Ask once per level of compression, and yield the valid replies."""
+        """Make one attempt per level of compression, and yield the valid replies."""
         size: int | None = None
         for attempt in range(len(self._compression.levels)):
             try:
@@ -112,7 +113,10 @@ class _ModelRun:
                 yield found
 
     def _reply(self, attempt: int, size: int | None) -> ReflectorReply:
-        """Return a parsed reply. Once per reflection, ask again if the reply can't be parsed, giving the reason."""
+        """Return a parsed reply.
+
+        If a reply cannot be parsed, ask again with the reason. This is done at most once per reflection.
+        """
         reply = self._ask(attempt, size)
         try:
             return parse_reply(reply)
@@ -138,25 +142,25 @@ GUIDANCE = (
     ),
     "Keep about two tenths of the detail: outcomes and final states only, one or two rows for each old subject.",
 )
-"""Instruction for each level of compression; level 0 needs none."""
+"""Instructions for each level of compression. Level 0 needs none."""
 
 
 @record
 class Compression:
-    """Compression levels and parameters for a model's attempts at a reflection."""
+    """Compression levels and other parameters for a model's attempts at a reflection."""
 
     levels: tuple[int, ...] = (1, 3)
-    """Index into `GUIDANCE` for each attempt. Indexes that are too large mean the last one."""
+    """Index into `GUIDANCE` for each attempt. An index that is too large means the last level."""
     temperature: float | None = None
-    """Temperature of the first attempt; None sends none."""
+    """Temperature of the first attempt. None means the endpoint's default for all attempts."""
     step: float = 0.0
-    """Added to the temperature with every attempt."""
+    """Number added to the temperature with each further attempt."""
     max_output: int | None = None
-    """Limit in tokens for a reply."""
+    """Maximum number of tokens in a reply. None leaves it to the provider."""
     quotes_size: bool = False
-    """True if a prompt quotes the size of the previous reply."""
+    """True if prompts quote the size of the previous reply."""
     trims: bool = False
-    """True to remove the last rows of the last attempt's reply if it is still too large."""
+    """True to remove the last rows of the last attempt's reply if it is still too long."""
     headed: bool = False
     """True to show each row under a heading, with its date range."""
     guidance: str = ""
@@ -166,9 +170,10 @@ class Compression:
 def prompt_of(
     material: Material, compression: Compression, *, attempt: int, size: int | None, fault: str = ""
 ) -> Prompt:
-    """Return the prompt of an attempt, counted from 0.
+    """Return the prompt for an attempt. The first attempt is 0.
 
-    `size` is the size of the previous reply in tokens; `fault` describes a reply that could not be parsed.
+    `size` is the number of tokens in the previous reply's reflections. `fault` explains why a reply could not be
+    parsed.
     """
     rules = prompts.prompt("reflector")
     level = min(max(0, compression.levels[attempt]), len(GUIDANCE) - 1)
@@ -191,7 +196,7 @@ def prompt_of(
 
 
 def _session(material: Material) -> str | None:
-    """Return the session of all rows; None if there are several."""
+    """Return the session of the rows, or None if they are from several sessions."""
     sessions = {row.session for row in material.rows}
     return sessions.pop() if len(sessions) == 1 else None
 
@@ -239,7 +244,7 @@ def _kind(row: Observation) -> str:
 
 
 def _quoted(rows: str, material: Material) -> str:
-    """Return the rows between two lines with a hash of all of them, which no row can contain."""
+    """Return the rows between two lines with a hash of all rows. No row can contain such a line."""
     fence = f"rows-{hash_of(material.now, rows):016x}"
     return f"{fence}\n{rows}\n{fence}"
 

@@ -1,4 +1,4 @@
-"""Parser for a reflector's reply: JSON, or text with `FACTS:` and `CONDENSED:`, or text in tags."""
+"""Parser for a reflector's reply: JSON, text with the headings `FACTS:` and `CONDENSED:`, or text in tags."""
 
 from __future__ import annotations
 
@@ -18,11 +18,12 @@ from omcli.memory.reflection import Material
 
 @record
 class ProposedRow:
-    """A reflection, proposed to replace rows."""
+    """A reflection that the reply proposes."""
 
     text: str
     rows: tuple[str, ...] | None
-    """Labels of the rows it replaces. None if the reply has no labels, and so covers all rows shown."""
+    """Labels of the rows to replace. None means that the reply has no labels, so the reflection covers all rows shown.
+    """
     priority: str = ""
     kind: str = ""
     status: str = ""
@@ -30,7 +31,10 @@ class ProposedRow:
 
 @record
 class ProposedDrop:
-    """A row proposed to be dropped."""
+    """A row that the reply proposes to drop, given by its label.
+
+    `by` is the label of the row that makes it redundant, or empty.
+    """
 
     row: str
     reason: str
@@ -39,19 +43,19 @@ class ProposedDrop:
 
 @record
 class ProposedItem:
-    """A lasting fact for later sessions."""
+    """A lasting fact that the reply proposes to keep for later sessions."""
 
     text: str
     kind: str
     tags: tuple[str, ...]
     rows: tuple[str, ...] | None
-    """Labels of the rows it comes from; None if the reply has no labels."""
+    """Labels of the rows that state the fact. None means that the reply has no labels."""
     category: str = ""
 
 
 @record
 class ReflectorReply:
-    """A parsed reply, not yet validated."""
+    """A parsed reply before validation."""
 
     reflections: tuple[ProposedRow, ...] = ()
     keep: tuple[str, ...] = ()
@@ -75,7 +79,10 @@ def rows_by_label(material: Material) -> Mapping[str, Observation]:
 
 
 def parse_reply(reply: Reply) -> ReflectorReply:
-    """Parse a reply. Raise CutOff, Refused or Unusable if it can't be parsed."""
+    """Parse a reply.
+
+    Raise Refused if the model declined, CutOff if the reply is incomplete, and Unusable if it cannot be parsed.
+    """
     text = whole(reply)
     value = json_in(text)
     if isinstance(value, Mapping) and any(key in value for key in _KEYS):
@@ -122,7 +129,7 @@ def _item(value: object, *, cites: bool) -> ProposedItem:
 
 
 def _from_text(text: str) -> ReflectorReply | None:
-    """Parse a reply that is not JSON; None if it has none of the known headings and tags."""
+    """Parse a reply that is not JSON. Return None if it has none of the known headings and tags."""
     facts, condensed, tagged = _FACTS.search(text), _CONDENSED.search(text), _TAGGED.search(text)
     if not (facts or condensed or tagged):
         return None
@@ -146,7 +153,7 @@ def _from_text(text: str) -> ReflectorReply | None:
 
 
 def _row(written: str) -> ProposedRow | None:
-    """Parse a row in any notation; None for headings and blank lines."""
+    """Parse a row in any notation. Return None for headings and blank lines."""
     line = written.strip()
     if _HEADING.match(line):
         return None

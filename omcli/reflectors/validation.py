@@ -1,4 +1,4 @@
-"""Validation of a model's reply: a verdict for each row, after checking every label and name in the reply."""
+"""Validation of a model's reply: a verdict for each row, after checking all labels and names in the reply."""
 
 from __future__ import annotations
 
@@ -33,21 +33,22 @@ from omcli.text.similarity import LEAST_TOUCHED, folded_text, is_about, share
 
 _ITEM_KINDS = {each.value: each for each in ITEM_TYPES}
 _MOST_REJECTED = 0.5
-"""Share of a reply's reflections that may be rejected before the whole reply is. Without labels none may be, since the
-reply then does not account for single rows."""
+"""Maximum share of a reply's reflections that may be rejected before the whole reply is rejected. In a reply without
+labels, none may be rejected, because such a reply does not account for single rows.
+"""
 _LEAST_REPEATED = 0.6
 """Minimum share of an important row's words that another row must contain to make it a duplicate."""
 
 
 @record
 class ValidatedReflection:
-    """The valid part of a reply, and the tokens of the rows that would be visible after it."""
+    """The valid part of a reply, with token counts."""
 
     reflected: Reflected
     tokens: int
-    """Tokens of all rows visible afterwards."""
+    """Number of tokens in all rows that would be visible afterwards."""
     written: int
-    """Tokens of the reflections alone."""
+    """Number of tokens in the reflections alone."""
     holds: bool
     """True if enough of the reply is valid to use any of it."""
 
@@ -57,9 +58,10 @@ def validate(
 ) -> ValidatedReflection:
     """Return the valid part of a reply.
 
-    Rows that it does not account for stay visible. So do protected and important rows that it does not actually repeat.
-    `trims` removes the last reflections, and drops the rows they replace, until the target is met or one is left.
-    `retires` lets a reason suffice to drop a row in force or an important open one; otherwise it must name another row.
+    Rows that the reply does not account for stay visible. So do protected and important rows that it does not really
+    repeat. `trims` removes the last reflections, and drops the rows they replace, until the target is met or one is
+    left. Without `retires`, a row in force or an important open row is dropped only if the reply names a row that makes
+    it redundant; with `retires`, a reason is enough.
     """
     validator = _CheckedReply(material=material, rows=rows_by_label(material), counter=counter, retires=retires)
     validator.keep(reply)
@@ -76,25 +78,25 @@ def validate(
 
 _KEEP: Literal["keep"] = "keep"
 _Verdict = Literal["keep"] | Dropped | Draft
-"""Keep a row, drop it, or replace it with a reflection. A row without a verdict stays."""
+"""Decision to keep a row, drop it, or replace it with a reflection. A row without a verdict stays visible."""
 
 
 @mutable_record
 class _CheckedReply:
-    """A reply being validated. Each row gets at most one verdict, and the first one holds."""
+    """A reply during validation. Once a row has a verdict, later ones are ignored."""
 
     material: Material
     rows: Mapping[str, Observation]
-    """By their labels."""
+    """Rows by label."""
     counter: TokenCounter
     retires: bool
     verdicts: dict[str, _Verdict] = field(default_factory=dict)
-    """By id of the row."""
+    """Verdicts by row id."""
     reflections: list[Draft] = field(default_factory=list)
     accounted: set[str] = field(default_factory=set)
     """Ids of rows that the reply accounts for."""
     held_back: set[str] = field(default_factory=set)
-    """Ids of rows that the reply wanted to replace or drop, but not for a sufficient reason."""
+    """Ids of rows that stay visible because the reply gave no sufficient reason to replace or drop them."""
     findings: Counter[str] = field(default_factory=Counter)
 
     def keep(self, reply: ReflectorReply) -> None:
@@ -105,7 +107,7 @@ class _CheckedReply:
         self.findings["unknown"] += sum(label not in self.rows for label in reply.keep)
 
     def reflect(self, proposed: ProposedRow) -> None:
-        """Replace the rows that a reflection cites, if all of them are known and it adds no names to them."""
+        """Replace the rows that a reflection cites, if all of them exist and contain all names in the reflection."""
         text = self._clean(proposed.text)
         cited = self._source_rows(proposed.rows, text)
         if not cited:
@@ -128,7 +130,7 @@ class _CheckedReply:
                 self.findings["idle"] += 1  # all rows it cites stay visible
 
     def _source_rows(self, labels: Sequence[str] | None, text: str) -> list[Observation]:
-        """Return the rows that text cites; none if it cites unknown rows, or contains names that these don't."""
+        """Return the rows that text cites, or none if one of them does not exist or they lack a name in the text."""
         wanted = self.rows.keys() if labels is None else set(labels)
         cited = [row for label, row in self.rows.items() if label in wanted]
         if not text or not wanted <= self.rows.keys() or unknown_anchors(text, map(_searchable, cited)):
@@ -148,7 +150,7 @@ class _CheckedReply:
         return True
 
     def _repeats(self, same: Observation, cited: Sequence[Observation]) -> None:
-        """Instead of adding a reflection with the text of the row `same`, drop the cited rows that it repeats."""
+        """Drop the cited rows that the row `same` repeats, instead of adding a reflection with the text of that row."""
         self.findings["duplicates"] += 1
         if self._goes(same):
             return
@@ -161,7 +163,7 @@ class _CheckedReply:
                     self.held_back.add(row.id)
 
     def drop(self, reply: ReflectorReply) -> None:
-        """Drop the rows that the reply lists with a reason, unless they are protected."""
+        """Drop the rows that the reply lists with a sufficient reason, unless they are protected or have a verdict."""
         for proposed in reply.drops:
             row = self.rows.get(proposed.row)
             if row is None or not proposed.reason:
@@ -179,7 +181,10 @@ class _CheckedReply:
                     self.verdicts[row.id] = Dropped(row=row.id, reason=proposed.reason, by=by.id if by else None)
 
     def trim(self) -> None:
-        """Remove the last reflections until the target is met, and drop the rows they replaced unless protected."""
+        """Remove the last reflections until the target is met or one is left.
+
+        The rows that they replaced are dropped, unless protected.
+        """
         while len(self.reflections) > 1 and self.tokens > self.material.target:
             for row in sorted(self.reflections.pop().replaces):
                 del self.verdicts[row]
@@ -188,7 +193,10 @@ class _CheckedReply:
             self.findings["trimmed"] += 1
 
     def items(self, reply: ReflectorReply) -> tuple[Draft, ...]:
-        """Return the valid lasting facts, each once: all of their names must be in the rows they cite."""
+        """Return the valid lasting facts without duplicates.
+
+        A fact is valid if the rows it cites contain all of its names and at least one of its words.
+        """
         known = {folded_text(row.text) for row in self.material.rows if row.kind is Kind.ITEM}
         drafts: dict[str, Draft] = {}
         for item in reply.items:
@@ -207,17 +215,17 @@ class _CheckedReply:
 
     @property
     def tokens(self) -> int:
-        """Tokens of all rows that would be visible, reflections included."""
+        """Number of tokens in all rows that would be visible, including reflections."""
         left = (row for row in self.material.rows if not self._goes(row))
         return rows_tokens(left, self.counter) + self.written
 
     @property
     def written(self) -> int:
-        """Tokens of the reflections."""
+        """Number of tokens in the reflections."""
         return sum(self.counter.text(draft.text) for draft in self.reflections)
 
     def result(self, items: tuple[Draft, ...], *, holds: bool) -> ValidatedReflection:
-        """Return the validated reflection that results from the verdicts."""
+        """Return the validated reflection that follows from the verdicts."""
         leaving = {row.id for row in self.material.rows if self._goes(row)}
         self.findings["kept_back"] += len(self.held_back - leaving)
         self.findings["unaccounted"] += sum(row.id not in self.accounted for row in self.material.rows)
@@ -241,12 +249,12 @@ class _CheckedReply:
 
 
 def _is_active(row: Observation) -> bool:
-    """Return True if a row is in force, or is a failure that is still open."""
+    """Return True if a row is in force or is an open failure."""
     return row.is_in_force or (row.type in FAILURES and row.status is Status.OPEN)
 
 
 def _is_open_or_active(row: Observation) -> bool:
-    """Return True if a row is in force, an open failure, or unsettled with high priority."""
+    """Return True if a row is in force, is an open failure, or has high priority and is not settled."""
     return _is_active(row) or (row.priority is Priority.HIGH and row.status not in SETTLED)
 
 
@@ -260,14 +268,17 @@ def _shares_nothing(text: str, rows: Sequence[Observation]) -> bool:
 
 
 def _searchable(row: Observation) -> str:
-    """Return the text and dates of a row, in which the names of a reflection must occur."""
+    """Return the text and dates of a row, to search for the names in a reflection."""
     return searchable(f"{row.text} {minute(row.dated)} {row.refers_to or ''}")
 
 
 def _reflection(
     proposed: ProposedRow, text: str, cited: Sequence[Observation], replaced: Sequence[Observation]
 ) -> Draft:
-    """Return a model's reflection as a draft: at least as important as the rows it cites, and open if they all are."""
+    """Return a model's reflection as a draft.
+
+    It is at least as important as the rows it cites, and open if all of them are open.
+    """
     draft = folded(cited, text, reason="reflected")
     inherited = draft.priority if proposed.rows is not None else None
     priorities = [priority for priority in (PRIORITIES.get(proposed.priority), inherited) if priority]
@@ -290,7 +301,7 @@ def _type(proposed: ProposedRow, draft: Draft, cited: Sequence[Observation]) -> 
 
 
 def joined(parts: Sequence[Reflected], most_rows: int) -> Reflected:
-    """Combine the results for several parts of the rows, joining reflections into at most `most_rows`, unless 0."""
+    """Combine the results for parts of the rows, with at most `most_rows` reflections. 0 means no limit."""
     findings = sum((Counter(part.findings) for part in parts), Counter[str]())
     return Reflected(
         reflections=tuple(_joined([draft for part in parts for draft in part.reflections], most_rows)),
@@ -302,7 +313,7 @@ def joined(parts: Sequence[Reflected], most_rows: int) -> Reflected:
 
 
 def _joined(drafts: Sequence[Draft], most: int) -> list[Draft]:
-    """Join reflections into at most `most` rows; 0 means no limit."""
+    """Join reflections into at most `most` rows. 0 means no limit."""
     if not most or len(drafts) <= most:
         return list(drafts)
     return [_one(some) for some in in_rows(drafts, most_rows=most)]

@@ -1,4 +1,4 @@
-"""The observer that asks a language model, validates its reply and merges it with rows from rules."""
+"""The observer that asks a language model, validates its reply, and merges the model's rows with those from rules."""
 
 from __future__ import annotations
 
@@ -21,36 +21,36 @@ from omcli.pack.budget import last_fitting
 
 _PICTURES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
 _LEAST_PREVIOUS, _PREVIOUS_SHARE = 700, 8
-"""Context rows get at least this many tokens, or this fraction of a larger transcript's tokens (a divisor)."""
+"""Context rows get an eighth of the transcript's tokens, but at least 700."""
 _WARMER_BY = 0.1
 
 
 @positional_record
 class ModelObserver:
-    """Observes with a model. Rules record what tools did and add what the model left out."""
+    """Observes batches with a model. Rules record tool events, and add what the model left out."""
 
     provider: Provider
     rules: Observer
     counter: TokenCounter
     new_token: Callable[[], str]
-    """Return a new unguessable token for the fence around a transcript."""
+    """Function that returns a new unguessable token for the fence around a transcript."""
     now: Callable[[], str]
-    """Return the current time."""
+    """Function that returns the current time."""
     limits: ObserverLimits = ObserverLimits()
     guidance: str | None = None
     """Additional instructions from the user's configuration."""
     temperature: float | None = None
     images: Callable[[str], bytes | None] | None = None
-    """Return the bytes of an image by its SHA-256, if available."""
+    """Function that returns the bytes of the image with a SHA-256, or None if they are not available."""
     verify: bool = False
-    """True to reject rows that contain names missing from their sources, instead of marking them as unverified."""
+    """True to reject rows that contain names missing from their sources. Otherwise they are marked as unverified."""
 
     def for_retry(self) -> ModelObserver:
-        """Return the same observer at a slightly higher temperature, to retry after a reply that loops."""
+        """Return a copy of this observer with a slightly higher temperature, for a retry after a reply that loops."""
         return replace(self, temperature=None if self.temperature is None else self.temperature + _WARMER_BY)
 
     def begin(self, batch: Batch) -> SliceReader:
-        """Return a reader that takes the batch slice by slice. Rules read the whole batch first."""
+        """Return a reader that reads the batch slice by slice. Rules read the whole batch first."""
         return SliceReader(
             batch=batch,
             rules=self.rules,
@@ -61,7 +61,7 @@ class ModelObserver:
         )
 
     def observe(self, batch: Batch) -> Observed:
-        """Return the observations of a batch, shown to the model in one slice.
+        """Show a batch to the model in one slice, and return the observations.
 
         Raise the errors of `SliceReader.read`.
         """
@@ -70,9 +70,10 @@ class ModelObserver:
         return reading.observed()
 
     def ask_slice(self, part: Batch) -> ValidatedReply | None:
-        """Return the model's validated reply for a slice; None if the slice has nothing for a model to read.
+        """Return the model's validated reply for a slice, or None if nothing in the slice can be shown to a model.
 
-        Raise ProviderFailed, NotAllowed or BadConfiguration on failure.
+        Raise ProviderFailed if the reply is missing or unusable, and NotAllowed or BadConfiguration as the provider
+        does.
         """
         shown = view_transcript(part, limits=self.limits, counter=self.counter, pictures=self._picture)
         if not shown.new:
@@ -81,7 +82,11 @@ class ModelObserver:
         return self._validated_reply(part, Evidence(shown=shown, recorded=recorded, cwd=part.cwd))
 
     def _validated_reply(self, batch: Batch, evidence: Evidence) -> ValidatedReply:
-        """Ask the model; ask again if the reply is unusable or too long. Trim a reply that is still too long."""
+        """Ask the model and return its validated reply.
+
+        If the reply is unusable, ask once more with the reason. If the rows exceed the limit on output, ask once for
+        fewer tokens, take the shorter reply, and trim it.
+        """
         token = self.new_token()
 
         def ask(correction: str = "") -> str:
@@ -120,7 +125,7 @@ class ModelObserver:
         return trim(reply, most, self.counter)
 
     def _context_room(self, transcript: int) -> int | None:
-        """Return the tokens left for context rows: a share of the transcript's tokens."""
+        """Return the number of tokens available for context rows, or None if it is not limited."""
         if self.limits.previous is None:
             return None
         return min(self.limits.previous, max(_LEAST_PREVIOUS, transcript // _PREVIOUS_SHARE))
@@ -131,12 +136,12 @@ class ModelObserver:
 
 
 def text_tokens(drafts: Sequence[Draft], counter: TokenCounter) -> int:
-    """Return the tokens of all rows' text together."""
+    """Return the number of tokens in the text of all rows."""
     return counter.text("\n".join(draft.text for draft in drafts))
 
 
 def trim(reply: ValidatedReply, most: int, counter: TokenCounter) -> ValidatedReply:
-    """Drop the last rows of a reply that exceeds `most` tokens.
+    """Drop the last rows of a reply until the others fit into `most` tokens.
 
     The first row is always kept, shortened if necessary.
     """
@@ -152,7 +157,7 @@ def trim(reply: ValidatedReply, most: int, counter: TokenCounter) -> ValidatedRe
 
 
 def _beginning(text: str, most: int, counter: TokenCounter) -> str:
-    """Return the longest prefix that fits into `most` tokens, at least one character."""
+    """Return the longest prefix that fits into `most` tokens with an ellipsis. It has at least one character."""
     fitting = last_fitting(lambda chars: counter.text(_cut(text, chars)) <= most, 1, len(text))
     return _cut(text, max(1, fitting))
 

@@ -1,4 +1,4 @@
-"""Messages and context rows shown to a model, by label; its reply is checked against them."""
+"""The messages and context rows shown to a model, by label. The model's reply is checked against them."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from omcli.text.phrases import searchable, unknown_anchors
 from omcli.text.terms import terms_of
 
 CURRENT = "current"
-"""Tag of the row that holds the current task."""
+"""Tag of the row with the current task."""
 UNVERIFIED = "unverified"
 """Tag and metadata key of a row that contains names missing from its sources."""
 _RECENT = 12
-"""Number of newest rows that take precedence over open and important ones."""
+"""Number of newest rows to choose before open and high-priority rows."""
 _ROW_CHARS = 400
 
 
 @record
 class ContextRows:
-    """Context rows by label, oldest first, and their printed lines."""
+    """The context rows shown to a model, by label and as printed lines, oldest first."""
 
     labels: Mapping[str, Observation]
     lines: tuple[str, ...]
@@ -35,7 +35,7 @@ class ContextRows:
 def select_context_rows(rows: Sequence[Observation], *, room: int | None, counter: TokenCounter) -> ContextRows:
     """Choose the most useful rows that fit into `room` tokens, or all rows if `room` is None.
 
-    Rows about tool events are recorded by rules, so only open ones are shown.
+    Rows for tool events are shown only if they are open, because rules write these rows anyway.
     """
     candidates = [row for row in rows if row.type not in TOOL_EVENTS or row.status is Status.OPEN]
     left_over = room
@@ -51,7 +51,10 @@ def select_context_rows(rows: Sequence[Observation], *, room: int | None, counte
 
 
 def _row_order(rows: Sequence[Observation]) -> Iterator[int]:
-    """Yield row indexes by usefulness: current task, recent, open, high priority, the rest; each newest first."""
+    """Yield row indexes, the most useful first.
+
+    The order is: current task, recent rows, open rows, high priority, others. Each group is newest first.
+    """
     newest = range(len(rows) - 1, -1, -1)
     tests: tuple[Callable[[int], bool], ...] = (
         lambda place: CURRENT in rows[place].tags,
@@ -69,13 +72,15 @@ def _line(row: Observation) -> str:
 
 
 _NEAR = 3
-"""Messages before and after a cited one that are searched for missing names, such as a call for a cited result."""
+"""Number of messages before and after each cited one to search for missing names. For example, a row that cites a
+result may contain a name from its call.
+"""
 _SAID = frozenset({Role.USER, Role.ASSISTANT})
 
 
 @mutable_record
 class Evidence:
-    """Messages and rows shown to a model, searchable."""
+    """The messages and rows shown to a model, with searches for names and words."""
 
     shown: TranscriptView
     recorded: ContextRows
@@ -83,18 +88,19 @@ class Evidence:
     searched: dict[str, str] = field(default_factory=dict)
 
     def messages(self, labels: Iterable[str]) -> tuple[KeptMessage, ...]:
-        """Return the messages with these labels in order of arrival."""
+        """Return the messages with these labels, ordered by `seq`."""
         return tuple(sorted((self.shown.labels[label] for label in set(labels)), key=lambda kept: kept.seq))
 
     def in_order(self, labels: Iterable[str]) -> tuple[str, ...]:
-        """Return the labels without duplicates, in order of arrival."""
+        """Return the labels of messages without duplicates, in the order shown."""
         wanted = set(labels)
         return tuple(label for label in self.shown.labels if label in wanted)
 
     def support(self, text: str, labels: Sequence[str], also: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """Return the labels of the messages that support a row, and the row's names that occur in none of them.
+        """Return the labels of the messages that support a row, and the names in the row that none of them contains.
 
-        Nearby messages that contain a missing name join the cited ones. Names in `also` count as found.
+        Nearby messages that contain a missing name are added to the cited ones. Names that occur in `also` are not
+        missing.
         """
         missing = self._missing(text, labels, also)
         supporting = list(labels)
@@ -106,7 +112,7 @@ class Evidence:
         return self.in_order(supporting), missing
 
     def _near(self, labels: Sequence[str]) -> list[str]:
-        """Return the labels of the messages near the cited ones, excluding the cited ones."""
+        """Return the labels of messages near the cited ones, without the cited ones."""
         order = list(self.shown.labels)
         places = {label: place for place, label in enumerate(order)}
         cited = [places[label] for label in labels]
@@ -114,9 +120,10 @@ class Evidence:
         return [order[at] for at in sorted(near.difference(cited))]
 
     def nearest_message(self, text: str, at: str) -> tuple[str, ...]:
-        """Return the label of the message that a row without sources is about, judged by time, then by shared words.
+        """Return the label of the new message that a row without sources is most likely about.
 
-        Empty if no message shares a word with the row. `at` is a time as shown to the model, or part of one.
+        Messages at the time `at`, as shown to the model or part of it, are preferred. Of these, the message that shares
+        the most words with the row is chosen, the latest if several do. The result is empty if none shares a word.
         """
         labels = [label for label in self.shown.labels if label in self.shown.new]
         candidates = [label for label in labels if self.shown.labels[label].message.role in _SAID] or labels
@@ -132,13 +139,13 @@ class Evidence:
         return tuple(self.recorded.labels[label] for label in labels)
 
     def _missing(self, text: str, labels: Iterable[str], also: Sequence[str]) -> tuple[str, ...]:
-        """Return the names in `text` that occur neither in these messages nor in `also`."""
+        """Return the names in `text` that occur neither in the messages with these labels nor in `also`."""
         labels = tuple(labels)
         names = unknown_anchors(text, [*(self._searchable(label) for label in labels), *map(searchable, also)])
         return tuple(name for name in names if not any(self._has_name(label, name) for label in labels))
 
     def _has_name(self, label: str, name: str) -> bool:
-        """Return True if a message contains the name; a path may be relative to the working directory."""
+        """Return True if a message contains the name. A path may be relative to the working directory."""
         return " ".join(below(self.cwd, name).split()) in self._searchable(label)
 
     def _searchable(self, label: str) -> str:

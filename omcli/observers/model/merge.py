@@ -1,4 +1,4 @@
-"""Merges a model's rows and the rules' rows into one list."""
+"""Merging the model's rows and the rules' rows into one list."""
 
 from __future__ import annotations
 
@@ -12,35 +12,35 @@ from omcli.memory.observation import HIGH_FROM, IN_FORCE, TOOL_EVENTS, Draft, Pr
 from omcli.observers.model.evidence import UNVERIFIED
 
 _ASKED = frozenset({Type.REQUEST, Type.QUESTION})
-"""Types of rows that are closed later."""
+"""Types of rows that are closed by a later answer or result."""
 _CERTAIN = IN_FORCE | _ASKED | {Type.BLOCKER}
-"""Types that the rules determine reliably from the wording."""
+"""Types that the rules recognise reliably by their wording."""
 _VAGUE = frozenset({Type.EVENT, Type.FACT})
-"""Types that a more specific one may replace."""
+"""Types that may be replaced with a more specific type."""
 _HIGH_SHARE = 3
-"""Divisor: at most a third of the rows may have high priority."""
+"""At most one in this many rows may have high priority."""
 _FEW_HIGH = 3
 """Number of high-priority rows that is always allowed."""
 
 
 @record
 class MergedRows:
-    """All rows from a batch."""
+    """The rows of a batch after merging, with counts of the overlap."""
 
     drafts: tuple[Draft, ...]
-    """Rows, oldest first."""
+    """All rows, oldest first."""
     added_back: int
-    """Number of the rules' rows that the model left out."""
+    """Number of rows that the rules found and the model left out."""
     recorded_by_rules: int
-    """Number of model rows that repeat the rules' rows."""
+    """Number of the model's rows that were left out because the rules' rows already contain them."""
 
 
 def limit_priority(rows: Sequence[Draft], roles: Mapping[int, Role]) -> list[Draft]:
-    """Limit the priorities given by a model; rules raise them later.
+    """Limit the importance that a model gave to its rows. Rules may raise it later.
 
-    A model's high priority becomes the lowest importance that counts as high. If more than three rows and more than a
-    third are high, they become medium. Rows based only on tool output drop one priority, since the output can be read
-    again.
+    High priority is limited to the lowest importance that counts as high. If more than three rows and more than a third
+    of the verified rows have high priority, all of them become medium. A row whose sources are all tool calls and
+    results is lowered by one priority, because the output can be read again.
     """
     verified = [row for row in rows if UNVERIFIED not in row.tags]
     is_flood = sum(row.importance >= HIGH_FROM for row in verified) > max(_FEW_HIGH, len(verified) / _HIGH_SHARE)
@@ -66,11 +66,11 @@ def merge_rows(
     *,
     unread: Collection[int] = (),
 ) -> MergedRows:
-    """Merge both lists: the rules' rows for tool events and people's words, plus what the model adds.
+    """Merge the rules' rows with the model's. The rules' rows for tool events and for people's words are always kept.
 
-    A rule's row about an agent's words is dropped if model rows from the same messages cover it in no more characters.
-    A kept row takes type, importance and status from the model rows that cover it. `unread` holds messages not shown to
-    the model.
+    A rules' row about an agent's words is dropped if model rows from the same messages cover it without being longer. A
+    rules' row that is kept takes type, importance, status and date from model rows that cover it. Model rows are added
+    if they contain more than the kept rows. `unread` lists the `seq` of messages that were not shown to the model.
     """
     tools = [draft for draft in by_rules if draft.type in TOOL_EVENTS]
     speech = [draft for draft in by_rules if draft.type not in TOOL_EVENTS]
@@ -95,7 +95,11 @@ def merge_rows(
 
 
 def _is_replaced(draft: Draft, by_model: Sequence[Draft], roles: Mapping[int, Role]) -> bool:
-    """Return True if model rows replace a rule's row: it quotes an agent, and they cover it in no more characters."""
+    """Return True if model rows replace a rules' row. The row must quote only an agent, and must not be a request.
+
+    If it replaces older rows, the model's rows must replace them as well. Otherwise model rows from the same messages
+    must cover it without being longer, and must be open if it is an open question.
+    """
     if draft.type is Type.REQUEST or any(roles.get(seq, Role.ASSISTANT) is not Role.ASSISTANT for seq in draft.sources):
         return False
     if draft.replaces:
@@ -107,14 +111,18 @@ def _is_replaced(draft: Draft, by_model: Sequence[Draft], roles: Mapping[int, Ro
 
 
 def _is_new(draft: Draft, kept: Sequence[Draft], dropped: Sequence[Draft]) -> bool:
-    """Return True if a model row replaces a dropped row or says more than the kept ones."""
+    """Return True if a model row should be added to the rules' rows.
+
+    It should if no kept row can make its replacements, if it shares a message with a dropped row, or if the kept rows
+    do not repeat it.
+    """
     if draft.replaces and not any(covers([draft], rule) for rule in kept):
-        return True  # no kept row could make the replacements instead
+        return True  # no kept row can take over the replacements
     return _shares_message(draft, dropped) or not repeats(draft, kept)
 
 
 def _shares_message(draft: Draft, others: Sequence[Draft]) -> bool:
-    """Return True if a row shares a source message with any of the others."""
+    """Return True if a row shares a source message with at least one of the others."""
     return any(set(draft.sources) & set(other.sources) for other in others)
 
 
@@ -125,7 +133,10 @@ def _without_settled(draft: Draft, settled: Collection[str]) -> Draft:
 
 
 def _take_replacements(rows: Sequence[Draft], repeating: Sequence[Draft]) -> list[Draft]:
-    """Move replacements from dropped model rows to the rules' rows that they repeat; each old row is replaced once."""
+    """Move replacements from model rows that were not added to the rules' rows that they cover.
+
+    Each older row is replaced only once.
+    """
     settled = {row for draft in rows for row in draft.replaces}
     settling = list(rows)
     for draft in repeating:
@@ -138,7 +149,7 @@ def _take_replacements(rows: Sequence[Draft], repeating: Sequence[Draft]) -> lis
 
 
 def _with_model_facts(rule: Draft, by_model: Sequence[Draft]) -> Draft:
-    """Add type, importance, status and date to a rule's row from the model rows that cover it."""
+    """Return a rules' row with type, importance, status and date improved from model rows that cover it."""
     same = [draft for draft in by_model if covers([draft], rule)]
     certain = [draft for draft in same if draft.type in _CERTAIN]
     kind = max(certain, key=lambda draft: draft.importance, default=rule).type if rule.type in _VAGUE else rule.type
@@ -155,7 +166,7 @@ def _with_model_facts(rule: Draft, by_model: Sequence[Draft]) -> Draft:
 
 
 def _with_rule_facts(draft: Draft, by_rules: Sequence[Draft], dropped: Sequence[Draft]) -> Draft:
-    """Add type, importance and status to a model row from the rules' rows that it covers."""
+    """Return a model row with type, importance and status improved from the rules' rows that it covers."""
     covered = [rule for rule in by_rules if covers([draft], rule)]
     matters = [rule.importance for rule in covered if rule in dropped and rule.importance >= HIGH_FROM]
     importance = max([draft.importance, *matters])
@@ -169,7 +180,7 @@ def _with_rule_facts(draft: Draft, by_rules: Sequence[Draft], dropped: Sequence[
 
 
 def _only_repeats(draft: Draft, tools: Sequence[Draft], roles: Mapping[int, Role]) -> bool:
-    """Return True if a model row is based only on tool output that the rules already recorded."""
+    """Return True if a model row only repeats tool output that the rules have recorded."""
     return _is_tool_output(draft, roles) and not draft.replaces and covers(tools, draft)
 
 
@@ -179,7 +190,7 @@ def _is_tool_output(draft: Draft, roles: Mapping[int, Role]) -> bool:
 
 
 def _in_order(by_rules: Sequence[Draft], by_model: Sequence[Draft]) -> Iterator[Draft]:
-    """Yield all rows, oldest first. The rules' rows keep their order, so that a question stays before its answer."""
+    """Yield all rows, oldest first. The rules' rows keep their order, so that a question precedes its answer."""
     left = sorted(by_model, key=lambda draft: draft.sources[-1])[::-1]
     places = list(accumulate((draft.sources[-1] for draft in reversed(by_rules)), min))[::-1]
     for draft, place in zip(by_rules, places, strict=True):

@@ -17,7 +17,7 @@ _CLOSING = "Answer with the JSON object that your rules describe, about the tran
 
 @record
 class PromptContext:
-    """Everything in the prompt besides the transcript."""
+    """The situation that a prompt describes, and additional instructions."""
 
     now: str
     """The current time."""
@@ -25,9 +25,9 @@ class PromptContext:
     guidance: str | None
     """Additional instructions from the user's configuration."""
     correction: str = ""
-    """Explains what was wrong with the previous reply; empty at first."""
+    """Explanation of what was wrong with the previous reply. Empty in the first prompt."""
     session: str | None = None
-    """Session charged in the spend ledger; not shown to the model."""
+    """Session to record in the spend ledger. It is not shown to the model."""
 
 
 def observer_prompt(
@@ -38,7 +38,7 @@ def observer_prompt(
     max_output: int | None,
     temperature: float | None,
 ) -> Prompt:
-    """Build the prompt; `token` makes the fence unguessable."""
+    """Build the observer's prompt. `token` makes the fence around the transcript unguessable."""
     shown = evidence.shown
     parts = (
         *_preamble(evidence.recorded, situation, shown.utc_offset),
@@ -59,7 +59,7 @@ def observer_prompt(
 
 
 def without_token(token: str, text: str) -> str:
-    """Return the text without the fence's token."""
+    """Remove the fence's token from text, repeatedly, because a removal can create another occurrence."""
     while token and token in text:
         text = text.replace(token, "")
     return text

@@ -1,4 +1,4 @@
-"""A model's reply: its schema, and parsers for JSON and plain text."""
+"""The observer's reply: its schema, and parsers for JSON and for plain text."""
 
 from __future__ import annotations
 
@@ -38,14 +38,14 @@ SCHEMA = object_of(FIELDS)
 
 @record
 class ReplyRow:
-    """A row of a reply, not validated yet."""
+    """A row of a reply before validation."""
 
     text: str
     priority: str = ""
     kind: str = ""
     status: str = ""
     at: str = ""
-    """`YYYY-MM-DD HH:MM`; a plain-text reply may give only the date or the time."""
+    """Time as `YYYY-MM-DD HH:MM`. A plain-text reply may give only the date or only the time."""
     refers_to: str = ""
     is_estimate: bool = False
     sources: tuple[str, ...] = ()
@@ -55,7 +55,7 @@ class ReplyRow:
 
 @record
 class ObserverReply:
-    """A parsed reply, not validated yet."""
+    """A parsed reply before validation."""
 
     rows: tuple[ReplyRow, ...]
     used: tuple[str, ...] = ()
@@ -63,14 +63,17 @@ class ObserverReply:
     next_step: str = ""
     title: str = ""
     cites: bool = True
-    """False for a plain-text reply, whose rows may lack sources."""
+    """False for a plain-text reply, because its rows may lack sources."""
 
 
 _IS_JSON = lazily(r"[\s\ufeff]*(?:```\w*\s*)?(?:\{|\[\s*(?:[{\"\]]|\Z))")
 
 
 def parse_reply(text: str) -> ObserverReply:
-    """Parse a reply. Raise CutOff for JSON that ends early, and Unusable for anything else that cannot be parsed."""
+    """Parse a reply in JSON or plain text.
+
+    Raise CutOff if JSON ends before it is complete, and Unusable if the reply contains no list of observations.
+    """
     is_json = '"observations"' in text or _IS_JSON.match(text) is not None
     if is_json and is_cut_off(text):
         raise CutOff("the model's reply ended before it was complete")
@@ -98,7 +101,7 @@ def _from_json(found: Mapping[str, Any]) -> ObserverReply:
 
 
 def _row(found: object) -> ReplyRow:
-    """Parse a row; anything but an object gives an empty row, which is rejected later."""
+    """Parse a row. A value that is not an object gives an empty row, which validation rejects."""
     if not isinstance(found, Mapping):
         return ReplyRow(text="")
     under = found.get("under")
@@ -125,7 +128,7 @@ def _labels(found: Mapping[str, Any], key: str) -> tuple[str, ...]:
 
 
 _SECTIONS = ("observations", "current-task", "suggested-response")
-# Tags count only at the start of a line: prose may mention one. An unclosed section ends at the next.
+# Tags count only at the start of a line, because prose may mention one. An unclosed section ends at the next tag.
 _TAG = lazily(rf"^[ \t]*<(?P<close>/)?(?P<name>{'|'.join(_SECTIONS)})>[ \t]*", re.MULTILINE | re.IGNORECASE)
 _CLOSED = lazily(rf"</(?:{'|'.join(_SECTIONS)})>[ \t]*$", re.MULTILINE | re.IGNORECASE)
 _DATE = lazily(r"^[#* \t]{0,8}Date:[ *]{0,4}(?P<date>[^\n*]{1,40})[* ]{0,4}$", re.IGNORECASE)
@@ -150,7 +153,7 @@ _LABEL = lazily("m[0-9]+")
 
 
 def parse_text(text: str) -> ObserverReply | None:
-    """Parse a plain-text reply; return None if it has no rows."""
+    """Parse a plain-text reply, or return None if it has no rows."""
     sections = dict.fromkeys(_SECTIONS, "")
     for name, body in _sections(text):
         sections[name] += f"\n{body}"
@@ -167,7 +170,7 @@ def parse_text(text: str) -> ObserverReply | None:
 
 
 def _sections(text: str) -> Iterator[tuple[str, str]]:
-    """Yield each section's name and text in order; a name may occur more than once."""
+    """Yield the name and text of each section, in order. A name may occur more than once."""
     name, start = "", 0
     for tag in _TAG.finditer(text):
         if name:
@@ -178,7 +181,7 @@ def _sections(text: str) -> Iterator[tuple[str, str]]:
 
 
 def _text_rows(text: str) -> Iterator[ReplyRow]:
-    """Yield a row per list item; an indented item goes under the last item that is not indented."""
+    """Yield a row for each list item. An item indented deeper than the last top-level item becomes that row's child."""
     day, number = "", -1
     top: tuple[int, int] | None = None
     for line in text.splitlines():
@@ -195,7 +198,7 @@ def _text_rows(text: str) -> Iterator[ReplyRow]:
 
 
 def _list_item(line: str, day: str) -> ReplyRow | None:
-    """Parse a list item, or a line that starts with a priority or a date; return None for prose."""
+    """Parse a list item, or a line that starts with a priority or a date. Return None for prose."""
     bullet = _BULLET.match(line)
     text = (line[bullet.end() :] if bullet else line).strip()
     priority, status, time = "", "", ""

@@ -1,4 +1,4 @@
-"""Reads a batch with a model, slice by slice, and merges its rows with the rules' rows."""
+"""Reading a batch with a model, slice by slice, and merging its rows with the rules' rows."""
 
 from __future__ import annotations
 
@@ -12,40 +12,44 @@ from omcli.observers.model.merge import limit_priority, merge_rows
 from omcli.observers.model.validation import ValidatedReply
 
 Ask = Callable[[Batch], ValidatedReply | None]
-"""Ask a model about a slice; return None if the slice has nothing for a model to read."""
+"""Function that asks a model about a slice. It returns None if nothing in the slice can be shown to a model."""
 
 
 @mutable_record
 class SliceReader:
-    """A batch that a model is reading. Rules read the whole batch first, since outcomes are often stated later."""
+    """Reads a batch with a model, slice by slice.
+
+    Rules read the whole batch first, because later messages often contain the outcome of earlier ones.
+    """
 
     batch: Batch
     rules: Observer
     ask: Ask
     ask_warmer: Ask
-    """Like `ask`, at a higher temperature, to retry after a reply that loops."""
+    """Like `ask`, but at a higher temperature, to retry after a reply that repeats itself."""
     by_rules: tuple[Draft, ...]
     """The rules' rows for the batch."""
     through: int
-    """`seq` of the last message read."""
+    """`seq` of the last message of the slices that were read or skipped."""
     said: list[Draft] = field(default_factory=list)
     """The model's rows so far."""
     tasks: tuple[Draft, ...] = ()
     """The current task, if the model named one."""
     gone: list[Draft] = field(default_factory=list)
-    """Rows of earlier slices that later ones replaced."""
+    """Rows from earlier slices that rows from later slices replaced."""
     unread: set[int] = field(default_factory=set)
-    """Messages not shown to a model."""
+    """`seq` of each message that was not shown to a model."""
     used: list[str] = field(default_factory=list)
     title: str | None = None
     findings: Counter[str] = field(default_factory=Counter)
     waits_after: int | None = None
-    """`after` of the last slice if the model found nothing in it."""
+    """`after` of the last slice if the model's reply had no rows, otherwise None."""
 
     def read(self, part: Batch, *, warmer: bool = False) -> None:
         """Ask the model about the next slice, with rows from earlier slices as context.
 
-        Raise ProviderFailed, NotAllowed or BadConfiguration on failure; the slice then stays unread.
+        Raise ProviderFailed if there is no usable reply, and NotAllowed or BadConfiguration as the provider does. The
+        slice then counts as unread.
         """
         shown = dict(self._rows_before())
         replaced = {row for draft in shown.values() for row in draft.replaces}
@@ -59,13 +63,13 @@ class SliceReader:
             self._add_reply(part, reply, shown)
 
     def skip(self, part: Batch) -> None:
-        """Leave the next slice to the rules, without asking the model."""
+        """Leave the next slice to the rules without asking the model."""
         self.unread.update(kept.seq for kept in part.messages)
         self.waits_after = None
         self.through = part.through
 
     def observed(self) -> Observed:
-        """Return the observations from the part of the batch read so far."""
+        """Return the observations from the slices read or skipped so far."""
         if self.through != self.batch.through:
             part = part_of_batch(self.batch, self.batch.after, self.through)
             self.by_rules = self.rules.observe(part).drafts
@@ -82,7 +86,7 @@ class SliceReader:
         )
 
     def _rows_before(self) -> Iterator[tuple[str, Draft]]:
-        """Yield the rows of the slices read so far, with temporary ids."""
+        """Yield the merged rows of earlier slices with temporary ids."""
         if self.through > self.batch.after:
             drafts, _ = self._merged([draft for draft in self.by_rules if draft.sources[-1] <= self.through])
             yield from ((f"draft {number}", draft) for number, draft in enumerate((*drafts, *self.tasks)))
@@ -107,7 +111,7 @@ class SliceReader:
         self.through = part.through
 
     def _replace(self, draft: Draft, shown: dict[str, Draft]) -> Draft:
-        """Merge a draft with the rows of earlier slices that it replaces."""
+        """Return a draft merged with the rows of earlier slices that it replaces."""
         earlier = [shown[row] for row in draft.replaces if row in shown]
         if not earlier:
             return draft

@@ -1,4 +1,4 @@
-"""A transcript as shown to a model: one line per message, with a label to cite."""
+"""A transcript as shown to a model. Each message has a label that the model can cite."""
 
 from __future__ import annotations
 
@@ -30,37 +30,39 @@ from omcli.text.instants import format_time, minute
 
 @record
 class ObserverLimits:
-    """Limits on prompt and reply, in tokens of the observer's counter unless stated otherwise."""
+    """Limits for a prompt and its reply, in tokens of the observer's counter unless stated otherwise."""
 
     transcript: int = 35_000
-    """Largest transcript shown. In a larger batch, each message is cut to its beginning and end."""
+    """Maximum size of the transcript. If it is exceeded, long messages are cut to their beginning and end."""
     newest_only: bool = False
-    """True to show only the newest messages of a larger batch and leave the rest to the rules."""
+    """True to show only the newest messages of a larger batch and leave the others to the rules."""
     previous: int | None = 4_000
-    """Upper limit for context rows, which also get at most an eighth of the transcript, or 700. None for no limit."""
+    """Maximum size of the context rows, which are also limited to an eighth of the transcript, or 700 tokens if that is
+    more. None removes both limits.
+    """
     output: int = 8_000
-    """Text of all rows in a reply."""
+    """Maximum size of the text of all rows in a reply."""
     reply: int | None = None
-    """The whole reply, as counted by the endpoint; None leaves it to the provider."""
+    """Maximum size of the whole reply, as counted by the endpoint. None leaves it to the provider."""
     args_chars: int = 1_500
-    """Characters of a tool call's arguments."""
+    """Maximum number of characters shown of a tool call's arguments."""
     result_chars: int = 1_500
-    """Characters of a tool result."""
+    """Maximum number of characters shown of a tool result."""
     rows: int = MOST_ROWS
-    """Rows of one reply."""
+    """Maximum number of rows in a reply."""
 
 
 Pictures = Callable[[Image], bytes | None]
-"""Return the bytes of an image, if available and accepted by the model."""
+"""Function that returns the bytes of an image, or None if it is not available or the model does not accept it."""
 
 _TOOLS = frozenset({Role.CALL, Role.RESULT})
 _UNSHOWN = frozenset({MessageKind.COMPACTION, MessageKind.SUMMARY})
-"""Summaries of earlier messages, which have been observed already."""
+"""Kinds of messages that are not shown. They summarise earlier messages, which have already been observed."""
 _LEAST_CHARS = 24
-"""Smallest number of characters shown per message."""
+"""Minimum number of characters shown per message when messages are cut."""
 _CHARS_PER_TOKEN = 8
 _LAST_SAID_CHARS = 600
-"""Characters shown of the agent's last text before the batch."""
+"""Maximum number of characters shown of the agent's last text before the batch."""
 
 
 @record
@@ -69,21 +71,21 @@ class TranscriptView:
 
     content: tuple[str | Picture, ...]
     labels: Mapping[str, KeptMessage]
-    """Messages by label in order of arrival, including earlier ones shown for context."""
+    """Messages by label, the oldest first, including earlier messages shown for context."""
     new: frozenset[str]
     """Labels of the batch's own messages."""
     utc_offset: int | None
-    """Zone of the times shown, in minutes east of UTC; None if they are shown as written."""
+    """Offset of the times shown, in minutes east of UTC. None means that times are shown as stored."""
     tokens: int
-    """Tokens of the text, without pictures."""
+    """Size of the text, without pictures."""
     minutes: Mapping[str, str]
-    """Time of each message as shown (`YYYY-MM-DD HH:MM`), by label. Messages without a time are missing."""
+    """Time of each message as shown (`YYYY-MM-DD HH:MM`), by label. Messages without a time have no entry."""
 
 
 def view_transcript(
     batch: Batch, *, limits: ObserverLimits, counter: TokenCounter, pictures: Pictures
 ) -> TranscriptView:
-    """Return a batch as shown to a model; `new` is empty if it has nothing for a model to read.
+    """Return a batch as a model gets to see it. `new` is empty if nothing in the batch can be shown.
 
     Raise PromptTooLong if even the shortest excerpts do not fit into `limits.transcript`.
     """
@@ -117,7 +119,7 @@ def view_transcript(
 def _fitting_length(fits: Callable[[int], bool], room: int) -> int:
     """Return the largest number of characters per message that lets the transcript fit.
 
-    Raise PromptTooLong if none does.
+    Raise PromptTooLong if it would be less than 24.
     """
     best = last_fitting(fits, _LEAST_CHARS, room * _CHARS_PER_TOKEN)
     if best < _LEAST_CHARS:
@@ -128,7 +130,7 @@ def _fitting_length(fits: Callable[[int], bool], room: int) -> int:
 
 
 class _Lines:
-    """Writes messages as lines, each cut to a given length."""
+    """Formats messages as labelled lines, each cut to a given length."""
 
     def __init__(
         self,
@@ -146,7 +148,7 @@ class _Lines:
         self._pictures = pictures
 
     def text(self, longest: int | None) -> str:
-        """Return all lines, with at most `longest` characters per message."""
+        """Return all lines, with at most `longest` characters per message if it is given."""
         return "".join(part for part in self.content(longest) if isinstance(part, str))
 
     def line_of(self, message: Message) -> str:
@@ -154,7 +156,7 @@ class _Lines:
         return f"m100 2026-01-01 00:00 {self._shown_text(message, None, is_before=False)}\n"
 
     def content(self, longest: int | None) -> Iterator[str | Picture]:
-        """Yield all lines, with pictures in between; a date is shown when it changes."""
+        """Yield all lines, and each picture after its message. A date is shown only when it changes."""
         day = ""
         for place in self._order:
             label, kept = self._lines[place]
@@ -178,7 +180,7 @@ class _Lines:
 
 
 def _with_speaker(message: Message, text: str) -> str:
-    """Prefix a message with its speaker or tool."""
+    """Prefix a message's text with its speaker, tool or kind."""
     name = f" {message.name}" if message.name else ""
     if message.role is Role.CALL:
         return f"[toolCall {message.tool or '?'}({text})]"
@@ -195,7 +197,7 @@ def _with_speaker(message: Message, text: str) -> str:
 
 
 def _has_content(message: Message) -> bool:
-    """Return True if a message has something for a model to read."""
+    """Return True if a message can be shown to a model."""
     return message.kind not in _UNSHOWN and bool(message.text.strip() or message.images or message.role in _TOOLS)
 
 
@@ -204,7 +206,7 @@ def _messages(lines: Sequence[tuple[str, KeptMessage]]) -> list[Message]:
 
 
 def _shown_order(messages: Sequence[Message]) -> Iterator[int]:
-    """Yield message indexes in display order: results follow their calls, unless someone spoke in between."""
+    """Yield message indexes in the order shown. Results directly follow their calls unless someone spoke in between."""
     answered = results_by_call(messages)
     stretch = list(accumulate(message.role not in _TOOLS for message in messages))
     shown: set[int] = set()
@@ -216,7 +218,7 @@ def _shown_order(messages: Sequence[Message]) -> Iterator[int]:
 
 
 def shown_minute(at: str, utc_offset: int | None) -> str:
-    """Return an instant as `YYYY-MM-DD HH:MM`, with `utc_offset` in minutes east of UTC."""
+    """Return a time as `YYYY-MM-DD HH:MM`. A time in UTC is shifted by `utc_offset`, in minutes east of UTC."""
     if utc_offset and at.endswith("Z"):
         with suppress(OverflowError):
             at = format_time(datetime.fromisoformat(at[:-1]) + timedelta(minutes=utc_offset)) or at
@@ -224,17 +226,17 @@ def shown_minute(at: str, utc_offset: int | None) -> str:
 
 
 _LEAST_END_CHARS = 200
-"""Smallest number of characters shown of a message's end."""
+"""Minimum number of characters shown if only the end of a message is shown."""
 _MARKER = "[… {} characters before]\n"
 
 
 def newest_fitting(
     messages: Sequence[KeptMessage], *, room: int, cost: Callable[[KeptMessage], int]
 ) -> tuple[KeptMessage, ...]:
-    """Return the last messages that fit into `room` tokens, oldest first.
+    """Return the newest messages that fit into `room` tokens, oldest first.
 
-    The end of the message before them fills the remaining room, after a marker, if at least 200 characters fit. `cost`
-    returns a message's tokens. Source: duet, which shows the newest 35,000 tokens.
+    The message before them is cut to its end, after a marker, if at least 200 characters of it fit. `cost` returns the
+    number of tokens in a message. Source: duet, which shows the newest 35,000 tokens.
     """
     chosen: list[KeptMessage] = []
     left = room
@@ -248,7 +250,7 @@ def newest_fitting(
 
 
 def _end_of(kept: KeptMessage, room: int, cost: Callable[[KeptMessage], int]) -> KeptMessage | None:
-    """Return a message cut to the longest end that fits; None if that is too short."""
+    """Return a message cut to the longest end that fits, or None if that is too short."""
     text = kept.message.text
 
     def last(chars: int) -> KeptMessage:

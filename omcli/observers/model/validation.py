@@ -1,4 +1,4 @@
-"""Validation of a model's reply: labels must exist, names must occur in the sources, dates must be real."""
+"""Validation of a model's reply: labels must exist, names must occur in the sources, and dates must be valid."""
 
 from __future__ import annotations
 
@@ -51,22 +51,22 @@ class ValidatedReply:
     drafts: tuple[Draft, ...]
     """Rows in the order of the reply."""
     used: tuple[str, ...]
-    """Ids of the context rows that the reply used or repeated."""
+    """Ids of the context rows that the reply cited as used, or repeated."""
     task: Draft | None
     """The current task, if it changed."""
     title: str | None
     is_empty: bool
-    """True if the reply had no rows at all."""
+    """True if the reply had no rows, not even invalid ones."""
     findings: Counter[str]
-    """Number of corrections by kind."""
+    """Number of corrections, by kind."""
 
 
 def validate(
     answer: ObserverReply, evidence: Evidence, batch: Batch, *, token: str, most_rows: int, verify: bool
 ) -> ValidatedReply:
-    """Validate a reply. With `verify`, reject rows that would otherwise be marked as unverified.
+    """Return the valid part of a reply. With `verify`, reject rows that would otherwise be marked as unverified.
 
-    Raise Unusable if more than half of the rows are rejected, for lack of text or valid sources.
+    Raise Unusable if more than half of the rows lack text or valid sources.
     """
     trial = _CheckedReply(evidence=evidence, batch=batch, token=token, verify=verify, cites=answer.cites)
     drafts = [trial.draft(row) for row in answer.rows[:_MOST_READ]]
@@ -89,7 +89,7 @@ def validate(
 
 @mutable_record
 class _CheckedReply:
-    """A reply being validated, with the faults found so far."""
+    """A reply during validation, with counts of its faults."""
 
     evidence: Evidence
     batch: Batch
@@ -100,7 +100,7 @@ class _CheckedReply:
     findings: Counter[str] = field(default_factory=Counter)
 
     def draft(self, row: ReplyRow) -> Draft | None:
-        """Return a row as a draft; None if it is rejected."""
+        """Return a row as a draft, or None if it is rejected."""
         text = self.text(row.text)
         sources = row.sources or (() if self.cites else self.evidence.nearest_message(text, row.at))
         fault = self._fault(row, text, sources)
@@ -111,7 +111,7 @@ class _CheckedReply:
         return self._checked_draft(row, text, self.evidence.in_order(sources)[:MOST_SOURCES])
 
     def _checked_draft(self, row: ReplyRow, text: str, sources: Sequence[str]) -> Draft | None:
-        """Return the draft for a row whose labels exist; None if it is unverified and `verify` is set."""
+        """Return the draft for a row whose labels exist, or None if it is unverified and `verify` is set."""
         kind = self._type(row, sources)
         status = self._status(row, kind)
         refers_to, is_estimate = self._row_date(row, text, sources)
@@ -137,7 +137,7 @@ class _CheckedReply:
         return self._mark_missing(draft, missing) if missing else draft
 
     def text(self, given: str) -> str:
-        """Return text cleaned, redacted and on one line."""
+        """Return text on one line, cleaned, without secrets and repeated sentences, and cut to the length of a row."""
         line = one_line(clean(without_token(self.token, given)))
         redacted = redact(line)
         once = without_repeats(redacted.text)
@@ -148,19 +148,19 @@ class _CheckedReply:
         return row_text(once)
 
     def without_known(self, drafts: Sequence[Draft]) -> tuple[tuple[Draft, ...], tuple[str, ...]]:
-        """Return the drafts that repeat no context row, and the ids of the context rows that the others repeat."""
+        """Return the drafts that repeat no context row, and the ids of the context rows that other drafts repeat."""
         standing = {row.text: row.id for row in self.batch.context_rows}
         known = [draft for draft in drafts if draft.text in standing and not draft.replaces]
         self.findings["duplicates"] += len(known)
         return tuple(draft for draft in drafts if draft not in known), tuple(standing[draft.text] for draft in known)
 
     def used(self, labels: Sequence[str]) -> tuple[str, ...]:
-        """Return the ids of the rows cited as used; unknown labels are dropped."""
+        """Return the ids of the context rows that the reply cites as used. Unknown labels are ignored."""
         known = [label for label in labels if label in self.evidence.recorded.labels]
         return tuple(row.id for row in self.evidence.rows(known[:_MOST_USED]))
 
     def task(self, answer: ObserverReply) -> Draft | None:
-        """Return a row for the current task; None if it is unchanged or contains unknown names."""
+        """Return a row for the current task, or None if the task is unchanged, empty, or contains unknown names."""
         texts = (self.text(answer.current_task), self.text(answer.next_step))
         text, step = (each[:_LONGEST_TASK].rstrip() for each in texts)
         earlier = [row for row in self.batch.context_rows if CURRENT in row.tags]
@@ -188,12 +188,12 @@ class _CheckedReply:
         )
 
     def title(self, given: str) -> str | None:
-        """Return a title of sensible length, or None."""
+        """Return the title, or None if it is too short or too long."""
         text = self.text(given)
         return text if _TITLE[0] <= len(text) <= _TITLE[1] else None
 
     def _fault(self, row: ReplyRow, text: str, sources: Sequence[str]) -> str | None:
-        """Return the fault for which a row is rejected, or None."""
+        """Return the name of the fault for which a row is rejected, or None if it has none."""
         if not text:
             return "without_text"
         if not sources:
@@ -222,7 +222,11 @@ class _CheckedReply:
         return Status.OPEN if status is None and kind is Type.BLOCKER else status
 
     def _event_at(self, given: str, sources: Sequence[str]) -> str | None:
-        """Return the time of the message at the given minute or the last one before it; else that of a source."""
+        """Return the time of the message that a row is about, or None if no time is known.
+
+        This is a message at the given minute, a cited one if possible, or otherwise the last new message before that
+        minute. If the minute is not within the batch, it is the last cited message with a time.
+        """
         shown = self.evidence.shown
         minutes = {label: shown.minutes[label] for label in (*sources, *shown.new) if label in shown.minutes}
         same = [label for label, minute in minutes.items() if minute == given]
@@ -234,14 +238,14 @@ class _CheckedReply:
         return shown.labels[labels[0]].message.at if labels else None
 
     def _row_date(self, row: ReplyRow, text: str, sources: Sequence[str]) -> tuple[str | None, bool]:
-        """Return the date a row refers to, and True if it is an estimate."""
+        """Return the date that a row refers to, and True if it is an estimate."""
         messages = [kept.message for kept in self.evidence.messages(sources)]
         spoken = row_date(text, row.refers_to, messages)
         self.findings["dates"] += spoken.is_unreal or (spoken.is_other and not row.is_estimate)
         return spoken.date, bool(spoken.date) and (spoken.is_other or row.is_estimate)
 
     def _mark_missing(self, draft: Draft, missing: Sequence[str]) -> Draft | None:
-        """Mark a row as unverified: low priority, no status, no replacements; None if `verify` is set."""
+        """Mark a row as unverified and give it low priority and no status. Return None instead if `verify` is set."""
         self.findings[UNVERIFIED] += 1
         if self.verify:
             return None
@@ -255,12 +259,12 @@ class _CheckedReply:
 
 
 def _texts_of(rows: Iterable[Observation]) -> list[str]:
-    """Return the text of verified rows, whose names new rows may use."""
+    """Return the text of verified rows. New rows may use the names in it."""
     return [row.text for row in rows if UNVERIFIED not in row.tags]
 
 
 def _under(place: int, under: int | None, drafts: Sequence[Draft | None]) -> Draft:
-    """Return a draft with the beginning of the row it is indented under, if any."""
+    """Return a draft with the beginning of its parent row's text as `under`, or unchanged if it has no parent."""
     draft = drafts[place]
     assert draft is not None
     parent = drafts[under] if under is not None and 0 <= under < place else None
@@ -273,7 +277,8 @@ _Drafts = list[Draft]
 def merge_repeated(drafts: Sequence[Draft]) -> tuple[Draft, ...]:
     """Merge rows with the same text and type, and join their sources.
 
-    In a reply that loops, also merge rows with the same sources that differ only in numbers, and append their count.
+    If the reply repeats itself, also merge rows with the same sources that differ only in numbers, and append their
+    count.
     """
     loops = is_repeated([draft.text for draft in drafts])
     groups = _group_by([[draft] for draft in drafts], lambda group: (group[0].text, group[0].type))
@@ -316,15 +321,15 @@ _EARLIER_CHARS = 400
 def rows_to_replace(rows: Sequence[Observation], text: str, status: Status | None) -> list[Observation]:
     """Return the rows that a new row with this text and status may replace.
 
-    A row must be mutable and share a word with the new one; a problem is replaced only when settled. Notes and pinned
-    rows are kept.
+    A row may be replaced if it is mutable, not written by the user, not pinned, and shares a word with the new text.
+    Failures and blockers may be replaced only by a settled row. Other tool events are never replaced.
     """
     new, *old = terms_of([text, *(row.text for row in rows)])
     return [row for row, terms in zip(rows, old, strict=True) if terms & new and _may_replace(row, status)]
 
 
 def with_earlier(text: str, replaced: Sequence[Observation]) -> str:
-    """Append the text of superseded rows that the new text does not contain, so that nothing is lost."""
+    """Append the text of replaced decisions, facts, instructions and preferences that the new text does not contain."""
     held = [row.text for row in replaced if row.type in OVERRULED and not says(text, row.text)]
     return f"{text} (earlier: {excerpt('; '.join(held), _EARLIER_CHARS)})" if held else text
 
@@ -339,25 +344,28 @@ _DAY = lazily(r"([0-9]{4})-([0-9]{2})-([0-9]{2})")
 _MONTH = lazily(r"([0-9]{4})-(0[1-9]|1[0-2])")
 _SAID_ROLES = frozenset({Role.USER, Role.ASSISTANT})
 _REMEMBERED_DATES = 512
-"""Messages whose dates are cached: the rows of a reply cite the same ones."""
+"""Number of messages whose dates are cached. The rows of a reply often cite the same messages."""
 
 
 @record
 class RowDate:
-    """The date a row refers to."""
+    """The date that a row refers to."""
 
     date: str | None
-    """In the notation of `calendar`."""
+    """The date in the notation of `text.calendar`, or None."""
     is_unreal: bool = False
     """True if the model gave an invalid date."""
     is_other: bool = False
-    """True if the row or its messages name another date."""
+    """True if the row or its messages name dates, but not this one."""
 
 
 def row_date(text: str, given: str, messages: Sequence[Message]) -> RowDate:
-    """Return the date a row refers to: the model's if valid, else the one parsed from the row."""
+    """Return the date that a row refers to.
+
+    This is the model's date if it is valid, otherwise the date parsed from the row's text.
+    """
     date = _checked_date(given)
-    # Messages of one day give one reading.
+    # All messages of a day give the same reading.
     days = {(message.at and calendar.day_of(message.at, message.utc_offset)): message for message in messages}
     of_row = {spoken_date(text, at=message.at, utc_offset=message.utc_offset) for message in days.values()}
     if date is None:
@@ -383,7 +391,7 @@ def _checked_date(given: str) -> str | None:
 
 
 def _overlap(date: str, reading: str) -> bool:
-    """Return True if one date lies within the other."""
+    """Return True if a date overlaps with a reading, which is a date or a range. Either may be less precise."""
     first, _, last = reading.partition("/")
     last = last or first
     return first[: len(date)] <= date[: len(first)] and date[: len(last)] <= last[: len(date)]

@@ -1,4 +1,4 @@
-"""The reflector that needs no model: it drops repeats, folds details, and drops the least important rows."""
+"""The reflector that needs no model. It drops repeats, folds details, and drops the least important rows."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from omcli.reflectors.rules import drops, groups, working_set
 from omcli.reflectors.rules.working_set import WorkingSet
 
 _JOINED = 0.75
-"""Share of their tokens that rows are reduced to before they are joined into a few."""
+"""Share of the tokens to keep when rows are dropped before joining, because joining alone would save nothing."""
 _WORTH_JOINING = 200
-"""Least tokens of rows for which some are dropped for that."""
+"""Minimum number of tokens for rows to be dropped before joining."""
 
 
 class RuleReflector:
-    """Fewer rows by rules: deterministic, and using only words of the rows."""
+    """Reduces rows by rules. The result is deterministic and takes its wording from the rows."""
 
     def __init__(self, counter: TokenCounter) -> None:
         self._counter = counter
@@ -25,9 +25,10 @@ class RuleReflector:
     def reflect(self, material: Material) -> Reflected:
         """Return fewer rows.
 
-        Lossless steps are always taken: repeats are dropped, runs of one command are counted, and resolved failures of
-        one thing become one row. The others only until the target holds: reads, edits of a file and requests that are
-        done are folded, and rows are dropped, the least important first.
+        Lossless steps are always taken: repeated and outdated rows are dropped, and repeated commands and resolved
+        failures are folded and counted. Other steps are taken only until the target is met: reads, edits of a file and
+        requests that are done are folded, and then rows are dropped, the least important first. If `material.most_rows`
+        is set, the remaining rows are joined.
         """
         items = lasting(material.rows)
         working = WorkingSet.of(material, self._counter)
@@ -51,7 +52,7 @@ class RuleReflector:
             fresh = (row for row in material.rows if row.kind is not Kind.REFLECTION)
             whole = rows_tokens(fresh, self._counter)
             if not drafts and whole >= _WORTH_JOINING and material.target > _JOINED * whole:
-                # Joining alone saves nothing, and a text as long as its rows would be rejected.
+                # Joining alone saves nothing, and text as long as its rows would be rejected.
                 return self.reflect(replace(material, target=int(_JOINED * whole)))
             return Reflected(reflections=drafts, dropped=tuple(working.dropped) if drafts else (), items=items)
         return Reflected(reflections=tuple(working.drafts), dropped=tuple(working.dropped), items=items)

@@ -1,4 +1,4 @@
-"""Rows to drop: repeats of others, outdated states, and then the least important ones."""
+"""Rows to drop: repeated rows, outdated states, and then the least important rows."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ _COMPARED_TYPES = frozenset(
     {Type.FACT, Type.OUTCOME, Type.PLAN, Type.DECISION, Type.EVENT, Type.REQUEST, Type.QUESTION}
 )
 _DATED_TYPES = frozenset({Type.EVENT, Type.FACT})
-"""Types whose rows may occur again on another day in the same words."""
+"""Types of rows that may occur again on another day with the same wording."""
 _STATE_TYPES = frozenset({Type.TASK, Type.TODO_UPDATED})
-"""Types of which only the latest row is current."""
+"""Types of rows that describe a state, so that only the latest row is current."""
 _COMPARED = 50
-"""Most rows with the same names and numbers that a row is compared with."""
+"""Maximum number of rows with the same names and numbers to compare a row with."""
 _FEWEST_WORDS = 4
-"""Least words of a row for another one to repeat it."""
+"""Minimum number of words a row must have to count as repeated by another."""
 _LEAST_SHARED = 0.75
-"""Least length of a row, as a share of the one that repeats it."""
+"""Minimum length of a repeated row, as a share of the words in the row that repeats it."""
 
 _WORD = lazily(r"\w+(?:[-./:#@'’]+\w+)*")
 _STOP_WORDS = frozenset("a an the is are was were be been am it this that i we you has have had just also now".split())
@@ -36,10 +36,10 @@ _CLAUSE_ENDS = lazily(r" · |[.:;!?](?= |$)")
 
 
 def repeated(rows: Sequence[Observation]) -> Iterator[Dropped]:
-    """Yield rows that others repeat, each with the other's id. `rows` are oldest first.
+    """Yield the rows that another row repeats, each with the id of that row. `rows` is oldest first.
 
-    Of equal rows the most important stays, and of those the newest. Rows that differ in a number, a name, a negation
-    or their day are different statements.
+    Of identical rows the most important is kept, or the newest of equally important ones. Rows that differ in a number,
+    a name, a negation or their day do not repeat each other.
     """
     left: list[Observation] = []
     latest: dict[tuple[str, str | None, str | None], Observation] = {}
@@ -65,9 +65,9 @@ def repeated(rows: Sequence[Observation]) -> Iterator[Dropped]:
 
 
 def stale(rows: Iterable[Observation], among: Iterable[Observation]) -> Iterator[Dropped]:
-    """Yield all but the latest row of each state: the current task, and the list of todos.
+    """Yield all rows but the latest for each state, such as the current task or the todo list.
 
-    `rows` are all rows, oldest first; `among` those that may be dropped.
+    `rows` is all rows, oldest first. `among` is the rows that may be dropped.
     """
     latest = {row.type: row for row in rows if row.type in _STATE_TYPES}
     for row in among:
@@ -77,13 +77,13 @@ def stale(rows: Iterable[Observation], among: Iterable[Observation]) -> Iterator
 
 @record
 class _Statement:
-    """The parts of a row that are compared with others."""
+    """A row with the parts that are compared with other rows."""
 
     row: Observation
     names: tuple[object, ...]
-    """Parts that must be equal: speaker, day, names, numbers and negations."""
+    """Parts that must be equal: type, speaker, day, names, numbers, and the number of negations."""
     words: tuple[str, ...]
-    """In order, normalised, without stop words."""
+    """Normalised words in order, without stop words."""
 
     @classmethod
     def of(cls, row: Observation) -> _Statement:
@@ -97,7 +97,7 @@ class _Statement:
         )
 
     def is_repeated_by(self, other: _Statement) -> bool:
-        """Return True if another row with the same names has all its words, in order, and few more."""
+        """Return True if another row with the same names contains all words of this row, in order, and few others."""
         if len(self.words) < _FEWEST_WORDS or len(self.words) < _LEAST_SHARED * len(other.words):
             return False
         rest = iter(other.words)
@@ -105,19 +105,25 @@ class _Statement:
 
 
 class _ClauseIndex:
-    """Rows that contain others: `docs: link the guide` in `Committed 38a965e on main: docs: link the guide`."""
+    """Finds rows that contain the clauses of another row.
+
+    For example, `Committed 38a965e on main: docs: link the guide` contains `docs: link the guide`.
+    """
 
     def __init__(self, statements: Sequence[_Statement]) -> None:
         self._clauses = [_clauses(one.row.text) for one in statements]
         self._statements = statements
         self._places: dict[str, list[int]] = defaultdict(list)
-        """Rows by clause."""
+        """Positions in `statements` of the rows with each clause."""
         for place, clauses in enumerate(self._clauses):
             for clause in set(clauses.strip("\n").split("\n")):
                 self._places[clause].append(place)
 
     def of(self, one: _Statement) -> _Statement | None:
-        """Return a row that contains an agent's row, if rows of no less importance contain all of its parts."""
+        """Return the row that contains the first part of an agent's row.
+
+        Return None unless each part of the row is contained in a row that may cover it.
+        """
         if not one.row.text.startswith(AGENT) or len(one.words) <= _FEWEST_WORDS:
             return None
         parts = one.row.text.removeprefix(AGENT).split(" · ")
@@ -133,33 +139,37 @@ class _ClauseIndex:
 
 
 def _may_cover(part: Observation, whole: Observation) -> bool:
-    """Return True if a row may contain another: it is more important, or longer. So no two rows contain each other."""
+    """Return True if one row may make another redundant because it is more important, or equally important and longer.
+
+    So two rows can never make each other redundant.
+    """
     ranks = part.priority.importance, whole.priority.importance
     return whole.type is not Type.PLAN and (ranks[0], len(part.text)) < (ranks[1], len(whole.text))
 
 
 def _clauses(text: str) -> str:
-    """Return a text in lower case with a line for every clause."""
+    """Return text in lower case with each clause on a line of its own. It begins and ends with a line break."""
     lines = (line.strip(" `*.").lower() for line in _CLAUSE_ENDS.sub("\n", text).split("\n"))
     return f"\n{chr(10).join(line for line in lines if line)}\n"
 
 
 def _day(row: Observation) -> tuple[str | None, str | None]:
-    """Return the day that a row is about."""
+    """Return the date that a row refers to, and the day of an event or fact that an agent did not state."""
     return row.refers_to, row.dated[:10] if row.type in _DATED_TYPES and speaker(row.text) != "Agent" else None
 
 
 _LOW_DAYS, _SETTLED_DAYS = 2, 3
 _RECENT = 4
-"""The newest row in this many is among the last to be dropped."""
+"""One in this many rows, the newest ones, is dropped last."""
 
 
 def by_importance(working: WorkingSet, *, now: str) -> Iterator[Dropped]:
     """Yield rows to drop, the least important first.
 
-    First rows of low priority and announcements older than two days, and settled medium ones older than three; then
-    the same of any age; each oldest first. Then medium ones, the least informative first and the most recent last.
-    Rows of high priority, open ones and those in force stay.
+    Low-priority rows and announcements older than two days are first, and then settled medium rows older than three
+    days. After these, low-priority rows, announcements and settled rows of any age follow. Each group is oldest first.
+    The remaining medium rows are last: the least informative first, and the most recent last. Protected, high-priority
+    and open rows, and rows in force, are never dropped.
     """
     rows = list(working.rows.values())
     free = [row for row in rows if not (row.id in working.protected or is_kept(row) or row.is_in_force)]
@@ -176,14 +186,15 @@ def by_importance(working: WorkingSet, *, now: str) -> Iterator[Dropped]:
 
 
 def _is_preamble(row: Observation) -> bool:
-    """Return True if a row only announces what an agent does next: "Now the types after the options:"."""
+    """Return True if a row only announces what an agent does next, such as "Now the types after the options:"."""
     return row.priority is Priority.MEDIUM and row.text.startswith(AGENT) and row.text.endswith(":")
 
 
 def _by_value(rows: list[Observation], among: list[Observation]) -> Iterator[Observation]:
-    """Yield the least informative rows first, the newest last. Evaluated lazily.
+    """Yield rows, the least informative first, but the most recent last. Values are computed only when needed.
 
-    Ordered by age instead, packs of long chats folded to half of their rows answered an eighth fewer questions.
+    When rows were ordered by age instead, packs of long chats folded to half of their rows answered an eighth fewer
+    questions.
     """
     recent = {row.id for row in rows[len(rows) - len(rows) // _RECENT :]}
     wanted = {row.id for row in among}

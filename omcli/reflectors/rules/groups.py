@@ -1,6 +1,6 @@
-"""Groups of rows folded into one: runs of a command, resolved failures, edits of a file, requests that are done.
+"""Groups of rows that are folded into one: repeated commands, resolved failures, file edits, and finished requests.
 
-Every fold is a proposal: `WorkingSet.fold` accepts it if it is not longer than the rows it replaces.
+Every fold is a proposal. `WorkingSet.fold` accepts it only if it is not longer than the rows it replaces.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _NAMES_SHOWN = 16
 _LINES_SHOWN = 6
 _WHY_CHARACTERS = 100
 _STORY_CHARACTERS = 2000
-"""About 600 tokens, the limit of one row."""
+"""Maximum length of a request with its results, about 600 tokens."""
 _MORE = lazily(r"\+\d{1,9}\+? more\Z")
 _FILE = lazily(r"(?P<head>(?:Created|Modified|Deleted) .+?)(?: \(\d{1,9}\+? edits?(?: since)?\))?(?:: (?P<what>.*))?\Z")
 _LISTS = lazily(r"(?:; )?(adds|removes) ([^·;]*)")
@@ -39,7 +39,7 @@ Groups = dict[object, list[Observation]]
 
 
 def by_command(rows: Sequence[Observation]) -> Iterator[Draft]:
-    """Fold runs of one command, including failures that work now, into a count and the last result."""
+    """Fold runs of the same command into a count and the last result. Failures that now succeed are included."""
     types = FAILURES | {Type.COMMAND_RUN}
     by_command: Groups = defaultdict(list)
     for row in rows:
@@ -52,7 +52,10 @@ def by_command(rows: Sequence[Observation]) -> Iterator[Draft]:
 
 
 def failures(rows: Sequence[Observation]) -> Iterator[Draft]:
-    """Fold resolved failures of one thing into a count, the last failure, and the files changed meanwhile."""
+    """Fold resolved failures of the same command or target into a count and the last failure.
+
+    If few files changed between the last failure and its resolution, the draft names them.
+    """
     changes = [row for row in rows if row.type in FILE_CHANGES and row.sources]
     by_target: Groups = defaultdict(list)
     for row in rows:
@@ -67,7 +70,7 @@ def failures(rows: Sequence[Observation]) -> Iterator[Draft]:
 
 
 def others(working: WorkingSet) -> Iterator[Draft]:
-    """Yield the folds that lose detail, those that lose least first, and of each kind the oldest first."""
+    """Yield the folds that lose detail: reads, then file edits, then finished requests. Each kind is oldest first."""
     for find in (_read_rows, _files, _done):
         yield from sorted(find(working), key=lambda draft: draft.event_at or "")
 
@@ -104,7 +107,7 @@ def _is_read(row: Observation) -> bool:
 
 
 def _names(rows: Iterable[Observation], verb: str, joint: str) -> list[str]:
-    """Return the names that rows list, each once, without results and counts of more."""
+    """Return the names that rows list, without duplicates, results and counts of names left out."""
     names: list[str] = []
     for row in rows:
         searches = row.metadata.get("searches")
@@ -117,7 +120,7 @@ def _names(rows: Iterable[Observation], verb: str, joint: str) -> list[str]:
 
 
 def _files(working: WorkingSet) -> Iterator[Draft]:
-    """Fold changes of one file into its final state and the number of edits."""
+    """Fold changes to the same file into its final state and the number of edits."""
     by_path: Groups = defaultdict(list)
     for row in working.rows_to_fold():
         if row.type in FILE_CHANGES and isinstance(path := row.metadata.get("path"), str):
@@ -146,8 +149,11 @@ def _file(same: Sequence[Observation], head: str, changes: Sequence[str]) -> Dra
 
 
 def _summary(changes: Sequence[str]) -> str:
-    """Return the names added or removed, by their last change; the first lines of the newest edits without names; and
-    the rest of the last edit."""
+    """Return a summary of the changes to a file.
+
+    It lists the names added or removed, each by its last change, then the newest changes without names, and finally the
+    other parts of the last change.
+    """
     became: dict[str, str] = {}
     lines: dict[str, None] = {}
     for each in changes:
@@ -164,7 +170,7 @@ def _summary(changes: Sequence[str]) -> str:
 
 
 def _done(working: WorkingSet) -> Iterator[Draft]:
-    """Fold requests that are done with their results, found by the range of the request's sources."""
+    """Fold requests that are done with their results: the outcomes within the range of a request's sources."""
     rows = working.rows_to_fold()
     results = [row for row in rows if row.type is Type.OUTCOME and row.sources and row.status is not Status.OPEN]
     taken: set[str] = set()
@@ -185,7 +191,7 @@ def _done(working: WorkingSet) -> Iterator[Draft]:
 
 
 def _counted(same: Sequence[Observation], last: Observation, *, status: Status | None = None) -> Draft:
-    """Return the last of several rows with the total count."""
+    """Fold rows into the last one with the total count. If an earlier run failed, add the reason."""
     times = sum(_number(row, "times") for row in same)
     failed = [row for row in same if row.type in FAILURES and row is not last]
     what, arrow, outcome = without_times(last.text).partition(" → ")
@@ -197,7 +203,7 @@ def _counted(same: Sequence[Observation], last: Observation, *, status: Status |
 
 
 def _with_change(draft: Draft, same: Sequence[Observation], changes: Sequence[Observation]) -> Draft:
-    """Return the row of failures with the files changed before it worked, if those are few."""
+    """Add the names of the files that were changed before the failure was resolved, if there are at most three."""
     paths = list(dict.fromkeys(found["head"].partition(" ")[2] for row in changes if (found := _FILE.match(row.text))))
     if not 0 < len(paths) <= 3:
         return draft
@@ -210,17 +216,17 @@ def _is_settled(row: Observation) -> bool:
 
 
 def _edits(row: Observation) -> int:
-    """Return the number of edits in a row; creating and deleting a file does not count."""
+    """Return the number of edits in a row. Creating or deleting a file does not count."""
     edits = row.metadata.get("edits")
     return edits if isinstance(edits, int) else int(row.type is Type.FILE_MODIFIED)
 
 
 def _number(row: Observation, name: str) -> int:
-    """Return a count in a row's metadata, at least one."""
+    """Return a count from a row's metadata, at least 1."""
     number = row.metadata.get(name)
     return max(1, number) if isinstance(number, int) else 1
 
 
 def _cut(why: str) -> str:
-    """Return the beginning of a failure's reason, cut between words."""
+    """Return the beginning of the reason for a failure, cut between words."""
     return why if len(why) <= _WHY_CHARACTERS else f"{why[: why.rfind(' ', 0, _WHY_CHARACTERS)]} …"

@@ -1,4 +1,4 @@
-"""The rows still visible while others are folded and dropped, and their join into a few rows."""
+"""The rows that are still visible while others are folded and dropped, and joining them into a few rows."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from omcli.text.phrases import speaker
 
 @mutable_record
 class WorkingSet:
-    """Visible rows and drafts while rows are folded and dropped."""
+    """The visible rows and the drafts while rows are folded and dropped."""
 
     counter: TokenCounter
     target: int
     tokens: int
-    """Of all visible rows, drafts included."""
+    """Number of tokens in all visible rows, including drafts."""
     rows: dict[str, Observation]
     """Given rows that are still visible, by id, oldest first."""
     protected: frozenset[str]
-    """Ids of rows that must stay."""
+    """Ids of rows that must stay visible."""
     fixed: frozenset[str]
-    """Ids of rows that must not be replaced."""
+    """Ids of rows that must not be merged or folded."""
     drafts: list[Draft] = field(default_factory=list)
     dropped: list[Dropped] = field(default_factory=list)
 
@@ -45,16 +45,16 @@ class WorkingSet:
 
     @property
     def fits(self) -> bool:
-        """True if the visible rows hold the target."""
+        """True if the visible rows meet the target."""
         return self.tokens <= self.target
 
     @property
     def is_last(self) -> bool:
-        """True if only one row is left."""
+        """True if at most one row is left."""
         return len(self.rows) + len(self.drafts) <= 1
 
     def rows_to_merge(self) -> list[Observation]:
-        """Return the rows that a row with the same content may replace."""
+        """Return the rows that may be replaced with a row of the same content."""
         return [row for row in self.rows.values() if row.id not in self.fixed]
 
     def rows_to_fold(self) -> list[Observation]:
@@ -62,12 +62,11 @@ class WorkingSet:
         return [row for row in self.rows_to_merge() if not row.is_in_force]
 
     def drop(self, dropped: Dropped) -> None:
-        """Drop a row."""
         self.tokens -= row_tokens(self.rows.pop(dropped.row), self.counter)
         self.dropped.append(dropped)
 
     def fold(self, draft: Draft) -> None:
-        """Replace rows by a draft if it is not longer and they are all still visible."""
+        """Replace rows with a draft, unless the draft is longer or some of the rows are no longer visible."""
         if not all(row in self.rows for row in draft.replaces):
             return
         before = rows_tokens((self.rows[row] for row in draft.replaces), self.counter)
@@ -80,27 +79,28 @@ class WorkingSet:
 
 
 def is_kept(row: Observation) -> bool:
-    """Return True for a row that is never changed: open, pinned, a note, or an item."""
+    """Return True if a row must not be changed: if it is open, pinned, a note or an item."""
     return row.status is Status.OPEN or PINNED in row.tags or row.kind in (Kind.NOTE, Kind.ITEM)
 
 
 def is_reflection(row: Observation) -> bool:
-    """Return True for a row that was folded before."""
+    """Return True if a row was made by folding others."""
     return row.kind is Kind.REFLECTION
 
 
 @positional_record
 class _Part:
-    """A remaining text, and the rows it comes from."""
+    """A piece of text that is left, and the rows it comes from."""
 
     text: str
     rows: tuple[Observation, ...]
 
 
 def single_row(material: Material, working: WorkingSet) -> tuple[Draft, ...]:
-    """Join the remaining rows, except protected ones, into `material.most_rows` reflections; none if that is not less.
+    """Join the remaining rows, except protected ones, into `material.most_rows` reflections.
 
-    There are more if one would be longer than a row may be (`in_rows`).
+    Return an empty tuple if that would save nothing. There are more reflections if one would be too long for a row (see
+    `in_rows`).
     """
     given = {row.id: row for row in material.rows}
     left = [_Part(row.text, (row,)) for row in working.rows.values() if row.id not in working.protected]
@@ -120,7 +120,7 @@ def _one(pieces: Sequence[_Part]) -> Draft:
 
 
 def _text(pieces: Iterable[_Part]) -> str:
-    """Join texts, naming the speaker and the day only when they change."""
+    """Join pieces of text. After the first, the speaker and the date are given only where they change."""
     texts: list[str] = []
     who = day = ""
     for piece in pieces:
