@@ -9,7 +9,7 @@ from omcli.base.patterns import lazily
 from omcli.base.record import replace
 from omcli.exchange.groups import Exchange, Group, GroupRow, NotARow, lines_of, outline
 from omcli.memory.notation import BRACKETS, EMOJI, Notation
-from omcli.text.date_meanings import MONTHS
+from omcli.text.calendar import MONTHS
 
 _DAY = lazily(r"[*# ]*Date:[* ]*(?P<year>[0-9]{4})-(?P<month>[0-9]{2})-(?P<day>[0-9]{2})[* ]*")
 _SPOKEN_DAY = lazily(r"[*# ]*Date:[* ]*(?P<month>[A-Za-z]{3,9})\.? (?P<day>[0-9]{1,2}),? (?P<year>[0-9]{4})[* ]*")

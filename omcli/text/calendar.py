@@ -1,4 +1,4 @@
-"""Arithmetic on days, weeks, months, quarters and years, spelled as text.
+"""The calendar as people speak of it: words for dates, the clause around them, and arithmetic on days and months.
 
 A day is `YYYY-MM-DD`, a month `YYYY-MM`, a year `YYYY`; a week or a quarter is an ISO 8601 interval, from its first day
 or month to its last: `2026-03-02/2026-03-08`, `2026-07/2026-09`. Functions return None for years outside 1970 to 9999,
@@ -7,8 +7,187 @@ as for instants. Weeks begin on Monday (ISO 8601).
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable
 from contextlib import suppress
 from datetime import date, datetime, timedelta
+from enum import StrEnum
+
+from omcli.base.patterns import lazily
+from omcli.base.record import record
+
+# ---- words
+
+MONTHS = {
+    name: number
+    for number, names in enumerate(
+        (
+            "january jan januar jänner janvier enero",
+            "february feb februar février febrero",
+            "march mar märz mars marzo",
+            "april apr avril abril",
+            "may mai mayo",
+            "june jun juni juin junio",
+            "july jul juli juillet julio",
+            "august aug août agosto",
+            "september sept sep septembre septiembre",
+            "october oct oktober octobre octubre",
+            "november nov novembre noviembre",
+            "december dec dezember décembre diciembre",
+        ),
+        start=1,
+    )
+    for name in names.split()
+}
+"""Months by name: English, with its abbreviations, German, French and Spanish."""
+FULL_MONTHS = frozenset("january february march april may june july august september october november december".split())
+AMBIGUOUS_MONTHS = frozenset(
+    "may march mars mar sep sept dec jan jun jul aug apr nov oct feb april june august mai".split()
+)
+"""Names of months that are also verbs, people, planets or technical terms."""
+_WEEKDAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
+NUMBERS = {
+    **{word: number for number, word in enumerate("one two three four five six seven eight nine ten".split(), 1)},
+    "eleven": 11, "twelve": 12, "a": 1, "an": 1, "a couple": 2, "a couple of": 2, "couple of": 2,
+    "einem": 1, "einer": 1, "zwei": 2, "drei": 3, "vier": 4, "un": 1, "une": 1, "deux": 2, "trois": 3, "quatre": 4,
+    "una": 1, "dos": 2, "tres": 3, "cuatro": 4,
+}  # fmt: skip
+UNITS = {
+    **dict.fromkeys(("day", "tag", "tagen", "jour", "día"), "day"),
+    **dict.fromkeys(("week", "woche", "wochen", "semaine", "semana"), "week"),
+    "fortnight": "fortnight",
+    **dict.fromkeys(("month", "monat", "monaten", "mois", "mes", "mese"), "month"),
+    **dict.fromkeys(("year", "jahr", "jahren", "an", "ans", "año"), "year"),
+}
+"""Units by name; see `unit_of` for plurals."""
+STEPS = {"last": -1, "this past": -1, "this": 0, "the": 0, "next": 1, "coming": 1, "this coming": 1}
+DAYS = {
+    "today": 0, "tonight": 0, "this morning": 0, "this afternoon": 0, "this evening": 0, "tomorrow": 1, "yesterday": -1,
+    "the day after tomorrow": 2, "day after tomorrow": 2, "the day before yesterday": -2, "day before yesterday": -2,
+    "heute": 0, "gestern": -1, "vorgestern": -2, "morgen": 1, "übermorgen": 2,
+    "aujourd'hui": 0, "avant-hier": -2, "hier soir": -1, "hier matin": -1, "demain": 1, "après-demain": 2,
+    "hoy": 0, "ayer": -1, "anteayer": -2, "pasado mañana": 2,
+}  # fmt: skip
+"""Days from today for each word. Omitted are `hier` alone, which is German for "here", and `mañana`, which also means
+"morning"."""
+
+
+def any_of(words: Iterable[str]) -> str:
+    """Return a pattern for any of the words, the longest first."""
+    return "|".join(sorted(map(re.escape, words), key=len, reverse=True))
+
+
+def weekday_index(word: str) -> int:
+    """Return the number of a weekday, full or abbreviated: Monday is 0."""
+    return _WEEKDAYS.index(word[:3])
+
+
+def number_of(word: str) -> int:
+    """Return the number in a word or digits."""
+    return int(word) if word.isdecimal() else NUMBERS[word]
+
+
+def unit_of(word: str) -> str:
+    """Return `day`, `week`, `fortnight`, `month` or `year` for its name in any of the languages."""
+    return UNITS.get(word) or UNITS[word.removesuffix("s")]
+
+
+# ---- around a date
+
+# Text that can follow a date, but not a name or a quantity: "in 2024 we moved", but "in 2024 lines".
+_FOLLOWS = lazily(
+    r"\s*(?:$|[,.;:!?)\]\"'»”—–-]|(?:a|after|an|and|are|as|at|because|before|but|by|can|due|for|from|he|her|his|how|i|i'\w+|if|"
+    r"in|instead|is|it|it's|last|let's|my|next|not|on|or|our|please|she|should|since|so|than|that|the|their|then|there|"
+    r"they|this|to|too|until|was|we|we'\w+|were|what|when|where|which|while|who|will|with|you|your)\b)"
+)
+_BOUNDARY = lazily(r"[.;!?,:()\n]")
+_CLAUSE = 160
+"""Number of characters before and after a date to look at."""
+
+_WAS = lazily(r"\b(?:was|were|did|had|wasn't|weren't|didn't|hadn't|(?:should|could|would|might|must) have)\b")
+_WILL = lazily(
+    r"\b(?:will|won't|shall|should|let's|gonna|going to|plan(?:s|ned|ning)? (?:to|for|on)|scheduled|due|deadline|"
+    r"upcoming|need(?:s)? to|(?:have|has) to|want(?:s)? to)\b|'ll\b"
+)
+_PAST = lazily(
+    r"\b(?:ago|became|began|bought|broke|brought|built|came|done|drove|fell|felt|found|gave|got|grew|held|kept|knew|left|"
+    r"lost|made|met|paid|ran|said|sat|saw|sent|sold|spent|spoke|stood|taught|thought|told|took|went|won|wrote|yesterday|"
+    r"(?!(?:need|speed|feed|seed|indeed|embed|proceed|exceed|succeed)\b)\w{2,30}ed)\b"
+)
+_COULD = lazily(
+    r"\b(?:can|could|would|takes?|only|once|twice|times?|first|ever|every|each|per|most|best|worst|all|within)\b"
+)
+_STARTS = lazily(
+    r"(?:\b(?:is|are|be|it's|that's|back|again|you|me|us|starts?|begins?|ends?|expires?|leaves?|opens?|launch(?:es)?|"
+    r"arrives?|due|off|meet|ships?)) $"
+)
+
+
+class Tense(StrEnum):
+    """Tense of a clause."""
+
+    OVER = "over"
+    COMING = "coming"
+    UNTOLD = "untold"
+
+
+def goes_on(found: re.Match[str]) -> bool:
+    """Return True if a match is followed by punctuation or a word that starts a new phrase, as dates are."""
+    return bool(_FOLLOWS.match(found.string[found.end() : found.end() + _CLAUSE]))
+
+
+def tense(found: re.Match[str]) -> Tense:
+    """Return the tense of the clause around a date, by its verbs."""
+    clause = " | ".join(_around(found))
+    if _WAS.search(clause):
+        return Tense.OVER
+    if _WILL.search(clause):
+        return Tense.COMING
+    return Tense.OVER if _PAST.search(clause) else Tense.UNTOLD
+
+
+def is_ahead(found: re.Match[str]) -> bool:
+    """Return True if "in three days" means a point in the future.
+
+    It can also be a duration ("built in three days", "the best in two weeks") or a rate ("three calls in a week"). So
+    the clause must be about the future, begin with the date, or have "is", "back" or the like right before it.
+    """
+    told, (before, after) = tense(found), _around(found)
+    if told is Tense.OVER or _COULD.search(f"{before} | {after}"):
+        return False
+    return told is Tense.COMING or opens_clause(found) or bool(_STARTS.search(before))
+
+
+def opens_clause(found: re.Match[str]) -> bool:
+    """Return True if only quotes and other marks precede a date in its clause."""
+    before, _ = _around(found)
+    return not before.strip(" \"'*_#>|·“”„‘’«»–—-")
+
+
+def _around(found: re.Match[str]) -> tuple[str, str]:
+    """Return the text before and after a date in its clause."""
+    text, begin, end = found.string, found.start(), found.end()
+    before = _BOUNDARY.split(text[max(0, begin - _CLAUSE) : begin])[-1]
+    return before, _BOUNDARY.split(text[end : end + _CLAUSE], maxsplit=1)[0]
+
+
+@record
+class DateContext:
+    """The original text, of which rules match the lower case, and the day of speaking."""
+
+    text: str
+    today: date
+
+    def has_capital(self, found: re.Match[str], group: str) -> bool:
+        """Return True if a word begins with a capital."""
+        return self.text[found.start(group)].isupper()
+
+    def is_title(self, found: re.Match[str], group: str) -> bool:
+        """Return True if a word is written like a name: neither lower case nor all capitals."""
+        return self.text[found.start(group) : found.end(group)].istitle()
+
+
+# ---- arithmetic
 
 _FIRST_YEAR, _LAST_YEAR = 1970, 9999
 _SUNDAY = 6
@@ -27,9 +206,6 @@ def day_of(at: str, utc_offset: int | None = None) -> date:
         with suppress(OverflowError):  # in the last hours of the calendar
             moment += timedelta(minutes=utc_offset)
     return moment.date()
-
-
-# ---- spelled
 
 
 def day(of_year: int, of_month: int, number: int) -> str | None:
@@ -90,6 +266,30 @@ def weekend_from(today: date, count: int) -> str | None:
     """
     goes_on = today.weekday() >= 5
     return None if count > 0 and not goes_on else _day_range(today, 5 - today.weekday() + 7 * count, 1)
+
+
+def counted_from(today: date, count: int, unit: str) -> str | None:
+    """Return a date `count` units later, as exact as its unit: days and weeks give a day, months a month."""
+    if unit == "month":
+        return month(today.year, today.month + count)
+    if unit == "year":
+        return year(today.year + count)
+    return days_from(today, count * {"day": 1, "week": 7, "fortnight": 14}[unit])
+
+
+def unit_from(today: date, unit: str, step: int) -> str | None:
+    """Return the last (-1), this (0) or next (1) week, weekend, month, quarter or year."""
+    match unit:
+        case "week":
+            return week_from(today, step)
+        case "weekend":
+            return weekend_from(today, step)
+        case "month":
+            return month(today.year, today.month + step)
+        case "quarter":
+            return quarter(today.year, (today.month + 2) // 3 + step)
+        case _:
+            return year(today.year + step)
 
 
 def weekday_of_week(today: date, index: int, count: int) -> str | None:
@@ -175,8 +375,8 @@ def _moved(today: date, days: int) -> date | None:
 
 
 def _day_range(today: date, days: int, more: int) -> str | None:
-    first, last = days_from(today, days), days_from(today, days + more)
-    return f"{first}/{last}" if first and last else None
+    first, last = _moved(today, days), _moved(today, days + more)
+    return f"{first}/{last}" if first and last and first.year >= _FIRST_YEAR else None
 
 
 def _nearest_weekday(today: date, index: int, step: int) -> date | None:

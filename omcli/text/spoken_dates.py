@@ -1,19 +1,31 @@
 """Dates in natural language, found by a fixed grammar and resolved relative to the day of speaking, never guessed.
 
-The grammar is here; `date_meanings` has the meaning of each rule.
+Each rule of the grammar has a resolver, whose docstring shows examples. An expression resolves only if all speakers
+mean the same by it; anything ambiguous gives None. "Tonight", said after midnight, is the coming evening. Weeks,
+quarters and years are those of the calendar, not of a fiscal year.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable
 from datetime import date
-from heapq import heappop, heappush
+from heapq import heapify, heappop, heapreplace
 
 from omcli.base.patterns import lazily
 from omcli.text import calendar
-from omcli.text import date_meanings as means
-from omcli.text.date_meanings import DAYS, MONTHS, NUMBERS, UNITS, DateContext, Resolver, any_of
+from omcli.text.calendar import (
+    AMBIGUOUS_MONTHS,
+    DAYS,
+    FULL_MONTHS,
+    MONTHS,
+    NUMBERS,
+    STEPS,
+    UNITS,
+    DateContext,
+    Tense,
+    any_of,
+)
 
 
 def spoken_date(text: str, *, at: str | None, utc_offset: int | None = None) -> str | None:
@@ -23,16 +35,30 @@ def spoken_date(text: str, *, at: str | None, utc_offset: int | None = None) -> 
     only full dates count. If there are several dates, the first counts that is not the day of speaking itself. Inline
     code is skipped.
     """
-    productions = _select_rules(text, _ABSOLUTE if at is None else (*_ABSOLUTE, *_RELATIVE))
-    if not productions:
+    rules = _select_rules(text, _ABSOLUTE if at is None else (*_ABSOLUTE, *_RELATIVE))
+    if not rules:
         return None
     said = DateContext(text=_plain(text), today=calendar.day_of(at, utc_offset) if at else date.min)
-    spoken_today = None
-    for spoken in _spoken(said, productions):
-        if spoken != said.today.isoformat():
-            return spoken
-        spoken_today = spoken
-    return spoken_today
+    today, today_mentioned = said.today.isoformat(), None
+    lower = said.text.lower()  # five times as fast as matching with IGNORECASE
+    matches = [(rank, rule.pattern.search(lower)) for rank, rule in enumerate(rules)]
+    ahead = [(found.start(), rank, found) for rank, found in matches if found]
+    heapify(ahead)
+    end = 0
+    while ahead:
+        # The first rule that matches at a place wins, and later matches must not overlap it.
+        begin, rank, found = ahead[0]
+        if begin >= end:
+            end = found.end()
+            spoken = rules[rank].resolve(found, said)
+            if spoken and spoken != today:
+                return spoken
+            today_mentioned = spoken or today_mentioned
+        if later := rules[rank].pattern.search(lower, end):
+            heapreplace(ahead, (later.start(), rank, later))
+        else:
+            heappop(ahead)
+    return today_mentioned
 
 
 _INLINE_CODE = lazily(r"`[^`\n]{1,200}`")
@@ -45,6 +71,274 @@ def _plain(text: str) -> str:
     """
     straight = text.replace("\u2019", "'").replace("\u0130", "I")
     return _INLINE_CODE.sub(lambda code: "`" * len(code[0]), straight)
+
+
+# ---- reading a text
+
+_WORD = lazily(r"[^\W\d_]+")
+_DIGITS = {"year": lazily("[0-9]{4}"), "ordinal": lazily("[0-9](?:st|nd|rd|th)")}
+_WORDS = {
+    **dict.fromkeys({*_WORD.findall(" ".join(DAYS))} - {"the", "after", "before"}, "day"),
+    **dict.fromkeys({*UNITS, *(f"{word}s" for word in UNITS), "quarter", "weekend"} - {"an"}, "unit"),
+    **dict.fromkeys(MONTHS, "month"),
+    **dict.fromkeys((f"{name}day" for name in ("mon", "tues", "wednes", "thurs", "fri", "satur", "sun")), "weekday"),
+    **dict.fromkeys("mon tue tues wed thu thur thurs fri sat sun".split(), "weekday"),
+    **dict.fromkeys("last this next coming".split(), "step"),
+    **dict.fromkeys("end beginning start middle close".split(), "part"),
+    **dict.fromkeys("eom eoq eoy".split(), "end"),
+    **dict.fromkeys("vor il hace".split(), "abroad"),
+    **{word: word for word in ("ago", "from", "in", "q")},
+}
+"""Kind of each word that occurs in dates."""
+
+
+def _select_rules(text: str, among: Iterable[_Rule]) -> list[_Rule]:
+    """Return the rules for which the text has all kinds of words; for most sentences there are none."""
+    small = text.lower()
+    kinds = {_WORDS[word] for word in _WORDS.keys() & _WORD.findall(small)}
+    kinds.update(kind for kind, digits in _DIGITS.items() if digits.search(small))
+    return [rule for rule in among if rule.parts <= kinds]
+
+
+Resolver = Callable[[re.Match[str], DateContext], str | None]
+"""Returns the date that a match refers to; None if it is ambiguous or not a date."""
+
+
+# ---- dates in full
+
+
+def _written_day(found: re.Match[str], _: DateContext) -> str | None:
+    """`2026-03-05`, `2026/03/05`, with or without a time; a weekday before it must fit."""
+    return _fitting(calendar.day(int(found["year"]), int(found["month"]), int(found["day"])), found["weekday"])
+
+
+def _written_month(found: re.Match[str], _: DateContext) -> str | None:
+    """`2026-03`, but not `2010-11`, which may be a season."""
+    years, months = int(found["year"]), int(found["month"])
+    return calendar.month(years, months) if 1 <= months <= 12 and (years + 1) % 100 != months else None
+
+
+def _numeric_day(found: re.Match[str], _: DateContext) -> str | None:
+    """`13.05.2026`, `05/13/2026`: only if the order is clear, since one number is above 12 or both are equal."""
+    first, second = int(found["first"]), int(found["second"])
+    if first <= 12 and second <= 12 and first != second:
+        return None
+    day, month = (second, first) if second > 12 else (first, second)
+    return calendar.day(int(found["year"]), month, day)
+
+
+def _named_day(found: re.Match[str], _: DateContext) -> str | None:
+    """`5 March 2026`, `March 5th, 2026`, `5 de marzo de 2026`; a weekday before it must fit."""
+    day = calendar.day(int(found["year"]), MONTHS[found["month"]], int(found["day"]))
+    return _fitting(day, found["weekday"])
+
+
+def _named_month(found: re.Match[str], said: DateContext) -> str | None:
+    """`March 2026`; a month that is also another word needs a capital and no noun after it ("May 2000 users")."""
+    if not found["lead"] and found["month"] in AMBIGUOUS_MONTHS and not _is_named(found, said):
+        return None
+    spoken = calendar.month(int(found["year"]), MONTHS[found["month"]])
+    return calendar.last_day(spoken) if spoken and found["deadline"] else spoken
+
+
+def _quarter_of_year(found: re.Match[str], _: DateContext) -> str | None:
+    """`Q3 2026`, `2026 Q3`: of the calendar year."""
+    return None if found["fiscal"] else calendar.quarter(int(found["year"]), int(found["quarter"]))
+
+
+def _whole_year(found: re.Match[str], _: DateContext) -> str | None:
+    """`in 2024`, `by the end of 2026` (its last day); not `in 2024 lines`."""
+    spoken = calendar.year(int(found["year"])) if calendar.goes_on(found) else None
+    return calendar.last_day(spoken) if spoken and found["deadline"] else spoken
+
+
+# ---- dates without a year
+
+
+def _day_of_year(found: re.Match[str], said: DateContext) -> str | None:
+    """`March 5`, `the 5th of March`: in the year that fits a weekday before it; else the next one if the clause is
+    about the future; else the one within two months, unless that is in the future and the clause in the past tense."""
+    month, day = MONTHS[found["month"]], int(found["day"])
+    if found["month"] in AMBIGUOUS_MONTHS and not _is_named(found, said):
+        return None
+    if found["weekday"]:
+        return calendar.day_with_weekday(said.today, month, day, calendar.weekday_index(found["weekday"]))
+    told, near = calendar.tense(found), calendar.near_day(said.today, month, day)
+    if told is Tense.COMING:
+        return calendar.next_day(said.today, month, day)
+    return None if near and told is Tense.OVER and near > said.today.isoformat() else near
+
+
+def _month_of_year(found: re.Match[str], said: DateContext) -> str | None:
+    """`in March`, `since March`, `by the end of March` (its last day): chosen like days without a year.
+
+    `since` means the last such month, `by` and `until` the next one, or the current month.
+    """
+    word, lead, month = found["month"], found["lead"], MONTHS[found["month"]]
+    if word in AMBIGUOUS_MONTHS and (lead == "by" or (word not in FULL_MONTHS and not _is_named(found, said))):
+        return None  # "by April", "in dec"
+    told, this = calendar.tense(found), f"{said.today:%Y-%m}"
+    if lead == "since":
+        return None if month == said.today.month else calendar.next_month(said.today, month, -1)
+    if told is Tense.COMING or (told is Tense.UNTOLD and (found["deadline"] or lead in ("by", "until", "till"))):
+        spoken = this if month == said.today.month else calendar.next_month(said.today, month, 1)
+        return calendar.last_day(spoken) if spoken and found["deadline"] else spoken
+    near = calendar.near_month(said.today, month)
+    return None if found["deadline"] or (near and told is Tense.OVER and near > this) else near
+
+
+def _month_of_other_year(found: re.Match[str], said: DateContext) -> str | None:
+    """`March last year`, `in May of next year`."""
+    if not found["lead"] and not said.has_capital(found, "month"):
+        return None
+    return calendar.month(said.today.year + STEPS[found["step"]], MONTHS[found["month"]])
+
+
+def _other_month(found: re.Match[str], said: DateContext) -> str | None:
+    """`last March`, `next March`: only if the nearest one is in last or next year (`calendar.month_named`).
+
+    In May 2026, `next March` is 2027-03; in January 2026 it may be in 2026 or 2027. March and May need a capital
+    letter, because of "who is next may answer".
+    """
+    is_verb = found["month"] in ("march", "may") and not said.has_capital(found, "month")
+    if is_verb or found["rolling"] or found["month"] not in FULL_MONTHS:
+        return None
+    month = calendar.month_named(said.today, MONTHS[found["month"]], STEPS[found["step"]])
+    if month is None:
+        return None
+    return calendar.day(int(month[:4]), int(month[5:]), int(found["day"])) if found["day"] else month
+
+
+def _day_of_month(found: re.Match[str], said: DateContext) -> str | None:
+    """`the 15th of next month`; `by the 15th` (the next one); `on the 15th`, if the clause is about the future."""
+    if found["step"]:
+        month = calendar.month(said.today.year, said.today.month + STEPS[found["step"]])
+        return calendar.day(int(month[:4]), int(month[5:]), int(found["day"])) if month else None
+    if not found["lead"] or not calendar.goes_on(found) or not _is_after(found):
+        return None
+    return calendar.next_date(said.today, int(found["day"]))
+
+
+# ---- days and weekdays
+
+
+def _day_word(found: re.Match[str], said: DateContext) -> str | None:
+    """`tomorrow`, `yesterday evening`, `vorgestern`; but not "it feels like yesterday", or a magazine called "Today".
+
+    `morgen` with a capital, or in `guten morgen`, is a morning.
+    """
+    is_name = said.is_title(found, "word") and (found["word"] == "morgen" or not calendar.opens_clause(found))
+    if found["idiom"] or is_name:
+        return None
+    return calendar.days_from(said.today, DAYS[found["word"]])
+
+
+def _other_weekday(found: re.Match[str], said: DateContext) -> str | None:
+    """`last`, `this`, `next Friday`: only if all common readings agree (`calendar.weekday_from`).
+
+    On a Wednesday, `next Friday` may be in two days or in nine, so it gives None; on a Friday or Saturday it is the
+    Friday of next week. On a Wednesday or Friday, `last Friday` is that of last week; on a Saturday it may be
+    yesterday. `coming Friday` and `this past Friday` are the nearest ones.
+    """
+    step, index = found["step"], calendar.weekday_index(found["weekday"])
+    if found["rolling"] or not _is_weekday(found, said):
+        return None
+    if step in ("last", "this", "next"):
+        return calendar.weekday_from(said.today, index, STEPS[step])
+    return calendar.nearest_weekday(said.today, index, STEPS[step])
+
+
+def _weekday_of_week(found: re.Match[str], said: DateContext) -> str | None:
+    """`Friday next week`, `last week on Friday`: only if it does not matter which day a week begins on."""
+    return calendar.weekday_of_week(said.today, calendar.weekday_index(found["weekday"]), STEPS[found["step"]])
+
+
+def _weekday_ahead(found: re.Match[str], said: DateContext) -> str | None:
+    """`by Friday` (the next one); `on Friday`, if the clause is about the future; `since Friday` (the last one).
+
+    On a Friday, all of them are ambiguous.
+    """
+    since = found["lead"] == "since"
+    if not _is_weekday(found, said) or not (since or _is_after(found)):
+        return None
+    return calendar.nearest_weekday(said.today, calendar.weekday_index(found["weekday"]), -1 if since else 1)
+
+
+# ---- counted, and named by their unit
+
+
+def _ago(found: re.Match[str], said: DateContext) -> str | None:
+    """`3 days ago`, `a couple of weeks ago`: see `calendar.counted_from`. A preceding `about` or `or` gives None."""
+    return None if found["vague"] else _count_from(found, said, -1)
+
+
+def _ago_first(found: re.Match[str], said: DateContext) -> str | None:
+    """`vor drei Tagen`, `il y a deux semaines`, `hace un mes`."""
+    return _count_from(found, said, -1)
+
+
+def _from_now(found: re.Match[str], said: DateContext) -> str | None:
+    """`two weeks from now`."""
+    return None if found["vague"] else _count_from(found, said, 1)
+
+
+def _within(found: re.Match[str], said: DateContext) -> str | None:
+    """`in two weeks' time`; `in two weeks`, unless it is a duration (`calendar.is_ahead`)."""
+    return _count_from(found, said, 1) if found["time"] or calendar.is_ahead(found) else None
+
+
+def _count_from(found: re.Match[str], said: DateContext, direction: int) -> str | None:
+    count = calendar.number_of(found["number"]) * direction
+    return calendar.counted_from(said.today, count, calendar.unit_of(found["unit"]))
+
+
+def _other_unit(found: re.Match[str], said: DateContext) -> str | None:
+    """`last week`, `this month`, `next quarter`; but not `the last month`, which may be the last thirty days."""
+    return None if found["rolling"] else calendar.unit_from(said.today, found["unit"], STEPS[found["step"]])
+
+
+def _part_of_unit(found: re.Match[str], said: DateContext) -> str | None:
+    """`by the end of the month` (its last day); `at the end of the month`, or another part of it (the month).
+
+    For a week it is always the whole week, since weeks end on Friday for some.
+    """
+    spoken = calendar.unit_from(said.today, found["unit"], STEPS[found["step"] or "this"])
+    if spoken is None or not found["deadline"] or found["unit"] == "week":
+        return spoken
+    is_end = found["edge"] in ("end", "close") and calendar.tense(found) is not Tense.OVER
+    return calendar.last_day(spoken) if is_end else None
+
+
+def _end_of(found: re.Match[str], said: DateContext) -> str | None:
+    """`EOM`, `EOQ`, `EOY`: the last day."""
+    if not said.has_capital(found, "unit"):
+        return None
+    spoken = calendar.unit_from(said.today, {"m": "month", "q": "quarter", "y": "year"}[found["unit"][-1]], 0)
+    return spoken and calendar.last_day(spoken)
+
+
+# ---- shared by several rules
+
+
+def _fitting(day: str | None, name: str | None) -> str | None:
+    """Return the day if it falls on the weekday named with it, or none is named."""
+    return day if not day or not name or date.fromisoformat(day).weekday() == calendar.weekday_index(name) else None
+
+
+def _is_named(found: re.Match[str], said: DateContext) -> bool:
+    """Return True if an ambiguous word is a month: it has a capital letter and is not followed by a noun."""
+    return said.has_capital(found, "month") and calendar.goes_on(found)
+
+
+def _is_weekday(found: re.Match[str], said: DateContext) -> bool:
+    """Return True if a word is a weekday: "saturday", "Sat", but not "sat" or "Sun hardware"."""
+    return found["weekday"].endswith("day") or (said.has_capital(found, "weekday") and calendar.goes_on(found))
+
+
+def _is_after(found: re.Match[str]) -> bool:
+    """Return True if `by`, `until` or `on` a day is about the future."""
+    told = calendar.tense(found)
+    return told is Tense.COMING or (told is Tense.UNTOLD and found["lead"] not in ("on", "for"))
 
 
 # ---- parts of patterns
@@ -100,128 +394,78 @@ _ABSOLUTE = (
     _Rule(
         "year",
         rf"{_MAYBE_WEEKDAY}{_YEAR}(?P<mark>[-/])(?P<month>[0-9]{{2}})(?P=mark)(?P<day>[0-9]{{2}}){_TIME}",
-        means.written_day,
+        _written_day,
     ),
     _Rule(
-        "year", r"(?P<first>[0-9]{1,2})(?P<mark>[-./])(?P<second>[0-9]{1,2})(?P=mark)(?P<year>[0-9]{4})", means.numbers
+        "year", r"(?P<first>[0-9]{1,2})(?P<mark>[-./])(?P<second>[0-9]{1,2})(?P=mark)(?P<year>[0-9]{4})", _numeric_day
     ),
     _Rule(
         "month year",
         rf"{_MAYBE_WEEKDAY}(?:the )?{_DAY}\.?(?:er)?(?: of| de)?[ -]{_MONTH},?(?: de)?[ -]{_YEAR}",
-        means.named_day,
+        _named_day,
     ),
-    _Rule("month year", rf"{_MAYBE_WEEKDAY}{_MONTH} (?:the )?{_DAY},? {_YEAR}", means.named_day),
+    _Rule("month year", rf"{_MAYBE_WEEKDAY}{_MONTH} (?:the )?{_DAY},? {_YEAR}", _named_day),
     _Rule(
         "month year",
         rf"(?P<lead>(?:{_PART_OF}|in|since|until|during|by|from|of)[ -])?{_MONTH},?(?: de)?[ -]{_YEAR}",
-        means.named_month,
+        _named_month,
     ),
-    _Rule("q year", rf"(?P<fiscal>fy |fiscal )?q(?P<quarter>[1-4])(?:,? | of |/|-){_YEAR}", means.quarter),
-    _Rule("q year", rf"(?P<fiscal>fy |fiscal )?{_YEAR}[ -]q(?P<quarter>[1-4])", means.quarter),
+    _Rule("q year", rf"(?P<fiscal>fy |fiscal )?q(?P<quarter>[1-4])(?:,? | of |/|-){_YEAR}", _quarter_of_year),
+    _Rule("q year", rf"(?P<fiscal>fy |fiscal )?{_YEAR}[ -]q(?P<quarter>[1-4])", _quarter_of_year),
     _Rule(
         "year",
         rf"(?:{_PART_OF}|in|since|until|till|by|during|back in|as of)[ -](?P<year>(?:19|20)[0-9]{{2}})",
-        means.year,
+        _whole_year,
     ),
-    _Rule("year", rf"{_YEAR}-(?P<month>[0-9]{{2}})", means.written_month),
+    _Rule("year", rf"{_YEAR}-(?P<month>[0-9]{{2}})", _written_month),
 )
 """Dates that don't depend on the day of speaking."""
 _RELATIVE = (
-    _Rule("month step", rf"{_ROLLING}{_STEP} {_MONTH}(?: (?P<day>[0-9]{{1,2}}))?", means.other_month),
+    _Rule("month step", rf"{_ROLLING}{_STEP} {_MONTH}(?: (?P<day>[0-9]{{1,2}}))?", _other_month),
     _Rule(
         "month step unit",
         rf"(?P<lead>(?:in|since|until|till|by|during|back in) )?{_MONTH}(?: of)? {_STEP} year",
-        means.month_of_other_year,
+        _month_of_other_year,
     ),
     _Rule(
         "month",
         rf"(?P<lead>{_PART_OF}|in|since|until|till|by|during|back in)[ -]{_MONTH}(?! ?[0-9])",
-        means.month_of_year,
+        _month_of_year,
     ),
-    _Rule("month", rf"{_MAYBE_WEEKDAY}(?:the )?{_DAY}\.?(?: of| de)?[ -]{_MONTH}", means.day_of_year),
+    _Rule("month", rf"{_MAYBE_WEEKDAY}(?:the )?{_DAY}\.?(?: of| de)?[ -]{_MONTH}", _day_of_year),
     _Rule(
         "month",
         rf"{_MAYBE_WEEKDAY}{_MONTH} (?:the )?{_DAY}(?! ?[-–] ?[0-9]| (?:to|or) [0-9])",
-        means.day_of_year,
+        _day_of_year,
     ),
     _Rule(
         "ordinal",
         rf"(?:(?P<lead>{_DEADLINE}|on|for) )?the (?P<day>[0-9]{{1,2}})(?:st|nd|rd|th)(?: of {_STEP} month)?(?! of\b)",
-        means.day_of_month,
+        _day_of_month,
     ),
-    _Rule("day", rf"{_IDIOM}(?P<word>{any_of(DAYS)}){_PART_OF_DAY}", means.day_word),
+    _Rule("day", rf"{_IDIOM}(?P<word>{any_of(DAYS)}){_PART_OF_DAY}", _day_word),
     _Rule(
         "weekday step unit",
         rf"(?:(?:on|by|until|before|for) )?{_WEEKDAY}(?: of)? {_STEP} week",
-        means.weekday_of_week,
+        _weekday_of_week,
     ),
-    _Rule("weekday step unit", rf"{_STEP} week(?:'s)?(?: on)? {_WEEKDAY}{_NO_DATE}", means.weekday_of_week),
+    _Rule("weekday step unit", rf"{_STEP} week(?:'s)?(?: on)? {_WEEKDAY}{_NO_DATE}", _weekday_of_week),
     _Rule(
         "weekday step",
         rf"{_ROLLING}(?P<step>this coming|this past|coming|last|this|next) {_WEEKDAY}{_NO_DATE}",
-        means.other_weekday,
+        _other_weekday,
     ),
-    _Rule("weekday", rf"(?P<lead>{_DEADLINE}|on|for|since) {_WEEKDAY}{_NO_DATE}", means.weekday_ahead),
-    _Rule("unit ago", rf"{_VAGUE}{_NUMBER} {_UNIT} ago(?! or\b| (?:on |last |this )?{_WEEKDAY})", means.ago),
-    _Rule("abroad", rf"(?:vor|il y a|hace) {_NUMBER} {_UNIT}(?! (?:dans|de|entre|or|ou|oder)\b)", means.ago_first),
-    _Rule("unit from", rf"{_VAGUE}{_NUMBER} {_UNIT} from (?:now|today)(?! or\b)", means.from_now),
-    _Rule("unit in", rf"in {_NUMBER} {_UNIT}'?(?P<time> time)?(?! (?:of|or|from)\b)", means.within),
+    _Rule("weekday", rf"(?P<lead>{_DEADLINE}|on|for|since) {_WEEKDAY}{_NO_DATE}", _weekday_ahead),
+    _Rule("unit ago", rf"{_VAGUE}{_NUMBER} {_UNIT} ago(?! or\b| (?:on |last |this )?{_WEEKDAY})", _ago),
+    _Rule("abroad", rf"(?:vor|il y a|hace) {_NUMBER} {_UNIT}(?! (?:dans|de|entre|or|ou|oder)\b)", _ago_first),
+    _Rule("unit from", rf"{_VAGUE}{_NUMBER} {_UNIT} from (?:now|today)(?! or\b)", _from_now),
+    _Rule("unit in", rf"in {_NUMBER} {_UNIT}'?(?P<time> time)?(?! (?:of|or|from)\b)", _within),
     _Rule(
         "unit part",
         rf"{_UP_TO}{_PART} (?:(?P<step>the|this|next|last) )?(?P<unit>week|month|quarter|year)(?! [0-9])",
-        means.part_of_unit,
+        _part_of_unit,
     ),
-    _Rule("end", rf"(?:(?:{_DEADLINE}) )?(?P<unit>eo[mqy])", means.end_of),
-    _Rule(
-        "unit step", rf"{_ROLLING}{_STEP} (?P<unit>weekend|week|month|quarter|year)(?! (?:of|or)\b)", means.other_unit
-    ),
+    _Rule("end", rf"(?:(?:{_DEADLINE}) )?(?P<unit>eo[mqy])", _end_of),
+    _Rule("unit step", rf"{_ROLLING}{_STEP} (?P<unit>weekend|week|month|quarter|year)(?! (?:of|or)\b)", _other_unit),
 )
 """Dates that depend on the day of speaking."""
-
-
-# ---- reading a text
-
-_WORD = lazily(r"[^\W\d_]+")
-_DIGITS = {"year": lazily("[0-9]{4}"), "ordinal": lazily("[0-9](?:st|nd|rd|th)")}
-_WORDS = {
-    **dict.fromkeys({*_WORD.findall(" ".join(DAYS))} - {"the", "after", "before"}, "day"),
-    **dict.fromkeys({*UNITS, *(f"{word}s" for word in UNITS), "quarter", "weekend"} - {"an"}, "unit"),
-    **dict.fromkeys(MONTHS, "month"),
-    **dict.fromkeys((f"{name}day" for name in ("mon", "tues", "wednes", "thurs", "fri", "satur", "sun")), "weekday"),
-    **dict.fromkeys("mon tue tues wed thu thur thurs fri sat sun".split(), "weekday"),
-    **dict.fromkeys("last this next coming".split(), "step"),
-    **dict.fromkeys("end beginning start middle close".split(), "part"),
-    **dict.fromkeys("eom eoq eoy".split(), "end"),
-    **dict.fromkeys("vor il hace".split(), "abroad"),
-    **{word: word for word in ("ago", "from", "in", "q")},
-}
-"""Kind of each word that occurs in dates."""
-
-
-def _select_rules(text: str, among: Iterable[_Rule]) -> list[_Rule]:
-    """Return the rules for which the text has all kinds of words; for most sentences there are none."""
-    small = text.lower()
-    kinds = {_WORDS[word] for word in _WORDS.keys() & _WORD.findall(small)}
-    kinds.update(kind for kind, digits in _DIGITS.items() if digits.search(small))
-    return [production for production in among if production.parts <= kinds]
-
-
-def _spoken(said: DateContext, productions: Sequence[_Rule]) -> Iterator[str]:
-    """Yield the dates in order. The first rule that matches at a place wins, and later matches must not overlap it."""
-    text = said.text.lower()  # five times as fast as matching with IGNORECASE
-    ahead: list[tuple[int, int, re.Match[str]]] = []
-
-    def look(rank: int, begin: int) -> None:
-        if found := productions[rank].pattern.search(text, begin):
-            heappush(ahead, (found.start(), rank, found))
-
-    end = 0
-    for rank in range(len(productions)):
-        look(rank, end)
-    while ahead:
-        begin, rank, found = heappop(ahead)
-        if begin >= end:
-            end = found.end()
-            if spoken := productions[rank].resolve(found, said):
-                yield spoken
-        look(rank, end)

@@ -160,7 +160,7 @@ _WISH = lazily(
     r"(?:'d like| would like| want| need| wish)\b",
 )
 # An order, whatever its clauses say: "Summarize what we changed". With "and" it continues the last sentence.
-_IMPERATIVE = lazily(
+IMPERATIVE = lazily(
     rf"^(?!and |but |or ){LEAD_IN}(?:add|apply|build|change|check|clean|close|commit|compare|convert|create|"
     r"delete|deploy|describe|do (?:the|this|that|it)|document|drop|ensure|explain|extract|find|finish|fix|implement|"
     r"include|install|investigate|list|look|make|merge|move|open|propose|push|rebase|refactor|remove|rename|replace|"
@@ -209,7 +209,7 @@ def is_wanted(sentence: str) -> bool:
 
 def is_imperative(sentence: str) -> bool:
     """Return True for an order: "Summarize what we changed"."""
-    return bool(_IMPERATIVE.match(plain(sentence)))
+    return bool(IMPERATIVE.match(plain(sentence)))
 
 
 def has_name_or_number(sentence: str) -> bool:

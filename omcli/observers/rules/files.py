@@ -6,7 +6,9 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from heapq import heapify, heappop, heappush
+from itertools import chain, filterfalse
 from math import fsum, sqrt
+from operator import attrgetter
 
 from omcli.base.patterns import lazily
 from omcli.base.record import positional_record, replace
@@ -202,10 +204,11 @@ def _is_identifier(word: str) -> bool:
     return not (word.isalpha() and word.islower()) and _IDENTIFIER.search(word) is not None
 
 
-def new_lines(changes: Iterable[FileChange]) -> list[str]:
+def new_lines(changes: Sequence[FileChange]) -> list[str]:
     """Return the lines that a file's changes add, without duplicates."""
-    before = {line for change in changes for line in _lines(change.old)}
-    return list(dict.fromkeys(line for change in changes for line in _lines(change.new) if line not in before))
+    before = set(chain.from_iterable(map(_lines, map(attrgetter("old"), changes))))
+    after = chain.from_iterable(map(_lines, map(attrgetter("new"), changes)))
+    return list(dict.fromkeys(filterfalse(before.__contains__, after)))
 
 
 def excerpt_drafts(events: Sequence[ToolEvent], interest: IdentifierCounts, paths: Paths) -> Iterator[Draft]:
@@ -224,9 +227,14 @@ def excerpt_drafts(events: Sequence[ToolEvent], interest: IdentifierCounts, path
 
 
 def _lines(text: str) -> list[str]:
-    numbered = ((line, _NUMBERED.match(line)) for line in text.splitlines()[:_MOST_LINES])
-    lines = (one_line(line[number.end() :] if number else line) for line, number in numbered)
-    return [line for line in lines if _SHORTEST <= len(line) <= _LONGEST]
+    """Return the lines that an excerpt may quote, without line numbers."""
+    lines: list[str] = []
+    for written in text.splitlines()[:_MOST_LINES]:
+        number = _NUMBERED.match(written)
+        line = one_line(written[number.end() :] if number else written)
+        if _SHORTEST <= len(line) <= _LONGEST:
+            lines.append(line)
+    return lines
 
 
 _COUNT_LINE = lazily(r"^(?:Found )?(\d{1,9}) (files?|match(?:es)?|results?|lines?)\b", re.IGNORECASE)

@@ -128,7 +128,7 @@ def _with_content(parts: Sequence[TextPart]) -> list[TextPart]:
 
 def _short_rows(text: str, content: Sequence[TextPart]) -> Iterator[tuple[RowText, int]]:
     """Yield a prompt as one row with its importance, and each lasting rule in it as another."""
-    rows = list(group_sentences(content, _user_types(content)))
+    rows = list(group_sentences(content, list(map(people_cues.user_type, map(text_of, content)))))
     rules = list(filter(_is_lasting, rows))
     rest = [row for row in rows if row not in rules]
     if rest or not rules:
@@ -149,10 +149,6 @@ def with_work_importance(draft: Draft) -> Draft:
     return replace(draft, type=kind, importance=max(draft.importance, _WORK_IMPORTANCE))
 
 
-def _user_types(parts: Iterable[TextPart]) -> list[Type | None]:
-    return list(map(people_cues.user_type, map(text_of, parts)))
-
-
 def _is_empty(part: TextPart) -> bool:
     return cues.is_courtesy(part.text) or cues.is_empty_question(part.text) or cues.is_preamble(part.text)
 
@@ -167,7 +163,7 @@ def _is_lasting(row: RowText) -> bool:
 def _prompt_parts(prompt: KeptMessage, speaker: str, parts: Sequence[TextPart]) -> Iterator[Draft]:
     """Yield a row for each thing a long prompt says; the last row gives the number of lines left out."""
     kept = _select([part for part in parts if not _PASTED.match(part.text)] or parts, _PROMPT_CHARACTERS)
-    rows = list(group_sentences(kept, _user_types(kept)))
+    rows = list(group_sentences(kept, list(map(people_cues.user_type, map(text_of, kept)))))
     omitted = len(parts) - len(kept)
     for at, row in enumerate(rows):
         note = f" … [{counted(omitted)} more lines]" if omitted and at == len(rows) - 1 else ""
@@ -220,7 +216,7 @@ def chat_drafts(kept: KeptMessage, previous: KeptMessage | None) -> Iterator[Dra
     speaker = kept.message.name or "User"
     other = previous.message.name or "" if previous and previous.message.name != kept.message.name else ""
     question = _last_question(previous) if other and word_count(_last_question(previous)) >= _QUESTION_WORDS else ""
-    kinds = [kind if kind in _CHAT_TYPES else None for kind in _user_types(content)]
+    kinds = [kind if kind in _CHAT_TYPES else None for kind in list(map(people_cues.user_type, map(text_of, content)))]
     for at, row in enumerate(group_sentences(content, kinds)):
         words = word_count(row.text)
         suffix = f" (answering: {question})" if question and at == 0 and words <= _ANSWER_WORDS else ""
@@ -271,7 +267,7 @@ def other_drafts(kept: KeptMessage, refused: KeptMessage | None) -> Iterator[Dra
 def _note_drafts(note: KeptMessage) -> Iterator[Draft]:
     """Yield rows for a written note; sentences that ask for nothing are facts."""
     content = _with_content(text_parts(note.message.text))
-    for row in group_sentences(content, _user_types(content)):
+    for row in group_sentences(content, list(map(people_cues.user_type, map(text_of, content)))):
         kind = row.kind or (Type.REQUEST if cues.is_wanted(row.text) else Type.FACT)
         yield text_draft(note, f"User: {_cut_run(row.text)}", kind, people_cues.user_importance(row.text, kind))
 

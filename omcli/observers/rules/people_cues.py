@@ -14,6 +14,7 @@ from omcli.memory.observation import Type
 from omcli.observers.rules import cues, languages
 from omcli.observers.rules.cues import (
     CACHE_SIZE,
+    IMPERATIVE,
     LEAD_IN,
     has_name_or_number,
     is_about_change,
@@ -118,14 +119,14 @@ def is_asked_rule(sentence: str) -> bool:
 def _is_order(clause: str) -> bool:
     """Return True if the clause before "always" or "never" makes it an order, not a description or a report."""
     if _WANTED.search(clause):
-        return not (is_imperative(clause) or _NO_SUBJECT.match(clause))
+        return not (IMPERATIVE.match(clause) or _NO_SUBJECT.match(clause))
     return not _NARRATIVE.match(clause)
 
 
 def _is_rule_clause(clause: str) -> bool:
     """Return True if the clause before an occasion neither reports nor plans something."""
     if _WANTED.search(clause):
-        return not (is_imperative(clause) and _FUTURE_RESULT.search(clause))
+        return not (IMPERATIVE.match(clause) and _FUTURE_RESULT.search(clause))
     return not (_NARRATIVE.match(clause) or _FUTURE_RESULT.search(clause))
 
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import chain, islice
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import filterfalse, islice
+from operator import itemgetter
 
 from omcli.base.patterns import lazily
 from omcli.observers.rules.sentences import cut
@@ -56,6 +57,9 @@ _LOCATION = lazily(r"\S+:\d+(?::\d+)?:\s*(?:in \S+|\w+)?\s*$|FAIL(?:ED)?\b[^:]*$
 _COMMIT = lazily(r"^\[(?P<branch>[^\]\s]+)(?: \([^)]*\))? (?P<sha>[0-9a-f]{7,40})\] (?P<subject>.+)$", re.MULTILINE)
 _PUBLISHED = lazily(r"https://[\w.\-]+/[\w.\-]+/[\w.\-]+/(?:pull|merge_requests|releases/tag)/[\w.\-]+")
 
+_RELATIVE = frozenset({".", ".."})
+_LINE_START = itemgetter(slice(2000))
+"""Returns the part of a line that is searched for an error."""
 _COMMAND_WIDTH = 160
 """Characters of a command shown in a row; the source message has the whole command."""
 
@@ -84,12 +88,9 @@ def same_directory(one: str | None, other: str | None) -> bool:
     """
     if one is None or other is None:
         return True
-    shorter, longer = sorted((_path_parts(one), _path_parts(other)), key=len)
+    steps = [filterfalse(_RELATIVE.__contains__, posixpath.normpath(path).split("/")) for path in (one, other)]
+    shorter, longer = sorted(map(list, steps), key=len)
     return longer[len(longer) - len(shorter) :] == shorter
-
-
-def _path_parts(directory: str) -> list[str]:
-    return [step for step in posixpath.normpath(directory).split("/") if step not in (".", "..")]
 
 
 def _command_line(arguments: Mapping[str, object]) -> str:
@@ -135,12 +136,15 @@ def is_read_only(command: str) -> bool:
     bare = _without_quotes(command)
     if "<<" in bare or _WRITES.search(bare):
         return False
-    return all(_is_read_only_part(part) for part in _SEPARATOR.split(bare) if part.strip())
+    return all(map(_is_read_only_part, filter(str.strip, _SEPARATOR.split(bare))))
 
 
 def _without_quotes(command: str) -> str:
     """Return a command with its quoted strings emptied."""
-    return _QUOTED.sub(lambda found: found[1] or "''", command)
+    pieces = _QUOTED.split(command)  # text, then an escaped character or None for a string, then text …
+    for at in range(1, len(pieces), 2):
+        pieces[at] = pieces[at] or "''"
+    return "".join(pieces)
 
 
 def _is_read_only_part(part: str) -> bool:
@@ -149,8 +153,10 @@ def _is_read_only_part(part: str) -> bool:
         return True
     name = words[0].rsplit("/", 1)[-1]
     if name == "git":
-        verbs = [word for word in words[1:] if not word.startswith("-") and "/" not in word]
-        return bool(verbs) and verbs[0] in _READ_ONLY_GIT and "-D" not in words and "-d" not in words
+        for word in words[1:]:
+            if not word.startswith("-") and "/" not in word:
+                return word in _READ_ONLY_GIT and "-D" not in words and "-d" not in words
+        return False
     if name == "sed":
         return "-n" in words
     if name == "gh" and len(words) > 2:
@@ -174,7 +180,7 @@ def has_failures(output: str) -> bool:
 
 def has_error(output: str) -> bool:
     """Return True if a line of an output reports an error."""
-    return any(_ERROR.match(line[:2000]) for line in _lines(output.splitlines()))
+    return any(map(_ERROR.match, map(_LINE_START, map(one_line, output.splitlines()))))
 
 
 def error_lines(output: str, limit: int) -> str:
@@ -196,23 +202,18 @@ def error_lines(output: str, limit: int) -> str:
 
 def _errors_or_last(lines: Sequence[str]) -> Iterator[str]:
     """Yield the lines that report an error, or else the last one; lazily, since few of them are shown."""
-    errors = (line for line in _lines(lines) if _ERROR.match(line[:2000]))
-    first = next(errors, None)
-    if first is None:
-        yield from islice(_lines(reversed(lines)), 1)
-        return
+    has_errors = False
     places: list[str] = []
-    for line in chain((first,), errors):
+    for line in map(one_line, lines):
+        if not _ERROR.match(_LINE_START(line)):
+            continue
+        has_errors = True
         # Errors come before locations, since stack frames only name places.
-        if _LOCATION.match(line[:2000]):
+        if _LOCATION.match(_LINE_START(line)):
             places.append(line)
         else:
             yield line
-    yield from places
-
-
-def _lines(lines: Iterable[str]) -> Iterator[str]:
-    return (line for line in map(one_line, lines) if line)
+    yield from places if has_errors else islice(filter(None, map(one_line, reversed(lines))), 1)
 
 
 def commit_in(output: str) -> tuple[str, str, str] | None:
