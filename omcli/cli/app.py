@@ -186,7 +186,7 @@ def om(
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
     ] = False,
 ) -> None:
-    """A durable memory for LLM agents: transcripts in, dated observations and a context pack out."""
+    """Durable memory for LLM agents: transcripts in, dated observations and context packs out."""
     if context.invoked_subcommand is None:
         typer.echo(context.get_help(), err=True)
         raise typer.Exit(BadUsage.exit_code)

@@ -67,11 +67,15 @@ class Run:
         ] = None,
         wait: Annotated[
             float | None,
-            option("--wait", metavar="SECONDS", help="Seconds to wait for another process's lock.  [env: OM_WAIT; 10]"),
+            option(
+                "--wait",
+                metavar="SECONDS",
+                help="Seconds to wait for another process's lock.  [env: OM_WAIT; default: 10]",
+            ),
         ] = None,
         now: Annotated[str | None, option("--now", metavar="TIME", help="Use this as the current time.")] = None,
         json: Annotated[bool, option("--json", help="Print one JSON document.")] = False,
-        quiet: Annotated[bool, option("--quiet", "-q", help="Print no progress and no warnings on stderr.")] = False,
+        quiet: Annotated[bool, option("--quiet", "-q", help="Print no progress, notes or warnings on stderr.")] = False,
         strict: Annotated[bool, option("--strict", help="Treat warnings as errors.")] = False,
         directory: Annotated[Path | None, option("-C", metavar="DIR", help="Run as if started in DIR.")] = None,
         colour: Annotated[Colour, option("--color", help="When to use colour.")] = Colour.AUTO,

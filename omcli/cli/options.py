@@ -260,7 +260,7 @@ UntilOption = Annotated[
     str | None, option("--until", metavar="TIME", help="Only until this time; a day counts to its end.")
 ]
 TagOption = Annotated[
-    list[str] | None, option("--tag", metavar="TAG", help="Only with this tag. Repeat to require several.")
+    list[str] | None, option("--tag", metavar="TAG", help="Only with this tag. Repeat to require several tags.")
 ]
 HiddenOption = Annotated[bool, option("--all", help="Include superseded and dropped rows.")]
 
@@ -332,7 +332,7 @@ NotationOption = Annotated[
     ),
 ]
 StreamOption = Annotated[bool, option("--jsonl", help="Print one JSON object per line.")]
-DryRunOption = Annotated[bool, option("--dry-run", help="Show what would change, and change nothing.")]
+DryRunOption = Annotated[bool, option("--dry-run", help="Show what would change without changing anything.")]
 YesOption = Annotated[bool, option("--yes", "-y", help="Do not ask for confirmation.")]
 
 
@@ -352,10 +352,10 @@ ObserverOption = Annotated[str | None, _provider_option("observer", "observation
 ReflectorOption = Annotated[str | None, _provider_option("reflector", "reflections")]
 ModelOption = Annotated[str | None, option("--model", metavar="NAME", help="Model, as NAME or PROVIDER/NAME.")]
 BaseUrlOption = Annotated[
-    str | None, option("--base-url", metavar="URL", help="Base URL of the API, if not the provider's own.")
+    str | None, option("--base-url", metavar="URL", help="Base URL of the API, instead of the provider's own.")
 ]
 VerifyOption = Annotated[
-    bool, option("--verify", help="Drop a model's rows that name things missing from their messages.")
+    bool, option("--verify", help="Drop a model's rows that mention things not found in their messages.")
 ]
 BestEffortOption = Annotated[bool, option("--best-effort", help="Treat model failures as warnings.")]
 

@@ -16,7 +16,7 @@ GROUPS = {
     "Use": ("context", "compact"),
     "Inspect": ("log", "items", "show", "sessions", "status", "usage", "tokens"),
     "Edit": ("note", "prune", "forget", "undo", "history"),
-    "Let another program observe": ("pending", "apply"),
+    "Use another program as the observer": ("pending", "apply"),
     "Exchange and set up": ("export", "import", "schedule", "config"),
 }
 """The commands in groups, in the order of `om --help`."""

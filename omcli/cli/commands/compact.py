@@ -48,7 +48,7 @@ om compact session.jsonl --json | jq '{reached, tokens_before, tokens_after}'
 
 _DEFAULT_BUDGET = 4000
 _REFUSED = 1
-_BUDGET = tokens_option("--budget", "Tokens to print at most.", aliases=("--target-tokens",))
+_BUDGET = tokens_option("--budget", "Maximum number of tokens to print.", aliases=("--target-tokens",))
 _TAIL_BUDGET = tokens_option("--tail-budget", "Tokens reserved for the last messages.", aliases=("--keep-recent",))
 _BATCH_TOKENS = tokens_option("--batch-tokens", "Tokens to observe at once.", aliases=("--chunk",), at_least=1)
 _ITERATIONS = option(
@@ -75,29 +75,30 @@ def compact(
     model: ModelOption = None,
     base_url: BaseUrlOption = None,
     verify: VerifyOption = False,
-    dry_run: Annotated[bool, option("--dry-run", help="With --session: print, and change nothing.")] = False,
+    dry_run: Annotated[
+        bool, option("--dry-run", help="With --session: print the result without changing the store.")
+    ] = False,
     tolerant: BestEffortOption = False,
 ) -> None:
     """Shorten a session to what an agent needs to continue it.
 
-    A FILE or stdin is compacted apart from your store: only the cost of models is recorded, and your memory is not
-    used. A model observes if you name one; rules fold. With --session a session of your store is compacted: its pending
-    messages are observed and its rows folded until they fit. That is one operation, and `om undo` reverses it. Messages
-    are never changed.
+    FILE or stdin is compacted without your memory; the store only records what models cost. A model observes if you
+    name one, and rules fold. With --session, a session of your store is compacted: its pending messages are observed,
+    and its rows are folded until they fit. This is one operation, which `om undo` reverses. Messages are never changed.
 
     Prints requests, decisions, changes and findings, then the last messages verbatim, within the budget. `--to
-    messages` (OpenAI) and `--to anthropic` print a message list to continue from: the memory as one message, then the
-    last ones, tool calls with their results. Pass such a list, once it has grown, as --summary of itself; memory inside
-    a transcript is not observed again. `--to pi` prints what pi's compaction hook returns, for the branch that FILE
-    ends on.
+    messages` (OpenAI) and `--to anthropic` print a message list to continue from: one message with the memory, then the
+    last messages, with tool calls and their results. Once that list has grown, pass it both as FILE and as --summary to
+    compact it again; the memory in it is not observed again. `--to pi` prints what pi's compaction hook returns, for
+    the branch on which FILE ends.
 
-    --json also says whether the budget was `reached`: if all visible rows and the last messages fit, and no message is
-    lost. If a model fails twice the rest is done, and a warning counts the messages that no observation covers; with
-    --strict nothing is printed then, and the exit code is 75.
+    In --json output, `reached` is true if the budget was met: all visible rows and the last messages fit, and no
+    message is lost. If a model fails twice, the rest is still compacted, and a warning counts the messages that no
+    observation covers. With --strict, nothing is printed in that case and the exit code is 75.
 
-    If the result would be empty, or larger than its input, nothing is printed and the exit code is 1; `--to pi` and
-    --json print {"replace": false, "reason": …}. The same holds without a model or key, or if another process is
-    working on the session (75); with --best-effort the exit code is 0 in all these cases.
+    Nothing is printed if the result would be empty or larger than its input (exit code 1), if the model cannot be used
+    (77 or 78), or if another process is working on the session (75). Then `--to pi` and --json print {"replace": false,
+    "reason": …}, and with --best-effort the exit code is 0.
     """
     apply_model_options(run, "observer", provider=observer, model=model, base_url=base_url, verify=verify)
     check_transcript("compact", given=(file or session) is not None, format_name=format_, session=session)

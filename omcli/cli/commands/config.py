@@ -37,9 +37,10 @@ def config(
 ) -> None:
     """Print the settings.
 
-    Prints every key with its value, as in a configuration file. Options take precedence over OM_* variables, then
-    .om.toml, your config.toml, the preset and the defaults. A variable is named after its key: OM_OBSERVE_TOKENS sets
-    observe.tokens. `om config path` prints your file, the project's, and one that documents every key.
+    Prints every key with its value, in the format of a configuration file. Options take precedence over OM_* variables,
+    then come .om.toml, your config.toml, the preset and the defaults. Variables are named after keys: OM_OBSERVE_TOKENS
+    sets observe.tokens. `om config path` prints the paths of your file, of the project's file, and of one that
+    documents every key.
     """
     if what is ConfigView.PATH:
         _show_paths(run)

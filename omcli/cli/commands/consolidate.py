@@ -52,7 +52,7 @@ def consolidate(
     *,
     session: Annotated[str | None, session_option("Only this session, which has ended.")] = None,
     place: Annotated[
-        list[Path] | None, option("--place", metavar="PATH", help="Read transcripts only here. Repeat for several.")
+        list[Path] | None, option("--place", metavar="PATH", help="Read transcripts only from here. May be repeated.")
     ] = None,
     no_places: Annotated[bool, option("--no-places", help="Read no transcripts.")] = False,
     notes: Annotated[
@@ -70,19 +70,20 @@ def consolidate(
 ) -> None:
     """Maintain the memory, daily or after a session has ended.
 
-    In this order: read new and grown transcripts, from the folders of known agents and from paths read before; observe
-    and reflect on sessions that are over; read, observe, reflect on and archive daily notes, if enabled; fold old rows
-    across sessions; apply the retention settings; back up the store, once a day. If one part fails, the others go on.
+    This command, in this order: reads new and grown transcripts from the folders of known agents and from paths read
+    before; observes and reflects on sessions that are over; reads, observes, reflects on and archives daily notes, if
+    enabled; folds old rows across sessions; applies the retention settings; and backs up the store once a day. If one
+    part fails, the others still run.
 
-    In folders and their subfolders, *.jsonl, *.ndjson and *.json files are read, symbolic links are followed, and names
+    In folders and their subfolders, *.jsonl, *.ndjson and *.json files are read and symbolic links are followed. Names
     that begin with a dot are skipped unless you name them.
 
-    If the observer cannot be used (no API key), sessions are still reflected on, and vice versa; the exit code
-    is then 77 or 78.
+    If the observer cannot be used (for example without an API key), sessions are still reflected on. If the reflector
+    cannot be used, they are still observed. The exit code is then 77 or 78.
 
-    With --session that session is observed and reflected on in any case, and no transcripts are read unless --place is
-    given. Archived notes move to `archive` in the notes folder, once their lasting facts are in `MEMORY.md` there. A
-    second run at the same time exits at once with 75. If there is neither a store nor anything to read, nothing is
+    With --session, that session is always observed and reflected on, and transcripts are read only from --place.
+    Archived notes move to `archive` in the notes folder, once their lasting facts are in `MEMORY.md` there. If another
+    run is in progress, the command exits at once with 75. If there is neither a store nor anything to read, nothing is
     created and the exit code is 0.
     """
     apply_model_options(run, "observer", provider=observer, model=model, base_url=base_url, verify=verify)

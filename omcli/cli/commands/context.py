@@ -32,9 +32,9 @@ def context(
     *,
     session: Annotated[str | None, session_option("Session to print. Default: the current or last one.")] = None,
     budget: Annotated[
-        int | None, tokens_option("--budget", "Tokens to print at most.  [env: OM_CONTEXT_BUDGET]")
+        int | None, tokens_option("--budget", "Maximum number of tokens to print.  [env: OM_CONTEXT_BUDGET]")
     ] = None,
-    tier: Annotated[list[Tier] | None, option("--tier", help="Only this tier. Repeat for several.")] = None,
+    tier: Annotated[list[Tier] | None, option("--tier", help="Only this tier. May be repeated.")] = None,
     cross_budget: Annotated[int | None, tokens_option("--cross-budget", "Tokens for other sessions.")] = None,
     session_budget: Annotated[int | None, tokens_option("--session-budget", "Tokens for this session.")] = None,
     tail_budget: Annotated[int | None, tokens_option("--tail-budget", "Tokens for the last messages.")] = None,
@@ -52,20 +52,20 @@ def context(
 ) -> None:
     """Print what an agent should know, within a token budget.
 
-    Three tiers: lasting facts from other sessions, observations of this session, and its last messages. The output
-    never has more tokens than its budget, and the same memory gives the same bytes.
+    The output has three tiers: lasting facts from other sessions, observations of this session, and its last messages.
+    It never has more tokens than its budget, and the same memory gives the same bytes.
 
-    --session defaults to $CLAUDE_CODE_SESSION_ID, then to this directory's last session, then to the last session
-    anywhere.
+    --session defaults to $CLAUDE_CODE_SESSION_ID, then to the last session of this directory, then to the last session
+    of all.
 
-    --working-memory prints the session's current task, modified files, errors with their status and decisions, followed
-    by commands, delegated tasks and searches, one line each, in at most 800 tokens. It draws on all observations of the
-    session, so compaction does not change it.
+    --working-memory prints the session's current task, modified files, errors and their status, and decisions, followed
+    by commands, delegated tasks and searches. Each takes one line; all together take at most 800 tokens. They come from
+    all observations of the session, so compaction does not change them.
 
-    With the setting context.freeze (preset duet) the output stays the same up to a freeze point, so that the provider's
-    prompt cache stays valid; newer messages are appended. The freeze point moves when rows are folded or unfolded, when
-    you write a note, or when the messages after it exceed context.evict tokens or their budget. --refresh and
-    --working-memory print the memory as of now.
+    With the setting context.freeze (preset duet), the output stays the same up to a freeze point, so that the
+    provider's prompt cache stays valid, and newer messages are appended. The freeze point moves when rows are folded or
+    unfolded, when you write a note, or when the messages after it exceed context.evict tokens or their budget.
+    --refresh and --working-memory ignore the freeze point.
     """
     asked = {Tier.CROSS: cross_budget, Tier.SESSION: session_budget, Tier.TAIL: tail_budget}
     has_tiers = bool(tier) or any(tokens is not None for tokens in asked.values())

@@ -52,7 +52,8 @@ def export(
 ) -> None:
     """Write the memory in another tool's format.
 
-    Writes the visible rows in the order of writing; times are UTC. `om import` reads every format that this writes.
+    Writes the visible rows in the order in which they were stored. Times are UTC. `om import` can read every one of
+    these formats.
     """
     from omcli.operations.export import export as written
 
@@ -102,9 +103,9 @@ def import_(
 ) -> None:
     """Read memory that another tool wrote.
 
-    Prints the new rows, one line each, as `om log` does. Rows that are stored already are skipped, so import a file
-    again whenever it has grown. Rows without a session belong to the project of the current directory. Messages that
-    rows name as their source count as observed.
+    Prints the new rows, one per line, as `om log` does. Stored rows are skipped, so you can import a file again
+    whenever it has grown. Rows without a session belong to the project of the current directory. Messages that a row
+    names as its source count as observed.
     """
     from omcli.operations.importing import ImportInput
 

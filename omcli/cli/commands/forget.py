@@ -52,24 +52,25 @@ def forget(
     ] = None,
     session: Annotated[str | None, session_option("With --match: only this session.")] = None,
     project: Annotated[str | None, project_option("With --match: only this project.")] = None,
-    derived: Annotated[bool, option("--derived", help="Include rows derived from them.")] = False,
+    derived: Annotated[bool, option("--derived", help="Also forget rows made from them.")] = False,
     hard: Annotated[bool, option("--hard", help="Delete permanently.")] = False,
     yes: YesOption = False,
     dry_run: DryRunOption = False,
 ) -> None:
     """Forget rows and messages, and keep their content from coming back.
 
-    They are hidden, and their content is not remembered again. What a person or an agent said is kept out wherever the
-    same words come up again, in observations, reflections and imports; what a tool did, in its session alone. `om note`
-    may still write it. Titles and buffered observations with that content go as well. `om undo` restores everything
-    until --hard, here or in `om prune`, deletes it.
+    They are hidden, and their content is not remembered again. The words of a person or an agent are kept out wherever
+    they appear again: in observations, reflections and imports. What a tool did is kept out only in its own session.
+    `om note` can still write all of it. Titles and buffered observations with that content are forgotten too. `om undo`
+    restores everything, until --hard (here or in `om prune`) deletes it.
 
-    A message is forgotten in its session; in another session it is stored, but no row with the same words is written.
-    What was forgotten before matches too, so that --hard can delete it.
+    A message is forgotten in its own session. If it appears in another session, it is stored, but no row with the same
+    words is written. Rows and messages that are already forgotten match as well, so that --hard can delete them.
 
-    Rows made of what is forgotten, and messages it came from, may still contain it: they are listed, and go with
-    --derived or by their ids. So are daily notes and MEMORY.md files that contain it; they are not changed, nor are
-    transcripts. The exit code is 1 if nothing matches.
+    Rows made from forgotten rows or messages may still contain the content, and so may the messages that a forgotten
+    row came from. They are listed: --derived forgets such rows too, and you can forget the messages by their ids. Daily
+    notes and MEMORY.md files that contain the content are listed, but they and the transcripts are not changed. The
+    exit code is 1 if nothing matches.
     """
     from omcli.operations.forget import ForgetRequest, forget
 

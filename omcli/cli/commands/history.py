@@ -48,8 +48,8 @@ def history(
 ) -> None:
     """List operations on the memory, the newest first.
 
-    `om undo NUMBER` reverses what reflect, compact, prune or forget did, until the rows they hid are permanently
-    deleted. An undo is listed as an operation too.
+    `om undo NUMBER` reverses reflect, compact, prune and forget until the rows that they hid are permanently deleted.
+    Undoing is listed as an operation, too.
     """
     run.check_stream(jsonl=jsonl)
     begins, ends = period(since, until, now=run.wiring.clock.now())
@@ -105,9 +105,9 @@ def undo(
 ) -> None:
     """Undo an operation: restore what it hid and remove what it made.
 
-    What another operation hid as well stays hidden until both are undone, in either order. Messages that were pending
-    become pending again. If a later operation builds on a reflection, undo that operation first. Permanently deleted
-    rows cannot be restored.
+    Rows that another operation hid as well stay hidden until both operations are undone, in either order. Messages that
+    were pending become pending again. If a later operation builds on a reflection, undo that operation first.
+    Permanently deleted rows cannot be restored.
     """
     from omcli.operations.forget import undo
 

@@ -40,14 +40,16 @@ def items(
     *,
     type_: Annotated[
         list[ItemType] | None,
-        option("--type", metavar="TYPE", help="Only knowledge, behavior, event, skill, profile or tool. Repeatable."),
+        option(
+            "--type", metavar="TYPE", help="Only knowledge, behavior, event, skill, profile or tool. May be repeated."
+        ),
     ] = None,
     jsonl: StreamOption = False,
 ) -> None:
     """List lasting facts, the most important first.
 
-    Items are what later sessions should know. A line is HANDLE TYPE: TEXT #TAG, then `<` and the rows it was made of.
-    Reflection writes them; agents add them with `om apply`, you with `om note --item`.
+    Items are facts that later sessions should know. Each line is HANDLE TYPE: TEXT #TAG, then `<` and the handles of
+    the rows it was made from. Reflection writes items; agents add them with `om apply`, and you with `om note --item`.
     """
     run.check_stream(jsonl=jsonl)
     now = run.wiring.clock.now()

@@ -36,13 +36,14 @@ def log(
     rows: RowFilter,
     *,
     priority: Annotated[
-        list[Priority] | None, option("--priority", help="Only this priority. Repeat for several.")
+        list[Priority] | None, option("--priority", help="Only this priority. May be repeated.")
     ] = None,
     type_: Annotated[
-        list[Type] | None, option("--type", metavar="TYPE", help="Only this type: decision, preference, … Repeatable.")
+        list[Type] | None,
+        option("--type", metavar="TYPE", help="Only this type: decision, preference, … May be repeated."),
     ] = None,
     kind: Annotated[
-        list[Kind] | None, option("--kind", metavar="KIND", help=f"Only this kind: {_KINDS}. Repeatable.")
+        list[Kind] | None, option("--kind", metavar="KIND", help=f"Only this kind: {_KINDS}. May be repeated.")
     ] = None,
     follow: Annotated[bool, option("--follow", "-f", help="Keep printing rows as they are written.")] = False,
     jsonl: StreamOption = False,
@@ -50,8 +51,8 @@ def log(
 ) -> None:
     """Show the observation log, one line per row.
 
-    A line is HANDLE [DATE TIME] PRIORITY TYPE: TEXT, in the order of writing; times are UTC. `om show HANDLE` shows a
-    row in full. With --notation a line is HANDLE [DATE TIME] MARK TEXT.
+    Each line is HANDLE [DATE TIME] PRIORITY TYPE: TEXT, in the order in which the rows were written. Times are UTC. `om
+    show HANDLE` shows a row in full. With --notation, each line is HANDLE [DATE TIME] MARK TEXT.
     """
     if run.json and (jsonl or follow):
         raise BadUsage("`--json` prints one document", hint="use `--jsonl` for a stream")

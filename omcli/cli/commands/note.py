@@ -35,17 +35,18 @@ def note(
     ] = None,
     item: Annotated[bool, option("--item", help="Write a lasting fact for later sessions, as in `om items`.")] = False,
     priority: Annotated[Priority, option("--priority", help="Priority of the note.")] = Priority.MEDIUM,
-    tag: Annotated[list[str] | None, option("--tag", metavar="TAG", help="Add this tag. Repeat for several.")] = None,
-    session: Annotated[str | None, session_option("Session of the note, instead of the project.")] = None,
+    tag: Annotated[list[str] | None, option("--tag", metavar="TAG", help="Add this tag. May be repeated.")] = None,
+    session: Annotated[str | None, session_option("Session that the note belongs to, instead of the project.")] = None,
     resolves: Annotated[
         list[str] | None,
-        option("--resolves", metavar="ID", help="Row that this resolves. Repeat for several.", autocompletion=row_ids),
+        option("--resolves", metavar="ID", help="Row that this resolves. May be repeated.", autocompletion=row_ids),
     ] = None,
 ) -> None:
     """Write a note to the memory.
 
-    A note belongs to the project of the current directory, or to a session: with --resolves to the row's session,
-    unless you name another. The resolved row is hidden; `om undo` reverses both.
+    A note belongs to the project of the current directory, or to a session if you name one. With --resolves it belongs
+    to the session of the resolved row, unless you name another. The resolved row is hidden. `om undo` removes the note
+    and shows the row again.
     """
     from omcli.operations import note
 

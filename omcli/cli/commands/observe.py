@@ -65,16 +65,16 @@ def observe(
 ) -> None:
     """Read transcripts and print the new observations.
 
-    Prints one line per observation, as `om log` does. Messages are stored verbatim, without secrets. Messages that are
-    stored already are skipped, so run the same command again whenever a transcript has grown. A bad file is skipped; a
-    store error ends the run.
+    Prints one line per observation, as `om log` does. Messages are stored verbatim except for secrets, which are
+    replaced. Stored messages are skipped, so you can run the same command again whenever a transcript has grown. A file
+    that cannot be read is skipped; an error of the store ends the run.
 
-    A model observes if you name one or set ANTHROPIC_API_KEY or OPENAI_API_KEY, and rules check what it writes;
-    otherwise rules observe. If the model fails, the messages are stored and the next run observes them.
+    If you name a model or set ANTHROPIC_API_KEY or OPENAI_API_KEY, that model observes and rules check what it writes.
+    Otherwise rules observe. If the model fails, the messages are stored and the next run observes them.
 
-    With --background a worker observes what is due, as `om tick` does, and this command returns at once. If more than
-    `observe.block_after` tokens are pending already, it observes them itself first. Errors are then warnings; `om
-    status` shows the worker's log and its last result.
+    With --background, a worker does what `om tick` would do, and this command returns at once. If more than
+    `observe.block_after` tokens are already pending, the command observes them itself first. Errors are then only
+    warnings; `om status` shows the worker's log and its last result.
     """
     if later and background:
         raise BadUsage("`--later` and `--background` exclude each other")

@@ -42,8 +42,8 @@ def pending(
     """Show pending messages to an agent that acts as the observer.
 
     Prints the oldest pending messages of a session with labels (m1, m2, …), context rows (o1, o2, …), instructions for
-    the reply, and a token that identifies what was shown. Paste it into a chat or pass it to a program, and give the
-    reply to `om apply`. Nothing is written. Times are in the transcript's time zone.
+    the reply, and a token that identifies this output. Paste all of it into a chat or pipe it to a program, and pass
+    the reply to `om apply`. Nothing is written. Times are in the transcript's time zone.
     """
     from omcli.operations import apply
 
@@ -156,10 +156,10 @@ def apply(
 ) -> None:
     """Write an agent's reply to `om pending` to the memory.
 
-    The reply is a JSON object of `token`, `observations`, `reflections`, `items`, `retire`, `used`, `current_task`,
-    `next_step` and `title`; `om pending --json` prints its schema. It is written as a whole or not at all: errors name
-    their place in the reply (exit 65), and a stale token means that another process was faster (exit 75). An empty
-    `observations` list marks the messages as observed. Rules record tool calls: leave them out.
+    The reply is a JSON object with `token`, `observations`, `reflections`, `items`, `retire`, `used`, `current_task`,
+    `next_step` and `title`; `om pending --json` prints its schema. Either all of it is written or nothing: an error
+    names its position in the reply (exit 65), and a stale token means that another process was faster (exit 75). An
+    empty `observations` list marks the messages as observed. Leave out tool calls: rules record them.
     """
     from omcli.operations import apply
 

@@ -42,7 +42,7 @@ def prune(
         tokens_option("--budget", "Prune each session to this many tokens.", aliases=("--max-tokens",)),
     ] = None,
     keep_sessions: Annotated[
-        int | None, option("--keep-sessions", metavar="N", at_least=0, help="Keep the N sessions active last.")
+        int | None, option("--keep-sessions", metavar="N", at_least=0, help="Keep the N most recently active sessions.")
     ] = None,
     raw: Annotated[bool, option("--raw", help="With --older-than: prune observed messages instead of rows.")] = False,
     session: Annotated[str | None, session_option()] = None,
@@ -56,12 +56,12 @@ def prune(
 ) -> None:
     """Hide old or surplus rows or messages.
 
-    A row is pruned if any of the options applies. Pinned rows and standing instructions are kept; --keep-last and
-    --budget keep open tasks and problems as well. --budget drops rows that reflections cover first, then rows of low
-    priority, then medium ones, the oldest first, and never high, open or still valid ones. Cross-session rows are kept
-    unless --cross is given.
+    A row is pruned if any of the options applies to it. Pinned rows and standing instructions are kept; --keep-last and
+    --budget also keep open tasks and problems. --budget first drops rows that reflections cover, then rows of low
+    priority, then rows of medium priority, in each group the oldest first. It never drops rows that have high priority,
+    are open or are still valid. Cross-session rows are kept unless you give --cross.
 
-    `om undo` restores what was pruned, unless --hard has deleted it. Only observed messages are pruned, never the
+    `om undo` restores what was pruned, unless --hard has deleted it. Only observed messages are pruned, and never the
     agent's last message in a session.
     """
     at = None if older_than is None else _instant(run, older_than)

@@ -58,8 +58,8 @@ def reflect(
     """Fold observations into fewer rows and extract lasting facts.
 
     Folded rows are hidden, never deleted: `om log --all` shows them. Open rows of high priority, preferences and
-    standing instructions stay word for word. A model reflects if you name one or set an API key; otherwise rules do.
-    Prints the new rows.
+    standing instructions keep their exact words. If you name a model or set an API key, that model reflects; otherwise
+    rules do. Prints the new rows.
     """
     apply_model_options(run, "reflector", provider=reflector, model=model, base_url=base_url)
     if across and (session is not None or meta):

@@ -26,9 +26,9 @@ om schedule --launchd --remove --dry-run
 def schedule(
     run: Run,
     *,
-    cron: Annotated[bool, option("--cron", help="Use a line of the crontab.")] = False,
-    systemd: Annotated[bool, option("--systemd", help="Use a user service and timer of systemd.")] = False,
-    launchd: Annotated[bool, option("--launchd", help="Use a launch agent of macOS.")] = False,
+    cron: Annotated[bool, option("--cron", help="Use cron: a line in the crontab.")] = False,
+    systemd: Annotated[bool, option("--systemd", help="Use systemd: a user service and a timer.")] = False,
+    launchd: Annotated[bool, option("--launchd", help="Use launchd (macOS): a launch agent.")] = False,
     at: Annotated[
         str | None, option("--at", metavar="HH:MM", help="Run `om consolidate` daily at this time.  [default: 03:00]")
     ] = None,
@@ -41,17 +41,17 @@ def schedule(
 ) -> None:
     """Run `om consolidate` every day.
 
-    Prints the job, or installs or removes it. The job names this `om` with its store, preset, counter and
-    configuration. API keys are never part of it: a run reads its environment from the file `env` in om's configuration
-    folder, with lines of NAME='VALUE'; keep that file private (chmod 600).
+    Prints the job, or installs or removes it. The job runs this `om` with the same store, preset, counter and
+    configuration. It never contains API keys. Put them into the file `env` in om's configuration folder, one
+    NAME='VALUE' per line, and keep that file private (chmod 600).
 
-    stderr of a run is kept: by systemd in the journal (journalctl --user -u om-consolidate), otherwise in
-    consolidate.log in om's state folder. cron skips runs while the machine is off; the others catch up. User timers of
-    systemd run while you are logged in, or always after `loginctl enable-linger`.
+    stderr of each run is kept: with systemd in the journal (journalctl --user -u om-consolidate), otherwise in
+    consolidate.log in om's state folder. cron skips runs while the machine is off; systemd and launchd catch up. User
+    timers of systemd run while you are logged in, or always after `loginctl enable-linger`.
 
-    The exit code is 73 if the job cannot be installed (no crontab program, or crontab rejects it), and 74 if an
-    installed job cannot be read or removed. If systemd or launchd does not respond, the files are written and the
-    remaining commands are printed.
+    The exit code is 73 if the job cannot be installed (crontab is missing or rejects it), and 74 if an installed job
+    cannot be read or removed. If systemd or launchd does not respond, the files are written and the remaining commands
+    are printed.
     """
     from omcli.schedules import scheduler
 

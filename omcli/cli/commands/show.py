@@ -37,11 +37,11 @@ def show(
     *,
     history: Annotated[bool, option("--history", help="Include related rows and operations.")] = False,
 ) -> None:
-    """Show a row with its messages, or a message.
+    """Show a row with its messages, or one message.
 
-    `supports` are the rows it was made of. `coverage` counts the reflections that support it: none, one (partial) or
-    several (strong). `state` is in sight, superseded or dropped. --history adds the rows it replaced, was made of or
-    became part of, and the operations that made and hid it, by their numbers in `om history`.
+    `supports` lists the rows that the row was made from. `coverage` is none, partial or strong: no, one or several
+    reflections were made from the row. `state` is in sight, superseded or dropped. --history adds the rows that it
+    replaced, was made from or became part of, and the operations that made or hid it, numbered as in `om history`.
     """
     shown = lookup.show(run.wiring.reading, id_, with_traces=history)
     if run.json:

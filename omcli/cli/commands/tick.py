@@ -40,8 +40,8 @@ _NOT_DUE = 1
 def tick(
     run: Run,
     *,
-    session: Annotated[list[str] | None, session_option("Only this session. Repeat for several.")] = None,
-    check: Annotated[bool, option("--check", help="Show what is due, and do nothing.")] = False,
+    session: Annotated[list[str] | None, session_option("Only this session. May be repeated.")] = None,
+    check: Annotated[bool, option("--check", help="Show what is due without doing it.")] = False,
     background: Annotated[bool, option("--background", help="Leave what is due to a worker.")] = False,
     observer: ObserverOption = None,
     model: ModelOption = None,
@@ -50,18 +50,18 @@ def tick(
     tolerant: BestEffortOption = False,
     worker: Annotated[bool, option("--worker", hidden=True)] = False,
 ) -> None:
-    """Observe and reflect if the settings say it is due.
+    """Observe and reflect on the sessions where this is due.
 
-    A session is due to be observed when enough messages are pending (`observe.trigger`, `observe.tokens`), and to be
-    reflected on when its rows have grown enough (`reflect.tokens`). A model may observe earlier (`observe.precompute`):
-    its observations are buffered and written when the session is due, without asking it again.
+    A session is due to be observed when enough messages are pending (`observe.trigger`, `observe.tokens`), and due to
+    be reflected on when its rows have grown enough (`reflect.tokens`). A model may observe earlier
+    (`observe.precompute`): its observations are buffered, and written without another call when the session is due.
 
-    If the observer cannot be used (no API key), sessions are still reflected on, and vice versa; the exit code
-    is then 77 or 78.
+    If the observer cannot be used (for example without an API key), sessions are still reflected on. If the reflector
+    cannot be used, they are still observed. The exit code is then 77 or 78.
 
-    The exit code is 0 if something was done or left to a worker (73, 74 or 75 if that failed), 1 if nothing was due,
-    and 75 if other processes are working on all that is due. A process that hangs blocks others for at most ten
-    minutes.
+    Otherwise the exit code is 0 if something was done or left to a worker; 73, 74 or 75 if no worker could be started;
+    1 if nothing was due; and 75 if other processes are already working on everything that is due. A process that hangs
+    blocks others for at most ten minutes.
     """
     if check and background:
         raise BadUsage("`--check` and `--background` exclude each other")

@@ -29,16 +29,17 @@ def tokens(
     file: Annotated[str, argument(metavar="FILE", help="File to count; `-` is stdin.")] = "-",
     *,
     unit: Annotated[
-        CountUnit | None, option("--as", help="Count it as this. Default: a transcript if recognised, else text.")
+        CountUnit | None,
+        option("--as", help="How to count FILE. Default: as a transcript if recognised, otherwise as text."),
     ] = None,
     format_: Annotated[str | None, format_option("Transcript format. Detected from content if omitted.")] = None,
 ) -> None:
-    """Count the tokens of a text or a transcript.
+    """Count the tokens of text or of a transcript.
 
-    A transcript is counted message by message, with the counter's overhead for each.
+    A transcript is counted message by message, including the counter's overhead per message.
 
     Counters: o200k-approx (within 20 % of o200k); chars-2.5, chars-3.2, chars-3.5-3, chars-4 and chars-4-cjk-2
-    (characters divided); o200k and cl100k (exact, if their rank files are on disk).
+    (characters divided by that number); o200k and cl100k (exact, if their rank files are on disk).
     """
     if file == STDIN and is_terminal_input():
         raise BadUsage("nothing to count", hint="`om tokens FILE`, or `om tokens < FILE`")

@@ -26,12 +26,12 @@ def usage(
     *,
     since: SinceOption = None,
     until: UntilOption = None,
-    by: Annotated[By, option("--by", help="Group calls by this.")] = By.DAY,
+    by: Annotated[By, option("--by", help="How to group calls.")] = By.DAY,
 ) -> None:
     """Show what models cost: calls, tokens, dollars and time.
 
-    Token counts are the providers'; input tokens include cached ones. `–` means unknown; a sum with unknown parts
-    begins with `≥`. Days are UTC. Spending limits are printed below, with what was used of them today and this month.
+    Token counts are those of the providers; input tokens include cached ones. `–` means unknown, and a sum with unknown
+    parts begins with `≥`. Days are UTC. Spending limits are printed below, with the amounts used today and this month.
     """
     now = run.wiring.clock.now()
     begins, ends = period(since, until, now=now)

@@ -55,11 +55,11 @@ def watch(
     *,
     interval: Annotated[float, option("--interval", metavar="SECONDS", help="Seconds between checks.")] = 2.0,
     at_most_every: Annotated[
-        float, option("--at-most-every", metavar="SECONDS", help="Shortest time between two reads of a growing file.")
+        float, option("--at-most-every", metavar="SECONDS", help="Minimum time between two reads of a growing file.")
     ] = 5.0,
     once: Annotated[bool, option("--once", help="Look once, do what is due, and exit.")] = False,
     glob: Annotated[
-        list[str] | None, option("--glob", metavar="PATTERN", help="Files to follow in folders. Repeat for several.")
+        list[str] | None, option("--glob", metavar="PATTERN", help="Files to follow in folders. May be repeated.")
     ] = None,
     format_: Annotated[str | None, format_option("Input format. Detected from content if omitted.")] = None,
     jsonl: StreamOption = False,
@@ -71,15 +71,14 @@ def watch(
 ) -> None:
     """Follow transcripts as they are written, until Ctrl-C.
 
-    New messages are stored once a file stops growing, or after a few seconds anyway. Then `om` does what is due in its
-    sessions, as `om tick` does, and prints new rows, as `om observe` does.
+    New messages are stored once a file stops growing, or after a few seconds if it keeps growing. Then `om` does what
+    is due in their sessions, as `om tick` does, and prints new rows, as `om observe` does.
 
-    In folders and their subfolders, files named *.jsonl or *.ndjson are followed, and *.json, *.txt and *.md files that
-    are recognised as transcripts; names that begin with a dot are skipped. A path may be created later.
+    In a folder and its subfolders, `om` follows files named *.jsonl or *.ndjson, and *.json, *.txt and *.md files that
+    it recognises as transcripts. Names that begin with a dot are skipped. A path may be created later.
 
-    An error in a file is printed once, and the file is tried again when it changes; a locked or full store is tried
-    again as well.
-    Several processes may watch the same files without doing anything twice.
+    An error in a file is printed once, and the file is tried again when it changes. If the store is locked or the disk
+    is full, `om` tries again. Several processes can watch the same files; nothing is done twice.
     """
     _check(run, paths, spans={"--interval": interval, "--at-most-every": at_most_every}, once=once, jsonl=jsonl)
     if format_:
