@@ -1,34 +1,80 @@
-"""Transcripts of other tools. A new format is a module with a `FORMAT` and a line in `_MODULES` here."""
+"""Transcripts of other tools: their formats, detected by content, and readers that work by record or by turn.
+
+A new format is a module with a `FORMAT`, and a line in `_FORMATS` here.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from importlib import import_module
 from pathlib import Path
+from typing import Protocol
 
 from omcli.base.errors import BadUsage, UnknownFormat
-from omcli.formats.format import Format
+from omcli.base.record import record, replace
 from omcli.formats.injected import is_export
-from omcli.formats.source import RecordStream
+from omcli.formats.source import Record, RecordStream, Sample
+from omcli.memory.transcript import Checkpoint, Item, NewConversation, ReaderState, Reason, Skip
+from omcli.text.instants import instant, utc_offset
 
-# Modules by format name, imported on demand, and in the order of detection: the most specific first.
-_MODULES = {
-    "codex": "codex",
-    "pi": "pi",
-    "claude-code": "claude_code",
-    "anthropic": "anthropic_messages",
-    "openai": "openai_chat",
-    "text": "plain_text",
+# Modules by format name, in the order of detection: the most specific first. A module is imported only for an input in
+# which it may find its format: one of its keys occurs (`keys_of`), or it has none.
+_FORMATS: Mapping[str, tuple[str, frozenset[str]]] = {
+    "codex": ("codex", frozenset({"type", "record_type", "instructions", "ts"})),
+    "pi": ("pi", frozenset({"type"})),
+    "claude-code": (
+        "claude_code",
+        frozenset({"sessionId", "parentUuid", "leafUuid", "snapshot", "session_id"}),
+    ),
+    "anthropic": ("anthropic_messages", frozenset({"messages", "stop_reason", "content.type", "content.source"})),
+    "openai": (
+        "openai_chat",
+        frozenset({"role", "messages", "traj", "conversation", "conversations", "request"}),
+    ),
+    "text": ("plain_text", frozenset()),
 }
-NAMES = tuple(_MODULES)
+NAMES = tuple(_FORMATS)
 _OF_CHAT = ("anthropic", "openai")
+
+
+@record
+class TranscriptFolders:
+    """Folders in which a program keeps its transcripts."""
+
+    homes: tuple[str, ...]
+    """Base folders; `~` is the home directory."""
+    patterns: tuple[str, ...]
+    """Glob patterns of the files below a base folder."""
+    variable: str | None = None
+    """Environment variable with a base folder to use instead."""
+
+
+@record
+class Format:
+    """One kind of transcript."""
+
+    name: str
+    """Value of `--format`."""
+    title: str
+    """Name for people."""
+    detect: Callable[[Sample], bool]
+    """Return True if the sample looks like this format; the first format that matches is used."""
+    read: Callable[[RecordStream], Iterator[Item]]
+    """Yield items in file order. Never raises for content: unusable records become `Skip`."""
+    folders: TranscriptFolders | None = None
+    """None if no program keeps transcripts in this format."""
+    copies: bool = False
+    """True if a resumed session repeats messages of earlier ones, with their ids and times (`Identities`)."""
+
+
+# ---- detection
 
 
 def named(name: str) -> Format:
     """Return the format with this name. Raise BadUsage if it is unknown."""
-    if name not in _MODULES:
+    if name not in _FORMATS:
         raise BadUsage(f"unknown format `{name}`", hint=f"formats: {', '.join(NAMES)}")
-    found: Format = import_module(f"omcli.formats.{_MODULES[name]}").FORMAT
+    found: Format = import_module(f"omcli.formats.{_FORMATS[name][0]}").FORMAT
     return found
 
 
@@ -36,7 +82,7 @@ def detect(source: RecordStream) -> Format:
     """Return the format of an input, judged by its content alone. Raise UnknownFormat if none matches."""
     if is_export(source.beginning):
         raise UnknownFormat("this is exported memory, not a transcript", hint="use `om import` for it")
-    for entry in map(named, NAMES):
+    for entry in possible_formats(source.sample):
         if entry.detect(source.sample):
             return entry
     raise UnknownFormat(
@@ -46,10 +92,31 @@ def detect(source: RecordStream) -> Format:
 
 def detect_chat(source: RecordStream) -> Format:
     """Return the format of messages sent to a model. Raise UnknownFormat if they match neither API."""
-    for entry in map(named, _OF_CHAT):
+    for entry in possible_formats(source.sample, _OF_CHAT):
         if entry.detect(source.sample):
             return entry
     raise UnknownFormat("the messages are neither OpenAI chat messages nor Anthropic Messages")
+
+
+def possible_formats(sample: Sample, names: Iterable[str] = NAMES) -> Iterator[Format]:
+    """Yield the formats that an input may have, judged by its keys; each is imported when its turn comes."""
+    found = keys_of(sample)
+    for name in names:
+        _, keys = _FORMATS[name]
+        if not keys or not keys.isdisjoint(found):
+            yield named(name)
+
+
+def keys_of(sample: Sample) -> frozenset[str]:
+    """Return the keys of all records in a sample, and those of the parts of their content as `content.<key>`."""
+    keys: set[str] = set()
+    for entry in sample.records:
+        keys.update(entry)
+        content = entry.get("content")
+        for part in content if isinstance(content, list) else ():
+            if isinstance(part, dict):
+                keys.update(map("content.".__add__, part))
+    return frozenset(keys)
 
 
 TRANSCRIPTS = (".jsonl", ".ndjson")
@@ -66,3 +133,105 @@ def agent_files(environment: Mapping[str, str]) -> Iterator[Path]:
         for pattern in folders.patterns:
             for home in (other,) if other else folders.homes:
                 yield from sorted(Path(home).expanduser().glob(pattern))
+
+
+# ---- readers
+
+
+class Reader(Protocol):
+    """Reads a transcript record by record, with a state between two records that can be stored."""
+
+    def items(self, entry: Record) -> Iterator[Item]:
+        """Yield the items of one record."""
+
+    def end(self) -> Iterator[Item]:
+        """Yield the items still held back at the end of the input."""
+
+    def state(self) -> ReaderState | None:
+        """Return the state from which another reader can resume here; None while an item is held back."""
+
+
+def by_record(begin: Callable[[ReaderState | None], Reader]) -> Callable[[RecordStream], Iterator[Item]]:
+    """Return a `Format.read` function; `begin` returns a new reader, or one resumed from a state."""
+
+    def read(source: RecordStream) -> Iterator[Item]:
+        reader = begin(source.state)
+        for entry in source.records():
+            if isinstance(entry, dict):
+                yield from reader.items(entry)
+            elif not isinstance(entry, Checkpoint):
+                yield entry
+            elif (state := reader.state()) is not None:
+                yield replace(entry, reader_state=state)
+        yield from reader.end()
+
+    return read
+
+
+_TIMES = ("timestamp", "created_at", "createdAt", "ts", "time", "date")
+"""Keys with the time of a turn: no API defines one, so programs choose their own."""
+
+
+class TurnReader(Protocol):
+    """Reads one conversation turn by turn."""
+
+    def whole(self, entry: Record) -> Iterator[Item]:
+        """Yield the session's facts from the object that holds the whole conversation."""
+
+    def turn(self, entry: Record) -> Iterator[Item]:
+        """Yield the items of one turn."""
+
+    def state(self) -> ReaderState:
+        """Return the state from which another reader can resume."""
+
+
+Begin = Callable[[ReaderState | None], TurnReader]
+"""Start a conversation, or resume one from a state."""
+
+
+def by_turn(
+    *, turns_of: Callable[[Record], list[object] | None], begin: Begin
+) -> Callable[[RecordStream], Iterator[Item]]:
+    """Return a `Format.read` function.
+
+    A record is a whole conversation if `turns_of` returns a list, else a turn of the current one.
+    """
+
+    def read(source: RecordStream) -> Iterator[Item]:
+        has_begun = source.state is not None
+        conversation = begin(source.state)
+        for entry in source.records():
+            if isinstance(entry, Checkpoint):
+                if has_begun:
+                    yield replace(entry, reader_state=conversation.state())
+            elif not isinstance(entry, dict):
+                yield entry
+            elif (turns := turns_of(entry)) is None:
+                has_begun = True
+                yield from conversation.turn(entry)
+            else:
+                if has_begun:
+                    yield NewConversation()
+                has_begun = True
+                conversation = begin(None)
+                yield from conversation.whole(entry)
+                for turn in turns:
+                    yield from conversation.turn(turn) if isinstance(turn, dict) else (Skip(Reason.NOT_AN_OBJECT),)
+
+    return read
+
+
+def instant_of(turn: Record) -> str | None:
+    """Return the time of a turn, if given."""
+    for key in _TIMES:
+        if at := instant(turn.get(key)):
+            return at
+    return None
+
+
+def utc_offset_of(turn: Record) -> int | None:
+    """Return the UTC offset of a turn's time in minutes east, if given."""
+    for key in _TIMES:
+        if instant(turn.get(key)):
+            return utc_offset(turn[key])
+    return None

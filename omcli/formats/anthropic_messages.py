@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import partial
+from itertools import chain
 
 from omcli.base.patterns import lazily
 from omcli.base.record import field, fields_of, mutable_record
+from omcli.formats import Format, by_turn, instant_of, utc_offset_of
 from omcli.formats.claude_prompts import reason_to_refuse, user_text
-from omcli.formats.format import Format, by_turn, instant_of, utc_offset_of
 from omcli.formats.injected import without_injected
 from omcli.formats.source import InputShape, Record, Sample
 from omcli.formats.values import compact_json, image_from_text, image_text, objects, record, string, text
@@ -60,12 +61,10 @@ class _Conversation:
 
     def whole(self, entry: Record) -> Iterator[Item]:
         """Yield the session's facts from a request body, which come before its turns."""
-        yield from self.facts(entry)
-        if entry.get("system"):
-            yield Skip(Reason.INJECTED)
+        return chain(self.facts(entry), (Skip(Reason.INJECTED),) if entry.get("system") else ())
 
-    def facts(self, entry: Record) -> Iterator[Facts]:
-        """Yield the session's facts if a body or a turn changed them."""
+    def facts(self, entry: Record) -> list[Facts]:
+        """Return the session's facts if a body or a turn changed them."""
         session = string(entry.get("session_id")) or string(entry.get("conversation_id")) or self.known.session
         before = self.known if session == self.known.session else Facts()
         now = Facts(
@@ -74,36 +73,42 @@ class _Conversation:
             title=string(entry.get("title")) or before.title,
             model=string(entry.get("model")) or before.model,
         )
-        if now != self.known:
-            self.known = now
-            yield now
+        if now == self.known:
+            return []
+        self.known = now
+        return [now]
 
     def turn(self, entry: Record) -> Iterator[Item]:
         """Yield the items of one turn: a user's results, then the prompt; an assistant's answer, then the calls."""
-        yield from self.facts(entry)
         role, content = entry.get("role"), entry.get("content")
         given = [content] if isinstance(content, str) else content
+        items: Iterable[Item]
         if role == "system":
-            yield Skip(Reason.INJECTED)
+            items = [Skip(Reason.INJECTED)]
         elif role not in ("user", "assistant") and isinstance(role, str):
-            yield Skip(Reason.UNKNOWN_TYPE, role[:40])
+            items = [Skip(Reason.UNKNOWN_TYPE, role[:40])]
         elif not isinstance(role, str) or not isinstance(given, list):
-            yield Skip(Reason.MALFORMED)
+            items = [Skip(Reason.MALFORMED)]
         else:
-            items = list(self._items(entry, Role(role), list(map(_part, given))))
-            yield from items or [Skip(Reason.NOISE)]
+            items = self._items(entry, Role(role), given)
+        return chain(self.facts(entry), items)
 
-    def _items(self, entry: Record, role: Role, parts: list[Record]) -> Iterator[Item]:
+    def _items(self, entry: Record, role: Role, given: list[object]) -> Iterator[Item]:
         at = instant_of(entry)
         spoken = _prompt if role is Role.USER else _answer
         message = partial(Message, at=at, utc_offset=utc_offset_of(entry))
-        words = spoken([part for part in parts if not _is_tool(part)], message, turn_id=string(entry.get("id")))
-        if role is Role.ASSISTANT:
-            yield from words
-        for part in filter(_is_tool, parts):
-            yield from self._call(part, at) if text(part["type"]).endswith("tool_use") else self._result(part, at)
-        if role is Role.USER:
-            yield from words
+        words: list[Record] = []
+        tools: list[Item] = []
+        for part in map(_part, given):
+            if not _is_tool(part):
+                words.append(part)
+            elif text(part["type"]).endswith("tool_use"):
+                tools += self._call(part, at)
+            else:
+                tools += self._result(part, at)
+        said = list(spoken(words, message, turn_id=string(entry.get("id"))))
+        items = [*tools, *said] if role is Role.USER else [*said, *tools]
+        yield from items or [Skip(Reason.NOISE)]
 
     def _call(self, part: Record, at: str | None) -> Iterator[Item]:
         tool, call_id, arguments = string(part.get("name")), string(part.get("id")), part.get("input")
@@ -154,7 +159,7 @@ class _Content:
     @property
     def text(self) -> str:
         """The non-empty pieces, one per line."""
-        return "\n".join(piece for piece in self.pieces if piece)
+        return "\n".join(filter(None, self.pieces))
 
     def add(self, block: object) -> None:
         """Add a content block, or a string or None instead of one."""
@@ -165,8 +170,12 @@ class _Content:
         kind = text(part.get("type"))
         if kind == "text":
             self.pieces.append(text(part.get("text")))
+        elif kind == "image" and (encoded := text(record(part.get("source")).get("data"))):
+            media_type = text(record(part.get("source")).get("media_type")) or "image"
+            self.images.append(image_from_text(encoded, media_type))
+            self.pieces.append(image_text(self.images[-1]))
         elif kind in _ATTACHED:
-            self._add_attachment(kind, part)
+            self.pieces.append(_attachment(kind, part))
         elif kind.endswith("_error"):
             self.is_error = True
             self.pieces.append(text(part.get("error_code")) or kind)
@@ -175,20 +184,18 @@ class _Content:
         elif kind not in _THOUGHTS:
             self.faults.append(Skip(Reason.UNKNOWN_TYPE, kind[:40]) if kind else Skip(Reason.MALFORMED))
 
-    def _add_attachment(self, kind: str, part: Record) -> None:
-        source, label = record(part.get("source")), kind.replace("_", " ")
-        content, media_type = text(source.get("data")), text(source.get("media_type"))
-        named = " ".join(filter(None, map(text, (part.get("title"), part.get("url"), part.get("tool_name")))))
-        if kind == "image" and content:
-            self.images.append(image_from_text(content, media_type or "image"))
-            self.pieces.append(image_text(self.images[-1]))
-        elif source.get("type") == "text":
-            self.pieces.append(f"[{f'{label} {named}'.strip()}]\n{content}")
-        elif content:
-            self.pieces.append(attachment(f"{label} {named}".strip(), media_type, len(content) * 3 // 4))
-        else:
-            place = text(part.get("source")) or text(source.get("url")) or text(source.get("file_id"))
-            self.pieces.append(f"[{' '.join(filter(None, (label, named, place)))}]")
+
+def _attachment(kind: str, part: Record) -> str:
+    """Return the text of an attachment, or a placeholder for it."""
+    source, label = record(part.get("source")), kind.replace("_", " ")
+    content, media_type = text(source.get("data")), text(source.get("media_type"))
+    named = " ".join(filter(None, map(text, (part.get("title"), part.get("url"), part.get("tool_name")))))
+    if source.get("type") == "text":
+        return f"[{f'{label} {named}'.strip()}]\n{content}"
+    if content:
+        return attachment(f"{label} {named}".strip(), media_type, len(content) * 3 // 4)
+    place = text(part.get("source")) or text(source.get("url")) or text(source.get("file_id"))
+    return f"[{' '.join(filter(None, (label, named, place)))}]"
 
 
 def _prompt(parts: list[Record], message: partial[Message], *, turn_id: str | None) -> Iterator[Item]:
@@ -197,7 +204,7 @@ def _prompt(parts: list[Record], message: partial[Message], *, turn_id: str | No
     for part in parts:
         if part.get("type") != "text":
             shown.add(part)
-        elif (words := user_text(text(part.get("text")))) is None:
+        elif (words := user_text(without_injected(text(part.get("text"))))) is None:
             yield Skip(Reason.INJECTED if text(part.get("text")).strip() else Reason.NOISE)
         elif words.kind is None:
             shown.pieces.append(words.text)

@@ -6,7 +6,6 @@ import re
 
 from omcli.base.patterns import lazily
 from omcli.base.record import positional_record
-from omcli.formats.injected import without_injected
 from omcli.memory.message import MessageKind
 
 # Beginnings of texts written by a client, not a person.
@@ -44,14 +43,18 @@ class UserText:
     kind: MessageKind | None = None
 
 
-def user_text(written: str) -> UserText | None:
-    """Classify text in the user's role; return None if a program wrote all of it."""
-    words = without_injected(written)
+def user_text(words: str) -> UserText | None:
+    """Classify text in the user's role, given without injected blocks; return None if a program wrote all of it."""
     opening = words.lstrip()
     if not opening or opening.startswith(_WRITTEN_BY_CLIENT) or _EDITOR_NOTE.fullmatch(words.strip()):
         return None
     if opening.startswith(("<command-name>", "<command-message>")):
-        return _command(words)
+        name, arguments = _tag_content(words, "command-name"), _tag_content(words, "command-args")
+        return (
+            None
+            if name is None
+            else UserText(f"{name.strip()} {(arguments or '').strip()}".strip(), MessageKind.COMMAND)
+        )
     if opening.startswith("<bash-input>") and (shell := _tag_content(words, "bash-input")) is not None:
         return UserText(shell, MessageKind.SHELL)
     if opening.startswith(_INTERRUPT):
@@ -68,13 +71,6 @@ def reason_to_refuse(result: str) -> str | None:
     """Return a person's comment on refusing a tool call, from the text of the failed result."""
     match = _REMARK.match(result)
     return match[1].partition(_AFTER_REMARK)[0].strip() or None if match else None
-
-
-def _command(words: str) -> UserText | None:
-    name, arguments = _tag_content(words, "command-name"), _tag_content(words, "command-args")
-    if name is None:
-        return None
-    return UserText(f"{name.strip()} {(arguments or '').strip()}".strip(), MessageKind.COMMAND)
 
 
 def _tag_content(words: str, tag: str) -> str | None:

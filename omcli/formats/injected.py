@@ -13,52 +13,51 @@ INJECTED_TAGS = ("system-reminder", TAG, "ide_opened_file", "ide_selection", "ho
 _TAG = lazily(rf"<(/?)({'|'.join(INJECTED_TAGS)})(?:\s[^<>]*)?>")
 
 
+# Nothing but indentation before a place on its line.
+_INDENTED = re.compile(r"(?:\A|\n)[^\S\n]*\Z")
+_DEEPEST_INDENT = 80
+
+
 def without_injected(said: str) -> str:
-    """Return a message's text without the blocks that programs put into it.
+    """Return a message's text without the blocks that programs put into it, and without what om printed.
 
     Blocks may be nested. An unclosed block extends to the end, but only if its tag begins a line; elsewhere the tag is
     merely mentioned.
     """
-    blocks = _injected_blocks(said)
+    blocks: list[tuple[int, int]] = []
+    if "<" in said and (tags := list(_TAG.finditer(said))):
+        blocks += _tag_blocks(said, tags)
+    if "] " in said and _HAS_LINE.search(said):
+        blocks += map(re.Match.span, _LOG_LINE.finditer(said))
+    if WORKING_TITLE in said:
+        blocks += map(re.Match.span, _BLOCK.finditer(said))
+    if ('"schema"' in said or '"kind"' in said or f"<{TAG}" in said) and (found := _JSON.search(said)):
+        blocks += _json_blocks(said, found)
     if not blocks:
         return said
-    ends = [0, *(end for _, end in blocks)]
-    starts = [*(start for start, _ in blocks), len(said)]
-    kept = "".join(said[end:start] for end, start in zip(ends, starts, strict=True)).rstrip()
-    return kept.lstrip() if not said[: blocks[0][0]].strip() else kept
-
-
-def _injected_blocks(said: str) -> list[tuple[int, int]]:
-    """Return start and end of each outermost injected block."""
-    blocks: list[tuple[int, int]] = []
+    kept: list[str] = []
     after = 0
-    for start, end in sorted([*printed(said), *_tag_blocks(said)]):
+    for start, end in sorted(blocks):
         if start >= after:
-            blocks.append((start, end))
+            kept.append(said[after:start])
             after = end
-    return blocks
+    text = "".join((*kept, said[after:])).rstrip()
+    return text if kept[0].strip() else text.lstrip()
 
 
-def _tag_blocks(said: str) -> Iterator[tuple[int, int]]:
+def _tag_blocks(said: str, tags: list[re.Match[str]]) -> Iterator[tuple[int, int]]:
     """Yield start and end of each block between tags."""
-    tags = list(_TAG.finditer(said)) if "<" in said else []
-    ends = _ends(tags)
-    for tag in tags:
-        start = tag.start()
-        if not tag[1] and (start in ends or begins_line(said, start)):
-            yield start, ends.get(start, len(said))
-
-
-def _ends(tags: list[re.Match[str]]) -> dict[int, int]:
-    """Map the start of each closed opening tag to the end of its block."""
-    ends: dict[int, int] = {}
-    opened: dict[str, list[int]] = {name: [] for name in INJECTED_TAGS}
+    ends: dict[int, int] = {}  # of the closed blocks, by the start of their opening tag
+    opened: dict[str, list[int]] = {}
     for tag in tags:
         if not tag[1]:
-            opened[tag[2]].append(tag.start())
-        elif opened[tag[2]]:
+            opened.setdefault(tag[2], []).append(tag.start())
+        elif opened.get(tag[2]):
             ends[opened[tag[2]].pop()] = tag.end()
-    return ends
+    for tag in tags:
+        start = tag.start()
+        if not tag[1] and (start in ends or _INDENTED.search(said, max(0, start - _DEEPEST_INDENT), start)):
+            yield start, ends.get(start, len(said))
 
 
 _STRING = r'"(?:[^"\\]|\\.)*"'
@@ -94,7 +93,6 @@ _BLOCK = lazily(
 )
 # The rest of a cut-off document: its line, and the lines after it that continue the JSON.
 _CUT_OFF = lazily(r'[^\n]*(?:\n[ \t]*["\[\]{}][^\n]*)*')
-_DEEPEST_INDENT = 80
 _BROKEN = 64
 """Number of broken JSON documents tolerated in one text, to bound the time spent."""
 _DECODER = json.JSONDecoder()
@@ -105,39 +103,24 @@ def is_pack(beginning: str) -> bool:
     return _PRINTED_CHAT.match(beginning) is not None
 
 
-def printed(said: str) -> Iterator[tuple[int, int]]:
-    """Yield start and end of each part of a text that om printed, unordered.
-
-    Packs in tags are found by `_tag_blocks`.
-    """
-    if "] " in said and _HAS_LINE.search(said):
-        yield from (found.span() for found in _LOG_LINE.finditer(said))
-    if WORKING_TITLE in said:
-        yield from (found.span() for found in _BLOCK.finditer(said))
-    if '"schema"' in said or '"kind"' in said or f"<{TAG}" in said:
-        yield from _json(said)
-
-
-def begins_line(said: str, at: int) -> bool:
-    """Return True if only indentation precedes an offset on its line."""
-    before = said[max(0, at - _DEEPEST_INDENT) : at]
-    indent = before.rpartition("\n")[2]
-    return not indent.strip() and (len(indent) < len(before) or at <= _DEEPEST_INDENT)
-
-
-def _json(said: str) -> Iterator[tuple[int, int]]:
+def _json_blocks(said: str, found: re.Match[str] | None) -> Iterator[tuple[int, int]]:
+    """Yield start and end of each JSON document that om printed, from the first match on."""
     at = broken = 0
-    while broken < _BROKEN and (found := _JSON.search(said, at)):
+    while found and broken < _BROKEN:
         start, at = found.span()
+        is_block = True
         try:
             _, at = _DECODER.raw_decode(said, start)
         except (ValueError, RecursionError):
             broken += 1
-            if not begins_line(said, start):
-                continue  # quoted within a sentence
-            cut_off = _CUT_OFF.match(said, at)
-            at = cut_off.end() if cut_off else len(said)
-        yield start, at
+            # Otherwise quoted within a sentence.
+            is_block = _INDENTED.search(said, max(0, start - _DEEPEST_INDENT), start) is not None
+            if is_block:
+                cut_off = _CUT_OFF.match(said, at)
+                at = cut_off.end() if cut_off else len(said)
+        if is_block:
+            yield start, at
+        found = _JSON.search(said, at)
 
 
 # ---- files of exported memory

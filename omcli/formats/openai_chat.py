@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from functools import partial
+from itertools import chain
 
 from omcli.base.record import field, fields_of, mutable_record
-from omcli.formats.format import Format, by_turn, instant_of, utc_offset_of
+from omcli.formats import Format, by_turn, instant_of, utc_offset_of
 from omcli.formats.injected import is_pack, without_injected
 from omcli.formats.source import InputShape, Record, RecordStream, Sample
-from omcli.formats.values import compact_json, image_from_url, image_text, objects, record, string, text
+from omcli.formats.values import compact_json, data_in, image_from_text, image_text, objects, record, string, text
 from omcli.memory.message import Image, Message, Role, attachment
 from omcli.memory.transcript import Facts, Item, ReaderState, Reason, Skip
 
@@ -58,27 +60,28 @@ class _Conversation:
 
     def whole(self, entry: Record) -> Iterator[Item]:
         """Yield the session's facts from the object that holds the messages."""
-        return self.facts(entry, whole=True)
+        return iter(self.facts(entry, whole=True))
 
     def turn(self, entry: Record) -> Iterator[Item]:
         """Yield a message's text, then its calls; or the result of a call."""
-        facts = list(self.facts(entry, whole=False))
-        yield from facts
+        facts = self.facts(entry, whole=False)
         role = entry.get("role")
+        items: Iterable[Item]
         if role in ("system", "developer"):
-            yield Skip(Reason.INJECTED)
+            items = [Skip(Reason.INJECTED)]
         elif role in ("tool", "function"):
-            yield from self._result(entry)
+            items = self._result(entry)
         elif role in ("user", "assistant"):
-            yield from self._turn(entry, Role(role))
+            items = self._turn(entry, Role(role))
         elif isinstance(role, str):
-            yield Skip(Reason.UNKNOWN_TYPE, role[:40])
+            items = [Skip(Reason.UNKNOWN_TYPE, role[:40])]
         else:
             # A line may introduce the session and hold no message.
-            yield Skip(Reason.NOISE if facts and "content" not in entry else Reason.MALFORMED)
+            items = [Skip(Reason.NOISE if facts and "content" not in entry else Reason.MALFORMED)]
+        return chain(facts, items)
 
-    def facts(self, entry: Record, *, whole: bool) -> Iterator[Facts]:
-        """Yield the session's facts if they changed. The `id` of a `whole` conversation is the session's."""
+    def facts(self, entry: Record, *, whole: bool) -> list[Facts]:
+        """Return the session's facts if they changed. The `id` of a `whole` conversation is the session's."""
         session = _identifier(entry, "session_id", "conversation_id", "thread_id")
         row = string(entry.get("id")) if whole else None
         if row and not row.isdecimal():  # a number would repeat in other files
@@ -90,14 +93,16 @@ class _Conversation:
             title=string(entry.get("title")) or before.title,
             model=string(entry.get("model")) or before.model,
         )
-        if said != self.known:
-            self.known = said
-            yield said
+        if said == self.known:
+            return []
+        self.known = said
+        return [said]
 
     def _turn(self, entry: Record, role: Role) -> Iterator[Item]:
         content = _Content.of(entry.get("content"))
         said = without_injected(content.text) if role is Role.USER else content.text
         said = said or text(entry.get("refusal"))
+        at = instant_of(entry)
         items: list[Item] = [*content.faults]
         if said.strip():
             name = string(entry.get("name"))
@@ -106,13 +111,13 @@ class _Conversation:
                     role=role,
                     text=said,
                     id=_identifier(entry, "id", "message_id"),
-                    at=instant_of(entry),
+                    at=at,
                     utc_offset=utc_offset_of(entry),
                     name=name if name and name.casefold() != role else None,
                     images=content.images,
                 )
             )
-        items += [self._call(call, instant_of(entry)) for call in (*_calls(entry), *content.calls)]
+        items += map(partial(self._call, at=at), (*_calls(entry), *content.calls))
         if not items and content.text.strip():
             items.append(Skip(Reason.INJECTED))
         elif not items:
@@ -181,7 +186,7 @@ class _Content:
             return cls(faults=[Skip(Reason.MALFORMED)])
         taken = cls()
         said = [part if isinstance(part, str) else taken._part(record(part)) for part in content]
-        taken.text = "\n".join(piece for piece in said if piece)
+        taken.text = "\n".join(filter(None, said))
         return taken
 
     def _part(self, part: Record) -> str:
@@ -192,7 +197,12 @@ class _Content:
         if kind in _TEXTS:
             return text(part.get("text", part.get("refusal", value)))
         if kind in ("image_url", "input_image"):
-            return self._image(part.get("image_url", value))
+            linked = part.get("image_url", value)
+            url = text(linked) or text(record(linked).get("url"))
+            if data := data_in(url):
+                self.images = (*self.images, image_from_text(*data))
+                return image_text(self.images[-1])
+            return f"[image {url}]" if url else "[image]"
         if kind in ("input_audio", "audio"):
             sound = record(part.get("input_audio", part.get("audio")))
             return attachment("audio", text(sound.get("format")), len(text(sound.get("data"))) * 3 // 4)
@@ -203,14 +213,6 @@ class _Content:
         elif kind != "reasoning":
             self.faults.append(Skip(Reason.UNKNOWN_TYPE, kind[:40]) if kind else Skip(Reason.MALFORMED))
         return ""
-
-    def _image(self, value: object) -> str:
-        url = text(value) or text(record(value).get("url"))
-        image = image_from_url(url)
-        if image is None:
-            return f"[image {url}]" if url else "[image]"
-        self.images = (*self.images, image)
-        return image_text(image)
 
 
 def _messages(entry: Record) -> list[object] | None:

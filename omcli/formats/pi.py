@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
 from itertools import chain
 
 from omcli.base.patterns import lazily
-from omcli.formats.format import Format, TranscriptFolders, by_record
+from omcli.formats import Format, TranscriptFolders, by_record
 from omcli.formats.injected import without_injected
 from omcli.formats.source import InputShape, Record, Sample
 from omcli.formats.values import compact_json, exit_code, image_from_text, image_text, objects, record, string, text
@@ -91,68 +92,52 @@ def _header(entry: Record, session: str) -> Facts:
     )
 
 
-def _items(entry: Record) -> Iterator[Item]:
-    """Yield the items of an entry below the header."""
-    kind = text(entry.get("type"))
-    if kind == "message" and isinstance(entry.get("message"), dict):
-        yield from _message(entry, record(entry["message"]))
-    elif kind == "message":
-        yield Skip(Reason.MALFORMED, kind)
-    elif kind == "compaction":
-        yield _event(entry, MessageKind.COMPACTION, text(entry.get("summary")))
-    elif kind == "branch_summary":
-        yield _event(entry, MessageKind.SUMMARY, text(entry.get("summary")))
-    elif kind == "model_change" and (model := string(entry.get("modelId"))):
-        yield Facts(model=model)
-    elif kind == "session_info" and (name := string(entry.get("name"))):
-        yield Facts(title=name)
-    elif kind in {"model_change", "session_info"} or kind in _NOISE:
-        yield Skip(Reason.NOISE)
-    elif kind == "custom_message":
-        yield Skip(Reason.INJECTED)
-    else:
-        yield Skip(Reason.UNKNOWN_TYPE if kind else Reason.MALFORMED, kind[:40])
-
-
-def _message(entry: Record, message: Record) -> Iterator[Item]:
-    role = text(message.get("role"))
-    at = _at(entry, message)
-    if role == "assistant":
-        yield from _turn(entry, message, at)
-    elif role == "toolResult":
-        yield _result(message, at)
-    elif role == "user":
-        yield _prompt(entry, message, at)
-    elif role == "bashExecution":
-        yield _user_command(entry, message, at)
-    elif role == "branchSummary":
-        yield _event(entry, MessageKind.SUMMARY, text(message.get("summary")), at)
-    elif role == "compactionSummary":
-        yield _event(entry, MessageKind.COMPACTION, text(message.get("summary")), at)
-    elif role in {"custom", "hookMessage", "system"}:
-        yield Skip(Reason.INJECTED)
-    else:
-        yield Skip(Reason.UNKNOWN_TYPE if role else Reason.MALFORMED, role[:40] or "message")
+def _items(entry: Record) -> Iterable[Item]:
+    """Return the items of an entry below the header."""
+    kind, message = text(entry.get("type")), entry.get("message")
+    if kind == "message" and isinstance(message, dict):
+        role = text(message.get("role"))
+        if role in _READERS:
+            return _READERS[role](entry, message)
+        if role in {"custom", "hookMessage", "system"}:
+            return [Skip(Reason.INJECTED)]
+        return [Skip(Reason.UNKNOWN_TYPE if role else Reason.MALFORMED, role[:40] or "message")]
+    if kind == "message":
+        return [Skip(Reason.MALFORMED, kind)]
+    if kind in _SUMMARIES:
+        return _summary(entry, entry, kind=_SUMMARIES[kind])
+    if kind == "model_change" and (model := string(entry.get("modelId"))):
+        return [Facts(model=model)]
+    if kind == "session_info" and (name := string(entry.get("name"))):
+        return [Facts(title=name)]
+    if kind in {"model_change", "session_info"} or kind in _NOISE:
+        return [Skip(Reason.NOISE)]
+    if kind == "custom_message":
+        return [Skip(Reason.INJECTED)]
+    return [Skip(Reason.UNKNOWN_TYPE if kind else Reason.MALFORMED, kind[:40])]
 
 
 def _at(entry: Record, message: Record) -> str | None:
     return instant(entry.get("timestamp")) or instant(message.get("timestamp"))
 
 
-def _prompt(entry: Record, message: Record, at: str | None) -> Item:
+def _prompt(entry: Record, message: Record) -> Iterator[Item]:
     content = message.get("content")
     if not isinstance(content, str | list):
-        return Skip(Reason.MALFORMED, "user")
+        yield Skip(Reason.MALFORMED, "user")
+        return
     said, images = _content(content)
     said = without_injected(said)
-    if not said.strip():
-        return Skip(Reason.INJECTED)
-    return Message(role=Role.USER, text=said, id=string(entry.get("id")), at=at, images=images)
+    if said.strip():
+        own = string(entry.get("id"))
+        yield Message(role=Role.USER, text=said, id=own, at=_at(entry, message), images=images)
+    else:
+        yield Skip(Reason.INJECTED)
 
 
-def _turn(entry: Record, message: Record, at: str | None) -> Iterator[Item]:
+def _turn(entry: Record, message: Record) -> Iterator[Item]:
     """Yield the answer and the calls of one turn, which may have been aborted."""
-    own = string(entry.get("id"))
+    own, at = string(entry.get("id")), _at(entry, message)
     said, images = _content(message.get("content"))
     calls = [block for block in objects(message.get("content")) if block.get("type") == "toolCall"]
     aborted = message.get("stopReason") == "aborted"
@@ -177,18 +162,19 @@ def _call(call: Record, at: str | None) -> Item:
     return Message(role=Role.CALL, text=written, id=call_id, at=at, tool=tool, call_id=call_id)
 
 
-def _result(message: Record, at: str | None) -> Item:
+def _result(entry: Record, message: Record) -> Iterator[Item]:
     if "content" not in message:
-        return Skip(Reason.MALFORMED, "toolResult")
+        yield Skip(Reason.MALFORMED, "toolResult")
+        return
     call_id = string(message.get("toolCallId"))
     said, images = _content(message["content"])
     is_error = message.get("isError")
     code = _EXIT_CODE.search(said, max(0, len(said) - 80)) if is_error is True else None
-    return Message(
+    yield Message(
         role=Role.RESULT,
         text=without_injected(said),
         id=call_id and f"{call_id}:result",
-        at=at,
+        at=_at(entry, message),
         tool=string(message.get("toolName")),
         call_id=call_id,
         failed=is_error if isinstance(is_error, bool) else None,
@@ -197,27 +183,42 @@ def _result(message: Record, at: str | None) -> Item:
     )
 
 
-def _user_command(entry: Record, message: Record, at: str | None) -> Item:
-    """Return a command the person ran with `!`: the command, then its output."""
+def _user_command(entry: Record, message: Record) -> Iterator[Item]:
+    """Yield a command the person ran with `!`: the command, then its output."""
     command = string(message.get("command"))
     if command is None:
-        return Skip(Reason.MALFORMED, "bashExecution")
+        yield Skip(Reason.MALFORMED, "bashExecution")
+        return
     output = text(message.get("output"))
     code = exit_code(message.get("exitCode"))
-    return Message(
+    yield Message(
         role=Role.EVENT,
         text=f"{command}\n{output}" if output else command,
         kind=MessageKind.SHELL,
         id=string(entry.get("id")),
-        at=at,
+        at=_at(entry, message),
         failed=code != 0 if code is not None else None,
         exit_code=code,
     )
 
 
-def _event(entry: Record, kind: MessageKind, summary: str, at: str | None = None) -> Message:
-    at = at or instant(entry.get("timestamp"))
-    return Message(role=Role.EVENT, text=without_injected(summary), kind=kind, id=string(entry.get("id")), at=at)
+def _summary(entry: Record, message: Record, *, kind: MessageKind) -> Iterator[Item]:
+    """Yield a summary of the conversation: an entry of its own, or a message."""
+    summary, at = without_injected(text(message.get("summary"))), _at(entry, message)
+    yield Message(role=Role.EVENT, text=summary, kind=kind, id=string(entry.get("id")), at=at)
+
+
+_SUMMARIES = {"compaction": MessageKind.COMPACTION, "branch_summary": MessageKind.SUMMARY}
+"""Types of entries that are a summary."""
+_READERS: Mapping[str, Callable[[Record, Record], Iterator[Item]]] = {
+    "assistant": _turn,
+    "toolResult": _result,
+    "user": _prompt,
+    "bashExecution": _user_command,
+    "branchSummary": partial(_summary, kind=MessageKind.SUMMARY),
+    "compactionSummary": partial(_summary, kind=MessageKind.COMPACTION),
+}
+"""Readers of messages, given with their entry, by role."""
 
 
 def _content(content: object) -> tuple[str, tuple[Image, ...]]:

@@ -9,7 +9,7 @@ from itertools import islice
 
 from omcli.base.patterns import lazily
 from omcli.base.record import field, mutable_record
-from omcli.formats.format import Format
+from omcli.formats import Format
 from omcli.formats.injected import INJECTED_TAGS, without_injected
 from omcli.formats.source import InputShape, RecordStream, Sample
 from omcli.memory.message import Message, Role

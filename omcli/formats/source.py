@@ -201,8 +201,11 @@ class RecordStream:
     @cached_property
     def _opening(self) -> list[tuple[Record | Skip, ...]]:
         """Parsed content of the first non-blank lines that are complete in the head."""
-        lines = [line for line in self._head.split(b"\n")[:-1] if line.strip()]
-        return [tuple(parse_line(line)) for line in lines[:_VOTERS]]
+        opening: list[tuple[Record | Skip, ...]] = []
+        for line in self._head.split(b"\n")[:-1]:
+            if line.strip() and len(opening) < _VOTERS:
+                opening.append(tuple(parse_line(line)))
+        return opening
 
     @cached_property
     def _head_lines(self) -> list[tuple[Record | Skip, ...]]:
@@ -254,32 +257,31 @@ def _parse_objects(text: str, *, last: bool) -> Iterator[Record | Skip]:
     fault: Reason | None = None
     at = tries = 0
     while at < len(text) and tries < _RESYNCHRONISE:
-        piece, end = _object_at(text, at)
+        tries += 1
+        piece: object = Reason.NOT_JSON
+        end = None
+        # Only brackets: a quote is as likely the end of a broken text as the beginning of one.
+        if text[at] in "{[":
+            try:
+                piece, end = _DECODER.raw_decode(text, at)
+            except RecursionError:
+                piece = Reason.TOO_DEEP
+            except ValueError:
+                pass
+        if end is None:
+            end = _next_object(text, at)
         if isinstance(piece, dict):
             yield piece
         elif piece is Reason.TOO_DEEP:
-            fault = piece
+            fault = Reason.TOO_DEEP
         else:
             is_cut_off = last and end == len(text) and text[at] == "{"
-            fault = fault or (Reason.TRUNCATED if is_cut_off else piece)
-        at = _skip_empty(text, end)
-        tries += 1
+            fault = fault or (Reason.TRUNCATED if is_cut_off else Reason.NOT_JSON)
+        at = end
+        while at < len(text) and text[at] in _SPACE:
+            at += 1
     if fault is not None:
         yield Skip(fault)
-
-
-def _object_at(text: str, at: int) -> tuple[Record | Reason, int]:
-    """Return the object at an offset and its end, or the fault and the next offset to try."""
-    # Only brackets: a quote is as likely the end of a broken text as the beginning of one.
-    if text[at] in "{[":
-        try:
-            value, end = _DECODER.raw_decode(text, at)
-        except RecursionError:
-            return Reason.TOO_DEEP, _next_object(text, at)
-        except ValueError:
-            return Reason.NOT_JSON, _next_object(text, at)
-        return (value if isinstance(value, dict) else Reason.NOT_JSON), end
-    return Reason.NOT_JSON, _next_object(text, at)
 
 
 def _next_object(text: str, broken: int) -> int:
@@ -295,12 +297,6 @@ def _next_object(text: str, broken: int) -> int:
         if is_separator or (before and before[-1] not in ":,["):
             return at
     return len(text)
-
-
-def _skip_empty(text: str, at: int) -> int:
-    while at < len(text) and text[at] in _SPACE:
-        at += 1
-    return at
 
 
 def _text(content: bytes) -> str:

@@ -73,10 +73,10 @@ def image_from_text(encoded: str, media_type: str) -> Image:
     )
 
 
-def image_from_url(url: str) -> Image | None:
-    """Return an image from a `data:` URL; None for any other URL."""
+def data_in(url: str) -> tuple[str, str] | None:
+    """Return the base64 text in a `data:` URL and its media type; None for any other URL."""
     match = _DATA_URL.match(url)
-    return image_from_text(url[match.end() :], match[1] or "image") if match else None
+    return (url[match.end() :], match[1] or "image") if match else None
 
 
 def image_text(image: Image) -> str:

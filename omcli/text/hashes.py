@@ -47,7 +47,9 @@ class HashSet:
             self._table[place] = each
             self._length += 1
             if 2 * self._length > len(self._table):
-                self._add_table()
+                before, self._table = self._table, array("Q", bytes(2 * 8 * len(self._table)))
+                for other in filter(None, before):
+                    self._table[self._place(other)] = other
 
     def __contains__(self, each: int) -> bool:
         if self._is_first(each):
@@ -71,12 +73,6 @@ class HashSet:
         while (there := table[place]) and there != each:
             place = (place + 1) & last
         return place
-
-    def _add_table(self) -> None:
-        before = self._table
-        self._table = array("Q", bytes(2 * before.itemsize * len(before)))
-        for each in filter(None, before):
-            self._table[self._place(each)] = each
 
 
 @positional_record

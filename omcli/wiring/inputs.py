@@ -17,7 +17,7 @@ from omcli.base.errors import BadInput, NoInput
 from omcli.base.record import replace
 
 if TYPE_CHECKING:
-    from omcli.formats.format import Format
+    from omcli.formats import Format
     from omcli.formats.source import RecordStream
     from omcli.memory.transcript import Bookmark, IngestedPart, Item, Origin, Transcript
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import chain
 
+from omcli.formats import Format, TranscriptFolders, by_record
 from omcli.formats.claude_code.reader import LONGEST_NAME, MessageReader, SessionReader
-from omcli.formats.format import Format, TranscriptFolders, by_record
 from omcli.formats.source import InputShape, Record, Sample
 from omcli.formats.values import record, string, text
 from omcli.memory.transcript import Facts, Item, ReaderState, Reason, Skip
@@ -48,12 +49,12 @@ class _RecordReader:
         """Yield the session facts that a record changes, then its messages."""
         kind = text(entry.get("type"))
         if kind not in _TOLD:
-            yield Skip(Reason.NOISE) if kind in _BOOKKEEPING else Skip(Reason.UNKNOWN_TYPE, kind[:LONGEST_NAME])
-            return
-        if changes := self._session.learn(entry, kind):
-            yield Facts(**changes)
+            is_known = kind in _BOOKKEEPING
+            return iter((Skip(Reason.NOISE) if is_known else Skip(Reason.UNKNOWN_TYPE, kind[:LONGEST_NAME]),))
+        changes = self._session.learn(entry, kind)
         cwd = string(entry.get("cwd"))
-        yield from self._reading.items(entry, kind, cwd=cwd if cwd != self._session.home else None)
+        items = self._reading.items(entry, kind, cwd=cwd if cwd != self._session.home else None)
+        return chain((Facts(**changes),), items) if changes else items
 
     def end(self) -> Iterator[Item]:
         """Yield nothing: no item is held back."""

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
-from itertools import count
+from itertools import chain, count
 from typing import Self
 
 from omcli.base.patterns import lazily
@@ -91,7 +91,7 @@ class MessageReader:
         """Number of visible blocks of each assistant message so far, by the hash of its id."""
         self._queue = user.PromptQueue()
         self._in_editor = False
-        self._readers: dict[str, Callable[[Record, partial[Message]], Iterator[Item]]] = {
+        self._readers: dict[str, Callable[[Record, partial[Message]], Iterable[Item]]] = {
             "user": self._user,
             "assistant": self._reply,
             "system": self._system,
@@ -135,27 +135,30 @@ class MessageReader:
             self._seen.add(key)
         yield from found or [Skip(Reason.NOISE)]
 
-    def _user(self, entry: Record, message: partial[Message]) -> Iterator[Item]:
+    def _user(self, entry: Record, message: partial[Message]) -> Iterable[Item]:
+        """Return the items of a record of the user's role: the results in it, then the prompt."""
         content = _content(entry)
         if content is None:
-            yield _MALFORMED
-            return
-        uuid = string(entry.get("uuid"))
+            return [_MALFORMED]
         if entry.get("isCompactSummary") is True:
             summary = without_injected("\n\n".join(user.texts_and_images(content)[0]))
-            yield message(role=Role.EVENT, kind=MessageKind.SUMMARY, text=summary, id=uuid)
-            return
+            return [message(role=Role.EVENT, kind=MessageKind.SUMMARY, text=summary, id=string(entry.get("uuid")))]
+        results: list[Iterable[Item]] = []
         for block in objects(content):
-            if block.get("type") == "tool_result":
-                yield from self._result(entry, block, message)
-            elif (kind := text(block.get("type"))) not in _USER_BLOCKS:
-                yield Skip(Reason.UNKNOWN_TYPE, kind[:LONGEST_NAME])
-        content_read = user.read_content(content)
+            kind = text(block.get("type"))
+            if kind == "tool_result":
+                results.append(self._result(entry, block, message))
+            elif kind not in _USER_BLOCKS:
+                results.append([Skip(Reason.UNKNOWN_TYPE, kind[:LONGEST_NAME])])
+        return chain(*results, self._prompt(entry, content, message))
+
+    def _prompt(self, entry: Record, content: object, message: partial[Message]) -> Iterator[Item]:
+        content_read = user.read_content(*user.texts_and_images(content))
         self._in_editor |= content_read.in_editor
         if user.is_injected(entry):
             yield from [Skip(Reason.INJECTED)] if content_read.prompt or content_read.is_injected else []
             return
-        ids = _ids(uuid)
+        ids = _ids(string(entry.get("uuid")))
         for event in content_read.events:
             yield message(role=Role.EVENT, kind=event.kind, text=event.text, id=next(ids))
         if content_read.prompt:
@@ -191,68 +194,73 @@ class MessageReader:
         if answers := user.answer_lines(entry):
             yield message(role=Role.USER, kind=MessageKind.ANSWER, text=answers, id=f"{call}:answer", call_id=call)
 
-    def _reply(self, entry: Record, message: partial[Message]) -> Iterator[Item]:
+    def _reply(self, entry: Record, message: partial[Message]) -> Iterable[Item]:
         content = _content(entry)
         if content is None:
-            yield _MALFORMED
-            return
+            return [_MALFORMED]
         said = record(entry.get("message"))
         if said.get("model") == "<synthetic>" or entry.get("isApiErrorMessage") is True:
-            return  # written by the client
+            return ()  # written by the client
+        items: list[Iterable[Item]] = []
         if answer := "\n\n".join(_texts(content)):
-            yield self._answer(answer, string(said.get("id")) or string(entry.get("uuid")), message)
+            items.append(self._answer(answer, string(said.get("id")) or string(entry.get("uuid")), message))
         for block in objects(content):
             kind = text(block.get("type"))
             if kind == "tool_use":
-                yield self._call(block, message)
+                items.append(self._call(block, message))
             elif kind not in _SILENT_BLOCKS:
-                yield Skip(Reason.UNKNOWN_TYPE, kind[:LONGEST_NAME])
+                items.append([Skip(Reason.UNKNOWN_TYPE, kind[:LONGEST_NAME])])
+        return chain.from_iterable(items)
 
-    def _answer(self, answer: str, message_id: str | None, message: partial[Message]) -> Item:
-        """Return visible text as a message. Each block of an assistant message is a separate record.
+    def _answer(self, answer: str, message_id: str | None, message: partial[Message]) -> Iterator[Item]:
+        """Yield visible text as a message. Each block of an assistant message is a separate record.
 
         Normally at most one block is visible. Waiting for others would delay the newest answer in a live session, and
         joining them would change a stored message. So later blocks become CONTINUED messages: `<id>~2` and so on.
         """
         key = _key("answer", message_id)
-        if key is None:
-            return message(role=Role.ASSISTANT, text=answer, id=message_id)
-        if self._is_repeated("text", f"{message_id} {answer}"):
-            return Skip(Reason.REPEATED)
-        self._answers[key] += 1
-        nth = self._answers[key]
+        if key is not None and self._is_repeated("text", f"{message_id} {answer}"):
+            yield Skip(Reason.REPEATED)
+            return
+        nth = 1
+        if key is not None:
+            self._answers[key] += 1
+            nth = self._answers[key]
         if nth == 1:
-            return message(role=Role.ASSISTANT, text=answer, id=message_id)
-        return message(role=Role.ASSISTANT, kind=MessageKind.CONTINUED, text=answer, id=f"{message_id}~{nth}")
+            yield message(role=Role.ASSISTANT, text=answer, id=message_id)
+        else:
+            yield message(role=Role.ASSISTANT, kind=MessageKind.CONTINUED, text=answer, id=f"{message_id}~{nth}")
 
-    def _call(self, block: Record, message: partial[Message]) -> Item:
+    def _call(self, block: Record, message: partial[Message]) -> Iterator[Item]:
         call, tool, arguments = string(block.get("id")), string(block.get("name")), block.get("input")
         if call is None or tool is None:
-            return _MALFORMED
-        if self._is_repeated("call", call):
-            return Skip(Reason.REPEATED)
-        self._open_calls[call] = tool
-        if arguments is None:
-            return _MALFORMED
-        return message(role=Role.CALL, text=compact_json(arguments), id=call, call_id=call, tool=tool)
+            yield _MALFORMED
+        elif self._is_repeated("call", call):
+            yield Skip(Reason.REPEATED)
+        else:
+            self._open_calls[call] = tool
+            if arguments is None:
+                yield _MALFORMED
+            else:
+                yield message(role=Role.CALL, text=compact_json(arguments), id=call, call_id=call, tool=tool)
 
     def _system(self, entry: Record, message: partial[Message]) -> Iterator[Item]:
         said, uuid = text(entry.get("content")), string(entry.get("uuid"))
         if entry.get("subtype") == "compact_boundary":
             yield message(role=Role.EVENT, kind=MessageKind.COMPACTION, text=said or "Conversation compacted", id=uuid)
         elif entry.get("subtype") == "local_command":
-            for event in user.read_content(said).events:
+            for event in user.read_content(*user.texts_and_images(said)).events:
                 yield message(role=Role.EVENT, kind=event.kind, text=event.text, id=uuid)
 
-    def _attachment(self, entry: Record, message: partial[Message]) -> Iterator[Item]:
-        for queued in self._queue.attachment(entry):
-            yield from _waiting_prompt(queued, string(entry.get("uuid")), message)
+    def _attachment(self, entry: Record, message: partial[Message]) -> Iterable[Item]:
+        said = partial(message, id=string(entry.get("uuid")))
+        return chain.from_iterable(map(partial(_waiting_prompt, message=said), self._queue.attachment(entry)))
 
     def _queue_operation(self, entry: Record, message: partial[Message]) -> Iterator[Item]:
         for queued in self._queue.operation(entry):
             typed = string(queued.timestamp) or string(entry.get("timestamp"))
             message_id = f"queued:{typed}" if typed else None
-            yield from _waiting_prompt(queued, message_id, partial(message, at=instant(typed)))
+            yield from _waiting_prompt(queued, message=partial(message, at=instant(typed), id=message_id))
 
     def _is_repeated(self, kind: str, producer_id: str) -> bool:
         key = _key(kind, producer_id)
@@ -297,13 +305,7 @@ def _texts(content: object) -> Iterator[str]:
             yield words
 
 
-def _waiting_prompt(queued: user.WaitingPrompt, message_id: str | None, message: partial[Message]) -> Iterator[Item]:
-    content_read = user.read_content(queued.content)
+def _waiting_prompt(queued: user.WaitingPrompt, *, message: partial[Message]) -> Iterator[Item]:
+    content_read = user.read_content(*user.texts_and_images(queued.content))
     if content_read.prompt:
-        yield message(
-            role=Role.USER,
-            kind=MessageKind.QUEUED,
-            text=content_read.prompt,
-            images=content_read.images,
-            id=message_id,
-        )
+        yield message(role=Role.USER, kind=MessageKind.QUEUED, text=content_read.prompt, images=content_read.images)

@@ -11,6 +11,7 @@ from typing import Self
 from omcli.base.patterns import lazily
 from omcli.base.record import positional_record
 from omcli.formats.claude_prompts import UserText, reason_to_refuse, user_text
+from omcli.formats.injected import without_injected
 from omcli.formats.source import Record
 from omcli.formats.values import image_from_text, image_text, record, string, text
 from omcli.memory.message import Image, MessageKind, attachment
@@ -44,16 +45,27 @@ class UserContent:
     """True if it contains notes from the VS Code extension."""
 
 
-def read_content(content: object) -> UserContent:
-    """Separate a person's words from injected text in a string or a list of blocks."""
-    parts, images = texts_and_images(content)
-    texts = [_text_of(part) for part in parts]
+def read_content(parts: list[str], images: tuple[Image, ...]) -> UserContent:
+    """Separate a person's words from injected text in the blocks of a record (`texts_and_images`)."""
+    prompts: list[str] = []
+    events: list[UserText] = []
+    has_injected = in_editor = False
+    for part in parts:
+        in_editor = in_editor or any(map(part.__contains__, _EDITOR_TAGS))
+        if note := _MEMORY_NOTE.match(part):
+            events.append(UserText(f"# {note[1].strip()}", MessageKind.COMMAND))
+        elif (words := user_text(without_injected(part))) is None:
+            has_injected = True
+        elif words.kind is None:
+            prompts.append(words.text)
+        else:
+            events.append(words)
     return UserContent(
-        prompt="\n\n".join(one.text for one in texts if one is not None and one.kind is None),
+        prompt="\n\n".join(prompts),
         images=images,
-        events=tuple(one for one in texts if one is not None and one.kind is not None),
-        is_injected=None in texts,
-        in_editor=any(tag in part for part in parts for tag in _EDITOR_TAGS),
+        events=tuple(events),
+        is_injected=has_injected,
+        in_editor=in_editor,
     )
 
 
@@ -83,12 +95,6 @@ def texts_and_images(content: object) -> tuple[list[str], tuple[Image, ...]]:
     return parts, tuple(images)
 
 
-def _text_of(part: str) -> UserText | None:
-    if note := _MEMORY_NOTE.match(part):
-        return UserText(f"# {note[1].strip()}", MessageKind.COMMAND)
-    return user_text(part)
-
-
 def is_injected(entry: Record) -> bool:
     """Return True if a program wrote a record's text: a skill, a hook, a notice or another agent."""
     origin = record(entry.get("origin"))
@@ -116,14 +122,12 @@ def refuse_reason(entry: Record, *, result: str, tool: str | None, in_editor: bo
 
 def answer_lines(entry: Record) -> str:
     """Return a person's answers to a tool's questions, one `question -> answer` per line; empty if there are none."""
-    given = record(record(entry.get("toolUseResult")).get("answers"))
-    return "\n".join(f"{question} -> {words}" for question, answer in given.items() if (words := _joined(answer)))
-
-
-def _joined(answer: object) -> str:
-    if isinstance(answer, list):
-        return ", ".join(choice for choice in answer if isinstance(choice, str))
-    return text(answer).strip()
+    lines: list[str] = []
+    for question, answer in record(record(entry.get("toolUseResult")).get("answers")).items():
+        choices = [choice for choice in answer if isinstance(choice, str)] if isinstance(answer, list) else None
+        if words := text(answer).strip() if choices is None else ", ".join(choices):
+            lines.append(f"{question} -> {words}")
+    return "\n".join(lines)
 
 
 @positional_record
@@ -206,7 +210,7 @@ class PromptQueue:
 def is_prompt(content: object) -> bool:
     """Return True if queued content is a person's prompt, not a task notice or a slash command."""
     parts, _ = texts_and_images(content)
-    opening = next((part.lstrip() for part in parts), "")
+    opening = parts[0].lstrip() if parts else ""
     return bool(opening) and not (opening.startswith(_NOTICES) or _COMMAND.match(opening) or _is_task(opening))
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from omcli.formats import Format, TranscriptFolders, by_record
 from omcli.formats.codex.items import CALLS, OUTPUTS, RECORDS, STREAM_TYPES, is_history
-from omcli.formats.format import Format, TranscriptFolders, by_record
 from omcli.formats.source import InputShape, Record, Sample
 from omcli.formats.values import record, text
 from omcli.memory.transcript import Item, ReaderState

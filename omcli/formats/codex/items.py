@@ -9,7 +9,17 @@ from omcli.base.patterns import lazily
 from omcli.base.record import positional_record
 from omcli.formats.injected import without_injected
 from omcli.formats.source import Record
-from omcli.formats.values import compact_json, exit_code, image_from_url, image_text, objects, record, string, text
+from omcli.formats.values import (
+    compact_json,
+    data_in,
+    exit_code,
+    image_from_text,
+    image_text,
+    objects,
+    record,
+    string,
+    text,
+)
 from omcli.memory.message import Image, Message, MessageKind, Role
 
 # Types of records in rollouts, and in the output of `codex exec --json`.
@@ -127,26 +137,18 @@ def content_of(parts: object) -> Content:
         if isinstance(part, str):
             texts.append(part)
         elif isinstance(part, dict):
-            texts.append(_part(part, images))
+            kind = text(part.get("type"))
+            url = text(part.get("image_url")) or text(part.get("url"))
+            if kind in {"local_image", "localImage"}:
+                texts.append(f"[image {text(part.get('path'))}]")
+            elif "image" not in kind:
+                texts.append(text(part.get("text")) or text(part.get("refusal")))
+            elif data := data_in(url):
+                images.append(image_from_text(*data))
+                texts.append(image_text(images[-1]))
+            else:
+                texts.append(f"[image {url}]" if url else "[image]")
     return Content("\n".join(filter(None, texts)), tuple(images))
-
-
-def _part(part: Record, images: list[Image]) -> str:
-    """Return the text of one content part; append an embedded image to `images`."""
-    kind = text(part.get("type"))
-    if kind in {"local_image", "localImage"}:
-        return f"[image {text(part.get('path'))}]"
-    if "image" not in kind:
-        return text(part.get("text")) or text(part.get("refusal"))
-    return image_note(text(part.get("image_url")) or text(part.get("url")), images)
-
-
-def image_note(url: str, images: list[Image]) -> str:
-    """Return the text that replaces an image given by its URL; append one embedded in the URL to `images`."""
-    if (image := image_from_url(url)) is None:
-        return f"[image {url}]" if url else "[image]"
-    images.append(image)
-    return image_text(image)
 
 
 def prompt_text(said: str) -> str:
@@ -159,26 +161,20 @@ def prompt_text(said: str) -> str:
     return without_injected(words).strip()
 
 
-def prompt_of(item: Record, *, kind: MessageKind | None, at: str | None, cwd: str | None) -> Message | None:
-    """Return the prompt in a user's item, without the parts that Codex wrote; None if nothing is left."""
-    parts = item.get("content")
-    if isinstance(parts, list):
-        parts = [part for part in parts if not _is_injected(part)]
-    content = content_of(parts)
-    said = prompt_text(content.text)
-    if not said:
-        return None
-    return Message(role=Role.USER, text=said, kind=kind, at=at, cwd=cwd, images=content.images)
+def own_parts(parts: object) -> object:
+    """Return the content of a user's item without the parts that Codex wrote."""
+    if not isinstance(parts, list):
+        return parts
+    kept: list[object] = []
+    for part in parts:
+        said = text(record(part).get("text"))
+        if not said or prompt_text(said):
+            kept.append(part)
+    return kept
 
 
-def _is_injected(part: object) -> bool:
-    said = text(record(part).get("text"))
-    return bool(said) and not prompt_text(said)
-
-
-def user_command(item: Record, *, at: str | None, cwd: str | None) -> Message | None:
-    """Return the command a person ran with `!`, with its output; None if the item is not a command."""
-    said = content_of(item.get("content")).text
+def user_command(said: str, *, at: str | None, cwd: str | None) -> Message | None:
+    """Return the command a person ran with `!`, with its output; None if the item's text is not a command."""
     if not said.lstrip().startswith(_SHELL_COMMAND):
         return None
     command, _, after = said.partition("<command>\n")[2].partition("\n</command>")
@@ -234,7 +230,13 @@ def result_of(item: Record, kind: str, tool: str | None, *, at: str | None, cwd:
     if kind == "tool_search_output" and "tools" in item:
         content, outcome = Content(""), ToolOutput(_names(item["tools"]))
     elif "output" in item:
-        content, outcome = _answered(item["output"])
+        output = item["output"]
+        if isinstance(output, dict) and "content" in output:  # {"content": …, "success": …}
+            content, success = content_of(output["content"]), output.get("success")
+            outcome = ToolOutput(content.text, failed=not success if isinstance(success, bool) else None)
+        else:
+            content = content_of(output)
+            outcome = outcome_of(content.text)
     else:
         return None
     return Message(
@@ -249,15 +251,6 @@ def result_of(item: Record, kind: str, tool: str | None, *, at: str | None, cwd:
         exit_code=outcome.exit_code,
         images=content.images,
     )
-
-
-def _answered(output: object) -> tuple[Content, ToolOutput]:
-    if isinstance(output, dict) and "content" in output:  # {"content": …, "success": …}
-        content = content_of(output["content"])
-        success = output.get("success")
-        return content, ToolOutput(content.text, failed=not success if isinstance(success, bool) else None)
-    content = content_of(output)
-    return content, outcome_of(content.text)
 
 
 def outcome_of(output: str) -> ToolOutput:

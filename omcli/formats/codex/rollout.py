@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
-from functools import cache
+from functools import cache, partial
 from typing import TYPE_CHECKING, Self
 
 from omcli.base.record import fields_of, replace
@@ -16,15 +16,14 @@ from omcli.formats.codex.items import (
     answer_of,
     call_of,
     content_of,
-    image_note,
-    prompt_of,
+    own_parts,
     prompt_text,
     result_of,
     user_command,
 )
 from omcli.formats.source import Record
 from omcli.formats.values import record, string, text
-from omcli.memory.message import Image, Message, MessageKind, Role
+from omcli.memory.message import Message, MessageKind, Role
 from omcli.memory.transcript import Facts, Item, ReaderState, Reason, Skip
 from omcli.text.instants import instant
 
@@ -137,46 +136,40 @@ class Rollout:
 
     def items(self, entry: Record) -> Iterator[Item]:
         """Yield the items of one record, with messages' offsets from UTC."""
-        for item in self._items(entry):
-            offset = _offset_at(self._zone, item.at) if self._zone and isinstance(item, Message) else None
-            yield replace(item, utc_offset=offset) if offset and isinstance(item, Message) else item
+        items = self._items(entry)
+        return iter(items) if self._zone is None else map(partial(_with_offset, self._zone), items)
 
-    def _items(self, entry: Record) -> Iterator[Item]:
-        kind, payload = text(entry.get("type")), entry.get("payload")
+    def _items(self, entry: Record) -> Iterable[Item]:
+        kind, payload, at = text(entry.get("type")), entry.get("payload"), entry.get("timestamp")
         if not isinstance(payload, dict):
-            yield from self._bare(entry, kind)
-            return
+            return self._bare(entry, kind)
         self._wrapped = True
         if kind == "response_item":
-            yield from self._item(payload, entry.get("timestamp"))
-        elif kind == "event_msg":
-            yield from self._event(payload, entry.get("timestamp"))
-        elif kind == "turn_context":
-            yield from self._turn(payload)
-        elif kind == "session_meta":
-            yield from self._meta(payload)
-        elif kind == "compacted":
+            return self._item(payload, at)
+        if kind == "event_msg":
+            return self._event(payload, at)
+        if kind == "turn_context":
+            return self._turn(payload)
+        if kind == "session_meta":
+            return self._meta(payload)
+        if kind == "compacted":
             self._compacted = True
-            yield _compact_event(text(payload.get("message")), instant(entry.get("timestamp")))
-        elif kind in RECORDS:
-            yield _NOISE
-        else:
-            yield Skip(Reason.UNKNOWN_TYPE, kind[:40])
+            return [_compact_event(text(payload.get("message")), instant(at))]
+        return [_NOISE if kind in RECORDS else Skip(Reason.UNKNOWN_TYPE, kind[:40])]
 
     def end(self) -> Iterator[Item]:
         """Yield the prompts still held back at the end of the file."""
         return self._prompts.end(has_events=self._wrapped)
 
-    def _bare(self, entry: Record, kind: str) -> Iterator[Item]:
-        """Yield the items of an unwrapped record of the oldest files: the header, or a bare item."""
+    def _bare(self, entry: Record, kind: str) -> Iterable[Item]:
+        """Return the items of an unwrapped record of the oldest files: the header, or a bare item."""
         if "record_type" in entry:
-            yield _NOISE
-        elif kind in RECORDS or not (kind or entry.keys() & {"role", "instructions", "git"}):
-            yield Skip(Reason.MALFORMED, kind)
-        elif kind or "role" in entry:
-            yield from self._item(_as_item(entry, kind), entry.get("timestamp"))
-        else:
-            yield from self._meta(entry)
+            return [_NOISE]
+        if kind in RECORDS or not (kind or entry.keys() & {"role", "instructions", "git"}):
+            return [Skip(Reason.MALFORMED, kind)]
+        if kind or "role" in entry:
+            return self._item(_as_item(entry, kind), entry.get("timestamp"))
+        return self._meta(entry)
 
     def _meta(self, payload: Record) -> Iterator[Item]:
         """Yield the facts of a header. The first is the session's own; others come from copied history or a resume."""
@@ -216,10 +209,12 @@ class Rollout:
 
     def _item(self, item: Record, timestamp: object) -> Iterator[Item]:
         """Yield the items of a response item."""
+        is_said = item.get("type") == "message" and item.get("role") != "assistant"
+        return self._said(item, timestamp) if is_said else self._done(item, timestamp)
+
+    def _done(self, item: Record, timestamp: object) -> Iterator[Item]:
+        """Yield the items of an answer, a call or a result."""
         kind = text(item.get("type"))
-        if kind == "message" and item.get("role") != "assistant":
-            yield from self._said(item, instant(timestamp))
-            return
         yield from self._prompts.answered()
         if kind in _NOISE_ITEMS or "compaction" in kind:
             yield _NOISE
@@ -241,13 +236,19 @@ class Rollout:
         else:
             yield Skip(Reason.UNKNOWN_TYPE if kind else Reason.MALFORMED, kind[:40] or "response_item")
 
-    def _said(self, item: Record, at: str | None) -> Iterator[Item]:
+    def _said(self, item: Record, timestamp: object) -> Iterator[Item]:
         """Yield the items of a message not from the assistant: a person's words, or injected text."""
         if item.get("role") != "user":
             yield Skip(Reason.INJECTED)
-        elif shell := user_command(item, at=at, cwd=self._away):
+            return
+        at, content = instant(timestamp), item.get("content")
+        if shell := user_command(content_of(content).text, at=at, cwd=self._away):
             yield shell
-        elif prompt := prompt_of(item, kind=self._delegated, at=at, cwd=self._away):
+            return
+        own = content_of(own_parts(content))
+        if words := prompt_text(own.text):
+            kind, images = self._delegated, own.images
+            prompt = Message(role=Role.USER, text=words, kind=kind, at=at, cwd=self._away, images=images)
             yield from self._prompts.item(prompt)
         else:
             yield Skip(Reason.INJECTED)
@@ -302,14 +303,11 @@ class Rollout:
 
 def _event_images(event: Record) -> Content:
     """Return the images attached to a prompt's event, given as URLs or file paths."""
-    images: list[Image] = []
-    notes = [image_note(url, images) for url in _texts(event.get("images"))]
-    notes += [f"[image {path}]" for path in _texts(event.get("local_images"))]
-    return Content("\n".join(notes), tuple(images))
-
-
-def _texts(value: object) -> list[str]:
-    return [entry for entry in value if isinstance(entry, str)] if isinstance(value, list) else []
+    parts: list[Record] = []
+    for key, kind, name in (("images", "image", "image_url"), ("local_images", "local_image", "path")):
+        if isinstance(listed := event.get(key), list):
+            parts += [{"type": kind, name: place} for place in listed if isinstance(place, str)]
+    return content_of(parts)
 
 
 def _compact_event(summary: str, at: str | None) -> Message:
@@ -384,6 +382,12 @@ class PromptReader:
         else:
             yield from self._held
         self._held.clear()
+
+
+def _with_offset(zone: str, item: Item) -> Item:
+    """Return the item; a message with its offset from UTC in a zone, if known."""
+    offset = _offset_at(zone, item.at) if isinstance(item, Message) else None
+    return replace(item, utc_offset=offset) if offset and isinstance(item, Message) else item
 
 
 def _offset_at(zone: str | None, at: str | None) -> int | None:

@@ -68,13 +68,11 @@ class StreamReader:
         """Yield the items of one line."""
         kind = entry.get("type")
         if kind == "thread.started":
-            yield from self._start(string(entry.get("thread_id")))
-        elif kind == "item.completed":
-            yield from self._item_end(record(entry.get("item")))
-        elif kind == "item.started" and (call := self._started_call(record(entry.get("item")))):
-            yield call
-        else:
-            yield Skip(Reason.NOISE)
+            return self._start(string(entry.get("thread_id")))
+        if kind == "item.completed":
+            return self._item_end(record(entry.get("item")))
+        call = self._started_call(record(entry.get("item"))) if kind == "item.started" else None
+        return iter((call or Skip(Reason.NOISE),))
 
     def _start(self, thread: str | None) -> Iterator[Item]:
         if thread is None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from omcli.formats.format import Format
+from omcli.formats import Format
 from omcli.formats.source import RecordStream
 from omcli.memory.message import Message, Role
 from omcli.memory.transcript import Facts, Item, NewConversation, Skip

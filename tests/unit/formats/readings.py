@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from omcli.formats.format import Format
+from omcli.formats import Format
 from omcli.formats.source import RecordStream
 from omcli.memory.message import Message
 from omcli.memory.session import Session

@@ -7,7 +7,7 @@ import hashlib
 
 import pytest
 
-from omcli.formats.values import image_from_text, image_from_url, image_text
+from omcli.formats.values import data_in, image_from_text, image_text
 from omcli.memory.message import attachment
 
 
@@ -38,7 +38,8 @@ def test_a_broken_encoding_is_measured_as_it_stands() -> None:
 
 
 def test_only_data_urls_hold_an_image() -> None:
-    image = image_from_url("data:image/gif;base64,R0lGODlh")
-    assert image is not None
+    data = data_in("data:image/gif;base64,R0lGODlh")
+    assert data is not None
+    image = image_from_text(*data)
     assert (image.media_type, image.size) == ("image/gif", 6)
-    assert image_from_url("https://example.com/a.png") is None
+    assert data_in("https://example.com/a.png") is None
