@@ -13,8 +13,8 @@ from operator import itemgetter
 from pathlib import Path
 from typing import Literal
 
+from omcli.base import lazily
 from omcli.base.errors import BadConfiguration, BadUsage
-from omcli.base.patterns import lazily
 from omcli.base.record import record, replace
 from omcli.memory.message import Message, Role, TokenCounter
 

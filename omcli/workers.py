@@ -15,7 +15,7 @@ from typing import Any
 import omcli
 from omcli.base.errors import CannotCreate
 from omcli.base.record import record
-from omcli.memory.row_json import json_line
+from omcli.text.clean import json_line
 
 _LARGEST = 1_000_000
 """Size in bytes at which the log is rotated; one old log is kept."""

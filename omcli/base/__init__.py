@@ -1,1 +1,27 @@
-"""Records, lazily compiled patterns, and errors: the basis of all other packages."""
+"""The basis of all other packages: records, errors, and regular expressions that are compiled on first use."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, AnyStr, cast
+
+
+def lazily(expression: AnyStr, flags: int = 0) -> re.Pattern[AnyStr]:
+    """Return a pattern that is compiled on first use: compiling them all takes longer than reading a small transcript.
+
+    An invalid expression raises an error only on first use.
+    """
+    return cast("re.Pattern[AnyStr]", _LazilyCompiled(expression, flags))
+
+
+class _LazilyCompiled:
+    """Delegates to the compiled pattern and caches its methods, so that later calls cost nothing extra."""
+
+    def __init__(self, expression: Any, flags: int) -> None:
+        self._expression = expression
+        self._flags = flags
+
+    def __getattr__(self, name: str) -> Any:
+        value = getattr(re.compile(self._expression, self._flags), name)
+        setattr(self, name, value)
+        return value

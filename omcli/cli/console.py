@@ -10,8 +10,7 @@ from enum import StrEnum
 from typing import IO, TYPE_CHECKING
 
 from omcli.base.errors import OmError
-from omcli.memory.row_json import json_line
-from omcli.text.clean import one_line, printable
+from omcli.text.clean import json_line, one_line, printable
 
 if TYPE_CHECKING:
     from omcli.cli.terminal import StatusLine

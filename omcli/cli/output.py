@@ -13,8 +13,7 @@ from omcli.base.errors import InputOutput
 from omcli.cli.console import UNREAD, Colour, Exit, drop_output, has_colour
 from omcli.memory.notation import Notation, line
 from omcli.memory.observation import Observation, Priority, Status, handle
-from omcli.memory.row_json import json_line
-from omcli.text.clean import one_line, printable
+from omcli.text.clean import json_line, one_line, printable
 from omcli.text.instants import minute
 
 if TYPE_CHECKING:

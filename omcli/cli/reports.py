@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from omcli.cli.console import counted, error_as_dict
-from omcli.memory.row_json import full_row
+from omcli.memory.observation import full_row
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator
 
-from omcli.base.patterns import lazily
+from omcli.base import lazily
 from omcli.base.record import field, mutable_record, replace
 from omcli.exchange.groups import (
     NOWHERE,

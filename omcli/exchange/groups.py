@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache
 
-from omcli.base.patterns import lazily
+from omcli.base import lazily
 from omcli.base.record import record
 from omcli.memory.notation import PrintedRow
 from omcli.memory.observation import Kind

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator
 
-from omcli.base.patterns import lazily
+from omcli.base import lazily
 from omcli.base.record import replace
 from omcli.exchange.groups import Exchange, Group, GroupRow, NotARow, lines_of, outline
 from omcli.memory.notation import BRACKETS, EMOJI, Notation

@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 
-from omcli.base.patterns import lazily
+from omcli.base import lazily
 from omcli.base.record import replace
 from omcli.exchange import pi
 from omcli.exchange.groups import Group, GroupRow, NotARow, lines_of

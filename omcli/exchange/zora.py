@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from omcli.exchange.groups import NOWHERE, Exchange, Group, GroupRow, MessageRange, NotARow, lines_of, objects_of
 from omcli.memory.notation import BRACKETS, EMOJI, NONE, WORDS, PrintedRow
 from omcli.memory.observation import Kind, Priority
-from omcli.memory.row_json import json_line
+from omcli.text.clean import json_line
 from omcli.text.instants import instant
 
 _READ = (WORDS, EMOJI, BRACKETS, NONE)

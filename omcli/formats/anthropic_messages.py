@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from functools import partial
 from itertools import chain
 
-from omcli.base.patterns import lazily
+from omcli.base import lazily
 from omcli.base.record import field, fields_of, mutable_record
 from omcli.formats import Format, by_turn, instant_of, utc_offset_of
 from omcli.formats.claude_prompts import reason_to_refuse, user_text

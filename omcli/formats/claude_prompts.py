@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from omcli.base.patterns import lazily
+from omcli.base import lazily
 from omcli.base.record import positional_record
 from omcli.memory.message import MessageKind
 

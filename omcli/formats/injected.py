@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Iterator
 
-from omcli.base.patterns import lazily
+from omcli.base import lazily
 from omcli.memory.notation import NOTATIONS, TAG, WORKING_HEADINGS, WORKING_TITLE
 
 INJECTED_TAGS = ("system-reminder", TAG, "ide_opened_file", "ide_selection", "hook_context")

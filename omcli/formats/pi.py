@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from itertools import chain
 
-from omcli.base.patterns import lazily
+from omcli.base import lazily
 from omcli.formats import Format, TranscriptFolders, by_record
 from omcli.formats.injected import without_injected
 from omcli.formats.source import InputShape, Record, Sample

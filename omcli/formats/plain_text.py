@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Iterator
 from itertools import islice
 
-from omcli.base.patterns import lazily
+from omcli.base import lazily
 from omcli.base.record import field, mutable_record
 from omcli.formats import Format
 from omcli.formats.injected import INJECTED_TAGS, without_injected

@@ -9,7 +9,7 @@ from enum import Enum
 from functools import cached_property
 from typing import BinaryIO
 
-from omcli.base.patterns import lazily
+from omcli.base import lazily
 from omcli.base.record import record
 from omcli.memory.transcript import Beginning, Bookmark, Checkpoint, ReaderState, Reason, Skip
 

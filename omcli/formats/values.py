@@ -8,7 +8,7 @@ import hashlib
 import json
 import re
 
-from omcli.base.patterns import lazily
+from omcli.base import lazily
 from omcli.formats.source import Record
 from omcli.memory.message import LARGEST_IMAGE, Image, attachment
 

@@ -7,8 +7,8 @@ import re
 from collections.abc import Mapping
 from typing import Any, NoReturn
 
+from omcli.base import lazily
 from omcli.base.errors import CutOff, Looped, Refused, Unusable
-from omcli.base.patterns import lazily
 from omcli.base.record import record
 from omcli.llm.model import EndReason, Reply
 from omcli.text.clean import clean, one_line

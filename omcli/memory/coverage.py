@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from omcli.base.patterns import lazily
+from omcli.base import lazily
 from omcli.memory.message import digest
 from omcli.memory.observation import TOOL_EVENTS, Draft, Observation
 from omcli.text.phrases import anchors
@@ -24,7 +24,7 @@ def _parts(row: Observation | Draft) -> Iterator[str]:
     yield row.text
     yield from row.tags
     if row.metadata:
-        from omcli.memory.row_json import json_line  # noqa: PLC0415 - few look at it
+        from omcli.text.clean import json_line  # noqa: PLC0415 - few look at it
 
         yield json_line(dict(row.metadata))
 

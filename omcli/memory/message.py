@@ -146,6 +146,35 @@ class Incoming:
     """Another identity it may be stored under (`Identities.with_earlier`)."""
 
 
+def message_fields(kept: KeptMessage, *, text: str | None = None) -> dict[str, object]:
+    """Return the fields of a message as commands print them in JSON; absent ones are left out.
+
+    `text` replaces the text of the message, for an excerpt.
+    """
+    said = kept.message
+    fields: dict[str, object] = {
+        "id": kept.key,
+        "session": kept.session,
+        "role": said.role,
+        "aside": said.kind,
+        "at": said.at,
+        "utc_offset": said.utc_offset,
+        "name": said.name,
+        "agent": said.agent,
+        "cwd": said.cwd,
+        "tool": said.tool,
+        "call_id": said.call_id,
+        "failed": said.failed,
+        "exit_code": said.exit_code,
+        "text": said.text if text is None else text,
+        "images": [
+            {"media_type": image.media_type, "size": image.size, "sha256": image.sha256} for image in said.images
+        ]
+        or None,
+    }
+    return {name: value for name, value in fields.items() if value is not None}
+
+
 def digest(*parts: str | None) -> str:
     """Return a hash of the parts, 32 hex digits. None differs from "", and "ab", "c" from "a", "bc"."""
     import hashlib  # noqa: PLC0415 - 6 ms that reading a store need not pay

@@ -13,8 +13,8 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
+from omcli.base import lazily
 from omcli.base.errors import BadUsage
-from omcli.base.patterns import lazily
 from omcli.base.record import record
 from omcli.memory.observation import SETTLED, Observation, Priority, Status
 from omcli.text.clean import printable

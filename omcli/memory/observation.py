@@ -1,4 +1,4 @@
-"""Rows of memory (observations, reflections, notes and items) and drafts of rows."""
+"""Rows of memory (observations, reflections, notes and items), drafts of rows, and rows as JSON."""
 
 from __future__ import annotations
 
@@ -250,3 +250,44 @@ def handle(observation_id: str) -> str:
     A UUIDv7 begins with the time, which the rows of a batch share; its end is random.
     """
     return observation_id[-8:]
+
+
+# ---- rows as all commands print them in JSON
+
+
+def row(observation: Observation) -> dict[str, object]:
+    """Return the columns of a row by name, without absent ones."""
+    columns: dict[str, object] = {
+        "id": observation.id,
+        "session": observation.session,
+        "kind": observation.kind,
+        "type": observation.type,
+        "priority": observation.priority,
+        "status": observation.status,
+        "importance": observation.importance,
+        "text": observation.text,
+        "observed_at": observation.observed_at,
+        "event_at": observation.event_at,
+        "refers_to": observation.refers_to,
+        "message_ids": list(observation.message_ids),
+        "source": observation.source,
+        "tokens": observation.tokens,
+        "counter": observation.counter,
+        "tags": list(observation.tags) or None,
+        "generation": observation.generation or None,
+        "superseded_by": observation.superseded_by,
+        "dropped_at": observation.dropped_at,
+        "reason": observation.reason,
+    }
+    return {name: value for name, value in columns.items() if value is not None}
+
+
+def full_row(observation: Observation) -> dict[str, object]:
+    """Return the columns of a row, and also `supports` (the rows it was made from), `metadata` from its observer, and
+    `last_used_at`, when a model last reported using it."""
+    more = {
+        "last_used_at": observation.last_used_at,
+        "supports": list(observation.supports),
+        "metadata": dict(observation.metadata),
+    }
+    return row(observation) | {name: value for name, value in more.items() if value}

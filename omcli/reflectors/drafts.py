@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from types import MappingProxyType
 from typing import Protocol, TypeVar
 
-from omcli.base.patterns import lazily
+from omcli.base import lazily
 from omcli.llm.json_reply import LONGEST_ROW
 from omcli.memory.observation import SETTLED, Draft, Kind, Observation, Priority, Source, Status, Type
 from omcli.text.phrases import AGENT

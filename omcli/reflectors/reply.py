@@ -6,8 +6,8 @@ import re
 from collections.abc import Mapping
 from types import MappingProxyType
 
+from omcli.base import lazily
 from omcli.base.errors import CutOff, Unusable
-from omcli.base.patterns import lazily
 from omcli.base.record import record, replace
 from omcli.llm.json_reply import is_cut_off, json_in, list_of, read_list, row_text, text_of, texts_of, whole
 from omcli.llm.model import Reply

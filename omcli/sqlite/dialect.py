@@ -16,8 +16,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, TypeVar
 
+from omcli.base import lazily
 from omcli.base.errors import BadConfiguration, CannotCreate, InputOutput, OmError, StoreLocked
-from omcli.base.patterns import lazily
 
 _Row = TypeVar("_Row")
 Columns = dict[str, object]

@@ -13,7 +13,7 @@ from contextlib import suppress
 from datetime import date, datetime, timedelta
 from enum import StrEnum
 
-from omcli.base.patterns import lazily
+from omcli.base import lazily
 from omcli.base.record import record
 
 # ---- words

@@ -1,8 +1,8 @@
-"""Functions that make text safe to store, to print, or to put on one line."""
+"""Functions that make text safe to store, to print, or to put on one line, and JSON likewise."""
 
 from __future__ import annotations
 
-from omcli.base.patterns import lazily
+from omcli.base import lazily
 
 _REPLACEMENT = "\ufffd"
 _UNSPACED = "\u2e80"
@@ -20,6 +20,9 @@ _ANSI = lazily(
 _BIDI = lazily("[\u202a-\u202e\u2066-\u2069]")
 _CONTROL = lazily("[\0-\x1f\x7f-\x9f\ud800-\udfff]")
 _UNPRINTABLE = lazily("[\0-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\u202a-\u202e\u2066-\u2069]")
+
+# Valid in JSON, but they move a terminal's cursor, reverse its text, end lines or can't be encoded.
+_RAW = lazily("[\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ud800-\udfff]")
 
 
 def clean(text: str) -> str:
@@ -47,6 +50,19 @@ def printable(text: str) -> str:
         return text
     text = text.replace("\r\n", "\n").replace("\r", "\n")
     return _UNPRINTABLE.sub(_REPLACEMENT, _BIDI.sub("", _ANSI.sub("", text)))
+
+
+def json_line(value: object) -> str:
+    """Return a value as JSON on one line, with characters escaped that upset terminals or encoders."""
+    import json  # noqa: PLC0415 - a pack as text is printed without
+
+    written = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    return _RAW.sub(lambda found: f"\\u{ord(found[0]):04x}", written)
+
+
+def quoted(text: str) -> str:
+    """Return text escaped for a JSON string, without the quotes."""
+    return json_line(text)[1:-1]
 
 
 def is_word_split(text: str) -> bool:

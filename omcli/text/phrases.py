@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 
-from omcli.base.patterns import lazily
+from omcli.base import lazily
 from omcli.text.clean import is_word_split
 
 _SHOWN = 8

@@ -15,7 +15,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from operator import attrgetter
 
-from omcli.base.patterns import lazily
+from omcli.base import lazily
 from omcli.base.record import positional_record, record
 
 

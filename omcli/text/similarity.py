@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from functools import lru_cache
 
-from omcli.base.patterns import lazily
+from omcli.base import lazily
 from omcli.text.phrases import anchors, with_times, words_of
 from omcli.text.terms import COMMON_FOLDED, terms_of
 

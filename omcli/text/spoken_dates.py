@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 from datetime import date
 from heapq import heapify, heappop, heapreplace
 
-from omcli.base.patterns import lazily
+from omcli.base import lazily
 from omcli.text import calendar
 from omcli.text.calendar import (
     AMBIGUOUS_MONTHS,

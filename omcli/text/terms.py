@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from functools import cache
 from itertools import chain
 
-from omcli.base.patterns import lazily
+from omcli.base import lazily
 
 FUNCTION_WORDS = frozenset(
     """

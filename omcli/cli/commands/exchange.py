@@ -19,7 +19,7 @@ from omcli.cli.options import (
     session_option,
 )
 from omcli.exchange import named
-from omcli.memory.row_json import full_row
+from omcli.memory.observation import full_row
 from omcli.operations import lookup
 from omcli.wiring.inputs import STDIN, content
 

@@ -18,8 +18,8 @@ from omcli.cli.options import (
     row_ids,
     session_option,
 )
-from omcli.memory.observation import handle
-from omcli.memory.row_json import full_row, message
+from omcli.memory.message import message_fields
+from omcli.memory.observation import full_row, handle
 from omcli.text.phrases import USER
 
 if TYPE_CHECKING:
@@ -168,7 +168,7 @@ def _as_dict(found: ForgetReport) -> dict[str, object]:
         **operation,
         "rows": [full_row(row) for row in found.rows],
         "along": [full_row(row) for row in found.along],
-        "messages": [message(kept) for kept in found.messages],
+        "messages": [message_fields(kept) for kept in found.messages],
         "titles": [each.session for each in found.titles],
         "telling": [full_row(row) for row in found.telling],
         "ahead": [{"session": each.session, "text": each.text} for each in found.ahead],

@@ -21,7 +21,8 @@ from omcli.cli.options import (
     within_limit,
 )
 from omcli.cli.reports import operation_as_dict, operation_summary
-from omcli.memory.row_json import full_row, message
+from omcli.memory.message import message_fields
+from omcli.memory.observation import full_row
 from omcli.operations.clock import period
 from omcli.text.instants import minute
 
@@ -147,7 +148,7 @@ def _as_dict(undone: UndoReport, *, dry_run: bool) -> dict[str, object]:
         **({"operation": undone.by.number} if undone.by else {}),
         "rows": [full_row(row) for row in found.rows],
         "gone": [full_row(row) for row in found.gone],
-        "messages": [message(kept) for kept in found.messages],
+        "messages": [message_fields(kept) for kept in found.messages],
         "titles": [titled.session for titled in found.titles],
         "held_by": list(found.held_by),
         "dry_run": dry_run,

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 from omcli.cli.command import Run, with_shared
 from omcli.cli.options import RowFilter, StreamOption, is_within, option
 from omcli.cli.output import gone
-from omcli.memory.observation import Type, handle
-from omcli.memory.row_json import full_row
+from omcli.memory.observation import Type, full_row, handle
 from omcli.operations import lookup
 from omcli.text.clean import one_line
 

@@ -9,9 +9,8 @@ from omcli.base.errors import BadUsage
 from omcli.base.record import replace
 from omcli.cli.command import Run, with_shared
 from omcli.cli.options import NotationOption, RowFilter, StreamOption, option
-from omcli.memory.observation import Kind, Observation, Priority, Type
+from omcli.memory.observation import Kind, Observation, Priority, Type, full_row
 from omcli.memory.ports import LogQuery
-from omcli.memory.row_json import full_row
 from omcli.operations import lookup
 
 if TYPE_CHECKING:

@@ -9,8 +9,7 @@ from omcli.base.errors import BadUsage, InputOutput
 from omcli.cli.command import Run, with_shared
 from omcli.cli.console import counted
 from omcli.cli.options import argument, option, row_ids, session_option
-from omcli.memory.observation import Priority, Type
-from omcli.memory.row_json import row
+from omcli.memory.observation import Priority, Type, row
 
 if TYPE_CHECKING:
     from omcli.operations.note import KeptNote

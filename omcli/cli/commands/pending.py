@@ -8,7 +8,8 @@ from omcli.base.errors import BadInput, BadUsage
 from omcli.cli.command import Run, is_terminal_input, unknown_session, with_shared
 from omcli.cli.console import counted, named
 from omcli.cli.options import LARGEST, DryRunOption, argument, session_option, tokens_option
-from omcli.memory.row_json import full_row, message
+from omcli.memory.message import message_fields
+from omcli.memory.observation import full_row
 from omcli.text.instants import minute
 from omcli.wiring.inputs import STDIN, content
 
@@ -117,7 +118,7 @@ def _messages(evidence: Evidence, tokens: int) -> list[dict[str, object]]:
         told.append(
             {
                 "label": label,
-                **message(kept, text=text),
+                **message_fields(kept, text=text),
                 **({"at": at} if at else {}),
                 **{name: True for name, holds in marks.items() if holds},
             }

@@ -9,8 +9,8 @@ from omcli.cli.console import counted
 from omcli.cli.options import argument, option, row_ids
 from omcli.cli.output import row_line, state
 from omcli.cli.reports import operation_as_dict, operation_summary
-from omcli.memory.observation import handle
-from omcli.memory.row_json import full_row, message, row
+from omcli.memory.message import message_fields
+from omcli.memory.observation import full_row, handle, row
 from omcli.operations import lookup
 from omcli.text.instants import minute
 
@@ -48,7 +48,7 @@ def show(
         about = _about(shown.observation, shown.coverage) if shown.observation else {}
         observation = {"observation": full_row(shown.observation) | about} if shown.observation else {}
         traces = {"history": _traces_as_dict(shown.traces)} if shown.traces else {}
-        run.output.document({**observation, **traces, "messages": [message(kept) for kept in shown.messages]})
+        run.output.document({**observation, **traces, "messages": [message_fields(kept) for kept in shown.messages]})
         return
     if shown.observation is not None:
         run.output.paragraph(shown.observation.text)

@@ -24,7 +24,7 @@ from omcli.cli.options import (
     option,
 )
 from omcli.cli.reports import file_as_dict, file_summary, report_tick, tick_as_dict
-from omcli.memory.row_json import full_row
+from omcli.memory.observation import full_row
 from omcli.text.instants import check_number
 from omcli.wiring import check_format
 

@@ -8,7 +8,7 @@ from functools import partial
 from itertools import chain, count
 from typing import Self
 
-from omcli.base.patterns import lazily
+from omcli.base import lazily
 from omcli.formats.claude_code import user
 from omcli.formats.injected import without_injected
 from omcli.formats.source import Record

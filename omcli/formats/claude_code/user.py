@@ -8,7 +8,7 @@ from collections import Counter, deque
 from collections.abc import Iterator
 from typing import Self
 
-from omcli.base.patterns import lazily
+from omcli.base import lazily
 from omcli.base.record import positional_record
 from omcli.formats.claude_prompts import UserText, reason_to_refuse, user_text
 from omcli.formats.injected import without_injected

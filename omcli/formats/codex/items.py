@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 
-from omcli.base.patterns import lazily
+from omcli.base import lazily
 from omcli.base.record import positional_record
 from omcli.formats.injected import without_injected
 from omcli.formats.source import Record

@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from omcli.base import lazily
 from omcli.base.errors import CutOff, Unusable
-from omcli.base.patterns import lazily
 from omcli.base.record import record, replace
 from omcli.llm.json_reply import is_cut_off, json_in, label_in, text_of, texts_of
 from omcli.llm.schema import STATED, TEXT, TEXTS, Schema, list_of, object_of, one_of, optional

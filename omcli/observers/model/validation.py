@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 
+from omcli.base import lazily
 from omcli.base.errors import Unusable
-from omcli.base.patterns import lazily
 from omcli.base.record import field, mutable_record, record, replace
 from omcli.llm.json_reply import LONGEST_ROW, row_text
 from omcli.llm.schema import KINDS, MOST_REPLACED, MOST_SOURCES, PRIORITIES, STATUSES

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
 
-from omcli.base.patterns import lazily
+from omcli.base import lazily
 from omcli.base.record import field, mutable_record, replace
 from omcli.memory.batch import Batch, Observed
 from omcli.memory.message import KeptMessage, MessageKind, Role

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from omcli.base.patterns import lazily
+from omcli.base import lazily
 from omcli.memory.observation import Draft, Priority, Status, Type
 from omcli.observers.rules import shell
 from omcli.observers.rules.failures import command_key, tool_key

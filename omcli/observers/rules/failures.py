@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from itertools import filterfalse
 
-from omcli.base.patterns import lazily
+from omcli.base import lazily
 from omcli.base.record import field, mutable_record, positional_record, record
 from omcli.memory.observation import Draft, Status
 from omcli.observers.rules import shell

@@ -10,7 +10,7 @@ from itertools import chain, filterfalse
 from math import fsum, sqrt
 from operator import attrgetter
 
-from omcli.base.patterns import lazily
+from omcli.base import lazily
 from omcli.base.record import positional_record, replace
 from omcli.memory.message import KeptMessage, Role
 from omcli.memory.observation import Draft, Type

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from omcli.base.patterns import lazily
+from omcli.base import lazily
 from omcli.base.record import record
 
 

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, filterfalse
 
-from omcli.base.patterns import lazily
+from omcli.base import lazily
 from omcli.base.record import replace
 from omcli.memory.message import KeptMessage, MessageKind
 from omcli.memory.observation import Draft, Status, Type

@@ -9,7 +9,7 @@ from __future__ import annotations
 from functools import lru_cache
 from itertools import islice
 
-from omcli.base.patterns import lazily
+from omcli.base import lazily
 from omcli.memory.observation import Type
 from omcli.observers.rules import cues, languages
 from omcli.observers.rules.cues import (

@@ -11,7 +11,7 @@ from functools import lru_cache
 from itertools import chain, pairwise
 from operator import attrgetter
 
-from omcli.base.patterns import lazily
+from omcli.base import lazily
 from omcli.base.record import positional_record
 from omcli.memory.message import KeptMessage
 from omcli.memory.observation import Draft, Status, Type

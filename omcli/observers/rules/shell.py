@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import filterfalse, islice
 from operator import itemgetter
 
-from omcli.base.patterns import lazily
+from omcli.base import lazily
 from omcli.observers.rules.sentences import cut
 from omcli.text.clean import one_line
 

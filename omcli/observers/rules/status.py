@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from types import MappingProxyType
 
-from omcli.base.patterns import lazily
+from omcli.base import lazily
 from omcli.base.record import field, mutable_record, record, replace
 from omcli.memory.observation import FAILURES, FILE_CHANGES, SETTLED, Draft, Observation, Priority, Status, Type
 from omcli.observers.rules import supersede

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from itertools import islice, repeat
 
-from omcli.base.patterns import lazily
+from omcli.base import lazily
 from omcli.base.record import record
 from omcli.memory.observation import OVERRULED, Draft, Type
 

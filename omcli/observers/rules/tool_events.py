@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from enum import Enum
 from types import MappingProxyType
 
-from omcli.base.patterns import lazily
+from omcli.base import lazily
 from omcli.base.record import field, positional_record, record
 from omcli.memory.message import KeptMessage, Message, Role
 from omcli.memory.observation import Draft, Observation, Priority, Status, Type

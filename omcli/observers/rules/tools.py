@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 
-from omcli.base.patterns import lazily
+from omcli.base import lazily
 from omcli.base.record import record
 from omcli.memory.batch import Batch
 from omcli.memory.message import KeptMessage, MessageKind, Role

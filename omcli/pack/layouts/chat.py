@@ -11,11 +11,11 @@ from itertools import groupby
 from omcli.base.record import record
 from omcli.memory.message import Role, results_by_call
 from omcli.memory.observation import Observation
-from omcli.memory.row_json import json_line, quoted
 from omcli.pack.budget import Tier
 from omcli.pack.layouts.layout import PackContent, spoken
 from omcli.pack.layouts.text import Text
 from omcli.pack.tail import Turn
+from omcli.text.clean import json_line, quoted
 
 UNANSWERED = "(no result)"
 """Placeholder for the result of a call that has none, because chat formats require one."""

@@ -7,12 +7,12 @@ from enum import StrEnum
 
 from omcli.base.record import record, replace
 from omcli.memory.observation import Observation
-from omcli.memory.row_json import json_line, quoted
 from omcli.pack.budget import Tier
 from omcli.pack.layouts import LAYOUTS, PackFormat
 from omcli.pack.layouts.layout import Head, Layout, PackContent
 from omcli.pack.layouts.text import Text
 from omcli.pack.tail import Turn
+from omcli.text.clean import json_line, quoted
 
 
 class CompactFormat(StrEnum):

@@ -6,13 +6,13 @@ import re
 from collections.abc import Callable, Mapping
 
 from omcli.base.record import record
+from omcli.memory.message import message_fields
 from omcli.memory.notation import single_line
-from omcli.memory.observation import Observation, handle
-from omcli.memory.row_json import json_line, message, row
+from omcli.memory.observation import Observation, handle, row
 from omcli.pack.budget import Tier
 from omcli.pack.layouts.layout import CLOSING, Head, PackContent, outcome
 from omcli.pack.tail import Turn
-from omcli.text.clean import one_line, printable
+from omcli.text.clean import json_line, one_line, printable
 from omcli.text.instants import minute
 
 _KEYS = {Tier.CROSS: "cross", Tier.SESSION: "observations", Tier.TAIL: "messages"}
@@ -46,7 +46,7 @@ class Document:
 
     def turn(self, turn: Turn) -> str:
         """Return the JSON object of a message, followed by a comma."""
-        return json_line(message(turn.kept, text=None if turn.is_whole else turn.text)) + ","
+        return json_line(message_fields(turn.kept, text=None if turn.is_whole else turn.text)) + ","
 
     def overhead(self, _tier: Tier) -> str:
         """Return an empty string, because the frame already contains the key of each tier."""

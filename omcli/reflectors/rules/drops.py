@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 
-from omcli.base.patterns import lazily
+from omcli.base import lazily
 from omcli.base.record import record
 from omcli.memory.observation import SETTLED, Dropped, Observation, Priority, Type
 from omcli.pack.cross_session import days

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 
-from omcli.base.patterns import lazily
+from omcli.base import lazily
 from omcli.base.record import replace
 from omcli.memory.observation import (
     FAILURES,

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from omcli.base.patterns import lazily
+from omcli.base import lazily
 
 
 def test_a_pattern_does_what_a_compiled_one_does() -> None:

@@ -8,9 +8,9 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omcli.memory.message import KeptMessage
-from omcli.memory.observation import Observation
-from omcli.memory.row_json import json_line, message, row
+from omcli.memory.message import KeptMessage, message_fields
+from omcli.memory.observation import Observation, row
+from omcli.text.clean import json_line
 from tests.strategies import kept_messages, observations, texts
 
 ALWAYS = {"id", "kind", "type", "priority", "importance", "text", "observed_at", "message_ids", "source", "tokens"}
@@ -31,7 +31,7 @@ def test_a_row_has_the_keys_of_the_log(observation: Observation) -> None:
 @given(messages=kept_messages(max_size=3))
 def test_a_message_has_its_text_exactly(messages: tuple[KeptMessage, ...]) -> None:
     for kept in messages:
-        fields = json.loads(json_line(message(kept)))
+        fields = json.loads(json_line(message_fields(kept)))
         assert fields["text"] == kept.message.text
         assert fields["id"] == kept.key
         assert None not in fields.values()
