@@ -87,7 +87,7 @@ def parse(text: str) -> Iterator[Group | NotARow]:
 
 
 def _opened(written: str) -> _Reading | None:
-    """Return an empty group if the line starts one, or None."""
+    """Return a new group if the line starts one, otherwise None."""
     if found := _OPENING.fullmatch(written):
         given = dict(_ATTRIBUTE.findall(found["attributes"]))
         kind = given.get("kind")

@@ -23,7 +23,7 @@ class GroupRow:
     """A row in a group."""
 
     line: PrintedRow
-    """Content of the row. `dated` is empty if the file contains no date."""
+    """Content of the row. `dated` is empty if the file gives no date."""
     under: int | None = None
     """Index of the earlier row in the group that this row is a detail of; None if it is not a detail."""
 
@@ -76,7 +76,7 @@ class Exchange:
 
     name: str
     counter: str
-    """Name of the token counter for the sizes that the file contains."""
+    """Name of the token counter used for sizes given in the file."""
     render: Callable[[Iterable[Group], Callable[[str], int]], Iterator[str]]
     """Function that yields the text of groups in pieces. It takes the groups and a function that counts tokens."""
     parse: Callable[[str], Iterator[Group | NotARow]]

@@ -150,7 +150,7 @@ def _bare(text: str) -> str:
 def _is_answer(value: object) -> bool:
     """Return True if a JSON value that is followed by prose is the answer.
 
-    Only objects and lists of objects are. Other values belong to the prose, like `[1]` in `[1] says so`.
+    Only objects and lists of objects are answers. Other values belong to the prose, like `[1]` in `[1] says so`.
     """
     return isinstance(value, dict) or (
         isinstance(value, list) and bool(value) and all(isinstance(each, dict) for each in value)

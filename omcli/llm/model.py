@@ -103,7 +103,7 @@ class ModelCall:
     at: str
     """Instant at which the call ended."""
     lane: str
-    """Purpose of the call, a value of `ports.Lane`."""
+    """Purpose of the call, a value of `memory.ports.Lane`."""
     session: str | None
     provider: str
     model: str

@@ -22,7 +22,7 @@ KINDS: Mapping[str, Type] = MappingProxyType({
 })  # fmt: skip
 """Row type for each kind that a model may use.
 
-The kind `task` means a request. The current work (`Type.TASK`) exists only once and has a field of its own.
+The kind `task` means a request. The current work (`Type.TASK`) exists only once, so it has its own field in a reply.
 """
 
 MOST_ROWS, MOST_SOURCES, MOST_REPLACED = 60, 20, 10
@@ -39,7 +39,7 @@ def one_of(*values: str) -> Schema:
 
 
 def optional(schema: Schema) -> Schema:
-    """Return a schema that also allows null, without a list of types, which some providers refuse."""
+    """Return a schema that also allows null. It uses no list of types because some providers refuse those."""
     return {"anyOf": [schema, {"type": "null"}]}
 
 

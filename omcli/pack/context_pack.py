@@ -144,7 +144,7 @@ def _printed(draft: _Draft, head: Head, *, candidates: int) -> ContextPack:
 
 
 def _in_order(rows: Iterable[Observation]) -> list[Observation]:
-    """Return the visible rows, reflections first because the rows they were made from are older than the others."""
+    """Return the visible rows, reflections first because they were made from rows older than all others."""
     return sorted((row for row in rows if row.is_visible), key=_is_no_reflection)
 
 
@@ -289,7 +289,7 @@ class _Draft:
             self._fill_again(spare)
 
     def _fill_again(self, spare: int) -> int:
-        """Let the tiers of rows use `spare` more tokens, and return the number that is still unused."""
+        """Fill the tiers of rows with up to `spare` more tokens, and return the number of tokens left."""
         limits = self.budgets.limits
         for tier, rows in ((Tier.SESSION, self.session), (Tier.CROSS, self.cross)):
             held = self.held(tier)
@@ -303,7 +303,8 @@ class _Draft:
     def print(self) -> tuple[str, dict[Tier, int]]:
         """Return the printed pack and the number of tokens in each tier.
 
-        If the pack exceeds a budget although the estimates fit, the lowest-ranked items are dropped until it fits.
+        If the pack exceeds a budget because costs are only estimates, the lowest-ranked items are dropped until it
+        fits.
         """
         while True:
             tokens = self.tokens()

@@ -22,7 +22,7 @@ SHARED_TYPES = (*sorted(_LASTING | _LASTING_IF_HIGH), Type.BLOCKER)
 
 
 def is_shared(row: Observation, *, session: str | None) -> bool:
-    """Return True if a row is visible, not from `session`, and worth showing there.
+    """Return True if a row is visible, does not belong to `session`, and is worth showing there.
 
     Requests, tasks and todos are never shared. Other reflections, items and notes always are. Observations are shared
     if they have a lasting type; outcomes and events only with high priority, and blockers only until they are settled.
@@ -59,7 +59,7 @@ def row_value(row: Observation, *, now: str, fading: float = HALF_LIFE) -> float
 
 
 def by_value(rows: Sequence[Observation], *, now: str, fading: float = HALF_LIFE) -> list[int]:
-    """Return the indexes of rows in the order of their rank in another session's pack.
+    """Return the indexes of rows, best first, as they rank in another session's pack.
 
     Pinned rows rank first, then rows by descending score. At equal scores notes rank first, then the lower id.
     """

@@ -44,17 +44,15 @@ _LASTING = frozenset(
 def by_salience(rows: Sequence[Observation]) -> Iterator[int]:
     """Yield the indexes of a session's rows, best first, computed lazily.
 
-    Pinned rows rank first. Then the row with the highest value is chosen repeatedly, the newest among equals. Its value
-    is:
+    Pinned rows rank first. Then the row with the highest value is chosen repeatedly, the newest among equals:
 
-    (importance / 5)^2.5 · freshness · bias · Σ over its terms of weight · 0.5^(chosen rows with the term) / (tokens +
-    15)
+        (importance / 5)^2.5 · freshness · bias · Σ weight(t) · 0.5^n(t) / (tokens + 15)
 
-    The weight of a term is `df^p · ln(N / df + 1)`, where `df` of the `N` rows use it: its rarity (Spärck Jones 1972),
-    raised a little for each row that uses it. Names (identifiers, paths, numbers, capitalised words) have double
-    weight, and common words a quarter. Because each further row with a term adds less, this greedy choice is close to
-    the best possible one. A heap of outdated values finds the next row without computing the values of all rows again
-    (Minoux 1978).
+    The sum is over the row's terms `t`, and `n(t)` is the number of chosen rows that contain `t`. The weight of a term
+    is `df^p · ln(N / df + 1)`, where `df` of the `N` rows contain it: its rarity (Spärck Jones 1972), raised a little
+    for each row that uses it. Names (identifiers, paths, numbers, capitalised words) have double weight, and common
+    words a quarter. Because each further row with a term adds less, this greedy choice is close to the best possible
+    one. A heap of outdated values finds the next row without computing the values of all rows again (Minoux 1978).
     """
     texts = [row.text for row in rows]
     terms = terms_of(texts)

@@ -13,12 +13,12 @@ from omcli.pack.layouts.layout import Layout, PackContent, uncovered
 from omcli.pack.tail import Turn
 
 _MISSES = 50
-"""Maximum number of successive rows to skip because they don't fit. At the next one the tier counts as full."""
+"""A tier counts as full once more than this many successive rows do not fit."""
 
 
 @record
 class Candidate:
-    """The index of a chosen row, and its cost in tokens with its line break and the headings it adds."""
+    """The index of a chosen row, and its cost in tokens including its line break and the headings it adds."""
 
     place: int
     cost: int
@@ -52,8 +52,8 @@ class PackMeter:
     def turn(self, turn: Turn, *, room: int) -> int:
         """Return the number of tokens in a printed message.
 
-        If the stored count of the message exceeds `room`, that count is returned, so that a huge message is not printed
-        in vain.
+        If the message's stored count exceeds `room`, that count is returned to avoid printing a message that cannot
+        fit.
         """
         if turn.is_whole and turn.kept.counter == self.counter.name and turn.kept.tokens > room:
             return turn.kept.tokens
@@ -75,7 +75,7 @@ class PackMeter:
 
 
 def fitting(rows: Sequence[Observation], order: Iterable[int], *, room: int, scales: PackMeter) -> list[Candidate]:
-    """Return the rows that fit into `room` tokens. `order` holds the indexes of `rows`, best first."""
+    """Choose the rows that fit into `room` tokens. `order` holds the indexes of `rows`, best first."""
     chosen: list[Candidate] = []
     headings_index = _Headings(scales=scales)
     misses = 0

@@ -48,9 +48,10 @@ class TurnGroup:
 def newest(messages: Sequence[KeptMessage], *, room: int, cost: Callable[[Turn], int]) -> tuple[TurnGroup, ...]:
     """Return the newest groups of turns that fit into `room` tokens, newest first and without gaps.
 
-    `messages` is the main thread, oldest first. Results are left out without their call. Texts of tools and events are
-    cut to `TOOL_CHARS` characters, or to fewer if there is little room. If a group that alone exceeds the whole room is
-    reached, an excerpt that fits into the remaining room is added, and the tail ends there.
+    `messages` is the main thread, oldest first. A result is left out if its call is missing or does not fit. Texts of
+    tools and events are cut to `TOOL_CHARS` characters, or to fewer if there is little room. The first group that does
+    not fit ends the tail. If it alone exceeds the whole room, an excerpt of it that fits into the remaining room is
+    added.
     """
     units: list[TurnGroup] = []
     left = room
@@ -105,9 +106,9 @@ def _split_calls(messages: Sequence[Message]) -> list[bool]:
 
 
 def holds_all(units: Sequence[TurnGroup], messages: Sequence[KeptMessage]) -> bool:
-    """Return True if the tail is complete.
+    """Return True if the groups form the complete tail.
 
-    It is if it contains every message that can be shown and no group was cut because it exceeds the whole room.
+    That is, they contain every message that can be shown, and no group was cut because it exceeds the whole room.
     """
     places = sum(len(unit.places) for unit in units)
     return places == sum(map(len, _groups(messages))) and not any(unit.is_cut for unit in units)

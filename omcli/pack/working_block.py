@@ -22,7 +22,7 @@ _MAIN = WORKING_HEADINGS[:4]
 _FIRST = 4
 """Number of lines reserved for each of the four main sections before any section gets more."""
 _MISSES = 30
-"""Maximum number of successive lines to skip because they don't fit. At the next one the block counts as full."""
+"""The block counts as full once more than this many successive lines do not fit."""
 
 
 @record
@@ -46,7 +46,7 @@ class WorkingBlock:
     """Number of tokens in `printed`, never more than `budget`. The budget itself is at most `CAP`."""
     counter: str
     printed: str
-    """Markdown that ends with a line break; empty if no line exists or fits."""
+    """Markdown that ends with a line break; empty if there are no lines, or none fits."""
 
 
 def working_block(rows: Iterable[Observation], *, cwd: str | None, budget: int, counter: TokenCounter) -> WorkingBlock:
@@ -125,7 +125,7 @@ class _Draft:
             self.chosen.pop()
 
     def shown(self) -> tuple[list[Section], int]:
-        """Return the sections with their chosen lines, and the number of lines in sections without any."""
+        """Return the sections that have chosen lines, and the total number of lines in the other sections."""
         chosen = sorted(self.chosen)
         sections, more = [], 0
         for heading, entries in self.sections.items():

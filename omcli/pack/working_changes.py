@@ -23,17 +23,17 @@ class Fact:
     is_settled: bool
 
     def known(self, name: str) -> str:
-        """Return a string from the row's metadata, or an empty string if it has none with this name."""
+        """Return the string stored under `name` in the row's metadata, or an empty string if there is none."""
         value = self.row.metadata.get(name)
         return value if isinstance(value, str) else ""
 
     def number(self, name: str, default: int) -> int:
-        """Return a count from the row's metadata, or the default if it has none with this name."""
+        """Return the count stored under `name` in the row's metadata, or the default if there is none."""
         value = self.row.metadata.get(name)
         return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else default
 
     def objects(self, name: str) -> list[Mapping[str, object]]:
-        """Return the objects in a list from the row's metadata; empty if it has no list with this name."""
+        """Return the objects in the list stored under `name` in the row's metadata; empty if there is no list."""
         value = self.row.metadata.get(name)
         return [part for part in value if isinstance(part, dict)] if isinstance(value, (list, tuple)) else []
 
@@ -154,9 +154,9 @@ def _change(file: _File, fact: Fact) -> None:
 
 
 def failure_lines(facts: Iterable[Fact], *, cwd: str | None) -> dict[str, FactLine]:
-    """Return a line for each failed command and each target that a tool failed on, by a key for the command or target.
+    """Map each failed command, and each target that a tool failed on, to its line. The keys are made by `_failed_at`.
 
-    A failure is marked as resolved if the command, or work on the target, succeeded later.
+    A failure is marked as resolved if the command succeeded later, or the target was changed later.
     """
     lines: dict[str, FactLine] = {}
     times: dict[str, int] = {}
@@ -190,10 +190,10 @@ def _failed_at(fact: Fact, *, cwd: str | None) -> str:
 
 
 def _worked(fact: Fact, *, cwd: str | None) -> Iterator[str]:
-    """Yield the keys of failures that a row shows to be resolved.
+    """Yield the keys (see `_failed_at`) of the failures that a row shows to be resolved.
 
-    A changed file resolves failures on it. A successful command resolves its own failures, and those of its parts
-    joined by `&&`.
+    A change to a file resolves failures on that file. A successful command resolves its own failures, and those of its
+    parts joined by `&&`.
     """
     if fact.row.type in FILE_CHANGES:
         yield f"use {below(cwd, fact.known('path'))}"

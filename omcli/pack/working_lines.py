@@ -32,7 +32,7 @@ from omcli.pack.working_changes import (
 from omcli.text.phrases import AGENT
 
 _NEAR = 3
-"""Number of decisions before and after a decision that are searched for its text."""
+"""Number of neighbours on each side in which a decision's text is searched for."""
 
 
 @record

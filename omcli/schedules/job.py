@@ -27,7 +27,7 @@ _DAY = 24 * _HOUR
 
 @record
 class Daily:
-    """Once a day, in local time."""
+    """A time of day, in local time."""
 
     hour: int
     minute: int
@@ -38,7 +38,7 @@ class Daily:
 
 @record
 class Every:
-    """At a fixed interval."""
+    """A fixed interval between runs."""
 
     minutes: int
 
@@ -65,7 +65,7 @@ class Job:
 
     @property
     def mark(self) -> str:
-        """Text that identifies the job's entries as om's."""
+        """Text that marks the job's entries as om's."""
         return mark(self.name)
 
     @property
@@ -79,7 +79,7 @@ SUCCESS_CODES = {"consolidate": (75,), "tick": (1, 75)}
 
 
 def mark(name: str) -> str:
-    """Return the text that identifies the entries of the job with this name as om's."""
+    """Return the text that marks the entries of the job with this name as om's."""
     return f"om:{name}"
 
 
@@ -125,7 +125,7 @@ class EntryStep(StrEnum):
     CREATE = "create"
     REPLACE = "replace"
     KEEP = "keep"
-    """The entry already exists unchanged."""
+    """The entry already exists and needs no change."""
     REMOVE = "remove"
 
 
@@ -146,11 +146,11 @@ class ScheduleResult:
     said: str = ""
     """Error printed by the scheduler's own program, if it failed."""
     left: tuple[str, ...] = ()
-    """Commands that the user has to run if that program failed."""
+    """Commands that the user has to run if the scheduler's own program failed."""
 
 
 class Scheduler(Protocol):
-    """A program that runs jobs at given times. Entries that are not om's are never changed."""
+    """Interface to a program that runs jobs at given times. Entries that are not om's are never changed."""
 
     name: str
 

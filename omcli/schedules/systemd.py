@@ -110,7 +110,10 @@ def _time(when: When) -> str:
 
 
 def _run(done: ScheduleResult, *commands: tuple[str, ...]) -> ScheduleResult:
-    """Run `systemctl` commands. If one fails, return the result with its error and all the commands to run by hand."""
+    """Run `systemctl` commands, and return the result.
+
+    If a command fails, its error is added to the result, together with all of the commands for the user to run by hand.
+    """
     words = [("systemctl", "--user", *command) for command in commands]
     error = first_error(*words)
     return done if error is None else ScheduleResult(changes=done.changes, said=error, left=tuple(map(" ".join, words)))

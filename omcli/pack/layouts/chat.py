@@ -38,7 +38,7 @@ class AnsweredCall:
 
 @record
 class ChatStep:
-    """A message in words, tool calls, or both: the content of one chat message. The results of the calls follow it."""
+    """Content of one chat message: words, tool calls, or both. The results of the calls are printed after it."""
 
     spoken: Turn | None
     """The message in words; None if the agent called tools without a word."""
@@ -87,7 +87,7 @@ def _call(turns: Sequence[Turn], place: int, results: Iterable[int], its_id: str
 
 
 def _each_once(ids: Iterable[str], spelled: Callable[[str], str]) -> Iterator[str]:
-    """Yield the spelled ids. A repeated id gets a number in front, because endpoints refuse duplicates."""
+    """Yield each id as `spelled` writes it. A repeated id gets a number in front, as endpoints refuse duplicates."""
     taken: set[str] = set()
     used: Counter[str] = Counter()
     for each in ids:
@@ -136,8 +136,8 @@ class MessageFormat:
     messages: Callable[[Sequence[Turn]], list[Entry]]
     """Function that converts turns to messages: one assistant message for calls made together, then their results.
 
-    A call without a result gets a placeholder, because models cannot continue without one. At the very end such calls
-    are left for the reader to answer.
+    A call without a result gets a placeholder, because models cannot continue without one. Calls at the very end are
+    instead left for the reader to answer.
     """
     result: Callable[[Turn], Entry]
     """Function that builds the message for a single result."""
@@ -241,7 +241,7 @@ ANTHROPIC = MessageFormat(
 
 @record
 class Chat:
-    """A JSON list of chat messages, one per line."""
+    """Layout as a JSON list of chat messages, one per line."""
 
     block: Text
     """Layout of the memory in the first message."""
@@ -265,7 +265,7 @@ class Chat:
         return "" if tier is Tier.TAIL else quoted(self.block.overhead(tier) + "\n")
 
     def frame(self) -> str:
-        """Return a list that contains only an empty block."""
+        """Return a list with a single message, which contains an empty pack."""
         return f"[\n{self._opening(self.block.frame())},\n\n]\n"
 
     def part(self, tier: Tier, shown: PackContent) -> str:

@@ -67,10 +67,10 @@ _TYPE = "observational-memory"
 
 @record
 class Pi:
-    """pi's compaction entry, as a JSON object. The last messages are not printed because they remain in pi's session.
+    """Layout as pi's compaction entry. The last messages are not printed because they remain in pi's session.
 
-    Its keys are `{"summary": …, "firstKeptEntryId": …, "tokensBefore": …, "details": {"type": …, "observationTokens":
-    …}}`.
+    The entry has the form `{"summary": …, "firstKeptEntryId": …, "tokensBefore": …, "details": {"type": …,
+    "observationTokens": …}}`.
     """
 
     block: Text
@@ -96,7 +96,7 @@ class Pi:
         return "" if tier is Tier.TAIL else quoted(self.block.overhead(tier) + "\n")
 
     def frame(self) -> str:
-        """Return the object with an empty block, and with the longest numbers that can occur."""
+        """Return the object with an empty pack as its summary, and with the longest numbers that can occur."""
         return self._object(self.block.frame(), max(0, self.block.head.budgets.total))
 
     def part(self, tier: Tier, shown: PackContent) -> str:

@@ -25,11 +25,11 @@ def _nothing(_shown: PackContent) -> Mapping[str, object]:
 
 @record
 class Document:
-    """The pack as a JSON object, printed even if all of its lists are empty.
+    """Layout as a JSON object, printed even if all of its lists are empty.
 
     It has the form `{"schema": 1, …, "tokens": {…}, "cross": […], "observations": […], "messages": […]}`. `tokens`
-    counts each list as printed, and their total. In a frozen pack, `frozen_at` is the instant of the last row; it is
-    null if the session was not observed before.
+    counts each list as printed, and their total. In a frozen pack, `frozen_at` is the instant of the last row, or null
+    if the session had no observations.
     """
 
     head: Head
@@ -87,7 +87,10 @@ _NOT_XML = re.compile("[^\t\n\r -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 @record
 class Xml:
-    """A well-formed XML document. Text is the content of elements; all other fields are attributes."""
+    """Layout as a well-formed XML document.
+
+    The text of a row or message is the content of its element, and all its other fields are attributes.
+    """
 
     head: Head
 

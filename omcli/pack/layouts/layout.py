@@ -27,7 +27,8 @@ _HEADINGS_FROM = 120
 _TIMES_FROM = 6000
 """Smallest budget, in tokens, for which times of day are printed.
 
-A time costs 4 tokens and serves one or two rows of about 30 tokens, so a smaller budget is better spent on more rows.
+A time costs 4 tokens and applies to one or two rows of about 30 tokens, so a smaller budget is better spent on more
+rows.
 """
 
 
@@ -127,7 +128,7 @@ def uncovered(above: Sequence[str], headings: Sequence[str]) -> Sequence[str]:
 
 
 def outcome(turn: Turn) -> str | None:
-    """Return a result's outcome: `error`, `exit 2`, or `error, exit 2`. None means that it succeeded."""
+    """Return a result's outcome: `error`, `exit 2`, or `error, exit 2`; None if it did not fail."""
     said = turn.message
     words = ["error"] if said.failed else []
     if said.exit_code:

@@ -22,7 +22,10 @@ _MARKDOWN = {
 
 @record
 class Text:
-    """One line per row. Successive rows share a line with their date, and one with their time."""
+    """Layout as text or Markdown, with one line per row.
+
+    Successive rows with the same date share a line for it above them, and so do rows with the same time.
+    """
 
     head: Head
     is_markdown: bool = False
@@ -61,7 +64,7 @@ class Text:
         return (_MARKDOWN if self.is_markdown else _HEADINGS)[tier]
 
     def frame(self) -> str:
-        """Return an empty block, with the gaps between its tiers."""
+        """Return a pack without tiers, but with the gaps between them."""
         return "\n".join([self._opening(), "", "", "", CLOSING, ""])
 
     def part(self, tier: Tier, shown: PackContent) -> str:
@@ -70,15 +73,15 @@ class Text:
         return "\n".join([*filter(None, [self.overhead(tier)]), *lines]) if lines else ""
 
     def whole(self, shown: PackContent, _tokens: Mapping[Tier, int]) -> str:
-        """Return the block, or an empty string if all tiers are empty."""
+        """Return the pack, or an empty string if all tiers are empty."""
         return self.block(self.part(tier, shown) for tier in self.head.order)
 
     def without_tail(self, shown: PackContent) -> str:
-        """Return the block without the last messages, or an empty string if the other tiers are empty."""
+        """Return the pack without the last messages, or an empty string if the other tiers are empty."""
         return self.block(self.part(tier, shown) for tier in self.head.order if tier is not Tier.TAIL)
 
     def block(self, parts: Iterable[str]) -> str:
-        """Join printed tiers to a block. Return an empty string if all of them are empty."""
+        """Join printed tiers to a pack. Return an empty string if all of them are empty."""
         held = [part for part in parts if part]
         gap = "\n\n" if self.head.has_headings else "\n"
         return "\n".join([self._opening(), gap.join(held), CLOSING, ""]) if held else ""
