@@ -18,10 +18,9 @@ if TYPE_CHECKING:
     from omcli.sqlite.ledger import SqliteLedger
     from omcli.sqlite.messages import SqliteBookmarks, SqliteMessageLog
     from omcli.sqlite.operations import SqliteOperations, SqliteReflections
-    from omcli.sqlite.rows import SqliteRows
+    from omcli.sqlite.rows import SqliteRows, SqliteTombstones
     from omcli.sqlite.sessions import SqliteSessions
     from omcli.sqlite.text_search import SqliteTextSearch
-    from omcli.sqlite.tombstones import SqliteTombstones
 
 
 class SqliteStore:
@@ -117,7 +116,7 @@ class SqliteStore:
     @cached_property
     def tombstones(self) -> SqliteTombstones:
         """Fingerprints of forgotten rows, titles and facts."""
-        from omcli.sqlite.tombstones import SqliteTombstones
+        from omcli.sqlite.rows import SqliteTombstones
 
         return SqliteTombstones(self.database)
 

@@ -9,7 +9,7 @@ from omcli.base.errors import NotUndoable, StaleBatch
 from omcli.memory.changes import UNDONE, EraseResult, Operation, OperationKind, OperationWrite, RowHistory, UndoPreview
 from omcli.memory.ports import Operations, Reflections
 from omcli.memory.reflection import ReflectionAttempt, ReflectionOutcome, ReflectionWrite, Scope
-from omcli.sqlite import codec, dialect, erase, messages, rows, soft_delete, tombstones
+from omcli.sqlite import codec, dialect, erase, messages, rows, soft_delete
 from omcli.sqlite.connection import size, vacuum
 from omcli.sqlite.dialect import Table
 from omcli.text.instants import minute
@@ -115,7 +115,7 @@ def _change(connection: sqlite3.Connection, change: OperationWrite, *, now: str,
     soft_delete.hide_rows(connection, change.along, number, is_forgotten=False)
     titles = soft_delete.hide_titles(connection, change.titles, number)
     for digest in change.digests:
-        tombstones.add(connection, digest, operation=number)
+        soft_delete.add_tombstone(connection, digest, operation=number)
     done = recorded(connection, number)
     if change.verb in (OperationKind.PRUNE, OperationKind.FORGET):
         hidden = done.hidden

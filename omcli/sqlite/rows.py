@@ -1,4 +1,4 @@
-"""Rows in the store: adding and hiding them, and reading the log with filters."""
+"""Rows in the store: adding and hiding them, reading the log with filters, and tombstones of forgotten rows."""
 
 from __future__ import annotations
 
@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING
 from omcli.base import record
 from omcli.base.errors import UnknownId
 from omcli.memory.observation import Kind, Observation, Replacement
-from omcli.memory.ports import Logged, LogQuery, Rows
-from omcli.sqlite import codec, dialect, tombstones
+from omcli.memory.ports import Logged, LogQuery, Rows, Tombstones
+from omcli.sqlite import codec, dialect, sessions
 from omcli.sqlite.dialect import PAGE, Table
 
 if TYPE_CHECKING:
+    from omcli.memory.changes import SessionTitle
     from omcli.memory.observation import Dropped
 
 _SHORTEST_REFERENCE = 4
@@ -73,6 +74,32 @@ class SqliteRows(Table, Rows):
             return {row["counter"]: row["tokens"] for row in found}
 
 
+class SqliteTombstones(Table, Tombstones):
+    """Tombstones in the table `tombstones`; forgotten rows and titles in `aside_observations` and `aside_titles`."""
+
+    def rows(self) -> tuple[Observation, ...]:
+        with self._database.reading() as connection:
+            return tuple(logged.observation for logged in hidden(connection, "ORDER BY o.position"))
+
+    def titles(self) -> tuple[SessionTitle, ...]:
+        from omcli.memory.changes import SessionTitle  # noqa: PLC0415 - only to forget
+
+        with self._database.reading() as connection:
+            found = connection.execute(
+                "SELECT DISTINCT s.id, t.title FROM aside_titles AS t JOIN sessions AS s ON s.number = t.session"
+                " ORDER BY 1, 2"
+            )
+            return tuple(map(SessionTitle._make, found))
+
+    def match(self, rows: Sequence[Observation]) -> tuple[bool, ...]:
+        with self._database.reading() as connection:
+            return tuple(sessions.is_forgotten(connection, row) for row in rows)
+
+    def match_texts(self, texts: Sequence[str]) -> tuple[bool, ...]:
+        with self._database.reading() as connection:
+            return tuple(sessions.is_forgotten_text(connection, text) for text in texts)
+
+
 def add(
     connection: sqlite3.Connection,
     observations: Iterable[Observation],
@@ -86,7 +113,7 @@ def add(
     project = cache(partial(codec.add_project, connection))
     links: list[tuple[int, int]] = []
     for row in observations:
-        if tombstones.is_forgotten(connection, row):
+        if sessions.is_forgotten(connection, row):
             continue
         columns = codec.observation_columns(
             row,
@@ -193,6 +220,14 @@ def at(connection: sqlite3.Connection, reference: str) -> Logged | None:
 def by_position(connection: sqlite3.Connection, places: str, values: dialect.Values) -> tuple[Logged, ...]:
     """The rows at the positions that a query (`places`) selects, in log order."""
     return _select(connection, f"WHERE o.position IN ({places}) ORDER BY o.position", values)
+
+
+def hidden(connection: sqlite3.Connection, clauses: str, *values: bytes | str) -> Iterator[Logged]:
+    """Yield hidden rows with their former log positions."""
+    select = codec.OBSERVATION.replace("FROM observations", "FROM aside_observations")
+    read = codec.observation_reader()
+    for row in connection.execute(f"SELECT {select} {clauses}", values):
+        yield Logged(position=row[0], observation=read(row, ()))
 
 
 def traces(connection: sqlite3.Connection, reference: str) -> tuple[int | None, int | None, Sequence[Observation]]:

@@ -6,9 +6,10 @@ import sqlite3
 from collections.abc import Sequence
 
 from omcli.base.record import replace
+from omcli.memory.observation import Observation, Source
 from omcli.memory.ports import Lane, Sessions, StoreStatus
 from omcli.memory.session import EvictionPolicy, FreezePoint, Session, SessionSummary
-from omcli.sqlite import codec, dialect, lanes, tombstones
+from omcli.sqlite import codec, dialect, lanes
 from omcli.sqlite.dialect import Table
 
 _PENDING = f"""
@@ -61,7 +62,7 @@ def merge(connection: sqlite3.Connection, session: Session, *, now: str) -> int:
     """Add new facts to a session, and return its number."""
     place = codec.add_session(connection, session.id)
     known = find(connection, session.id)
-    if tombstones.is_forgotten_text(connection, session.title):
+    if is_forgotten_text(connection, session.title):
         session = replace(session, title=None)
     if known is None:
         dialect.update(connection, "sessions", {**codec.session_columns(session), "seen_at": now}, number=place)
@@ -72,7 +73,7 @@ def merge(connection: sqlite3.Connection, session: Session, *, now: str) -> int:
 
 def set_title(connection: sqlite3.Connection, session: int, title: str) -> None:
     """Give a session a title, unless it has one or this title was forgotten."""
-    if tombstones.is_forgotten_text(connection, title):
+    if is_forgotten_text(connection, title):
         return
     dialect.execute(connection, "UPDATE sessions SET title = ? WHERE number = ? AND title IS NULL", (title, session))
 
@@ -89,6 +90,37 @@ def note_new(connection: sqlite3.Connection, session: int, *, instants: Sequence
         " WHERE number = :session",
         {"now": now, "first": min(instants, default=None), "last": max(instants, default=None), "session": session},
     )
+
+
+def is_forgotten(connection: sqlite3.Connection, row: Observation) -> bool:
+    """True if a row's text was forgotten. Always False for a row written by hand."""
+    if row.source is Source.USER or not _has_any(connection):
+        return False
+    from omcli.memory.coverage import tombstone  # noqa: PLC0415
+
+    return _exists(connection, tombstone(row))
+
+
+def is_forgotten_text(connection: sqlite3.Connection, text: str | None) -> bool:
+    """True if a title or a fact was forgotten in any session."""
+    if text is None or not _has_any(connection):
+        return False
+    from omcli.memory.coverage import tombstone_of  # noqa: PLC0415
+
+    return _exists(connection, tombstone_of(text))
+
+
+def _has_any(connection: sqlite3.Connection) -> bool:
+    return connection.execute("SELECT 1 FROM tombstones LIMIT 1").fetchone() is not None
+
+
+def _exists(connection: sqlite3.Connection, digest: str) -> bool:
+    found = connection.execute(
+        "SELECT 1 FROM tombstones AS t JOIN operations AS o ON o.number = t.operation"
+        " WHERE t.digest = ? AND o.undone_by IS NULL LIMIT 1",
+        (bytes.fromhex(digest),),
+    )
+    return found.fetchone() is not None
 
 
 def _summaries(connection: sqlite3.Connection, *, project: str | None, last: int | None) -> tuple[SessionSummary, ...]:

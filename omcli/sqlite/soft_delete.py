@@ -7,8 +7,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from omcli.memory.changes import UNDONE, SessionTitle
+from omcli.memory.coverage import tombstone, tombstone_of
 from omcli.memory.ports import Lane, Logged
-from omcli.sqlite import codec, dialect, rows, tombstones
+from omcli.sqlite import codec, dialect, rows
 
 
 def hide_messages(connection: sqlite3.Connection, seqs: Sequence[int], number: int) -> None:
@@ -56,13 +57,21 @@ def hide_rows(connection: sqlite3.Connection, references: Iterable[str], number:
             (number, found.position),
         )
         if is_forgotten:
-            tombstones.add_row(connection, found.observation, operation=number)
+            add_tombstone(connection, tombstone(found.observation), operation=number)
+
+
+def add_tombstone(connection: sqlite3.Connection, digest: str, *, operation: int) -> None:
+    """Add a tombstone, which keeps text with this digest from coming back."""
+    connection.execute(
+        "INSERT INTO tombstones (digest, operation) VALUES (?, ?) ON CONFLICT DO NOTHING",
+        (bytes.fromhex(digest), operation),
+    )
 
 
 def by_position(connection: sqlite3.Connection, positions: Sequence[int]) -> Iterator[Logged]:
     """Yield the hidden rows that had these positions in the log."""
     which = f"WHERE {dialect.among('o.position')} ORDER BY o.position"
-    yield from tombstones.hidden_rows(connection, which, dialect.as_list(positions))
+    yield from rows.hidden(connection, which, dialect.as_list(positions))
 
 
 def other_operations(connection: sqlite3.Connection, number: int) -> tuple[int, ...]:
@@ -81,7 +90,7 @@ def other_operations(connection: sqlite3.Connection, number: int) -> tuple[int, 
 
 def at(connection: sqlite3.Connection, reference: str) -> Logged | None:
     """The hidden row with this id, with the position it had in the log; None if it is not hidden."""
-    found = tombstones.hidden_rows(connection, f"WHERE {codec.id_is('o.')}", *codec.id_values(codec.packed(reference)))
+    found = rows.hidden(connection, f"WHERE {codec.id_is('o.')}", *codec.id_values(codec.packed(reference)))
     return next(iter(found), None)
 
 
@@ -105,7 +114,7 @@ def hide_titles(connection: sqlite3.Connection, wanted: Iterable[SessionTitle], 
             "INSERT INTO aside_titles (session, title, put_by) VALUES (:session, :title, :number)",
             values,
         )
-        tombstones.add_title(connection, title, operation=number)
+        add_tombstone(connection, tombstone_of(title), operation=number)
         taken += 1
     return taken
 
