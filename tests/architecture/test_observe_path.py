@@ -1,4 +1,4 @@
-"""The way of a batch through `om observe`: straight, not deep, and through few modules."""
+"""The way of a batch through `om observe` and `om reflect`: straight, not deep, and through few modules."""
 
 from __future__ import annotations
 
@@ -10,7 +10,10 @@ from collections.abc import Callable
 
 import pytest
 
+from omcli.memory.observation import Status, Type
 from tests.conftest import Om
+from tests.e2e.reflecting import kept
+from tests.material import row
 
 DEEPEST = 21
 """Calls of our own functions inside each other, at most."""
@@ -28,6 +31,7 @@ CHAT = [
 ]
 TRACED = """
 import json, os, sys
+claim, record, *arguments = sys.argv[1:]
 deepest, entries, claimed, recorded = [], [], False, False
 
 def name(frame):
@@ -44,10 +48,10 @@ def trace(frame, event, argument):
         at = at.f_back
     if len(stack) > len(deepest) and not any(call.endswith(":<module>") for call in stack):
         deepest = stack
-    if stack and stack[0].endswith("batches:unobserved") and not recorded:
+    if stack and stack[0].endswith(claim) and not recorded:
         claimed = True
         entries.clear()
-    if stack and stack[0].endswith("batches:record"):
+    if stack and stack[0].endswith(record):
         recorded = True
     if claimed and not recorded and len(stack) > 1 and stack[0].split(":")[0] != stack[1].split(":")[0]:
         entries.append(stack[0])
@@ -58,20 +62,17 @@ def leave(code, leave=os._exit):
     print(json.dumps({"deepest": deepest[::-1], "entries": entries, "loaded": loaded}), file=sys.stderr, flush=True)
     leave(code)
 
-os._exit, sys.argv = leave, ["om", *sys.argv[1:]]
+os._exit, sys.argv = leave, ["om", *arguments]
 sys.setprofile(trace)
 from omcli.__main__ import main
 main()
 """
 
 
-@pytest.fixture(name="traced", scope="module")
-def traced_run(new_om: Callable[[], Om]) -> dict[str, list[str]]:
-    """The deepest stack of a run, the calls from module to module while a batch is observed, and the modules loaded."""
-    om = new_om()
-    om.write("chat.jsonl", "\n".join(json.dumps({"role": role, "content": text}) for role, text in CHAT))
+def traced(om: Om, claim: str, record: str, *arguments: str) -> dict[str, list[str]]:
+    """The deepest stack of a run, the calls from module to module between two calls, and the modules loaded."""
     done = subprocess.run(
-        [sys.executable, "-c", TRACED, "observe", "-q", "chat.jsonl"],
+        [sys.executable, "-c", TRACED, claim, record, *arguments],
         capture_output=True,
         text=True,
         env=om.environment(),
@@ -85,19 +86,57 @@ def traced_run(new_om: Callable[[], Om]) -> dict[str, list[str]]:
     return found
 
 
-def test_observing_a_small_file_is_not_deep(traced: dict[str, list[str]]) -> None:
+@pytest.fixture(name="observed", scope="module")
+def observed_run(new_om: Callable[[], Om]) -> dict[str, list[str]]:
+    """What `traced` says of `om observe`."""
+    om = new_om()
+    om.write("chat.jsonl", "\n".join(json.dumps({"role": role, "content": text}) for role, text in CHAT))
+    return traced(om, "batches:unobserved", "batches:record", "observe", "-q", "chat.jsonl")
+
+
+@pytest.fixture(name="reflected", scope="module")
+def reflected_run(new_om: Callable[[], Om]) -> dict[str, list[str]]:
+    """What `traced` says of `om reflect`."""
+    om = new_om()
+    commands = ["pytest -q", "ruff check", "mypy omcli", "make docs", "cargo build"]
+    runs = [
+        row(
+            number,
+            text=f"Ran: {commands[number % 5]} → ok: run {number} has passed without a single warning",
+            type=Type.COMMAND_RUN,
+            status=Status.DONE,
+            metadata={"command": commands[number % 5], "times": 1},
+        )
+        for number in range(1, 41)
+    ]
+    kept(om, *runs)
+    return traced(om, "lanes:claim", "operations:fold", "reflect", "-q", "--session", "s")
+
+
+def test_observing_a_small_file_is_not_deep(observed: dict[str, list[str]]) -> None:
     """Whoever follows it in a debugger sees the whole stack."""
-    assert 8 < len(traced["deepest"]) <= DEEPEST, "\n".join(traced["deepest"])
+    assert 8 < len(observed["deepest"]) <= DEEPEST, "\n".join(observed["deepest"])
 
 
-def test_observing_a_small_file_loads_few_modules(traced: dict[str, list[str]]) -> None:
-    assert "omcli.operations.observe.session" in traced["loaded"]
-    assert len(traced["loaded"]) <= LOADED, "\n".join(traced["loaded"])
+def test_observing_a_small_file_loads_few_modules(observed: dict[str, list[str]]) -> None:
+    assert "omcli.operations.observe.session" in observed["loaded"]
+    assert len(observed["loaded"]) <= LOADED, "\n".join(observed["loaded"])
 
 
-def test_a_batch_goes_from_claim_to_record_without_turning_back(traced: dict[str, list[str]]) -> None:
+def often_entered(entries: list[str]) -> dict[str, int]:
+    """Modules of `operations` that a batch enters more often than it may."""
+    entered = Counter(call.split(":")[0] for call in entries if call.startswith("omcli.operations."))
+    return {module: times for module, times in entered.items() if times > ENTRIES and module not in ACCESSORS}
+
+
+def test_a_batch_goes_from_claim_to_record_without_turning_back(observed: dict[str, list[str]]) -> None:
     """Source, observer, sink, rows: each is entered once or twice."""
-    entered = Counter(call.split(":")[0] for call in traced["entries"] if call.startswith("omcli.operations."))
-    assert "omcli.operations.observe.rows" in entered
-    often = {module: times for module, times in entered.items() if times > ENTRIES and module not in ACCESSORS}
-    assert not often, traced["entries"]
+    assert any(call.startswith("omcli.operations.observe.rows:") for call in observed["entries"])
+    assert not often_entered(observed["entries"]), observed["entries"]
+
+
+def test_rows_go_from_claim_to_fold_without_turning_back(reflected: dict[str, list[str]]) -> None:
+    """Source, reflector, sink, rows: each is entered once or twice, however many rows are made."""
+    assert "omcli.operations.observe.rows:as_rows" in reflected["entries"]
+    assert reflected["entries"].count("omcli.wiring:new_id") > ENTRIES
+    assert not often_entered(reflected["entries"]), reflected["entries"]

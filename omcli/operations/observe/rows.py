@@ -53,6 +53,37 @@ def as_row(
     )
 
 
+@record
+class RowPlace:
+    """The place of a new row."""
+
+    kind: Kind
+    session: str | None
+    project: str | None
+    keys: Mapping[int, str]
+    """Printed ids of its messages by `seq`."""
+    generation: int = 0
+
+
+def as_rows(drafts: Sequence[tuple[Draft, RowPlace]], deps: Deps) -> tuple[Observation, ...]:
+    """Return drafts as new rows in their places."""
+    return tuple(
+        as_row(
+            draft,
+            row_id=deps.new_id(),
+            kind=place.kind,
+            session=place.session,
+            project=place.project,
+            keys=place.keys,
+            at=deps.clock.now(),
+            tokens=deps.counter.text(draft.text),
+            counter=deps.counter.name,
+            generation=place.generation,
+        )
+        for draft, place in drafts
+    )
+
+
 def to_rows(
     batch: Batch,
     drafts: Sequence[Draft],

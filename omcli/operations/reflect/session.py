@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TypeVar
 
 from omcli.base.errors import OF_MODELS, OF_REPLIES
@@ -12,8 +12,8 @@ from omcli.memory.observation import Draft, Dropped, Kind, Observation, Replacem
 from omcli.memory.ports import Lane, LogQuery
 from omcli.memory.reflection import Material, Reflected, ReflectionOutcome, ReflectionWrite, Scope
 from omcli.operations.deps import Deps, Meta, hold
-from omcli.operations.observe.rows import as_row, replacements
-from omcli.reflectors.cross_session import GlobalBatch, GlobalPlan, limit_tokens, plan_global
+from omcli.operations.observe.rows import RowPlace, as_rows, replacements
+from omcli.reflectors.cross_session import GlobalPlan, limit_tokens, plan_global
 from omcli.text.similarity import folded_text
 
 
@@ -49,17 +49,18 @@ def reflect_rows(
     mark = deps.reflector.mark(rows, target=target)
     if not again and (note := skip_reason(scope, mark, deps)):
         return Reflection(scope=scope, ending=None, read=len(rows), note=note)
-    given = material(rows, deps, target=target)
+    sink = FoldSink(scope, mark, deps, target=target, part_of=part_of)
+    source = [FoldBatch(material=material(rows, deps, target=target))]
     if dry_run:
-        return to_rows(scope, rows, deps.reflector.open().reflect(given), deps)[0]
+        reflector = deps.reflector.open()
+        for batch in source:
+            sink.write(batch, reflector.reflect(batch.material))
+        return sink.reflection()
     with hold(session_id, Lane.REFLECT, deps):
-        reflected = reflect_or_record(deps, given, scope, mark)
-        reflection, replaced = to_rows(scope, rows, reflected, deps)
-        again_with = reflection.rows if deps.reflector.policy.meta is Meta.WHOLE else ()
-        left = deps.reflector.mark((*reflection.left, *again_with), target=target)
-        folding = as_fold(reflection, rows, reflected.dropped, replaced, mark, left=left)
-        deps.store.reflections.fold(replace(folding, part_of=part_of), now=deps.clock.now())
-    return reflection
+        recorded = RecordedReflector(scope, mark, deps)
+        for batch in source:
+            sink.write(batch, recorded.reflect(batch))
+        return sink.fold()
 
 
 def skip_reason(scope: Scope, mark: str, deps: Deps) -> str | None:
@@ -140,26 +141,100 @@ def material(rows: Sequence[Observation], deps: Deps, *, target: float | None = 
     )
 
 
-def reflect_or_record(deps: Deps, material: Material, scope: Scope, mark: str, *, part: str = "") -> Reflected:
-    """Return the result of the reflector, or of the rules that stand in for it; record and raise a failure.
+@record
+class FoldBatch:
+    """Rows that are folded together."""
 
-    `part` is put in front of the error.
-    """
-    if deps.reflector.is_model:
-        deps.busy(f"{scope.session or material.project or 'all projects'}: reflecting on {len(material.rows)} rows")
-    try:
-        return deps.reflector.open().reflect(material)
-    except OF_MODELS as error:
-        if deps.reflector.stand_in is not None:
-            deps.warn(f"{error.message}; reflected by rules")
-            return deps.reflector.stand_in.reflect(material)
-        error.message = f"{part}{error.message}"
-        figures = {"in_vain": isinstance(error, OF_REPLIES)}
-        failed = ReflectionWrite(
-            scope=scope, fingerprint=mark, ending=ReflectionOutcome.FAILED, error=error.message, figures=figures
-        )
-        deps.store.reflections.fold(failed, now=deps.clock.now())
-        raise
+    material: Material
+    part: str = ""
+    """Text in front of an error: the batch at which the model failed."""
+
+
+class RecordedReflector:
+    """The reflector, or the rules that stand in for it; a failure is recorded."""
+
+    def __init__(self, scope: Scope, mark: str, deps: Deps) -> None:
+        self._scope = scope
+        self._mark = mark
+        self._deps = deps
+
+    def reflect(self, batch: FoldBatch) -> Reflected:
+        """Return the result of a batch. Record and raise a failure."""
+        deps, given = self._deps, batch.material
+        if deps.reflector.is_model:
+            deps.busy(f"{self._scope.session or given.project or 'all projects'}: reflecting on {len(given.rows)} rows")
+        try:
+            return deps.reflector.open().reflect(given)
+        except OF_MODELS as error:
+            if deps.reflector.stand_in is not None:
+                deps.warn(f"{error.message}; reflected by rules")
+                return deps.reflector.stand_in.reflect(given)
+            error.message = f"{batch.part}{error.message}"
+            failed = ReflectionWrite(
+                scope=self._scope,
+                fingerprint=self._mark,
+                ending=ReflectionOutcome.FAILED,
+                error=error.message,
+                figures={"in_vain": isinstance(error, OF_REPLIES)},
+            )
+            deps.store.reflections.fold(failed, now=deps.clock.now())
+            raise
+
+
+class FoldSink:
+    """Collects the results of all batches, and writes them in one transaction."""
+
+    def __init__(
+        self,
+        scope: Scope,
+        mark: str,
+        deps: Deps,
+        *,
+        target: float | None = None,
+        part_of: int | None = None,
+        backs_up: bool = False,
+    ) -> None:
+        """`mark` is the fingerprint of all rows; `part_of` the operation that this one belongs to.
+
+        With `backs_up` the store is copied before it is changed.
+        """
+        self.snapshot: str | None = None
+        """The copy of the store."""
+        self._scope = scope
+        self._mark = mark
+        self._deps = deps
+        self._target = target
+        self._part_of = part_of
+        self._backs_up = backs_up
+        self._results: list[tuple[FoldBatch, Reflected]] = []
+
+    def write(self, batch: FoldBatch, reflected: Reflected) -> None:
+        """Add the result of a batch."""
+        self._results.append((batch, reflected))
+
+    def reflection(self) -> Reflection:
+        """Return the outcome of all batches together, without writing it."""
+        return self._rows()[0]
+
+    def fold(self) -> Reflection:
+        """Write the results. Raise StaleBatch if another process has hidden some of the rows."""
+        deps = self._deps
+        whole, replaced = self._rows()
+        if self._backs_up and whole.ending is ReflectionOutcome.DONE:
+            self.snapshot = deps.store.backups.snapshot(now=deps.clock.now())
+        is_whole = self._scope.session is not None and deps.reflector.policy.meta is Meta.WHOLE
+        again_with = whole.rows if is_whole else ()  # across sessions new reflections are not folded again
+        left = deps.reflector.mark((*whole.left, *again_with), target=self._target)
+        read = [row for batch, _ in self._results for row in batch.material.rows]
+        dropped = [gone for _, reflected in self._results for gone in reflected.dropped]
+        folding = as_fold(whole, read, dropped, replaced, self._mark, left=left)
+        deps.store.reflections.fold(replace(folding, part_of=self._part_of), now=deps.clock.now())
+        return whole
+
+    def _rows(self) -> tuple[Reflection, list[Replacement]]:
+        each = [to_rows(self._scope, batch.material.rows, made, self._deps) for batch, made in self._results]
+        replaced = [replacement for _, some in each for replacement in some]
+        return _sum(self._scope, [reflection for reflection, _ in each]), replaced
 
 
 T = TypeVar("T")
@@ -199,11 +274,18 @@ def to_rows(
     scope: Scope, rows: Sequence[Observation], reflected: Reflected, deps: Deps
 ) -> tuple[Reflection, tuple[Replacement, ...]]:
     """Return the drafts of a reflector as rows, and the rows they replace. `rows` are those it read."""
-    drafts = reflected.reflections
-    reflections = tuple(_row(draft, Kind.REFLECTION, scope, rows, deps) for draft in drafts)
+    fresh = {folded_text(draft.text): draft for draft in reversed(reflected.items)}
+    drafts, item_drafts = reflected.reflections, tuple(reversed(fresh.values()))
+    made = as_rows(
+        [
+            *((draft, _place(draft, Kind.REFLECTION, scope, rows)) for draft in drafts),
+            *((draft, _place(draft, Kind.ITEM, scope, rows)) for draft in item_drafts),
+        ],
+        deps,
+    )
+    reflections, items = made[: len(drafts)], _unknown_items(made[len(drafts) :], deps)
     forgotten = deps.store.tombstones.match(reflections)
     drafts, reflections = _without(drafts, forgotten), _without(reflections, forgotten)
-    items = _new_items(reflected.items, scope, rows, deps)
     replaced = replacements(drafts, reflections)
     gone = {replacement.row for replacement in replaced} | {dropped.row for dropped in reflected.dropped}
     stay = [row for row in rows if row.id not in gone]
@@ -265,37 +347,27 @@ def as_fold(
     )
 
 
-def _row(draft: Draft, kind: Kind, scope: Scope, rows: Sequence[Observation], deps: Deps) -> Observation:
-    """Return a reflection or an item as a row: it belongs to the project of the rows it is made of."""
+def _place(draft: Draft, kind: Kind, scope: Scope, rows: Sequence[Observation]) -> RowPlace:
+    """Return the place of a reflection or an item: it belongs to the project of the rows it is made of.
+
+    A session may hold rows of several projects or of none, for example imported ones.
+    """
     made_of = [row for row in rows if row.id in draft.supports]
     is_item = kind is Kind.ITEM
-    keys = {seq: key for row in made_of for seq, key in zip(row.sources, row.message_ids, strict=True)}
-    return as_row(
-        draft,
-        row_id=deps.new_id(),
+    return RowPlace(
         kind=kind,
         session=None if is_item else scope.session,
         project=next((row.project for row in made_of if row.project), None),
-        keys=keys,
-        at=deps.clock.now(),
-        tokens=deps.counter.text(draft.text),
-        counter=deps.counter.name,
+        keys={seq: key for row in made_of for seq, key in zip(row.sources, row.message_ids, strict=True)},
         generation=0 if is_item else max((row.generation for row in made_of), default=0) + 1,
     )
 
 
-def _new_items(
-    drafts: Sequence[Draft], scope: Scope, rows: Sequence[Observation], deps: Deps
-) -> tuple[Observation, ...]:
-    """Return new items as rows.
-
-    A session may hold rows of several projects or of none, for example imported ones.
-    """
-    if not drafts:
+def _unknown_items(items: tuple[Observation, ...], deps: Deps) -> tuple[Observation, ...]:
+    """Return the items that are neither stored nor forgotten."""
+    if not items:
         return ()
     known = {_item_key(logged.observation) for logged in deps.store.rows.log(LogQuery(kinds=(Kind.ITEM,)))}
-    fresh = {folded_text(draft.text): draft for draft in reversed(drafts)}
-    items = [_row(draft, Kind.ITEM, scope, rows, deps) for draft in reversed(fresh.values())]
     remembered = _without(items, deps.store.tombstones.match(items))
     return tuple(item for item in remembered if _item_key(item) not in known)
 
@@ -339,33 +411,24 @@ def reflect_cross_session(
     mark = deps.reflector.mark(read)
     if not again and (note := skip_reason(_SCOPE, mark, deps)):
         return GlobalReflection(plan=plan, reflection=Reflection(scope=_SCOPE, ending=None, note=note))
-    parts = [
-        (batch, _reflected(batch, deps, mark, number=number, of=len(plan.batches)))
-        for number, batch in enumerate(plan.batches, start=1)
-    ]
-    return _write_all(plan, parts, deps, mark)
+    sink = FoldSink(_SCOPE, mark, deps, backs_up=True)
+    recorded = RecordedReflector(_SCOPE, mark, deps)
+    for batch in _batches(plan, deps):
+        reflected = recorded.reflect(batch)
+        sink.write(batch, limit_tokens(reflected, target=batch.material.target, counter=deps.counter))
+    reflection = sink.fold()
+    return GlobalReflection(plan=plan, reflection=reflection, snapshot=sink.snapshot)
 
 
-def _reflected(batch: GlobalBatch, deps: Deps, mark: str, *, number: int, of: int) -> Reflected:
-    given = replace(material(batch.rows, deps), most_rows=0)  # rows of several sessions are not one story
-    reflected = reflect_or_record(deps, given, _SCOPE, mark, part=f"batch {number} of {of}: ")
-    return limit_tokens(reflected, target=given.target, counter=deps.counter)
+def _batches(plan: GlobalPlan, deps: Deps) -> Iterator[FoldBatch]:
+    for number, batch in enumerate(plan.batches, start=1):
+        given = replace(material(batch.rows, deps), most_rows=0)  # rows of several sessions are not one story
+        yield FoldBatch(material=given, part=f"batch {number} of {len(plan.batches)}: ")
 
 
-def _write_all(plan: GlobalPlan, parts: list[tuple[GlobalBatch, Reflected]], deps: Deps, mark: str) -> GlobalReflection:
-    """Write the result of all batches in one transaction."""
-    each = [to_rows(_SCOPE, batch.rows, reflected, deps) for batch, reflected in parts]
-    replaced: list[Replacement] = [replacement for _, some in each for replacement in some]
-    dropped: list[Dropped] = [gone for _, reflected in parts for gone in reflected.dropped]
-    read: list[Observation] = [row for batch, _ in parts for row in batch.rows]
-    whole = _sum([reflection for reflection, _ in each])
-    snapshot = deps.store.backups.snapshot(now=deps.clock.now()) if whole.ending is ReflectionOutcome.DONE else None
-    left = deps.reflector.mark(whole.left)  # new reflections are not folded again
-    deps.store.reflections.fold(as_fold(whole, read, dropped, replaced, mark, left=left), now=deps.clock.now())
-    return GlobalReflection(plan=plan, reflection=whole, snapshot=snapshot)
-
-
-def _sum(reflections: list[Reflection]) -> Reflection:
+def _sum(scope: Scope, reflections: Sequence[Reflection]) -> Reflection:
+    if len(reflections) == 1:
+        return reflections[0]
     findings: dict[str, int] = {}
     for reflection in reflections:
         for name, number in reflection.findings.items():
@@ -373,7 +436,7 @@ def _sum(reflections: list[Reflection]) -> Reflection:
     items = {(item.project, item.text): item for reflection in reflections for item in reflection.items}
     is_done = any(reflection.ending is ReflectionOutcome.DONE for reflection in reflections)
     return Reflection(
-        scope=_SCOPE,
+        scope=scope,
         ending=ReflectionOutcome.DONE if is_done else ReflectionOutcome.EMPTY,
         read=sum(reflection.read for reflection in reflections),
         tokens_before=sum(reflection.tokens_before for reflection in reflections),
