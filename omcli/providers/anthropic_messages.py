@@ -43,15 +43,15 @@ class AnthropicMessages:
     base_url: str | None
     """None means the address in the profile that holds the credentials."""
     key: str | None = None
-    """API key or authentication token; a token is sent in the header for API keys too. None means that the SDK finds
-    the credentials.
+    """API key or authentication token, sent in the header for API keys. None means that the SDK finds the credentials
+    itself.
     """
     effort: str | None = None
     """Reasoning effort. None means the endpoint's default."""
 
     @property
     def output_modes(self) -> tuple[OutputMode, ...]:
-        """A JSON schema in the request, or a schema in the prompt. The API has no other mode."""
+        """JSON_SCHEMA and PROMPT. The API has no mode for JSON without a schema."""
         return (OutputMode.JSON_SCHEMA, OutputMode.PROMPT)
 
     def prepare(self) -> None:
@@ -195,7 +195,7 @@ def _reply(body: object, model: str) -> PlainReply:
 
 
 def _usage(usage: Mapping[str, object]) -> TokenUsage:
-    """Return the token counts. This API counts cached input separately, so it is added to the input tokens."""
+    """Return the token counts. The input tokens include cached ones, which this API counts separately."""
     cached = token_count(usage.get("cache_read_input_tokens"))
     fresh, written = token_count(usage.get("input_tokens")), token_count(usage.get("cache_creation_input_tokens"))
     total = None if fresh is None else fresh + (written or 0) + (cached or 0)

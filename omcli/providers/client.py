@@ -37,7 +37,7 @@ def watch(http: httpx2.Client, connected: Callable[[], None]) -> None:
 
 
 def _limit_size(response: httpx2.Response) -> None:
-    """Make reading a response fail after `_LARGEST_REPLY` bytes, so that no server can exhaust memory."""
+    """Make reading a response fail after `_LARGEST_REPLY` bytes, because a server could send an endless response."""
     response.stream = _SizeLimit(response.stream, most=_LARGEST_REPLY)
 
 

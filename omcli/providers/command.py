@@ -73,7 +73,6 @@ class Command:
         return Reply(text=text, stop=EndReason.END, model=self.model)
 
     def _run(self, stdin: IO[bytes], stderr: IO[bytes]) -> tuple[int, bytes]:
-        """Return the program's exit code and output."""
         deadline = time.monotonic() + self.seconds
         with _SignalHold() as held, _watch() as register:
             try:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class EndpointKind(StrEnum):
-    """Protocol of an endpoint."""
+    """Wire protocol of an endpoint, or the kind of program or file that replaces it."""
 
     ANTHROPIC = "anthropic"
     OPENAI = "openai"

@@ -40,7 +40,7 @@ class RemoteTarget:
     key_from: str
     """Origin of the key, for error messages. Empty if there is no key."""
     model_from: str = ""
-    """Origin of the model's name, for error messages. Empty if not worth showing."""
+    """Origin of the model's name, for error messages. Empty if they should not mention it."""
     secrets: tuple[str, ...] = ()
 
 

@@ -4,13 +4,13 @@ The file is the model's name: `om observe --model scripted/replies.json` (`scrip
 path). It contains JSON or JSON Lines, in one of two forms:
 
 - a list, or one reply per line: each request takes the next reply. A request after the last one fails as unreachable.
-- a single reply (JSON that is not a list, also if it is the only line): every request takes this reply.
+- a single reply, which is any other JSON, such as a file with only one line: every request takes this reply.
 
 A reply is one of:
 
-- `"echo"`: a complete reply made from the prompt (see `echo`). For an observer, it has one row with the words of each
-  message shown with a label (`m1`, `m2`, …). For a reflector, it has one reflection made of the first words of all rows
-  shown, except rows that must be kept verbatim.
+- `"echo"`: a complete reply made from the prompt (see `echo`). For an observer, it has a row for each labelled message
+  (`m1`, `m2`, …) with the words of that message. For a reflector, it has one reflection made of the first words of all
+  rows shown, except rows that must be kept verbatim.
 - any other string: the text of the reply. Blank text fails as unusable, as with any provider.
 - an object with these fields, all of them optional:
     `text`    the text; `"echo"` as above

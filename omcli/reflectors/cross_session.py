@@ -12,9 +12,9 @@ from omcli.pack.budget import last_fitting
 from omcli.pack.cross_session import days
 
 GLOBAL = "global-prune"
-"""Tag of rows made by folding across sessions. They are not folded again."""
+"""Tag of rows made by folding across sessions. These rows are not folded again."""
 _FEWEST = 20
-"""Reflections are not cut to fewer tokens than this, because they would be meaningless."""
+"""Reflections are not cut to fewer tokens than this, because shorter ones would be meaningless."""
 _MARKER = "… [truncated {} chars]"
 
 
@@ -83,7 +83,7 @@ def limit_tokens(reflected: Reflected, *, target: int, counter: TokenCounter) ->
     """Tag the reflections of a batch with `GLOBAL`, and cut them to at most `target` tokens in total if possible.
 
     If they are too long, each reflection is cut to an equal share. If that is not enough, the last reflections are
-    removed until one is left, and the rows they would replace are dropped.
+    removed until the others fit or one is left. The rows that these would replace are dropped.
     """
     drafts = [replace(draft, tags=tuple(dict.fromkeys((*draft.tags, GLOBAL)))) for draft in reflected.reflections]
     if sum(counter.text(draft.text) for draft in drafts) <= target:

@@ -138,7 +138,10 @@ class _CheckedReply:
         return cited
 
     def _may_go(self, row: Observation, text: str) -> bool:
-        """Return True if text may replace a row. It must contain protected rows word for word."""
+        """Return True if text may replace a row. The text must contain protected rows word for word.
+
+        An important row is recorded as held back if the text is not about it.
+        """
         if row.id in self.verdicts:
             return False
         if row.id in self.material.protected and row_text(row.text) not in text:
@@ -150,7 +153,10 @@ class _CheckedReply:
         return True
 
     def _repeats(self, same: Observation, cited: Sequence[Observation]) -> None:
-        """Drop the cited rows that the row `same` repeats, instead of adding a reflection with the text of that row."""
+        """Drop the cited rows that the row `same` repeats, instead of adding a reflection with the text of `same`.
+
+        Nothing is dropped if `same` itself is dropped or replaced.
+        """
         self.findings["duplicates"] += 1
         if self._goes(same):
             return
@@ -225,7 +231,6 @@ class _CheckedReply:
         return sum(self.counter.text(draft.text) for draft in self.reflections)
 
     def result(self, items: tuple[Draft, ...], *, holds: bool) -> ValidatedReflection:
-        """Return the validated reflection that follows from the verdicts."""
         leaving = {row.id for row in self.material.rows if self._goes(row)}
         self.findings["kept_back"] += len(self.held_back - leaving)
         self.findings["unaccounted"] += sum(row.id not in self.accounted for row in self.material.rows)
@@ -263,7 +268,6 @@ def _has_priority(row: Observation) -> bool:
 
 
 def _shares_nothing(text: str, rows: Sequence[Observation]) -> bool:
-    """Return True if text shares no words with the rows it cites."""
     return not any(share(row.text, text) for row in rows)
 
 

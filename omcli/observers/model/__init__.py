@@ -27,7 +27,7 @@ _WARMER_BY = 0.1
 
 @positional_record
 class ModelObserver:
-    """Observes batches with a model. Rules record tool events, and add what the model left out."""
+    """Observes batches with a model. Rules record tool events and add what the model left out."""
 
     provider: Provider
     rules: Observer
@@ -41,7 +41,9 @@ class ModelObserver:
     """Additional instructions from the user's configuration."""
     temperature: float | None = None
     images: Callable[[str], bytes | None] | None = None
-    """Function that returns the bytes of the image with a SHA-256, or None if they are not available."""
+    """Function that returns the bytes of the image with the given SHA-256, or None if they are not available. Without
+    this function, no images are sent.
+    """
     verify: bool = False
     """True to reject rows that contain names missing from their sources. Otherwise they are marked as unverified."""
 

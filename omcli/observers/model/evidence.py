@@ -80,7 +80,7 @@ _SAID = frozenset({Role.USER, Role.ASSISTANT})
 
 @mutable_record
 class Evidence:
-    """The messages and rows shown to a model, with searches for names and words."""
+    """The messages and rows shown to a model, and searches in them."""
 
     shown: TranscriptView
     recorded: ContextRows
@@ -97,9 +97,9 @@ class Evidence:
         return tuple(label for label in self.shown.labels if label in wanted)
 
     def support(self, text: str, labels: Sequence[str], also: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """Return the labels of the messages that support a row, and the names in the row that none of them contains.
+        """Return the labels of the messages that support `text`, and the names in `text` that none of them contains.
 
-        Nearby messages that contain a missing name are added to the cited ones. Names that occur in `also` are not
+        Nearby messages that contain a missing name are added to those in `labels`. Names that occur in `also` are not
         missing.
         """
         missing = self._missing(text, labels, also)
@@ -122,8 +122,9 @@ class Evidence:
     def nearest_message(self, text: str, at: str) -> tuple[str, ...]:
         """Return the label of the new message that a row without sources is most likely about.
 
-        Messages at the time `at`, as shown to the model or part of it, are preferred. Of these, the message that shares
-        the most words with the row is chosen, the latest if several do. The result is empty if none shares a word.
+        Messages from users and agents are preferred, and among them those whose displayed time contains `at`. Of these,
+        the message that shares the most words with the row is chosen, or the latest if several do. The result is empty
+        if no message shares a word with it.
         """
         labels = [label for label in self.shown.labels if label in self.shown.new]
         candidates = [label for label in labels if self.shown.labels[label].message.role in _SAID] or labels

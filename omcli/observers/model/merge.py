@@ -55,7 +55,6 @@ def limit_priority(rows: Sequence[Draft], roles: Mapping[int, Role]) -> list[Dra
 
 
 def _importance_below(importance: int) -> int:
-    """Return the importance of the next lower priority."""
     return (Priority.MEDIUM if importance >= HIGH_FROM else Priority.LOW).importance
 
 
@@ -68,9 +67,10 @@ def merge_rows(
 ) -> MergedRows:
     """Merge the rules' rows with the model's. The rules' rows for tool events and for people's words are always kept.
 
-    A rules' row about an agent's words is dropped if model rows from the same messages cover it without being longer. A
-    rules' row that is kept takes type, importance, status and date from model rows that cover it. Model rows are added
-    if they contain more than the kept rows. `unread` lists the `seq` of messages that were not shown to the model.
+    A row from rules about an agent's words is dropped if model rows from the same messages cover it without being
+    longer. A row from rules that is kept takes type, importance, status and date from model rows that cover it. Model
+    rows are added if they contain more than the kept rows. `unread` contains the `seq` of messages that were not shown
+    to the model.
     """
     tools = [draft for draft in by_rules if draft.type in TOOL_EVENTS]
     speech = [draft for draft in by_rules if draft.type not in TOOL_EVENTS]
@@ -95,10 +95,10 @@ def merge_rows(
 
 
 def _is_replaced(draft: Draft, by_model: Sequence[Draft], roles: Mapping[int, Role]) -> bool:
-    """Return True if model rows replace a rules' row. The row must quote only an agent, and must not be a request.
+    """Return True if model rows replace a row from rules, which must quote only an agent and must not be a request.
 
-    If it replaces older rows, the model's rows must replace them as well. Otherwise model rows from the same messages
-    must cover it without being longer, and must be open if it is an open question.
+    If the row replaces older rows, the model's rows must replace these as well. Otherwise model rows from the same
+    messages must cover it without being longer, and must be open if it is an open question.
     """
     if draft.type is Type.REQUEST or any(roles.get(seq, Role.ASSISTANT) is not Role.ASSISTANT for seq in draft.sources):
         return False
@@ -149,7 +149,10 @@ def _take_replacements(rows: Sequence[Draft], repeating: Sequence[Draft]) -> lis
 
 
 def _with_model_facts(rule: Draft, by_model: Sequence[Draft]) -> Draft:
-    """Return a rules' row with type, importance, status and date improved from model rows that cover it."""
+    """Return a row from rules, completed from the model rows that cover it.
+
+    A vague type is replaced, the importance may be raised, and a missing status or date is filled in.
+    """
     same = [draft for draft in by_model if covers([draft], rule)]
     certain = [draft for draft in same if draft.type in _CERTAIN]
     kind = max(certain, key=lambda draft: draft.importance, default=rule).type if rule.type in _VAGUE else rule.type
@@ -166,7 +169,10 @@ def _with_model_facts(rule: Draft, by_model: Sequence[Draft]) -> Draft:
 
 
 def _with_rule_facts(draft: Draft, by_rules: Sequence[Draft], dropped: Sequence[Draft]) -> Draft:
-    """Return a model row with type, importance and status improved from the rules' rows that it covers."""
+    """Return a model row, completed from the rules' rows that it covers.
+
+    A vague type is replaced, the importance may be raised, and a missing status is filled in.
+    """
     covered = [rule for rule in by_rules if covers([draft], rule)]
     matters = [rule.importance for rule in covered if rule in dropped and rule.importance >= HIGH_FROM]
     importance = max([draft.importance, *matters])

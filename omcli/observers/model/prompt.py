@@ -20,7 +20,6 @@ class PromptContext:
     """The situation that a prompt describes, and additional instructions."""
 
     now: str
-    """The current time."""
     cwd: str | None
     guidance: str | None
     """Additional instructions from the user's configuration."""

@@ -43,7 +43,7 @@ class SliceReader:
     title: str | None = None
     findings: Counter[str] = field(default_factory=Counter)
     waits_after: int | None = None
-    """`after` of the last slice if the model's reply had no rows, otherwise None."""
+    """The last slice's `after` if the model's reply to it had no rows, otherwise None."""
 
     def read(self, part: Batch, *, warmer: bool = False) -> None:
         """Ask the model about the next slice, with rows from earlier slices as context.
@@ -129,7 +129,6 @@ def _is_same_row(draft: Draft, earlier: Draft) -> bool:
 
 
 def _as_context_row(label: str, draft: Draft, session: str) -> Observation:
-    """Turn a draft into a context row for the next slice."""
     return Observation(
         id=label,
         session=session,

@@ -33,7 +33,7 @@ class ObserverLimits:
     """Limits for a prompt and its reply, in tokens of the observer's counter unless stated otherwise."""
 
     transcript: int = 35_000
-    """Maximum size of the transcript. If it is exceeded, long messages are cut to their beginning and end."""
+    """Maximum size of the transcript. In a larger transcript, long messages are cut to their beginning and end."""
     newest_only: bool = False
     """True to show only the newest messages of a larger batch and leave the others to the rules."""
     previous: int | None = 4_000
@@ -85,7 +85,7 @@ class TranscriptView:
 def view_transcript(
     batch: Batch, *, limits: ObserverLimits, counter: TokenCounter, pictures: Pictures
 ) -> TranscriptView:
-    """Return a batch as a model gets to see it. `new` is empty if nothing in the batch can be shown.
+    """Return the view of a batch that a model gets to see. Its `new` is empty if nothing in the batch can be shown.
 
     Raise PromptTooLong if even the shortest excerpts do not fit into `limits.transcript`.
     """
@@ -119,7 +119,7 @@ def view_transcript(
 def _fitting_length(fits: Callable[[int], bool], room: int) -> int:
     """Return the largest number of characters per message that lets the transcript fit.
 
-    Raise PromptTooLong if it would be less than 24.
+    Raise PromptTooLong if that number is less than `_LEAST_CHARS`.
     """
     best = last_fitting(fits, _LEAST_CHARS, room * _CHARS_PER_TOKEN)
     if best < _LEAST_CHARS:

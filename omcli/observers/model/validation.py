@@ -224,8 +224,8 @@ class _CheckedReply:
     def _event_at(self, given: str, sources: Sequence[str]) -> str | None:
         """Return the time of the message that a row is about, or None if no time is known.
 
-        This is a message at the given minute, a cited one if possible, or otherwise the last new message before that
-        minute. If the minute is not within the batch, it is the last cited message with a time.
+        This is a message at the given minute, preferably a cited one, or otherwise the last new message before that
+        minute. If the minute is missing or outside the batch, it is the last cited message with a time.
         """
         shown = self.evidence.shown
         minutes = {label: shown.minutes[label] for label in (*sources, *shown.new) if label in shown.minutes}
@@ -329,7 +329,7 @@ def rows_to_replace(rows: Sequence[Observation], text: str, status: Status | Non
 
 
 def with_earlier(text: str, replaced: Sequence[Observation]) -> str:
-    """Append the text of replaced decisions, facts, instructions and preferences that the new text does not contain."""
+    """Append to `text` the replaced decisions, facts, instructions and preferences that it does not contain."""
     held = [row.text for row in replaced if row.type in OVERRULED and not says(text, row.text)]
     return f"{text} (earlier: {excerpt('; '.join(held), _EARLIER_CHARS)})" if held else text
 
@@ -349,7 +349,7 @@ _REMEMBERED_DATES = 512
 
 @record
 class RowDate:
-    """The date that a row refers to."""
+    """The date that a row refers to, and doubts about it."""
 
     date: str | None
     """The date in the notation of `text.calendar`, or None."""
@@ -391,7 +391,7 @@ def _checked_date(given: str) -> str | None:
 
 
 def _overlap(date: str, reading: str) -> bool:
-    """Return True if a date overlaps with a reading, which is a date or a range. Either may be less precise."""
+    """Return True if a date overlaps with a reading, which may be a range. Either may be less precise than a day."""
     first, _, last = reading.partition("/")
     last = last or first
     return first[: len(date)] <= date[: len(first)] and date[: len(last)] <= last[: len(date)]

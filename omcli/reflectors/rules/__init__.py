@@ -11,9 +11,9 @@ from omcli.reflectors.rules import drops, groups, working_set
 from omcli.reflectors.rules.working_set import WorkingSet
 
 _JOINED = 0.75
-"""Share of the tokens to keep when rows are dropped before joining, because joining alone would save nothing."""
+"""Rows are reduced to this share of their tokens before they are joined, if joining alone would save nothing."""
 _WORTH_JOINING = 200
-"""Minimum number of tokens for rows to be dropped before joining."""
+"""Minimum number of tokens that rows must have to be reduced before they are joined."""
 
 
 class RuleReflector:

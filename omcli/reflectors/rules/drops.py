@@ -27,7 +27,7 @@ _COMPARED = 50
 _FEWEST_WORDS = 4
 """Minimum number of words a row must have to count as repeated by another."""
 _LEAST_SHARED = 0.75
-"""Minimum length of a repeated row, as a share of the words in the row that repeats it."""
+"""Minimum number of words in a repeated row, as a share of those in the row that repeats it."""
 
 _WORD = lazily(r"\w+(?:[-./:#@'’]+\w+)*")
 _STOP_WORDS = frozenset("a an the is are was were be been am it this that i we you has have had just also now".split())
@@ -139,9 +139,9 @@ class _ClauseIndex:
 
 
 def _may_cover(part: Observation, whole: Observation) -> bool:
-    """Return True if one row may make another redundant because it is more important, or equally important and longer.
+    """Return True if `whole` may make `part` redundant. It must be more important, or equally important and longer.
 
-    So two rows can never make each other redundant.
+    So two rows can never make each other redundant. Plans make no row redundant.
     """
     ranks = part.priority.importance, whole.priority.importance
     return whole.type is not Type.PLAN and (ranks[0], len(part.text)) < (ranks[1], len(whole.text))
@@ -154,13 +154,16 @@ def _clauses(text: str) -> str:
 
 
 def _day(row: Observation) -> tuple[str | None, str | None]:
-    """Return the date that a row refers to, and the day of an event or fact that an agent did not state."""
+    """Return the date that a row refers to, and the day of the row itself.
+
+    The second is None unless the row is an event or a fact that does not quote an agent.
+    """
     return row.refers_to, row.dated[:10] if row.type in _DATED_TYPES and speaker(row.text) != "Agent" else None
 
 
 _LOW_DAYS, _SETTLED_DAYS = 2, 3
 _RECENT = 4
-"""One in this many rows, the newest ones, is dropped last."""
+"""The newest rows, one in this many, are dropped last."""
 
 
 def by_importance(working: WorkingSet, *, now: str) -> Iterator[Dropped]:

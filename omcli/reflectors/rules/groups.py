@@ -107,7 +107,7 @@ def _is_read(row: Observation) -> bool:
 
 
 def _names(rows: Iterable[Observation], verb: str, joint: str) -> list[str]:
-    """Return the names that rows list, without duplicates, results and counts of names left out."""
+    """Return the names that rows list, without duplicates. Results and endings such as `+3 more` are left out."""
     names: list[str] = []
     for row in rows:
         searches = row.metadata.get("searches")
@@ -170,7 +170,7 @@ def _summary(changes: Sequence[str]) -> str:
 
 
 def _done(working: WorkingSet) -> Iterator[Draft]:
-    """Fold requests that are done with their results: the outcomes within the range of a request's sources."""
+    """Fold finished requests together with their results: the outcomes within the range of the request's sources."""
     rows = working.rows_to_fold()
     results = [row for row in rows if row.type is Type.OUTCOME and row.sources and row.status is not Status.OPEN]
     taken: set[str] = set()
@@ -191,7 +191,7 @@ def _done(working: WorkingSet) -> Iterator[Draft]:
 
 
 def _counted(same: Sequence[Observation], last: Observation, *, status: Status | None = None) -> Draft:
-    """Fold rows into the last one with the total count. If an earlier run failed, add the reason."""
+    """Fold rows into the last one, with the total count. If another one is a failure, its reason is added."""
     times = sum(_number(row, "times") for row in same)
     failed = [row for row in same if row.type in FAILURES and row is not last]
     what, arrow, outcome = without_times(last.text).partition(" → ")
