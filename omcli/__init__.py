@@ -1,6 +1,6 @@
 """A durable memory for LLM agents."""
 
-TYPE_CHECKING = False  # as in `typing`, which is slow to import: every `om` begins here
+TYPE_CHECKING = False  # not from `typing`, which is slow to import: every `om` begins here
 
 if TYPE_CHECKING:
     from omcli.base.errors import (

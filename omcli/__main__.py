@@ -12,12 +12,12 @@ _INTERRUPTED = 130
 
 
 def _leave(*_: object) -> None:
-    """Exit on Ctrl-C at once, before there is anything to release."""
+    """Exit at once on Ctrl-C, because there is nothing to release yet."""
     os._exit(_INTERRUPTED)
 
 
 def _uncaught(kind: type[BaseException], error: BaseException, traceback: "TracebackType | None") -> None:
-    """Print an error that nothing caught, unless it was asked for by a signal."""
+    """Print an exception that nothing caught, unless a signal caused it."""
     _leave_if_signalled(error)
     from omcli.cli.main import print_error  # noqa: PLC0415 - slow
 
@@ -25,13 +25,13 @@ def _uncaught(kind: type[BaseException], error: BaseException, traceback: "Trace
 
 
 def _unraisable(ignored: "sys.UnraisableHookArgs") -> None:
-    """Print an error that cannot be raised, as in a callback of Python's, unless it was asked for by a signal."""
+    """Print an exception that Python cannot raise, for example in a callback, unless a signal caused it."""
     _leave_if_signalled(ignored.exc_value)
     sys.__unraisablehook__(ignored)
 
 
 def _leave_if_signalled(error: BaseException | None) -> None:
-    """End the run if a signal asked for it, even if that has turned into another error on its way."""
+    """End the run if a signal caused this error, directly or through other errors."""
     while error is not None:
         if isinstance(error, KeyboardInterrupt):
             _leave()
@@ -40,8 +40,8 @@ def _leave_if_signalled(error: BaseException | None) -> None:
         error = error.__cause__ or error.__context__
 
 
-# Before anything else, since Ctrl-C may come at any moment; then a handler, since an exception raised while a module
-# is compiled or created turns into other errors.
+# The hooks come first, because Ctrl-C may be pressed at any moment. The signal handler follows, because an exception
+# raised while a module is compiled or created turns into other errors.
 sys.excepthook = _uncaught
 sys.unraisablehook = _unraisable
 
@@ -58,7 +58,7 @@ from omcli.cli.console import drop_output  # noqa: E402
 
 
 def main() -> NoReturn:
-    """Run `om` and exit without Python's cleanup, which takes a twentieth of a short run."""
+    """Run `om` and exit without Python's cleanup, which would take 5 % of a short run."""
     try:
         cli.prepare()
         code = cli.run(sys.argv[1:])

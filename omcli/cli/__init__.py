@@ -1,1 +1,1 @@
-"""The command line: parse options, call one operation, print its report."""
+"""The command line: parsing options, calling an operation, printing its report."""

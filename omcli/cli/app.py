@@ -1,4 +1,4 @@
-"""The `om` application for Typer: help, completion, and every command line that `options` does not parse itself."""
+"""The `om` application for Typer: help, completion, and all command lines that `options.plain` does not parse."""
 
 from __future__ import annotations
 
@@ -27,11 +27,13 @@ om log --since 7d --priority high   show the observation log
 _ALIAS = "_alias_of_"
 _SHARED = "Global options"
 _WIDEST_OPTION = 26
-"""Width of the options column in help; the text of a longer option begins on the next line."""
+"""Width of the options column in help. If an option is wider, its description begins on the next line."""
 
 
 def run_command(arguments: list[str]) -> int:
-    """Run `om` with these arguments and return the exit code. Raise BadUsage, and the command's errors."""
+    """Run `om` with these arguments and return the exit code. Raise BadUsage if they are invalid, or the command's
+    error.
+    """
     if "_OM_COMPLETE" in os.environ:
         get_completion_inspect_parameters()  # makes Typer register the shells it completes for
     try:
@@ -42,7 +44,7 @@ def run_command(arguments: list[str]) -> int:
 
 
 def cli(arguments: list[str]) -> typer.Typer:
-    """The application for these arguments; if they begin with a command, only that one is imported."""
+    """Return the application for these arguments. If they begin with a command, only that command is imported."""
     app = typer.Typer(
         cls=_Group,
         rich_markup_mode=None,
@@ -60,7 +62,7 @@ def cli(arguments: list[str]) -> typer.Typer:
 
 
 def as_command(parameters: Collection[Parameter], receive: Callable[[dict[str, object]], None]) -> Callable[..., None]:
-    """A function with these parameters, as Typer inspects them, that passes its arguments on as a dict."""
+    """Return a function for Typer with these parameters. It passes its arguments to `receive` as a dict."""
 
     def call(**given: object) -> None:
         receive(dict(_merged_values(given)))
@@ -71,7 +73,7 @@ def as_command(parameters: Collection[Parameter], receive: Callable[[dict[str, o
 
 
 def _as_parameters(parameter: Parameter) -> Iterator[inspect.Parameter]:
-    """Yield the parameter as Typer declares it; its former names become a separate hidden option."""
+    """Yield the parameter as Typer declares it. If it has former names, also yield a hidden option with those names."""
     declared = parameter.declared
     settings: dict[str, Any] = dict(declared.settings)
     if parameter.number is not None:
@@ -97,7 +99,7 @@ def _as_parameters(parameter: Parameter) -> Iterator[inspect.Parameter]:
 
 
 def _merged_values(given: dict[str, object]) -> Iterator[tuple[str, object]]:
-    """Yield values by parameter, with the value of a former name under the present one (it wins if both are given)."""
+    """Yield each parameter's value. A value given under a former name of the option takes precedence."""
     for name, value in given.items():
         if not name.endswith(_ALIAS):
             former = given.get(f"{name}{_ALIAS}")
@@ -193,7 +195,10 @@ def om(
 
 
 def _with_shared_options() -> Callable[..., None]:
-    """`om` with the shared options, for its help and for completion; `command_first` moves them before Typer parses."""
+    """Return a function like `om` that also has the shared options, so that help and completion show them.
+
+    Their values are not used: `command_first` has already moved the shared options behind the command.
+    """
 
     def call(context: typer.Context, _version: bool, **_shared: object) -> None:
         om(context)
@@ -207,7 +212,7 @@ def _with_shared_options() -> Callable[..., None]:
 
 
 def _usage(error: typer.TyperException) -> BadUsage:
-    """A usage error from Typer, worded like om's own."""
+    """Return a usage error from Typer, reworded like om's own errors."""
     message = error.format_message().rstrip(".")
     context = getattr(error, "ctx", None)
     path = context.command_path if context else "om"

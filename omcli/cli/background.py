@@ -1,4 +1,4 @@
-"""Background workers: leaving due work to one, unless too much is pending, and running as one."""
+"""Background workers: leaving due work to a worker unless too much is pending, and running as a worker."""
 
 from __future__ import annotations
 
@@ -29,7 +29,8 @@ if TYPE_CHECKING:
     from omcli.workers import WorkerRun
 
 _MOST_NAMED, _LONGEST_NAME = 500, 500
-"""Largest number of sessions named to a worker, and of characters in a name: the length of a command line is limited.
+"""Maximum number of sessions passed to a worker, and of characters in a session's name, because command lines are
+limited in length.
 """
 
 
@@ -40,13 +41,13 @@ class Left:
     sessions: tuple[str, ...] = ()
     """Sessions left to a worker."""
     at_once: tuple[str, ...] = ()
-    """Sessions worked on at once, since too much was pending."""
+    """Sessions that were worked on at once because too much was pending."""
     log: Path | None = None
-    """The workers' log; None if nothing was left to one."""
+    """The workers' log, or None if no work was left to a worker."""
     is_started: bool = False
-    """True if a worker was started; another one may be running already."""
+    """True if a worker was started. False if there was no work, or if other workers already hold the sessions."""
     error: OmError | None = None
-    """The error that kept a worker from starting, already printed; the work is still due."""
+    """The error that kept a worker from starting. It has been printed, and the work is still due."""
 
 
 def leave(
@@ -57,10 +58,11 @@ def leave(
     *,
     unable: OmError | None,
 ) -> Left:
-    """Leave the due work of the given sessions, or of all, to a worker; do it at once if too much is pending.
+    """Leave the due work of the given sessions to a worker, or do it at once if too much is pending. None means all
+    sessions.
 
-    `words` are the command's own options, passed on to the worker. `unable` is the error of an unavailable observer:
-    then only reflecting is left to the worker. Errors are printed as warnings, since the messages are stored.
+    `words` are command-line options to pass to the worker. If the observer is unavailable, `unable` is its error, and
+    the worker only reflects. Errors are printed as warnings, because the messages are already stored.
     """
     if sessions is not None and not sessions:
         return Left()  # nothing was stored, so no store is created
@@ -84,13 +86,13 @@ def leave(
 
 
 def model_arguments(*, observer: str | None, model: str | None, base_url: str | None, verify: bool) -> list[str]:
-    """The options for a model, to be passed on to a worker."""
+    """Return the command-line options that make a worker use the same model."""
     given = {"--observer": observer, "--model": model, "--base-url": base_url}
     return [f"{name}={value}" for name, value in given.items() if value is not None] + ["--verify"] * verify
 
 
 def checked_models(run: Run, make: MakeDeps, wiring: Wiring | None = None) -> CheckedModels:
-    """The roles whose models are available, and the errors of the others."""
+    """Return the dependencies of the roles whose models are available, and the errors of the other roles."""
     from omcli.operations import background
 
     observer, reflector = partial(run.observer, wiring), partial(run.reflector, wiring)
@@ -98,7 +100,6 @@ def checked_models(run: Run, make: MakeDeps, wiring: Wiring | None = None) -> Ch
 
 
 def worker_as_dict(left: Left) -> dict[str, object]:
-    """The worker as JSON."""
     told = {"log": str(left.log)} if left.log else {}
     return {"started": left.is_started, "sessions": list(left.sessions), "at_once": list(left.at_once), **told}
 
@@ -121,7 +122,7 @@ def _is_overdue(run: Run, session: str, deps: Deps, when: Due) -> bool:
 
 
 def _at_once(run: Run, sessions: Sequence[str], deps: Deps) -> set[str]:
-    """Do due work and return the sessions whose model failed; a worker's would fail too."""
+    """Do the due work of the sessions, and return those whose model failed, because a worker's model would fail too."""
     from omcli.operations.tick import tick
 
     if not sessions:
@@ -141,10 +142,10 @@ def _at_once(run: Run, sessions: Sequence[str], deps: Deps) -> set[str]:
 
 
 def _started(run: Run, deps: Deps, sessions: Sequence[str], words: Sequence[str]) -> Left:
-    """Start a worker for the sessions that no other worker is working on; a running worker looks again when it has
-    finished.
+    """Start a worker for the sessions that no worker holds, and leave the others to the workers that hold them.
 
-    The messages are already stored, so one of the two sees them.
+    Those workers check for new messages when they finish. The messages are stored before this is called, so none is
+    missed.
     """
     from omcli.operations.deps import is_free
 
@@ -159,9 +160,9 @@ def _started(run: Run, deps: Deps, sessions: Sequence[str], words: Sequence[str]
 
 
 def _named(sessions: Sequence[str]) -> list[str]:
-    """The options that name sessions; none, which means all sessions, if they do not fit on a command line.
+    """Return the command-line options that name the sessions. If they don't fit, return none, which means all sessions.
 
-    The names come from transcripts, so they may be of any length.
+    The names come from transcripts and may have any length.
     """
     can_be = len(sessions) <= _MOST_NAMED and all(
         len(name) <= _LONGEST_NAME and printable(name) == name for name in sessions
@@ -170,7 +171,7 @@ def _named(sessions: Sequence[str]) -> list[str]:
 
 
 def last_worker(run: Run) -> tuple[Path, WorkerRun | None]:
-    """The workers' log, and the result of the last one on this store."""
+    """Return the workers' log, and the result of the last worker on this store (None if there was none)."""
     log = log_file(os.environ)
     ran = last_run(log, _store(run))
     if ran is not None and ran.ended is None:
@@ -187,7 +188,7 @@ def _store(run: Run) -> Path:
 
 @contextmanager
 def at_work(run: Run) -> Iterator[Callable[[OmError], None]]:
-    """Log when a worker begins and how it ends; yield a function that takes its errors."""
+    """Log when the worker starts and how it ends, and yield a function that records the worker's errors."""
     store, owner, clock = _store(run), run.wiring.owner, Clock()
     failures: list[OmError] = []
     run.console.report(line(WorkerRun(at=clock.now(), owner=owner), store))
@@ -201,7 +202,7 @@ def at_work(run: Run) -> Iterator[Callable[[OmError], None]]:
 
 
 def _code(error: BaseException | None) -> int:
-    """The exit code with which the process will end."""
+    """Return the exit code with which the process will end."""
     if error is None:
         return 0
     if isinstance(error, Exit | OmError):

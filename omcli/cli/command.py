@@ -1,4 +1,4 @@
-"""A command: a function with declared parameters, and the run it receives, with settings, wiring and streams."""
+"""Commands: functions with declared options, and the `Run` that they receive."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 _LONGEST_WAIT = 86_400
 _Layout = TypeVar("_Layout", bound=StrEnum)
-"""An enumeration of layouts, `text` and `json` among them."""
+"""An enumeration of layouts that includes `text` and `json`."""
 
 
 class Run:
@@ -80,7 +80,9 @@ class Run:
         directory: Annotated[Path | None, option("-C", metavar="DIR", help="Run as if started in DIR.")] = None,
         colour: Annotated[Colour, option("--color", help="When to use colour.")] = Colour.AUTO,
     ) -> None:
-        """Take the values of the shared options. Raise BadUsage, NoInput."""
+        """Store the values of the shared options. Raise BadUsage if `--wait` or `--now` is invalid, and NoInput if `-C`
+        names no folder.
+        """
         self.json = json
         self.strict = strict
         self.console = Console(quiet=quiet, as_json=json, colour=colour)
@@ -93,14 +95,18 @@ class Run:
             _enter(directory)
 
     def apply_options(self, flags: Mapping[str, object]) -> None:
-        """Override settings with the command's own options (None if not given). Call it before `settings` is first
+        """Override settings with options of the command; None means not given. Call this before `settings` is first
         used.
         """
         self._flags |= flags
 
     @cached_property
     def settings(self) -> Settings:
-        """The settings; warnings about them are printed once. Raise BadConfiguration, BadUsage."""
+        """The settings of the run. On first use, warnings about them are printed.
+
+        Raise BadConfiguration if a configuration file or the preset is invalid, or on any warning with `--strict`, and
+        BadUsage if an option is invalid.
+        """
         settings = resolve(self._flags, os.environ, config=self._config)
         for warning in settings.warnings:
             self._warn(warning)
@@ -108,52 +114,54 @@ class Run:
 
     @property
     def shared_arguments(self) -> list[str]:
-        """The shared options, for another run on this store; not `-C`, which is inherited."""
+        """The shared options as arguments for another `om` process on the same store. `-C` is left out because the
+        process inherits the directory.
+        """
         shared = ("db", "preset", "counter", "wait")
         given = {name: self._flags[name] for name in shared} | {"config": self._config, "now": self._now}
         return [f"--{name}={value}" for name, value in given.items() if value is not None]
 
     @property
     def files(self) -> Files:
-        """The configuration files to look for."""
+        """The configuration files of the run."""
         return files(os.environ, self._config)
 
     @cached_property
     def wiring(self) -> Wiring:
-        """The adapters that the settings choose."""
+        """The wiring for the settings; its store is opened on first use."""
         return self.new_wiring()
 
     def new_wiring(self) -> Wiring:
-        """Wiring with a store opened anew; the caller closes it."""
+        """Return another wiring, which opens the store again. The caller closes it."""
         return Wiring(self.settings, now=self._now)
 
     @cached_property
     def counter(self) -> TokenCounter:
-        """The token counter of the settings; if it is unavailable, the default one, with a warning."""
+        """The token counter of the settings. If it is unavailable, the default counter, with a warning."""
         return self.wiring.counter_or_default(self._warn)
 
     def notation(self, name: str | None) -> Notation:
-        """The notation with this name, or that of the settings."""
+        """Return the notation with this name. None means the notation of the settings."""
         if name is None:
             return self.wiring.notation_or_default(self._warn)
 
         return named(name)
 
     def is_read_only(self, consequence: str) -> bool:
-        """True if writing is disabled; then print a note with the setting and the consequence."""
+        """Return True if the settings disable writing, and print a note with the setting and this consequence."""
         if self.settings.disabled:
             self.console.note(f"disabled by {self.settings.origin('disabled')}: {consequence}")
         return self.settings.disabled
 
     def close(self) -> None:
-        """Erase progress, and close the store if one was opened."""
+        """Erase the progress line, and close the store if it was opened."""
         self.console.clear()
         if "wiring" in vars(self):
             self.wiring.close()
 
     @property
     def project(self) -> str:
-        """The current directory as a project. Raise NoInput if it was deleted."""
+        """The current directory, as a project. Raise NoInput if it was deleted."""
         try:
             return str(Path.cwd())
         except FileNotFoundError:
@@ -161,17 +169,17 @@ class Run:
 
     @property
     def active_session(self) -> str | None:
-        """The session id from the environment, if an agent sets one."""
+        """The session id that an agent has set in the environment, if any."""
         return os.environ.get("CLAUDE_CODE_SESSION_ID")
 
     def layout(self, to: _Layout) -> _Layout:
-        """The layout that `--to` and `--json` choose. Raise BadUsage if they exclude each other."""
+        """Return the layout chosen by `--to` and `--json`. Raise BadUsage if they contradict each other."""
         if self.json and to not in ("text", "json"):
             raise BadUsage(f"`--json` and `--to {to}` exclude each other")
         return type(to)("json") if self.json else to
 
     def check_stream(self, *, jsonl: bool) -> None:
-        """Raise BadUsage if both one document and a stream are asked for."""
+        """Raise BadUsage if both `--json` and `--jsonl` are given."""
         if self.json and jsonl:
             raise BadUsage("`--json` and `--jsonl` exclude each other")
 
@@ -184,7 +192,9 @@ class Run:
         open_store: Callable[[], Store] | None = None,
         wait: float | None = None,
     ) -> Deps:
-        """The dependencies of operations, from the run's wiring or the given one; rules unless others are given."""
+        """Return the dependencies of operations. The run's wiring is used unless another is given, and rules unless
+        models are given.
+        """
         return (wiring or self.wiring).deps(
             self.counter,
             self._show_progress,
@@ -197,22 +207,21 @@ class Run:
         )
 
     def deps_or_empty(self, *, observer: ObserverDeps | None = None, reflector: ReflectorDeps | None = None) -> Deps:
-        """Dependencies for an existing store; a missing one is not created."""
+        """Return dependencies whose store is empty and in memory if there is no store yet; no file is created."""
         return self.deps(observer=observer, reflector=reflector, open_store=lambda: self.wiring.store_or_empty)
 
     def observer(self, wiring: Wiring | None = None, *, batch_tokens: int | None = None) -> ObserverDeps:
-        """The model that observes, or rules. Raise as `Wiring.observer` does."""
+        """Return the observer of the settings: a model, or rules. Raise as `Wiring.observer` does."""
         return (wiring or self.wiring).observer(self.counter, warn=self.console.warn, batch_tokens=batch_tokens)
 
     def reflector(self, wiring: Wiring | None = None) -> ReflectorDeps:
-        """The model that reflects, or rules. Raise as `Wiring.reflector` does."""
+        """Return the reflector of the settings: a model, or rules. Raise as `Wiring.reflector` does."""
         return (wiring or self.wiring).reflector(self.counter, warn=self.console.warn)
 
     def _show_progress(self, name: str, tally: TranscriptCounts) -> None:
         self.console.progress(f"{name}: {counted(tally.counts.messages, 'message')}")
 
     def note_unknown_session(self, session: str) -> None:
-        """Print a note that the session is unknown."""
         self.console.note(unknown_session(session))
 
     def _warn(self, warning: str) -> None:
@@ -235,11 +244,11 @@ class CliCommand:
 
     @cached_property
     def parameters(self) -> tuple[Parameter, ...]:
-        """Its own parameters, those of its groups, and the shared ones."""
+        """The command's own parameters, then those of its option groups, then the shared options."""
         return (*parameters(self._function), *(each for group in (*self._groups, Run) for each in self._of(group)))
 
     def run(self, values: Values) -> None:
-        """Run it with the values of a command line. Raise OmError, or Exit if it failed and printed why."""
+        """Run the command with these values. Raise OmError if it fails, or Exit if it has already printed the error."""
         own = dict(values)
         run, *groups = (
             group(**{each.name: own.pop(each.name) for each in self._of(group)}) for group in (Run, *self._groups)
@@ -249,14 +258,15 @@ class CliCommand:
             self._function(run, *groups, **own)
 
     def _of(self, group: type) -> tuple[Parameter, ...]:
-        """The parameters of a group that the command has."""
+        """Return the parameters of an option group, except those that the command does not have."""
         return tuple(each for each in parameters(group.__init__) if each.name not in self._without)  # type: ignore[misc]
 
 
 def with_shared(
     *groups: type, examples: str, without: Collection[str] = ()
 ) -> Callable[[Callable[..., None]], CliCommand]:
-    """Make a command of a function that takes a `Run` and, after it, one object for each group of options.
+    """Return a decorator that makes a command of a function. The function takes a `Run`, then one object per option
+    group.
 
     `without` names the options of `Run` and the groups that the command does not have.
     """
@@ -268,7 +278,7 @@ def with_shared(
 
 
 def shared_options() -> tuple[Parameter, ...]:
-    """The options that may be given after any command, or before it."""
+    """Return the options that all commands share; they can precede or follow the command."""
     return parameters(Run.__init__)
 
 
@@ -276,7 +286,7 @@ def shared_options() -> tuple[Parameter, ...]:
 
 
 def _handle_interrupt() -> None:
-    """Let Ctrl-C unwind the run from here on, so that it releases its leases."""
+    """Make Ctrl-C raise KeyboardInterrupt from now on, so that the run releases its leases."""
     if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
         signal.signal(signal.SIGINT, _interrupt)
 
@@ -287,10 +297,11 @@ def _interrupt(_number: int, _frame: FrameType | None) -> NoReturn:
 
 
 def ignore_unraisable() -> None:
-    """From here on, do not print errors that Python cannot raise.
+    """Stop printing exceptions that Python cannot raise, because a signal has ended the run.
 
-    A signal that arrives as a `with` block is entered leaves its generator suspended. It is closed only after the store
-    is, and then fails. If Exit itself could not be raised, the run still ends.
+    If the signal arrives while a `with` block is being entered, its generator stays suspended. Python closes the
+    generator only after the store was closed, and that fails. If the exception of the signal itself could not be
+    raised, the run still ends.
     """
     sys.unraisablehook = _end_or_ignore
 
@@ -307,7 +318,7 @@ def _end_or_ignore(ignored: sys.UnraisableHookArgs) -> None:
 
 
 def check_transcript(command: str, *, given: bool, format_name: str | None, session: str | None) -> None:
-    """Raise BadUsage for a missing transcript, an unknown format and an empty session."""
+    """Raise BadUsage if no transcript is given, the format is unknown or the session is empty."""
     if not given and is_terminal_input():
         raise BadUsage("no transcript given", hint=f"`om {command} FILE`, or `om {command} < FILE`")
     if session is not None and not session.strip():
@@ -317,12 +328,12 @@ def check_transcript(command: str, *, given: bool, format_name: str | None, sess
 
 
 def unknown_session(session: str) -> str:
-    """A note about a session that the store does not have."""
+    """Return a note that the store does not contain the session."""
     return f"unknown session `{session}`; `om sessions` lists them"
 
 
 def is_terminal_input() -> bool:
-    """True if stdin is a terminal, so that there is nothing to read."""
+    """Return True if stdin is a terminal, so that no input can be read from it."""
     return sys.stdin is not None and sys.stdin.isatty()
 
 

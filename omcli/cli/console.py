@@ -16,11 +16,11 @@ if TYPE_CHECKING:
     from omcli.cli.terminal import StatusLine
 
 UNREAD = 141
-"""The exit code if the reader of stdout has gone away."""
+"""Exit code if the reader of stdout has closed the pipe."""
 
 
 class Exit(Exception):
-    """Ends the run with an exit code, after everything was printed."""
+    """Ends the run with an exit code after everything was printed."""
 
     def __init__(self, exit_code: int) -> None:
         super().__init__(exit_code)
@@ -28,7 +28,7 @@ class Exit(Exception):
 
 
 class Colour(StrEnum):
-    """When to use colour; it never carries meaning."""
+    """Condition for using colour. Colour never carries meaning."""
 
     AUTO = "auto"
     ALWAYS = "always"
@@ -36,7 +36,9 @@ class Colour(StrEnum):
 
 
 class Console:
-    """Notes, warnings, errors and progress on stderr; `quiet` prints only errors, `as_json` prints those as JSON."""
+    """Prints notes, warnings, errors and progress on stderr. `quiet` hides all but errors, and `as_json` prints errors
+    as JSON.
+    """
 
     def __init__(self, *, quiet: bool = False, as_json: bool = False, colour: Colour = Colour.AUTO) -> None:
         self._quiet = quiet
@@ -45,17 +47,17 @@ class Console:
         self._status: StatusLine | None = None
 
     def note(self, text: str) -> None:
-        """Print something worth knowing."""
+        """Print a note, unless quiet."""
         if not self._quiet:
             self._line(f"om: {text}")
 
     def report(self, text: str) -> None:
-        """Print what was done."""
+        """Print a result, unless quiet."""
         if not self._quiet:
             self._line(text)
 
     def warn(self, text: str) -> None:
-        """Print a warning."""
+        """Print a warning, unless quiet."""
         if not self._quiet:
             self._line(text, label="om: warning: ", style="yellow")
 
@@ -70,11 +72,11 @@ class Console:
             self._line(error.hint, label="hint: ", style="cyan")
 
     def warn_of(self, error: OmError, *, about: str = "") -> None:
-        """Print an error as a warning: the run continues."""
+        """Print an error as a warning, because the run continues."""
         self.warn(f"{f'{about}: ' if about else ''}{error.message}")
 
     def progress(self, text: str) -> None:
-        """Show progress on one line of a terminal; the next output replaces it."""
+        """Show progress on the last line of a terminal. The next output replaces it."""
         if self._quiet or not _is_terminal() or os.environ.get("TERM") == "dumb":
             return
 
@@ -85,7 +87,7 @@ class Console:
         self._status.show(_printable(one_line(text)))
 
     def ask(self, question: str) -> str | None:
-        """Ask a question and return the answer without surrounding spaces; None if stderr is not a terminal."""
+        """Ask a question and return the stripped answer, or None if stderr is not a terminal."""
         if not _is_terminal():
             return None
         self.clear()
@@ -94,7 +96,7 @@ class Console:
         return sys.stdin.readline().strip()
 
     def clear(self) -> None:
-        """Erase the progress line before something else is printed."""
+        """Erase the progress line."""
         if self._status is not None:
             with suppress(OSError):
                 self._status.clear()
@@ -116,7 +118,9 @@ def _is_terminal() -> bool:
 
 
 def has_colour(colour: Colour, stream: IO[str] | None) -> bool:
-    """True if a stream gets colour, given the option, NO_COLOR, FORCE_COLOR and TERM."""
+    """Return True if output on the stream is coloured, given the option and the variables NO_COLOR, FORCE_COLOR and
+    TERM.
+    """
     if colour is not Colour.AUTO:
         return colour is Colour.ALWAYS
     if os.environ.get("NO_COLOR"):
@@ -127,24 +131,24 @@ def has_colour(colour: Colour, stream: IO[str] | None) -> bool:
 
 
 def counted(number: int, noun: str) -> str:
-    """A number with its noun: `1 row`, `2 rows`."""
+    """Return a number with its noun: `1 row`, `2 rows`."""
     return f"{number} {noun}{'' if number == 1 else 'es' if noun.endswith('ch') else 's'}"
 
 
 def size(number: int) -> str:
-    """A number of bytes in kB or MB."""
+    """Format a number of bytes as kB or MB."""
     return f"{number / 1e6:.1f} MB" if number >= 1e6 else f"{number / 1e3:.0f} kB"
 
 
 def error_as_dict(error: OmError) -> dict[str, object]:
-    """An error as it appears in JSON output."""
+    """Return an error as JSON."""
     hint = {"hint": error.hint} if error.hint else {}
     return {"slug": error.slug, "message": error.message, **hint, "exit_code": error.exit_code}
 
 
 @contextmanager
 def named(name: str) -> Iterator[None]:
-    """Prefix errors raised inside with the name of the input."""
+    """Add the input's name to the message of errors raised inside."""
     try:
         yield
     except OmError as error:
@@ -153,7 +157,7 @@ def named(name: str) -> Iterator[None]:
 
 
 def drop_output() -> None:
-    """Drop unwritten output, which Python would otherwise try to write again on exit, and fail."""
+    """Discard unwritten output if stdout cannot be written, because Python would try to write it again on exit."""
     try:
         if sys.stdout is not None:
             sys.stdout.flush()

@@ -1,4 +1,4 @@
-"""Permanent deletion: asking for confirmation, and reporting the result."""
+"""Permanent deletion: asking for confirmation and reporting the result."""
 
 from __future__ import annotations
 
@@ -15,7 +15,9 @@ _REFUSED = 1
 
 
 def confirm(run: Run, what: str, *, is_sure: bool) -> None:
-    """Ask before `what` is permanently deleted. Raise BadUsage without a terminal, and Exit if the answer is no."""
+    """Ask before permanently deleting `what`, unless `is_sure`. Raise BadUsage if there is no terminal, and Exit if the
+    answer is no.
+    """
     if is_sure:
         return
     answer = run.console.ask(f"Permanently delete {what}? [y/N]") if is_terminal_input() else None
@@ -27,9 +29,9 @@ def confirm(run: Run, what: str, *, is_sure: bool) -> None:
 
 
 def report_erase(run: Run, erased: EraseResult, *, besides: int = 0) -> None:
-    """Report the freed space, and backups that may still hold what was deleted.
+    """Report the freed space, and the backups that may still contain what was deleted.
 
-    `besides` is the number of deleted rows that were not reported yet.
+    `besides` is the number of deleted rows that have not been printed.
     """
     if besides:
         run.console.report(f"{counted(besides, 'hidden row')} deleted as well, replaced by those")
@@ -42,13 +44,12 @@ def report_erase(run: Run, erased: EraseResult, *, besides: int = 0) -> None:
 
 
 def other_rows(done: Operation | None, rows: int) -> int:
-    """The number of rows an operation deleted besides those printed."""
+    """Return the number of rows that an operation deleted in addition to the `rows` printed."""
     deleted = done.figures.get("rows") if done else None
     return max(0, deleted - rows) if isinstance(deleted, int) else 0
 
 
 def as_dict(run: Run, erased: EraseResult) -> dict[str, object]:
-    """The report as JSON."""
     return {
         "bytes_before": erased.bytes_before,
         "bytes_after": erased.bytes_after,

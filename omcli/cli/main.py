@@ -18,7 +18,7 @@ from omcli.cli.console import Console, Exit
 from omcli.cli.options import Parameter, Values, plain
 
 _GARBAGE = 50_000
-"""New objects between garbage collections: with Python's default of 700 they take a twentieth of a short run and free
+"""New objects before garbage is collected. With Python's default of 700, collecting takes 5 % of a short run and frees
 nothing.
 """
 _INTERRUPTED = 130
@@ -26,7 +26,7 @@ _TERMINATED = 143
 
 
 def prepare() -> None:
-    """Set up signals and streams like other command-line tools."""
+    """Set up signals and streams as other command-line tools do."""
     gc.set_threshold(_GARBAGE)
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # `om log | head` ends quietly, with 141
     signal.signal(signal.SIGTERM, _end)
@@ -38,11 +38,11 @@ def prepare() -> None:
         sys.stdout = TextIOWrapper(
             BufferedWriter(sys.stdout.detach()), encoding="utf-8", errors="backslashreplace", line_buffering=True
         )
-        sys.__stdout__ = sys.stdout  # type: ignore[misc] # asked for the terminal's width
+        sys.__stdout__ = sys.stdout  # type: ignore[misc] # Python reads the terminal's width from it
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Run `om` with these arguments in this process and return the exit code; errors are printed on stderr."""
+    """Run `om` with these arguments in this process and return the exit code. Errors are printed on stderr."""
     console = Console(as_json="--json" in arguments or "--jsonl" in arguments)
     try:
         words = command_first(arguments)
@@ -52,7 +52,7 @@ def run(arguments: Sequence[str]) -> int:
             wanted.run(values)
             code = 0
         else:
-            from omcli.cli.app import run_command  # the slow way; see `options`
+            from omcli.cli.app import run_command  # slow; see `options`
 
             code = run_command(words)
         if sys.stdout is not None:
@@ -72,7 +72,7 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def _plain_command(words: Sequence[str]) -> tuple[CliCommand, Values] | None:
-    """Return the command of a plain line, with its values; None for a line that is left to Typer."""
+    """Return the command of a plain command line and its values, or None if Typer has to parse the line."""
     if not words or words[0] not in COMMANDS or "_OM_COMPLETE" in os.environ:
         return None
     wanted = command(words[0])
@@ -87,7 +87,7 @@ def _end(_number: int, _frame: FrameType | None) -> NoReturn:
 
 
 def print_error(kind: type[BaseException], error: BaseException, traceback: TracebackType | None) -> NoReturn:
-    """Print an unexpected error with its traceback, and exit."""
+    """Print an unexpected exception with its traceback, and exit."""
     sys.__excepthook__(kind, error, traceback)
     Console().error(
         OmError("this is a bug in om", hint="please report it with the lines above; no stored data is lost")
@@ -96,12 +96,12 @@ def print_error(kind: type[BaseException], error: BaseException, traceback: Trac
 
 
 def _failure(error: OSError) -> OmError:
-    """Translate a system error that no lower layer has. Without a file name it concerns om's own output."""
+    """Translate a system error that no lower layer has translated. Without a file name it concerns om's own output."""
     return InputOutput(f"{error.filename or 'cannot write the output'}: {error.strerror or error}")
 
 
 def command_first(arguments: Sequence[str]) -> list[str]:
-    """Move shared options that precede the command to a place after it.
+    """Move shared options that precede the command behind it.
 
     Any other line is returned unchanged, so that Typer reports the error.
     """
@@ -121,7 +121,9 @@ def command_first(arguments: Sequence[str]) -> list[str]:
 
 
 def _takes_next(options: Mapping[str, Parameter], word: str) -> bool | None:
-    """True if the next word is this option's value; None for an unknown option (`-qC DIR` is `-q -C DIR`)."""
+    """Return True if the next word is the option's value, and None if the option is unknown. `-qC DIR` is read as `-q
+    -C DIR`.
+    """
     if word.startswith("--"):
         name, has_value, _ = word.partition("=")
         return None if name not in options else options[name].kind is not bool and not has_value

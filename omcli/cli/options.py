@@ -1,8 +1,9 @@
-"""Options and arguments of commands: declared once, parsed here if a command line is plain, and by Typer otherwise.
+"""Options and arguments of commands: each is declared once, and parsed here or by Typer.
 
-An agent starts `om` at every turn, and importing Typer takes four times as long as starting Python. So a command line
-with known options, spelled out, and valid values is parsed without it. Help, completion, hidden spellings and all
-errors are left to Typer, which parses every plain line to the same values (tests/unit/cli/test_options.py).
+An agent starts `om` at every turn, and importing Typer takes four times as long as starting Python. So a plain command
+line, one with known options, spelled out, and valid values, is parsed here without Typer. Help, completion, hidden
+spellings and all errors are left to Typer, which parses every plain line to the same values
+(tests/unit/cli/test_options.py).
 """
 
 from __future__ import annotations
@@ -30,63 +31,62 @@ if TYPE_CHECKING:
     from omcli.memory.ports import Store
 
 Values = dict[str, object]
-"""Values of a command's parameters by name."""
+"""Values of a command's parameters, by name."""
 
 _LONGEST_NUMBER = 15
-"""Largest number of digits that every parser reads alike."""
+"""Maximum number of characters of a number; longer ones are left to Typer."""
 
 
 @record
 class ParameterOptions:
-    """The spelling of a parameter: the `names` of an option; an argument has none and goes by its position."""
+    """Declaration of an option or argument. An option has `names`; an argument has none."""
 
     names: tuple[str, ...]
     aliases: tuple[str, ...] = ()
-    """Former names, which still work but are not shown in help or completion."""
+    """Former names. They still work, but help and completion don't show them."""
     at_least: int | None = None
-    """The smallest number allowed."""
+    """Smallest valid number."""
     settings: Mapping[str, object]
-    """Further settings for Typer: help, metavar, completion."""
+    """Further settings for Typer, such as help, metavar and completion."""
 
 
 def option(
     *names: str, aliases: Sequence[str] = (), at_least: int | None = None, **settings: object
 ) -> ParameterOptions:
-    """An option, for `Annotated`; the settings are those of `typer.Option`."""
+    """Declare an option, for use in `Annotated`. `settings` are passed to `typer.Option`."""
     return ParameterOptions(names=names, aliases=tuple(aliases), at_least=at_least, settings=settings)
 
 
 def argument(*, at_least: int | None = None, **settings: object) -> ParameterOptions:
-    """An argument, for `Annotated`; the settings are those of `typer.Argument`."""
+    """Declare an argument, for use in `Annotated`. `settings` are passed to `typer.Argument`."""
     return ParameterOptions(names=(), at_least=at_least, settings=settings)
 
 
 @record
 class Parameter:
-    """A parameter of a command."""
+    """An option or argument of a command."""
 
     name: str
     kind: Any
-    """Its annotation: `str`, `int`, `float`, `bool`, `Path` or an enumeration, or a list of one of these; either may be
-    `| None`.
+    """The type: `str`, `int`, `float`, `bool`, `Path`, an enumeration, or a list of one of these; each may be `| None`.
     """
     default: object
-    """`...` if it is required."""
+    """`...` if the parameter is required."""
     declared: ParameterOptions
 
     @property
     def is_list(self) -> bool:
-        """True if it may be given several times."""
+        """True if the parameter may be given several times."""
         return get_origin(_value_kind(self.kind)) is list
 
     @property
     def number(self) -> type[int | float] | None:
-        """`int` or `float` if its value is one number."""
+        """`int` or `float` if the value is a number, otherwise None."""
         kind = _value_kind(self.kind)
         return kind if kind in (int, float) else None
 
     def value(self, text: str) -> object:
-        """The value of an argument, or None if only Typer can parse it."""
+        """Return the value of a word, or None if only Typer can parse it."""
         kind = _value_kind(self.kind)
         if get_origin(kind) is list:
             (kind,) = get_args(kind)
@@ -100,7 +100,7 @@ class Parameter:
 
 
 def parameters(function: Callable[..., None]) -> tuple[Parameter, ...]:
-    """The parameters of a function that are declared with `option` or `argument`, in order."""
+    """Return the parameters of a function that are declared with `option` or `argument`, in order."""
     return tuple(_parameters(function))
 
 
@@ -115,7 +115,7 @@ def _parameters(function: Callable[..., None]) -> Iterator[Parameter]:
 
 
 def plain(wanted: Sequence[Parameter], words: Sequence[str]) -> Values | None:
-    """The values of the words after a command, or None if they are not plain."""
+    """Return the values for the words that follow a command, or None if the line is not plain."""
     options = {name: parameter for parameter in wanted for name in parameter.declared.names}
     places = [parameter for parameter in wanted if not parameter.declared.names]
     given: Values = {}
@@ -161,7 +161,7 @@ def _number(text: str, kind: type[int | float], at_least: int | None) -> float |
 
 
 _LAST = 50
-"""Largest number of sessions, rows or operations offered."""
+"""Maximum number of sessions, rows or operations that completion offers."""
 _TIMES = "2026-01-28, 2026-01-28T09:30Z, 7d, 12h"
 
 
@@ -170,43 +170,43 @@ _TIMES = "2026-01-28, 2026-01-28T09:30Z, 7d, 12h"
 
 
 def format_names() -> list[str]:
-    """Transcript formats."""
+    """Return the transcript formats."""
     return list(formats())
 
 
 def counter_names() -> list[str]:
-    """Token counters."""
+    """Return the token counters."""
     return list(counters())
 
 
 def preset_names() -> list[str]:
-    """Presets of settings."""
+    """Return the presets."""
     from omcli.settings.layers import PRESETS
 
     return list(PRESETS)
 
 
 def exchange_names() -> list[str]:
-    """Formats of exported memory."""
+    """Return the formats of `om export` and `om import`."""
     from omcli.exchange import NAMES
 
     return list(NAMES)
 
 
 def notation_names() -> list[str]:
-    """Notations of rows."""
+    """Return the notations of rows."""
     return [notation.name for notation in NOTATIONS]
 
 
 def provider_names() -> list[str]:
-    """Providers of models, and `rules`."""
+    """Return the providers of models, and `rules`."""
     from omcli.providers.endpoints import ENDPOINTS
 
     return [*ENDPOINTS, "rules"]
 
 
 def session_ids(ctx: Any) -> list[tuple[str, str]]:
-    """The last sessions with their titles; none on any error, since completion cannot show one."""
+    """Return the last sessions with their titles. On errors return none, because completion cannot show them."""
     with suppress(OmError, OSError):
         found = _reading(ctx).sessions.summaries(last=_LAST)
         return [(summary.session.id, summary.session.title or summary.session.project or "") for summary in found]
@@ -214,7 +214,7 @@ def session_ids(ctx: Any) -> list[tuple[str, str]]:
 
 
 def row_ids(ctx: Any) -> list[tuple[str, str]]:
-    """The last rows with the beginning of their text; none on any error."""
+    """Return the last rows with the beginning of their text; none on errors."""
     with suppress(OmError, OSError):
         rows = [logged.observation for logged in _reading(ctx).rows.log(LogQuery(last=_LAST))]
         return [(handle(row.id), row.text[:60]) for row in rows]
@@ -222,7 +222,7 @@ def row_ids(ctx: Any) -> list[tuple[str, str]]:
 
 
 def operation_numbers(ctx: Any) -> list[tuple[str, str]]:
-    """The last operations that can be undone, with their verbs and times; none on any error."""
+    """Return the last operations that can be undone, with their verbs and times; none on errors."""
     with suppress(OmError, OSError):
         found = [done for done in _reading(ctx).operations.history() if done.can_be_undone][:_LAST]
         return [(str(done.number), f"{done.verb}, {minute(done.at)}") for done in found]
@@ -230,7 +230,7 @@ def operation_numbers(ctx: Any) -> list[tuple[str, str]]:
 
 
 def _reading(ctx: Any) -> Store:
-    """The store that the command would read."""
+    """Return the store that the command would read."""
     db, config = (ctx.params.get(name) or ctx.parent.params.get(name) for name in ("db", "config"))
     return Wiring(
         resolve({"db": Path(db) if db else None}, os.environ, config=Path(config) if config else None)
@@ -241,17 +241,17 @@ def _reading(ctx: Any) -> Store:
 
 
 def session_option(about: str = "Only this session.") -> ParameterOptions:
-    """`--session ID`."""
+    """Declare `--session ID`."""
     return option("--session", metavar="ID", help=about, autocompletion=session_ids)
 
 
 def project_option(about: str = "Only this project.") -> ParameterOptions:
-    """`--project DIR`."""
+    """Declare `--project DIR`."""
     return option("--project", metavar="DIR", help=about)
 
 
 def last_option(about: str) -> ParameterOptions:
-    """`-n N`."""
+    """Declare `--last N`."""
     return option("--last", "-n", at_least=0, metavar="N", help=about)
 
 
@@ -266,7 +266,7 @@ HiddenOption = Annotated[bool, option("--all", help="Include superseded and drop
 
 
 class RowFilter:
-    """Options that select rows, of several commands."""
+    """Options that select rows. `om log`, `om items` and `om export` share them."""
 
     def __init__(
         self,
@@ -285,27 +285,29 @@ class RowFilter:
         self._query = LogQuery(session=session, project=project_path(project), hidden=all_)
 
     def query(self, now: str) -> LogQuery:
-        """The rows to read; `tags` and `last` are left to the command. Raise BadUsage for an invalid period."""
+        """Return a query for the rows. Tags and `last` are left to the command. Raise BadUsage if the period is
+        invalid.
+        """
         begins, ends = period(*self._period, now=now)
         return replace(self._query, since=begins, until=ends)
 
 
 LARGEST = 1_000_000_000
-"""Upper limit for numbers of rows and tokens: no store has more, and SQLite is limited to 64 bits."""
+"""Upper limit for numbers of rows and tokens, because SQLite's integers have 64 bits. No store has more."""
 
 
 def within_limit(number: int | None) -> int | None:
-    """The number, at most `LARGEST`."""
+    """Return the number, but at most `LARGEST`."""
     return None if number is None else min(number, LARGEST)
 
 
 def is_within(at: str, begins: str | None, ends: str | None) -> bool:
-    """True if an instant is in a period, as returned by `period`."""
+    """Return True if a time is in a period as returned by `period`."""
     return (begins is None or begins <= at) and (ends is None or at < ends)
 
 
 def project_path(project: str | None) -> str | None:
-    """A project as stored: an absolute path without a trailing slash."""
+    """Return a project as it is stored: an absolute path without a trailing slash."""
     return None if project is None else str(Path(project).expanduser().absolute())
 
 
@@ -313,12 +315,12 @@ def project_path(project: str | None) -> str | None:
 
 
 def format_option(about: str) -> ParameterOptions:
-    """`--format NAME`."""
+    """Declare `--format NAME`."""
     return option("--format", metavar="NAME", help=about, autocompletion=format_names)
 
 
 def tokens_option(name: str, about: str, *, aliases: tuple[str, ...] = (), at_least: int = 0) -> ParameterOptions:
-    """An option for a number of tokens."""
+    """Declare an option for a number of tokens."""
     return option(name, aliases=aliases, metavar="TOKENS", at_least=at_least, help=about)
 
 
@@ -363,6 +365,6 @@ BestEffortOption = Annotated[bool, option("--best-effort", help="Treat model fai
 def apply_model_options(
     run: Run, role: str, *, provider: str | None, model: str | None, base_url: str | None, verify: bool = False
 ) -> None:
-    """Override the settings of a role's model by the options above."""
+    """Override a role's model settings with the options above. `role` is `observer` or `reflector`."""
     run.apply_options({f"{role}.provider": provider, f"{role}.model": model, f"{role}.base_url": base_url})
     run.apply_options({"observe.verify": verify or None})

@@ -20,22 +20,22 @@ if TYPE_CHECKING:
     from omcli.cli.terminal import Terminal
 
 SCHEMA = 1
-"""Version of JSON output: keys may be added under the same number, never changed or removed."""
+"""Version of JSON output. Keys may be added within a version, but never changed or removed."""
 
 _BOLD = "\033[1m"
 _STYLES = {Priority.HIGH: _BOLD, Priority.LOW: "\033[2m"}
-"""Styles of piped rows if colour is requested; on a terminal rich draws the rows."""
+"""Styles of rows that are not printed on a terminal, if colour is requested. On a terminal, rich draws the rows."""
 _PLAIN = "\033[0m"
 _GAP = "  "
 _WIDEST_SETTING = 60
-"""Widest setting, in columns, with which comments are still aligned."""
+"""Maximum width of a setting, in columns, up to which comments are aligned."""
 _WIDEST_PRIORITY = max(len(priority) for priority in Priority)
 _ZERO_WIDTH = ("Mn", "Me", "Cf")
-"""Unicode categories of characters that take no column."""
+"""Unicode categories of characters without width."""
 
 
 class Output:
-    """Data of a run, as text or JSON; on a terminal drawn by rich."""
+    """Prints the data of a run as text or JSON. On a terminal, rich draws the text."""
 
     def __init__(self, colour: Colour = Colour.AUTO, *, before: Callable[[], None] = lambda: None) -> None:
         """`before` is called before each write."""
@@ -46,9 +46,9 @@ class Output:
 
     @contextmanager
     def optional(self) -> Iterator[None]:
-        """Finish the block even if stdout is closed or full, because its work is more than printing.
+        """Finish the block even if stdout is closed or full, because the work in it matters more than its output.
 
-        Afterwards raise Exit (141) if the reader went away, else OSError or InputOutput.
+        Afterwards raise Exit (141) if the reader has closed the pipe, or the first OSError or InputOutput.
         """
         self._is_optional, before = True, signal.signal(signal.SIGPIPE, signal.SIG_IGN)
         try:
@@ -64,7 +64,7 @@ class Output:
 
     @property
     def is_lost(self) -> bool:
-        """True if something could not be written inside `optional`."""
+        """True if output inside `optional` could not be written."""
         return self._lost is not None
 
     def text(self, text: str) -> None:
@@ -80,7 +80,6 @@ class Output:
         self.text(f"{printable(text)}\n")
 
     def flush(self) -> None:
-        """Flush stdout."""
         with self._writing():
             if sys.stdout is not None:
                 sys.stdout.flush()
@@ -100,11 +99,11 @@ class Output:
         self.text(f"{json_line({'schema': SCHEMA, **content})}\n")
 
     def json_line(self, content: Mapping[str, object]) -> None:
-        """Write one object of a JSON Lines stream."""
+        """Write one object as a line of JSON Lines."""
         self.text(f"{json_line(content)}\n")
 
     def row(self, row: Observation, *, notation: Notation | None = None, remark: str = "") -> None:
-        """Write a row on one line, as in the log or in a notation, followed by a remark in brackets."""
+        """Write a row on one line, as `om log` does or in a notation, followed by the remark in parentheses."""
         remark = f" ({remark})" if remark else ""
         if (terminal := self.terminal) is not None and notation is None:
             status = f" {row.status}" if row.status in (Status.DONE, Status.RESOLVED) else ""
@@ -120,14 +119,14 @@ class Output:
         self.text(f"{style}{shown}{_PLAIN}\n" if style else f"{shown}\n")
 
     def entry(self, name: str, text: str) -> None:
-        """Write a name or handle, with text beside it."""
+        """Write a name or handle, followed by text."""
         if self.terminal is None:
             self.line(f"{name} {text}")
         else:
             self.text(self.terminal.entry(printable(name), printable(text)))
 
     def fields(self, pairs: Iterable[tuple[str, str]], *, width: int = 12, gap: int = 2) -> None:
-        """Write each name and value on a line, with names padded to `width`."""
+        """Write one name and value per line, with names padded to `width`."""
         if self.terminal is None:
             for name, value in pairs:
                 self.line(f"{name:<{width}}{' ' * gap}{value}")
@@ -136,7 +135,7 @@ class Output:
             self.text(self.terminal.fields(shown, width=width) if shown else "")
 
     def paragraph(self, text: str) -> None:
-        """Write text and an empty line."""
+        """Write text, followed by an empty line."""
         if self.terminal is None:
             self.line(text)
             self.line("")
@@ -144,7 +143,7 @@ class Output:
             self.text(f"{self.terminal.paragraph(printable(text))}\n")
 
     def section(self, title: str, text: str) -> None:
-        """Write a title and the lines of `text` below it."""
+        """Write a title, followed by the lines of `text`."""
         lines = [printable(each) for each in text.splitlines()]
         if self.terminal is None:
             self.text("".join(f"{each}\n" for each in ("", f"--- {printable(title)}", *lines)))
@@ -153,7 +152,7 @@ class Output:
             self.text(f"\n{self.terminal.heading(printable(title))}{shown}")
 
     def settings(self, written: Mapping[str, str], origins: Mapping[str, str]) -> None:
-        """Write settings as a configuration file has them, with their origins as comments."""
+        """Write settings as in a configuration file, with their origins as comments."""
         if self.terminal is not None:
             self.text(self.terminal.settings({key: printable(value) for key, value in written.items()}, origins))
             return
@@ -163,7 +162,7 @@ class Output:
             self.line(f"{shown:<{widest}}  # {origins[key]}" if origins else shown)
 
     def table(self, header: Sequence[str], rows: Sequence[Sequence[str]], *, wrapped: Collection[str] = ()) -> None:
-        """Write aligned columns; those `wrapped` may take several lines on a terminal."""
+        """Write aligned columns. On a terminal, cells in `wrapped` columns may take several lines."""
         cells = [[printable(one_line(cell)) for cell in row] for row in rows]
         if self.terminal is not None:
             self.text(self.terminal.table(header, cells, wrapped=wrapped))
@@ -176,7 +175,7 @@ class Output:
 
     @cached_property
     def terminal(self) -> Terminal | None:
-        """The terminal if stdout is one, else None."""
+        """The terminal if stdout is one, otherwise None."""
         if sys.stdout is None or not sys.stdout.isatty():
             return None
         from omcli.cli.terminal import Terminal
@@ -185,7 +184,7 @@ class Output:
 
 
 def _columns(text: str) -> int:
-    """Width of one line of text: two columns for a wide character, none for a combining one."""
+    """Return the width of a line of text: two columns for a wide character, none for a combining one."""
     if text.isascii():
         return len(text)
     from unicodedata import category, east_asian_width
@@ -195,7 +194,7 @@ def _columns(text: str) -> int:
 
 
 def row_line(row: Observation) -> str:
-    """`HANDLE [YYYY-MM-DD HH:MM] PRIORITY TYPE: TEXT`, in fixed columns for `cut` and `grep`."""
+    """Return `HANDLE [YYYY-MM-DD HH:MM] PRIORITY TYPE: TEXT`, in fixed columns for `cut` and `grep`."""
     settled = f" {row.status}" if row.status in (Status.DONE, Status.RESOLVED) else ""
     return (
         f"{handle(row.id)} [{minute(row.dated)}] {row.priority:<{_WIDEST_PRIORITY}} "
@@ -204,15 +203,15 @@ def row_line(row: Observation) -> str:
 
 
 def notation_line(row: Observation, notation: Notation) -> str:
-    """`HANDLE` and the row in a notation."""
+    """Return the handle, followed by the row in a notation."""
     return f"{handle(row.id)} {notation.render(line(row))}{gone(row)}"
 
 
 def gone(row: Observation) -> str:
-    """The state of a hidden row in brackets; empty for a visible one."""
+    """Return the state of a hidden row in parentheses; empty for a visible row."""
     return "" if row.is_visible else f" ({state(row)})"
 
 
 def state(row: Observation) -> str:
-    """The state of a row as printed: in sight, superseded or dropped."""
+    """Return the state of a row as printed: in sight, superseded or dropped."""
     return "in sight" if row.is_visible else "superseded" if row.superseded_by else "dropped"

@@ -1,4 +1,4 @@
-"""Results of operations shared by several commands, as one line and as JSON."""
+"""Reports that several commands print, as one line and as JSON."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def file_summary(report: FileReport) -> str:
-    """The result of an input in one line."""
+    """Return the report of an input in one line."""
     if report.format is None:
         return f"{report.path}: no messages"
     counts = report.counts
@@ -39,7 +39,7 @@ def file_summary(report: FileReport) -> str:
 
 
 def missing_parts(report: FileReport) -> Iterator[str]:
-    """Counts of redacted secrets and skipped lines of an input, in words."""
+    """Yield the numbers of redacted secrets and skipped lines of an input, in words."""
     if secrets := sum(report.redactions.values()):
         yield f"{counted(secrets, 'secret')} redacted"
     if report.faults:
@@ -47,7 +47,7 @@ def missing_parts(report: FileReport) -> Iterator[str]:
 
 
 def file_as_dict(report: FileReport, rows: Iterable[Observation]) -> dict[str, object]:
-    """The result of an input as JSON, with its rows."""
+    """Return the report of an input as JSON, with its rows."""
     counts = report.counts
     optional: dict[str, object] = {"format": report.format, "session_id": report.session_id, "cwd": report.cwd}
     if report.observation_tokens:
@@ -86,7 +86,7 @@ def _numbers(numbers: Mapping[str, int]) -> str:
 
 
 def report_tick(run: Run, ticked: TickReport) -> None:
-    """Report the work done in a session."""
+    """Print the work done in a session on stderr."""
 
     parts = [counted(len(ticked.rows), "observation")] if ticked.observe else []
     if ticked.activated:
@@ -98,7 +98,7 @@ def report_tick(run: Run, ticked: TickReport) -> None:
 
 
 def tick_as_dict(ticked: TickReport) -> dict[str, object]:
-    """The due work of a session and its result as JSON."""
+    """Return the due work of a session and its result as JSON."""
 
     error = {"error": error_as_dict(ticked.error)} if ticked.error else {}
     reflection = {"reflection": reflection_as_dict(ticked.reflection)} if ticked.reflection else {}
@@ -121,11 +121,11 @@ _FINDINGS = {
     "kept_back": "kept, for the reply does not tell them",
     "unaccounted": "kept, for the reply passes over them",
 }
-"""Words for findings in a reply; the others are printed by name."""
+"""Wording of some findings in a model's reply. The others are printed by name."""
 
 
 def reflection_summary(reflection: Reflection) -> str:
-    """The result of a reflection in one line."""
+    """Return the result of a reflection in one line."""
     folded = len({each for row in reflection.rows for each in row.supports} - {row.id for row in reflection.left})
     rows = f"{counted(reflection.read, 'row')} read, {folded} folded into {len(reflection.rows)}"
     if folded < reflection.condensed:
@@ -139,7 +139,7 @@ def reflection_summary(reflection: Reflection) -> str:
 
 
 def reflection_as_dict(reflection: Reflection) -> dict[str, object]:
-    """A reflection as JSON."""
+    """Return a reflection as JSON."""
     found = {
         "session": reflection.scope.session,
         "project": reflection.scope.project,
@@ -161,7 +161,7 @@ def reflection_as_dict(reflection: Reflection) -> dict[str, object]:
 
 
 def prune_as_dict(found: PruneReport) -> dict[str, object]:
-    """A pruning as JSON."""
+    """Return the report of pruning as JSON."""
     reasons = {dropped.row: dropped.reason for dropped in found.dropped}
     operation = {"operation": found.done.number} if found.done else {}
     return {
@@ -176,7 +176,7 @@ def prune_as_dict(found: PruneReport) -> dict[str, object]:
 
 
 def operation_summary(done: Operation) -> str:
-    """The result of an operation in words, as of when it was done."""
+    """Return in words what an operation changed at the time it was done."""
     return ", ".join(_operation_parts(done)) or "nothing"
 
 
@@ -199,7 +199,7 @@ def _operation_parts(done: Operation) -> Iterator[str]:
 
 
 def operation_as_dict(done: Operation) -> dict[str, object]:
-    """An operation as JSON."""
+    """Return an operation as JSON."""
     found = {
         "number": done.number,
         "verb": done.verb,

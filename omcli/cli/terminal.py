@@ -1,4 +1,4 @@
-"""Output for people, drawn by rich; imported only if stdout or stderr is a terminal."""
+"""Output for people, drawn by rich. It is imported only if stdout or stderr is a terminal."""
 
 from __future__ import annotations
 
@@ -18,20 +18,22 @@ from rich.table import Table
 from rich.text import Text
 
 _NARROWEST = 24
-"""Minimum width of text in a table; with less room, rows are printed as paragraphs."""
+"""Minimum width of text in a table. If there is less room, rows are printed as paragraphs."""
 _GAP = 2
 _STYLES = {"high": "bold", "low": "dim"}
 
 
 class Terminal:
-    """Draws data across the width of a terminal."""
+    """Renders data for the width of a terminal."""
 
     def __init__(self, *, has_colour: bool) -> None:
         columns, lines = shutil.get_terminal_size()
         self._console = _console(StringIO(), has_colour=has_colour, width=columns, height=lines)
 
     def table(self, header: Sequence[str], rows: Sequence[Sequence[str]], *, wrapped: Collection[str]) -> str:
-        """Aligned columns, of which those `wrapped` may take several lines; paragraphs if they do not fit."""
+        """Render aligned columns; those in `wrapped` may take several lines. Rows that do not fit are rendered as
+        paragraphs.
+        """
         widths = [max(map(cell_len, column)) for column in zip(header, *rows, strict=True)]
         needed = [
             min(width, _NARROWEST) if name in wrapped else width for name, width in zip(header, widths, strict=True)
@@ -53,14 +55,14 @@ class Terminal:
         return self._render(table)
 
     def _paragraph(self, header: Sequence[str], row: Sequence[str]) -> RenderableType:
-        """A row as a heading and a line of names and values."""
+        """Render a row as a heading, followed by a line of names and values."""
         pairs = [(name, cell) for name, cell in zip(header[1:], row[1:], strict=True) if cell and cell != "-"]
         parts = [Text.assemble((f"{name.lower()} ", "dim"), cell) for name, cell in pairs]
         heading = Text(row[0], style="bold", overflow="fold")
         return Group(heading, Padding(Text(" · ").join(parts), (0, 0, 0, _GAP)))
 
     def fields(self, pairs: Iterable[tuple[str, str]], *, width: int) -> str:
-        """Names and values, one pair per line."""
+        """Render one name and value per line."""
         grid = Table.grid(padding=(0, _GAP, 0, 0))
         grid.add_column(min_width=width, no_wrap=True)
         grid.add_column(overflow="fold")
@@ -69,7 +71,7 @@ class Terminal:
         return self._render(grid)
 
     def row(self, handle: str, head: tuple[str, str, str], text: str, *, remark: str) -> str:
-        """A row with its date, priority and type; long text continues below itself."""
+        """Render a row with its date, priority and type. Long text is continued in the column where it starts."""
         date, priority, type_ = head
         style = _STYLES.get(priority, "")
         marks = ((date, "dim"), (f"{priority:<6}", "red" if priority == "high" else style), (type_, "cyan"))
@@ -77,7 +79,7 @@ class Terminal:
         return self.entry(handle, shown.append(remark, style="dim"))
 
     def entry(self, handle: str, text: Text | str) -> str:
-        """A handle, with text beside it."""
+        """Render a handle, followed by text."""
         grid = Table.grid(padding=(0, 1, 0, 0))
         grid.add_column(no_wrap=True, style="yellow")
         grid.add_column(overflow="fold")
@@ -85,7 +87,7 @@ class Terminal:
         return self._render(grid)
 
     def settings(self, written: Mapping[str, str], origins: Mapping[str, str]) -> str:
-        """Settings as a configuration file has them, with their origins as comments."""
+        """Render settings as in a configuration file, with their origins as comments."""
         grid = Table.grid(padding=(0, _GAP, 0, 0))
         grid.add_column(overflow="fold")
         grid.add_column(overflow="fold", style="dim")
@@ -95,13 +97,13 @@ class Terminal:
         return self._render(grid)
 
     def heading(self, text: str) -> str:
-        """A heading with a line across the terminal."""
+        """Render a heading with a line across the terminal."""
         title = Text(text, style="bold", overflow="fold")
         has_room = title.cell_len + _GAP < self._console.width  # a rule would cut a longer title
         return self._render(Rule(title, style="dim", align="left") if has_room else title)
 
     def paragraph(self, text: str, *, style: str = "") -> str:
-        """Text wrapped to the terminal."""
+        """Render text, wrapped to the terminal."""
         return self._render(Text(text, style=style, overflow="fold"))
 
     def _render(self, *shown: RenderableType) -> str:
@@ -111,9 +113,9 @@ class Terminal:
 
 
 class StatusLine:
-    """Progress on the last line of a terminal, until something else is printed there.
+    """Progress on the last line of a terminal, until other output replaces it.
 
-    Rich's `Live` hides the cursor, and a run that is killed would leave it hidden.
+    rich's `Live` is not used, because it hides the cursor and a run that is killed would leave it hidden.
     """
 
     _ERASE = Control(ControlType.CARRIAGE_RETURN, (ControlType.ERASE_IN_LINE, 2))
@@ -123,7 +125,7 @@ class StatusLine:
         self._is_shown = False
 
     def show(self, text: str) -> None:
-        """Replace the line. If the text is too long its end is shown, which has the numbers."""
+        """Replace the line. If the text is too long, only its end is shown, because the numbers are there."""
         room = self._console.width - 1
         if cell_len(text) > room:
             while cell_len(text) >= room:
@@ -143,14 +145,14 @@ class StatusLine:
 
 
 def styled(text: str, style: str) -> str:
-    """Text in a style, on one line."""
+    """Return text with the escape codes of a style."""
     with (console := _console(StringIO(), has_colour=True, width=len(text) + 1, height=1)).capture() as capture:
         console.print(Text(text, style=style), end="", soft_wrap=True)
     return capture.get()
 
 
 def _console(stream: IO[str], *, has_colour: bool, width: int | None, height: int | None) -> Console:
-    """A rich console that does not change text (no markup, no highlighting)."""
+    """Return a rich console that prints text unchanged, without markup or highlighting."""
     return Console(
         file=stream,
         force_terminal=True,

@@ -1,4 +1,4 @@
-"""Resolves settings: flags before `OM_*` variables, the project's file, the user's file, the preset, the defaults."""
+"""Resolving settings: options, then `OM_*` variables, the project's file, the user's file, the preset, the defaults."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from pathlib import Path
 from omcli.settings.settings import FLAG, PREFIX, Files, Settings, exists
 
 PROJECT_FILE = ".om.toml"
-# Most runs set no more than these, which need no parsing.
+# Most runs set only these, and their values need no parsing.
 _PLAIN_FLAGS = {"db", "wait"}
 _PLAIN_VARIABLE = "OM_DB"
 
 
 def files(environment: Mapping[str, str], config: Path | None = None) -> Files:
-    """Return a run's configuration files. `config`, or else `OM_CONFIG`, replaces the user's file."""
+    """Return the configuration files of a run. `config`, or otherwise `OM_CONFIG`, replaces the user's file."""
     named = environment.get("OM_CONFIG", "")
     if config is None and named:
         config = Path(named).expanduser()
@@ -26,9 +26,9 @@ def files(environment: Mapping[str, str], config: Path | None = None) -> Files:
 def resolve(flags: Mapping[str, object], environment: Mapping[str, str], *, config: Path | None = None) -> Settings:
     """Resolve all settings. `flags` are values by key; None means not given.
 
-    An invalid value in a variable or a file, and an unknown key in a file, are ignored with a warning; unknown
-    variables are ignored silently. Raise BadConfiguration for an unknown preset given as a flag and for an unreadable
-    file given explicitly, BadUsage for an invalid value or an unknown key given as a flag.
+    Invalid values in variables and files and unknown keys in files are ignored with a warning; unknown variables are
+    ignored silently. Raise BadConfiguration if a flag names an unknown preset or if a file given explicitly cannot be
+    read. Raise BadUsage if a flag has an invalid value or an unknown key.
     """
     asked = {key: value for key, value in flags.items() if value is not None}
     variables = {name: text for name, text in environment.items() if name.startswith(PREFIX) and text.strip()}
@@ -43,7 +43,7 @@ def resolve(flags: Mapping[str, object], environment: Mapping[str, str], *, conf
 
 
 def _plain(asked: Mapping[str, object], store: str | None) -> Settings:
-    """Return the defaults, plus values that need no parsing."""
+    """Return the defaults with the values that need no parsing."""
     values = dict(asked)
     origins = dict.fromkeys(asked, FLAG)
     if "db" not in asked:

@@ -1,4 +1,4 @@
-"""Layers of settings, each overriding the one below, with warnings about invalid values."""
+"""Layers of settings: each overrides those below it, and invalid values give warnings."""
 
 from __future__ import annotations
 
@@ -13,41 +13,41 @@ from omcli.settings.values import DEFAULTS, KEYS, SECTIONS, BadValue, is_private
 
 PRESETS = ("default", "zora", "lango", "duet", "pi", "coding", "mastra")
 _LARGEST = 1_000_000
-"""Largest configuration file, in bytes."""
+"""Maximum size of a configuration file, in bytes."""
 _LOCAL_PROVIDERS = ("command", "scripted")
 """Providers that run a program or read a file."""
 _SHOWN = 60
-"""Characters of an invalid value that are shown."""
+"""Maximum number of characters of an invalid value that are printed."""
 _OPPOSITES = {"enabled": "disabled"}
-"""Keys that are negations, with the keys they negate."""
+"""Keys that are negations, and the keys that they negate."""
 _PROVIDER_KEYS = ("model", "base_url", "command", "fallback_model", "max_output")
-"""Keys that apply to one provider only."""
+"""Keys that apply only to one provider."""
 
 
 @record
 class SourceValue:
-    """A value given for a key, and its origin."""
+    """A value given for a key, with its origin."""
 
     value: object
     by: str
-    """Name of the flag, variable, file or preset."""
+    """Name of the flag, variable, file or preset that gives the value."""
     folder: Path | None = None
-    """Folder that a relative path starts from."""
+    """Folder that relative paths start from."""
     opposite: bool = False
-    """True if the value was given for the key's negation."""
+    """True if the value was given under a key that is the negation of this one."""
 
     def as_written(self, key: str) -> str:
-        """Return the setting as written in its source."""
+        """Return the setting as it is written in its source."""
         if self.by.startswith(PREFIX):
             return f"`{self.by}={str(self.value)[:_SHOWN]}`"
         return f"`{key} = {repr(self.value)[:_SHOWN]}` in {self.by}"
 
 
 class Layers:
-    """The values given in each layer, and the settings they result in."""
+    """The values of each layer, and the settings that result."""
 
     def __init__(self, *, flags: Mapping[str, object], variables: Mapping[str, str], files: Files) -> None:
-        """Read the files. Raise BadConfiguration if one that was named cannot be read."""
+        """Read the files. Raise BadConfiguration if a file given explicitly cannot be read."""
         self._warnings: list[str] = []
         layers = (
             self._of_user(files) if files.has_user_file else {},
@@ -61,12 +61,12 @@ class Layers:
         self._preset = _kept(self._of_preset(), under=self._values)
 
     def settings(self, *, default_store: Callable[[], Path]) -> Settings:
-        """Return the resolved settings. Raise BadUsage for an invalid value or an unknown key given as a flag."""
+        """Return the resolved settings. Raise BadUsage if a flag has an invalid value or an unknown key."""
         for key in self._values.keys() - KEYS.keys():
             raise BadUsage(f"unknown key `{key}`{_nearest(key)}")
         values: dict[str, Any] = {}
         origins: dict[str, str] = {}
-        for key in sorted(KEYS, key=lambda key: key != "effective_context"):  # shares of tokens need it
+        for key in sorted(KEYS, key=lambda key: key != "effective_context"):  # first, because shares of tokens need it
             for given in (self._values.get(key), self._preset.get(key)):
                 if given and self._take(key, given, values):
                     origins[key] = given.by
@@ -77,7 +77,9 @@ class Layers:
         return _made(values, origins, self._warnings)
 
     def _take(self, key: str, given: SourceValue, values: dict[str, Any]) -> bool:
-        """Parse a value into `values`; return False, with a warning, if it is invalid."""
+        """Parse a value into `values`. If it is invalid, add a warning and return False; raise BadUsage if a flag gave
+        it.
+        """
         whole = values.get("effective_context", DEFAULTS.effective_context)
         if given.by == FLAG and isinstance(given.value, Path):
             values[key] = given.value
@@ -182,7 +184,7 @@ def _variable_values(variables: Mapping[str, str]) -> dict[str, SourceValue]:
 
 
 def _by_key(table: Mapping[str, Any]) -> Iterator[tuple[str, object]]:
-    """Yield a file's values by key, where a section's keys are `section.name`."""
+    """Yield the values of a file by key. Keys in a section are named `section.name`."""
     for name, value in table.items():
         if name in SECTIONS and isinstance(value, dict):
             yield from ((f"{name}.{inner}", inner_value) for inner, inner_value in value.items())
@@ -191,7 +193,9 @@ def _by_key(table: Mapping[str, Any]) -> Iterator[tuple[str, object]]:
 
 
 def _kept(given: Mapping[str, SourceValue], *, under: Mapping[str, SourceValue]) -> dict[str, SourceValue]:
-    """Return the values that a stronger layer leaves: if it names another provider, keys of the old one are dropped."""
+    """Return the values that apply below a stronger layer. If that layer names another provider, keys of the old
+    provider are dropped.
+    """
     gone: set[str] = set()
     for role in ("observer", "reflector"):
         below, above = (layer.get(f"{role}.provider") for layer in (given, under))
@@ -201,7 +205,7 @@ def _kept(given: Mapping[str, SourceValue], *, under: Mapping[str, SourceValue])
 
 
 def _is_refused(key: str, value: object) -> bool:
-    """Return True if a project file may not set this: a protected key, or a program or file in place of a model."""
+    """Return True if a project file may not set this: a private key, or a program or file in place of a model."""
     whose = str(value).strip().lower().partition("/")[0]
     stands_in = key.endswith((".provider", ".model", ".fallback_model")) and whose in _LOCAL_PROVIDERS
     return stands_in or is_private(key)
@@ -215,7 +219,7 @@ def _nearest(name: str) -> str:
 
 
 def _follow(values: dict[str, Any], origins: dict[str, str]) -> None:
-    """Fill in values that default to others: the reflector's model, and its batch size."""
+    """Fill in values that default to other values: the reflector's model and the batch size of reflecting."""
     if values.get("reflect.tokens") and "reflect.batch_tokens" not in values:
         values["reflect.batch_tokens"] = values["reflect.tokens"]
         origins["reflect.batch_tokens"] = origins["reflect.tokens"]

@@ -15,16 +15,16 @@ if TYPE_CHECKING:
 PREFIX = "OM_"
 """Prefix of om's environment variables."""
 FLAG = "flag"
-"""The origin of a value given on the command line."""
+"""Origin of values given on the command line."""
 
 # Annotations are used at run time: `values` chooses the parser of a value by the text of its annotation.
 Tokens: TypeAlias = int
-"""May be given as a share of `effective_context`: `32.5%`."""
+"""A number of tokens. In a file, it may also be a share of `effective_context`: `32.5%`."""
 Amount: TypeAlias = float
-"""Up to 1, a share; above 1, tokens. May also be given as a share of `effective_context`."""
+"""Up to 1, a share; above 1, a number of tokens. In a file, it may also be a share of `effective_context`."""
 Days: TypeAlias = float
 Span: TypeAlias = str
-"""A range: `2-5`."""
+"""A range, such as `2-5`."""
 Trigger = Literal["tokens", "turn", "tool", "manual"]
 Scope = Literal["session", "project", "global"]
 Fallback = Literal["none", "rules"]
@@ -47,21 +47,23 @@ class ObserveSettings:
     inclusive: bool = True
     """True if exactly `tokens` are enough."""
     chunk_messages: int = 0
-    """Number of messages to observe at a time, oldest first; 0 for all."""
+    """Maximum number of messages to observe at a time, oldest first; 0 for no limit."""
     batch_tokens: Tokens = 6_000
-    """Tokens of messages shown to a model at a time."""
+    """Maximum tokens of messages shown to a model at a time."""
     max_transcript: Tokens | None = 35_000
-    """Largest number of tokens observed in one run."""
+    """Maximum number of tokens in one batch."""
     newest_only: bool = False
-    """True if beyond `max_transcript` a model is shown only the newest messages, and rules observe the rest."""
+    """True to show a model only the newest messages of a batch beyond `max_transcript`, and let rules observe the rest.
+    """
     max_output: Tokens | None = 8_000
-    """Largest number of tokens in the rows of one reply."""
+    """Maximum number of tokens in the rows of one reply."""
     sentences: Span | None = None
-    """Length to ask a model for."""
+    """Number of sentences to ask a model for."""
     previous_tokens: Tokens | None = 1_500
     """Tokens of earlier rows shown to a model so that it does not repeat them."""
     verify: bool = False
-    """True to drop a model's rows that contain names missing from their messages, instead of marking them unverified.
+    """True to drop a model's rows that mention names missing from their messages, instead of marking them as
+    unverified.
     """
     precompute: Amount = 0.0
     """Share of `tokens`, or multiple of tokens, at which a model observes before a batch is due; 0 for never."""
@@ -84,27 +86,30 @@ class ReflectSettings:
     inclusive: bool = True
     """True if exactly `tokens` are enough."""
     target: Amount = 0.5
-    """Size of the result, as a share of the folded rows or in tokens; 1 for anything smaller."""
+    """Size of the result: up to 1, a share of the folded rows; above 1, a number of tokens. 1 accepts anything smaller.
+    """
     rows: int = 0
-    """Rows in the result; 0 for as many as needed."""
+    """Number of rows in the result; 0 for as many as needed."""
     sentences: Span | None = None
     """Length to ask a model for."""
     attempts: int = 2
-    """Number of requests to a model before its best reply is used."""
+    """Maximum number of requests to a model; then its best reply is used."""
     levels: tuple[int, ...] = (1, 3)
     """Compression to ask for in each attempt, from 0 (none) to 4 (strongest)."""
     temperature_step: float = 0.0
-    """Added to the reflector's temperature with every attempt."""
+    """Added to the reflector's temperature in each further attempt."""
     verbatim: Verbatim = "open"
     """Rows to keep word for word: none, those of high priority while open, or all of high priority."""
     meta: Meta = "never"
-    """Fold reflections again: never, one generation at a time, or all of them every time."""
+    """Folding of reflections: never, one generation at a time, or all of them every time."""
     meta_at: int = 5
-    """Number of reflections in a generation at which they are folded into the next."""
+    """Number of reflections of one generation at which they are folded into the next generation."""
     min_age: Days = 3.0
-    """Age from which an observation is folded when reflecting across sessions."""
+    """Minimum age of observations that are folded across sessions."""
     batch_tokens: Tokens = 20_000
-    """Tokens of rows shown to a model at a time when reflecting across sessions; follows `tokens` if not given."""
+    """Maximum tokens of rows shown to a model at a time when reflecting across sessions; defaults to `tokens` if that
+    is set.
+    """
 
 
 @record
@@ -112,13 +117,13 @@ class ContextSettings:
     """Content of a context pack."""
 
     budget: Tokens | None = None
-    """Tokens of the whole pack; None for the sum of its tiers."""
+    """Maximum tokens of the whole pack; None for the sum of its tiers."""
     cross: Tokens | None = 4_000
-    """Tokens of rows from other sessions."""
+    """Maximum tokens of rows from other sessions."""
     session: Tokens | None = 8_000
-    """Tokens of rows from the session."""
+    """Maximum tokens of rows from the session."""
     tail: Tokens | None = 8_000
-    """Tokens of the last messages."""
+    """Maximum tokens of the last messages."""
     evict: Tokens | None = None
     """With `freeze`: tokens of messages at which the tail is cut back to `tail`, and to at most three quarters of this
     number. With None, it is never cut if the host keeps the messages; a printed tail is cut to half when it is full.
@@ -126,13 +131,13 @@ class ContextSettings:
     order: tuple[Part, ...] = ("cross", "session", "tail")
     """Order of the tiers."""
     reflections: int | None = None
-    """Largest number of reflections from the session."""
+    """Maximum number of reflections from the session."""
     observations: int | None = None
-    """Largest number of other rows from the session."""
+    """Maximum number of other rows from the session."""
     select: Select = "worth"
-    """Rows of the session to prefer if not all of them fit: the most informative, or the newest."""
+    """Rows of the session to prefer if not all fit: the most informative, or the newest."""
     rank: Rank = "half-life"
-    """Weekly decay of other sessions' rows: to one half, or to 1/e."""
+    """Decay per week of other sessions' rows: to one half, or to 1/e."""
     render: Direction = "asc"
     """Order of rows: oldest first, or newest first."""
     block: bool = False
@@ -144,7 +149,7 @@ class ContextSettings:
 
 @record
 class RetentionSettings:
-    """Rows that `om consolidate` keeps visible; `om prune` takes the same rules as options."""
+    """Rows that `om consolidate` keeps visible. `om prune` has options for the same rules."""
 
     older_than: Days | None = None
     """Age beyond which rows are hidden; None for no limit."""
@@ -160,38 +165,38 @@ class RetentionSettings:
 
 @record
 class ModelSettings:
-    """A model and its fallbacks. The reflector follows the observer unless it has its own provider."""
+    """A model and its fallbacks. If the reflector has no provider of its own, it uses the observer's model."""
 
     provider: str | None = None
     """`anthropic`, `openai`, `ollama`, …, `command`, or `rules` for no model.
 
-    By default, the provider whose key is in the environment.
+    None means the provider whose API key is in the environment.
     """
     model: str | None = None
     """The provider's name for the model, or `PROVIDER/NAME`."""
     base_url: str | None = None
-    """Endpoint, if not the provider's own."""
+    """Endpoint to use instead of the provider's own."""
     command: str | None = None
-    """Command line for the provider `command`."""
+    """Command line to run for the provider `command`."""
     temperature: float | None = 0.3
-    """None to send no temperature."""
+    """None means that no temperature is sent."""
     effort: str | None = None
     """Reasoning effort, if the provider supports it."""
     max_output: Tokens | None = None
-    """Largest number of tokens in a reply; None leaves it to the provider."""
+    """Maximum number of tokens in a reply; None leaves the limit to the provider."""
     fallback_model: str | None = None
     """Model to try once if the first one fails."""
     fallback: Fallback = "none"
-    """Fallback if the models fail: `none`, so that the work waits, or `rules`."""
+    """Reaction to failing models: `none` leaves the messages pending, and `rules` lets rules observe or reflect."""
     instructions_file: Path | None = None
     """File with additional instructions for the model."""
     images: bool = True
-    """True to show images to a model that takes them; only the observer has any."""
+    """True to show images to a model that accepts them. Only the observer uses this."""
 
 
 @record
 class ToolSettings:
-    """Characters of a tool's arguments and result shown to a model."""
+    """Maximum number of characters of a tool call's arguments and result that are shown to a model."""
 
     args_chars: int = 1_500
     result_chars: int = 1_500
@@ -207,7 +212,7 @@ class ProviderSettings:
 
 @record
 class CostLimits:
-    """Limits on what models may cost. Soft limits only warn; beyond a hard one no request is sent."""
+    """Limits on what models may cost. Soft limits only warn; once a hard limit is reached, no request is sent."""
 
     day_tokens: int | None = None
     month_tokens: int | None = None
@@ -225,13 +230,13 @@ class ConsolidateSettings:
     """Input of `om consolidate`."""
 
     places: tuple[Path, ...] | None = None
-    """Folders and files of transcripts; None for the folders of the agents that om knows."""
+    """Folders and files of transcripts; None for the folders of all agents that om knows."""
     notes: Path | None = None
     """Folder of daily notes, `YYYY-MM-DD.md`."""
     archive_after: Days | None = None
-    """Age from which notes are moved to `archive`, and their lasting facts to `MEMORY.md`; None for never."""
+    """Age at which notes are moved to `archive` and their lasting facts to `MEMORY.md`; None for never."""
     backups: int = 5
-    """Backups of the store to keep; 0 for none."""
+    """Number of backups of the store to keep; 0 for none."""
 
 
 @record
@@ -239,18 +244,18 @@ class Settings:
     """All settings of a run."""
 
     db: Path
-    """The store."""
+    """Path of the store."""
     preset: str = "default"
     wait: float = 10.0
-    """Seconds to wait for a lock or a lane held by another process."""
+    """Seconds to wait for a lock or lane that another process holds."""
     disabled: bool = False
     """True to write nothing."""
     counter: str = "o200k-approx"
     """Name of the token counter."""
     notation: str = "words"
-    """Notation of priorities."""
+    """Name of the notation that marks priorities."""
     scope: Scope = "project"
-    """Sessions whose rows a pack contains: only its own, all in the project, or all."""
+    """Sessions whose rows a pack contains: only its own, all of the project, or all."""
     effective_context: int = 200_000
     """Context window, in tokens, of the model that reads the pack."""
     observe: ObserveSettings = ObserveSettings()
@@ -264,11 +269,11 @@ class Settings:
     limits: CostLimits = CostLimits()
     consolidate: ConsolidateSettings = ConsolidateSettings()
     prices: Mapping[str, Price] = field(default_factory=dict)
-    """Prices by model; they override the built-in ones."""
+    """Prices by model, which override the built-in ones."""
     origins: Mapping[str, str] = field(default_factory=dict)
-    """Origin by key, for values that are not built-in defaults."""
+    """Origins by key, for values that are not built-in defaults."""
     warnings: tuple[str, ...] = ()
-    """Problems with variables and files whose values were ignored."""
+    """Warnings about values in variables and files that were ignored."""
 
     def origin(self, key: str) -> str:
         """Return the origin of a key's value: a flag, a variable, a file, a preset, or `default`."""
@@ -281,16 +286,16 @@ class Files:
 
     user: Path
     is_named: bool
-    """True if the user's file was given explicitly, and so has to exist."""
+    """True if the user's file was given explicitly, so it must exist."""
     project: Path | None
-    """The project's file; None if there is none."""
+    """The project's file, or None if there is none."""
 
     @property
     def has_user_file(self) -> bool:
-        """True if the user's file has to be read."""
+        """True if the user's file is to be read."""
         return self.is_named or exists(self.user)
 
 
 def exists(path: Path) -> bool:
-    """Return True if the path exists, readable or not."""
+    """Return True if something exists at the path, even a broken link."""
     return os.path.lexists(path)

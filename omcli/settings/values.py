@@ -1,4 +1,4 @@
-"""Parses values of settings from files, variables and presets, and prints them."""
+"""Parsing values of settings from files, variables and presets, and printing them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from omcli.settings import settings
 from omcli.settings.settings import Settings
 
 DEFAULTS = Settings(db=Path())
-"""Built-in defaults, except for the store."""
+"""Built-in defaults. The store is a placeholder."""
 SECTIONS: Mapping[str, Any] = {
     name: getattr(DEFAULTS, name)
     for name in (
@@ -21,7 +21,7 @@ SECTIONS: Mapping[str, Any] = {
         *("observer", "reflector", "tools", "provider", "limits"),
     )
 }
-"""Default settings by section, the part of a key before its dot."""
+"""Default settings by section (the part of a key before its dot)."""
 _NO_KEYS = {*SECTIONS, "origins", "warnings", "reflector.images"}
 _PRIVATE = frozenset({"limits", "prices", "provider", "retention", "consolidate"})
 _UNSET = frozenset({"unlimited", "unset"})
@@ -67,11 +67,11 @@ def _toml(value: object) -> str:
 
     if isinstance(value, dict) and value:
         return f"{{ {', '.join(f'{json.dumps(name)} = {_toml(inner)}' for name, inner in value.items())} }}"
-    return json.dumps(value, ensure_ascii=False)  # except for tables, the same as TOML
+    return json.dumps(value, ensure_ascii=False)  # the same as TOML, except for tables
 
 
 class BadValue(Exception):
-    """An invalid value. The message states what is expected: `a whole number from 0`."""
+    """An invalid value. The message is what was expected, such as `a whole number from 0`."""
 
 
 def _kinds() -> dict[str, str]:
@@ -82,19 +82,19 @@ def _kinds() -> dict[str, str]:
 
 
 KEYS: Mapping[str, str] = _kinds()
-"""The type annotation of each key, as text."""
+"""Type annotation of each key, as text."""
 
 
 def is_private(key: str) -> bool:
-    """Return True for keys that a project may not set: endpoints, commands, paths, costs and retention."""
+    """Return True for keys that a project file may not set: endpoints, commands, paths, costs and retention."""
     section, _, name = key.partition(".")
     return KEYS[key].startswith("Path") or name in {"base_url", "command"} or section in _PRIVATE
 
 
 def parse_value(key: str, value: object, *, whole: int, folder: Path | None = None) -> object:
-    """Parse the value of a key: percentages are of `whole`, and paths are relative to `folder`.
+    """Parse the value of a key. Percentages are shares of `whole`, and relative paths start from `folder`.
 
-    Raise BadValue if it is not valid.
+    Raise BadValue if the value is invalid.
     """
     kind = KEYS[key]
     optional = kind.removesuffix(" | None")

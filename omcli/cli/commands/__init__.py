@@ -1,6 +1,6 @@
-"""The commands by name, one module for each or for a pair.
+"""The commands by name; each module has one command or two.
 
-`om --help` and completion import every command, so a command imports its operations when it runs.
+`om --help` and completion import all commands, so a command imports large modules only when it runs.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _MODULES = {"status": "sessions", "apply": "pending", "undo": "history", "export
 
 
 def command(name: str) -> CliCommand:
-    """The command with this name; only its module is imported."""
+    """Return the command with this name. Only its module is imported."""
     module = import_module(f"{__name__}.{_MODULES.get(name, name)}")
     found: CliCommand = getattr(module, "import_" if name == "import" else name)
     return found

@@ -118,14 +118,14 @@ def compact(
 
 @record
 class _Job:
-    """A session to compact, and how to print it."""
+    """The session to compact, and how to print the result."""
 
     run: Run
     file: str | None
-    """None: the messages are in the store."""
+    """The transcript to read. None means that the messages are already in the store."""
     format: str | None
     session: str | None
-    """None: compact the file without the store."""
+    """None means that the file is compacted without the store."""
     shape: CompactFormat
     summary: str | None
     is_dry: bool
@@ -133,16 +133,16 @@ class _Job:
 
     @property
     def name(self) -> str:
-        """Its name in messages."""
+        """The name of the file or session in messages."""
         return self.file or self.session or ""
 
     @property
     def wiring(self) -> AbstractContextManager[Wiring]:
-        """The adapters to use."""
+        """The run's wiring if a session of the store is compacted, otherwise one with a temporary store."""
         return self.run.wiring.apart() if self.session is None else nullcontext(self.run.wiring)
 
     def check(self, *, target: int, keep: int | None) -> None:
-        """Raise BadUsage for options that exclude each other."""
+        """Raise BadUsage if options contradict each other."""
         if self.file is None and self.format is not None:
             raise BadUsage("`--format` needs a transcript", hint="`om compact FILE --format NAME`")
         if self.is_dry and (self.session is None or self.file is not None):
@@ -151,7 +151,7 @@ class _Job:
             raise BadUsage(f"`--tail-budget {keep}` leaves nothing of the budget of {target} tokens")
 
     def refuse(self, reason: str) -> None:
-        """Tell the calling program to keep what it has."""
+        """Print that the calling program should keep its messages, if the layout is JSON or pi's."""
         if self.shape is CompactFormat.JSON:
             self.run.output.document({"replace": False, "reason": reason})
         elif self.shape is CompactFormat.PI:
@@ -211,10 +211,10 @@ def _compact(job: _Job, wanted: CompactRequest, *, chunk: int | None, most: int)
 
 
 def _deps(job: _Job, wiring: Wiring, chunk: int | None) -> Deps:
-    """The dependencies with the named models. If nothing may be written they use rules, since a model's calls are
-    recorded.
+    """Return dependencies with the models of the settings, or with rules if nothing may be written, because model calls
+    are recorded.
 
-    Rules also fold a file that is compacted without the store, since its rows are not stored.
+    A file that is compacted without the store is always folded by rules, because its rows are not kept.
     """
     run = job.run
     if job.is_dry:
@@ -227,12 +227,14 @@ def _deps(job: _Job, wiring: Wiring, chunk: int | None) -> Deps:
 
 
 def _ingest_file(job: _Job, wiring: Wiring, deps: Deps) -> FileReport | None:
-    """Ingest the transcript; None if there is none."""
+    """Ingest the transcript and return the report, or None if no transcript is given. Raise Exit if none of it could be
+    read.
+    """
     if job.file is None:
         return None
     from omcli.operations.ingest.files import FileInput, ingest_files
 
-    is_whole = job.shape.is_gone_on_from  # the branch is known only after reading from the beginning
+    is_whole = job.shape.is_gone_on_from  # the branch is known only if the whole file is read
     opened = partial(wiring.transcript, job.file, format_name=job.format, session=job.session, is_whole=is_whole)
     [taken] = ingest_files([FileInput(name=job.file, open=opened)], deps, session=job.session)
     if taken.error is not None and not taken.sessions:
@@ -243,7 +245,7 @@ def _ingest_file(job: _Job, wiring: Wiring, deps: Deps) -> FileReport | None:
 
 
 def _refuse_empty(job: _Job, taken: FileReport | None) -> None:
-    """Refuse because there are no messages. Raise Exit."""
+    """Report that there are no messages to compact. Raise Exit unless `--best-effort` is given."""
     job.refuse("empty")
     if taken is not None:
         job.run.console.report(", ".join([f"{job.name}: no messages", *_missing_parts(taken)]))
@@ -254,7 +256,7 @@ def _refuse_empty(job: _Job, taken: FileReport | None) -> None:
 
 
 def _read_summary(job: _Job, session_id: str, deps: Deps) -> int:
-    """Ingest the earlier summary and return its tokens."""
+    """Ingest the earlier summary and return its number of tokens."""
     from omcli.operations.importing import import_summary
 
     assert job.summary is not None
@@ -306,7 +308,7 @@ def _reason(compacted: CompactReport) -> str:
 
 
 def _summary(job: _Job, compacted: CompactReport, taken: FileReport | None) -> str:
-    """The result in one line."""
+    """Return the result in one line."""
     result = compacted.result
     messages = f"{counted(taken.counts.messages, 'message')}, " if taken is not None else ""
     reached = "reached" if result.reached else "not reached, the least important rows are left out"
@@ -316,6 +318,6 @@ def _summary(job: _Job, compacted: CompactReport, taken: FileReport | None) -> s
 
 
 def _missing_parts(taken: FileReport | None) -> list[str]:
-    """Counts of redacted secrets and skipped lines, in words."""
+    """Return the numbers of redacted secrets and skipped lines in words."""
 
     return [] if taken is None else list(missing_parts(taken))

@@ -49,7 +49,7 @@ def config(
 
 
 def _show(run: Run, *, with_origin: bool) -> None:
-    # A command may contain a key, a base URL a password.
+    # A command may contain a key, and a base URL a password.
     values = {
         key: redact(value).text if isinstance(value, str) else value for key, value in as_json(run.settings).items()
     }

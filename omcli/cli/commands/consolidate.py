@@ -104,7 +104,7 @@ def consolidate(
 
 
 def _days(age: str | None) -> str | float | None:
-    """An age in days, or a bare number unchanged. Raise BadUsage."""
+    """Return an age in days; a bare number is returned unchanged. Raise BadUsage if the age is invalid."""
     return age if age is None or age.isdecimal() else days(age)
 
 
@@ -120,7 +120,9 @@ def _check(session: str | None, place: Sequence[Path] | None, notes: str | None,
 def _work(
     run: Run, session: str | None, place: Sequence[Path] | None, *, no_places: bool, read_only: bool
 ) -> tuple[ConsolidateInput, int]:
-    """The maintenance to do, and the number of unchanged files. Raise BadUsage, NoInput."""
+    """Return the input of the maintenance, and the number of unchanged files. Raise BadUsage if an option is invalid,
+    and NoInput if a path does not exist.
+    """
     from omcli.wiring.consolidate_inputs import consolidate_input
 
     said = run.settings.consolidate
@@ -154,7 +156,7 @@ def _done(run: Run, agenda: ConsolidateInput) -> ConsolidateReport:
 
 
 def _report_errors(run: Run, failures: Sequence[Failure], *, is_tolerant: bool) -> None:
-    """Print each failure once, since several parts may need the same model."""
+    """Print each failure once. Several parts may fail for the same reason, such as a missing model."""
     told = set()
     for failure in failures:
         error = failure.error
@@ -176,7 +178,7 @@ def _report(run: Run, done: ConsolidateReport, unchanged: int) -> None:
 
 
 def _parts(done: ConsolidateReport) -> Iterator[str]:
-    """Counts of the work done, in words."""
+    """Yield the numbers of what was done, in words."""
     messages = sum(report.new_messages for report in done.files) + sum(note.new_messages for note in done.notes)
     rows = sum(session.observations for session in done.sessions) + sum(note.observations for note in done.notes)
     taken = [report for report in done.files if report.error is None]
@@ -217,15 +219,17 @@ def _reflections(done: ConsolidateReport) -> list[Reflection]:
 
 
 def _backup(done: ConsolidateReport) -> str | None:
-    """The backup of the store: the daily one, or the one made before rows were folded across sessions."""
+    """Return the path of the daily backup, or else of the backup made before folding across sessions; None if there is
+    neither.
+    """
     made = done.backup.path if done.backup else None
     return made or (done.across.snapshot if done.across else None)
 
 
 def _end(run: Run, done: ConsolidateReport, *, is_all: bool, is_tolerant: bool) -> None:
-    """Exit with the code of the decisive failure; a bad file counts only if no file was good.
+    """Raise Exit with the code of the decisive failure, if any. Bad files count only if all files were bad.
 
-    `is_all`: every named file was read.
+    `is_all` is True if every file that was named has been read.
     """
     exit_error = done.exit_error(but=OF_MODELS if is_tolerant else ())
     if exit_error is not None:

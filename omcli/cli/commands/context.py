@@ -92,7 +92,7 @@ def _print_pack(
     notation: Notation,
     refresh: bool,
 ) -> None:
-    """Print the pack, within a budget for each tier and for the whole."""
+    """Print the pack. `most` has the maximum number of tokens for each tier and for the whole pack."""
     layout = run.layout(to)
     contexted = pack(
         run.wiring.reading,
@@ -111,7 +111,7 @@ def _print_pack(
 
 
 def _print_block(run: Run, session: str | None, *, budget: int | None, to: PackFormat) -> None:
-    """Print the working-memory block as Markdown or one JSON document."""
+    """Print the working-memory block as Markdown or as one JSON document. Raise BadUsage for any other format."""
     from omcli.pack.working_block import CAP, document
 
     if to not in (PackFormat.TEXT, PackFormat.MARKDOWN, PackFormat.JSON) or (run.json and to is PackFormat.MARKDOWN):

@@ -72,7 +72,9 @@ def export(
 
 
 def _write(file: Path, pieces: Iterable[str]) -> None:
-    """Write a file that only its owner can read, like the store. Raise CannotCreate, InputOutput."""
+    """Write a file that only its owner can read. Raise CannotCreate if it cannot be opened, and InputOutput if writing
+    fails.
+    """
     try:
         opened = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
     except OSError as error:
@@ -152,7 +154,9 @@ def _take_in(run: Run, inputs: list[ImportInput], exchange: Exchange, session: s
 
 
 def _end(run: Run, reports: list[ImportReport]) -> None:
-    """Exit with the code of the decisive error. A bad input among good ones does not change the exit code."""
+    """Raise Exit with the code of the decisive error, if any. A bad file counts only if all files were bad, or with
+    `--strict`.
+    """
     failures = [report.error for report in reports if report.error is not None]
     decisive = [error for error in failures if not isinstance(error, BadInput | NoInput)]
     if run.strict or len(failures) == len(reports):

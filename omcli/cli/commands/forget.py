@@ -96,7 +96,7 @@ def forget(
 
 
 def _files(run: Run, found: ForgetReport, match: str | None, taken_in: Sequence[IngestedFile]) -> tuple[Path, ...]:
-    """Files of notes with the same content."""
+    """Return the files of notes that contain the forgotten content."""
     from omcli.notes import find_stale_notes
 
     said = (*(row.text.removeprefix(USER) for row in found.rows), *(kept.message.text for kept in found.messages))
@@ -147,7 +147,7 @@ def _report(run: Run, found: ForgetReport, *, dry_run: bool) -> None:
 
 
 def _first_names(ids: Sequence[str]) -> str:
-    """The ids; if there are many, the first ones and a count."""
+    """Return the ids as text. If there are many, only the first ones and the number of the others."""
     more = len(ids) - _MANY
     return " ".join(ids[:_MANY]) + (f" and {more} more (`--json` lists all)" if more > 0 else "")
 

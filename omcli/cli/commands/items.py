@@ -22,7 +22,7 @@ om items --type behavior --project . --jsonl | jq -r .text
 
 
 class ItemType(StrEnum):
-    """A type of lasting facts."""
+    """A type that lasting facts can have."""
 
     KNOWLEDGE = Type.KNOWLEDGE
     BEHAVIOR = Type.BEHAVIOR

@@ -79,7 +79,7 @@ def log(
 
 
 def _with_tags(rows: Iterator[Observation], tags: Sequence[str], *, last: int | None) -> Iterator[Observation]:
-    """The rows with all of these tags, ignoring case; only the newest `last` if given."""
+    """Return the rows that have all of these tags, ignoring case; if `last` is given, only the last ones."""
     wanted = {tag.casefold() for tag in tags}
     found = (row for row in rows if wanted <= {tag.casefold() for tag in row.tags})
     return found if last is None else iter(deque(found, maxlen=last))

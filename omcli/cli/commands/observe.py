@@ -41,9 +41,9 @@ jq -c '.messages[]' chat.json | om observe --format openai -
 
 _BAD_INPUT: tuple[type[OmError], ...] = (BadInput, NoInput)
 _OF_ONE_INPUT = (*_BAD_INPUT, TryAgain, *OF_MODELS)
-"""Errors that concern one input; any other would occur with the next input as well."""
+"""Errors that concern only one input. Any other error would occur again with the next input."""
 _TOLERATED = (*OF_MODELS, *ELSEWHERE)
-"""Errors that `--best-effort` turns into warnings: the messages are stored and stay pending."""
+"""Errors that `--best-effort` turns into warnings. The messages are stored and stay pending."""
 
 
 @with_shared(examples=_EXAMPLES)
@@ -106,13 +106,14 @@ def _inputs(run: Run, files: list[str] | None, format_name: str | None, session:
 
 
 def _deps(run: Run, *, later: bool, is_tolerant: bool) -> tuple[Deps, OmError | None]:
-    """Return the dependencies, and the error if the model is unavailable, so that it is printed before any work is
-    done.
+    """Return the dependencies, and the error if the model is unavailable.
+
+    The model is checked before anything is read, so that its error is printed first.
     """
     try:
         return run.deps(observer=run.observer()), None
     except OF_MODELS as error:
-        if later or run.settings.disabled:  # reported when they are observed; images are kept if the model takes them
+        if later or run.settings.disabled:  # reported when the messages are observed
             return run.deps(), None
         tell = run.console.warn_of if is_tolerant else run.console.error
         tell(error)
@@ -122,7 +123,11 @@ def _deps(run: Run, *, later: bool, is_tolerant: bool) -> tuple[Deps, OmError | 
 def _start(
     inputs: list[FileInput], deps: Deps, session: str | None, *, each: Callable[[Observation], None] | None
 ) -> Iterator[FileReport]:
-    """Return the reports of the inputs as they are ingested, and observed as well if `each` takes the new rows."""
+    """Return an iterator over the reports. It ingests an input at each step, and also observes it unless `each` is
+    None.
+
+    `each` is called with every new row.
+    """
     if each is None:
         from omcli.operations.ingest.files import ingest_files
 
@@ -133,7 +138,7 @@ def _start(
 
 
 class _ReportOutput:
-    """Prints the reports of the inputs or collects them for `--json`, and chooses the exit code."""
+    """Prints the reports, or collects them for `--json`, and determines the exit code."""
 
     def __init__(self, run: Run, *, is_tolerant: bool) -> None:
         self.worker: dict[str, object] | None = None
@@ -146,11 +151,11 @@ class _ReportOutput:
 
     @property
     def sessions(self) -> list[str]:
-        """The sessions of all inputs so far."""
+        """The sessions of all inputs reported so far."""
         return [session_id for report in self._reports for session_id in report.sessions]
 
     def report(self, report: FileReport) -> None:
-        """Print a report and its error; with `--json`, keep it with its rows."""
+        """Print a report and its error. With `--json`, keep the report and its rows for the document."""
         self._reports.append(report)
         if self._run.json:
             self._documents.append(file_as_dict(report, self._rows))
@@ -163,15 +168,15 @@ class _ReportOutput:
             tell(report.error, about=report.path)
 
     def note_unread(self, inputs: int) -> None:
-        """Print a note if not all of the inputs were read."""
+        """Print a note if fewer reports than inputs were received."""
         if left := inputs - len(self._reports):
             self._run.console.note(f"{counted(left, 'more input')} not read: the store failed")
 
     def finish(self, failed: OmError | None) -> None:
-        """Print the document, and raise Exit with the code of the decisive error.
+        """Print the document, and raise Exit with the code of the decisive error, if any.
 
-        An error `failed` from before the first input counts last. A bad input among good ones does not change the exit
-        code.
+        `failed` is the error of an unavailable model; errors of inputs take precedence. A bad input among good ones
+        does not change the exit code, except with `--strict`.
         """
         reports = self._reports
         failures = [report.error for report in reports if report.error is not None]

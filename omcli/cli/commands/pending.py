@@ -1,4 +1,4 @@
-"""`om pending` and `om apply`: let an agent observe by itself."""
+"""`om pending` and `om apply`: using an agent as the observer."""
 
 from __future__ import annotations
 
@@ -65,13 +65,13 @@ def _empty_note(session: str | None, waiting: PendingMessages) -> str:
 
 
 def _left(waiting: PendingMessages) -> int:
-    """The number of pending messages after those shown."""
+    """Return the number of pending messages that come after those shown."""
     shown = waiting.pending_view
     return waiting.messages - len(shown.batch.messages) if shown and shown.batch else 0
 
 
 def _as_text(shown: PendingView, *, left: int) -> str:
-    """The prompt as text, to be pasted into a chat."""
+    """Return the prompt as text to paste into a chat."""
     from omcli.llm.prompts import prompt
     from omcli.observers.model.prompt import without_token
 

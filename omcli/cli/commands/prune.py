@@ -1,4 +1,4 @@
-"""`om prune`: hide what is old or too much."""
+"""`om prune`: hide old or surplus rows and messages."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def _instant(run: Run, older_than: str) -> str:
 
 
 def _check(rules: RetentionRules, *, is_raw: bool, for_good: bool) -> None:
-    """Raise BadUsage for rules that exclude each other, and if there are none and `for_good` is not given."""
+    """Raise BadUsage if rules contradict each other, or if no rule is given without `for_good`."""
     if is_raw and (rules.messages_before is None or rules.is_about_rows or rules.is_across or rules.spares_none):
         raise BadUsage("`--raw` takes only `--older-than` and `--session`", hint="`om prune --raw --older-than 30d`")
     if rules.keep_sessions is not None and (rules.session is not None or rules.is_across):
@@ -162,7 +162,7 @@ def _in_words(found: PruneReport) -> str:
 
 
 def _erase(run: Run, *, is_sure: bool, dry_run: bool) -> None:
-    """Delete everything that was pruned and forgotten."""
+    """Delete everything that was pruned or forgotten."""
     from omcli.operations.prune import erase, preview_erase
 
     found, gone = preview_erase(run.wiring.reading.operations)

@@ -82,7 +82,7 @@ def reflect(
 
 @contextmanager
 def _model_errors(run: Run, *, is_tolerant: bool) -> Iterator[None]:
-    """Print a model's failure; end the run with its code unless `is_tolerant`. Raise Exit."""
+    """Print errors of models that are raised inside. Then raise Exit, unless `is_tolerant`."""
     try:
         yield
     except OF_MODELS as error:
@@ -147,7 +147,7 @@ def _print_plan(run: Run, plan: GlobalPlan) -> None:
 
 
 def _show(run: Run, reflection: Reflection, *, dry_run: bool = False) -> None:
-    """Print the new rows and report the result."""
+    """Print the new rows, and report the result on stderr."""
     if run.json:
         run.output.document({**reflection_as_dict(reflection), "dry_run": dry_run})
         return

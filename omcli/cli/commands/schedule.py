@@ -1,4 +1,4 @@
-"""`om schedule`: run maintenance by the machine's scheduler."""
+"""`om schedule`: run maintenance regularly with cron, systemd or launchd."""
 
 from __future__ import annotations
 
@@ -71,7 +71,9 @@ def schedule(
 
 
 def _scheduler(**asked: bool) -> str:
-    """The chosen scheduler. Raise BadUsage for two, since the job would run twice."""
+    """Return the name of the chosen scheduler. Raise BadUsage if several are chosen, because the job would run several
+    times.
+    """
     from omcli.schedules import default_name
 
     names = [name for name, is_asked in asked.items() if is_asked]
@@ -142,7 +144,7 @@ def _remove(run: Run, chosen: Scheduler, *, dry_run: bool) -> None:
 
 
 def _print_result(run: Run, done: ScheduleResult, *, dry_run: bool) -> None:
-    """Print each change on a line, and the commands left to run by hand."""
+    """Print one line per change, and the commands that must be run by hand."""
     if not run.json:
         for change in done.changes:
             run.output.line(f"{change.step:<7}  {change.place}")
@@ -153,7 +155,7 @@ def _print_result(run: Run, done: ScheduleResult, *, dry_run: bool) -> None:
 
 
 def _text(parts: Iterable[EntryText]) -> str:
-    """The text of the parts, each under its file name if there are several."""
+    """Return the parts of the job as text; if there are several, each follows its file name."""
     parts = list(parts)
     if len(parts) == 1:
         return parts[0].text

@@ -133,7 +133,7 @@ def status(run: Run) -> None:
 
 
 def _worker_result(ran: WorkerRun) -> str:
-    """The result of the last worker, in words."""
+    """Return the result of the last worker in words."""
     if ran.ended is None:
         return "a worker was killed" if ran.is_gone else "a worker is at it"
     return "a worker did what was due" if not ran.ended else f"a worker ended with {ran.ended}: {ran.error or ''}"

@@ -62,7 +62,7 @@ def show(
 
 
 def _about(observation: Observation, coverage: object) -> dict[str, object]:
-    """The project of a row, its coverage and its state."""
+    """Return the project of the row, its coverage and its state."""
     project = {"project": observation.project} if observation.project else {}
     return {**project, "coverage": coverage, "state": state(observation)}
 

@@ -123,7 +123,7 @@ def _work(
     is_worker: bool = False,
     note: Callable[[OmError], None] = lambda _: None,
 ) -> None:
-    """Do what is due; a worker prints no rows. Raise Exit."""
+    """Do the due work, and print new rows unless this is a worker. Raise Exit if the exit code is not 0."""
     done: list[TickReport] = []
     can = checked_models(run, run.deps_or_empty)
     for error in can.errors:
@@ -152,7 +152,7 @@ def _work(
 
 
 def _tick_sessions(deps: Deps, when: Due, sessions: Sequence[str] | None, *, is_worker: bool) -> Iterator[TickReport]:
-    """Do the due work, session by session; a worker repeats this until nothing is due."""
+    """Do the due work of each session. A worker repeats this until nothing is due."""
     from omcli.operations import background, tick
 
     if is_worker:
@@ -163,7 +163,7 @@ def _tick_sessions(deps: Deps, when: Due, sessions: Sequence[str] | None, *, is_
 
 
 def _code(done: Sequence[TickReport], unable: Sequence[OmError], *, is_tolerant: bool) -> int:
-    """The exit code, given the work done and the errors of unavailable models."""
+    """Return the exit code for the work done and for the errors of unavailable models."""
     failures = [ticked.error for ticked in done if ticked.error is not None]
     if is_tolerant:
         failures = [error for error in failures if not isinstance(error, OF_MODELS)]

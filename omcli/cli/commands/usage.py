@@ -1,4 +1,4 @@
-"""`om usage`: cost of the models."""
+"""`om usage`: what models cost."""
 
 from __future__ import annotations
 

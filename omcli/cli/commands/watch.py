@@ -44,7 +44,7 @@ om watch --once ~/.claude/projects
 """
 
 _SHORTEST, _LONGEST = 0.05, 86_400.0
-"""Shortest and longest interval between rounds, in seconds."""
+"""Minimum and maximum number of seconds between rounds."""
 _BAD_INPUT = (BadInput, NoInput)
 
 
@@ -98,7 +98,7 @@ def watch(
 
 
 def _check(run: Run, paths: list[str], *, spans: dict[str, float], once: bool, jsonl: bool) -> None:
-    """Raise BadUsage, and NoInput if none of the paths exists."""
+    """Raise BadUsage if options are invalid or contradict each other, and NoInput if none of the paths exists."""
     for name, given in spans.items():
         least = _SHORTEST if name == "--interval" else 0
         check_number(given, option=f"{name} ", least=least, most=_LONGEST)
@@ -122,7 +122,9 @@ def _watch(
     at_most_every: float,
     is_tolerant: bool,
 ) -> Watch:
-    """The watch over the files. An unavailable model is reported before any work is done. Raise Exit."""
+    """Return the watch over the paths. If a model is unavailable, print its error; then raise Exit unless
+    `is_tolerant`.
+    """
     from omcli.operations.watch import Watch
     from omcli.wiring.folders import Folders
 
@@ -141,8 +143,9 @@ def _watch(
 
 
 def _opened(run: Run, format_name: str | None) -> Callable[[], AbstractContextManager[RoundDeps]]:
-    """Return a function that opens the dependencies of a round. The store is opened anew, since it may have been moved
-    or restored.
+    """Return a function that opens the dependencies of one round.
+
+    Each round opens the store again, because it may have been moved or restored.
     """
     from omcli.operations.ingest.files import FileInput
     from omcli.operations.watch import RoundDeps
@@ -162,7 +165,7 @@ def _opened(run: Run, format_name: str | None) -> Callable[[], AbstractContextMa
 
 
 class _EventOutput:
-    """Prints the events of a watch; with `--once` also the document, and chooses the exit code."""
+    """Prints the events of a watch. With `--once` it also prints the document and determines the exit code."""
 
     def __init__(self, run: Run, *, jsonl: bool, is_tolerant: bool) -> None:
         self._run = run
@@ -174,7 +177,7 @@ class _EventOutput:
         self._failed: dict[str, OmError] = {}
 
     def show(self, event: Event) -> None:
-        """Print rows on stdout, the rest on stderr."""
+        """Print the rows of an event on stdout, and everything else on stderr."""
         from omcli.operations.ingest.files import FileReport
         from omcli.operations.tick import TickReport
         from omcli.operations.watch import WatchError
@@ -192,9 +195,9 @@ class _EventOutput:
             self._followed = event.files
 
     def finish(self) -> None:
-        """Print the document if asked for, and raise Exit with the code of the decisive error.
+        """Print the document if `--json` is given, and raise Exit with the code of the decisive error, if any.
 
-        A file that is not a transcript does not change the exit code, unless it is the only one.
+        Files that are not transcripts do not change the exit code, unless all files failed or `--strict` is given.
         """
         if self._run.json:
             found = {"followed": self._followed, "files": self._files, "sessions": self._sessions}
