@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
+from operator import attrgetter
 
 from omcli.base import lazily
 from omcli.base.record import field, mutable_record, replace
@@ -150,7 +151,7 @@ class _Sources:
         return cls(messages={kept.seq: kept for kept in messages}, earlier=earlier)
 
     def dated(self, draft: Draft) -> Draft:
-        """Return a row with the date it refers to, unless that differs between the times of its messages."""
+        """Return a row with the date it refers to, unless the times of its messages give different dates."""
         if draft.type is Type.EVENT:  # its text is a command
             return draft
         readings: set[str | None] = set()
@@ -251,7 +252,7 @@ def _turn_end(closing: Sequence[KeptMessage], *, since: int | None, accepted: bo
     """Return the end of a turn by its last texts; None if there are none, or they only ask or announce something."""
     if not closing:
         return None
-    report = list(chain.from_iterable(text_parts(kept.message.text) for kept in closing))
+    report = list(chain.from_iterable(map(text_parts, map(attrgetter("message.text"), closing))))
     parts = list(map(text_of, report))
     informative = [part for part in parts if not agents.says_nothing(part)]
     kinds = {agents.agent_type(part) for part in informative}

@@ -35,7 +35,7 @@ def command_drafts(events: Sequence[ToolEvent]) -> Iterator[Draft]:
     read_only: list[tuple[str, ToolEvent]] = []
     others: dict[tuple[str, str], list[ToolEvent]] = {}
     for event in events:
-        command = shell.command_of(event.arguments, event.raw)
+        command = event.command
         if not command:
             continue
         if (draft := _outcome_draft(command, event)) is not None:
@@ -97,7 +97,7 @@ def _outcome(event: ToolEvent) -> str:
     """
     if event.process:
         return " (still running)"
-    code, masked = event.exit_code, shell.is_status_lost(shell.command_of(event.arguments, event.raw))
+    code, masked = event.exit_code, shell.is_status_lost(event.command)
     detail = (
         shell.error_lines(event.output, _ANSWER_CHARACTERS)
         if _is_failure_lost(event)
@@ -110,10 +110,7 @@ def _outcome(event: ToolEvent) -> str:
 
 def _is_failure_lost(event: ToolEvent) -> bool:
     """Return True if a command reports errors but the exit status is another command's."""
-    if event.kind is not ToolKind.RUN:
-        return False
-    command = shell.command_of(event.arguments, event.raw)
-    if not shell.is_status_lost(command) or shell.is_read_only(command):
+    if not shell.is_status_lost(event.command) or shell.is_read_only(event.command):
         return False
     return shell.has_error(event.output[-8000:]) or shell.has_failures(event.output)
 
@@ -141,10 +138,9 @@ def succeeded(events: Iterable[ToolEvent]) -> Iterator[Succeeded]:
     """Yield the commands and edits that succeeded; `status` uses them to resolve earlier failures."""
     for event in events:
         if event.result is not None and not event.failed and not event.process and not _is_failure_lost(event):
-            command = shell.command_of(event.arguments, event.raw) if event.kind is ToolKind.RUN else ""
             yield Succeeded(
                 targets=_target_keys(event),
-                command=command,
+                command=event.command,
                 directory=_directory(event),
                 sources=event.sources,
                 at=event.at,
@@ -157,7 +153,7 @@ def failure_draft(event: ToolEvent, paths: Paths) -> Draft:
     if directory := _directory(event):
         metadata["directory"] = directory
     if event.kind is ToolKind.RUN:
-        command = shell.command_of(event.arguments, event.raw)
+        command = event.command
         code = f"exit {event.exit_code}" if event.exit_code else "failed"
         return event_draft(
             [event],
@@ -212,7 +208,7 @@ def _target_keys(event: ToolEvent) -> tuple[str, ...]:
     """Return the keys of an event's command or target. For `a && b`, include the keys of `a` and `b`."""
     if event.kind is not ToolKind.RUN:
         return (tool_key(event.kind, target_of(event)),)
-    command = shell.command_of(event.arguments, event.raw)
+    command = event.command
     return tuple(dict.fromkeys(command_key(shell.short(part.strip())) for part in (command, *command.split("&&"))))
 
 
@@ -224,5 +220,5 @@ def is_answer(event: ToolEvent) -> bool:
     """Return True if exit 1 is an answer: `grep` without a match, `diff` with a difference, a false `test`."""
     if event.kind is not ToolKind.RUN or event.exit_code != 1:
         return False
-    command = shell.command_of(event.arguments, event.raw)
+    command = event.command
     return shell.is_read_only(command) and not shell.error_lines(event.output, 80).lower().count("error")

@@ -217,7 +217,7 @@ def excerpt_drafts(events: Sequence[ToolEvent], interest: IdentifierCounts, path
     for event in reversed(events):  # a repeated line is quoted from its last output
         if event.kind not in (ToolKind.READ, ToolKind.SEARCH, ToolKind.RUN):
             continue
-        command = shell.command_of(event.arguments, event.raw) if event.kind is ToolKind.RUN else ""
+        command = event.command
         place = f"`{shell.short(command, _SUBJECT_CHARACTERS)}`" if command else paths(target_of(event))
         lines = [line for line in _lines(event.output) if _PROSE_OR_CODE.search(line)]
         picked = [line for line in interest.select_lines(lines) if line not in quoted]

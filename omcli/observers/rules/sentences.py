@@ -204,7 +204,7 @@ def _code_note(code: list[str]) -> Iterator[str]:
 
 
 def _cells(line: str) -> list[str]:
-    return [cell.strip() for cell in line.strip().strip("|").split("|")]
+    return list(map(str.strip, line.strip().strip("|").split("|")))
 
 
 def _named_cells(line: str, columns: list[str]) -> str:

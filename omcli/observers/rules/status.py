@@ -13,7 +13,6 @@ from types import MappingProxyType
 from omcli.base import lazily
 from omcli.base.record import field, mutable_record, record, replace
 from omcli.memory.observation import FAILURES, FILE_CHANGES, SETTLED, Draft, Observation, Priority, Status, Type
-from omcli.observers.rules import supersede
 from omcli.observers.rules.row_table import (
     ASKED,
     RowTable,
@@ -107,7 +106,7 @@ _RANKS = {Draft: 0, Succeeded: 1, TurnAnswered: 2, TurnDone: 3, TurnUnfinished: 
 
 
 def open_if_asked(draft: Draft) -> Draft:
-    """Open a question or request; a turn that answers it closes it (`turn_events`)."""
+    """Open a question or request; the end of a turn closes it (`TurnDone`)."""
     return replace(draft, status=Status.OPEN) if draft.type in ASKED and draft.status is None else draft
 
 
@@ -161,8 +160,6 @@ class _StatusWriter:
     """Changes the status of rows as the drafts and events of a batch arrive in order."""
 
     table: RowTable = field(default_factory=RowTable)
-    _claims: dict[int, supersede.Claim | None] = field(default_factory=dict)
-    """Claims of rows, computed when needed."""
     _unanswered: int | None = None
     """`seq` of the last request, if its turn ended without a result."""
 
@@ -174,7 +171,7 @@ class _StatusWriter:
             draft = self.table.replace(self.table.todo_list, draft, reason="updated")
         if (asked_before := self._asked_before(draft)) is not None:
             draft = self.table.replace(asked_before, draft, reason="said again")
-        self.table.add(self._replace_claims(self.table.merge_repeats(self._note_earlier(draft))))
+        self.table.add(self.table.replace_claims(self.table.merge_repeats(self._note_earlier(draft))))
 
     def _note_earlier(self, draft: Draft) -> Draft:
         """Record the previous unanswered request in a new request's metadata."""
@@ -277,7 +274,7 @@ class _StatusWriter:
     def _finished_work(self, since: int, end: int) -> Iterator[tuple[int, Draft, Status]]:
         """Yield the rows between two messages that are settled because the work is done, each with its status.
 
-        These are first blockers and failures, unless only the same check can resolve them, and then approved plans.
+        Blockers and failures come first, except those that only the same check can resolve, then approved plans.
         """
         for number, row in self.table.remaining(self.table.rows):
             is_obstacle = row.type is Type.BLOCKER or (row.type in FAILURES and not _is_check(row))
@@ -326,32 +323,6 @@ class _StatusWriter:
         in_turn = [number for number, seq in asked.items() if since is not None and seq >= since]
         last = max(asked.values(), default=0)
         return in_turn or [number for number, seq in asked.items() if seq == last]
-
-    def _replace_claims(self, draft: Draft) -> Draft:
-        """Let a row replace the claims that it supersedes."""
-        change = supersede.update_of(draft)
-        for number, anew in self._superseded(change) if change else ():
-            claim = self._claims[number]
-            assert claim is not None
-            draft = replace(draft, text=supersede.with_earlier(draft.text, claim, anew=anew))
-            draft = self.table.replace(number, draft, reason="overruled")
-        return draft
-
-    def _superseded(self, change: supersede.ClaimUpdate) -> list[tuple[int, bool]]:
-        """Return the numbers of superseded rows, each with True if only the value differs."""
-        claims: list[tuple[int, supersede.Claim]] = []
-        for number, row in self.table.rows.items():
-            if number not in self._claims:
-                self._claims[number] = supersede.claim_of(row)
-            if (claim := self._claims[number]) and supersede.may_replace(change, claim):
-                claims.append((number, claim))
-        if change.takes_back:
-            said = [number for number, row in self.table.rows.items() if row.text.startswith(f"{change.speaker}: ")]
-            return [(n, False) for n, claim in claims if n in said[-1:] and claim.kind not in (Type.FACT, Type.REQUEST)]
-        for named, about in change.given_up:
-            if dropped := [number for number, claim in claims if supersede.is_dropped(claim, named, about)]:
-                return [(dropped[-1], False)]
-        return [(number, True) for number, claim in claims if supersede.has_new_value(claim, change)]
 
     def _settle(
         self,

@@ -194,6 +194,8 @@ class ToolEvent:
     """Text returned by the tool; for a JSON result, only the printed part."""
     reply: Mapping[str, object] = field(default_factory=dict)
     """The result's JSON object; empty if it is not one."""
+    command: str = ""
+    """Command line of a run tool; empty for others."""
     exit_code: int | None = None
     """Exit code from the transcript, if given."""
     process: str | None = None
@@ -277,6 +279,7 @@ def tool_event(call: KeptMessage, result: KeptMessage | None) -> ToolEvent | Non
         result=result,
         arguments=arguments,
         raw=raw,
+        command=command_of(arguments, raw) if kind is ToolKind.RUN else "",
         output=output,
         reply=reply,
         exit_code=exit_code,
