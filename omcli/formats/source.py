@@ -40,6 +40,7 @@ _HALF_PAIR = lazily(
 _DECODER = json.JSONDecoder()
 
 Record = dict[str, object]
+_Lines = list[tuple[Record | Skip, ...]]
 
 
 class InputShape(Enum):
@@ -105,7 +106,7 @@ class RecordStream:
             return InputShape.LINES
         if not self._head.strip():
             return InputShape.EMPTY
-        voters, clean = self._head_lines, self._clean
+        (_, voters), clean = self._head_lines, self._clean
         if clean >= _CLEAN:
             return InputShape.LINES
         first_is_json = Skip(Reason.NOT_JSON) not in voters[0]
@@ -128,7 +129,7 @@ class RecordStream:
             is_list = isinstance(value, list)
             records = [entry for entry in (value if isinstance(value, list) else [value]) if isinstance(entry, dict)]
         elif self.shape is InputShape.LINES:
-            records = [record for line in self._head_lines for record in _records(line)]
+            records = [record for line in self._head_lines[1] for record in _records(line)]
         text = self._head.decode("utf-8", "replace") if self.shape is InputShape.TEXT else ""
         return Sample(shape=self.shape, records=tuple(records[:_VOTERS]), is_list=is_list, text=text)
 
@@ -146,7 +147,7 @@ class RecordStream:
                 yield entry if isinstance(entry, dict) else Skip(Reason.NOT_AN_OBJECT)
             return
         settled_after = self._settled_after
-        parsed = iter(self._opening)
+        parsed = iter(self._head_lines[0])
         last = b""
         for line in self._lines():
             if not line.endswith(b"\n"):
@@ -188,34 +189,32 @@ class RecordStream:
             return 0
         if self.shape is not InputShape.LINES or self._clean < _CLEAN:
             return None
-        if len(self._opening) == _VOTERS:
+        if len(self._head_lines[0]) == _VOTERS:
             return 0
         return self._extent.length + len(self._head) if len(self._head) >= _HEAD else None
 
     @cached_property
     def _clean(self) -> float:
         """Share of the voting lines that hold only objects."""
-        voters = self._head_lines
+        _, voters = self._head_lines
         return sum(all(isinstance(entry, dict) for entry in line) for line in voters) / len(voters)
 
     @cached_property
-    def _opening(self) -> list[tuple[Record | Skip, ...]]:
-        """Parsed content of the first non-blank lines that are complete in the head."""
-        opening: list[tuple[Record | Skip, ...]] = []
-        for line in self._head.split(b"\n")[:-1]:
-            if line.strip() and len(opening) < _VOTERS:
+    def _head_lines(self) -> tuple[_Lines, _Lines]:
+        """Parsed content of the first non-blank lines that are complete in the head, and of the lines that vote on the
+        layout: also of the next line if it is valid or the only one."""
+        *whole, rest = self._head.split(b"\n")
+        opening: _Lines = []
+        for line in whole:
+            if len(opening) == _VOTERS:
+                break
+            if line.strip():
                 opening.append(tuple(parse_line(line)))
-        return opening
-
-    @cached_property
-    def _head_lines(self) -> list[tuple[Record | Skip, ...]]:
-        """The opening lines, plus the next line if it is valid or the only one."""
-        rest = self._head.rpartition(b"\n")[2]
-        if len(self._opening) == _VOTERS or not rest.strip():
-            return self._opening
+        if len(opening) == _VOTERS or not rest.strip():
+            return opening, opening
         entries = tuple(parse_line(rest))
         is_whole = all(isinstance(entry, dict) for entry in entries)
-        return [*self._opening, entries] if is_whole or not self._opening else self._opening
+        return opening, [*opening, entries] if is_whole or not opening else opening
 
     def _lines(self) -> Iterator[bytes]:
         *whole, rest = self._head.split(b"\n")

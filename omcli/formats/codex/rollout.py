@@ -167,9 +167,14 @@ class Rollout:
             return [_NOISE]
         if kind in RECORDS or not (kind or entry.keys() & {"role", "instructions", "git"}):
             return [Skip(Reason.MALFORMED, kind)]
-        if kind or "role" in entry:
-            return self._item(_as_item(entry, kind), entry.get("timestamp"))
-        return self._meta(entry)
+        if not kind and "role" not in entry:
+            return self._meta(entry)
+        item: Record = entry if kind else {**entry, "type": "message"}
+        if kind == "tool_call":
+            item = {**entry, "type": "function_call", "name": record(entry.get("function")).get("name")}
+        elif kind == "tool_result":
+            item = {**entry, "type": "function_call_output", "output": entry.get("result")}
+        return self._item(item, entry.get("timestamp"))
 
     def _meta(self, payload: Record) -> Iterator[Item]:
         """Yield the facts of a header. The first is the session's own; others come from copied history or a resume."""
@@ -312,15 +317,6 @@ def _event_images(event: Record) -> Content:
 
 def _compact_event(summary: str, at: str | None) -> Message:
     return Message(role=Role.EVENT, text=summary, kind=MessageKind.COMPACTION, at=at)
-
-
-def _as_item(entry: Record, kind: str) -> Record:
-    """Return a bare record as a response item."""
-    if kind == "tool_call":
-        return {**entry, "type": "function_call", "name": record(entry.get("function")).get("name")}
-    if kind == "tool_result":
-        return {**entry, "type": "function_call_output", "output": entry.get("result")}
-    return entry if kind else {**entry, "type": "message"}
 
 
 _LONGEST_WAIT = 16

@@ -71,8 +71,7 @@ class StreamReader:
             return self._start(string(entry.get("thread_id")))
         if kind == "item.completed":
             return self._item_end(record(entry.get("item")))
-        call = self._started_call(record(entry.get("item"))) if kind == "item.started" else None
-        return iter((call or Skip(Reason.NOISE),))
+        return self._item_start(record(entry.get("item")) if kind == "item.started" else {})
 
     def _start(self, thread: str | None) -> Iterator[Item]:
         if thread is None:
@@ -87,12 +86,13 @@ class StreamReader:
         own = string(item.get("id"))
         return f"{self._thread}:{own}" if own and self._thread else None
 
-    def _started_call(self, item: Record) -> Message | None:
+    def _item_start(self, item: Record) -> Iterator[Item]:
         call_id = self._id(item)
         if call_id is None or text(item.get("type")) not in _ANNOUNCED:
-            return None
-        self._open.add(call_id)
-        return self._call(item)
+            yield Skip(Reason.NOISE)
+        else:
+            self._open.add(call_id)
+            yield self._call(item)
 
     def _item_end(self, item: Record) -> Iterator[Item]:
         kind = text(item.get("type"))

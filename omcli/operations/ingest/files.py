@@ -22,7 +22,6 @@ from omcli.memory.transcript import (
 from omcli.operations.deps import Deps
 from omcli.operations.ingest.sessions import MessageCounts, TranscriptCounts, TranscriptSessions
 from omcli.text.clean import clean
-from omcli.text.hashes import packed_counts, unpacked_counts
 from omcli.text.redaction import redact
 
 CHUNK = 500
@@ -185,6 +184,8 @@ class MessageWriter:
         self.redactions = Counter(earlier.found["redactions"])
         self.sessions = earlier.found["sessions"]
         if earlier.carried is not None:
+            from omcli.text.hashes import unpacked_counts  # noqa: PLC0415 - only to resume
+
             for session_id, counts in earlier.carried["identities"].items():
                 before = unpacked_counts(counts)
                 self._identities[session_id] = self.conversations.identities(session_id, before)
@@ -222,6 +223,8 @@ class MessageWriter:
             return
         carried = None
         if pause.reader_state is not None:
+            from omcli.text.hashes import packed_counts  # noqa: PLC0415 - only for a file that may be resumed
+
             identities = {session_id: packed_counts(seen.counted()) for session_id, seen in self._identities.items()}
             conversations = self.conversations.carried()
             carried = {"reader": pause.reader_state, "conversations": conversations, "identities": identities}
