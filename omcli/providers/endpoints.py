@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class EndpointKind(StrEnum):
-    """Wire protocol of an endpoint, or the kind of program or file that replaces it."""
+    """Wire protocol of an endpoint. COMMAND and SCRIPTED mean a program or a file in place of a model."""
 
     ANTHROPIC = "anthropic"
     OPENAI = "openai"
@@ -126,7 +126,7 @@ def endpoint(name: str) -> Endpoint:
 
 
 def split_model(model: str) -> tuple[str | None, str]:
-    """Split a model's name such as `ollama/qwen2.5:7b` into an endpoint, or None, and the model.
+    """Split a name such as `ollama/qwen2.5:7b` into endpoint and model. The endpoint is None if the name contains none.
 
     The part before the first `/` is an endpoint only if it is the name of one: `openrouter/google/gemini-2.5-flash`
     means `google/gemini-2.5-flash` at OpenRouter, but `google/gemini-2.5-flash` is a model at the configured endpoint.

@@ -22,7 +22,7 @@ from omcli.providers.wire import RequestFailed
 from omcli.text.redaction import redact
 
 UNREADABLE = (OSError, ValueError, RecursionError)
-"""Errors that the libraries do not wrap: from sockets, invalid UTF-8 or JSON, and too deeply nested JSON."""
+"""Errors that the libraries do not wrap: socket errors, invalid UTF-8 or JSON, and JSON that is nested too deeply."""
 _TRIES = 3
 _REACH = "check the network and the base URL; nothing is lost"
 _LATER = "try again later; nothing is lost"

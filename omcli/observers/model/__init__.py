@@ -86,8 +86,8 @@ class ModelObserver:
     def _validated_reply(self, batch: Batch, evidence: Evidence) -> ValidatedReply:
         """Ask the model and return its validated reply.
 
-        If the reply is unusable, ask once more with the reason. If the rows exceed the limit on output, ask once for
-        fewer tokens, take the shorter reply, and trim it.
+        If the reply is unusable, ask once more with the reason. If the text of its rows is too long, ask once for a
+        shorter reply, and trim the shorter of the two to the limit.
         """
         token = self.new_token()
 

@@ -95,7 +95,8 @@ def merge_rows(
 
 
 def _is_replaced(draft: Draft, by_model: Sequence[Draft], roles: Mapping[int, Role]) -> bool:
-    """Return True if model rows replace a row from rules, which must quote only an agent and must not be a request.
+    """Return True if model rows make a row from rules redundant. It must quote only an agent, and must not be a
+    request.
 
     If the row replaces older rows, the model's rows must replace these as well. Otherwise model rows from the same
     messages must cover it without being longer, and must be open if it is an open question.

@@ -226,7 +226,7 @@ def shown_minute(at: str, utc_offset: int | None) -> str:
 
 
 _LEAST_END_CHARS = 200
-"""Minimum number of characters shown if only the end of a message is shown."""
+"""Minimum number of characters to show of a message that is cut to its end."""
 _MARKER = "[… {} characters before]\n"
 
 

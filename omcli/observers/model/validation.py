@@ -277,8 +277,8 @@ _Drafts = list[Draft]
 def merge_repeated(drafts: Sequence[Draft]) -> tuple[Draft, ...]:
     """Merge rows with the same text and type, and join their sources.
 
-    If the reply repeats itself, also merge rows with the same sources that differ only in numbers, and append their
-    count.
+    If the reply repeats itself, also merge rows with the same sources that differ only in numbers, and add the number
+    of rows to the text.
     """
     loops = is_repeated([draft.text for draft in drafts])
     groups = _group_by([[draft] for draft in drafts], lambda group: (group[0].text, group[0].type))
@@ -349,7 +349,7 @@ _REMEMBERED_DATES = 512
 
 @record
 class RowDate:
-    """The date that a row refers to, and doubts about it."""
+    """The date that a row refers to, and any doubts about it."""
 
     date: str | None
     """The date in the notation of `text.calendar`, or None."""

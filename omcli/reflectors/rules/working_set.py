@@ -31,7 +31,9 @@ class WorkingSet:
 
     @classmethod
     def of(cls, material: Material, counter: TokenCounter) -> WorkingSet:
-        """Start with all rows. Reflections are folded again only if all rows are reflections."""
+        """Return a working set of all rows in the material. Reflections can be folded again only if all rows are
+        reflections.
+        """
         again = all(row.kind is Kind.REFLECTION for row in material.rows)
         fixed = {row.id for row in material.rows if is_kept(row) or (is_reflection(row) and not again)}
         return cls(
