@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import random
 import signal
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
@@ -34,6 +36,10 @@ settings.load_profile("om")
 
 # Three processes import every test: they are faster when one has rewritten its assertions for all.
 sys.dont_write_bytecode = False
+
+_IN_MEMORY = "/dev/shm"
+"""Where the tests' folders are, if it is there: on a disk every commit and every close of a store waits."""
+_ROOM = 2 * 1024**3
 
 SEED = "OM_TEST_SEED"
 """Variable with the seed of `chance` in soak tests; they print theirs."""
@@ -156,8 +162,30 @@ def chance(request: pytest.FixtureRequest) -> random.Random:
 
 
 def pytest_configure() -> None:
-    """Choose a seed, for the workers of this run as well."""
+    """Choose a seed and a place for the tests' folders, for the workers of this run as well."""
     os.environ.setdefault(SEED, str(random.SystemRandom().randrange(10**9)))
+    if _is_suitable(_IN_MEMORY):
+        os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", _IN_MEMORY)
+        tempfile.tempdir = os.environ["PYTEST_DEBUG_TEMPROOT"]
+
+
+def _is_suitable(folder: str) -> bool:
+    """True if a folder can be written, has room for all that the tests leave, and starts programs."""
+    try:
+        found = os.statvfs(folder)
+    except OSError:
+        return False
+    return os.access(folder, os.W_OK) and found.f_bavail * found.f_frsize > _ROOM and not found.f_flag & os.ST_NOEXEC
+
+
+def pytest_xdist_auto_num_workers() -> int:
+    """One worker more than there are processors, since some tests wait for a deadline."""
+    return (os.cpu_count() or 1) + 1
+
+
+def pytest_collection_finish() -> None:
+    """Keep thousands of tests out of every later search for garbage."""
+    gc.freeze()
 
 
 def pytest_report_header() -> str:

@@ -11,4 +11,9 @@ import pytest
 def first_only(values: Iterable[Any]) -> list[Any]:
     """Return parameters of which only the first is in the suite."""
     first, *others = values
-    return [first, *(pytest.param(value, marks=pytest.mark.soak) for value in others)]
+    return [first, *more_in_soak(*others)]
+
+
+def more_in_soak(*values: Any) -> list[Any]:
+    """Return parameters of soak tests."""
+    return [pytest.param(value, marks=pytest.mark.soak) for value in values]

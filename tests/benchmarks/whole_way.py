@@ -14,7 +14,7 @@ import os
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -66,18 +66,34 @@ HEADING = (
 )
 
 
-def go(folder: Path, model: tuple[str, ...], *, story: Path = STORY) -> Way:
+def in_own_process(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run a command in a process of its own."""
+    done = subprocess.run(
+        [sys.executable, "-m", "omcli", *arguments],
+        env=environment(folder), capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL,
+    )  # fmt: skip
+    assert "Traceback" not in done.stderr, done.stderr
+    return done
+
+
+def go(
+    folder: Path,
+    model: tuple[str, ...],
+    *,
+    story: Path = STORY,
+    run: Callable[..., subprocess.CompletedProcess[str]] = in_own_process,
+) -> Way:
     """Takes the story the whole way in a folder; `model` are the options that name who observes and reflects."""
     observing = tuple(part.replace("--who", "--observer") for part in model)
     reflecting = tuple(part.replace("--who", "--reflector") for part in model)
-    observed = _om(folder, "observe", "-q", *observing, str(story))
-    before = _rows(folder)
-    [session] = [json.loads(line)["id"] for line in _om(folder, "sessions", "--jsonl").stdout.splitlines()]
-    reflected = _om(folder, "reflect", "-q", *reflecting, "--session", session)
-    after = _rows(folder)
-    packed = _om(folder, "context", "--session", session, "--budget", str(BUDGET), "--json")
+    observed = run(folder, "observe", "-q", *observing, str(story))
+    before = _rows(run(folder, "log", "--jsonl").stdout)
+    [session] = [json.loads(line)["id"] for line in run(folder, "sessions", "--jsonl").stdout.splitlines()]
+    reflected = run(folder, "reflect", "-q", *reflecting, "--session", session)
+    after = _rows(run(folder, "log", "--jsonl").stdout)
+    packed = run(folder, "context", "--session", session, "--budget", str(BUDGET), "--json")
     pack = json.loads(packed.stdout)
-    printed = _om(folder, "context", "--session", session, "--budget", str(BUDGET)).stdout
+    printed = run(folder, "context", "--session", session, "--budget", str(BUDGET)).stdout
     return Way(
         codes=(observed.returncode, reflected.returncode, packed.returncode),
         rows=Counter(row["source"] for row in before) + Counter("unverified" for row in before if _is_doubted(row)),
@@ -100,21 +116,16 @@ def _is_doubted(row: Mapping[str, Any]) -> bool:
     return "unverified" in row.get("tags", ())
 
 
-def _rows(folder: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in _om(folder, "log", "--jsonl").stdout.splitlines()]
+def _rows(lines: str) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in lines.splitlines()]
 
 
-def _om(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """A run with a store in the folder, and without settings of the machine; what may take long may."""
+def environment(folder: Path) -> dict[str, str]:
+    """Return an environment with a store in the folder and no settings of the machine; what may take long may."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("OM_", "ANTHROPIC_", "OPENAI_"))}
     limits = {"OM_PROVIDER_TIMEOUT": "900", "OM_OBSERVER_MAX_OUTPUT": "700", "OM_REFLECTOR_MAX_OUTPUT": "400"}
     said = {"OM_DB": str(folder / "om.db"), "HOME": str(folder), "XDG_CONFIG_HOME": str(folder), **limits}
-    done = subprocess.run(
-        [sys.executable, "-m", "omcli", *arguments],
-        env=kept | said, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL,
-    )  # fmt: skip
-    assert "Traceback" not in done.stderr, done.stderr
-    return done
+    return kept | said
 
 
 def main(arguments: list[str]) -> int:

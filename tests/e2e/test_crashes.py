@@ -165,9 +165,12 @@ def test_eight_runs_on_eight_sessions_do_not_get_in_each_other_s_way(new_om: Cal
         assert told[0] == told[1] != []
 
 
-def test_eight_conversations_that_begin_alike_stay_apart_also_when_they_come_at_once(new_om: Callable[[], Om]) -> None:
+@pytest.mark.parametrize("rounds", first_only([1, 5]))
+def test_eight_conversations_that_begin_alike_stay_apart_also_when_they_come_at_once(
+    new_om: Callable[[], Om], rounds: int
+) -> None:
     """F20, F21: the same prompt in eight places at night, each piped in when it ends; and all of them once more."""
-    for _ in range(3):
+    for _ in range(rounds):
         om = new_om()
         paths = [
             om.write(

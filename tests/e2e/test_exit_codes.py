@@ -23,6 +23,7 @@ from rich.cells import cell_len as width
 from omcli import __version__
 from omcli.cli.commands import COMMANDS
 from tests.conftest import Om
+from tests.e2e.background import wait_until
 from tests.e2e.transcripts import Talk, tide_story
 
 
@@ -295,9 +296,7 @@ def test_an_interrupted_run_ends_with_its_code_and_leaves_nothing_half_done(
     assert process.stdin is not None
     process.stdin.write(talk.text().encode())
     process.stdin.flush()
-    while not om.db.exists():  # now it keeps
-        assert process.poll() is None
-        time.sleep(0.05)
+    wait_until(lambda: om.db.exists() or process.poll() is not None)  # now it keeps
     time.sleep(0.2)
     process.send_signal(number)
     stdout, stderr = process.communicate(timeout=60)

@@ -78,6 +78,18 @@ def undisturbed(story: str) -> Kept:
     return observed(b"".join(LINES[story]))[1]
 
 
+@cache
+def without_line(story: str, at: int) -> Kept:
+    """Messages of a story that lacks a line."""
+    return observed(b"".join(LINES[story][:at] + LINES[story][at + 1 :]))[1]
+
+
+@cache
+def whole_lines(story: str, end: int) -> Kept:
+    """Messages of a story up to the end of a line."""
+    return observed((STORIES[0].parent / story).read_bytes()[:end])[1]
+
+
 def is_refused_politely(report: FileReport) -> bool:
     return report.error is not None and report.error.exit_code == 65 and bool(report.error.message)
 
@@ -101,7 +113,7 @@ def test_rubbish_between_good_lines_costs_no_good_line(story: str, data: st.Data
 def test_a_line_cut_short_costs_that_line_alone(story: str, data: st.DataObject) -> None:
     lines = list(LINES[story])
     at = data.draw(st.integers(1, len(lines) - 1), label="line")
-    _, without = observed(b"".join(lines[:at] + lines[at + 1 :]))
+    without = without_line(story, at)
     cut = data.draw(st.integers(1, len(lines[at]) - 2), label="cut")
     lines[at] = lines[at][:cut] + b"\n"
     report, kept = observed(b"".join(lines))
@@ -132,8 +144,7 @@ def test_a_file_cut_short_anywhere_loses_only_its_end(story: str, data: st.DataO
     cut = data.draw(st.integers(0, len(content)), label="cut")
     report, kept = observed(content[:cut])
     if story in LINES:
-        _, whole_lines = observed(content[: content.rfind(b"\n", 0, cut) + 1])
-        assert whole_lines <= kept
+        assert whole_lines(story, content.rfind(b"\n", 0, cut) + 1) <= kept
     assert report.error is None or is_refused_politely(report)
 
 

@@ -87,7 +87,7 @@ def test_a_long_session_is_remembered_by_whichever_process_comes_next(om: Om) ->
     tokens = counter("o200k-approx").text
     assert len(story) > 120
     python(om, ENDED.replace("tide-table", "before"), [{"role": "user", "content": "Always ask before you delete."}])
-    cuts = [*range(8, len(story), 24), len(story)]
+    cuts = [*range(8, len(story), 40), len(story)]
     for step, cut in enumerate(cuts):
         by_om = step < len(cuts) // 2
         if by_om:
@@ -107,13 +107,13 @@ def test_a_long_session_is_remembered_by_whichever_process_comes_next(om: Om) ->
     om("consolidate", "--session", SESSION, env=SETTINGS)
     items = [item["text"] for item in om("items", "--jsonl").lines]
     assert all(any(said in item for item in items) for said in LASTING), items
-    for budget in (None, 1500, 400):
-        context = python(om, CONTEXT, budget, SETTINGS)
+    packs = {budget: python(om, CONTEXT, budget, SETTINGS) for budget in (None, 1500, 400)}
+    for budget, context in packs.items():
         stats = context["stats"]
         assert tokens(context["text"]) <= stats["budget"] == (budget or 2200)
         assert stats["working"] <= 700
         assert stats["pending"] == 0
-    whole = python(om, CONTEXT, None, SETTINGS)
+    whole = packs[None]
     assert min(whole["stats"][tier] for tier in ("working", "session", "cross")) > 0
     assert "Always ask before you delete." in whole["cross"]
     assert whole["working"].endswith("What is left before we can release the table?")

@@ -20,33 +20,26 @@ from tests.e2e.transcripts import tide_story
 
 ROOT = Path(__file__).parents[2]
 CRONTAB = """\
-import os, sys
-from pathlib import Path
-spool, tries = Path(os.environ["SPOOL"]), Path(os.environ["SPOOL"] + ".log")
-with tries.open("a") as log:
-    log.write(" ".join(sys.argv[1:]) + "\\n")
-if "REFUSES" in os.environ:
-    sys.exit("You (ada) are not allowed to use this program (crontab)\\nSee crontab(1) for more information")
-if sys.argv[1:] == ["-l"]:
-    if not spool.exists():
-        sys.exit("no crontab for ada")
-    sys.stdout.buffer.write(spool.read_bytes())
-elif sys.argv[1:] == ["-"]:
-    given = sys.stdin.buffer.read()
-    if given and not given.endswith(b"\\n"):
-        sys.exit("new crontab file is missing newline before EOF, can't install.")
-    spool.write_bytes(given)
-else:
-    sys.exit("usage")
+#!/bin/sh
+echo "$*" >>"$SPOOL.log"
+fail() { echo "$1" >&2; exit 1; }
+[ -z "${REFUSES+x}" ] || fail "You (ada) are not allowed to use this program (crontab)
+See crontab(1) for more information"
+case "$*" in
+-l) [ -e "$SPOOL" ] || fail "no crontab for ada"; cat "$SPOOL" ;;
+-)
+    cat >"$SPOOL.new"
+    [ -z "$(tail -c 1 "$SPOOL.new")" ] || fail "new crontab file is missing newline before EOF, can't install."
+    mv "$SPOOL.new" "$SPOOL" ;;
+*) fail usage ;;
+esac
 """
 """Keeps a crontab as `crontab` does."""
 
 ANSWERING = """\
-import os, sys
-with open(os.environ["TOLD"], "a") as log:
-    log.write(" ".join(sys.argv[1:]) + "\\n")
-if "REFUSES" in os.environ:
-    sys.exit("Failed to connect to bus: No medium found")
+#!/bin/sh
+echo "$*" >>"$TOLD"
+[ -z "${REFUSES+x}" ] || { echo "Failed to connect to bus: No medium found" >&2; exit 1; }
 """
 """Writes down what it is told, as `systemctl` or `launchctl`."""
 
@@ -86,8 +79,7 @@ def machine(om: Om) -> dict[str, str]:
     commands.mkdir()
     for name, text in (("crontab", CRONTAB), ("systemctl", ANSWERING), ("launchctl", ANSWERING)):
         program = commands / name
-        (commands / f"{name}.py").write_text(text, "utf-8")
-        program.write_text(f'#!/bin/sh\nexec "{sys.executable}" "{program}.py" "$@"\n', "utf-8")
+        program.write_text(text, "utf-8")
         program.chmod(0o755)
     return {
         "PATH": f"{commands}{os.pathsep}{os.environ['PATH']}",

@@ -143,6 +143,14 @@ class Silent:
         return Observed(drafts=())
 
 
+CONTENT = (
+    "SELECT i.identity, m.* FROM messages AS m LEFT JOIN identities AS i ON i.message = m.seq",
+    "SELECT * FROM sessions",
+    "SELECT session, covers_up_to FROM cursors",
+    "SELECT session, after, through, outcome FROM batches",
+)
+
+
 class Store:
     """A store on disk, and the file that is taken into it again and again."""
 
@@ -175,12 +183,8 @@ class Store:
         """All messages with their identities in order, all sessions, and how far they are observed."""
         if not self.db.exists():
             return []
-        return [
-            self.execute("SELECT i.identity, m.* FROM messages AS m LEFT JOIN identities AS i ON i.message = m.seq"),
-            self.execute("SELECT * FROM sessions"),
-            self.execute("SELECT session, covers_up_to FROM cursors"),
-            self.execute("SELECT session, after, through, outcome FROM batches"),
-        ]
+        with closing(sqlite3.connect(self.db)) as connection:
+            return [connection.execute(sql).fetchall() for sql in CONTENT]
 
 
 @contextmanager

@@ -22,6 +22,7 @@ from omcli.sqlite import SqliteStore
 from omcli.sqlite.connection import MIGRATIONS, each_statement, migrate, steps
 from tests.integration.sqlite.running import run_at_once, start
 from tests.material import COUNTER, NOW, said, session
+from tests.soak import first_only
 
 NOW_AT = len(steps())
 """The schema of this program; the steps below are made up."""
@@ -318,11 +319,16 @@ def test_a_step_that_fails_half_way_leaves_the_store_as_it_was(old: Path, tmp_pa
     assert step_log(old) == [2, 3]
 
 
-def test_a_program_killed_while_it_brings_a_store_up_to_date_leaves_it_to_the_next(old: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("lives", first_only([6, 25]))
+def test_a_program_killed_while_it_brings_a_store_up_to_date_leaves_it_to_the_next(
+    old: Path, tmp_path: Path, lives: int
+) -> None:
     """F22, F29: at any moment; the steps are all done once, and of the copies only a whole one is left."""
     migrations, chance, reached = folder(tmp_path / "steps", NEXT, SLOW, AFTER_NEXT), random.Random(29), set[int]()
     took = 0.2
-    for life in range(13):
+    for life in range(10 * lives):
+        if life >= lives and reached - {NOW_AT + 3}:
+            break
         path = tmp_path / str(life) / "om.db"
         path.parent.mkdir()
         shutil.copy(old, path)

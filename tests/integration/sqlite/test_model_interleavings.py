@@ -378,8 +378,15 @@ class Life:
         return mortal.made
 
 
-@pytest.mark.parametrize("by_rules", [False, True])
-@pytest.mark.parametrize("is_told", [False, True])
+@pytest.mark.parametrize(
+    ("is_told", "by_rules"),
+    [
+        (False, False),
+        (True, True),
+        pytest.param(False, True, marks=pytest.mark.soak),
+        pytest.param(True, False, marks=pytest.mark.soak),
+    ],
+)
 def test_who_dies_at_any_call_of_the_store_and_begins_again_comes_to_the_same(
     folder: Path, *, is_told: bool, by_rules: bool
 ) -> None:

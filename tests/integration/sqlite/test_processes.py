@@ -17,6 +17,7 @@ from omcli.sqlite import SqliteStore
 from omcli.sqlite.lanes import current_process, is_gone, owner_name
 from tests.integration.sqlite.running import run, run_at_once, start
 from tests.material import COUNTER, NOW, said, session
+from tests.soak import first_only
 
 
 def sound(path: Path) -> str:
@@ -56,10 +57,11 @@ def test_programs_that_observe_one_session_at_once_cover_each_message_once(tmp_p
     assert [row.text for row in rows] == [f"{number}" for number in range(60)]
 
 
-def test_programs_killed_at_any_moment_leave_a_sound_store(tmp_path: Path) -> None:
+@pytest.mark.parametrize("lives", first_only([8, 40]))
+def test_programs_killed_at_any_moment_leave_a_sound_store(tmp_path: Path, lives: int) -> None:
     """F22: what was said to be kept is kept, and every message before the cursor has its row, once."""
     path, chance, kept_first = tmp_path / "om.db", random.Random(22), 0
-    for life in range(20):
+    for life in range(lives):
         with start("work", path, "s", life * 1000) as program:
             assert program.stdout is not None
             assert program.stdout.readline(), program.stderr and program.stderr.read()
