@@ -103,38 +103,27 @@ def _lazily_compiled_init(
     def __init__(self: object, *first: object, **given: object) -> None:  # noqa: N807
         nonlocal made
         made += 1
-        if made > _FEW or first or not required <= given.keys() <= all_names:
-            cls: Any = type(self)
-            cls.__init__ = _compiled_init(cls, names, defaults, in_order=in_order)
-            cls.__init__(self, *first, **given)
+        if made <= _FEW and not first and required <= given.keys() <= all_names:
+            for name in names:
+                value = given[name] if name in given else defaults[name]
+                object.__setattr__(self, name, value.make() if isinstance(value, _Default) else value)
             return
+        cls: Any = type(self)
+        parameters, body = ["self"] if in_order or not names else ["self", "*"], [] if names else [" pass"]
+        scope: dict[str, Any] = {}
         for name in names:
-            value = given[name] if name in given else defaults[name]
-            object.__setattr__(self, name, value.make() if isinstance(value, _Default) else value)
+            scope[f"set_{name}"] = vars(cls)[name].__set__
+            parameters.append(f"{name}=default_{name}" if name in defaults else name)
+            scope[f"default_{name}"] = default = defaults.get(name)
+            is_made = isinstance(default, _Default)
+            taken = f"default_{name}.make() if {name} is default_{name} else {name}" if is_made else name
+            body.append(f" set_{name}(self, {taken})")
+        exec("\n".join([f"def __init__({', '.join(parameters)}):", *body]), scope)  # noqa: S102 - our own source's names
+        cls.__init__ = scope["__init__"]
+        cls.__init__.__qualname__ = f"{cls.__qualname__}.__init__"  # shown in a TypeError
+        cls.__init__(self, *first, **given)
 
     return __init__
-
-
-def _compiled_init(
-    cls: type, names: tuple[str, ...], defaults: Mapping[str, object], *, in_order: bool
-) -> Callable[..., None]:
-    parameters, body = ["self"] if in_order or not names else ["self", "*"], [] if names else [" pass"]
-    scope: dict[str, Any] = {}
-    for name in names:
-        scope[f"set_{name}"] = vars(cls)[name].__set__
-        value = name
-        if name in defaults:
-            scope[f"default_{name}"] = default = defaults[name]
-            parameters.append(f"{name}=default_{name}")
-            if isinstance(default, _Default):
-                value = f"default_{name}.make() if {name} is default_{name} else {name}"
-        else:
-            parameters.append(name)
-        body.append(f" set_{name}(self, {value})")
-    exec("\n".join([f"def __init__({', '.join(parameters)}):", *body]), scope)  # noqa: S102 - of names in our own source
-    init: Callable[..., None] = scope["__init__"]
-    init.__qualname__ = f"{cls.__qualname__}.__init__"  # shown in a TypeError
-    return init
 
 
 class _Fields:
