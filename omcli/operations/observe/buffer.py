@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 from omcli.base.record import replace
@@ -25,9 +25,10 @@ class BufferSink:
     def write(self, batch: Batch, observed: Observed) -> Iterator[Step]:
         """Buffer a batch. Raise StaleBatch, and the error that stopped the observer."""
         for part in batch_parts(batch, observed, self._is_last):
-            yield from (
-                (self._keep(part.batch, part.observed),) if part.outcome is None else record_rest(part, self._deps)
-            )
+            if part.outcome is None:
+                yield self._keep(part.batch, part.observed)
+            else:
+                yield from record_rest(part, self._deps)
 
     def _keep(self, batch: Batch, observed: Observed) -> Step:
         by_model = any(draft.source is Source.MODEL for draft in observed.drafts)
@@ -114,18 +115,18 @@ def _waiting(session_id: str, deps: Deps, *, ahead: bool) -> Iterator[Batch]:
         yield rest
 
 
-def due_buffered(session_id: str, deps: Deps, *, floor: int | None) -> tuple[BufferedBatch, ...]:
-    """Return the buffered batches to write, oldest first, so that `floor` tokens stay unobserved; None: all."""
+def due_buffered(session_id: str, deps: Deps, *, floor: int) -> tuple[BufferedBatch, ...]:
+    """Return the buffered batches to write, oldest first, so that `floor` tokens stay unobserved."""
     buffered = deps.store.batches.buffered(session_id)
-    if floor is None or not buffered:
-        return buffered
+    if not buffered:
+        return ()
     sizes = [sum(message_tokens(kept, deps.counter) for kept in each.batch.messages) for each in buffered]
     return buffered[: count_due(sizes, waiting=waiting_messages(session_id, deps).tokens, floor=floor)]
 
 
-def write_due(session_id: str, sink: RecordSink, *, floor: int | None) -> Iterator[Step]:
-    """Write the buffered batches that are due, oldest first, so that `floor` tokens stay unobserved; None: all."""
-    for buffered in due_buffered(session_id, sink.deps, floor=floor):
+def write_batches(batches: Sequence[BufferedBatch], sink: RecordSink) -> Iterator[Step]:
+    """Write the rows of buffered batches to memory."""
+    for buffered in batches:
         rows, replaced = buffered_rows(buffered, project=sink.project, deps=sink.deps)
         yield replace(sink.record(buffered.batch, buffered.observed, rows, replaced), is_activated=True)
 

@@ -29,18 +29,13 @@ def observe_session(
         if is_due():
             source = SessionBatches(session_id, deps, extend, most=batches)
             sink = RecordSink(session_id, deps, source.is_last)
-            yield from _write_buffered(session_id, sink, deps)
+            if buffered := deps.store.batches.buffered(session_id):
+                from omcli.operations.observe.buffer import write_batches  # noqa: PLC0415 - most sessions have none
+
+                yield from write_batches(buffered, sink)
             observer = session_observer(deps, extend)
             for batch in source:
                 yield from sink.write(batch, observer.observe(batch))
-
-
-def _write_buffered(session_id: str, sink: RecordSink, deps: Deps) -> Iterator[Step]:
-    """Write the buffered batches of a session first, if it has any."""
-    if deps.store.batches.pending(session_id).blocks:
-        from omcli.operations.observe.buffer import write_due  # noqa: PLC0415 - most sessions have none
-
-        yield from write_due(session_id, sink, floor=None)
 
 
 class SessionBatches:
@@ -184,12 +179,12 @@ def write_buffered(session_id: str, deps: Deps, *, floor: int, is_due: Callable[
 
     `is_due` is called once the lane is held. Raise LaneTaken, StaleBatch.
     """
-    from omcli.operations.observe.buffer import write_due  # noqa: PLC0415 - if there are buffered batches only
+    from omcli.operations.observe.buffer import due_buffered, write_batches  # noqa: PLC0415 - if there are buffered batches only
 
     with hold(session_id, Lane.OBSERVE, deps) as extend:
         if is_due():
             sink = RecordSink(session_id, deps, SessionBatches(session_id, deps, extend).is_last)
-            yield from write_due(session_id, sink, floor=floor)
+            yield from write_batches(due_buffered(session_id, deps, floor=floor), sink)
 
 
 # ---- files: each transcript is ingested, then the sessions in it are observed
