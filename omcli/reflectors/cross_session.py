@@ -58,7 +58,6 @@ def plan_global(
 
 
 def _is_kept(row: Observation) -> bool:
-    """Return True if a row is never folded, regardless of its age."""
     is_global = row.kind is Kind.REFLECTION and (row.session is None or GLOBAL in row.tags)
     return is_global or row.kind is Kind.ITEM or PINNED in row.tags or row.status is Status.OPEN
 

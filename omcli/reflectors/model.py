@@ -78,8 +78,6 @@ class ModelReflector:
 
 
 class _ModelRun:
-    """The attempts at one reflection."""
-
     def __init__(self, provider: Provider, counter: TokenCounter, compression: Compression, material: Material) -> None:
         self._provider = provider
         self._counter = counter
@@ -196,7 +194,6 @@ def prompt_of(
 
 
 def _session(material: Material) -> str | None:
-    """Return the session of the rows, or None if they are from several sessions."""
     sessions = {row.session for row in material.rows}
     return sessions.pop() if len(sessions) == 1 else None
 

@@ -100,7 +100,6 @@ class _CheckedReply:
     findings: Counter[str] = field(default_factory=Counter)
 
     def keep(self, reply: ReflectorReply) -> None:
-        """Keep the rows that the reply lists."""
         kept = {self.rows[label].id for label in reply.keep if label in self.rows}
         self.verdicts |= dict.fromkeys(kept, _KEEP)
         self.accounted |= kept
@@ -130,7 +129,10 @@ class _CheckedReply:
                 self.findings["idle"] += 1  # all rows it cites stay visible
 
     def _source_rows(self, labels: Sequence[str] | None, text: str) -> list[Observation]:
-        """Return the rows that text cites, or none if one of them does not exist or they lack a name in the text."""
+        """Return the rows that text cites.
+
+        Return none if a cited row does not exist, or if the text contains a name that the rows lack.
+        """
         wanted = self.rows.keys() if labels is None else set(labels)
         cited = [row for label, row in self.rows.items() if label in wanted]
         if not text or not wanted <= self.rows.keys() or unknown_anchors(text, map(_searchable, cited)):
@@ -227,7 +229,6 @@ class _CheckedReply:
 
     @property
     def written(self) -> int:
-        """Number of tokens in the reflections."""
         return sum(self.counter.text(draft.text) for draft in self.reflections)
 
     def result(self, items: tuple[Draft, ...], *, holds: bool) -> ValidatedReflection:
@@ -254,12 +255,10 @@ class _CheckedReply:
 
 
 def _is_active(row: Observation) -> bool:
-    """Return True if a row is in force or is an open failure."""
     return row.is_in_force or (row.type in FAILURES and row.status is Status.OPEN)
 
 
 def _is_open_or_active(row: Observation) -> bool:
-    """Return True if a row is in force, is an open failure, or has high priority and is not settled."""
     return _is_active(row) or (row.priority is Priority.HIGH and row.status not in SETTLED)
 
 

@@ -112,7 +112,6 @@ class Evidence:
         return self.in_order(supporting), missing
 
     def _near(self, labels: Sequence[str]) -> list[str]:
-        """Return the labels of messages near the cited ones, without the cited ones."""
         order = list(self.shown.labels)
         places = {label: place for place, label in enumerate(order)}
         cited = [places[label] for label in labels]
@@ -140,7 +139,6 @@ class Evidence:
         return tuple(self.recorded.labels[label] for label in labels)
 
     def _missing(self, text: str, labels: Iterable[str], also: Sequence[str]) -> tuple[str, ...]:
-        """Return the names in `text` that occur neither in the messages with these labels nor in `also`."""
         labels = tuple(labels)
         names = unknown_anchors(text, [*(self._searchable(label) for label in labels), *map(searchable, also)])
         return tuple(name for name in names if not any(self._has_name(label, name) for label in labels))

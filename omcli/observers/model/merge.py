@@ -123,7 +123,6 @@ def _is_new(draft: Draft, kept: Sequence[Draft], dropped: Sequence[Draft]) -> bo
 
 
 def _shares_message(draft: Draft, others: Sequence[Draft]) -> bool:
-    """Return True if a row shares a source message with at least one of the others."""
     return any(set(draft.sources) & set(other.sources) for other in others)
 
 
@@ -192,7 +191,6 @@ def _only_repeats(draft: Draft, tools: Sequence[Draft], roles: Mapping[int, Role
 
 
 def _is_tool_output(draft: Draft, roles: Mapping[int, Role]) -> bool:
-    """Return True if all sources of a row are tool calls and results."""
     return all(roles.get(seq) in (Role.CALL, Role.RESULT) for seq in draft.sources)
 
 

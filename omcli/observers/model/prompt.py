@@ -90,7 +90,6 @@ def _offset_name(utc_offset: int | None) -> str:
 
 
 def _joined_texts(parts: tuple[str | Picture, ...]) -> Iterator[str | Picture]:
-    """Yield the parts with consecutive strings joined."""
     text = ""
     for part in parts:
         if isinstance(part, str):

@@ -124,7 +124,6 @@ class SliceReader:
 
 
 def _is_same_row(draft: Draft, earlier: Draft) -> bool:
-    """Return True if a draft has the same text as an earlier one and at least its sources."""
     return draft.text == earlier.text and set(earlier.sources) <= set(draft.sources)
 
 

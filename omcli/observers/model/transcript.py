@@ -57,7 +57,7 @@ Pictures = Callable[[Image], bytes | None]
 
 _TOOLS = frozenset({Role.CALL, Role.RESULT})
 _UNSHOWN = frozenset({MessageKind.COMPACTION, MessageKind.SUMMARY})
-"""Kinds of messages that are not shown. They summarise earlier messages, which have already been observed."""
+"""Kinds of messages that are not shown, because they summarise messages that have already been observed."""
 _LEAST_CHARS = 24
 """Minimum number of characters shown per message when messages are cut."""
 _CHARS_PER_TOKEN = 8
@@ -148,7 +148,6 @@ class _Lines:
         self._pictures = pictures
 
     def text(self, longest: int | None) -> str:
-        """Return all lines, with at most `longest` characters per message if it is given."""
         return "".join(part for part in self.content(longest) if isinstance(part, str))
 
     def line_of(self, message: Message) -> str:
@@ -180,7 +179,6 @@ class _Lines:
 
 
 def _with_speaker(message: Message, text: str) -> str:
-    """Prefix a message's text with its speaker, tool or kind."""
     name = f" {message.name}" if message.name else ""
     if message.role is Role.CALL:
         return f"[toolCall {message.tool or '?'}({text})]"
@@ -197,7 +195,6 @@ def _with_speaker(message: Message, text: str) -> str:
 
 
 def _has_content(message: Message) -> bool:
-    """Return True if a message can be shown to a model."""
     return message.kind not in _UNSHOWN and bool(message.text.strip() or message.images or message.role in _TOOLS)
 
 

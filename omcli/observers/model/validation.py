@@ -100,7 +100,6 @@ class _CheckedReply:
     findings: Counter[str] = field(default_factory=Counter)
 
     def draft(self, row: ReplyRow) -> Draft | None:
-        """Return a row as a draft, or None if it is rejected."""
         text = self.text(row.text)
         sources = row.sources or (() if self.cites else self.evidence.nearest_message(text, row.at))
         fault = self._fault(row, text, sources)
@@ -155,7 +154,6 @@ class _CheckedReply:
         return tuple(draft for draft in drafts if draft not in known), tuple(standing[draft.text] for draft in known)
 
     def used(self, labels: Sequence[str]) -> tuple[str, ...]:
-        """Return the ids of the context rows that the reply cites as used. Unknown labels are ignored."""
         known = [label for label in labels if label in self.evidence.recorded.labels]
         return tuple(row.id for row in self.evidence.rows(known[:_MOST_USED]))
 
@@ -188,7 +186,6 @@ class _CheckedReply:
         )
 
     def title(self, given: str) -> str | None:
-        """Return the title, or None if it is too short or too long."""
         text = self.text(given)
         return text if _TITLE[0] <= len(text) <= _TITLE[1] else None
 

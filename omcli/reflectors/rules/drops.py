@@ -77,8 +77,6 @@ def stale(rows: Iterable[Observation], among: Iterable[Observation]) -> Iterator
 
 @record
 class _Statement:
-    """A row with the parts that are compared with other rows."""
-
     row: Observation
     names: tuple[object, ...]
     """Parts that must be equal: type, speaker, day, names, numbers, and the number of negations."""

@@ -222,11 +222,9 @@ def _edits(row: Observation) -> int:
 
 
 def _number(row: Observation, name: str) -> int:
-    """Return a count from a row's metadata, at least 1."""
     number = row.metadata.get(name)
     return max(1, number) if isinstance(number, int) else 1
 
 
 def _cut(why: str) -> str:
-    """Return the beginning of the reason for a failure, cut between words."""
     return why if len(why) <= _WHY_CHARACTERS else f"{why[: why.rfind(' ', 0, _WHY_CHARACTERS)]} …"

@@ -92,8 +92,6 @@ def is_reflection(row: Observation) -> bool:
 
 @positional_record
 class _Part:
-    """A piece of text that is left, and the rows it comes from."""
-
     text: str
     rows: tuple[Observation, ...]
 
