@@ -35,7 +35,6 @@ _DATE = lazily(r"\((?P<dated>[0-9]{4}-[0-9]{2}-[0-9]{2} [0-9]{2}:[0-9]{2})\) (?P
 
 
 def _in_tags(groups: Iterable[Group], _tokens: Callable[[str], int]) -> Iterator[str]:
-    """Yield the text of groups between tags, separated by blank lines."""
     gap = ""
     for group in groups:
         attributes = {
@@ -52,7 +51,7 @@ def _in_tags(groups: Iterable[Group], _tokens: Callable[[str], int]) -> Iterator
 
 
 def _under_headings(groups: Iterable[Group], _tokens: Callable[[str], int]) -> Iterator[str]:
-    """Yield the text of groups below headings, the form in which duet shows them to its reflector."""
+    """Yield groups in the form in which duet shows them to its reflector."""
     gap = ""
     for group in groups:
         written = id_range(group.reach)
@@ -87,7 +86,6 @@ def parse(text: str) -> Iterator[Group | NotARow]:
 
 
 def _opened(written: str) -> _Reading | None:
-    """Return a new group if the line starts one, otherwise None."""
     if found := _OPENING.fullmatch(written):
         given = dict(_ATTRIBUTE.findall(found["attributes"]))
         kind = given.get("kind")
@@ -106,8 +104,6 @@ def _opened(written: str) -> _Reading | None:
 
 @mutable_record
 class _Reading:
-    """A group being parsed."""
-
     head: Group
     rows: list[PrintedRow] = field(default_factory=list)
     more: list[list[str]] = field(default_factory=list)

@@ -20,8 +20,6 @@ _NAMED = {"amp": "&", "lt": "<", "gt": ">", "quot": '"', "apos": "'"}
 
 @record
 class GroupRow:
-    """A row in a group."""
-
     line: PrintedRow
     """Content of the row. `dated` is empty if the file gives no date."""
     under: int | None = None

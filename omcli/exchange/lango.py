@@ -37,7 +37,6 @@ def written(entry: GroupRow) -> str:
 
 
 def _parse(text: str) -> Iterator[Group | NotARow]:
-    """Parse paragraphs with one row per line."""
     kind = Kind.OBSERVATION
     entries: list[GroupRow] = []
     for line in (*lines_of(text), ""):

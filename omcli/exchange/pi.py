@@ -78,7 +78,6 @@ def parse(text: str) -> Iterator[Group | NotARow]:
 
 
 def _split_mark(written: str) -> tuple[Notation, str | None, str]:
-    """Return the notation, the mark and the text of a row. The mark is None if the row has none."""
     for notation in _READ:
         found = notation.undated.fullmatch(written)
         if found and found["mark"]:
@@ -87,7 +86,7 @@ def _split_mark(written: str) -> tuple[Notation, str | None, str]:
 
 
 def _date(written: str) -> str | None:
-    """Return the date in a header as `YYYY-MM-DD`, or None if the line is not a header."""
+    """Return the date in a header as `YYYY-MM-DD`."""
     if found := _DAY.fullmatch(written):
         return f"{found['year']}-{found['month']}-{found['day']}"
     found = _SPOKEN_DAY.fullmatch(written)

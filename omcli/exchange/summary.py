@@ -81,8 +81,6 @@ def _written(row: Mapping[str, object]) -> str:
 
 
 class _Outline:
-    """Parser that reads a summary line by line."""
-
     def __init__(self) -> None:
         self._title = ""
         self._dated = ""

@@ -42,7 +42,6 @@ _Fields = dict[str, object]
 
 
 def _render_jsonl(groups: Iterable[Group], tokens: Callable[[str], int]) -> Iterator[str]:
-    """Yield a JSON object for each group and each item."""
     for group in groups:
         yield json_line(_item(group) if group.kind is Kind.ITEM else _block(group, tokens)) + "\n"
 

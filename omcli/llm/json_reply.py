@@ -76,8 +76,6 @@ def is_cut_off(text: str) -> bool:
 
 @record
 class ListPart:
-    """The items of a JSON list that can be read."""
-
     values: tuple[Any, ...]
     end: int
     """Index in the text after the list or, if the list breaks off, after its last readable item."""
@@ -141,7 +139,7 @@ _DECODER = json.JSONDecoder(strict=False, parse_constant=_refuse)
 
 
 def _bare(text: str) -> str:
-    """Return a reply without surrounding white space and without its code fence."""
+    """Return a reply without surrounding white space and code fence."""
     stripped = text.lstrip("\ufeff").strip()
     fenced = _FENCED.match(stripped) if stripped.startswith("```") else None
     return fenced[1].strip() if fenced else stripped
@@ -158,7 +156,6 @@ def _is_answer(value: object) -> bool:
 
 
 def _starts(text: str) -> list[int]:
-    """Return the first few indexes at which a JSON object or list of objects may begin."""
     return [found.start() for found, _ in zip(_BEGINS.finditer(text), range(_STARTS), strict=False)]
 
 

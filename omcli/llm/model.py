@@ -28,8 +28,6 @@ class Picture:
 
 
 class EndReason(StrEnum):
-    """Reason why a reply ended."""
-
     END = "end"
     LENGTH = "length"
     """The reply was cut off by the output limit or by the end of the context."""

@@ -56,9 +56,9 @@ def budgets(
 ) -> Budgets:
     """Return the budgets for the given options, in tokens.
 
-    A tier without an option gets its default; a default of None means no limit except the total. Without an option, the
-    total is the sum of the tiers. If a given total exceeds this sum, tiers without an option grow in proportion to use
-    all of it.
+    A tier without an option gets its default; a default of None means no limit except the total. If no total is given,
+    it is the sum of the tiers. If a given total exceeds this sum, tiers without an option grow in proportion to use all
+    of it.
     """
     asked = {Tier.CROSS: cross, Tier.SESSION: session, Tier.TAIL: tail}
     most_of_all = UNLIMITED if total is None else max(0, total)

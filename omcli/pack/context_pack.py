@@ -35,7 +35,7 @@ class ContextPack:
     turns: tuple[Turn, ...]
     """The last messages, oldest first."""
     is_tail_whole: bool
-    """True if the pack is frozen and the tail is complete (see `tail.holds_all`)."""
+    """True if the pack is frozen and its tail is complete (see `tail.holds_all`)."""
     tokens: Mapping[Tier, int]
     """Tokens that each tier takes in `printed`."""
     left_out: int
@@ -46,7 +46,6 @@ class ContextPack:
     pending: int
     """Number of messages in the session that are not observed yet."""
     freeze_point: FreezePoint | None
-    """None unless the pack is frozen."""
     printed: str
     """The pack in the requested format, ending with a line break; empty if there is nothing to print."""
 
@@ -153,7 +152,6 @@ def _is_no_reflection(row: Observation) -> bool:
 
 
 def _within(choice: Choice, rows: Sequence[Observation]) -> Sequence[Observation]:
-    """Return the newest reflections and the newest other rows, up to the limit for each."""
     ends = sum(1 for row in rows if not _is_no_reflection(row))
     return [*_last(rows[:ends], choice.reflections), *_last(rows[ends:], choice.others)]
 
@@ -244,8 +242,6 @@ class _Tail:
 
 @mutable_record
 class _Draft:
-    """A pack being filled."""
-
     budgets: Budgets
     scales: PackMeter
     cross: _Rows
@@ -255,7 +251,6 @@ class _Draft:
 
     @property
     def shown(self) -> PackContent:
-        """The chosen content, in printing order."""
         return PackContent(cross=self.cross.shown, session=self.session.shown, tail=self.tail.shown)
 
     @property
@@ -263,12 +258,10 @@ class _Draft:
         return {Tier.CROSS: self.cross, Tier.SESSION: self.session, Tier.TAIL: self.tail}
 
     def tokens(self) -> dict[Tier, int]:
-        """Return the number of tokens that each tier takes when printed."""
         shown = self.shown
         return {tier: self.scales.part(tier, shown) for tier in Tier}
 
     def held(self, tier: Tier) -> int:
-        """Return the number of tokens that a tier takes when printed."""
         return self.scales.part(tier, self.shown)
 
     def fill(self) -> None:

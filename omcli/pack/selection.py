@@ -60,16 +60,13 @@ class PackMeter:
         return self.lines([self.layout.turn(turn)])
 
     def frame(self) -> int:
-        """Return the number of tokens that a pack needs besides its tiers."""
         return self.count(self.layout.frame())
 
     def overhead(self, tier: Tier) -> int:
-        """Return the number of tokens that a tier needs besides its rows or messages."""
         overhead = self.layout.overhead(tier)
         return self.lines([overhead]) if overhead else 0
 
     def part(self, tier: Tier, shown: PackContent) -> int:
-        """Return the number of tokens in a printed tier."""
         part = self.layout.part(tier, shown)
         return self.count(part) if part else 0
 

@@ -12,7 +12,7 @@ from omcli.text.clean import printable
 TOOL_CHARS = 1500
 """Maximum length, in characters, of a call's arguments, a result or an event."""
 _LEAST_CHARS = 80
-"""Minimum length of an excerpt, in characters. A shorter one would be useless."""
+"""Minimum length of an excerpt, in characters."""
 _SHORTENED = frozenset({Role.CALL, Role.RESULT, Role.EVENT})
 _CHARS_PER_TOKEN = 8
 """Maximum number of characters per token assumed in the search for the length of an excerpt. Prose has fewer."""
@@ -29,7 +29,6 @@ class Turn:
 
     @property
     def message(self) -> Message:
-        """The original message."""
         return self.kept.message
 
 
@@ -106,10 +105,7 @@ def _split_calls(messages: Sequence[Message]) -> list[bool]:
 
 
 def holds_all(units: Sequence[TurnGroup], messages: Sequence[KeptMessage]) -> bool:
-    """Return True if the groups form the complete tail.
-
-    That is, they contain every message that can be shown, and no group was cut because it exceeds the whole room.
-    """
+    """Return True if the groups contain all messages that can be shown, none cut for exceeding the whole room."""
     places = sum(len(unit.places) for unit in units)
     return places == sum(map(len, _groups(messages))) and not any(unit.is_cut for unit in units)
 

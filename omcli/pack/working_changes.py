@@ -95,8 +95,6 @@ _RESOLVED = " (resolved)"
 
 @mutable_record
 class _File:
-    """Changes made to a file in a session."""
-
     facts: list[Fact] = field(default_factory=list)
     is_created: bool = False
     is_deleted: bool = False
@@ -105,7 +103,7 @@ class _File:
 
     @property
     def summary(self) -> str:
-        """The changes in words, such as `created, modified × 2`."""
+        """Summary such as `created, modified × 2`."""
         if self.is_deleted:
             return "deleted"
         parts = [f"moved from {self.moved_from}"] if self.moved_from else []
@@ -190,11 +188,7 @@ def _failed_at(fact: Fact, *, cwd: str | None) -> str:
 
 
 def _worked(fact: Fact, *, cwd: str | None) -> Iterator[str]:
-    """Yield the keys (see `_failed_at`) of the failures that a row shows to be resolved.
-
-    A change to a file resolves failures on that file. A successful command resolves its own failures, and those of its
-    parts joined by `&&`.
-    """
+    """Yield the keys (see `_failed_at`) of the failures that a row shows to be resolved."""
     if fact.row.type in FILE_CHANGES:
         yield f"use {below(cwd, fact.known('path'))}"
     if fact.row.status is not Status.DONE:

@@ -110,7 +110,7 @@ def _is_outcome(fact: Fact) -> bool:
 
 
 def _is_result(fact: Fact) -> bool:
-    """Return True for an outcome with high priority, which is an agent's report of its main result."""
+    """Return True for an agent's report of its main result: an outcome with high priority."""
     return fact.row.type is Type.OUTCOME and fact.row.priority is Priority.HIGH
 
 
@@ -135,7 +135,6 @@ def _lines_in_force(facts: Iterable[Fact]) -> list[FactLine]:
 
 
 def _agent_lines(facts: Iterable[Fact]) -> Iterator[FactLine]:
-    """Yield a line per delegated task with its latest state."""
     lines: dict[str, FactLine] = {}
     for fact in facts:
         if fact.row.type is Type.TASK_DELEGATED:
@@ -145,7 +144,6 @@ def _agent_lines(facts: Iterable[Fact]) -> Iterator[FactLine]:
 
 
 def _searches(facts: Iterable[Fact]) -> Iterator[FactLine]:
-    """Yield a line per search pattern with its last result."""
     lines: dict[str, FactLine] = {}
     for fact in facts:
         if fact.row.type is not Type.SEARCH_PERFORMED:

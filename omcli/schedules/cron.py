@@ -21,7 +21,6 @@ class Cron:
     name = "cron"
 
     def parts(self, job: Job) -> tuple[EntryText, ...]:
-        """Return the job's line in the crontab."""
         words = " ".join(map(quoted, job.started))
         return (EntryText(place=PLACE, text=f"{_time(job.when)} {words} # {job.mark}\n"),)
 
@@ -31,7 +30,6 @@ class Cron:
         return _apply(job.name, part.text.encode(), dry_run=dry_run)
 
     def remove(self, name: str, *, dry_run: bool = False) -> ScheduleResult:
-        """Remove the job's line from the crontab."""
         return _apply(name, b"", dry_run=dry_run)
 
 

@@ -86,8 +86,6 @@ _SECONDS = 30.0
 
 @record
 class CommandResult:
-    """Exit code and output of a program."""
-
     code: int
     output: bytes
     error: str

@@ -51,8 +51,6 @@ When = Daily | Every
 
 @record
 class Job:
-    """A scheduled `om` command."""
-
     name: str
     """Name of the `om` command, also used for the scheduler's entries."""
     command: tuple[str, ...]
@@ -120,8 +118,6 @@ class EntryText:
 
 
 class EntryStep(StrEnum):
-    """Kinds of change to an entry."""
-
     CREATE = "create"
     REPLACE = "replace"
     KEEP = "keep"
@@ -131,8 +127,6 @@ class EntryStep(StrEnum):
 
 @record
 class EntryChange:
-    """A change to one entry."""
-
     place: str
     step: EntryStep
 

@@ -22,7 +22,6 @@ class Launchd:
         self._agents = agents
 
     def parts(self, job: Job) -> tuple[EntryText, ...]:
-        """Return the job's property list."""
         content = {
             "Label": _label(job.name),
             "ProgramArguments": list(job.started),

@@ -22,7 +22,6 @@ class Systemd:
         self._units = units
 
     def parts(self, job: Job) -> tuple[EntryText, ...]:
-        """Return the job's service and timer units."""
         service, timer = self._paths(job.name)
         return EntryText(place=str(service), text=_service(job)), EntryText(place=str(timer), text=_timer(job))
 

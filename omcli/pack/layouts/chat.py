@@ -23,8 +23,6 @@ UNANSWERED = "(no result)"
 
 @record
 class AnsweredCall:
-    """A call and its results."""
-
     turn: Turn
     id: str
     """Id that links the call to its result; unique in the list."""
@@ -140,7 +138,6 @@ class MessageFormat:
     instead left for the reader to answer.
     """
     result: Callable[[Turn], Entry]
-    """Function that builds the message for a single result."""
 
 
 def _openai_messages(turns: Sequence[Turn]) -> list[Entry]:

@@ -45,7 +45,6 @@ class CompactFormat(StrEnum):
 
 
 def _nothing(_shown: PackContent) -> Mapping[str, object]:
-    """Return no additional keys."""
     return {}
 
 

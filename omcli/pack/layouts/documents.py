@@ -19,7 +19,6 @@ _KEYS = {Tier.CROSS: "cross", Tier.SESSION: "observations", Tier.TAIL: "messages
 
 
 def _nothing(_shown: PackContent) -> Mapping[str, object]:
-    """Return no additional keys."""
     return {}
 
 
@@ -123,7 +122,6 @@ class Xml:
         return _tag("message", attributes, turn.text)
 
     def overhead(self, tier: Tier) -> str:
-        """Return the tier's element without content."""
         return f"<{tier}>\n</{tier}>"
 
     def frame(self) -> str:

@@ -48,7 +48,6 @@ class Head:
     is_kept: bool = True
     """True if the rows are in a store, where they can be looked up."""
     freeze_point: FreezePoint | None = None
-    """None unless the pack is frozen."""
 
     @property
     def preamble(self) -> str:

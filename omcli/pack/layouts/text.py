@@ -24,7 +24,7 @@ _MARKDOWN = {
 class Text:
     """Layout as text or Markdown, with one line per row.
 
-    Successive rows with the same date share a line for it above them, and so do rows with the same time.
+    The date, and the time if there is room for it, is printed once above successive rows that share it.
     """
 
     head: Head
