@@ -78,12 +78,12 @@ def any_of(words: Iterable[str]) -> str:
 
 
 def weekday_index(word: str) -> int:
-    """Return the number of a weekday, full or abbreviated: Monday is 0."""
+    """Return the number of a weekday, from its full or abbreviated name: Monday is 0."""
     return _WEEKDAYS.index(word[:3])
 
 
 def number_of(word: str) -> int:
-    """Return the number in a word or digits."""
+    """Return a number written as a word or in digits."""
     return int(word) if word.isdecimal() else NUMBERS[word]
 
 
@@ -132,7 +132,7 @@ class Tense(StrEnum):
 
 
 def goes_on(found: re.Match[str]) -> bool:
-    """Return True if a match is followed by punctuation or a word that starts a new phrase, as dates are."""
+    """Return True if punctuation or a word that starts a new phrase follows, as it does after a date."""
     return bool(_FOLLOWS.match(found.string[found.end() : found.end() + _CLAUSE]))
 
 
@@ -173,7 +173,7 @@ def _around(found: re.Match[str]) -> tuple[str, str]:
 
 @record
 class DateContext:
-    """The original text, of which rules match the lower case, and the day of speaking."""
+    """The original text, for its capitals, and the day of speaking."""
 
     text: str
     today: date
@@ -198,7 +198,7 @@ _NEAR = timedelta(days=61)
 def day_of(at: str, utc_offset: int | None = None) -> date:
     """Return the local day of an instant (`instants`).
 
-    `utc_offset` is in minutes east of UTC. Without it, the day is that of UTC. Instants without a zone are already
+    `utc_offset` is in minutes east of UTC. Without it, return the day in UTC. An instant without a zone is already
     local.
     """
     moment = datetime.fromisoformat(at.removesuffix("Z"))
@@ -269,7 +269,7 @@ def weekend_from(today: date, count: int) -> str | None:
 
 
 def counted_from(today: date, count: int, unit: str) -> str | None:
-    """Return a date `count` units later, as exact as its unit: days and weeks give a day, months a month."""
+    """Return the date `count` units later: a day for days and weeks, a month for months, a year for years."""
     if unit == "month":
         return month(today.year, today.month + count)
     if unit == "year":

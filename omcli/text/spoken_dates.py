@@ -1,7 +1,7 @@
 """Dates in natural language, found by a fixed grammar and resolved relative to the day of speaking, never guessed.
 
-Each rule of the grammar has a resolver, whose docstring shows examples. An expression resolves only if all speakers
-mean the same by it; anything ambiguous gives None. "Tonight", said after midnight, is the coming evening. Weeks,
+Each rule of the grammar has a resolver, whose docstring shows examples. An expression is resolved only if all speakers
+mean the same by it. Anything ambiguous gives None. "Tonight", said after midnight, is the coming evening. Weeks,
 quarters and years are those of the calendar, not of a fiscal year.
 """
 
@@ -108,18 +108,18 @@ Resolver = Callable[[re.Match[str], DateContext], str | None]
 
 
 def _written_day(found: re.Match[str], _: DateContext) -> str | None:
-    """`2026-03-05`, `2026/03/05`, with or without a time; a weekday before it must fit."""
+    """Resolve `2026-03-05`, `2026/03/05`, with or without a time. A weekday before it must fit."""
     return _fitting(calendar.day(int(found["year"]), int(found["month"]), int(found["day"])), found["weekday"])
 
 
 def _written_month(found: re.Match[str], _: DateContext) -> str | None:
-    """`2026-03`, but not `2010-11`, which may be a season."""
+    """Resolve `2026-03`, but not `2010-11`, which may be a season."""
     years, months = int(found["year"]), int(found["month"])
     return calendar.month(years, months) if 1 <= months <= 12 and (years + 1) % 100 != months else None
 
 
 def _numeric_day(found: re.Match[str], _: DateContext) -> str | None:
-    """`13.05.2026`, `05/13/2026`: only if the order is clear, since one number is above 12 or both are equal."""
+    """Resolve `13.05.2026`, `05/13/2026` if the order is clear: one number is above 12, or both are equal."""
     first, second = int(found["first"]), int(found["second"])
     if first <= 12 and second <= 12 and first != second:
         return None
@@ -128,13 +128,15 @@ def _numeric_day(found: re.Match[str], _: DateContext) -> str | None:
 
 
 def _named_day(found: re.Match[str], _: DateContext) -> str | None:
-    """`5 March 2026`, `March 5th, 2026`, `5 de marzo de 2026`; a weekday before it must fit."""
+    """Resolve `5 March 2026`, `March 5th, 2026`, `5 de marzo de 2026`. A weekday before it must fit."""
     day = calendar.day(int(found["year"]), MONTHS[found["month"]], int(found["day"]))
     return _fitting(day, found["weekday"])
 
 
 def _named_month(found: re.Match[str], said: DateContext) -> str | None:
-    """`March 2026`; a month that is also another word needs a capital and no noun after it ("May 2000 users")."""
+    """Resolve `March 2026`.
+
+    A month that is also another word needs a capital and no noun after it ("May 2000 users")."""
     if not found["lead"] and found["month"] in AMBIGUOUS_MONTHS and not _is_named(found, said):
         return None
     spoken = calendar.month(int(found["year"]), MONTHS[found["month"]])
@@ -142,12 +144,12 @@ def _named_month(found: re.Match[str], said: DateContext) -> str | None:
 
 
 def _quarter_of_year(found: re.Match[str], _: DateContext) -> str | None:
-    """`Q3 2026`, `2026 Q3`: of the calendar year."""
+    """Resolve `Q3 2026`, `2026 Q3` in the calendar year."""
     return None if found["fiscal"] else calendar.quarter(int(found["year"]), int(found["quarter"]))
 
 
 def _whole_year(found: re.Match[str], _: DateContext) -> str | None:
-    """`in 2024`, `by the end of 2026` (its last day); not `in 2024 lines`."""
+    """Resolve `in 2024`, `by the end of 2026` (its last day), but not `in 2024 lines`."""
     spoken = calendar.year(int(found["year"])) if calendar.goes_on(found) else None
     return calendar.last_day(spoken) if spoken and found["deadline"] else spoken
 
@@ -156,8 +158,10 @@ def _whole_year(found: re.Match[str], _: DateContext) -> str | None:
 
 
 def _day_of_year(found: re.Match[str], said: DateContext) -> str | None:
-    """`March 5`, `the 5th of March`: in the year that fits a weekday before it; else the next one if the clause is
-    about the future; else the one within two months, unless that is in the future and the clause in the past tense."""
+    """Resolve `March 5`, `the 5th of March`.
+
+    A weekday before it determines the year. In a clause about the future, it is the next such day. Otherwise it is the
+    one within two months, unless that is in the future and the clause is in the past tense."""
     month, day = MONTHS[found["month"]], int(found["day"])
     if found["month"] in AMBIGUOUS_MONTHS and not _is_named(found, said):
         return None
@@ -170,7 +174,7 @@ def _day_of_year(found: re.Match[str], said: DateContext) -> str | None:
 
 
 def _month_of_year(found: re.Match[str], said: DateContext) -> str | None:
-    """`in March`, `since March`, `by the end of March` (its last day): chosen like days without a year.
+    """Resolve `in March`, `since March`, `by the end of March` (its last day), in the same way as `March 5`.
 
     `since` means the last such month, `by` and `until` the next one, or the current month.
     """
@@ -188,14 +192,14 @@ def _month_of_year(found: re.Match[str], said: DateContext) -> str | None:
 
 
 def _month_of_other_year(found: re.Match[str], said: DateContext) -> str | None:
-    """`March last year`, `in May of next year`."""
+    """Resolve `March last year`, `in May of next year`."""
     if not found["lead"] and not said.has_capital(found, "month"):
         return None
     return calendar.month(said.today.year + STEPS[found["step"]], MONTHS[found["month"]])
 
 
 def _other_month(found: re.Match[str], said: DateContext) -> str | None:
-    """`last March`, `next March`: only if the nearest one is in last or next year (`calendar.month_named`).
+    """Resolve `last March`, `next March` if the nearest one is in last or next year (`calendar.month_named`).
 
     In May 2026, `next March` is 2027-03; in January 2026 it may be in 2026 or 2027. March and May need a capital
     letter, because of "who is next may answer".
@@ -210,7 +214,7 @@ def _other_month(found: re.Match[str], said: DateContext) -> str | None:
 
 
 def _day_of_month(found: re.Match[str], said: DateContext) -> str | None:
-    """`the 15th of next month`; `by the 15th` (the next one); `on the 15th`, if the clause is about the future."""
+    """Resolve `the 15th of next month`, `by the 15th` (the next one), `on the 15th` in a clause about the future."""
     if found["step"]:
         month = calendar.month(said.today.year, said.today.month + STEPS[found["step"]])
         return calendar.day(int(month[:4]), int(month[5:]), int(found["day"])) if month else None
@@ -223,9 +227,9 @@ def _day_of_month(found: re.Match[str], said: DateContext) -> str | None:
 
 
 def _day_word(found: re.Match[str], said: DateContext) -> str | None:
-    """`tomorrow`, `yesterday evening`, `vorgestern`; but not "it feels like yesterday", or a magazine called "Today".
+    """Resolve `tomorrow`, `yesterday evening`, `vorgestern`.
 
-    `morgen` with a capital, or in `guten morgen`, is a morning.
+    Not "it feels like yesterday", nor a magazine called "Today". `Morgen`, or `morgen` in `guten morgen`, is a morning.
     """
     is_name = said.is_title(found, "word") and (found["word"] == "morgen" or not calendar.opens_clause(found))
     if found["idiom"] or is_name:
@@ -234,7 +238,7 @@ def _day_word(found: re.Match[str], said: DateContext) -> str | None:
 
 
 def _other_weekday(found: re.Match[str], said: DateContext) -> str | None:
-    """`last`, `this`, `next Friday`: only if all common readings agree (`calendar.weekday_from`).
+    """Resolve `last`, `this`, `next Friday` if all common readings agree (`calendar.weekday_from`).
 
     On a Wednesday, `next Friday` may be in two days or in nine, so it gives None; on a Friday or Saturday it is the
     Friday of next week. On a Wednesday or Friday, `last Friday` is that of last week; on a Saturday it may be
@@ -249,12 +253,12 @@ def _other_weekday(found: re.Match[str], said: DateContext) -> str | None:
 
 
 def _weekday_of_week(found: re.Match[str], said: DateContext) -> str | None:
-    """`Friday next week`, `last week on Friday`: only if it does not matter which day a week begins on."""
+    """Resolve `Friday next week`, `last week on Friday` if it does not matter which day a week begins on."""
     return calendar.weekday_of_week(said.today, calendar.weekday_index(found["weekday"]), STEPS[found["step"]])
 
 
 def _weekday_ahead(found: re.Match[str], said: DateContext) -> str | None:
-    """`by Friday` (the next one); `on Friday`, if the clause is about the future; `since Friday` (the last one).
+    """Resolve `by Friday` (the next one), `since Friday` (the last one), and `on Friday` in a clause about the future.
 
     On a Friday, all of them are ambiguous.
     """
@@ -268,22 +272,22 @@ def _weekday_ahead(found: re.Match[str], said: DateContext) -> str | None:
 
 
 def _ago(found: re.Match[str], said: DateContext) -> str | None:
-    """`3 days ago`, `a couple of weeks ago`: see `calendar.counted_from`. A preceding `about` or `or` gives None."""
+    """Resolve `3 days ago`, `a couple of weeks ago` (see `calendar.counted_from`), but not after `about` or `or`."""
     return None if found["vague"] else _count_from(found, said, -1)
 
 
 def _ago_first(found: re.Match[str], said: DateContext) -> str | None:
-    """`vor drei Tagen`, `il y a deux semaines`, `hace un mes`."""
+    """Resolve `vor drei Tagen`, `il y a deux semaines`, `hace un mes`."""
     return _count_from(found, said, -1)
 
 
 def _from_now(found: re.Match[str], said: DateContext) -> str | None:
-    """`two weeks from now`."""
+    """Resolve `two weeks from now`."""
     return None if found["vague"] else _count_from(found, said, 1)
 
 
 def _within(found: re.Match[str], said: DateContext) -> str | None:
-    """`in two weeks' time`; `in two weeks`, unless it is a duration (`calendar.is_ahead`)."""
+    """Resolve `in two weeks' time`, and `in two weeks` unless it is a duration (`calendar.is_ahead`)."""
     return _count_from(found, said, 1) if found["time"] or calendar.is_ahead(found) else None
 
 
@@ -293,14 +297,14 @@ def _count_from(found: re.Match[str], said: DateContext, direction: int) -> str 
 
 
 def _other_unit(found: re.Match[str], said: DateContext) -> str | None:
-    """`last week`, `this month`, `next quarter`; but not `the last month`, which may be the last thirty days."""
+    """Resolve `last week`, `this month`, `next quarter`, but not `the last month`, which may be the last 30 days."""
     return None if found["rolling"] else calendar.unit_from(said.today, found["unit"], STEPS[found["step"]])
 
 
 def _part_of_unit(found: re.Match[str], said: DateContext) -> str | None:
-    """`by the end of the month` (its last day); `at the end of the month`, or another part of it (the month).
+    """Resolve `by the end of the month` to its last day, and `at the end of the month` or another part to the month.
 
-    For a week it is always the whole week, since weeks end on Friday for some.
+    A week always gives the whole week, since weeks end on Friday for some people.
     """
     spoken = calendar.unit_from(said.today, found["unit"], STEPS[found["step"] or "this"])
     if spoken is None or not found["deadline"] or found["unit"] == "week":
@@ -310,7 +314,7 @@ def _part_of_unit(found: re.Match[str], said: DateContext) -> str | None:
 
 
 def _end_of(found: re.Match[str], said: DateContext) -> str | None:
-    """`EOM`, `EOQ`, `EOY`: the last day."""
+    """Resolve `EOM`, `EOQ`, `EOY` to the last day."""
     if not said.has_capital(found, "unit"):
         return None
     spoken = calendar.unit_from(said.today, {"m": "month", "q": "quarter", "y": "year"}[found["unit"][-1]], 0)

@@ -81,26 +81,24 @@ def parse_parts(command: str) -> tuple[ParsedCommand, ...]:
     command = shell.short(command, _MAX_CHARACTERS)
     if shell.is_status_lost(command):
         return ()
-    parts = filterfalse(shell.is_read_only, map(str.strip, command.split("&&")))
-    return tuple(filter(None, map(_parse_part, parts)))
-
-
-def _parse_part(part: str) -> ParsedCommand | None:
-    words = _WORD.findall(_REDIRECTS.sub("", _RUNS_ANOTHER.sub("", part.split(" | ", maxsplit=1)[0])))
-    if not words:
-        return None
-    program = words[0].rsplit("/", 1)[-1]
-    named: list[str] = []
-    flags: list[str] = []
-    for word in words[1:]:
-        (flags if word.startswith("-") else named).append(word)
-    verb = ""
-    if program in _WITH_VERBS and named:
-        verb = named.pop(0)
-        if program in _RUNS_BY_NAME and verb in ("run", "run-script") and named:
+    parsed: list[ParsedCommand] = []
+    for part in filterfalse(shell.is_read_only, map(str.strip, command.split("&&"))):
+        words = _WORD.findall(_REDIRECTS.sub("", _RUNS_ANOTHER.sub("", part.split(" | ", maxsplit=1)[0])))
+        if not words:
+            continue
+        program = words[0].rsplit("/", 1)[-1]
+        named: list[str] = []
+        flags: list[str] = []
+        for word in words[1:]:
+            (flags if word.startswith("-") else named).append(word)
+        verb = ""
+        if program in _WITH_VERBS and named:
             verb = named.pop(0)
-    does = f"{'npm' if program in _SCRIPTS else program} {verb}".strip()
-    return ParsedCommand(does, frozenset(() if does in _ANY_TARGET else named), frozenset(flags))
+            if program in _RUNS_BY_NAME and verb in ("run", "run-script") and named:
+                verb = named.pop(0)
+        does = f"{'npm' if program in _SCRIPTS else program} {verb}".strip()
+        parsed.append(ParsedCommand(does, frozenset(() if does in _ANY_TARGET else named), frozenset(flags)))
+    return tuple(parsed)
 
 
 @record
