@@ -52,16 +52,11 @@ def repeats(draft: Draft, rows: Sequence[Draft]) -> bool:
     return bool(told) and is_named and known >= _WORDS_REPEATED * len(words)
 
 
-def tombstone(row: Observation) -> str:
-    """Return the digest that identifies the text of a row: 32 hex digits.
+def tombstone(said: Draft | Observation, *, session: str | None) -> str:
+    """Return the digest that identifies the text of a row, or of a draft, of this session: 32 hex digits.
 
     A statement has the same digest in every session; a tool event's digest depends on its session.
     """
-    return tombstone_to_be(row, session=row.session)
-
-
-def tombstone_to_be(said: Draft | Observation, *, session: str | None) -> str:
-    """Return the `tombstone` that a draft of this session would have as a row."""
     return tombstone_of(said.text, session=session if said.type in TOOL_EVENTS else None)
 
 

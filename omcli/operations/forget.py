@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Iterator
 from omcli.base.errors import BadUsage, StaleBatch, UnknownId
 from omcli.base.record import record, replace
 from omcli.memory.changes import EraseResult, Operation, OperationKind, OperationWrite, SessionTitle, UndoPreview
-from omcli.memory.coverage import row_says, tombstone_of, tombstone_to_be
+from omcli.memory.coverage import row_says, tombstone, tombstone_of
 from omcli.memory.message import KeptMessage
 from omcli.memory.observation import Observation, handle
 from omcli.memory.ports import LogQuery, Operations, Store
@@ -199,7 +199,7 @@ def _ahead(
         session = block.batch.session
         is_meant = bool(text) and _is_covered(wanted, session, projects.get(session))
         for draft, name in zip(block.observed.drafts, block.ids, strict=True):
-            digest = tombstone_to_be(draft, session=session)
+            digest = tombstone(draft, session=session)
             found = BufferedPart(session=session, text=draft.text, digest=digest, sources=draft.sources)
             has_gone = not set(messages).isdisjoint(draft.sources)
             if is_meant and row_says(draft, text):

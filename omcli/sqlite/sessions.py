@@ -98,7 +98,7 @@ def is_forgotten(connection: sqlite3.Connection, row: Observation) -> bool:
         return False
     from omcli.memory.coverage import tombstone  # noqa: PLC0415
 
-    return _exists(connection, tombstone(row))
+    return _exists(connection, tombstone(row, session=row.session))
 
 
 def is_forgotten_text(connection: sqlite3.Connection, text: str | None) -> bool:

@@ -57,7 +57,8 @@ def hide_rows(connection: sqlite3.Connection, references: Iterable[str], number:
             (number, found.position),
         )
         if is_forgotten:
-            add_tombstone(connection, tombstone(found.observation), operation=number)
+            row = found.observation
+            add_tombstone(connection, tombstone(row, session=row.session), operation=number)
 
 
 def add_tombstone(connection: sqlite3.Connection, digest: str, *, operation: int) -> None:

@@ -9,7 +9,7 @@ from omcli.base.record import replace
 from omcli.memory.batch import Batch, BatchOutcome, Observed
 from omcli.memory.buffer import BufferedBatch
 from omcli.memory.changes import OperationKind, OperationWrite
-from omcli.memory.coverage import tombstone_of, tombstone_to_be
+from omcli.memory.coverage import tombstone, tombstone_of
 from omcli.memory.message import KeptMessage
 from omcli.memory.observation import Draft, Source, Type
 from omcli.memory.ports import LogQuery, Store
@@ -320,7 +320,7 @@ def test_what_a_block_says_that_was_forgotten_is_passed_over_and_deleted_with_it
     """D6: a further tombstone, as long as its operation stands; and the block goes with it for good."""
     put(store, (0, 3), (3, 5))
     said = store.batches.buffered("s")[0].observed.drafts[1]
-    digest = tombstone_of("Tides") if title else tombstone_to_be(said, session="s")
+    digest = tombstone_of("Tides") if title else tombstone(said, session="s")
     row_to_be = row(1, text=said.text)
     done = store.operations.change(OperationWrite(verb=OperationKind.FORGET, digests=(digest,)), now=LATER)
     assert (done.figures["ahead"], done.can_be_undone) == (1, True)
