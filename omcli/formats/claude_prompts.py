@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from omcli.base import lazily
-from omcli.base.record import positional_record
+from omcli.base.record import record
 from omcli.memory.message import MessageKind
 
 # Beginnings of texts written by a client, not a person.
@@ -35,7 +35,7 @@ _REMARK = lazily(
 _AFTER_REMARK = "\n\nNote: The user's next message may contain a correction"
 
 
-@positional_record
+@record
 class UserText:
     """Cleaned text from the user's role; without a `kind` it is a prompt."""
 
@@ -50,21 +50,19 @@ def user_text(words: str) -> UserText | None:
         return None
     if opening.startswith(("<command-name>", "<command-message>")):
         name, arguments = _tag_content(words, "command-name"), _tag_content(words, "command-args")
-        return (
-            None
-            if name is None
-            else UserText(f"{name.strip()} {(arguments or '').strip()}".strip(), MessageKind.COMMAND)
-        )
+        if name is None:
+            return None
+        return UserText(text=f"{name.strip()} {(arguments or '').strip()}".strip(), kind=MessageKind.COMMAND)
     if opening.startswith("<bash-input>") and (shell := _tag_content(words, "bash-input")) is not None:
-        return UserText(shell, MessageKind.SHELL)
+        return UserText(text=shell, kind=MessageKind.SHELL)
     if opening.startswith(_INTERRUPT):
-        return UserText(words, MessageKind.INTERRUPT)
+        return UserText(text=words, kind=MessageKind.INTERRUPT)
     if opening.startswith(_SUMMARY):
-        return UserText(words, MessageKind.SUMMARY)
+        return UserText(text=words, kind=MessageKind.SUMMARY)
     # Newer clients put a line before the request.
     if _COMPACTION_REQUEST in words[:1000] and "<analysis>" in words:
         return None
-    return UserText(words)
+    return UserText(text=words)
 
 
 def reason_to_refuse(result: str) -> str | None:

@@ -256,11 +256,13 @@ class MessageReader:
         said = partial(message, id=string(entry.get("uuid")))
         return chain.from_iterable(map(partial(_waiting_prompt, message=said), self._queue.attachment(entry)))
 
-    def _queue_operation(self, entry: Record, message: partial[Message]) -> Iterator[Item]:
+    def _queue_operation(self, entry: Record, message: partial[Message]) -> Iterable[Item]:
+        prompts: list[Iterable[Item]] = []
         for queued in self._queue.operation(entry):
             typed = string(queued.timestamp) or string(entry.get("timestamp"))
-            message_id = f"queued:{typed}" if typed else None
-            yield from _waiting_prompt(queued, message=partial(message, at=instant(typed), id=message_id))
+            said = partial(message, at=instant(typed), id=f"queued:{typed}" if typed else None)
+            prompts.append(_waiting_prompt(queued, message=said))
+        return chain.from_iterable(prompts)
 
     def _is_repeated(self, kind: str, producer_id: str) -> bool:
         key = _key(kind, producer_id)

@@ -53,7 +53,7 @@ def read_content(parts: list[str], images: tuple[Image, ...]) -> UserContent:
     for part in parts:
         in_editor = in_editor or any(map(part.__contains__, _EDITOR_TAGS))
         if note := _MEMORY_NOTE.match(part):
-            events.append(UserText(f"# {note[1].strip()}", MessageKind.COMMAND))
+            events.append(UserText(text=f"# {note[1].strip()}", kind=MessageKind.COMMAND))
         elif (words := user_text(without_injected(part))) is None:
             has_injected = True
         elif words.kind is None:
@@ -190,12 +190,11 @@ class PromptQueue:
         if content is None:
             return self._waiting.popleft() if self._waiting else None
         words = texts_and_images(content)
-        nth = next((nth for nth, queued in enumerate(self._waiting) if texts_and_images(queued.content) == words), None)
-        if nth is None:
-            return WaitingPrompt(content, None)
-        queued = self._waiting[nth]
-        del self._waiting[nth]
-        return queued
+        for nth, queued in enumerate(self._waiting):
+            if texts_and_images(queued.content) == words:
+                del self._waiting[nth]
+                return queued
+        return WaitingPrompt(content, None)
 
     def _new_prompt(self, queued: WaitingPrompt, *, by: int) -> Iterator[WaitingPrompt]:
         words = hash_of("\n".join(texts_and_images(queued.content)[0]))
