@@ -188,11 +188,15 @@ class TestBeginsWith:
         assert texts(store.messages.by_seq(range(9))) == ["go", "3 failed", "thanks", "bye"]
         assert keep(store, said("all passed")) == (True,), "without an opening nothing is asked"
 
-    def test_a_session_that_takes_nothing_in_is_not_made(self, store: Store) -> None:
+    def test_a_session_that_takes_nothing_in_is_not_changed(self, store: Store) -> None:
         keep(store, said("go"), said("3 failed"))
         with pytest.raises(SessionTaken):
             store.messages.append(
-                session(cwd="/elsewhere"), [said("other"), said("words")], counter=COUNTER, now=LATER, opening=2
+                replace(session(), title="Elsewhere"),
+                [said("other"), said("words")],
+                counter=COUNTER,
+                now=LATER,
+                opening=2,
             )
         (summary,) = store.sessions.summaries()
         assert (summary.session, summary.seen_at) == (session(), NOW)
