@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 
 from hypothesis import settings
 from hypothesis import strategies as st
@@ -69,6 +70,24 @@ maybe_names = st.none() | names
 sessions = st.builds(Session, id=names, agent=st.just("claude-code"), cwd=st.sampled_from([None, "/p", "/q"]))
 
 
+# Composite strategies only draw: one that is made anew for every draw costs more than what it gives.
+_maybe_instants = st.none() | instants
+_counter_names = st.sampled_from(["o200k-approx", "chars-4"])
+_numbers = st.integers(0, 2**48)
+_row_types, _priorities, _row_sources = st.sampled_from(Type), st.sampled_from(Priority), st.sampled_from(Source)
+_importances, _row_sizes, _message_sizes = st.integers(0, 10), st.integers(0, 60), st.integers(0, 200)
+_maybe_statuses = st.none() | st.sampled_from(Status)
+_maybe_dates = st.none() | st.sampled_from(["2026-02", "2026-03-05"])
+_message_ids = st.lists(st.sampled_from(["m1", "m2", "msg_0123456789"]), max_size=3)
+_tags = st.sampled_from([(), ("pinned",), ("db", "ops")])
+_superseding = st.sampled_from([None, None, None, "0198c0de-0000-7000-8000-000000000000"])
+
+
+@cache
+def _one_of(kinds: tuple[Kind, ...]) -> st.SearchStrategy[Kind]:
+    return st.sampled_from(kinds)
+
+
 @st.composite
 def observations(
     draw: st.DrawFn,
@@ -77,28 +96,28 @@ def observations(
     kinds: Sequence[Kind] = tuple(Kind),
 ) -> Observation:
     """A row. Its stored count may be right, wrong, or another counter's."""
-    number = draw(st.integers(0, 2**48))
+    number = draw(_numbers)
     return Observation(
         id=f"0198c0de-0000-7000-8000-{number:012x}",
         session=draw(session),
         project="/p",
-        kind=draw(st.sampled_from(kinds)),
-        type=draw(st.sampled_from(Type)),
-        priority=draw(st.sampled_from(Priority)),
-        importance=draw(st.integers(0, 10)),
-        status=draw(st.none() | st.sampled_from(Status)),
+        kind=draw(_one_of(tuple(kinds))),
+        type=draw(_row_types),
+        priority=draw(_priorities),
+        importance=draw(_importances),
+        status=draw(_maybe_statuses),
         text=draw(texts),
         observed_at=draw(instants),
-        event_at=draw(st.none() | instants),
-        refers_to=draw(st.none() | st.sampled_from(["2026-02", "2026-03-05"])),
-        message_ids=tuple(draw(st.lists(st.sampled_from(["m1", "m2", "msg_0123456789"]), max_size=3))),
+        event_at=draw(_maybe_instants),
+        refers_to=draw(_maybe_dates),
+        message_ids=tuple(draw(_message_ids)),
         sources=(1,),
-        tokens=draw(st.integers(0, 60)),
-        counter=draw(st.sampled_from(["o200k-approx", "chars-4"])),
-        source=draw(st.sampled_from(Source)),
-        tags=draw(st.sampled_from([(), ("pinned",), ("db", "ops")])),
-        last_used_at=draw(st.none() | instants),
-        superseded_by=draw(st.sampled_from([None, None, None, "0198c0de-0000-7000-8000-000000000000"])),
+        tokens=draw(_row_sizes),
+        counter=draw(_counter_names),
+        source=draw(_row_sources),
+        tags=draw(_tags),
+        last_used_at=draw(_maybe_instants),
+        superseded_by=draw(_superseding),
     )
 
 
@@ -107,32 +126,46 @@ images = st.builds(
 )
 
 
+_roles = st.sampled_from(Role)
+_call_texts = texts | st.just('{"command": "ls -la"}')
+_event_kinds = st.sampled_from([MessageKind.COMMAND, MessageKind.INTERRUPT, MessageKind.COMPACTION])
+_maybe_ids = st.none() | st.uuids().map(str)
+_maybe_people = st.sampled_from([None, None, "Alice", "Bob <b@x>"])
+_maybe_tools = st.sampled_from(["Bash", "Read", "mcp__db__query", None])
+_maybe_calls = st.sampled_from([None, "call_1", "call_2", "call_3"])
+_maybe_failed, _maybe_codes = st.sampled_from([None, True, False]), st.sampled_from([None, 0, 2])
+_up_to_one_image = st.lists(images, max_size=1)
+
+
 @st.composite
 def messages(draw: st.DrawFn) -> Message:
     """A message of the main thread. Calls and results share a few ids, so that some belong together."""
-    role = draw(st.sampled_from(Role))
+    role = draw(_roles)
     is_tool = role in (Role.CALL, Role.RESULT)
     return Message(
         role=role,
-        text=draw(texts | st.just('{"command": "ls -la"}') if role is Role.CALL else texts),
-        kind=draw(st.sampled_from([MessageKind.COMMAND, MessageKind.INTERRUPT, MessageKind.COMPACTION]))
-        if role is Role.EVENT
-        else None,
-        id=draw(st.none() | st.uuids().map(str)),
-        at=draw(st.none() | instants),
-        name=draw(st.sampled_from([None, None, "Alice", "Bob <b@x>"])),
-        tool=draw(st.sampled_from(["Bash", "Read", "mcp__db__query", None])) if is_tool else None,
-        call_id=draw(st.sampled_from([None, "call_1", "call_2", "call_3"])) if is_tool else None,
-        failed=draw(st.sampled_from([None, True, False])) if role is Role.RESULT else None,
-        exit_code=draw(st.sampled_from([None, 0, 2])) if role is Role.RESULT else None,
-        images=tuple(draw(st.lists(images, max_size=1))),
+        text=draw(_call_texts if role is Role.CALL else texts),
+        kind=draw(_event_kinds) if role is Role.EVENT else None,
+        id=draw(_maybe_ids),
+        at=draw(_maybe_instants),
+        name=draw(_maybe_people),
+        tool=draw(_maybe_tools) if is_tool else None,
+        call_id=draw(_maybe_calls) if is_tool else None,
+        failed=draw(_maybe_failed) if role is Role.RESULT else None,
+        exit_code=draw(_maybe_codes) if role is Role.RESULT else None,
+        images=tuple(draw(_up_to_one_image)),
     )
+
+
+@cache
+def _said(max_size: int) -> st.SearchStrategy[list[Message]]:
+    return st.lists(messages(), max_size=max_size)
 
 
 @st.composite
 def kept_messages(draw: st.DrawFn, *, max_size: int = 12) -> tuple[KeptMessage, ...]:
     """Messages of one session as they stand in a store, oldest first."""
-    said = draw(st.lists(messages(), max_size=max_size))
+    said = draw(_said(max_size))
     session = draw(names)
     return tuple(
         KeptMessage(
@@ -140,8 +173,8 @@ def kept_messages(draw: st.DrawFn, *, max_size: int = 12) -> tuple[KeptMessage, 
             session=session,
             key=message.id or f"m{seq:011x}",
             message=message,
-            tokens=draw(st.integers(0, 200)),
-            counter=draw(st.sampled_from(["o200k-approx", "chars-4"])),
+            tokens=draw(_message_sizes),
+            counter=draw(_counter_names),
         )
         for seq, message in enumerate(said, start=1)
     )

@@ -120,7 +120,7 @@ forty = examples(40)
 
 
 @given(memory=memories, most=any_budgets, counter=st.sampled_from(COUNTERS), to=forms, choice=choices)
-@examples(200)
+@examples(300)
 def test_a_budget_is_a_promise(
     memory: dict[str, object], most: Budgets, counter: TokenCounter, to: PackFormat, choice: Choice
 ) -> None:
