@@ -10,8 +10,8 @@ import pytest
 from omcli import sqlite
 
 FOLDER = Path(sqlite.__file__).parent
-ITS_OWN = {"dialect.py", "connection.py", "database.py", "backups.py", "migrate.py"}
-"""Modules about SQLite itself: its SQL, files, locks and pragmas."""
+ITS_OWN = {"dialect.py", "connection.py", "backups.py"}
+"""Modules about SQLite itself: its SQL, transactions, files and pragmas."""
 ONLY_SQLITE = re.compile(
     r"json_each|json_group|json_extract|->>|pragma|PRAGMA|OR IGNORE|OR REPLACE|\biif\(|\bGLOB\b|INDEXED BY|\bIS \?"
     r"|\btotal\(|lower\(hex|char\(0\)|\browid\b|lastrowid|AND \+|VACUUM|sqlite_schema|BEGIN|user_version"
