@@ -1,7 +1,7 @@
-"""Token counters by name: an approximate one by default, characters divided by a constant, and exact tokenizers.
+"""Token counters by name: approximate ones (the default), fixed numbers of characters per token, and exact tokenizers.
 
-Nothing is loaded until an exact counter is requested, and nothing is downloaded. The tokenizer's rank file must be in
-tiktoken's cache. It is verified and read here, since tiktoken's loader would download a missing or damaged file.
+Exact tokenizers are loaded only when requested, and nothing is downloaded. The tokenizer's rank file must be in
+tiktoken's cache. It is verified and read here, because tiktoken's loader would download a missing or damaged file.
 """
 
 from __future__ import annotations
@@ -18,32 +18,33 @@ from omcli.base.errors import BadConfiguration, BadUsage
 from omcli.base.record import record, replace
 from omcli.memory.message import Message, Role, TokenCounter
 
-# Text to tokens: 0 for the empty text, never negative.
+# Returns the number of tokens in text: 0 for empty text, never negative.
 CountText = Callable[[str], int]
 
 
 @record
 class Counter:
-    """A `memory.message.TokenCounter` built from its parts."""
+    """An implementation of `memory.message.TokenCounter` made of functions and constants."""
 
     name: str
     count: CountText
     count_tool: CountText | None = None
-    """Counts arguments and results of tools, if they are counted differently."""
+    """Counts tool arguments and results. None means that they are counted like other text."""
     count_by_line: Callable[[], CountText] | None = None
-    """Return a faster `count` for texts that share lines."""
+    """Returns a `count` that is faster for texts with lines in common."""
     per_message: int = 0
-    """Tokens added to every prompt and answer; calls and results are part of them."""
+    """Tokens added to each message of a user or an assistant. Tool calls and results are part of one, so they have
+    none.
+    """
     per_conversation: int = 0
     per_image: int = 1600
-    """Fixed, since an image has no text to count."""
+    """A constant, because an image has no text to count."""
 
     def text(self, text: str) -> int:
-        """Return the tokens in a text."""
         return self.count(text)
 
     def message(self, message: Message) -> int:
-        """Return the tokens in one message. The parts of a call (id, name, arguments) are counted separately."""
+        """Return the number of tokens in one message. A call's id, name and arguments are counted separately."""
         images = self.per_image * len(message.images)
         count_tool = self.count_tool or self.count
         if message.role is Role.CALL:
@@ -54,23 +55,23 @@ class Counter:
         return overhead + self.count(message.text) + images
 
     def remembering(self) -> Counter:
-        """Return the same counter, optimised for texts that share lines."""
+        """Return an equal counter that is faster for texts with lines in common, if there is one."""
         return replace(self, count=self.count_by_line()) if self.count_by_line else self
 
     def conversation(self, messages: Iterable[Message]) -> int:
-        """Return the tokens in a transcript, including the overhead of a conversation."""
+        """Return the number of tokens in a transcript, including the overhead per conversation."""
         return self.per_conversation + sum(map(self.message, messages))
 
 
 # ---- approximate: within 20 % of o200k's count, by arithmetic on character classes
 #
-# A view maps every character to a class symbol, and gives weights, in hundredths of a token, to short patterns of
-# symbols. The count is the sum of pattern occurrences times weights over all views, rounded up. Everything runs inside
-# `bytes.translate`, `bytes.count` and arithmetic on one number as long as the text.
+# A view maps every character to a class symbol, and gives short patterns of symbols a weight in hundredths of a token.
+# The count is the sum of pattern occurrences times weights over all views, rounded up. For speed, it is computed by
+# `bytes.translate`, `bytes.count` and arithmetic on one integer as long as the text.
 #
-# A line break is only ever the first symbol of a pattern (a text is read as if preceded by one), or the last of
-# `"x\n"`, which weighs less than a token. So lines count independently of each other, and for all texts
-# `text(a + "\n" + b) <= text(a) + text(b) + 1`: lines that fit by their own counts also fit together.
+# In patterns, a line break is always the first symbol (text is read as if preceded by one), or the last one of `"xn"`,
+# which weighs less than a token. So lines are counted independently of each other, and for all texts
+# `text(a + "\n" + b) <= text(a) + text(b) + 1`. Lines that fit by their own counts therefore also fit together.
 #
 # The weights are a non-negative least-squares fit of relative errors against o200k on prose, code, JSON, logs, Markdown
 # and transcripts in several languages.
@@ -81,12 +82,12 @@ _VOWELS = b"aeiouyAEIOUY"
 _BREAKS = b"\n\r\v\f"
 _CONTROLS = bytes({*range(0x20), 0x7F} - {*_BREAKS, ord("\t")})
 _PUNCTUATION = b"!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~"
-# UTF-8: every character beyond ASCII has one lead byte, which roughly determines its script, and 1-3 of these.
+# In UTF-8, a character beyond ASCII has a lead byte, which roughly determines its script, and 1 to 3 of these bytes.
 _CONTINUATION = bytes(range(0x80, 0xC0))
 
 
 _View = tuple[bytes, tuple[tuple[bytes, int], ...]]
-"""A mapping of bytes to class symbols (all others to `x`), and the weights of patterns of symbols."""
+"""A mapping of bytes to class symbols (`x` for unlisted bytes), and the weights of patterns of symbols."""
 
 
 def _view(classes: Mapping[str, bytes], weights: Mapping[str, int]) -> _View:
@@ -98,7 +99,7 @@ def _view(classes: Mapping[str, bytes], weights: Mapping[str, int]) -> _View:
 
 
 _LINE_END = 89
-"""Weight of a line break after anything but a gap."""
+"""Weight of a line break that does not follow a gap (`_GAPS`)."""
 _GAPS = " \t\r\v\f"
 
 _VIEWS = (
@@ -128,9 +129,9 @@ _SCRIPTS = _view(
         "R": bytes(range(0xD0, 0xD6)),  # Cyrillic, Armenian
         "H": b"\xd6\xd7",  # Hebrew
         "A": bytes(range(0xD8, 0xE0)),  # Arabic
-        "I": b"\xe0\xe1",  # India, Thai, Georgian
+        "I": b"\xe0\xe1",  # Indian scripts, Thai, Georgian
         "P": b"\xc2\xe2",  # dashes, bullets, arrows, boxes
-        "J": b"\xe3",  # kana, and the punctuation beside it
+        "J": b"\xe3",  # kana and CJK punctuation
         "C": bytes(range(0xE4, 0xEA)),  # Chinese characters
         "K": bytes(range(0xEA, 0xEE)),  # Hangul
         "F": b"\xee\xef",  # full-width forms, variation selectors
@@ -166,7 +167,7 @@ def _count(text: str) -> int:
 
 
 def _count_by_line() -> CountText:
-    """Return a `_count` that weighs each distinct line once; a text's weight is the sum of its lines."""
+    """Return a `_count` that weighs each distinct line only once. The weight of text is the sum over its lines."""
     weights: dict[str, int] = {}
 
     def weight(line: str) -> int:
@@ -194,19 +195,19 @@ def _text_weight(text: str) -> int:
 
 @record
 class _Views:
-    """Several views combined for one pass. Bytes that no view tells apart share a class."""
+    """Several views combined for one pass. Bytes to which all views give equal symbols share a class."""
 
     classes: bytes
-    """Byte to class, 0 to 15; a line break's is 0."""
+    """Class of each byte, 0 to 15. The class of a line break is 0."""
     pairs: bytes
-    """Weight of two adjacent bytes, by their classes: `16 * first + second`."""
+    """Weights of two adjacent bytes, indexed by `16 * first class + second class`."""
     others: tuple[_View, ...]
-    """Patterns that pairs cannot express: longer ones, and doubled symbols, which must not overlap."""
+    """Patterns that pairs cannot express: longer patterns, and doubled symbols, whose occurrences must not overlap."""
 
 
 @cache
 def _views(characters: Literal["ascii", "other"]) -> _Views:
-    """Combine the views of ASCII characters, or those of all others."""
+    """Combine the views for ASCII characters, or those for all others."""
     views = _VIEWS if characters == "ascii" else (_SCRIPTS,)
     tables = list(map(itemgetter(0), views))
     numbers: dict[bytes, int] = {}
@@ -234,7 +235,7 @@ def _views(characters: Literal["ascii", "other"]) -> _Views:
 def _weight(encoded: bytes, views: _Views) -> int:
     """Return the weight of encoded text, which must begin with a line break."""
     number = int.from_bytes(encoded.translate(views.classes))
-    # A byte holds a class in its lower half, and by the shift the class before it in its upper half.
+    # Each byte has its own class in the lower half and, by the shift, the class of the byte before in the upper half.
     weights = (number | number >> 4).to_bytes(len(encoded)).translate(views.pairs)
     total = sum(weights)
     for table, patterns in views.others:
@@ -252,11 +253,11 @@ APPROXIMATE = Counter(name="o200k-approx", count=_count, count_by_line=_count_by
 
 @record
 class _Encoding:
-    """A published tokenizer: its rank file, and the pattern that splits text before merging."""
+    """A published tokenizer: its rank file, and the pattern that splits text before tokens are merged."""
 
     name: str
     file_name: str
-    """Name in tiktoken's cache: the SHA-1 of the URL."""
+    """Name in tiktoken's cache, which is the SHA-1 of the file's URL."""
     sha256: str
     pattern: str
 
@@ -281,19 +282,18 @@ _ENCODINGS: Mapping[str, _Encoding] = {
     ),
 }
 EXACT = tuple(_ENCODINGS)
-"""Names of the exact counters."""
 
 
 def counter_from_file(name: str, environment: Mapping[str, str] = os.environ) -> Counter:
-    """Return the counter with this name, with its tokenizer loaded.
+    """Return the exact counter with this name.
 
-    Raise BadConfiguration if the rank file is missing or not the published one.
+    Raise BadConfiguration if its rank file is missing or is not the published one.
     """
     return Counter(name=name, count=_count_with(_ENCODINGS[name], environment), per_message=4)
 
 
 def has_file(name: str, environment: Mapping[str, str] = os.environ) -> bool:
-    """Return True if this counter's rank file is on disk; its hash is not checked."""
+    """Return True if the counter's rank file is on disk. Its hash is not checked."""
     return _file(_ENCODINGS[name], environment) is not None
 
 
@@ -302,7 +302,7 @@ def _count_with(encoding: _Encoding, environment: Mapping[str, str]) -> CountTex
     import tiktoken  # noqa: PLC0415 - takes longer to import than the rest of om
 
     tokenizer = tiktoken.Encoding(encoding.name, pat_str=encoding.pattern, mergeable_ranks=ranks, special_tokens={})
-    # Ordinary, because a transcript may contain the text of a special token.
+    # `encode_ordinary`, because a transcript may contain the text of a special token.
     return lambda text: len(tokenizer.encode_ordinary(text))
 
 
@@ -333,7 +333,7 @@ def _file(encoding: _Encoding, environment: Mapping[str, str]) -> Path | None:
 
 def _folders(environment: Mapping[str, str]) -> Iterator[Path]:
     """Yield the folders of tiktoken's cache."""
-    import tempfile  # noqa: PLC0415 - imports much
+    import tempfile  # noqa: PLC0415 - imports many modules
 
     for variable in ("TIKTOKEN_CACHE_DIR", "DATA_GYM_CACHE_DIR"):
         if environment.get(variable):
@@ -372,7 +372,7 @@ NAMES = (*_BUILT_IN, *EXACT)
 def counter(name: str = DEFAULT) -> TokenCounter:
     """Return the counter with this name.
 
-    Raise BadUsage for an unknown name, and BadConfiguration for an exact counter whose rank file is not on disk.
+    Raise BadUsage if the name is unknown, and BadConfiguration if an exact counter's rank file is missing or damaged.
     """
     if name in EXACT:
         return counter_from_file(name)

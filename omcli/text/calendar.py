@@ -1,8 +1,8 @@
-"""The calendar as people speak of it: words for dates, the clause around them, and arithmetic on days and months.
+"""The calendar in everyday language: words for dates, the clause around a date, and date arithmetic.
 
-A day is `YYYY-MM-DD`, a month `YYYY-MM`, a year `YYYY`; a week or a quarter is an ISO 8601 interval, from its first day
-or month to its last: `2026-03-02/2026-03-08`, `2026-07/2026-09`. Functions return None for years outside 1970 to 9999,
-as for instants. Weeks begin on Monday (ISO 8601).
+A day is `YYYY-MM-DD`, a month `YYYY-MM`, a year `YYYY`. A week or quarter is an ISO 8601 interval of its first and last
+day or month: `2026-03-02/2026-03-08`, `2026-07/2026-09`. Weeks begin on Monday. Functions return None for years outside
+1970 to 9999, as `instants` does.
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ MONTHS = {
     )
     for name in names.split()
 }
-"""Months by name: English, with its abbreviations, German, French and Spanish."""
+"""Months by name in English (with abbreviations), German, French and Spanish."""
 FULL_MONTHS = frozenset("january february march april may june july august september october november december".split())
 AMBIGUOUS_MONTHS = frozenset(
     "may march mars mar sep sept dec jan jun jul aug apr nov oct feb april june august mai".split()
 )
-"""Names of months that are also verbs, people, planets or technical terms."""
+"""Month names that can also be verbs, people, planets or technical terms."""
 _WEEKDAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 NUMBERS = {
     **{word: number for number, word in enumerate("one two three four five six seven eight nine ten".split(), 1)},
@@ -59,7 +59,7 @@ UNITS = {
     **dict.fromkeys(("month", "monat", "monaten", "mois", "mes", "mese"), "month"),
     **dict.fromkeys(("year", "jahr", "jahren", "an", "ans", "año"), "year"),
 }
-"""Units by name; see `unit_of` for plurals."""
+"""Units by singular name. `unit_of` also handles plurals."""
 STEPS = {"last": -1, "this past": -1, "this": 0, "the": 0, "next": 1, "coming": 1, "this coming": 1}
 DAYS = {
     "today": 0, "tonight": 0, "this morning": 0, "this afternoon": 0, "this evening": 0, "tomorrow": 1, "yesterday": -1,
@@ -68,33 +68,36 @@ DAYS = {
     "aujourd'hui": 0, "avant-hier": -2, "hier soir": -1, "hier matin": -1, "demain": 1, "après-demain": 2,
     "hoy": 0, "ayer": -1, "anteayer": -2, "pasado mañana": 2,
 }  # fmt: skip
-"""Days from today for each word. Omitted are `hier` alone, which is German for "here", and `mañana`, which also means
-"morning"."""
+"""Distance of each word's day from today, in days. Omitted are `hier` alone (German for "here") and `mañana` (also
+"morning").
+"""
 
 
 def any_of(words: Iterable[str]) -> str:
-    """Return a pattern for any of the words, the longest first."""
+    """Return a pattern that matches any of the words, trying longer ones first."""
     return "|".join(sorted(map(re.escape, words), key=len, reverse=True))
 
 
 def weekday_index(word: str) -> int:
-    """Return the number of a weekday, from its full or abbreviated name: Monday is 0."""
+    """Return the index of a weekday (Monday is 0) from its full or abbreviated English name."""
     return _WEEKDAYS.index(word[:3])
 
 
 def number_of(word: str) -> int:
-    """Return a number written as a word or in digits."""
+    """Return a number that is written as a word or in digits."""
     return int(word) if word.isdecimal() else NUMBERS[word]
 
 
 def unit_of(word: str) -> str:
-    """Return `day`, `week`, `fortnight`, `month` or `year` for its name in any of the languages."""
+    """Return `day`, `week`, `fortnight`, `month` or `year` for a unit's name, singular or plural, in any supported
+    language.
+    """
     return UNITS.get(word) or UNITS[word.removesuffix("s")]
 
 
 # ---- around a date
 
-# Text that can follow a date, but not a name or a quantity: "in 2024 we moved", but "in 2024 lines".
+# Text that can follow a date but not a quantity or a name: "in 2024 we moved", but not "in 2024 lines".
 _FOLLOWS = lazily(
     r"\s*(?:$|[,.;:!?)\]\"'»”—–-]|(?:a|after|an|and|are|as|at|because|before|but|by|can|due|for|from|he|her|his|how|i|i'\w+|if|"
     r"in|instead|is|it|it's|last|let's|my|next|not|on|or|our|please|she|should|since|so|than|that|the|their|then|there|"
@@ -102,7 +105,7 @@ _FOLLOWS = lazily(
 )
 _BOUNDARY = lazily(r"[.;!?,:()\n]")
 _CLAUSE = 160
-"""Number of characters before and after a date to look at."""
+"""Maximum length of the text searched on each side of a date, in characters."""
 
 _WAS = lazily(r"\b(?:was|were|did|had|wasn't|weren't|didn't|hadn't|(?:should|could|would|might|must) have)\b")
 _WILL = lazily(
@@ -124,20 +127,18 @@ _STARTS = lazily(
 
 
 class Tense(StrEnum):
-    """Tense of a clause."""
-
     OVER = "over"
     COMING = "coming"
     UNTOLD = "untold"
 
 
 def goes_on(found: re.Match[str]) -> bool:
-    """Return True if punctuation or a word that starts a new phrase follows, as it does after a date."""
+    """Return True if the text after a match fits a date: punctuation, a word that starts a new phrase, or nothing."""
     return bool(_FOLLOWS.match(found.string[found.end() : found.end() + _CLAUSE]))
 
 
 def tense(found: re.Match[str]) -> Tense:
-    """Return the tense of the clause around a date, by its verbs."""
+    """Return the tense of the clause around a date, judged by its verbs."""
     clause = " | ".join(_around(found))
     if _WAS.search(clause):
         return Tense.OVER
@@ -150,7 +151,7 @@ def is_ahead(found: re.Match[str]) -> bool:
     """Return True if "in three days" means a point in the future.
 
     It can also be a duration ("built in three days", "the best in two weeks") or a rate ("three calls in a week"). So
-    the clause must be about the future, begin with the date, or have "is", "back" or the like right before it.
+    the clause must be about the future, begin with the date, or have a word such as "is" or "back" right before it.
     """
     told, (before, after) = tense(found), _around(found)
     if told is Tense.OVER or _COULD.search(f"{before} | {after}"):
@@ -159,13 +160,12 @@ def is_ahead(found: re.Match[str]) -> bool:
 
 
 def opens_clause(found: re.Match[str]) -> bool:
-    """Return True if only quotes and other marks precede a date in its clause."""
+    """Return True if only quotation marks, bullets or similar marks precede a date in its clause."""
     before, _ = _around(found)
     return not before.strip(" \"'*_#>|·“”„‘’«»–—-")
 
 
 def _around(found: re.Match[str]) -> tuple[str, str]:
-    """Return the text before and after a date in its clause."""
     text, begin, end = found.string, found.start(), found.end()
     before = _BOUNDARY.split(text[max(0, begin - _CLAUSE) : begin])[-1]
     return before, _BOUNDARY.split(text[end : end + _CLAUSE], maxsplit=1)[0]
@@ -173,17 +173,17 @@ def _around(found: re.Match[str]) -> tuple[str, str]:
 
 @record
 class DateContext:
-    """The original text, for its capitals, and the day of speaking."""
+    """The day of speaking, and the original text, in which matched words can be checked for capitals."""
 
     text: str
     today: date
 
     def has_capital(self, found: re.Match[str], group: str) -> bool:
-        """Return True if a word begins with a capital."""
+        """Return True if the group's text begins with a capital letter."""
         return self.text[found.start(group)].isupper()
 
     def is_title(self, found: re.Match[str], group: str) -> bool:
-        """Return True if a word is written like a name: neither lower case nor all capitals."""
+        """Return True if the group's text is capitalised like a name: neither lower case nor all capitals."""
         return self.text[found.start(group) : found.end(group)].istitle()
 
 
@@ -192,24 +192,25 @@ class DateContext:
 _FIRST_YEAR, _LAST_YEAR = 1970, 9999
 _SUNDAY = 6
 _NEAR = timedelta(days=61)
-"""Largest distance from today for a day without a year; the same day in another year is five times as far."""
+"""Maximum distance from today of a day named without a year. In the wrong year it would be about five times as far
+away.
+"""
 
 
 def day_of(at: str, utc_offset: int | None = None) -> date:
-    """Return the local day of an instant (`instants`).
+    """Return the local date of an instant (see `instants`).
 
-    `utc_offset` is in minutes east of UTC. Without it, return the day in UTC. An instant without a zone is already
-    local.
+    `utc_offset` is in minutes east of UTC. None means the date in UTC. An instant without a zone is already local.
     """
     moment = datetime.fromisoformat(at.removesuffix("Z"))
     if utc_offset and at.endswith("Z"):
-        with suppress(OverflowError):  # in the last hours of the calendar
+        with suppress(OverflowError):  # in the last hours of the year 9999
             moment += timedelta(minutes=utc_offset)
     return moment.date()
 
 
 def day(of_year: int, of_month: int, number: int) -> str | None:
-    """Return a day; None if it does not exist."""
+    """Return a day, or None if it does not exist."""
     try:
         return _text(date(of_year, of_month, number))
     except ValueError:
@@ -217,24 +218,23 @@ def day(of_year: int, of_month: int, number: int) -> str | None:
 
 
 def month(of_year: int, number: int) -> str | None:
-    """Return a month; numbers below 1 and above 12 are months of other years."""
+    """Return a month. Numbers below 1 or above 12 are months of earlier or later years."""
     years, index = divmod(of_year * 12 + number - 1, 12)
     return f"{years:04}-{index + 1:02}" if _FIRST_YEAR <= years <= _LAST_YEAR else None
 
 
 def year(number: int) -> str | None:
-    """Return a year, four digits."""
     return f"{number:04}" if _FIRST_YEAR <= number <= _LAST_YEAR else None
 
 
 def quarter(of_year: int, number: int) -> str | None:
-    """Return a quarter of the calendar year; numbers below 1 and above 4 are quarters of other years."""
+    """Return a calendar quarter. Numbers below 1 or above 4 are quarters of earlier or later years."""
     first, last = month(of_year, number * 3 - 2), month(of_year, number * 3)
     return f"{first}/{last}" if first and last else None
 
 
 def last_day(stretch: str) -> str:
-    """Return the last day of a day, month, quarter or year."""
+    """Return the last day of a date, or of an interval such as a quarter."""
     end = stretch.rpartition("/")[2]
     if len(end) == 4:
         return f"{end}-12-31"
@@ -247,29 +247,31 @@ def last_day(stretch: str) -> str:
 
 
 def days_from(today: date, count: int) -> str | None:
-    """Return the day `count` days later, or earlier if negative."""
+    """Return the day `count` days after today, or before today if `count` is negative."""
     moved = _moved(today, count)
     return _text(moved) if moved else None
 
 
 def week_from(today: date, count: int) -> str | None:
-    """Return the week `count` weeks later, from Monday to Sunday; None on a Sunday, when weeks are ambiguous."""
+    """Return the week `count` weeks after the current one. None on a Sunday, because some speakers begin a new week
+    then.
+    """
     if today.weekday() == _SUNDAY:
         return None
     return _day_range(today, 7 * count - today.weekday(), 6)
 
 
 def weekend_from(today: date, count: int) -> str | None:
-    """Return a Saturday and Sunday: 0 is the current or coming weekend, -1 the one before.
+    """Return a Saturday and Sunday. 0 means the current or coming weekend, -1 the one before it.
 
-    From Monday to Friday "next weekend" (1) is ambiguous, so the result is None.
+    None from Monday to Friday if `count` is positive, because "next weekend" is then ambiguous.
     """
     goes_on = today.weekday() >= 5
     return None if count > 0 and not goes_on else _day_range(today, 5 - today.weekday() + 7 * count, 1)
 
 
 def counted_from(today: date, count: int, unit: str) -> str | None:
-    """Return the date `count` units later: a day for days and weeks, a month for months, a year for years."""
+    """Return the date `count` units after today: a month if the unit is a month, a year if it is a year, else a day."""
     if unit == "month":
         return month(today.year, today.month + count)
     if unit == "year":
@@ -278,7 +280,7 @@ def counted_from(today: date, count: int, unit: str) -> str | None:
 
 
 def unit_from(today: date, unit: str, step: int) -> str | None:
-    """Return the last (-1), this (0) or next (1) week, weekend, month, quarter or year."""
+    """Return the last (-1), current (0) or next (1) week, weekend, month, quarter or year."""
     match unit:
         case "week":
             return week_from(today, step)
@@ -293,16 +295,18 @@ def unit_from(today: date, unit: str, step: int) -> str | None:
 
 
 def weekday_of_week(today: date, index: int, count: int) -> str | None:
-    """Return a weekday (Monday is 0) of the week `count` weeks later; None if it depends on a week's first day."""
+    """Return a weekday (Monday is 0) of the week `count` weeks after the current one.
+
+    None if the result depends on the day on which weeks begin (Monday or Sunday).
+    """
     return _only_day(_of_week(today, index, count))
 
 
 def weekday_from(today: date, index: int, step: int) -> str | None:
-    """Return the last (-1), this (0) or next (1) weekday (Monday is 0); None if readings disagree.
+    """Return the last (-1), this (0) or next (1) weekday (Monday is 0), or None if speakers may disagree about it.
 
-    "Next Friday" may be the coming Friday or the Friday of next week, and weeks may begin on Monday or Sunday, so it is
-    unambiguous only on a Friday or Saturday. "This Friday" is that of this week; None if it has passed, since the
-    speaker may mean the coming one.
+    "Next Friday" may be the coming Friday or the one in next week, and weeks may begin on Monday or Sunday. So the
+    phrase is only resolved on a Friday or Saturday. "This Friday" is the one in this week, unless it has passed.
     """
     if step:
         return _only_day({_nearest_weekday(today, index, step), *_of_week(today, index, step)})
@@ -311,13 +315,16 @@ def weekday_from(today: date, index: int, step: int) -> str | None:
 
 
 def nearest_weekday(today: date, index: int, step: int) -> str | None:
-    """Return the first such weekday after today (1), or the last one before (-1); None if today is one."""
+    """Return the first such weekday after today (1) or the last one before it (-1). None if today is that weekday."""
     nearest = _nearest_weekday(today, index, step)
     return None if index == today.weekday() or nearest is None else _text(nearest)
 
 
 def month_named(today: date, number: int, step: int) -> str | None:
-    """Return last (-1), this (0) or next (1) March, for example; None unless the nearest one is in that year."""
+    """Return the month with this number in last (-1), this (0) or next (1) year.
+
+    For last and next, return None if a nearer such month is in this year, because speakers may then mean either.
+    """
     if not step:
         return month(today.year, number)
     nearest = next_month(today, number, step)
@@ -325,42 +332,44 @@ def month_named(today: date, number: int, step: int) -> str | None:
 
 
 def next_month(today: date, number: int, step: int) -> str | None:
-    """Return the first such month after this one (1), or the last one before it (-1)."""
+    """Return the first month with this number after the current month (1), or the last one before it (-1)."""
     is_past = (today.month - number) * step >= 0
     return month(today.year + step * is_past, number)
 
 
 def near_month(today: date, number: int) -> str | None:
-    """Return the month with that number that is within two months of today, if any."""
+    """Return the month with this number that is at most two months away, if any."""
     years = (today.year - 1, today.year, today.year + 1)
     near = (one for one in years if abs((one - today.year) * 12 + number - today.month) <= 2)
     return next((month(one, number) for one in near), None)
 
 
 def near_day(today: date, of_month: int, number: int) -> str | None:
-    """Return the day of that month and number that is within 61 days of today, if any."""
+    """Return the day with this month and number that is at most 61 days away, if any."""
     return next((_text(found) for found in _in_each_year(today, of_month, number) if abs(found - today) <= _NEAR), None)
 
 
 def next_day(today: date, of_month: int, number: int) -> str | None:
-    """Return the first such day from today on."""
+    """Return the first day with this month and number that is not before today."""
     return next((_text(found) for found in _in_each_year(today, of_month, number) if found >= today), None)
 
 
 def day_with_weekday(today: date, of_month: int, number: int, index: int) -> str | None:
-    """Return the day in last, this or next year that falls on the given weekday; at most one does."""
+    """Return the day in last, this or next year that falls on the weekday, if any. At most one can."""
     return next((_text(found) for found in _in_each_year(today, of_month, number) if found.weekday() == index), None)
 
 
 def next_date(today: date, number: int) -> str | None:
-    """Return the first day with this number after today; None if today has it, or the month is too short."""
+    """Return the next date with this day of the month. None if that is today's, or if the month in question is too
+    short.
+    """
     if number == today.day:
         return None
     years, index = divmod(today.year * 12 + today.month - 1 + (number < today.day), 12)
     return day(years, index + 1, number)
 
 
-# ---- beneath
+# ---- helpers
 
 
 def _text(found: date) -> str | None:
@@ -395,7 +404,7 @@ def _only_day(readings: set[date | None]) -> str | None:
 
 
 def _in_each_year(today: date, of_month: int, number: int) -> list[date]:
-    """Return that day in last, this and next year, where it exists."""
+    """Return that day in last, this and next year. Years without it (29 February) are skipped."""
     found = []
     for years in (today.year - 1, today.year, today.year + 1):
         try:
@@ -406,5 +415,5 @@ def _in_each_year(today: date, of_month: int, number: int) -> list[date]:
 
 
 def _days(year: int, month: int) -> int:
-    """Return the days in a month. Python's `calendar` takes a millisecond to import."""
+    """Return the length of a month in days. Importing Python's `calendar` would take a millisecond."""
     return 31 if month == 12 else (date(year, month + 1, 1) - date(year, month, 1)).days

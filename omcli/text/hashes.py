@@ -1,4 +1,4 @@
-"""Hashes of 8 bytes, by which a reader remembers what it has seen. They are stable between runs."""
+"""64-bit hashes that readers keep in place of data they have seen. They do not change between runs."""
 
 from __future__ import annotations
 
@@ -14,20 +14,19 @@ from typing import Any
 from omcli.base.record import positional_record
 
 _SMALLEST = 1 << 10
-"""Initial number of slots in the table."""
+"""Initial number of slots in the hash table."""
 
 
 def hash_of(*parts: str) -> int:
-    """Return a 64-bit hash of strings."""
     content = "\0".join(parts).encode("utf-8", "surrogatepass")
     return int.from_bytes(hashlib.blake2b(content, digest_size=8).digest(), "big")
 
 
 class HashSet:
-    """A set of hashes that takes 8 to 32 bytes for each, a fifth of a Python set.
+    """A set of hashes that takes 8 to 32 bytes per hash, a fifth of a Python set.
 
-    The initial hashes are kept in a sorted array, which is quick if they are given in order. Later ones go into a hash
-    table with open addressing.
+    Initial hashes are kept in a sorted array, which is fastest to build from sorted input. Hashes added later are kept
+    in a hash table with open addressing.
     """
 
     def __init__(self, hashes: Iterable[int] = ()) -> None:
@@ -35,10 +34,9 @@ class HashSet:
         self._table = array("Q", bytes(8 * _SMALLEST))
         self._length = 0
         self._has_zero = False
-        """True if 0 is in the set. It can't be in the table, where 0 marks a free slot."""
+        """True if 0 is in the set. The table cannot contain it, because 0 marks a free slot there."""
 
     def add(self, each: int) -> None:
-        """Add a hash."""
         if self._is_first(each):
             return
         if each == 0:
@@ -57,7 +55,7 @@ class HashSet:
         return self._has_zero if each == 0 else self._table[self._place(each)] == each
 
     def __iter__(self) -> Iterator[int]:
-        """Iterate in ascending order."""
+        """Yield the hashes in ascending order."""
         zero = (0,) if self._has_zero else ()
         return iter(sorted((*self._first, *zero, *filter(None, self._table))))
 
@@ -66,7 +64,7 @@ class HashSet:
         return place < len(self._first) and self._first[place] == each
 
     def _place(self, each: int) -> int:
-        """Return the index of a hash in the table, or of the free slot for it."""
+        """Return the index of a hash in the table, or of the free slot to put it in."""
         table = self._table
         last = len(table) - 1
         place = each & last
@@ -77,31 +75,31 @@ class HashSet:
 
 @positional_record
 class Packed:
-    """Hashes encoded as one string, for JSON."""
+    """Hashes encoded as one base64 string, for JSON."""
 
     text: str
 
 
 def packed(hashes: Iterable[int]) -> Packed:
-    """Encode hashes in base64, each with the most significant byte first."""
+    """Encode hashes as the base64 of big-endian 64-bit integers."""
     each = tuple(hashes)
     return Packed(base64.b64encode(struct.pack(f">{len(each)}Q", *each)).decode("ascii"))
 
 
 def unpacked(text: str) -> tuple[int, ...]:
-    """Return the hashes in the text of a `Packed`."""
+    """Decode `Packed.text`."""
     content = base64.b64decode(text)
     return struct.unpack(f">{len(content) // 8}Q", content)
 
 
 def packed_counts(counts: Mapping[int, int]) -> list[Any]:
-    """Encode the number of times each hash was seen, compactly, since most were seen once."""
+    """Encode how often each hash was seen. Hashes seen once, by far the most, are packed without a count."""
     often = [(key, number) for key, number in counts.items() if number != 1]
     return [packed([key for key, number in counts.items() if number == 1]), often]
 
 
 def unpacked_counts(written: list[Any]) -> Counter[int]:
-    """Undo `packed_counts` on its JSON."""
+    """Decode the result of `packed_counts` after it was read from JSON."""
     once, often = written
     counts = Counter(dict.fromkeys(unpacked(once), 1))
     counts.update(dict(often))

@@ -1,7 +1,7 @@
-"""Instants as text in one canonical spelling, so that they can be sorted and compared without parsing.
+"""Instants as text in one canonical form, so that they can be sorted and compared without parsing.
 
-An instant is `YYYY-MM-DDTHH:MM:SS.mmmZ` (UTC, milliseconds). A local time of unknown zone is spelled without the `Z`;
-its zone is never guessed.
+An instant is `YYYY-MM-DDTHH:MM:SS.mmmZ` (UTC, milliseconds). A local time whose zone is unknown has no `Z`. Zones are
+never guessed.
 """
 
 from __future__ import annotations
@@ -12,20 +12,20 @@ from math import inf
 
 from omcli.base.errors import BadUsage
 
-# The unit of a number is the one in which it lies between these two times (1973 and 2286). It fits only one.
+# Bounds in seconds (1973 and 2286). A number has the unit in which it lies between them. Only one unit can fit.
 _FIRST, _LAST = 1e8, 1e10
 _UNITS = (1e3, 1e6, 1e9)
-"""Milliseconds, microseconds and nanoseconds in a second."""
+"""Milliseconds, microseconds and nanoseconds per second."""
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-# The canonical spelling, which most producers use. Recognising it takes a third of the time of converting.
+# The canonical form, which most programs write. Recognising it takes a third of the time of converting.
 _CANONICAL = re.compile(r"\d{4}-\d\d-\d\dT(?:[01]\d|2[0-3]):\d\d:\d\d\.\d{3}Z", re.ASCII)
 
 
 def instant(value: object) -> str | None:
-    """Return the canonical instant of a value in a transcript; None if it is not a time from 1970 to 9999.
+    """Return a time from a transcript as a canonical instant, or None if it is not a time from 1970 to 9999.
 
-    Accepts ISO 8601 text (with `Z`, an offset, or neither), and numbers or digit strings of seconds, milliseconds,
-    microseconds or nanoseconds since 1970 (up to the year 2286).
+    Accepts ISO 8601 text (with `Z`, an offset, or neither), and seconds, milliseconds, microseconds or nanoseconds
+    since 1970 as a number or digit string (up to the year 2286).
     """
     if isinstance(value, bool) or value is None:
         return None
@@ -53,8 +53,10 @@ def instant(value: object) -> str | None:
 
 
 def parse_time(now: str | None, *, option: str = "") -> str | None:
-    """Parse an instant given by the user instead of the current time, if any. Raise BadUsage, naming `option`, if it is
-    not valid."""
+    """Return the instant that a user gave in place of the current time, or None if none was given.
+
+    Raise BadUsage if it is not a valid time. `option` is the option's name, for the error message.
+    """
     moment = None if now is None else instant(now)
     if now is not None and moment is None:
         raise BadUsage(f"`{option}{now}` is not a valid time", hint="an instant like 2026-01-28T09:30:00Z")
@@ -62,7 +64,9 @@ def parse_time(now: str | None, *, option: str = "") -> str | None:
 
 
 def check_number(given: float | None, *, option: str = "", least: float = 0, most: float = inf) -> float | None:
-    """Return a number of seconds, if given. Raise BadUsage, naming `option`, unless it is finite and within bounds."""
+    """Return a number of seconds that a user gave, if any. Raise BadUsage, naming `option`, if it is infinite, NaN or
+    out of bounds.
+    """
     if given is not None and not (least <= given <= most and given < inf):
         bounds = f"between {least:g} and {most:g}" if most < inf else f"from {least:g} up"
         raise BadUsage(f"`{option}{given:g}` is not a valid number of seconds (expected one {bounds})")
@@ -70,9 +74,9 @@ def check_number(given: float | None, *, option: str = "", least: float = 0, mos
 
 
 def utc_offset(value: object) -> int | None:
-    """Return the zone of a time in a transcript, in minutes east of UTC; None if unknown.
+    """Return the UTC offset of a time in a transcript, in minutes east of UTC, or None if unknown.
 
-    `Z` and `+00:00` count as unknown, since most programs write them whatever their zone.
+    `Z` and `+00:00` count as unknown, because most programs write UTC regardless of their zone.
     """
     if not isinstance(value, str):
         return None
@@ -84,8 +88,7 @@ def utc_offset(value: object) -> int | None:
 
 
 def format_time(moment: datetime) -> str | None:
-    """Return a datetime as an instant; None if its year in UTC is not from 1970 to 9999. A naive datetime becomes an
-    instant without a zone."""
+    """Return a datetime as an instant, without `Z` if it is naive. None if its year in UTC is not from 1970 to 9999."""
     zone = "" if moment.tzinfo is None else "Z"
     if zone:
         try:
@@ -98,5 +101,5 @@ def format_time(moment: datetime) -> str | None:
 
 
 def minute(at: str) -> str:
-    """Return `YYYY-MM-DD HH:MM` of an instant, as printed with rows."""
+    """Return an instant as `YYYY-MM-DD HH:MM`."""
     return f"{at[:10]} {at[11:16]}"

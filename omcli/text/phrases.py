@@ -1,7 +1,7 @@
 """Phrases in the text of rows: anchors, counts (`(× 3)`, `+4 more`) and speakers (`User: `, `Agent: `).
 
-Anchors are exact strings worth keeping, like paths, identifiers, flags, versions, ids, numbers, URLs and quoted code.
-Later readers search for them and act on them, so an observation may contain only those in its sources.
+Anchors are exact strings worth keeping, such as paths, identifiers, flags, versions, ids, numbers, URLs and quoted
+code. Later readers search for them and act on them, so an observation may contain only anchors from its sources.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from omcli.base import lazily
 from omcli.text.clean import is_word_split
 
 _SHOWN = 8
-"""Number of names to list before counting the rest."""
+"""Number of names listed before the rest are counted."""
 _TIMES = lazily(r" \(× (\d{1,9})\)$")
 
 
@@ -21,42 +21,41 @@ _TIMES = lazily(r" \(× (\d{1,9})\)$")
 
 
 def counted(number: int) -> str:
-    """Return a number as a string, or "99+" from 100 on, so that it can't be mistaken for an anchor."""
+    """Return a number as text, or "99+" if it is 100 or more, because such numbers would count as anchors."""
     return str(number) if number < 100 else "99+"
 
 
 def first_of(names: Sequence[str], joint: str, *, shown: int = _SHOWN) -> str:
-    """Join the first `shown` names, and add how many more there are."""
+    """Join the first `shown` names, followed by the number of omitted ones (`+4 more`)."""
     more = len(names) - shown
     return joint.join(names[:shown]) + (f"{joint}+{counted(more)} more" if more > 0 else "")
 
 
 def times_in(text: str) -> int:
-    """Return the count at the end of a row's text; 1 without one."""
+    """Return the count at the end of a row's text, or 1 if it has none."""
     return int(found[1]) if (found := _TIMES.search(text)) else 1
 
 
 def without_times(text: str) -> str:
-    """Return a row's text without its count."""
     return _TIMES.sub("", text)
 
 
 def with_times(text: str, times: int) -> str:
-    """Append a count, as in `Ran: make (× 3)`."""
+    """Append a count above 1 to text, as in `Ran: make (× 3)`."""
     return f"{text} (× {times})" if times > 1 else text
 
 
 # ---- speakers
 
 USER = "User: "
-"""Prefix of rows with a user's words. It is omitted in `MEMORY.md`."""
+"""Prefix of rows that quote a user. It is omitted in `MEMORY.md`."""
 AGENT = "Agent: "
-"""Prefix of rows with an agent's words."""
+"""Prefix of rows that quote an agent."""
 _LONGEST_SPEAKER = 40
 
 
 def speaker(text: str) -> str:
-    """Return the speaker that text begins with, or ""."""
+    """Return the speaker named at the beginning of text, or "" if there is none."""
     who, colon, _ = text.partition(": ")
     return (
         who if colon and len(who) <= _LONGEST_SPEAKER and who[:1].isupper() and who.replace(" ", "").isalnum() else ""
@@ -64,7 +63,7 @@ def speaker(text: str) -> str:
 
 
 def words_of(text: str) -> str:
-    """Return text without the speaker it begins with."""
+    """Return text without the speaker at its beginning."""
     who = speaker(text)
     return text.removeprefix(f"{who}: ") if who else text
 
@@ -87,26 +86,26 @@ _IDENTIFIER = (
 _HEX = r"\b(?=[0-9a-f]*\d)(?=[0-9a-f]*[a-f])[0-9a-f]{7,64}\b"
 _VERSION = r"\bv?\d+(?:\.\d+)+(?:[-+][\w.]+)?\b"
 _REFERENCE = r"(?<!\w)#\d+\b|(?<!\w)@[A-Za-z][\w\-]+"
-# Small whole numbers are not anchors, since an observation may count things itself ("3 matches").
+# Small whole numbers are not anchors, because an observation may itself count things ("3 matches").
 _NUMBER = r"\b(?:\d{1,3}(?:,\d{3})+|\d{3,}(?:[.:]\d+)*)\b"
 
 _ANCHOR = lazily("|".join((_URL, _PATH, _FLAG, _IDENTIFIER, _HEX, _VERSION, _REFERENCE, _NUMBER)))
 
 _CODE = lazily(r"`([^`\n]{1,200})`")
 _UNSPACED = lazily(r"[\u2e80-\u9fff\uac00-\ud7af\uff00-\uffef]")
-"""Characters of scripts that are written without spaces; they end a word, as spaces and backticks do."""
+"""Characters of scripts written without spaces. They end a word, just as spaces and backticks do."""
 _PUNCTUATION = ".,:;!?"
 _PLAIN = lazily(r"""[("']*(?:[A-Z]?[a-z]+|[A-Z])(?:['’][a-z]+)?[.,:;!?)"']*\Z""")
-"""An ordinary word, which can't contain an anchor and is not searched."""
+"""An ordinary word. It cannot contain an anchor, so it is not searched."""
 _LONGEST_WORD = 300
-"""Longest word to search, in characters. Longer ones are not names, and the search takes quadratic time."""
+"""Maximum length of a word to search, in characters. Longer words are not names, and searching takes quadratic time."""
 _REMEMBERED = 256
-"""Size of the cache: rules need the anchors of the same sentence several times."""
+"""Number of texts whose anchors are cached, because rules need the anchors of a sentence several times."""
 
 
 @lru_cache(maxsize=_REMEMBERED)
 def anchors(text: str) -> tuple[str, ...]:
-    """Return the distinct anchors in text, in order, without backticks and trailing punctuation."""
+    """Return the distinct anchors in text, in order, without backticks or trailing punctuation."""
     found: list[str] = []
     for index, piece in enumerate(_CODE.split(text)):
         if index % 2:
@@ -117,19 +116,18 @@ def anchors(text: str) -> tuple[str, ...]:
 
 
 def _anchors_in_prose(text: str) -> Iterator[str]:
-    """Yield the anchors in text outside inline code."""
     apart = text.replace("`", " ")
     if not is_word_split(text):
         apart = _UNSPACED.sub(" ", apart)
     for word in apart.split():
-        # Lower-case words are never anchors, and most words are lower case. This check takes a tenth of a match.
+        # Lower-case words are never anchors, and most words are lower case. This check is ten times as fast as a match.
         if not (word.isalpha() and word.islower()) and len(word) <= _LONGEST_WORD and not _PLAIN.match(word):
             for match in _ANCHOR.finditer(word):
                 yield match[0].rstrip(_PUNCTUATION)
 
 
 def unknown_anchors(text: str, sources: Iterable[str]) -> tuple[str, ...]:
-    """Return the anchors of `text` that are in none of the sources, which `searchable` has prepared."""
+    """Return the anchors of `text` that none of the sources contains. Each source must be prepared by `searchable`."""
     wanted = [anchor for anchor in anchors(text) if anchor]
     if not wanted:
         return ()
@@ -138,7 +136,9 @@ def unknown_anchors(text: str, sources: Iterable[str]) -> tuple[str, ...]:
 
 
 def searchable(source: str) -> str:
-    """Return a source as `unknown_anchors` needs it: verbatim, and unescaped too, since arguments of calls are JSON."""
+    """Return a source in the form needed by `unknown_anchors`: verbatim and unescaped, because tool-call arguments are
+    JSON.
+    """
     folded = _folded(source)
     if "\\" not in source:
         return folded

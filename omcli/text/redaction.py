@@ -1,10 +1,10 @@
 """Redaction: removing secrets and <private> blocks from text before it is stored or sent.
 
-Secrets are keys of a known form, and values assigned to a name such as `password`. For speed, patterns are tried only
-at places found by string search: keys, which have a known prefix, at the start of a long run of letters, digits, `-`
-and `_`; everything else at a trigger, a string such as `token`.
+Secrets are keys of a known form, passwords in URLs and headers, and values assigned to a name such as `password`. For
+speed, patterns are tried only at places found by string search. Keys with a known prefix are tried at the start of a
+long run of letters, digits, `-` and `_`. Everything else is tried at a trigger, a string such as `token`.
 
-A secret lies within one JSON string and never ends inside an escape.
+No match ends inside an escape sequence or takes only one of a JSON string's quotes.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ class Redacted:
 
 
 def redact(text: str) -> Redacted:
-    """Replace every secret by `[redacted:<rule>]` and remove <private> blocks.
+    """Replace every secret with `[redacted:<rule>]` and remove <private> blocks.
 
-    An unclosed block extends to the end of the text, or of its string in JSON. Redacted JSON is still valid JSON.
-    Redacting again changes nothing.
+    An unclosed block ends with the text or, in JSON, with the string that contains it. Redacted JSON is still valid
+    JSON. Redacting text again changes nothing.
     """
     counts: Counter[str] = Counter()
     while True:
@@ -47,7 +47,7 @@ def redact(text: str) -> Redacted:
 
 @positional_record
 class Secret:
-    """Range of a secret in text, and the rule that found it. Rules with a lower rank are more reliable."""
+    """A secret's range in text, and the rule that found it. Rules with a lower rank are more reliable."""
 
     start: int
     end: int
@@ -59,7 +59,7 @@ _START, _RANK = attrgetter("start"), attrgetter("rank")
 
 
 def _apart(found: Iterable[Secret]) -> list[Secret]:
-    """Return the secrets in order. Overlapping ones are merged, and named by the most reliable rule."""
+    """Return the secrets in order of position. Overlapping ones are merged under the more reliable rule."""
     apart: list[Secret] = []
     for secret in sorted(found, key=_START):
         if apart and secret.start < apart[-1].end:
@@ -86,7 +86,9 @@ _IN_JSON = lazily(rf'{_TAG}|\\.|(?P<quote>")', re.DOTALL)
 
 
 def _private_blocks(text: str) -> list[tuple[int, int]]:
-    """Return the ranges of the outermost <private> blocks. In JSON, a block ends at the latest with its string."""
+    """Return the ranges of the outermost <private> blocks. In JSON, no block extends beyond the string in which it
+    starts.
+    """
     blocks: list[tuple[int, int]] = []
     if "rivate>" not in text:
         return blocks
@@ -116,9 +118,9 @@ def _is_json(text: str) -> bool:
 # ---- assigned secrets: `password = "…"`, `API_KEY=…`, `"client_secret": "…"`, `--token …`
 #
 # The name must end right before the separator (`max_tokens=100` sets no token), and the value must look like a real
-# secret: code, types, placeholders and prose stay.
+# secret: code, types, placeholders and prose are kept.
 
-# In lower case. A secret may follow a name with one of these.
+# In lower case. A name that contains one of these may have a secret as its value.
 NAME_TRIGGERS = (b"pass", b"pwd", b"secret", b"token", b"key")
 
 # Secrets chosen by people may be short; generated ones are long.
@@ -128,7 +130,7 @@ _GENERATED = "token|" + "|".join(f"(?<={kind})key|(?<={kind}[_-])key" for kind i
 
 
 def _quoted(quote: str, depth: int) -> str:
-    r"""Return a pattern for a value whose quotes follow `depth` backslashes: 0 in text, 1 in JSON, 3 in nested JSON ….
+    r"""Return a pattern for a value whose quotes follow `depth` backslashes: 0 in text, 1 in JSON, 3 in nested JSON.
 
     The value contains only whole escape sequences, and no `"` that could end a JSON string around it.
     """
@@ -158,7 +160,7 @@ _PLACEHOLDER = lazily(
     r"|your|example|placeholder|change.?me|dummy|redacted|sample|insert|replace|undefined|required|optional",
     re.IGNORECASE,
 )
-# Follow a quote that closes a JSON string; no value starts with them.
+# These follow the closing quote of a JSON string. No value starts with them.
 _JSON_PUNCTUATION = (",", ":", "}", "]")
 _NAME_LIKE = lazily(r"pass|pwd|secret|token|key|credential", re.IGNORECASE)
 _PATH = lazily(r"\.{0,2}/|~/|[A-Za-z]:\\|[A-Za-z][A-Za-z0-9+.-]*://")
@@ -171,7 +173,7 @@ _KEY_TEXT = lazily(r"(?![0-9]+$)[\w.~+/=:@-]+")
 
 
 def named_secret(text: str, at: int) -> tuple[int, int] | None:
-    """Return start and end of a secret assigned to the name at this index; None if there is none."""
+    """Return start and end of the secret assigned to the name at index `at`, or None if there is none."""
     found = _ASSIGNED.match(text, at)
     if found is None or found.lastgroup is None:
         return None
@@ -190,7 +192,7 @@ def named_secret(text: str, at: int) -> tuple[int, int] | None:
 
 
 def _is_chosen(value: str, *, is_bare: bool, is_env: bool) -> bool:
-    """Return True if the value could be a password."""
+    """Return True if the value could be a password chosen by a person."""
     if _AWS_SECRET.fullmatch(value):
         return True
     if len(value) < 6 or _PATH.match(value):
@@ -208,7 +210,9 @@ def _is_chosen(value: str, *, is_bare: bool, is_env: bool) -> bool:
 
 
 def _is_key(value: str, *, is_bare: bool) -> bool:
-    """Return True if the value could be a generated key: long, with three digits, or with a digit and both cases."""
+    """Return True if the value could be a generated key: long, and with at least three digits or a digit and mixed
+    case.
+    """
     digits = len(_ONE_DIGIT.findall(value))
     if len(value) < (16 if is_bare else 12) or not digits or not _KEY_TEXT.fullmatch(value):
         return False
@@ -220,7 +224,7 @@ def _is_key(value: str, *, is_bare: bool) -> bool:
 # ---- keys of a known form
 
 _DIGIT = r"(?=[A-Za-z_-]*[0-9])"
-# Of short random keys, one in thirty has no digit.
+# One in thirty short random keys has no digit.
 _MIXED = r"(?=[a-z_-]*[0-9A-Z])"
 _KEY_PATTERNS = {
     "anthropic-key": rf"sk-ant-{_DIGIT}[\w-]{{16,}}",
@@ -247,16 +251,18 @@ _SHAPE = bytes(ord("k") if byte in _KEY_LETTERS else ord(" ") for byte in range(
 # Minimum length of a key, and minimum number of distinct characters in it.
 _LONG_RUN = b"k" * 20
 _DISTINCT = 8
-# Length of the escape sequence that a run may begin with: in JSON, a key may follow a line break.
+# Number of characters after a backslash to skip: in JSON, a key may follow an escape sequence such as a line break.
 _ESCAPED = {"n": 1, "r": 1, "t": 1, "u": 5}
 
 
-# Returns start and end of the secret whose trigger is at an index of the text, if there is one.
+# Returns start and end of the secret whose trigger is at an index of the text, or None.
 Find = Callable[[str, int], tuple[int, int] | None]
 
 
 def _matching(pattern: str, *, distinct: int = 1) -> Find:
-    """Return a function that matches a pattern at a trigger. The secret is its group `secret`, or all of it."""
+    """Return a `Find` function for a pattern. The secret is its group `secret` if it has one, otherwise the whole
+    match.
+    """
     compiled = lazily(pattern, re.ASCII)
     group = "secret" if "(?P<secret>" in pattern else 0
 
@@ -270,11 +276,11 @@ def _matching(pattern: str, *, distinct: int = 1) -> Find:
 _PEM_BREAK = r"(?:\s|\\+[nrt])*+"
 _PEM = (
     r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----"
-    # Up to its end, even if its lines are quoted in a list; if the end is missing, up to the end of the base64.
+    # Up to the END line, even if the lines are quoted in a list. Without END, up to the end of the base64.
     r"(?:(?:[A-Za-z0-9+/=\s:,.()\"'\\]|-(?!-))*+-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----"
     rf"|{_PEM_BREAK}(?:[A-Za-z0-9+/=]{{16,}}+{_PEM_BREAK})++)"
 )
-_EXAMPLE = r"pass(?:word|wd)?|pwd|pw|secret|token|x+|\*+|\.+"  # what documentation writes for a password
+_EXAMPLE = r"pass(?:word|wd)?|pwd|pw|secret|token|x+|\*+|\.+"  # placeholders that documentation uses
 _URL = (
     rf"://[^\s/:@\"'`\\<>{{}}$]{{0,100}}:(?!(?:{_EXAMPLE})@)"
     r"(?P<secret>[^\s/?#\"'`\\<>{}\[\]$]{1,200})@(?=[A-Za-z0-9\[])"
@@ -286,7 +292,7 @@ _AUTHORIZATION = (
     r"|(?i:bearer)\s{1,4}(?=[A-Za-z._~+/=-]*[0-9])(?=\S{16}))"
     r"(?P<secret>[A-Za-z0-9._~+/=-]{8,}+)(?![(\[{$<])"
 )
-# Rule, its triggers (in lower case, for any case), and the function to call at each of them.
+# Rule, its triggers (in lower case, matched in any case), and the function called at each occurrence.
 _TRIGGERED: tuple[tuple[str, tuple[bytes, ...], Find], ...] = (
     ("private-key", (b"-----begin ",), _matching(_PEM)),
     ("url-password", (b"://",), _matching(_URL)),
@@ -296,8 +302,8 @@ _TRIGGERED: tuple[tuple[str, tuple[bytes, ...], Find], ...] = (
 
 
 def each_secret(text: str) -> Iterator[Secret]:
-    """Yield every secret in text, in no particular order; they may overlap."""
-    # One byte per character, so that indexes of bytes are indexes of the text.
+    """Yield every secret in text, in no particular order. Secrets may overlap."""
+    # One byte per character, so that byte indexes are also indexes into the text.
     flat = text.encode("latin-1", "replace")
     yield from _keys(text, flat.translate(_SHAPE))
     lowered = flat.lower()
@@ -312,7 +318,7 @@ def each_secret(text: str) -> Iterator[Secret]:
 
 
 def _keys(text: str, shape: bytes) -> Iterator[Secret]:
-    """Yield secrets with a known prefix. `shape` has a `k` for every character that can be part of a key."""
+    """Yield secrets with a known prefix. `shape` has a `k` in place of every character that a key may contain."""
     at = shape.find(_LONG_RUN)
     while at >= 0:
         found = _KEY.match(text, at)

@@ -1,7 +1,7 @@
-"""Similarity of text: equal text, shared names and words, and repetition.
+"""Similarity of texts: equal text, shared names and words, and repetition.
 
-Rows that differ only in a name, a number or a negation may count as similar here; `reflectors.rules` distinguishes
-them.
+Rows that differ only in a name, a number or a negation may count as similar here. `reflectors.rules` distinguishes such
+rows.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from omcli.text.terms import COMMON_FOLDED, terms_of
 _NAMES_KEPT, _WORDS_KEPT = 0.75, 0.5
 _COMMON_WEIGHT = 0.25
 SPEAKERS = frozenset({"user", "agent", "assistant"})
-"""Speakers at the start of rows written by rules."""
+"""Speakers named at the beginning of rows written by rules."""
 LEAST_TOUCHED = 0.2
-"""Minimum share of a row's words that text must contain to be about it, if it contains none of its names."""
+"""Text without any of a row's names is about the row only if it contains at least this share of the row's words."""
 
 
 def folded_text(text: str) -> str:
@@ -27,9 +27,9 @@ def folded_text(text: str) -> str:
 
 
 def says(told: str, text: str) -> bool:
-    """Return True if `told` contains three quarters of the names in `text`, and half of its words.
+    """Return True if `told` contains at least three quarters of the names in `text`, and half of its words.
 
-    Names are anchors, ignoring case. Common words count a quarter.
+    Names are anchors, compared without case. Common words count a quarter.
     """
     told = told.lower()
     names = {name.lower() for name in anchors(text)}
@@ -39,19 +39,19 @@ def says(told: str, text: str) -> bool:
 
 
 def is_about(told: str, text: str) -> bool:
-    """Return True if `told` contains one of the names in `text`, or a fifth of its words."""
+    """Return True if `told` contains one of the names in `text`, or at least a fifth of its words."""
     return any(name and name in told for name in anchors(text)) or share(told, text) >= LEAST_TOUCHED
 
 
 def share(told: str, text: str) -> float:
-    """Return the share of the words in `text`, without its speaker, that `told` contains; 1 if it has no words."""
+    """Return the share of the words in `text`, without its speaker, that `told` contains. 1 if `text` has no words."""
     words = content_terms(words_of(text))
     return len(words & content_terms(told)) / len(words) if words else 1.0
 
 
 @lru_cache(maxsize=1024)
 def content_terms(text: str) -> frozenset[str]:
-    """Return the terms of text, cached, since each row is compared several times."""
+    """Return the terms of text. They are cached because each row is compared several times."""
     (terms,) = terms_of([text])
     return terms
 
@@ -61,9 +61,11 @@ def _weight(words: Collection[str]) -> float:
 
 
 _ROWS, _ROW_CHARS, _EQUAL = 20, 24, 0.5
-"""Rows repeat themselves if there are this many of this length, and more than this share repeats another one."""
+"""At least `_ROWS` rows of at least `_ROW_CHARS` characters repeat themselves if more than `_EQUAL` are duplicates."""
 _TEXT_CHARS, _WINDOWS, _WINDOW_CHARS, _SEEN_AGAIN = 2_000, 50, 200, 0.4
-"""Text of this length repeats itself if, of this many samples of this length, more than this share occurs again."""
+"""Text of at least `_TEXT_CHARS` characters repeats itself if more than `_SEEN_AGAIN` of its samples occur in it again.
+About `_WINDOWS` samples of `_WINDOW_CHARS` characters are taken.
+"""
 _LONGEST_LINE = 50_000
 
 _DIGITS = lazily(r"[0-9]+")
@@ -71,12 +73,12 @@ _SENTENCE_END = lazily(r"(?<=[.!?;])\s+")
 
 
 def without_numbers(text: str) -> str:
-    """Return text in lower case, with every number replaced with 0 and single spaces."""
+    """Return text in lower case, with single spaces and every number replaced by 0."""
     return " ".join(_DIGITS.sub("0", text.lower()).split())
 
 
 def without_repeats(text: str) -> str:
-    """Return text with every sentence once and its count, if it repeats itself; else unchanged."""
+    """Return text that repeats itself with each sentence only once, with its count, and any other text unchanged."""
     sentences = _SENTENCE_END.split(text.strip())
     if len(sentences) < _ROWS or not is_repeated(sentences):
         return text
@@ -87,9 +89,9 @@ def without_repeats(text: str) -> str:
 
 
 def is_repeated(rows: Sequence[str]) -> bool:
-    """Return True if rows repeat themselves, apart from numbers.
+    """Return True if rows repeat themselves, ignoring numbers, or one of them has more than 50,000 characters.
 
-    So do the replies of a model in a loop, but also genuine logs. Only a reply that was cut off counts as a loop.
+    A model caught in a loop writes such rows, but genuine logs can look like this too.
     """
     long = [without_numbers(row) for row in rows if len(row) >= _ROW_CHARS]
     if len(long) >= _ROWS and 1 - len(set(long)) / len(long) > _EQUAL:
@@ -98,7 +100,6 @@ def is_repeated(rows: Sequence[str]) -> bool:
 
 
 def _has_repeats(text: str) -> bool:
-    """Return True if many samples of text occur in it a second time."""
     if len(text) < _TEXT_CHARS:
         return False
     places = range(0, len(text) - _WINDOW_CHARS, max(1, (len(text) - _WINDOW_CHARS) // _WINDOWS))

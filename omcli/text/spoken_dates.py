@@ -1,8 +1,8 @@
 """Dates in natural language, found by a fixed grammar and resolved relative to the day of speaking, never guessed.
 
 Each rule of the grammar has a resolver, whose docstring shows examples. An expression is resolved only if all speakers
-mean the same by it. Anything ambiguous gives None. "Tonight", said after midnight, is the coming evening. Weeks,
-quarters and years are those of the calendar, not of a fiscal year.
+mean the same date by it. Otherwise the result is None. "Tonight" after midnight means the coming evening. Weeks,
+quarters and years are calendar ones, not fiscal ones.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ from omcli.text.calendar import (
 
 
 def spoken_date(text: str, *, at: str | None, utc_offset: int | None = None) -> str | None:
-    """Return the day, month, year, week or quarter mentioned in text, spelled as in `calendar`, or None.
+    """Return the day, month, year, week or quarter mentioned in text, in the notation of `calendar`, or None.
 
-    `at` is the instant of speaking and `utc_offset` the speaker's zone, in minutes east of UTC. Without an instant,
-    only full dates count. If there are several dates, the first counts that is not the day of speaking itself. Inline
-    code is skipped.
+    `at` is the instant of speaking and `utc_offset` the speaker's zone, in minutes east of UTC. If `at` is None, only
+    full dates are resolved. The first date in text is returned, but the day of speaking only if there is no other.
+    Inline code is skipped.
     """
     rules = _select_rules(text, _ABSOLUTE if at is None else (*_ABSOLUTE, *_RELATIVE))
     if not rules:
@@ -46,7 +46,7 @@ def spoken_date(text: str, *, at: str | None, utc_offset: int | None = None) -> 
     heapify(ahead)
     end = 0
     while ahead:
-        # The first rule that matches at a place wins, and later matches must not overlap it.
+        # At each position the first matching rule wins, and later matches must not overlap its match.
         begin, rank, found = ahead[0]
         if begin >= end:
             end = found.end()
@@ -65,15 +65,15 @@ _INLINE_CODE = lazily(r"`[^`\n]{1,200}`")
 
 
 def _plain(text: str) -> str:
-    """Return text of the same length with code blanked out and apostrophes straightened.
+    """Return text of the same length with inline code blanked out and apostrophes straightened.
 
-    The lower case of the result has the same length too, so that indexes match.
+    Lower-casing the result keeps its length too, so that indexes match.
     """
     straight = text.replace("\u2019", "'").replace("\u0130", "I")
     return _INLINE_CODE.sub(lambda code: "`" * len(code[0]), straight)
 
 
-# ---- reading a text
+# ---- selecting rules
 
 _WORD = lazily(r"[^\W\d_]+")
 _DIGITS = {"year": lazily("[0-9]{4}"), "ordinal": lazily("[0-9](?:st|nd|rd|th)")}
@@ -89,11 +89,11 @@ _WORDS = {
     **dict.fromkeys("vor il hace".split(), "abroad"),
     **{word: word for word in ("ago", "from", "in", "q")},
 }
-"""Kind of each word that occurs in dates."""
+"""Kinds of the words that occur in dates."""
 
 
 def _select_rules(text: str, among: Iterable[_Rule]) -> list[_Rule]:
-    """Return the rules for which the text has all kinds of words; for most sentences there are none."""
+    """Return the rules whose required kinds of words all occur in the text. Most sentences have none."""
     small = text.lower()
     kinds = {_WORDS[word] for word in _WORDS.keys() & _WORD.findall(small)}
     kinds.update(kind for kind, digits in _DIGITS.items() if digits.search(small))
@@ -101,14 +101,14 @@ def _select_rules(text: str, among: Iterable[_Rule]) -> list[_Rule]:
 
 
 Resolver = Callable[[re.Match[str], DateContext], str | None]
-"""Returns the date that a match refers to; None if it is ambiguous or not a date."""
+"""Returns the date that a match refers to, or None if it is ambiguous or not a date."""
 
 
-# ---- dates in full
+# ---- full dates
 
 
 def _written_day(found: re.Match[str], _: DateContext) -> str | None:
-    """Resolve `2026-03-05`, `2026/03/05`, with or without a time. A weekday before it must fit."""
+    """Resolve `2026-03-05`, `2026/03/05`, with or without a time. A weekday before the date must match it."""
     return _fitting(calendar.day(int(found["year"]), int(found["month"]), int(found["day"])), found["weekday"])
 
 
@@ -119,7 +119,7 @@ def _written_month(found: re.Match[str], _: DateContext) -> str | None:
 
 
 def _numeric_day(found: re.Match[str], _: DateContext) -> str | None:
-    """Resolve `13.05.2026`, `05/13/2026` if the order is clear: one number is above 12, or both are equal."""
+    """Resolve `13.05.2026`, `05/13/2026` if the order is clear: one number is above 12, or both numbers are equal."""
     first, second = int(found["first"]), int(found["second"])
     if first <= 12 and second <= 12 and first != second:
         return None
@@ -128,15 +128,16 @@ def _numeric_day(found: re.Match[str], _: DateContext) -> str | None:
 
 
 def _named_day(found: re.Match[str], _: DateContext) -> str | None:
-    """Resolve `5 March 2026`, `March 5th, 2026`, `5 de marzo de 2026`. A weekday before it must fit."""
+    """Resolve `5 March 2026`, `March 5th, 2026`, `5 de marzo de 2026`. A weekday before the date must match it."""
     day = calendar.day(int(found["year"]), MONTHS[found["month"]], int(found["day"]))
     return _fitting(day, found["weekday"])
 
 
 def _named_month(found: re.Match[str], said: DateContext) -> str | None:
-    """Resolve `March 2026`.
+    """Resolve `March 2026`, `by the end of March 2026` (its last day).
 
-    A month that is also another word needs a capital and no noun after it ("May 2000 users")."""
+    Without a preposition, a month that is also another word needs a capital and no noun after it ("May 2000 users").
+    """
     if not found["lead"] and found["month"] in AMBIGUOUS_MONTHS and not _is_named(found, said):
         return None
     spoken = calendar.month(int(found["year"]), MONTHS[found["month"]])
@@ -144,7 +145,7 @@ def _named_month(found: re.Match[str], said: DateContext) -> str | None:
 
 
 def _quarter_of_year(found: re.Match[str], _: DateContext) -> str | None:
-    """Resolve `Q3 2026`, `2026 Q3` in the calendar year."""
+    """Resolve `Q3 2026`, `2026 Q3`, but not `FY Q3 2026`."""
     return None if found["fiscal"] else calendar.quarter(int(found["year"]), int(found["quarter"]))
 
 
@@ -160,8 +161,9 @@ def _whole_year(found: re.Match[str], _: DateContext) -> str | None:
 def _day_of_year(found: re.Match[str], said: DateContext) -> str | None:
     """Resolve `March 5`, `the 5th of March`.
 
-    A weekday before it determines the year. In a clause about the future, it is the next such day. Otherwise it is the
-    one within two months, unless that is in the future and the clause is in the past tense."""
+    A weekday before the date determines the year. In a clause about the future, the next such day is returned.
+    Otherwise it is the one at most 61 days away, unless that day is in the future and the clause in the past tense.
+    """
     month, day = MONTHS[found["month"]], int(found["day"])
     if found["month"] in AMBIGUOUS_MONTHS and not _is_named(found, said):
         return None
@@ -174,9 +176,10 @@ def _day_of_year(found: re.Match[str], said: DateContext) -> str | None:
 
 
 def _month_of_year(found: re.Match[str], said: DateContext) -> str | None:
-    """Resolve `in March`, `since March`, `by the end of March` (its last day), in the same way as `March 5`.
+    """Resolve `in March`, `since March`, `by the end of March` (its last day), similarly to `March 5`.
 
-    `since` means the last such month, `by` and `until` the next one, or the current month.
+    `since` means the last such month. `by` and `until` mean the current or next one, unless the clause is in the past
+    tense.
     """
     word, lead, month = found["month"], found["lead"], MONTHS[found["month"]]
     if word in AMBIGUOUS_MONTHS and (lead == "by" or (word not in FULL_MONTHS and not _is_named(found, said))):
@@ -199,10 +202,10 @@ def _month_of_other_year(found: re.Match[str], said: DateContext) -> str | None:
 
 
 def _other_month(found: re.Match[str], said: DateContext) -> str | None:
-    """Resolve `last March`, `next March` if the nearest one is in last or next year (`calendar.month_named`).
+    """Resolve `last March`, `next March` if no nearer March is in this year (`calendar.month_named`).
 
-    In May 2026, `next March` is 2027-03; in January 2026 it may be in 2026 or 2027. March and May need a capital
-    letter, because of "who is next may answer".
+    In May 2026, `next March` is 2027-03. In January 2026 it is ambiguous. March and May need a capital letter, because
+    "next may" need not mean the month ("who is next may answer").
     """
     is_verb = found["month"] in ("march", "may") and not said.has_capital(found, "month")
     if is_verb or found["rolling"] or found["month"] not in FULL_MONTHS:
@@ -229,7 +232,8 @@ def _day_of_month(found: re.Match[str], said: DateContext) -> str | None:
 def _day_word(found: re.Match[str], said: DateContext) -> str | None:
     """Resolve `tomorrow`, `yesterday evening`, `vorgestern`.
 
-    Not "it feels like yesterday", nor a magazine called "Today". `Morgen`, or `morgen` in `guten morgen`, is a morning.
+    Return None for idioms ("it feels like yesterday"), names (a magazine called "Today"), and `Morgen` or `guten
+    morgen`, which mean "morning".
     """
     is_name = said.is_title(found, "word") and (found["word"] == "morgen" or not calendar.opens_clause(found))
     if found["idiom"] or is_name:
@@ -238,10 +242,9 @@ def _day_word(found: re.Match[str], said: DateContext) -> str | None:
 
 
 def _other_weekday(found: re.Match[str], said: DateContext) -> str | None:
-    """Resolve `last`, `this`, `next Friday` if all common readings agree (`calendar.weekday_from`).
+    """Resolve `last Friday`, `this Friday`, `next Friday` if all common readings agree (`calendar.weekday_from`).
 
-    On a Wednesday, `next Friday` may be in two days or in nine, so it gives None; on a Friday or Saturday it is the
-    Friday of next week. On a Wednesday or Friday, `last Friday` is that of last week; on a Saturday it may be
+    On a Wednesday, `next Friday` may be in two days or in nine, so it gives None. On a Saturday, `last Friday` may be
     yesterday. `coming Friday` and `this past Friday` are the nearest ones.
     """
     step, index = found["step"], calendar.weekday_index(found["weekday"])
@@ -253,14 +256,14 @@ def _other_weekday(found: re.Match[str], said: DateContext) -> str | None:
 
 
 def _weekday_of_week(found: re.Match[str], said: DateContext) -> str | None:
-    """Resolve `Friday next week`, `last week on Friday` if it does not matter which day a week begins on."""
+    """Resolve `Friday next week`, `last week on Friday` if it does not matter on which day weeks begin."""
     return calendar.weekday_of_week(said.today, calendar.weekday_index(found["weekday"]), STEPS[found["step"]])
 
 
 def _weekday_ahead(found: re.Match[str], said: DateContext) -> str | None:
     """Resolve `by Friday` (the next one), `since Friday` (the last one), and `on Friday` in a clause about the future.
 
-    On a Friday, all of them are ambiguous.
+    On a Friday, all three are ambiguous.
     """
     since = found["lead"] == "since"
     if not _is_weekday(found, said) or not (since or _is_after(found)):
@@ -268,11 +271,11 @@ def _weekday_ahead(found: re.Match[str], said: DateContext) -> str | None:
     return calendar.nearest_weekday(said.today, calendar.weekday_index(found["weekday"]), -1 if since else 1)
 
 
-# ---- counted, and named by their unit
+# ---- counted units and parts of units
 
 
 def _ago(found: re.Match[str], said: DateContext) -> str | None:
-    """Resolve `3 days ago`, `a couple of weeks ago` (see `calendar.counted_from`), but not after `about` or `or`."""
+    """Resolve `3 days ago`, `a couple of weeks ago`, but not after a word such as `about` or `or`."""
     return None if found["vague"] else _count_from(found, said, -1)
 
 
@@ -282,7 +285,7 @@ def _ago_first(found: re.Match[str], said: DateContext) -> str | None:
 
 
 def _from_now(found: re.Match[str], said: DateContext) -> str | None:
-    """Resolve `two weeks from now`."""
+    """Resolve `two weeks from now`, but not after a word such as `about` or `or`."""
     return None if found["vague"] else _count_from(found, said, 1)
 
 
@@ -302,9 +305,9 @@ def _other_unit(found: re.Match[str], said: DateContext) -> str | None:
 
 
 def _part_of_unit(found: re.Match[str], said: DateContext) -> str | None:
-    """Resolve `by the end of the month` to its last day, and `at the end of the month` or another part to the month.
+    """Resolve `by the end of the month` to its last day, and `at the end of the month` (or another part) to the month.
 
-    A week always gives the whole week, since weeks end on Friday for some people.
+    A week is always returned whole, because weeks end on Friday for some people.
     """
     spoken = calendar.unit_from(said.today, found["unit"], STEPS[found["step"] or "this"])
     if spoken is None or not found["deadline"] or found["unit"] == "week":
@@ -314,7 +317,7 @@ def _part_of_unit(found: re.Match[str], said: DateContext) -> str | None:
 
 
 def _end_of(found: re.Match[str], said: DateContext) -> str | None:
-    """Resolve `EOM`, `EOQ`, `EOY` to the last day."""
+    """Resolve `EOM`, `EOQ`, `EOY` to the last day of the month, quarter or year."""
     if not said.has_capital(found, "unit"):
         return None
     spoken = calendar.unit_from(said.today, {"m": "month", "q": "quarter", "y": "year"}[found["unit"][-1]], 0)
@@ -325,7 +328,7 @@ def _end_of(found: re.Match[str], said: DateContext) -> str | None:
 
 
 def _fitting(day: str | None, name: str | None) -> str | None:
-    """Return the day if it falls on the weekday named with it, or none is named."""
+    """Return the day, or None if a weekday is given and the day falls on another one."""
     return day if not day or not name or date.fromisoformat(day).weekday() == calendar.weekday_index(name) else None
 
 
@@ -335,12 +338,12 @@ def _is_named(found: re.Match[str], said: DateContext) -> bool:
 
 
 def _is_weekday(found: re.Match[str], said: DateContext) -> bool:
-    """Return True if a word is a weekday: "saturday", "Sat", but not "sat" or "Sun hardware"."""
+    """Return True if the word is a weekday ("saturday", "Sat") and not another word ("sat", "Sun hardware")."""
     return found["weekday"].endswith("day") or (said.has_capital(found, "weekday") and calendar.goes_on(found))
 
 
 def _is_after(found: re.Match[str]) -> bool:
-    """Return True if `by`, `until` or `on` a day is about the future."""
+    """Return True if the date is in the future, judged by the tense of its clause or a word such as `by`."""
     told = calendar.tense(found)
     return told is Tense.COMING or (told is Tense.UNTOLD and found["lead"] not in ("on", "for"))
 
@@ -358,7 +361,7 @@ _WEEKDAY = (
 )
 _MAYBE_WEEKDAY = rf"(?:{_WEEKDAY}\.?,? )?"
 _NO_DATE = rf"(?! (?:of|in)\b|\.?,? (?:the )?(?:[0-9]|(?:{any_of(MONTHS)})\b))"
-"""Must follow a weekday that is not itself the start of a date ("Friday, March 5")."""
+"""Ensures that the weekday before it does not begin a longer date ("Friday, March 5")."""
 _NUMBER = rf"(?P<number>[0-9]{{1,4}}|{any_of(NUMBERS)})"
 _UNIT = rf"(?P<unit>(?:{any_of(UNITS)})s?)\b"
 _VAGUE = (
@@ -389,7 +392,7 @@ class _Rule:
 
     def __init__(self, parts: str, pattern: str, resolve: Resolver) -> None:
         self.parts = frozenset(parts.split())
-        """Names of `_WORDS` and `_DIGITS`."""
+        """Kinds of `_WORDS` and keys of `_DIGITS`."""
         self.pattern = lazily(f"{_BEFORE}(?:{pattern}){_AFTER}")
         self.resolve = resolve
 
@@ -423,7 +426,7 @@ _ABSOLUTE = (
     ),
     _Rule("year", rf"{_YEAR}-(?P<month>[0-9]{{2}})", _written_month),
 )
-"""Dates that don't depend on the day of speaking."""
+"""Rules for dates that do not depend on the day of speaking."""
 _RELATIVE = (
     _Rule("month step", rf"{_ROLLING}{_STEP} {_MONTH}(?: (?P<day>[0-9]{{1,2}}))?", _other_month),
     _Rule(
@@ -472,4 +475,4 @@ _RELATIVE = (
     _Rule("end", rf"(?:(?:{_DEADLINE}) )?(?P<unit>eo[mqy])", _end_of),
     _Rule("unit step", rf"{_ROLLING}{_STEP} (?P<unit>weekend|week|month|quarter|year)(?! (?:of|or)\b)", _other_unit),
 )
-"""Dates that depend on the day of speaking."""
+"""Rules for dates that depend on the day of speaking."""

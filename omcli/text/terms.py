@@ -17,7 +17,7 @@ very can could will would should shall may might must just also there here what 
 all any both each few more most other some such only own same
 """.split()
 )
-"""Articles, pronouns, prepositions and the like, which carry no meaning."""
+"""Articles, pronouns, prepositions and other words that carry no meaning of their own."""
 
 COMMON_WORDS = frozenset(
     """
@@ -71,34 +71,39 @@ wish within without woman won wonder wonderful wondering word words work worked 
 worse worth wow write wrong yeah year years yep yes yesterday yet young yourself yup
 """.split()
 )
-"""Words common to all subjects, such as feelings, courtesies, and plain verbs and adjectives. They mean little."""
+"""Words common in text about any subject: feelings, courtesies, plain verbs and adjectives. They tell little about it.
+"""
 
 _TERM = r"\w+(?:[-./:#@]+\w+)*"
 _TERMS = lazily(_TERM)
 _CAPITAL_INSIDE = lazily(rf" (?<=[^.!?:;·\"'(\[—-] )(?=[^\W\d_a-z])({_TERM})")
 _WIDE = r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]+"
-"""Characters of scripts without spaces. Compiled only when needed, which takes as long as reading a hundred rows."""
+"""A run of characters of scripts without spaces. Compiled only if needed, because that takes as long as reading 100
+rows.
+"""
 _FIRST_WIDE = "\u3040"
-# Digits, a sign between letters, or capitals inside: paths, identifiers, versions, amounts.
+# Digits, punctuation, two hyphens or inner capitals mark paths, identifiers, versions and amounts.
 NAME_LIKE = lazily(r"[\d_./:#@]|[^\W\d_]-\w+-|[a-z][A-Z]")
 _SUFFIXES = ("ing", "ed", "es", "s", "ly")
 
 
 def terms_of(texts: Sequence[str]) -> list[frozenset[str]]:
-    """Return the terms of each text: identifiers, paths and numbers verbatim, other words without endings, and pairs of
-    characters for scripts without spaces. Function words are left out."""
-    forms = cache(_terms)  # words come again and again
+    """Return the terms of each text: identifiers, paths and numbers verbatim, and other words in lower case without
+    endings.
+
+    Scripts without spaces yield pairs of characters. Function words are left out.
+    """
+    forms = cache(_terms)  # most words occur many times
     return [frozenset(chain.from_iterable(map(forms, _TERMS.findall(text)))) for text in texts]
 
 
 def capital_terms(texts: Sequence[str]) -> frozenset[str]:
-    """Return the terms that are capitalised in the middle of a sentence in one of the texts, which makes them names."""
-    tokens = set(_CAPITAL_INSIDE.findall("\n.".join(texts)))  # no token goes on, no sentence either
+    """Return the terms of words capitalised in mid-sentence in at least one text. Such words are likely names."""
+    tokens = set(_CAPITAL_INSIDE.findall("\n.".join(texts)))  # tokens and sentences end with their text
     return frozenset().union(*(_terms(token) for token in tokens if token[0].isupper()))
 
 
 def _terms(token: str) -> tuple[str, ...]:
-    """Return the terms of a word, a path or a run of characters."""
     if token[0] >= _FIRST_WIDE and (wide := re.match(_WIDE, token)):
         run, rest = wide[0], token[wide.end() :]
         pairs = [run[at : at + 2] for at in range(max(1, len(run) - 1))]
