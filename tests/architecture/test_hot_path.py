@@ -67,7 +67,7 @@ def test_the_hot_path_loads_the_modules_of_the_list(om: Om) -> None:
     assert now == before, f"newly loaded: {new}; no longer: {gone}; if that is meant, run: {UPDATE}"
 
 
-@pytest.mark.parametrize(("command", "most"), [("om observe -q tide.jsonl", 104), ("om context", 59)])
+@pytest.mark.parametrize(("command", "most"), [("om observe -q tide.jsonl", 81), ("om context", 51)])
 def test_the_hot_path_does_not_grow(command: str, most: int) -> None:
     """Invariant 12: the numbers go down only. Counted are om's own modules, with packages, at the end of the run."""
     count = len(pinned()[command])

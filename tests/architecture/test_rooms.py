@@ -17,9 +17,9 @@ PACKAGE = Path(__file__).parents[2] / "omcli"
 MODULES = sorted(PACKAGE.rglob("*.py"))
 CORE = ("base", "text", "memory", "pack", "exchange", "llm")
 
-MOST_MODULES = 240
-LEAST_MEAN_LINES = 165
-MOST_LINES = 535  # aim: 450
+MOST_MODULES = 225
+LEAST_MEAN_LINES = 185
+MOST_LINES = 480  # aim: 450
 MOST_FILES_IN_A_FOLDER = 25
 MOST_LINES_OF_MEMORY = 3000
 MOST_SHARED_CLASS_NAMES = 0
