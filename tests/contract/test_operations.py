@@ -821,7 +821,7 @@ CHANGES = st.lists(
 
 @pytest.mark.parametrize("kind", ["file", "memory"])
 @given(changes=CHANGES)
-@examples(50)
+@examples(60)
 def test_whatever_was_done_undoing_all_of_it_ends_where_it_began(kind: str, changes: list[Any]) -> None:
     """C20: rows, messages, titles and what is forgotten, to the byte."""
     with ExitStack() as opened:

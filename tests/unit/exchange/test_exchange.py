@@ -17,7 +17,7 @@ from omcli.exchange.groups import NOWHERE, Group, GroupRow, MessageRange, NotARo
 from omcli.formats.injected import is_export
 from omcli.memory.notation import BRACKETS, EMOJI, NONE, WORDS, Notation, PrintedRow, single_line
 from omcli.memory.observation import Kind, Priority, Status
-from tests.strategies import examples, instants, lines, names, texts
+from tests.strategies import instants, lines, names, texts
 
 NOTATION = {"pi": BRACKETS, "zora": WORDS, "zora-jsonl": WORDS, "duet-groups": EMOJI, "duet-headings": EMOJI}
 FORMATS = pytest.mark.parametrize("name", NAMES)
@@ -84,14 +84,12 @@ def rows(found: list[Group], notation: Notation | None = None) -> list[tuple[obj
 
 
 @pytest.mark.parametrize("name", ["zora-jsonl", "duet-groups", "duet-headings", "zora"])
-@examples(40)
 @given(told=groups)
 def test_rows_read_back_as_they_were_written(name: str, told: list[Group]) -> None:
     """S0.15, S2.11, S2.22, S2.37, T74: texts, priorities, statuses, marks, and dates to the minute."""
     assert rows(read(name, written(name, told))) == rows(told, NOTATION[name])
 
 
-@examples(40)
 @given(told=groups)
 def test_pi_s_text_reads_back_with_its_details_below(told: list[Group]) -> None:
     """S3.7: children are rows with a parent; one of another day stands for itself."""
@@ -113,7 +111,6 @@ def _apart_by_day(group: Group) -> Group:
     )
 
 
-@examples(40)
 @given(told=groups)
 def test_groups_read_back_with_what_their_format_says_of_them(told: list[Group]) -> None:
     """S0.13, S1.11, S1.12, S2.11, S2.13, C18: ids, sessions, directories, and the messages they were made of."""
@@ -145,7 +142,6 @@ def test_groups_read_back_with_what_their_format_says_of_them(told: list[Group])
 
 
 @pytest.mark.parametrize("name", ["lango", "lango-jsonl"])
-@examples(40)
 @given(told=groups)
 def test_lango_s_paragraphs_keep_texts_and_statuses(name: str, told: list[Group]) -> None:
     """S1.11: it writes no priority and no date."""
@@ -158,7 +154,6 @@ def test_lango_s_paragraphs_keep_texts_and_statuses(name: str, told: list[Group]
 
 
 @FORMATS
-@examples(40)
 @given(told=groups)
 def test_what_is_written_is_known_by_its_beginning_and_breaks_out_of_no_line(name: str, told: list[Group]) -> None:
     """T74: a row is a line, no tag opens or closes in one, and nothing of it is a transcript."""
@@ -170,7 +165,6 @@ def test_what_is_written_is_known_by_its_beginning_and_breaks_out_of_no_line(nam
 
 
 @FORMATS
-@examples(40)
 @given(
     text=texts
     | st.lists(

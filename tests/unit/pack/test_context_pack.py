@@ -116,7 +116,6 @@ choices = st.builds(
     order=st.permutations(list(Tier)).map(tuple),
     fading=st.sampled_from([HALF_LIFE, TIME_CONSTANT]),
 )
-forty = examples(40)
 
 
 @given(memory=memories, most=any_budgets, counter=st.sampled_from(COUNTERS), to=forms, choice=choices)
@@ -143,7 +142,6 @@ def test_no_budget_is_exceeded_by_a_single_token(counter: TokenCounter, to: Pack
 
 
 @given(memory=memories, most=any_budgets, counter=st.sampled_from(COUNTERS), to=forms)
-@forty
 def test_the_same_memory_gives_the_same_bytes(
     memory: dict[str, object], most: Budgets, counter: TokenCounter, to: PackFormat
 ) -> None:
@@ -153,7 +151,6 @@ def test_the_same_memory_gives_the_same_bytes(
 
 
 @given(memory=memories, later=instants, to=forms)
-@forty
 def test_the_time_of_day_changes_nothing_that_has_room(memory: dict[str, object], later: str, to: PackFormat) -> None:
     """F52: absolute dates only; `now` ranks what gives way and nothing else."""
     roomy = budgets(total=10**6)
@@ -163,7 +160,6 @@ def test_the_time_of_day_changes_nothing_that_has_room(memory: dict[str, object]
 
 
 @given(memory=memories, to=forms)
-@forty
 def test_everything_is_shown_where_there_is_room(memory: dict[str, object], to: PackFormat) -> None:
     """S0.1: all three tiers; hidden rows, the current session's and others' tasks are no part of the cross tier."""
     made = pack(**memory, budgets=budgets(total=10**6), counter=APPROXIMATE, to=to)  # type: ignore[arg-type]
@@ -177,7 +173,6 @@ def test_everything_is_shown_where_there_is_room(memory: dict[str, object], to: 
 
 
 @given(memory=memories, most=any_budgets, to=forms)
-@forty
 def test_a_pack_that_is_read_again_leaves_nothing_behind(
     memory: dict[str, object], most: Budgets, to: PackFormat
 ) -> None:
@@ -189,7 +184,6 @@ def test_a_pack_that_is_read_again_leaves_nothing_behind(
 
 
 @given(memory=memories, most=any_budgets)
-@forty
 def test_the_xml_is_well_formed_and_holds_the_texts(memory: dict[str, object], most: Budgets) -> None:
     """S0.1: a tier per element, nothing breaks out of its element."""
     made = pack(**memory, budgets=most, counter=APPROXIMATE, to=PackFormat.XML)  # type: ignore[arg-type]
@@ -205,7 +199,6 @@ def test_the_xml_is_well_formed_and_holds_the_texts(memory: dict[str, object], m
 
 
 @given(memory=memories, most=any_budgets)
-@forty
 def test_the_json_is_one_document_without_nulls(memory: dict[str, object], most: Budgets) -> None:
     """S0.1: schema, tiers with their tokens, rows with the columns of the log; optional fields omitted, never null."""
     made = pack(**memory, budgets=most, counter=APPROXIMATE, to=PackFormat.JSON)  # type: ignore[arg-type]
@@ -225,7 +218,6 @@ def test_the_json_is_one_document_without_nulls(memory: dict[str, object], most:
 
 
 @given(memory=memories, most=any_budgets)
-@forty
 def test_every_tool_message_follows_its_call(memory: dict[str, object], most: Budgets) -> None:
     """T57 S1.14: an agent can go on from the messages; calls are answered at once, except at the very end."""
     made = pack(**memory, budgets=most, counter=APPROXIMATE, to=PackFormat.MESSAGES)  # type: ignore[arg-type]
@@ -245,7 +237,6 @@ def test_every_tool_message_follows_its_call(memory: dict[str, object], most: Bu
 
 
 @given(rows=st.lists(observations(session=st.just("mine"), kinds=[Kind.OBSERVATION]), max_size=10), to=forms)
-@forty
 def test_an_observation_more_only_appends_to_its_tier(rows: list[Observation], to: PackFormat) -> None:
     """S0.5: while nothing has to be left out, the bytes of the session tier are a prefix of its later bytes."""
     visible = [replace(row, superseded_by=None, text=row.text or "x") for row in rows]
@@ -380,7 +371,6 @@ def test_where_the_newest_go_first_an_old_row_of_weight_gives_way() -> None:
 
 
 @given(memory=memories, choice=choices)
-@forty
 def test_no_more_rows_are_shown_than_may_be(memory: dict[str, object], choice: Choice) -> None:
     """C11: whatever their order."""
     made = pack(**memory, budgets=budgets(total=10**6), counter=APPROXIMATE, choice=choice)  # type: ignore[arg-type]
