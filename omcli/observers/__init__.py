@@ -1,1 +1,1 @@
-"""Messages to observations."""
+"""Observing: turning messages into observations."""

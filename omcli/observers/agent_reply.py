@@ -40,20 +40,20 @@ _COPY_HINT = "copy the `token` that `om pending` printed, as it is"
 
 @record
 class PendingToken:
-    """Identifies the messages and rows that an agent was shown."""
+    """Identity of the messages and rows shown to an agent."""
 
     session: str
     after: int
-    """The observe cursor: `seq` of the last observed message. Like `through`, 0 if no message was pending."""
+    """`seq` of the last observed message (the cursor), or 0 if no message is pending."""
     through: int
-    """`seq` of the last message."""
+    """`seq` of the last pending message, or 0 without one."""
     counter: str
-    """Token counter used to choose the rows."""
+    """Name of the token counter used to choose the rows."""
     shown: str
-    """Result of `shown_digest` for the messages and rows."""
+    """`shown_digest` of the messages and rows."""
 
     def encode(self) -> str:
-        """Return the token as text: letters, digits, `-`, `_` and a dot."""
+        """Return the token as letters, digits, `-`, `_` and a dot."""
         content = json.dumps([self.session, self.after, self.through, self.counter, self.shown], separators=(",", ":"))
         return f"{_MARK}{base64.urlsafe_b64encode(content.encode()).decode().rstrip('=')}"
 
@@ -73,7 +73,7 @@ def parse_token(token: str) -> PendingToken:
 
 
 def shown_digest(session: str, messages: Iterable[int], rows: Iterable[str]) -> str:
-    """Return a digest of messages by `seq` and rows by id, in the order of their labels."""
+    """Return a digest of the messages' `seq` and the rows' ids, both in the order of their labels."""
     return digest(session, " ".join(map(str, messages)), *rows)
 
 
@@ -97,7 +97,7 @@ class ReplyReflection:
     kind: str
     status: str
     made_of: tuple[str, ...]
-    """Labels, ids or handles of rows, at least one."""
+    """Labels, ids or handles of at least one row."""
 
 
 @record
@@ -112,12 +112,12 @@ class ReplyItem:
 
 @record
 class RetiredRow:
-    """A row that the agent retires."""
+    """A row to drop, with the reason."""
 
     row: str
     reason: str
     by: str
-    """The row that makes it superfluous, or empty."""
+    """Row that makes this one superfluous, or empty."""
 
 
 @record
@@ -128,24 +128,24 @@ class AgentReply:
     answer: ObserverReply
     """Observations, used rows, task and title."""
     lacks_observations: bool
-    """True if the `observations` key is missing; an empty list counts as present."""
+    """True if the `observations` key is missing or null. An empty list counts as present."""
     reflections: tuple[ReplyReflection, ...]
     items: tuple[ReplyItem, ...]
     retired: tuple[RetiredRow, ...]
 
     @property
     def is_about_messages(self) -> bool:
-        """True if the reply says anything about messages, not only about rows."""
+        """True if the reply has any part of an observer's answer, such as observations or a title."""
         reply = self.answer
         return bool(reply.rows or reply.used or reply.current_task or reply.next_step or reply.title)
 
     def messages(self) -> Iterator[tuple[str, str]]:
-        """Yield each cited message label with its place in the reply, such as `observations[0].sources`."""
+        """Yield the place, such as `observations[0].sources`, and the label of each cited message."""
         for number, row in enumerate(self.answer.rows):
             yield from ((f"observations[{number}].sources", label) for label in row.sources)
 
     def rows(self) -> Iterator[tuple[str, str]]:
-        """Yield each cited row (label, id or handle) with its place in the reply, place first."""
+        """Yield the place and the reference (label, id or handle) of each cited row, except in `used`."""
         for number, row in enumerate(self.answer.rows):
             yield from ((f"observations[{number}].replaces", reference) for reference in row.replaces)
         for number, reflection in enumerate(self.reflections):
@@ -159,7 +159,7 @@ class AgentReply:
 
 
 def parse_agent_reply(document: object) -> AgentReply:
-    """Parse a reply from a JSON value. Raise BadInput with the place of the first fault."""
+    """Parse a reply. Raise BadInput with the place of the first error if the document is not a valid reply."""
     top = _JsonObject.of(document, "")
     top.check(
         "schema",
@@ -214,7 +214,7 @@ def _row(entry: _JsonObject) -> ReplyRow:
 
 
 def _reflection(entry: _JsonObject) -> ReplyReflection:
-    # The days of the rows count; models give days as well, which are ignored.
+    # `first` and `last` are ignored, because the days come from the rows.
     entry.check("text", "priority", "kind", "status", "from", "first", "last")
     return ReplyReflection(
         text=entry.text("text", required=True),
@@ -261,7 +261,7 @@ class _JsonObject:
         return cls(value, place)
 
     def check(self, *known: str) -> None:
-        """Raise BadInput for an unknown key whose value is not null."""
+        """Raise BadInput if an unknown key has a value other than null."""
         unknown = [key for key, value in self.content.items() if key not in known and value is not None]
         if unknown:
             raise _fault(self._at(unknown[0]), f"not a valid key (expected one of {', '.join(known)})")
@@ -337,9 +337,9 @@ def check_messages(handed: AgentReply, evidence: Evidence) -> None:
 
 
 def observe_reply(answer: ObserverReply, evidence: Evidence, batch: Batch, *, rules: Observer) -> Observed:
-    """Return the observations of a batch: the agent's rows, with tool events recorded by the rules.
+    """Return a batch's observations: the agent's rows, with the tool events that the rules find.
 
-    Raise BadInput if most rows have no text after redaction.
+    Raise BadInput if more than half of the rows lack text or valid sources.
     """
     try:
         reply = validate(answer, evidence, batch, token="", most_rows=MOST_ROWS, verify=False)

@@ -1,4 +1,4 @@
-"""The observer that needs no model: rules read a batch turn by turn and write rows about speech and tool calls."""
+"""The observer without a model: rules turn a batch into rows about speech and tool calls."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ from omcli.text.phrases import searchable, unknown_anchors
 from omcli.text.spoken_dates import spoken_date
 
 _MAX_EVENTS = 40
-"""Largest number of tool events summarised together: an unattended agent's turn may run for hours."""
+"""Number of tool results after which a turn is split, because unattended agents may work for hours."""
 
 
 class RuleObserver:
-    """Observes by rules, deterministically and without a model."""
+    """A deterministic observer that uses no model."""
 
     def observe(self, batch: Batch) -> Observed:
-        """Return the rows of a batch, oldest first.
+        """Return the rows observed in a batch, oldest first.
 
-        A row with an anchor (`text.phrases`) that occurs in none of its sources is left out.
+        Rows with an anchor (`text.phrases`) that none of their sources contains are omitted.
         """
         calls = {
             kept.message.call_id: kept
@@ -75,7 +75,7 @@ class RuleObserver:
 
 
 def _by_agent(messages: Sequence[KeptMessage]) -> list[list[KeptMessage]]:
-    """Split messages into the main thread and one thread per subagent; in a transcript they are interleaved."""
+    """Split messages into one thread for the main agent and one per subagent."""
     threads: dict[str | None, list[KeptMessage]] = {}
     for kept in messages:
         threads.setdefault(kept.message.agent, []).append(kept)
@@ -83,7 +83,7 @@ def _by_agent(messages: Sequence[KeptMessage]) -> list[list[KeptMessage]]:
 
 
 def _turns(thread: Sequence[KeptMessage]) -> Iterator[list[KeptMessage]]:
-    """Split a thread at prompts, and again after `_MAX_EVENTS` tool results."""
+    """Split a thread at prompts and slash commands, and after `_MAX_EVENTS` tool results."""
     turn: list[KeptMessage] = []
     events = 0
     for kept in thread:
@@ -106,9 +106,9 @@ def _text_drafts(
     with_agent: bool,
     with_tools: bool,
 ) -> Iterator[Draft]:
-    """Yield the rows about what was said in a turn.
+    """Yield the rows about speech in a turn.
 
-    `after` is the next turn, if any; `with_agent` is False if only people talk to each other.
+    `after` is the next turn, or None. `with_agent` is False if only people talk to each other.
     """
     texts = [kept for kept in turn if kept.message.role is Role.ASSISTANT]
     for kept in turn:
@@ -132,17 +132,16 @@ def _text_drafts(
 
 @mutable_record
 class _Sources:
-    """Messages that a batch's rows may cite, by `seq`, for checking names and dates in rows."""
+    """Texts and times of the messages that a batch's rows may cite."""
 
     messages: Mapping[int, KeptMessage]
     earlier: Mapping[int, str]
-    """Text of the context rows made from messages of earlier batches."""
+    """Text of context rows by source `seq`, for messages that are not in `messages`."""
     searchable: dict[int, str] = field(default_factory=dict)
-    """Normalised text, computed when needed."""
+    """Cache of normalised text by `seq`."""
 
     @classmethod
     def of(cls, batch: Batch, calls: Mapping[str | None, KeptMessage]) -> _Sources:
-        """Collect the sources of a batch, whose tool calls are given by call id."""
         messages = [*calls.values(), *batch.messages, *([batch.last_said] if batch.last_said else [])]
         earlier: dict[int, str] = {}
         for row in batch.context_rows:
@@ -151,7 +150,7 @@ class _Sources:
         return cls(messages={kept.seq: kept for kept in messages}, earlier=earlier)
 
     def dated(self, draft: Draft) -> Draft:
-        """Return a row with the date it refers to, unless the times of its messages give different dates."""
+        """Return a row with `refers_to` set to the date in its text, unless its sources imply different dates."""
         if draft.type is Type.EVENT:  # its text is a command
             return draft
         readings: set[str | None] = set()
@@ -161,7 +160,7 @@ class _Sources:
         return replace(draft, refers_to=date) if date else draft
 
     def support(self, draft: Draft) -> bool:
-        """Return True if every anchor of a row occurs in one of its sources, or the row quotes one word for word."""
+        """Return True if each anchor in a row occurs in one of its sources, or if the row quotes a source verbatim."""
         sources = list(map(self._text, draft.sources))
         speaker, _, quotation = draft.text.partition(": ")
         is_quoted = speaker in ("User", "Agent") and any(quotation in source for source in sources)
@@ -177,7 +176,7 @@ class _Sources:
 
 # ---- ends of turns
 
-# Words of a report for unfinished work; not "0 failed", nor what remains unchanged.
+# Words for unfinished work in a report. "0 failed" and "remains unchanged" do not match.
 _UNDONE = lazily(
     r"\bi (?:can'?t|cannot|haven'?t|did(?:n'?t| not) (?:manage|finish|get to)|(?:wasn'?t|was not) able)\b"
     r"|\bunable to\b|\bcould(?:n'?t| not)\b|(?<!\b0 )(?<!\bno )\bfail(?:s|ed|ing|ures?)\b"
@@ -190,7 +189,7 @@ _UNDONE = lazily(
 )
 # A condition is not a report: "logs a warning when the upload fails".
 _CONDITION = lazily(r"\b(?:if|when|whenever|where|once|unless|until|in case)\b", re.IGNORECASE)
-# A complaint, or a request only to continue: earlier requests are not done.
+# A complaint, or a mere request to continue, so that earlier requests are not done.
 _DISSATISFIED = lazily(
     r"^(?:please |ok(?:ay)?,? |and |but )*(?:continue|go on|go ahead|keep going|proceed|carry on|resume|"
     r"try (?:it )?again|retry|once more|again|finish)\b"
@@ -201,7 +200,7 @@ _DISSATISFIED = lazily(
 
 
 def turn_events(turns: Sequence[Sequence[KeptMessage]], last_said: KeptMessage | None) -> Iterator[StatusEvent]:
-    """Yield the events of the main thread's turns. `last_said` is the agent's last text before them."""
+    """Yield status events for the main thread's turns. `last_said` is the agent's last text before the batch."""
     text, since = last_said, None
     for turn, after in zip(turns, [*turns[1:], None], strict=True):
         opening = turn[0]
@@ -219,13 +218,13 @@ def turn_events(turns: Sequence[Sequence[KeptMessage]], last_said: KeptMessage |
 
 
 def starts_turn(kept: KeptMessage) -> bool:
-    """Return True for a prompt or a slash command, which begin a new turn."""
+    """Return True if the message is a slash command, or a prompt that was not queued."""
     message = kept.message
     return message.kind is (None if message.role is Role.USER else MessageKind.COMMAND)
 
 
 def _earlier_turn_event(last_said: KeptMessage, opening: KeptMessage) -> StatusEvent | None:
-    """Return the event of the turn before the batch, given its last text and the batch's first message."""
+    """Return the event that ends or resumes the turn before the batch, or None."""
     if not starts_turn(opening):
         goes_on = opening.message.role in (Role.CALL, Role.ASSISTANT)
         return TurnUnfinished(seq=last_said.seq) if goes_on else None
@@ -235,7 +234,7 @@ def _earlier_turn_event(last_said: KeptMessage, opening: KeptMessage) -> StatusE
 
 
 def _last_texts(turn: Sequence[KeptMessage]) -> list[KeptMessage]:
-    """Return the agent's messages that end a turn; empty if it ends with something else."""
+    """Return the messages of the agent's final text, or none if the turn ends differently."""
     closing: list[KeptMessage] = []
     for kept in reversed(turn):
         if kept.message.role is Role.EVENT and kept.message.kind is not MessageKind.INTERRUPT and not closing:
@@ -249,7 +248,7 @@ def _last_texts(turn: Sequence[KeptMessage]) -> list[KeptMessage]:
 
 
 def _turn_end(closing: Sequence[KeptMessage], *, since: int | None, accepted: bool) -> TurnDone | None:
-    """Return the end of a turn by its last texts; None if there are none, or they only ask or announce something."""
+    """Return the turn's end event, or None if its last text is missing, only asks, or announces more work."""
     if not closing:
         return None
     report = list(chain.from_iterable(map(text_parts, map(attrgetter("message.text"), closing))))
@@ -276,7 +275,7 @@ def _turn_end(closing: Sequence[KeptMessage], *, since: int | None, accepted: bo
 
 
 def _has_question(parts: Sequence[TextPart]) -> bool:
-    """Return True if a report asks something. Questions among next steps are offers; tables ask nothing."""
+    """Return True if a report asks a question. Tables, and list items under next steps or an offer, do not count."""
     offers = False
     for part in parts:
         if part.is_heading or part.text.endswith(":"):
@@ -289,7 +288,7 @@ def _has_question(parts: Sequence[TextPart]) -> bool:
 
 
 def _is_unfinished(parts: Sequence[TextPart]) -> bool:
-    """Return True if a report says that something is missing or failing; table cells do not count."""
+    """Return True if a report states that something is missing or failing. Tables and conditions do not count."""
     for part in parts:
         undone = None if " | " in part.text or agents.says_nothing(part.text) else _UNDONE.search(part.text)
         if undone and not _CONDITION.search(part.text, 0, undone.start()):
@@ -298,6 +297,6 @@ def _is_unfinished(parts: Sequence[TextPart]) -> bool:
 
 
 def _is_complaint(prompt: KeptMessage) -> bool:
-    """Return True if a prompt corrects, complains or only asks to continue, so that earlier requests are not done."""
+    """Return True if a prompt shows that earlier requests are not done: it corrects, complains or asks to continue."""
     text = prompt.message.text[:300]
     return people_cues.user_type(text) is Type.CORRECTION or bool(_DISSATISFIED.search(text))

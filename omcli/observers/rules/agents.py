@@ -1,8 +1,8 @@
-"""Rows about what agents say: cues, the report at the end of a turn, and findings before it.
+"""Rows about an agent's text: the report that ends a turn, and findings before it.
 
-The last text of a turn is its report; from earlier ones only findings, decisions, blockers and names are kept. In a
-chat without tools, little of an answer is kept. Sentences are matched in lower case, which is three times as fast as
-ignoring case.
+A turn's last text is its report. From earlier texts only findings, decisions, blockers and names are kept. In a chat
+without tools, little of each answer is kept. Patterns match lower-case text, which is three times as fast as ignoring
+case.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ _DONE = (
 )
 _RESULT = lazily(rf"\b{_DONE}\b")
 _RESULT_WITHIN = 50
-"""Characters from the start of a sentence within which it must report a result."""
+"""Number of characters at the start of a sentence that are searched for a result."""
 _NOT_DONE = lazily(
     r"\b(?:you|if|when|once|until|unless|because|should|could|would|will|must|not|never|who|\w+n't|to be)\b",
 )
@@ -67,13 +67,12 @@ _BLOCKER = lazily(
     r"(?:i|we)(?:'m|'re| am| are)(?: still)? stuck|not (?:working|available|installed|configured)|"
     r"out of (?:memory|disk|quota)|rate.limit)\b",
 )
-# A guess is a hypothesis at most.
 _GUESS = lazily(
     r"\b(?:maybe|perhaps|possibly|probably|might|may be|could be|seems? (?:to|like|that)|looks like|"
     r"i (?:think|suspect|guess|assume|believe)|likely|not sure|unclear|hypothesis|presumably)\b",
 )
 _ONGOING = lazily(r"\b(?:underway|still|in progress|so far|keep (?:monitoring|watching)|is running|continuing)\b")
-# Progress of something short; not the place where a server runs.
+# Progress of a task, unlike "is running on port 80", which describes a server.
 _PROGRESS = lazily(
     r"\b(?:still|is|are|is now|are now) (?:(?:running|building)(?! (?:on|at|in|under|with|from|as)\b)|compiling|"
     r"continuing|progressing|finishing|underway|under way|in progress)\b|"
@@ -102,7 +101,7 @@ _OFFER = lazily(
 
 @lru_cache(maxsize=CACHE_SIZE)
 def agent_type(sentence: str) -> Type | None:
-    """Return the type of an agent's sentence; None for narration and offers."""
+    """Return the type of an agent's sentence, or None for narration, offers and sentences without a cue."""
     sentence = plain(sentence)
     if _OFFER.match(sentence) or _NARRATION.match(sentence):
         return None
@@ -122,9 +121,9 @@ def agent_type(sentence: str) -> Type | None:
 
 
 def _is_report(sentence: str) -> bool:
-    """Return True if a sentence starts with a result, or says that "I" or "we" achieved one.
+    """Return True if a sentence starts with a result, or contains one such as "I fixed" or "tests pass".
 
-    Results of others, conditions and table rows do not count.
+    Table rows, and conditional or negated results at the start, do not count.
     """
     if " | " in sentence:
         return False
@@ -134,7 +133,7 @@ def _is_report(sentence: str) -> bool:
 
 @lru_cache(maxsize=CACHE_SIZE)
 def says_nothing(sentence: str) -> bool:
-    """Return True if a sentence only announces, offers or is polite."""
+    """Return True if a sentence is only an announcement, an offer or a courtesy."""
     return is_plan(sentence) or is_offer(sentence) or is_courtesy(sentence)
 
 
@@ -164,15 +163,14 @@ def opens_next_steps(sentence: str) -> bool:
 
 
 _OUTCOME_CHARACTERS = 1800
-"""Characters kept of the last text of a turn."""
+"""Number of characters kept from a turn's report."""
 _ANSWER_CHARACTERS = 320
-"""Characters kept of an answer in a chat without tools."""
+"""Number of characters kept from an answer in a chat without tools."""
 _ROW_CHARACTERS = 500
-"""Largest number of characters in one row."""
 _NOTABLE = frozenset({Type.FACT, Type.DECISION, Type.BLOCKER})
 _MIN_PROGRESS = 30
 _UNNAMED_IMPORTANCE = 4
-"""Importance of a sentence without a name, finding, decision or result."""
+"""Importance of a sentence without a name or a type."""
 _STATUS: Mapping[Type, Status] = MappingProxyType({
     Type.OUTCOME: Status.DONE, Type.BLOCKER: Status.OPEN, Type.QUESTION: Status.OPEN,
 })  # fmt: skip
@@ -182,7 +180,7 @@ _AGENT_IMPORTANCE: Mapping[Type, int] = MappingProxyType({
 
 
 def progress_drafts(texts: Sequence[KeptMessage]) -> Iterator[Draft]:
-    """Yield rows for the findings, decisions, blockers and names in a turn's messages before its report."""
+    """Yield rows for findings, decisions, blockers and names in the texts before a turn's report."""
     for text in texts:
         content = list(filter(_is_kept, text_parts(text.message.text)))
         for row in group_sentences(content, list(map(_progress_type, map(text_of, content)))):
@@ -193,7 +191,6 @@ def progress_drafts(texts: Sequence[KeptMessage]) -> Iterator[Draft]:
 
 
 def _is_kept(part: TextPart) -> bool:
-    """Return True if a sentence in the middle of a turn is worth a row."""
     if part.is_heading or text_length(part.text) < _MIN_PROGRESS:
         return False
     if is_offer(part.text) or is_progress(part.text):
@@ -207,9 +204,9 @@ def _progress_type(sentence: str) -> Type | None:
 
 
 def report_drafts(text: KeptMessage, *, worked: bool, in_chat: bool = False) -> Iterator[Draft]:
-    """Yield rows for a turn's report: one for each result, decision, blocker or question.
+    """Yield rows for a turn's report.
 
-    `worked` is True if the agent used tools in the turn, `in_chat` if no tools are used at all.
+    `worked` means that the turn used tools, `in_chat` that there are no tool calls at all.
     """
     speaker = text.message.name or "Agent"
     parts = [part for part in text_parts(text.message.text) if not says_nothing(part.text)]
@@ -229,7 +226,7 @@ def report_drafts(text: KeptMessage, *, worked: bool, in_chat: bool = False) -> 
 
 
 def _report_kinds(parts: Sequence[TextPart]) -> list[Type | None]:
-    """Return the type of each sentence of a report; items under "Next steps" are plans."""
+    """Return each sentence's type. Items under "Next steps" are plans."""
     kinds: list[Type | None] = []
     is_next = False
     for part in parts:
@@ -239,7 +236,6 @@ def _report_kinds(parts: Sequence[TextPart]) -> list[Type | None]:
 
 
 def _agent_importance(text: str, kind: Type | None) -> int:
-    """Return 0 to 10: sentences with names count more, guesses without a name least."""
     if kind is None or kind is Type.FACT:
         named = bool(anchors(text))
         return 3 if is_guess(text) and not named else _UNNAMED_IMPORTANCE + (kind is Type.FACT or named)
@@ -247,19 +243,19 @@ def _agent_importance(text: str, kind: Type | None) -> int:
 
 
 _MAX_WEIGHT = 3
-"""Negated weight below which a sentence is kept if there is room; even long sentences that name little qualify."""
+"""Sentences with at least this negated weight are dropped. They have at least 900 characters and name little."""
 
 
 def report_summary(parts: Sequence[TextPart], limit: int) -> str:
-    """Return the most informative sentences of a report on one line, within `limit` characters."""
+    """Return the most informative statements of a report on one line of about `limit` characters."""
     return joined_sentences([part for part in select_sentences(parts, limit) if not cues.has_question_mark(part.text)])
 
 
 def select_sentences(parts: Sequence[TextPart], limit: int) -> list[TextPart]:
-    """Return the most informative sentences of a report in order, within `limit` characters.
+    """Return the most informative sentences of a report in order, within `limit` characters plus headings.
 
-    Names (up to three), a type (`agent_type`) and the first position add weight; length reduces it. Headings and filler
-    are left out.
+    Names (up to three), a type (`agent_type`), the first position and a place under "Next steps" add weight; length
+    reduces it.
     """
     weights: list[tuple[float, int]] = []
     under = ""
@@ -281,7 +277,7 @@ def select_sentences(parts: Sequence[TextPart], limit: int) -> list[TextPart]:
 
 
 def _with_headings(parts: Sequence[TextPart], kept: Sequence[int]) -> list[int]:
-    """Insert each heading that names a thing, a next step or a result before the first kept sentence below it."""
+    """Insert each informative heading before the first kept sentence under it."""
     found: list[int] = []
     under = -1
     chosen = set(kept)

@@ -14,15 +14,15 @@ from omcli.observers.rules.tool_events import Paths, ToolEvent, ToolKind, event_
 from omcli.text.phrases import first_of, with_times
 
 _FOLDED_CHARACTERS = 70
-"""Characters of each command if several share a row."""
+"""Maximum number of characters of each command if several share a row."""
 _FAILURE_CHARACTERS = 200
-"""Characters of a failure's row; the error itself is in the metadata."""
+"""Maximum length of a failure's row, in characters. The error itself is in the metadata."""
 _FAILED_COMMAND_CHARACTERS = 100
 _ERROR_CHARACTERS = 1000
 _ANSWER_CHARACTERS = 300
 _OPENS_REQUEST = lazily(r"\b(?:pr|mr|release|pull-request)\s+create\b")
 _PUSHES = lazily(r"\bgit push\b")
-# Added to the output by agents; the row has the exit code anyway.
+# Agents add these lines to the output. They repeat the row's exit code.
 _EXIT_HEAD = lazily(r"(?:Error: )?Exit code \d+\s*")
 _EXIT_TAIL = lazily(r"Command exited with code \d+")
 
@@ -31,7 +31,7 @@ _EXIT_TAIL = lazily(r"Command exited with code \d+")
 
 
 def command_drafts(events: Sequence[ToolEvent]) -> Iterator[Draft]:
-    """Yield a row per command and outcome, and a single row for all read-only commands."""
+    """Yield a row per distinct command and outcome, and one row for all read-only commands."""
     read_only: list[tuple[str, ToolEvent]] = []
     others: dict[tuple[str, str], list[ToolEvent]] = {}
     for event in events:
@@ -70,7 +70,6 @@ def _command_draft(
 
 
 def _read_only_draft(commands_run: Sequence[tuple[str, ToolEvent]]) -> Draft:
-    """Return one row for a turn's read-only commands, with the outcome if there is only one."""
     events = [event for _, event in commands_run]
     commands = list(dict.fromkeys(command for command, _ in commands_run))
     if len(commands) == 1 and (outcome := _outcome(events[-1])):
@@ -91,9 +90,9 @@ def _times(events: Sequence[ToolEvent]) -> int | None:
 
 
 def _outcome(event: ToolEvent) -> str:
-    """Return the exit code and the summary line: ` → exit 0: 12 passed`.
+    """Return the exit code and summary line, as in ` → exit 0: 12 passed`.
 
-    If the exit status is lost (`make | tail`), the command is not called ok, and error lines replace the summary.
+    If the command hides its exit status (`make | tail`), omit "ok" and prefer error lines to the summary line.
     """
     if event.process:
         return " (still running)"
@@ -109,14 +108,14 @@ def _outcome(event: ToolEvent) -> str:
 
 
 def _is_failure_lost(event: ToolEvent) -> bool:
-    """Return True if a command reports errors but the exit status is another command's."""
+    """Return True if the output reports errors that the exit status hides (`make | tail`)."""
     if not shell.is_status_lost(event.command) or shell.is_read_only(event.command):
         return False
     return shell.has_error(event.output[-8000:]) or shell.has_failures(event.output)
 
 
 def _outcome_draft(command: str, event: ToolEvent) -> Draft | None:
-    """Return the row of a commit, push, pull request or release; None for other commands."""
+    """Return the row for a commit, push, pull request or release, or None."""
     shown = shell.short(command)
     sha = None
     if ("commit" in command or "merge" in command) and (commit := shell.commit_in(event.output)):
@@ -135,7 +134,7 @@ def _outcome_draft(command: str, event: ToolEvent) -> Draft | None:
 
 
 def succeeded(events: Iterable[ToolEvent]) -> Iterator[Succeeded]:
-    """Yield the commands and edits that succeeded; `status` uses them to resolve earlier failures."""
+    """Yield the calls that succeeded, which `status` uses to resolve earlier failures."""
     for event in events:
         if event.result is not None and not event.failed and not event.process and not _is_failure_lost(event):
             yield Succeeded(
@@ -148,7 +147,7 @@ def succeeded(events: Iterable[ToolEvent]) -> Iterator[Succeeded]:
 
 
 def failure_draft(event: ToolEvent, paths: Paths) -> Draft:
-    """Return an open row for one failure; `status` counts repeats and resolves it."""
+    """Return an open row for one failure. `status` counts repeats and resolves it."""
     metadata: dict[str, object] = {"error": _error_text(event), "tool": event.name, "exit_code": event.exit_code}
     if directory := _directory(event):
         metadata["directory"] = directory
@@ -177,7 +176,7 @@ def failure_draft(event: ToolEvent, paths: Paths) -> Draft:
 
 
 def _failure_text(subject_text: str, event: ToolEvent) -> str:
-    """Return a failure and its reason within the length of a row, with room left for a count."""
+    """Return a failure and its reason, short enough to append a count."""
     limit = _FAILURE_CHARACTERS - len(" (× 99)")
     room = limit - len(subject_text) - len(": ")
     reason = _reason(event, room) if room > 0 else ""
@@ -185,13 +184,11 @@ def _failure_text(subject_text: str, event: ToolEvent) -> str:
 
 
 def _error_text(event: ToolEvent) -> str:
-    """Return a short output whole, or the error lines of a long one."""
     said = event.output
     return said if len(said) <= _ERROR_CHARACTERS else _reason(event, _ERROR_CHARACTERS)
 
 
 def _reason(event: ToolEvent, limit: int) -> str:
-    """Return the error lines of a command, or the first line of any other tool's output."""
     if event.kind is ToolKind.RUN:
         return shell.error_lines(_without_exit_note(event.output), limit)
     return cut(next(iter(first_lines(event.output, 1)), ""), limit)
@@ -205,7 +202,7 @@ def _without_exit_note(output: str) -> str:
 
 
 def _target_keys(event: ToolEvent) -> tuple[str, ...]:
-    """Return the keys of an event's command or target. For `a && b`, include the keys of `a` and `b`."""
+    """Return the keys of an event's command or target. For `a && b`, add the keys of `a` and `b`."""
     if event.kind is not ToolKind.RUN:
         return (tool_key(event.kind, target_of(event)),)
     command = event.command
@@ -217,7 +214,7 @@ def _directory(event: ToolEvent) -> str | None:
 
 
 def is_answer(event: ToolEvent) -> bool:
-    """Return True if exit 1 is an answer: `grep` without a match, `diff` with a difference, a false `test`."""
+    """Return True if exit code 1 is a result, not an error: `grep` without a match, `diff` with a difference."""
     if event.kind is not ToolKind.RUN or event.exit_code != 1:
         return False
     command = event.command

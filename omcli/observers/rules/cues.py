@@ -1,4 +1,4 @@
-"""Cues shared by all speakers: questions, statements, courtesies, and sentences that depend on the next or last one."""
+"""Cues for all speakers: questions, requests, statements, courtesies and dependent sentences."""
 
 from __future__ import annotations
 
@@ -8,27 +8,27 @@ from omcli.base import lazily
 from omcli.observers.rules import languages
 
 CACHE_SIZE = 512
-"""Number of sentences whose type is cached; each is classified several times in a row."""
+"""Number of sentences whose type is cached, because each is classified several times."""
 LEAD_IN = (
     r"(?:(?:so+|and|but|or|now|ok(?:ay)?|well|also|alright|right|then|next|first|finally|lastly|please|just|hmm+|yes|"
     r"if so|oh|wait)[,.!]* )*"
 )
-"""Filler before a sentence proper: "ok so now"."""
+"""Pattern for filler at the start of a sentence: "ok so now"."""
 
 
 def whole_words(*alternatives: str, at_start: bool = False) -> re.Pattern[str]:
-    """Return a pattern for any of the alternatives as whole words, `at_start` only at the start of a sentence."""
+    """Return a pattern for the alternatives as whole words. With `at_start`, they must start the sentence."""
     begin = "^" if at_start else r"\b"
     return lazily(rf"{begin}(?:{'|'.join(alternatives)})\b")
 
 
 def plain_quotes(sentence: str) -> str:
-    """Return a sentence with straight apostrophes, as cues are written."""
+    """Replace curly apostrophes with straight ones, which the cues use."""
     return sentence.replace("\u2019", "'")
 
 
 def plain(sentence: str) -> str:
-    """Return a sentence in lower case with straight apostrophes, as nearly all cues are written."""
+    """Return a sentence in lower case with straight apostrophes, as most cues expect."""
     return sentence.replace("\u2019", "'").lower()
 
 
@@ -39,7 +39,7 @@ _QUESTION_START = whole_words(
     "(?:is|are|was|were|does|did|has|had|should) (?:i|we|you|it|there|this|that|the|my|our|these|those|he|she|they)",
     at_start=True,
 )  # fmt: skip
-# A question without its mark; not "do the same".
+# A question without a question mark. "Do the same" is an order.
 _QUESTION = whole_words(
     f"{LEAD_IN}(?:like,? )?(?:"
     "(?:what|why|how|which|who|where|when)(?:'s| is| are| was| were| do| does| did| can| could| should| would|"
@@ -65,7 +65,7 @@ _REQUESTS_ANSWER = lazily(
     r" (?:i|we|you)\b|"
     r"\bi(?:'d| would) (?:like|love|appreciate) (?:to (?:know|hear|see|get|understand)|some|your|any|an?)\b",
 )
-# Names nothing: "can you help me with that?", "does that make sense?".
+# Names nothing specific: "can you help me with that?", "does that make sense?".
 _VAGUE_QUESTION = lazily(
     r"^(?:and |so |but |also )*(?:(?:can|could|would|will) you (?:please |also |maybe )*"
     r"(?:help|assist|explain|show|tell|guide|review|check|suggest|provide|give)(?: me| us)?(?: out)?"
@@ -80,12 +80,11 @@ _VAGUE_QUESTION = lazily(
 
 
 def has_question_mark(sentence: str) -> bool:
-    """Return True if a sentence ends with a question mark."""
     return bool(_QUESTION_MARK.search(sentence))
 
 
 def is_question(sentence: str) -> bool:
-    """Return True for a question, with or without a question mark."""
+    """Return True if a sentence is a question, with or without a question mark."""
     return has_question_mark(sentence) or bool(_QUESTION.match(plain(sentence)))
 
 
@@ -110,7 +109,7 @@ def starts_question(clause: str) -> bool:
     return bool(_REQUESTS_WORK.match(said) or _REQUESTS_ANSWER.match(said) or _QUESTION_START.match(said))
 
 
-# Who the speaker is, and what they work with.
+# The speaker's life and work.
 _ABOUT_SELF = lazily(
     r"\b(?i:my name is|i(?:'m| am) (?:a|an|the|from|based|called|working (?:at|for|as)|married|\d+)|"
     r"i (?:work|live|moved|was born|study|teach|own|run)|my (?:wife|husband|partner|son|daughter|mother|father|mom|"
@@ -126,7 +125,7 @@ _EVENT = lazily(
     r"reviewed|attended|learned|read|wrote|submitted|earned|saved|hired|joined|left)\b|"
     r"\bmy \w+ (?:is|are|was|were|has|works?)\b",
 )
-# A change that has happened: "want to reduce it to 5" is not one yet.
+# A change that has happened, unlike "want to reduce it to 5".
 _CHANGE = lazily(
     r"\b(?:no longer|not any ?more|used to be|as of (?:now|today|this)|has since|"
     r"instead of the (?:old|original|previous)|(?:is|are|am|'s|'re|'m|has|have|had|was|were) now|"
@@ -144,7 +143,7 @@ _STATEMENT = lazily(
     r"in|on|for|with|from|to|at|by|during|just let|let me|looking|would|here|[a-z]\w+ (?:is|are|was|were|has|have))\b|"
     r"[^:.?!]{1,40}: ?\W*\w+)",
 )
-# A subject with a name or an article, and a verb of state: "The port of the API is 8080".
+# A subject that is a name or has an article, and a verb of state: "The port of the API is 8080".
 _ASSERTION = lazily(
     r"^(?:(?i:the|our|my|its|their|this|these)|[A-Z][\w-]+)(?: [\w/.'`-]+){0,6}?"
     r" (?:is|are|was|were|has|have|had|owns|lives|happens?|belongs)\b",
@@ -159,7 +158,7 @@ _WISH = lazily(
     rf"^{LEAD_IN}(?:i (?:think|guess|feel(?: like)?) )?(?:i|we)(?: (?:also|really|still|just|actually|do|will))*"
     r"(?:'d like| would like| want| need| wish)\b",
 )
-# An order, whatever its clauses say: "Summarize what we changed". With "and" it continues the last sentence.
+# An order, even with a clause that is not one: "Summarize what we changed". "And" continues the previous sentence.
 IMPERATIVE = lazily(
     rf"^(?!and |but |or ){LEAD_IN}(?:add|apply|build|change|check|clean|close|commit|compare|convert|create|"
     r"delete|deploy|describe|do (?:the|this|that|it)|document|drop|ensure|explain|extract|find|finish|fix|implement|"
@@ -171,12 +170,12 @@ _NAMES_SOMETHING = lazily(r"\d|[`/_@#]|[\"“]\w")
 
 
 def is_about_speaker(sentence: str) -> bool:
-    """Return True if a sentence says who the speaker is or works with: "Our server runs on port 8443"."""
+    """Return True if a sentence describes the speaker's life or work: "Our server runs on port 8443"."""
     return bool(_ABOUT_SELF.search(plain_quotes(sentence)))
 
 
 def is_about_event(sentence: str) -> bool:
-    """Return True if a sentence says what the speaker did or has: "I finished 12 of the chapters"."""
+    """Return True if a sentence states what the speaker did or has: "I finished 12 of the chapters"."""
     return bool(_EVENT.search(plain(sentence)))
 
 
@@ -186,24 +185,24 @@ def is_about_change(sentence: str) -> bool:
 
 
 def starts_statement(sentence: str) -> bool:
-    """Return True if a sentence starts like a statement; others tell an agent what to do."""
+    """Return True if a sentence starts like a statement, not like an order."""
     return bool(_STATEMENT.match(plain(sentence)))
 
 
 def is_statement(sentence: str) -> bool:
-    """Return True if a sentence without other cues is a statement, and not a wish."""
+    """Return True if a sentence without other cues is a statement, not a wish."""
     return starts_statement(sentence) and not _WANTS.search(plain(sentence))
 
 
 def is_fact(sentence: str) -> bool:
-    """Return True if a sentence without other cues states a fact, and is neither an order nor a wish."""
+    """Return True if a sentence without other cues states a fact, not an order or a wish."""
     return bool(_ASSERTION.match(plain_quotes(sentence))) and not (
         is_imperative(sentence) or _WANTS.search(plain(sentence))
     )
 
 
 def is_wanted(sentence: str) -> bool:
-    """Return True if a sentence says what the speaker wants or needs, which an agent at work takes as a request."""
+    """Return True if a sentence expresses a wish or need. For an agent at work, it is a request."""
     return bool(_WISH.match(plain(sentence)))
 
 
@@ -213,7 +212,7 @@ def is_imperative(sentence: str) -> bool:
 
 
 def has_name_or_number(sentence: str) -> bool:
-    """Return True if a sentence has a number, a code name or a quotation."""
+    """Return True if a sentence contains a number, a code name or a quotation."""
     return bool(_NAMES_SOMETHING.search(sentence))
 
 
@@ -233,7 +232,7 @@ _POINTS_AHEAD = lazily(
 
 
 def follows_on(sentence: str) -> bool:
-    """Return True if a sentence depends on the one before it: it gives a reason or starts with a pronoun."""
+    """Return True if a sentence depends on the previous one: it starts with a pronoun or conjunction."""
     said = plain(sentence)
     return bool(_NEEDS_PREVIOUS.match(said) or _NEEDS_PREVIOUS_CJK.match(said))
 
@@ -276,17 +275,17 @@ _BARE_COURTESY = lazily(
 
 
 def is_yes(text: str) -> bool:
-    """Return True if the whole reply is a yes."""
+    """Return True if the whole text means yes."""
     return bool(_YES.match(text.lower()))
 
 
 def is_no(text: str) -> bool:
-    """Return True if the whole reply is a no."""
+    """Return True if the whole text means no."""
     return bool(_NO.match(text.lower()))
 
 
 def is_courtesy(sentence: str) -> bool:
-    """Return True for a greeting, thanks or applause: short, with no number or name."""
+    """Return True for a short greeting, thanks or praise without a number or name."""
     if _BARE_COURTESY.match(sentence.lower()):
         return True
     said = plain(sentence)

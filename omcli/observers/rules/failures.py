@@ -1,6 +1,6 @@
 """Open failures of commands and tools, and the successes that resolve them.
 
-Equivalent commands count as one: if one succeeds, a failure of the other is resolved.
+A success also resolves the failures of narrower commands: `npm test` resolves `npm test -- parser`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from omcli.observers.rules import shell
 from omcli.observers.rules.tool_events import ToolKind, tool_kind
 
 _MAX_CHARACTERS = 300
-"""Longest command to parse, in characters; a longer one is treated as a script."""
+"""Maximum number of characters of a command to parse. Longer commands are usually scripts."""
 _WORD = lazily(r"'[^']*'|\"(?:\\.|[^\"\\])*\"|\S+")
 _RUNS_ANOTHER = lazily(
     r"^(?:(?:\w+=\S*|sudo|time|env|command|nice|npx|bunx|timeout \S+|(?:pnpm|npm|yarn|bundle|mise) (?:exec|dlx)|"
@@ -30,17 +30,17 @@ _WITH_VERBS = _SCRIPTS | frozenset(
         "mvn mvnw nx pip pip3 poetry rake rails task terraform turbo uv"
     ).split()
 )
-"""Programs with a subcommand."""
+"""Programs whose first argument is a subcommand."""
 _RUNS_BY_NAME = frozenset({*_SCRIPTS, "bun", "mise"})
 _ANY_TARGET = frozenset({"git push", "git pull", "git fetch"})
-"""Subcommands whose arguments do not matter."""
-# Verbosity, speed, when to stop, automatic fixes: the check stays the same.
+"""Commands whose arguments are ignored in comparisons."""
+# Flags for verbosity, speed, early exit and automatic fixes, which do not change what is checked.
 _SAME_EFFECT_FLAG = lazily(
     r"--?(?:v+|verbose|q+|quiet|s|silent|x|exitfirst|fail-?fast|bail|colou?rs?|no-colou?r|ci|run|runInBand|no-?watch|"
     r"watch(?:All)?=false|cov(?:erage)?|no-cov|json|no-header|fix|write|force|force-with-lease|f|u|set-upstream|d|"
     r"detach|[nj]\d*|(?:colou?r|tb|count|durations|reporters?|maxfail|timeout|cov|p)=\S+|)"
 )
-# Narrows the check.
+# Flags that narrow the check.
 _NARROWING_FLAG = lazily(
     r"--?(?:k|m|t|g|run|only|grep|filter|lf|last-failed|testNamePattern|test-name-pattern|tests?)(?:=\S+)?"
 )
@@ -49,19 +49,19 @@ _NO_EFFECT_FLAG = lazily(r"--?(?:help|version|dry-run|list\S*|collect-only|show-
 
 @positional_record
 class ParsedCommand:
-    """Program, arguments and flags of a command."""
+    """A command's program (`does`), arguments (`on`) and flags."""
 
     does: str
-    """The program, with its subcommand if it has one: `npm test`."""
+    """Program and subcommand, if any: `npm test`."""
     on: frozenset[str]
     flags: frozenset[str]
 
 
 def covers(succeeded: Iterable[ParsedCommand], failed: ParsedCommand) -> bool:
-    """Return True if one of the commands that succeeded does everything that a failed one should have done.
+    """Return True if one of the successful commands does everything that the failed one should have done.
 
-    `npm test` covers `npm run test -- parser`, but not the other way round. A command with other unknown flags covers
-    nothing.
+    Its arguments and narrowing flags must be among those of the failed command: `npm test` covers `npm run test --
+    parser`, but not the other way round. Any other unknown flag prevents a match.
     """
     for one in succeeded:
         if one.does != failed.does or not one.on <= failed.on or any(map(_NO_EFFECT_FLAG.fullmatch, one.flags)):
@@ -75,7 +75,10 @@ def covers(succeeded: Iterable[ParsedCommand], failed: ParsedCommand) -> bool:
 
 
 def parse_parts(command: str) -> tuple[ParsedCommand, ...]:
-    """Parse the parts of a command that are not read-only; return none if the command is too complicated."""
+    """Parse those parts of `a && b` that are not read-only.
+
+    Return an empty tuple for commands that are shortened, too long or on several lines, or whose exit status is lost.
+    """
     if len(command) > _MAX_CHARACTERS or "\n" in command or "…" in command:
         return ()
     command = shell.short(command, _MAX_CHARACTERS)
@@ -106,35 +109,35 @@ class _OpenFailure:
     key: str
     directory: str | None
     command: ParsedCommand | None
-    """Last part of the failed command; None if it cannot be parsed."""
+    """Last part that is not read-only, or None if it cannot be parsed."""
 
 
 @mutable_record
 class OpenFailures:
-    """Open failures by row number, in the order of writing."""
+    """Open failures by row number, oldest row first."""
 
     _failures: dict[int, _OpenFailure] = field(default_factory=dict)
 
     def add(self, number: int, row: Draft, directory: str | None) -> None:
-        """Add a row about a failure, unless it is resolved or names neither a command nor a target."""
+        """Add a failure if its row is open and names a command or a target."""
         if row.status is Status.OPEN and (key := failure_key(row)):
             parts = parse_parts(str(row.metadata.get("command", "")))
             self._failures[number] = _OpenFailure(key=key, directory=directory, command=parts[-1] if parts else None)
 
     def remove(self, number: int) -> None:
-        """Remove a row, if it is an open failure."""
+        """Remove a failure, if present."""
         self._failures.pop(number, None)
 
     def __contains__(self, number: int) -> bool:
         return number in self._failures
 
     def repeated_by(self, row: Draft, directory: str | None) -> list[int]:
-        """Return the numbers of failures of the same command or tool as that of a new row."""
+        """Return the row numbers of the failures that a new row repeats."""
         key = failure_key(row)
         return self.matching(key, directory) if key else []
 
     def matching(self, key: str, directory: str | None) -> list[int]:
-        """Return the numbers of failures with this key, in the same or an unknown directory."""
+        """Return the row numbers of failures with this key, in the same or an unknown directory."""
         found: list[int] = []
         for number, failure in self._failures.items():
             if failure.key == key and shell.same_directory(failure.directory, directory):
@@ -142,7 +145,9 @@ class OpenFailures:
         return found
 
     def resolved_by(self, targets: Iterable[str], command: str, directory: str | None) -> Iterator[int]:
-        """Yield the numbers of failures that a success resolves. Each must be removed before the next is taken."""
+        """Yield the row numbers of failures that a success resolves. The caller must remove each before taking the
+        next.
+        """
         for target in targets:
             if failed := self.matching(target, directory):
                 yield failed[-1]
@@ -154,7 +159,7 @@ class OpenFailures:
 
 
 def failure_key(row: Draft) -> str:
-    """Return the key of the failed command or tool; empty if the row has neither."""
+    """Return the key of the failed command or tool, or an empty string if it is unknown."""
     command, tool, target = map(row.metadata.get, ("command", "tool", "target"))
     if isinstance(command, str):
         return command_key(command)
@@ -163,10 +168,12 @@ def failure_key(row: Draft) -> str:
 
 
 def command_key(command: str) -> str:
-    """Return the key of a command, given as rows show it."""
+    """Return the key of a command as shown in rows (`shell.short`)."""
     return f"run {command}"
 
 
 def tool_key(kind: ToolKind, target: str) -> str:
-    """Return the key of a tool used on a target. A patch given to a shell counts as an edit."""
+    """Return the key of a tool used on a target. RUN counts as EDIT, because a shell call has a target only if it is a
+    patch.
+    """
     return f"{ToolKind.EDIT if kind is ToolKind.RUN else kind} {target}"

@@ -1,4 +1,4 @@
-"""Rows about files and searches: files changed, read and searched, and excerpts from tool output."""
+"""Rows about changed files, reads, searches and excerpts from tool output."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ _ROW_CHARACTERS = 900
 
 
 def file_change_drafts(events: Sequence[ToolEvent], interest: IdentifierCounts, paths: Paths) -> Iterator[Draft]:
-    """Yield one row per changed file, with all its edits as sources.
+    """Yield one row per changed file, citing all its edits.
 
-    A row names added and removed definitions, and quotes new lines that mention recurring identifiers.
+    It names added and removed definitions, and quotes new lines that mention recurring identifiers.
     """
     by_path: dict[str, list[tuple[ToolEvent, FileChange]]] = {}
     for event in events:
@@ -67,12 +67,10 @@ def _file_draft(
 
 
 def _change_text(names: str, lines: Sequence[str]) -> str:
-    """Join the summary of a change and the quoted lines that it does not contain."""
     return " · ".join(filter(None, (names, *(line for line in lines if line not in names))))
 
 
 def _edits_text(edits: int, *, created: bool) -> str:
-    """Return the number of edits in parentheses; empty for a single edit, or for none after the creation."""
     if created:
         return f" ({edits} edit{'s' if edits > 1 else ''} since)" if edits else ""
     return f" ({edits} edits)" if edits > 1 else ""
@@ -96,7 +94,7 @@ _CHANGE_CHARACTERS = 90
 
 
 def change_summary(changes: list[FileChange]) -> str:
-    """Summarise the changes in one file by the names defined in them, or by a changed line."""
+    """Summarise changes to one file by added and removed definitions, a changed line, or the edited definitions."""
     old, new = "\n".join(change.old for change in changes), "\n".join(change.new for change in changes)
     old_names, new_names = _names_in(old), _names_in(new)
     added = [name for name in new_names if name not in old_names]
@@ -110,7 +108,7 @@ def change_summary(changes: list[FileChange]) -> str:
 
 
 def _line_change(old: str, new: str) -> str:
-    """Return a one-line change as `old` → `new`; else quote the first line added or removed."""
+    """Return a one-line change as `old` → `new`, otherwise the first line added or removed."""
     old_lines = [line.strip() for line in old.splitlines() if line.strip()]
     new_ones = [line.strip() for line in new.splitlines() if line.strip()]
     removed = [line for line in old_lines if line not in new_ones]
@@ -136,23 +134,23 @@ def _list_names(names: list[str]) -> str:
 
 
 _LINES = 4
-"""Largest number of lines in an excerpt."""
+"""Maximum number of lines in an excerpt."""
 _SHORTEST, _LONGEST = 10, 200
-"""Length of lines considered, in characters: shorter ones say nothing, longer ones are data."""
+"""Minimum and maximum length of lines to quote, in characters. Longer lines are usually data."""
 _LINE_CHARACTERS = 140
 _MOST_LINES = 2000
-"""Number of lines examined in one output."""
+"""Maximum number of lines examined in one text."""
 _READ_CHARACTERS = 20_000
-"""Characters of a message in which identifiers are counted."""
+"""Number of characters read per message to count identifiers."""
 _RESULT_SHARE = 0.4
-"""Weight of an identifier in tool output, relative to one in a message: output names many irrelevant things."""
+"""Weight of a mention in tool output, which names many irrelevant things. Mentions in messages count as 1."""
 _MIN_COUNT = 1.5
-"""Smallest weighted count of a recurring identifier: mentioned twice, or once and twice in tool output."""
+"""Minimum weighted count of a recurring identifier, such as two mentions in messages."""
 _SUBJECT_CHARACTERS = 60
 
 _WORD = lazily(r"[A-Za-z_][A-Za-z0-9_]{3,}")
 _IDENTIFIER = lazily(r"[a-z0-9][A-Z]|[A-Za-z0-9]_[A-Za-z0-9]")
-# A bare name says nothing: it is an entry in a list of exports, fields or arguments.
+# More than a bare name, which is only an entry in a list of exports, fields or arguments.
 _PROSE_OR_CODE = lazily(r"\w[^\w.:/-]+\w|\w(?:: |::)\w|[/.:-]\w+[/.:-]\w")
 # Line numbers added by agents: `   12→`, `12:`, `src/a.py:12:`.
 _NUMBERED = lazily(r"\s*\d{1,6}(?:→|\t|: ?|- ?)")
@@ -171,7 +169,7 @@ class IdentifierCounts:
         for kept in messages:
             named = shown if kept.message.role is Role.RESULT else said
             named.update(set(_WORD.findall(kept.message.text[:_READ_CHARACTERS])))
-        # Most words occur once and need no further look.
+        # Most words in tool output are too rare to count.
         often = {word for word, times in shown.items() if times * _RESULT_SHARE >= _MIN_COUNT}
         counts = {word: said[word] + _RESULT_SHARE * shown[word] for word in often.union(said)}
         return cls(
@@ -179,7 +177,7 @@ class IdentifierCounts:
         )
 
     def select_lines(self, lines: Sequence[str]) -> list[str]:
-        """Return the lines, in order, that together mention the most weight per character."""
+        """Return up to `_LINES` lines in order, preferring those that add the most weight per character."""
         named = ((place, self.counts.keys() & _WORD.findall(line)) for place, line in enumerate(lines))
         queue = [(-self._weight(names, lines[place]), place, names) for place, names in named if names]
         heapify(queue)
@@ -191,7 +189,7 @@ class IdentifierCounts:
             if len(unmentioned) == len(names):
                 kept.append(place)
                 mentioned |= names
-            elif unmentioned:  # worth less by now: back into the queue
+            elif unmentioned:  # its weight has dropped, so it is queued again
                 heappush(queue, (-self._weight(unmentioned, lines[place]), place, unmentioned))
         return [cut(lines[place], _LINE_CHARACTERS) for place in sorted(kept)]
 
@@ -212,7 +210,7 @@ def new_lines(changes: Sequence[FileChange]) -> list[str]:
 
 
 def excerpt_drafts(events: Sequence[ToolEvent], interest: IdentifierCounts, paths: Paths) -> Iterator[Draft]:
-    """Yield a row with the best lines of each successful read, search and command."""
+    """Yield a row per read, search or command, with the output lines that `interest` selects."""
     quoted: set[str] = set()
     for event in reversed(events):  # a repeated line is quoted from its last output
         if event.kind not in (ToolKind.READ, ToolKind.SEARCH, ToolKind.RUN):
@@ -262,7 +260,7 @@ def read_only_drafts(events: Sequence[ToolEvent], paths: Paths) -> Iterator[Draf
 
 
 def _searches_draft(events: Sequence[ToolEvent]) -> Draft:
-    """Return one row for a turn's searches; for a repeated search, the last result counts."""
+    """Return one row for a turn's searches. Repeated searches count once, with the last result."""
     found: dict[str, tuple[str, dict[str, object]]] = {}
     for event in events:
         pattern, (number, noun, matches) = one_line(target_of(event)), _found(event)
@@ -280,10 +278,7 @@ def _searches_draft(events: Sequence[ToolEvent]) -> Draft:
 
 
 def _found(event: ToolEvent) -> tuple[int, str, list[str]]:
-    """Return the number of matches, its unit, and the lines with matches.
-
-    The number is the one stated by the tool, else the number of lines.
-    """
+    """Return the number of matches (as stated by the tool, if it is), its unit, and the matching lines."""
     lines = first_lines(event.output, None)
     if lines and (stated := _COUNT_LINE.match(lines[0])):
         return int(stated[1]), stated[2].lower(), lines[1:]

@@ -1,7 +1,7 @@
 """Cues in nine languages other than English, for rules, preferences, decisions, corrections, requests, yes and no.
 
-Only the most valuable kinds have cues; other sentences are kept as requests or statements in any language. Cues match
-whole words, except in Chinese, Japanese and Korean, which have no spaces between words.
+Only the most valuable kinds of sentences have cues. Cues match whole words, except in Chinese, Japanese and Korean,
+where words are not separated or have endings attached.
 """
 
 from __future__ import annotations
@@ -15,19 +15,18 @@ from omcli.base.record import record
 
 @record
 class Language:
-    """Cues of one language: alternatives for a regular expression, in lower case."""
+    """Cues of one language, as lower-case alternatives of a regular expression."""
 
     name: str
     rule: tuple[str, ...]
-    """A rule for everything that follows: always, never, from now on."""
+    """Lasting rules: always, never, from now on."""
     narrative: str = r"(?!)"
-    """Matches the start of a sentence that only says what always happens."""
+    """Start of a sentence that describes what always happens, and so is not a rule."""
     preference: tuple[str, ...]
     decision: tuple[str, ...]
     correction: tuple[str, ...]
     """Matches the start of a sentence."""
     request: tuple[str, ...]
-    """A request, with or without a question mark."""
     yes: tuple[str, ...]
     """Matches a whole reply."""
     no: tuple[str, ...]
@@ -35,7 +34,7 @@ class Language:
     courtesy: tuple[str, ...]
     """Matches a whole sentence."""
     spaced: bool = True
-    """False if words have no spaces between them."""
+    """True if cues match only whole words."""
 
 
 LANGUAGES = (
@@ -189,7 +188,7 @@ LANGUAGES = (
 
 
 def _any_of(parts: Iterable[tuple[bool, tuple[str, ...]]], *, at_start: bool = False) -> re.Pattern[str]:
-    """Return a pattern for any alternative; in languages with spaces it matches whole words."""
+    """Return a pattern for the alternatives. Those paired with True match only whole words."""
     spaced: list[str] = []
     joined: list[str] = []
     for is_spaced, alternatives in parts:
@@ -206,7 +205,7 @@ RULE = _any_of((one.spaced, one.rule) for one in LANGUAGES)
 NARRATIVE = lazily("|".join(rf"(?:{one.narrative})" for one in LANGUAGES))
 PREFERENCE = _any_of((one.spaced, one.preference) for one in LANGUAGES)
 DECISION = _any_of((one.spaced, one.decision) for one in LANGUAGES)
-# A "no" with more after it ("nein, nicht so") is a correction; such cues may end within a word.
+# A "no" followed by more words ("nein, nicht so") is a correction. Its cue ends with the first letter of the next word.
 CORRECTION = lazily(
     "^(?:" + "|".join(cue if cue.endswith(r"\w") or not one.spaced else rf"{cue}(?!\w)"
                       for one in LANGUAGES for cue in one.correction) + ")"

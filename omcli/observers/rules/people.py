@@ -1,7 +1,7 @@
-"""Rows about what people say: prompts, answers, refusals, notes, and talk between people.
+"""Rows about people's messages: prompts, answers, refusals, notes and conversations between people.
 
-A short prompt is one row, word for word; rules, preferences and decisions in it become separate rows. A long prompt is
-one row for each thing it says.
+A short prompt is kept verbatim in one row, apart from lasting rules, preferences and decisions. A long prompt becomes
+several rows.
 """
 
 from __future__ import annotations
@@ -35,28 +35,28 @@ from omcli.text.phrases import anchors, counted
 # Pasted data, markup and logs: they start with a bracket, a quoted key or a time, or have no words.
 _PASTED = lazily(r"""^(?:[{}\[\]<>|]|"[^"]*":|\d{4}-\d\d-\d\d[T ]\d\d:|at \S+[:(]|[\W\d_]*$)""")
 
-# A list of questions, of which some or none were answered.
+# Heading of a list of questions, not all of which were answered.
 _QUESTIONS_ASKED = "\n    Questions asked:\n"
 _QUESTION_AND_ANSWER = lazily(r'^- "([^"\n]{1,400})"\n +Answer: ([^\n]{1,400})', re.MULTILINE)
 
 _QUESTION_MARK = lazily("[?？؟]")
 
 _PROMPT_WORDS = 40
-"""Longest prompt, in words, that becomes one row word for word."""
+"""Maximum length, in words, of a prompt that is kept verbatim."""
 _PROMPT_CHARACTERS = 1600
-"""Characters kept of a long prompt, in whole sentences."""
+"""Number of characters kept from a long prompt or in a row about a chat."""
 _MAX_RUN = 1000
-"""Characters kept of text without spaces."""
+"""Number of characters kept from text without spaces."""
 _ANSWER_WORDS = 12
-"""Longest answer between people, in words, that is stored with its question."""
+"""Maximum length, in words, of an answer between people that is stored with its question."""
 _QUESTION_WORDS = 3
-"""Fewest words of a question worth quoting between people; "You?" is too short."""
+"""Minimum number of words in a question quoted between people. "You?" is too short."""
 _SHORT_ANSWER = 60
-"""Longest answer to an agent, in characters, that is stored with its question."""
+"""Maximum length, in characters, of an answer to an agent that is stored with its question."""
 _STATEMENTS = frozenset({Type.DECISION, Type.FACT, Type.PREFERENCE})
 _CHAT_TYPES = frozenset({Type.PREFERENCE, Type.DECISION})
 _MIN_CHAT_IMPORTANCE = 4
-"""Smallest importance at which a short remark between people becomes a row."""
+"""Minimum importance of a short remark between people that becomes a row."""
 _WORK_IMPORTANCE = 7
 _PASTED_IMPORTANCE = 5
 
@@ -65,13 +65,13 @@ _PASTED_IMPORTANCE = 5
 
 
 def prompt_drafts(prompt: KeptMessage, asked: KeptMessage | None) -> Iterable[Draft]:
-    """Return the rows for one prompt. `asked` is the agent's last text, which a bare yes or no answers."""
+    """Return the rows for a prompt. `asked` is the agent's last text, which the prompt may answer."""
     speaker = prompt.message.name or "User"
     text = without_code(prompt.message.text)
     question = _last_question(asked)
     if asked and question and (cues.is_yes(text) or cues.is_no(text)):
         verb = "agreed" if cues.is_yes(text) else "declined"
-        # A yes to "want me to fix this?" starts work; only a yes that names something is a lasting decision.
+        # Agreeing to an offer that names nothing ("want me to fix this?") is a request. Other answers are decisions.
         is_offer = agents.is_offer(question) and not anchors(question)
         kind = Type.REQUEST if is_offer and verb == "agreed" else Type.DECISION
         importance = 7 if is_offer else 8
@@ -92,9 +92,9 @@ def _short_prompt(
     prompt: KeptMessage, speaker: str, text: str, content: Sequence[TextPart],
     answers: tuple[str, KeptMessage | None] | None = None,
 ) -> Iterator[Draft]:  # fmt: skip
-    """Yield a prompt as one row, and each lasting rule in it as another.
+    """Yield one row for the prompt, and another for each lasting rule in it.
 
-    `answers` is the question that the first row answers, with its message.
+    `answers` is the question that the prompt answers, with its message.
     """
     suffix, also = (f" (answering: {answers[0]})", answers[1]) if answers else ("", None)
     for row, importance in _short_rows(text, content):
@@ -104,7 +104,7 @@ def _short_prompt(
 
 
 def _long_prompt(prompt: KeptMessage, speaker: str) -> Iterator[Draft]:
-    """Yield rows for the words of a long prompt, then one row for pasted logs and tables."""
+    """Yield rows for the person's own words, then one row for pasted logs and tables."""
     words, pasted = split_pasted(prompt.message.text)
     parts = text_parts(words)
     content = _with_content(parts)
@@ -121,13 +121,12 @@ def _long_prompt(prompt: KeptMessage, speaker: str) -> Iterator[Draft]:
 
 
 def _with_content(parts: Sequence[TextPart]) -> list[TextPart]:
-    """Return the sentences of a prompt that say something; a question after a comma becomes its own sentence."""
+    """Return the sentences that have content. Questions after a comma become separate sentences."""
     pieces = chain.from_iterable(map(split_question, parts))
     return list(filterfalse(_is_empty, pieces))
 
 
 def _short_rows(text: str, content: Sequence[TextPart]) -> Iterator[tuple[RowText, int]]:
-    """Yield a prompt as one row with its importance, and each lasting rule in it as another."""
     rows = list(group_sentences(content, list(map(people_cues.user_type, map(text_of, content)))))
     rules = list(filter(_is_lasting, rows))
     rest = [row for row in rows if row not in rules]
@@ -141,7 +140,7 @@ def _short_rows(text: str, content: Sequence[TextPart]) -> Iterator[tuple[RowTex
 
 
 def with_work_importance(draft: Draft) -> Draft:
-    """Raise the importance of a person's words to an agent at work, since its work follows from them."""
+    """Raise the importance of words to an agent at work, because they direct it. Wishes become requests."""
     if draft.type is Type.EXCERPT:
         return draft  # pasted data
     wished = draft.type is Type.FACT and cues.is_wanted(draft.text.partition(": ")[2])
@@ -154,14 +153,14 @@ def _is_empty(part: TextPart) -> bool:
 
 
 def _is_lasting(row: RowText) -> bool:
-    """Return True if a row is a rule, preference or decision that holds beyond its request."""
+    """Return True if a row is a rule, preference or decision that applies beyond its prompt."""
     if text_length(row.text) < MIN_CHARACTERS or row.kind not in people_cues.LASTING:
         return False
     return row.kind is not Type.INSTRUCTION or people_cues.is_lasting_rule(row.text)
 
 
 def _prompt_parts(prompt: KeptMessage, speaker: str, parts: Sequence[TextPart]) -> Iterator[Draft]:
-    """Yield a row for each thing a long prompt says; the last row gives the number of lines left out."""
+    """Yield rows for the most important sentences. The last row counts those left out."""
     kept = _select([part for part in parts if not _PASTED.match(part.text)] or parts, _PROMPT_CHARACTERS)
     rows = list(group_sentences(kept, list(map(people_cues.user_type, map(text_of, kept)))))
     omitted = len(parts) - len(kept)
@@ -182,7 +181,11 @@ def _cut_run(text: str) -> str:
 
 
 def _prompt_type(kinds: Sequence[Type | None]) -> Type:
-    """Return the type of a prompt: the one its sentences share, else a statement's among questions, else a request."""
+    """Return the type of a prompt from those of its sentences.
+
+    A shared type or an opening correction is kept. A mix of statements, questions and plans gets the type of its first
+    statement, but is a question if it starts with one or has no statement. Other prompts are requests.
+    """
     if kinds and (len(set(kinds)) == 1 or kinds[0] is Type.CORRECTION):
         return kinds[0] or Type.REQUEST
     statements = [kind for kind in kinds if kind in _STATEMENTS and kinds[0] is not Type.QUESTION]
@@ -192,7 +195,10 @@ def _prompt_type(kinds: Sequence[Type | None]) -> Type:
 
 
 def _select(parts: Sequence[TextPart], limit: int) -> list[TextPart]:
-    """Choose whole sentences within `limit` characters: first and last, then those with a type or the most names."""
+    """Return sentences of at most `limit` characters in total, but at least one.
+
+    The first and the last, typed sentences and those with names are preferred.
+    """
     weights: list[tuple[int, int]] = []
     for index, text in enumerate(map(text_of, parts)):
         edge = 3 if index == 0 else 2 if index == len(parts) - 1 else 0
@@ -209,8 +215,8 @@ def _select(parts: Sequence[TextPart], limit: int) -> list[TextPart]:
 def chat_drafts(kept: KeptMessage, previous: KeptMessage | None) -> Iterator[Draft]:
     """Yield rows for a message between people, without courtesies, questions and reactions.
 
-    `previous` is the message before it; a short answer is stored with its question. Only preferences and decisions keep
-    their type, since people do not instruct each other.
+    A short answer is stored with the question in `previous`, the message before it. Only preferences and decisions keep
+    their type, because people do not instruct each other.
     """
     content = list(filterfalse(_is_small_talk, text_parts(kept.message.text)))
     speaker = kept.message.name or "User"
@@ -220,7 +226,7 @@ def chat_drafts(kept: KeptMessage, previous: KeptMessage | None) -> Iterator[Dra
     for at, row in enumerate(group_sentences(content, kinds)):
         words = word_count(row.text)
         suffix = f" (answering: {question})" if question and at == 0 and words <= _ANSWER_WORDS else ""
-        # The other person's name alone does not count.
+        # The other person's name does not add importance.
         importance = people_cues.chat_importance(row.text.replace(other, "") if other else row.text)
         says_little = text_length(row.text) < MIN_CHARACTERS or (
             importance < _MIN_CHAT_IMPORTANCE and words < _ANSWER_WORDS
@@ -232,12 +238,11 @@ def chat_drafts(kept: KeptMessage, previous: KeptMessage | None) -> Iterator[Dra
 
 
 def _is_small_talk(part: TextPart) -> bool:
-    """Return True for a sentence between people that is not worth a row: a courtesy, a question, a reaction."""
     return cues.is_courtesy(part.text) or cues.has_question_mark(part.text) or people_cues.is_reaction(part.text)
 
 
 def other_drafts(kept: KeptMessage, refused: KeptMessage | None) -> Iterator[Draft]:
-    """Yield rows for a message that is not a prompt. `refused` is the tool call that the person refused, if any."""
+    """Yield rows for a message that is not a prompt. `refused` is the tool call that the message refuses, if any."""
     text = without_code(kept.message.text)
     if not text:
         return
@@ -265,7 +270,7 @@ def other_drafts(kept: KeptMessage, refused: KeptMessage | None) -> Iterator[Dra
 
 
 def _note_drafts(note: KeptMessage) -> Iterator[Draft]:
-    """Yield rows for a written note; sentences that ask for nothing are facts."""
+    """Yield rows for a written note. Sentences without a type or a wish are facts."""
     content = _with_content(text_parts(note.message.text))
     for row in group_sentences(content, list(map(people_cues.user_type, map(text_of, content)))):
         kind = row.kind or (Type.REQUEST if cues.is_wanted(row.text) else Type.FACT)
@@ -273,7 +278,7 @@ def _note_drafts(note: KeptMessage) -> Iterator[Draft]:
 
 
 def _last_question(asked: KeptMessage | None) -> str:
-    """Return the last question or offer in a message, cut to 300 characters."""
+    """Return the last question in a message, cut to 300 characters."""
     if asked is None or not _QUESTION_MARK.search(asked.message.text):
         return ""
     questions = list(filter(cues.has_question_mark, map(text_of, text_parts(asked.message.text))))
@@ -281,13 +286,13 @@ def _last_question(asked: KeptMessage | None) -> str:
 
 
 _PASTED_CHARACTERS = 400
-"""Characters kept of everything pasted into a prompt."""
+"""Number of characters kept from pasted lines."""
 _LINE_SHOWN = 300
-"""Number of characters at the start of a line that are examined."""
+"""Number of characters examined at the start of a line."""
 _MIN_PASTED = 200
-"""Fewest characters at which a single log line counts as pasted."""
+"""A single log line of at most this many characters does not count as pasted."""
 _ESCAPES = 3
-"""Number of escaped line ends, quotes and quoted keys from which a line counts as data."""
+"""Minimum number of escaped line ends, quotes and quoted keys in a line of data."""
 _ESCAPE_MARKS = ("\\n", '\\"', '":', '"}', '"]')
 
 _TRACE = lazily(r"^\s*(?:Traceback \(most recent call last\)|Exception in thread |panic: |goroutine \d+ \[)")
@@ -298,19 +303,19 @@ _INDENTED = lazily(r"^ +(?![*+•·-]|\d{1,3}[.)])\S")
 """An indented line that is not a list item."""
 _LOG_LINE = lazily(
     r"^\s*(?:"
-    r"\[?\d{4}-\d\d-\d\d[T ]\d\d:\d\d|\[?\d\d:\d\d:\d\d\b"  # a clock begins the lines of a log
+    r"\[?\d{4}-\d\d-\d\d[T ]\d\d:\d\d|\[?\d\d:\d\d:\d\d\b"  # log lines start with a time
     r"|\[?(?:ERROR|WARN(?:ING)?|INFO|DEBUG|TRACE|FATAL|npm ERR!)[\]: ]"
     r"|File \"[^\"]+\", line \d"
     r"|at \S+ \(\S+:\d+"
     r"|(?:[\w.]{1,80})?(?:Error|Exception)(?:: |$)"
-    r"|(?:\([\w.\-]+\) ?)?[\w.\-]+@[\w.\-]+[:~ ]\S*\s*[$#%>](?:\s|\w|$)"  # the prompt of a shell
+    r"|(?:\([\w.\-]+\) ?)?[\w.\-]+@[\w.\-]+[:~ ]\S*\s*[$#%>](?:\s|\w|$)"  # a shell prompt
     r"|(?:\$|PS [A-Z]:\S*>) \S|[^➜❯]{0,60}[➜❯]\s"
     r")|\S\t+\S"  # cells of a table
 )
 
 
 def split_pasted(text: str) -> tuple[str, list[str]]:
-    """Split a prompt into the person's own words and the pasted lines; a single short line counts as words."""
+    """Split a prompt into the person's words and the pasted lines. A single short pasted line counts as words."""
     said: list[str] = []
     pasted: list[str] = []
     goes_on = None
@@ -329,7 +334,7 @@ def split_pasted(text: str) -> tuple[str, list[str]]:
 
 
 def pasted_summary(pasted: Sequence[str]) -> str:
-    """Summarise pasted lines: their errors, or else their beginning, and the number of lines."""
+    """Return the errors in pasted lines, or otherwise their beginning, with the number of lines."""
     from omcli.observers.rules.shell import error_lines, has_error  # noqa: PLC0415
 
     lines = list(map(one_line, pasted))

@@ -1,7 +1,7 @@
-"""Cues in what people say to an agent or to each other: rules, preferences, decisions, corrections, facts.
+"""Cues in what people say to an agent or to each other: rules, preferences, decisions, corrections and facts.
 
-A rule holds from then on: "Never push to main". "It never ends", "Fix it so that it never ends" and "Write a hook that
-runs every time you save" have the same words and are not rules.
+A rule applies from then on: "Never push to main". "It never ends" and "Fix it so that it never ends" contain the same
+word but are not rules.
 """
 
 from __future__ import annotations
@@ -41,14 +41,13 @@ _MADE_AT_WORK = (
     rf"(?:{_SAID_OR_WRITTEN}|files?|functions?|methods?|class(?:es)?|modules?|tests?|scripts?|migrations?|changes?|"
     r"fix(?:es)?|docstrings?|comments?|branch(?:es)?|variables?|quer(?:y|ies))"
 )
-"""Things rules are made for; "each page should have a title" is about a single piece of work."""
+"""Things that lasting rules are about. "Each page should have a title" is about a single task instead."""
 _NARRATIVE_WORD = (
     r"(?:it|its|it's|the|this|that|there|they|these|we|i|i'm|i've|my|our|he|she|nothing|everything|something|a|an|all|"
     r"some|no)"
 )
 _THEN = rf", (?:please |then |also |always )*(?!{_NARRATIVE_WORD}\b)\w"
 
-# Explicit rules.
 _EXPLICIT_RULE = whole_words(
     "from (?:now|here|this point) on", "don'?t ever", "do not ever", "under no circumstances",
     "(?:until|unless) (?:i|we) (?:say|tell|ask)", f"whenever {_OCCASION}",
@@ -67,13 +66,13 @@ _RULE_START = lazily(
     r"ha(?:s|ve) to)\b)",
 )
 _DONE = r"(?:had|has|have to|need to|been|was|were|did|mind|saw|seen|got|knew|thought|heard|really|quite|\w+[^e\W]ed)"
-# "Always" or "never" in an order, not about something that always fails or should never fail.
+# "Always" or "never" in an order, unlike "always fails" or "never failed".
 _ALWAYS = lazily(
     r"(?:^|[,;:.(] ?|\b(?:and|but|so|or|then|please|should|must|(?:can|could|would|will) you|"
     r"(?:sure|ensure|remember)(?: that)? (?:you|to)|(?:want|need|like|expect|prefer|try)(?: you)? to) )"
     rf"(?:always|never) (?!{_DONE}\b|\w+[^su\W]s\b)\w",
 )
-# Rules, unless part of a report or of something to be made.
+# Occasions, which make a rule unless they are part of a report or describe something to make.
 _ON_OCCASION = whole_words(
     "(?<!before )(?<!after )(?<!for )(?:going|moving) forward", r"in (?:the )?future(?=\W*$)", "(?<=, )as a rule",
     rf"(?<=\w ){_EVERY_TIME} (?:you|i (?:ask|mention|request))", "(?:before|after) (?:each|every|any)",
@@ -92,7 +91,7 @@ _POLITE_RULE = lazily(
     rf"^{LEAD_IN}(?:can|could|would|will) you (?:please |just )?(?:always|never|from now on|in (?:the )?future)\b",
 )
 _MAX_MATCHES = 5
-"""Largest number of matches examined in one sentence."""
+"""Maximum number of matches examined per pattern and sentence."""
 
 
 def is_lasting_rule(sentence: str) -> bool:
@@ -117,21 +116,22 @@ def is_asked_rule(sentence: str) -> bool:
 
 
 def _is_order(clause: str) -> bool:
-    """Return True if the clause before "always" or "never" makes it an order, not a description or a report."""
+    """Return True if the clause before "always" or "never" makes the sentence an order, not a description."""
     if _WANTED.search(clause):
         return not (IMPERATIVE.match(clause) or _NO_SUBJECT.match(clause))
     return not _NARRATIVE.match(clause)
 
 
 def _is_rule_clause(clause: str) -> bool:
-    """Return True if the clause before an occasion neither reports nor plans something."""
+    """Return True if the clause before an occasion ("every time you commit") is neither a report nor about a future
+    product.
+    """
     if _WANTED.search(clause):
         return not (IMPERATIVE.match(clause) and _FUTURE_RESULT.search(clause))
     return not (_NARRATIVE.match(clause) or _FUTURE_RESULT.search(clause))
 
 
 def _clause_before(said: str, end: int) -> str:
-    """Return the part of a sentence between its last clause boundary and a position."""
     start = 0
     for joint in _CLAUSE.finditer(said, 0, end):
         start = joint.end()
@@ -191,7 +191,7 @@ _IMPORTANCE = {
 
 @lru_cache(maxsize=CACHE_SIZE)
 def user_type(sentence: str) -> Type | None:
-    """Return the type of a person's sentence; None if it has no cue and so belongs to a request."""
+    """Return the type of a person's sentence, or None if it has no cue."""
     said = plain(sentence)
     is_question = cues.is_question(said)
     asks = (is_question and not cues.is_work_request(said)) or cues.is_text_request(said)
@@ -216,7 +216,7 @@ def user_type(sentence: str) -> Type | None:
 
 
 def user_importance(sentence: str, kind: Type | None) -> int:
-    """Return 0 to 10: rules, identity and changes count more than requests."""
+    """Return an importance from 4, for plans, to 9, for lasting rules."""
     said = plain(sentence)
     if kind is Type.INSTRUCTION:
         return 9 if is_lasting_rule(said) else 8
@@ -272,13 +272,13 @@ _REACTION = whole_words(
     "don'?t (?:give up|worry|forget to)", "let'?s (?:keep|catch|chat|talk|do it)", "we got this", at_start=True,
 )  # fmt: skip
 _SHORT_REACTION = 50
-"""Longest reaction, in characters; a longer "It was awesome …" goes on to state facts."""
+"""Maximum length, in characters, of a reaction such as "It was awesome". Longer ones go on to state facts."""
 _LONG_REACTION = 100
 _OWN_FACT = lazily(r"\d|\b(?:i|my|we|our)\b")
 
 
 def chat_importance(sentence: str) -> int:
-    """Return 0 to 10 for a sentence between people: deeds, habits, names, numbers and dates count most."""
+    """Return an importance from 3 to 7 for a sentence in a chat. Deeds, habits, names, numbers and dates raise it."""
     said = plain(sentence)
     did = bool(_DID_SOMETHING.search(said)) or is_about_event(said)
     named = has_name_or_number(said) or bool(_NAME_INSIDE.search(plain_quotes(sentence)) or _WHEN.search(said))
@@ -290,7 +290,7 @@ def chat_importance(sentence: str) -> int:
 
 
 def is_reaction(sentence: str) -> bool:
-    """Return True if a sentence only reacts to the other person: praise, wishes, sympathy."""
+    """Return True if a sentence only reacts to the other person with praise, wishes or sympathy."""
     said = plain(sentence)
     reacts = _ABOUT_YOU.match(said) or (_REACTION.match(said) if len(said) <= _SHORT_REACTION else None)
     return bool(reacts and len(said) <= _LONG_REACTION and not _OWN_FACT.search(said, reacts.end()))

@@ -1,7 +1,7 @@
 """A table of rows whose status may change, with indexes for repeats, failures, requests and claims.
 
-A claim is a short statement that a later row may supersede: "use X instead of Y", "no longer Y", or a new value for the
-same thing.
+A claim is a short statement that a later row may supersede, such as one with "use X instead of Y", "no longer Y", or a
+new value for the same thing.
 """
 
 from __future__ import annotations
@@ -25,25 +25,24 @@ ASKED = frozenset({Type.REQUEST, Type.QUESTION})
 
 @mutable_record
 class RowTable:
-    """Rows by number, in the order of writing; a row that changes gets a new number."""
+    """Rows by number, in the order in which they were added. A changed row gets a new number."""
 
     rows: dict[int, Draft] = field(default_factory=dict)
     asked: set[int] = field(default_factory=set)
-    """Numbers of questions and requests."""
+    """Row numbers of questions and requests."""
     failures: OpenFailures | None = None
-    """Open failures; None until there is a row about a failure."""
+    """Open failures, or None before the first row about a failure."""
     todo_list: int = -1
-    """Number of the row with the latest todo list; -1 if there is none."""
+    """Number of the row with the latest complete todo list, or -1 without one."""
     latest: int = 0
     """Largest `seq` among the rows' sources."""
     _by_key: dict[tuple[Type, str, str | None], int] = field(default_factory=dict)
-    """Number of the last row with each key (`row_key`)."""
     _running: dict[int, int] = field(default_factory=dict)
-    """Numbers of rows about running commands and subagents, by `seq` of the messages that started them."""
+    """Numbers of rows about running commands and subagents, by source `seq`."""
     _positions: dict[int, tuple[int, int]] = field(default_factory=dict)
-    """Sort keys of rows that replaced others in place."""
+    """Sort keys of rows that keep the position of the row they replaced."""
     _claims: dict[int, _Claim | None] = field(default_factory=dict)
-    """Claims of rows by number, computed when needed."""
+    """Claims by row number, computed when needed. None means that the row makes no claim."""
     _next: int = 0
     _first: int = 0
 
@@ -52,30 +51,29 @@ class RowTable:
         self._first = self._next
 
     def changed_rows(self) -> tuple[Draft, ...]:
-        """Return the rows that are new or changed."""
+        """Return the new and changed rows, sorted by `position`."""
         rows = (self.rows[number] for number in sorted(self.new_numbers(), key=self.position))
         return tuple(row if row.replaces else replace(row, reason=None) for row in rows)
 
     def new_numbers(self) -> list[int]:
-        """Return the numbers of rows that are new or changed."""
         return [number for number in range(self._first, self._next) if number in self.rows]
 
     def position(self, number: int) -> tuple[int, int]:
-        """Return the sort key of a row: its last source, then its number."""
+        """Return the sort key of a row, by default its last source and its number."""
         return self._positions.get(number) or (self.rows[number].sources[-1], number)
 
     def remaining(self, numbers: Iterable[int]) -> Iterator[tuple[int, Draft]]:
-        """Yield the rows that are still in the table. Settling one may replace others with the same text."""
+        """Yield the rows that are still in the table. Settling a row may remove others with the same text."""
         for number in tuple(numbers):
             if number in self.rows:
                 yield number, self.rows[number]
 
     def running(self, sources: Iterable[int]) -> set[int]:
-        """Return the numbers of rows about running commands that these messages started."""
+        """Return the numbers of rows about running commands that have one of these sources."""
         return {self._running[seq] for seq in sources if seq in self._running}
 
     def add(self, draft: Draft, position: tuple[int, int] | None = None) -> int:
-        """Add a row unchanged, at the position of one that was removed if given, and return its number."""
+        """Add a row unchanged and return its number. `position` is the sort key of a row that it replaces."""
         number = self._next
         self._next += 1
         self.rows[number] = draft
@@ -97,7 +95,6 @@ class RowTable:
         return number
 
     def remove(self, number: int) -> Draft:
-        """Remove a row and return it."""
         draft = self.rows.pop(number)
         self.asked.discard(number)
         key = row_key(draft)
@@ -111,13 +108,13 @@ class RowTable:
         return draft
 
     def replace(self, number: int, draft: Draft, *, reason: str) -> Draft:
-        """Remove a row; return the draft that replaces it, with the sources and replacements of both."""
+        """Remove a row. Return the draft that replaces it, with the `sources` and `replaces` of both."""
         old = self.remove(number)
         replaces = (*old.replaces, *(one for one in draft.replaces if one not in old.replaces))
         return replace(draft, sources=merged(old.sources, draft.sources), replaces=replaces, reason=reason)
 
     def merge_repeats(self, draft: Draft) -> Draft:
-        """Merge a row with open failures that it repeats, and with a row that has the same text."""
+        """Merge a new row with the open failures that it repeats, and with the row that has the same key."""
         if draft.type in FAILURES and self.failures is not None:
             for number, row in self.remaining(self.failures.repeated_by(draft, failure_directory(draft))):
                 draft = self.replace(number, with_count(row, draft), reason="failed again")
@@ -126,7 +123,7 @@ class RowTable:
         return draft
 
     def replace_claims(self, draft: Draft) -> Draft:
-        """Let a row replace the claims that it supersedes."""
+        """Replace the claims that a row supersedes. Return the row with any content of theirs that it lacks."""
         change = _update_of(draft)
         for number, anew in self._superseded(change) if change else ():
             claim = self._claims[number]
@@ -136,7 +133,7 @@ class RowTable:
         return draft
 
     def _superseded(self, change: _ClaimUpdate) -> list[tuple[int, bool]]:
-        """Return the numbers of superseded rows, each with True if only the value differs."""
+        """Return the number of each superseded row, with True if only its value differs."""
         claims: list[tuple[int, _Claim]] = []
         for number, row in self.rows.items():
             if number not in self._claims:
@@ -159,7 +156,7 @@ def merged(old: Sequence[int], new: Sequence[int]) -> tuple[int, ...]:
 
 
 def row_key(draft: Draft) -> tuple[Type, str, str | None]:
-    """Return the key shared by repeated rows: type, text without its count, and a failure's directory."""
+    """Return the key that repeated rows share: type, text without its count, and a failure's directory."""
     text = without_times(draft.text) if _is_counted(draft) else draft.text
     return draft.type, text, failure_directory(draft)
 
@@ -169,9 +166,9 @@ def _is_counted(draft: Draft) -> bool:
 
 
 def with_count(old: Draft, new: Draft) -> Draft:
-    """Return the new row with the total number of occurrences, if they are counted."""
+    """Return the new row with the occurrences of both rows added up, if they are counted."""
     if new.type in FILE_CHANGES:
-        edits = _edits(old) + _edits(new) + (new.type is Type.FILE_CREATED)  # it existed already
+        edits = _edits(old) + _edits(new) + (new.type is Type.FILE_CREATED)  # the file already existed
         return replace(new, metadata=MappingProxyType({**new.metadata, "edits": edits}))
     if not _is_counted(new) or is_running(new):
         return new
@@ -181,13 +178,12 @@ def with_count(old: Draft, new: Draft) -> Draft:
 
 
 def _edits(draft: Draft) -> int:
-    """Return the number of edits that a row about a file stands for."""
     edits = draft.metadata.get("edits")
     return edits if isinstance(edits, int) else 1
 
 
 def failure_directory(draft: Draft) -> str | None:
-    """Return the directory a failed command ran in, if known."""
+    """Return the directory that a failed command ran in, or None if it is unknown."""
     directory = draft.metadata.get("directory") if draft.type in FAILURES else None
     return directory if isinstance(directory, str) else None
 
@@ -198,7 +194,7 @@ def is_running(draft: Draft) -> bool:
 
 
 def todo_texts(row: Draft | None) -> frozenset[str]:
-    """Return the entries of a complete todo list; empty for other rows."""
+    """Return the entries of a complete todo list. Other rows have none."""
     entries = row.metadata.get("todos") if row and row.type is Type.TODO_UPDATED else None
     if row is None or not isinstance(entries, list | tuple) or row.metadata.get("partial"):
         return frozenset()
@@ -208,14 +204,14 @@ def todo_texts(row: Draft | None) -> frozenset[str]:
 # ---- claims
 
 _LONGEST_OLD = 160
-"""Longest claim, in characters; a longer row says more than one thing and is not superseded."""
+"""Maximum length of a claim, in characters. Longer rows make several statements."""
 _LONGEST_NEW = 400
 _OVERRULING = OVERRULED | {Type.CORRECTION, Type.REQUEST}
 _EARLIER = lazily(r" \(earlier: .*\)$")
 _AGENT = "Agent"
 _PERSON = "User"
 
-# What is given up, up to the next phrase.
+# The thing given up. It ends at the next phrase (`_ENDS_PHRASE`).
 _ABANDONS = lazily(
     r"\b(?:instead of|rather than|in place of|"
     r"(?:switch|mov|migrat|chang)(?:e|ed|es|ing|ing over)? (?:[\w\-]+ ){0,3}?from|"
@@ -273,12 +269,12 @@ class _Claim:
     kind: Type
     speaker: str
     words: frozenset[str]
-    """Content words in lower case."""
+    """Lower-case words of the text, except stop words."""
     frame: tuple[Type, str, str] | None
-    """Row type, and the text before and after the only value, such as `the limit is`."""
+    """Row type and the text around the claim's only value, such as `the limit is`, or None without such a value."""
     value: str
     said: str
-    """Text without the speaker and without a note of an earlier value."""
+    """Text without the speaker and without an appended earlier value."""
 
 
 @record
@@ -287,15 +283,14 @@ class _ClaimUpdate:
 
     speaker: str
     given_up: tuple[tuple[frozenset[str], frozenset[str]], ...]
-    """Words for each thing given up, with the words of its subject: ({"postgres"}, {"queue"})."""
+    """Words for each thing given up, and for its subject: ({"postgres"}, {"queue"})."""
     takes_back: bool
-    """True if it withdraws the last statement: "scrap that"."""
+    """True if the row withdraws the last statement: "scrap that"."""
     frame: tuple[Type, str, str] | None
-    """As in `_Claim`; the row supersedes a claim with the same frame and another value."""
+    """As in `_Claim`. A claim with the same frame is superseded."""
 
 
 def _claim_of(row: Draft) -> _Claim | None:
-    """Return the claim of a row; None for other types, and for long rows, which say more than one thing."""
     speaker, said = _speaker_and_text(row.text)
     if not _is_claim(row, said):
         return None
@@ -311,7 +306,6 @@ def _claim_of(row: Draft) -> _Claim | None:
 
 
 def _update_of(row: Draft) -> _ClaimUpdate | None:
-    """Return the part of a new row that may supersede claims; None if there is none."""
     if row.type not in _OVERRULING or len(row.text) > _LONGEST_NEW:
         return None
     speaker, said = _speaker_and_text(row.text)
@@ -326,12 +320,12 @@ def _update_of(row: Draft) -> _ClaimUpdate | None:
 
 
 def _may_replace(change: _ClaimUpdate, claim: _Claim) -> bool:
-    """Return True if the speaker may overrule the claim: the user may overrule the agent, others only themselves."""
+    """Return True if the speaker made the claim, or if it is the agent's and the speaker is the user."""
     return claim.speaker == change.speaker or (claim.speaker == _AGENT and change.speaker == _PERSON)
 
 
 def _is_dropped(claim: _Claim, named: frozenset[str], about: frozenset[str]) -> bool:
-    """Return True if a claim is about the thing given up, in the same matter, and does not give it up itself."""
+    """Return True if a claim uses the thing given up (`named`) for the same subject (`about`)."""
     if not named <= claim.words or (about and not about & claim.words):
         return False
     if claim.speaker == _AGENT and claim.kind is not Type.DECISION:
@@ -342,25 +336,18 @@ def _is_dropped(claim: _Claim, named: frozenset[str], about: frozenset[str]) -> 
 
 
 def _has_new_value(claim: _Claim, change: _ClaimUpdate) -> bool:
-    """Return True if two rows differ only in a value: `The limit is 10`, `The limit is 20`.
-
-    Values are numbers, dates and weekdays; names only if there can be one ("I work at …"). Repeated actions are
-    two facts.
-    """
+    """Return True if the new row repeats a claim with another value: `The limit is 20` after `The limit is 10`."""
     return change.frame is not None and claim.frame == change.frame and claim.speaker == change.speaker
 
 
 def _with_earlier(text: str, claim: _Claim, *, anew: bool) -> str:
-    """Append the superseded claim to a text that does not contain it, so that nothing is lost.
-
-    With `anew`, only the value differs, so only the earlier value is appended.
-    """
+    """Append the superseded claim, or with `anew` only its value, to text that does not contain it."""
     earlier = claim.value if anew else claim.said
     return text if _content_words(earlier) <= _content_words(text) else f"{text} (earlier: {earlier})"
 
 
 def _is_claim(row: Draft, said: str) -> bool:
-    """Return True if a row is a short statement, including one classified as a request."""
+    """Return True if a row is a short statement, even if it is classified as a request."""
     is_statement = row.type in OVERRULED or (row.type is Type.REQUEST and bool(_STATEMENT.match(said)))
     return is_statement and len(said) <= _LONGEST_OLD
 
@@ -379,9 +366,11 @@ def _abandoned(said: str) -> tuple[tuple[frozenset[str], frozenset[str]], ...]:
 
 
 def _split_at_value(said: str, speaker: str) -> tuple[str, str, str] | None:
-    """Split a statement into the text before its only value, the value, and the rest.
+    """Split a statement into the lower-case text before its value, the value, and the lower-case text after it.
 
-    Return None unless it has exactly one value that no second value could join, and is not about the past.
+    Return None unless the statement has exactly one value (a date, weekday, number or name) after a word such as "is"
+    or "at", at least `_FEWEST_WORDS` other words and no past tense. A name counts only if a person can have just one:
+    "I live in …".
     """
     values = list(islice(_VALUE.finditer(said), 2))
     if len(values) != 1:
@@ -395,12 +384,10 @@ def _split_at_value(said: str, speaker: str) -> tuple[str, str, str] | None:
 
 
 def _speaker_and_text(text: str) -> tuple[str, str]:
-    """Split a row into its speaker and its text without an earlier value."""
     speaker, _, said = text.partition(": ")
     return speaker, _EARLIER.sub("", said.replace("\u2019", "'"))
 
 
 def _content_words(text: str) -> frozenset[str]:
-    """Return the words of a text except stop words, in lower case."""
     words = map(str.rstrip, _WORDS.findall(text), repeat(".'/-"))
     return frozenset(map(str.lower, words)) - _STOP_WORDS

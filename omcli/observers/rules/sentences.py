@@ -1,7 +1,4 @@
-"""Text split into sentences, list items and table rows, without code and markup; sentences grouped into rows.
-
-Also cuts text between words, and drafts rows about messages.
-"""
+"""Splitting text, without code and markup, into sentences, list items and table rows, and grouping these into rows."""
 
 from __future__ import annotations
 
@@ -38,14 +35,14 @@ _END_UNSPACED = lazily(
     _END_BY_SPACE.format(begins=_STARTS + r"\u3040-\u9fff\uac00-\ud7af") + r"|(?<=[。！？])(?![”’」』）)])"
 )
 _MAX_SENTENCE = 320
-"""Longest sentence, in characters, that is not split into clauses."""
+"""Maximum length, in characters, of a sentence that is not split into clauses."""
 _CLAUSE_END = lazily(r"(?<=[,;:] )|(?= (?:and|but|so|or|because|und|aber|et|mais|y|pero) )|(?<=[，；：、])")
 _CJK = lazily(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
 _ABBREVIATION = lazily(
     r"(?:\b(?:e\.g|i\.e|etc|vs|cf|approx|no|fig|mr|mrs|ms|dr|st|prof|inc|jr|sr)|\b[A-Z]|\b\d{1,2})\.$", re.IGNORECASE
 )
 _CACHE_SIZE = 64
-"""Number of texts whose parts are cached: the last one in a turn is read twice."""
+"""Number of texts whose parts are cached, because a turn's last text is read twice."""
 
 
 @positional_record
@@ -62,7 +59,7 @@ text_of: Callable[[TextPart], str] = attrgetter("text")
 
 @lru_cache(maxsize=_CACHE_SIZE)
 def text_parts(text: str) -> tuple[TextPart, ...]:
-    """Return the sentences, list items, headings and table rows of a text, without fenced code."""
+    """Return the sentences, list items, headings and table rows in text, without fenced code."""
     parts: list[TextPart] = []
     written = list(_lines_without_code(text, as_written=False))
     for line, following in pairwise([*_joined_lines(written), ""]):
@@ -84,7 +81,7 @@ def text_parts(text: str) -> tuple[TextPart, ...]:
 
 
 def _is_heading(line: str, body: str, following: str) -> bool:
-    """Return True if a short line introduces what follows: it ends with a colon, or a list starts below it."""
+    """Return True if a short line ends with a colon, or if a list starts below it."""
     if body.endswith((":", "：")):
         return len(body) < _HEADING_CHARACTERS
     if len(body) > _HEADING_CHARACTERS or body[-1] in ".!?…。！？,;" or not (below := _BULLET.match(following)):
@@ -97,7 +94,7 @@ def _indent(line: str) -> int:
 
 
 def _joined_lines(lines: Iterable[str]) -> list[str]:
-    """Return the non-blank lines; a long line is joined with the next if that starts in lower case."""
+    """Return the non-blank lines, joining a long line with the next if that line starts in lower case."""
     joined: list[str] = []
     open_line = False
     for line in lines:
@@ -110,7 +107,9 @@ def _joined_lines(lines: Iterable[str]) -> list[str]:
 
 
 def sentences(line: str) -> list[str]:
-    """Split a line of prose into sentences, and long sentences into clauses. Abbreviations and versions end none."""
+    """Split a line of prose into sentences, and long sentences into clauses, but not after abbreviations or in
+    versions.
+    """
     found: list[str] = []
     for piece in (_END if is_word_split(line) else _END_UNSPACED).split(line):
         if found and len(found[-1]) < _MAX_SENTENCE and _ABBREVIATION.search(found[-1][-12:]):
@@ -121,7 +120,6 @@ def sentences(line: str) -> list[str]:
 
 
 def _clauses(sentence: str) -> list[str]:
-    """Split a sentence over `_MAX_SENTENCE` at commas and the like."""
     if len(sentence) <= _MAX_SENTENCE:
         return [sentence]
     stretches: list[str] = []
@@ -135,22 +133,21 @@ def _clauses(sentence: str) -> list[str]:
 
 
 def word_count(text: str) -> int:
-    """Return the number of words; in scripts without spaces, two characters count as a word."""
+    """Return the number of words. In scripts without spaces, two characters count as a word."""
     return len(text.split()) + _cjk_count(text) // 2
 
 
 def text_length(text: str) -> int:
-    """Return the length in characters; a CJK character counts as three."""
+    """Return the length in characters, with each CJK character counted as three."""
     return len(text) + 2 * _cjk_count(text)
 
 
 def _cjk_count(text: str) -> int:
-    """Return the number of characters in scripts without spaces between words."""
     return 0 if text.isascii() else len(_CJK.findall(text))
 
 
 def _clean(text: str) -> str:
-    """Return text on one line without Markdown's bold marks; inline code, `**kwargs` and `__main__` are kept."""
+    """Return text on one line without Markdown's bold marks, except in inline code, `**kwargs` and `__main__`."""
     line = one_line(text)
     if "**" not in text:
         return line
@@ -164,10 +161,10 @@ def without_code(text: str) -> str:
 
 
 def _lines_without_code(text: str, *, as_written: bool) -> Iterator[str]:
-    """Yield the lines outside code fences; an unclosed fence is ignored.
+    """Yield the lines outside code blocks. The mark of an unclosed block is skipped.
 
-    With `as_written`, short code or a note of its length replaces each block, and tables are unchanged. Otherwise code
-    is dropped and table rows name their columns.
+    With `as_written`, short code or a note replaces each block, and table rows are unchanged. Otherwise code is dropped
+    and table rows name their columns.
     """
     lines = text.splitlines()
     columns: list[str] = []
@@ -195,7 +192,7 @@ def _lines_without_code(text: str, *, as_written: bool) -> Iterator[str]:
 
 
 def _code_note(code: list[str]) -> Iterator[str]:
-    """Yield up to two lines of code unchanged, or else the number of lines."""
+    """Yield up to two lines of code, joined, or a note that gives the number of lines."""
     inside = [line.strip() for line in code if line.strip()]
     if inside:
         yield (
@@ -208,7 +205,7 @@ def _cells(line: str) -> list[str]:
 
 
 def _named_cells(line: str, columns: list[str]) -> str:
-    """Return a table row with its column names: `| speed | before: 3 ms | after: 1 ms |`."""
+    """Return a table row with its column names, as in `| speed | before: 3 ms | after: 1 ms |`."""
     first, *cells = _cells(line)
     named = columns[1:] if len(columns) == len(cells) + 1 else [""] * len(cells)
     labelled = [f"{name}: {cell}" if name else cell for name, cell in zip(named, cells, strict=True) if cell]
@@ -226,7 +223,7 @@ _WIDE = lazily("[\u2e80-\u9fff\uac00-\ud7af\uff00-\uffef]")
 
 
 def cut(text: str, limit: int) -> str:
-    """Cut text to at most `limit` characters, between words and never inside a name, and append an ellipsis."""
+    """Shorten text to `limit` characters. Cut between words, never inside a name, and append an ellipsis."""
     if len(text) <= limit:
         return text
     end = text.rfind(" ", 0, limit - 1)
@@ -237,49 +234,47 @@ def cut(text: str, limit: int) -> str:
 
 
 def first_lines(text: str, count: int | None) -> list[str]:
-    """Return the first `count` non-blank lines (None: all), each with its spaces collapsed."""
+    """Return the first `count` non-blank lines, or all if it is None, with spaces collapsed."""
     return [one_line(line) for line in text.splitlines() if line.strip()][:count]
 
 
 MIN_CHARACTERS = 20
-"""Fewest characters of a sentence worth keeping if it names nothing."""
+"""Minimum length (`text_length`) of a sentence that is kept although it names nothing."""
 
 
 def text_draft(source: KeptMessage, text: str, kind: Type, importance: int, *, status: Status | None = None,
            also: KeptMessage | None = None) -> Draft:  # fmt: skip
-    """Return a row about a message, and about `also`, a message that it answers. Its date is found later."""
+    """Return a row about a message and the message that it answers (`also`). `refers_to` is set later."""
     seqs = {source.seq} if also is None else {source.seq, also.seq}
     return Draft(text=text, type=kind, importance=importance, status=status, sources=tuple(sorted(seqs)),
                  event_at=source.message.at)  # fmt: skip
 
 
 _ROW_WORDS = 45
-"""Largest number of words in a row made of several sentences."""
+"""Maximum number of words in a row made of several sentences."""
 _QUESTION_BEGINS_WITHIN = 60
-"""Characters after a comma in which a question is recognised."""
+"""Number of characters examined after a comma for the start of a question."""
 _FRAGMENT_WORDS = 3
-"""Longest fragment, in words; a fragment says nothing on its own."""
+"""Maximum number of words in a fragment, which has no meaning on its own."""
 _SHORT_WORDS = 8
-"""Longest sentence, in words, that joins another with its type: "Fixed. All tests pass."."""
+"""Maximum number of words in a fact or result that joins another: "Fixed. All tests pass."."""
 _OWN_ROW = frozenset({Type.INSTRUCTION, Type.PREFERENCE, Type.DECISION, Type.CORRECTION, Type.QUESTION, Type.BLOCKER})
 """Types that always start a new row."""
 _ONE_PER_ROW = frozenset({Type.FACT, Type.OUTCOME})
-"""Types that a row contains only once."""
+"""Types that a row contains only once, apart from short sentences."""
 
 _COMMA = lazily(r",\s+(?:and |but |so )?(?=\w)")
 
 
 @positional_record
 class RowText:
-    """The sentences of one row."""
-
     text: str
     kind: Type | None
     """Type of the first sentence that has one."""
 
 
 def group_sentences(parts: Sequence[TextPart], kinds: Sequence[Type | None]) -> Iterator[RowText]:
-    """Group sentences into rows: one joins the row before it if it depends on it or has no other type."""
+    """Group sentences into rows. A sentence joins the previous row if it depends on that row or fits its type."""
     row: list[TextPart] = []
     kind: Type | None = None
     words = 0
@@ -302,7 +297,10 @@ def group_sentences(parts: Sequence[TextPart], kinds: Sequence[Type | None]) -> 
 def _belongs_to_group(
     last: TextPart, kind: Type | None, part: TextPart, part_kind: Type | None, size: int, *, is_listing: bool
 ) -> bool:
-    """Return True if a sentence joins the row that ends with `last`; `is_listing` if the row opens a list."""
+    """Return True if a sentence joins the row that ends with `last`.
+
+    `is_listing` means that this row introduces a list.
+    """
     if last.is_heading:
         return True
     if part_kind in _OWN_ROW or part.is_heading:
@@ -319,7 +317,7 @@ def _belongs_to_group(
 
 
 def joined_sentences(parts: Sequence[TextPart]) -> str:
-    """Join parts on one line, with a colon after a heading and a dot before a list item."""
+    """Join parts on one line, with a colon after a heading and a middle dot before a list item."""
     text = ""
     for at, part in enumerate(parts):
         joint = "" if not text else ": " if parts[at - 1].is_heading else " · " if part.is_item else " "
@@ -328,7 +326,7 @@ def joined_sentences(parts: Sequence[TextPart]) -> str:
 
 
 def split_question(part: TextPart) -> Iterator[TextPart]:
-    """Split off a question after a comma: "I use SQLite, how do I index it?"."""
+    """Yield a sentence, with each question after a comma as a separate part: "I use SQLite, how do I index it?"."""
     start = 0
     for joint in _COMMA.finditer(part.text):
         statement = part.text[start : joint.start() + 1]

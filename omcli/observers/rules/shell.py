@@ -26,12 +26,11 @@ _READ_ONLY_GIT = frozenset(
     ).split()
 )
 _SEPARATOR = lazily(r"\s*(?:&&|\|\|?|;|\n)\s*")
-# An escaped quote opens nothing; skipping it also keeps the search linear.
+# An escaped quote does not open a string. Skipping it also keeps the search linear.
 _QUOTED = lazily(r"(\\.)|'[^']*'|\"(?:\\.|[^\"\\])*\"", re.DOTALL)
 _ASSIGNMENT = lazily(r"^(?:\w+=\S*\s+)+")
 _CHANGES_DIRECTORY = lazily(r"^\s*cd\s+('[^']*'|\"[^\"]*\"|\S+)\s*(?:&&|;|\n)\s*")
 _DIRECTORY_ARGUMENTS = ("workdir", "cwd", "directory", "dir_path")
-"""Names of the argument with a command's working directory."""
 _WRAPPED = lazily(r"""^(?:/\S*/)?(?:ba|z)?sh -l?c (['"])(.*)\1$""", re.DOTALL)
 _TRIMS_OUTPUT = lazily(r"(?:\s+(?:2>&1|[12]?>\s*/dev/null|\|\s*(?:tail|head)(?:\s+-(?:n\s*)?\d+)?))+\s*$")
 _MASKS_STATUS = lazily(r"(?<!\|)\|(?!\|)|\|\|\s*(?:true|echo|:)|;\s*\S")
@@ -59,19 +58,19 @@ _PUBLISHED = lazily(r"https://[\w.\-]+/[\w.\-]+/[\w.\-]+/(?:pull|merge_requests|
 
 _RELATIVE = frozenset({".", ".."})
 _LINE_START = itemgetter(slice(2000))
-"""Returns the part of a line that is searched for an error."""
+"""Return the part of a line that is searched for errors."""
 _COMMAND_WIDTH = 160
-"""Characters of a command shown in a row; the source message has the whole command."""
+"""Maximum number of characters of a command in a row."""
 
 
 def command_of(arguments: Mapping[str, object], raw: str) -> str:
-    """Return the command line given to a run tool, without a leading `cd`; empty if there is none."""
+    """Return a run tool's command line without a leading `cd`, or an empty string."""
     line = _command_line(arguments)
     return _CHANGES_DIRECTORY.sub("", line).strip() if line else "" if arguments else raw.strip()
 
 
 def directory_of(arguments: Mapping[str, object]) -> str | None:
-    """Return the directory a command runs in, as written; None if it is not given."""
+    """Return a command's working directory as written, including a leading `cd`, or None if it is not given."""
     named = next(
         (place for name in _DIRECTORY_ARGUMENTS if isinstance(place := arguments.get(name), str) and place), None
     )
@@ -84,7 +83,7 @@ def directory_of(arguments: Mapping[str, object]) -> str | None:
 def same_directory(one: str | None, other: str | None) -> bool:
     """Return True if two directories may be the same.
 
-    A missing one matches any, a relative one any with the same end.
+    A relative path matches any path that ends with it, and None matches any path.
     """
     if one is None or other is None:
         return True
@@ -112,7 +111,7 @@ def _command_line(arguments: Mapping[str, object]) -> str:
 def short(command: str, width: int = _COMMAND_WIDTH) -> str:
     """Return a command's first line, without redirections and pipes that only trim its output.
 
-    If the line is too long, its middle is cut and its last word, usually a file, is kept.
+    If the line is too long, its middle is cut, and the last word, usually a file, is kept if possible.
     """
     lines = [line for line in command.splitlines() if line.strip()]
     first = one_line(lines[0]) if lines else ""
@@ -132,7 +131,7 @@ def is_status_lost(command: str) -> bool:
 
 
 def is_read_only(command: str) -> bool:
-    """Return True if every part of a command lists, prints, searches or compares."""
+    """Return True if every part of a command only lists, prints, searches or compares."""
     bare = _without_quotes(command)
     if "<<" in bare or _WRITES.search(bare):
         return False
@@ -166,7 +165,7 @@ def _is_read_only_part(part: str) -> bool:
 
 
 def summary_line(output: str) -> str:
-    """Return the last line that sums up an output ("12 passed, 1 failed in 3.2s"), or an empty string."""
+    """Return the last line that sums up the output ("12 passed, 1 failed in 3.2s"), or an empty string."""
     for line in reversed(output.splitlines()[-60:]):
         if len(line) <= 300 and _SUMMARY.search(line):
             return cut(one_line(line).strip("= -"), 160)
@@ -174,17 +173,15 @@ def summary_line(output: str) -> str:
 
 
 def has_failures(output: str) -> bool:
-    """Return True if the summary line counts a failure."""
     return bool(_COUNTS_FAILURES.search(summary_line(output)))
 
 
 def has_error(output: str) -> bool:
-    """Return True if a line of an output reports an error."""
     return any(map(_ERROR.match, map(_LINE_START, map(one_line, output.splitlines()))))
 
 
 def error_lines(output: str, limit: int) -> str:
-    """Return the first error lines of an output, or else its last line, within `limit` characters."""
+    """Return the first error lines of the output, or otherwise its last line, within `limit` characters."""
     kept: dict[str, str] = {}
     room = limit
     for line in _errors_or_last(output.splitlines()):
@@ -201,14 +198,13 @@ def error_lines(output: str, limit: int) -> str:
 
 
 def _errors_or_last(lines: Sequence[str]) -> Iterator[str]:
-    """Yield the lines that report an error, or else the last one; lazily, since few of them are shown."""
     has_errors = False
     places: list[str] = []
     for line in map(one_line, lines):
         if not _ERROR.match(_LINE_START(line)):
             continue
         has_errors = True
-        # Errors come before locations, since stack frames only name places.
+        # Errors come before locations, because stack frames only name places.
         if _LOCATION.match(_LINE_START(line)):
             places.append(line)
         else:
@@ -223,6 +219,6 @@ def commit_in(output: str) -> tuple[str, str, str] | None:
 
 
 def request_url(output: str) -> str:
-    """Return the address of a pull request or release in an output, or an empty string."""
+    """Return the URL of a pull request or release in the output, or an empty string."""
     match = _PUBLISHED.search(output)
     return match.group() if match else ""

@@ -1,7 +1,7 @@
-"""Status of rows: failures resolved, questions answered, requests done, repeats counted, statements superseded.
+"""Updating the status of rows: resolving failures, answering questions, closing requests and counting repeats.
 
-Context rows and new rows form one list, so it makes no difference whether a command failed in this batch or an earlier
-one. A row that changes is written again and replaces the stored one.
+Context rows and new rows form one list, so a failure is resolved no matter which batch it is in. A changed row is
+written again and replaces the stored one.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from omcli.text.phrases import AGENT
 
 @record
 class TurnAnswered:
-    """A person spoke after an agent's message, which may have asked something."""
+    """A person replied after an agent's text, which may have asked something."""
 
     seq: int
     asked: int
@@ -34,41 +34,38 @@ class TurnAnswered:
 
 @record
 class TurnDone:
-    """An agent's turn ended with a message, and the person did not object."""
+    """An agent's turn ended with a text, and the person did not object."""
 
     seq: int
     """`seq` of the text."""
     at: str | None
     since: int | None
-    """`seq` of the prompt that began the turn; None if it is in an earlier batch."""
+    """`seq` of the prompt that began the turn, or None if that is in an earlier batch."""
     is_complete: bool
     """True if nothing is asked, missing or failing."""
     asks: bool
-    """True if the text asks a question."""
     reports: bool
-    """True if the text reports a result."""
     accepted: bool
     """True if the person went on to something else."""
 
 
 @record
 class TurnUnfinished:
-    """A turn that seemed to have ended continued, or the person complained."""
+    """The turn before the batch has not ended: it continues, or the person complained."""
 
     seq: int
-    """`seq` of the text that seemed to end it."""
+    """`seq` of the agent's text that seemed to end the turn."""
 
 
 @record
 class Succeeded:
-    """A command or edit that succeeded and may have failed before."""
+    """A successful tool call, which may resolve earlier failures."""
 
     targets: tuple[str, ...]
-    """Keys of what succeeded, made by `failures.command_key` and `tool_key`."""
+    """Keys from `failures.command_key` and `tool_key`."""
     command: str = ""
-    """The command line, if any; it may resolve a failure of an equivalent command."""
+    """Command line, if any. It resolves failures of commands that it covers (`failures.covers`)."""
     directory: str | None = None
-    """Working directory of the command, if given."""
     sources: tuple[int, ...]
     at: str | None
 
@@ -82,38 +79,38 @@ StatusEvent = Succeeded | TurnAnswered | TurnDone | TurnUnfinished
 
 _CHANGES = FILE_CHANGES | {Type.COMMAND_RUN, Type.OUTCOME}
 _CLOSED_BY_TEXT = FAILURES | {Type.REQUEST, Type.BLOCKER, Type.PLAN}
-"""Types closed by the text at the end of a turn, and reopened if the turn continues after all."""
+"""Types closed by the text that ends a turn, and reopened if the turn continues after all."""
 # A failed check is only resolved by the same check.
 _CHECKS = lazily(
     r"\b(?:tests?|spec|lint|check|typecheck|build|compile|verify|validate|deploy|publish|release|push|migrate|make|"
     r"tsc|mypy|pyright|pytest|jest|vitest|mocha|rspec|phpunit|ruff|eslint|clippy|vet|gradlew?|mvn|tox|nox)\b"
 )
 _SERIOUS = 7
-"""Importance from which a failure means that a request is not done."""
+"""Minimum importance of a failure that keeps a request from being done."""
 _LEFT, _SKIPPED = "left", "passed over"
-"""Metadata key and value that mark a request that the conversation passed over."""
+"""Metadata key and value that mark a question or request as passed over."""
 _PREVIOUS = "leaves"
-"""Metadata key with `seq` of the previous request, if that request's turn ended without a result."""
+"""Metadata key for the `seq` of the previous request, if its turn ended without a result."""
 # The question quoted in a row about a bare yes or a short answer.
 _NAMED_QUESTION = lazily(r"(?:\(answering|\) to): (.{8,80})")
 _QUOTED_QUESTION = 200
-"""Longest question, in characters, that is appended to its answer."""
+"""Maximum length, in characters, of a question that is appended to its answer."""
 _FEW_WORDS = 3
-"""Largest number of words at which a request is too short to be recognised as repeated."""
+"""A request of at most this many words is too short to be recognised as repeated."""
 _SHARED_LETTERS = 5
-"""Number of first letters that are compared between words, so that "report" matches "reporting"."""
+"""Words are compared by this many first letters, so that "report" matches "reporting"."""
 _RANKS = {Draft: 0, Succeeded: 1, TurnAnswered: 2, TurnDone: 3, TurnUnfinished: 4}
 
 
 def open_if_asked(draft: Draft) -> Draft:
-    """Open a question or request; the end of a turn closes it (`TurnDone`)."""
+    """Open a question or request that has no status. `TurnDone` closes it."""
     return replace(draft, status=Status.OPEN) if draft.type in ASKED and draft.status is None else draft
 
 
 def update_rows(
     context_rows: Iterable[Observation], drafts: Iterable[Draft], events: Iterable[StatusEvent]
 ) -> tuple[Draft, ...]:
-    """Return the new and changed rows of a batch, oldest first, given the rows stored so far."""
+    """Return a batch's new and changed rows, oldest first."""
     tracker = _StatusWriter()
     for row in context_rows:
         tracker.table.add(_as_draft(row))
@@ -138,7 +135,6 @@ def _order(step: Draft | StatusEvent) -> tuple[int, int]:
 
 
 def _as_draft(row: Observation) -> Draft:
-    """Turn a stored row into the draft that replaces it when it changes."""
     return Draft(
         text=row.text,
         type=row.type,
@@ -157,7 +153,7 @@ def _as_draft(row: Observation) -> Draft:
 
 @mutable_record
 class _StatusWriter:
-    """Changes the status of rows as the drafts and events of a batch arrive in order."""
+    """Applies a batch's drafts and events, in order, to a table of rows."""
 
     table: RowTable = field(default_factory=RowTable)
     _unanswered: int | None = None
@@ -182,7 +178,7 @@ class _StatusWriter:
         return replace(draft, metadata=MappingProxyType({**draft.metadata, _PREVIOUS: left}))
 
     def _asked_before(self, draft: Draft) -> int | None:
-        """Return a person's last open request if a new one repeats it and adds words."""
+        """Return the number of the person's last open request if a new one repeats all its words."""
         if draft.type not in ASKED or draft.text.startswith(AGENT):
             return None
         last = max((n for n in self.table.asked if not self.table.rows[n].text.startswith(AGENT)), default=None)
@@ -193,7 +189,7 @@ class _StatusWriter:
         return last if said_before and len(asked) > _FEW_WORDS and asked <= _words(draft.text) else None
 
     def resolve_failures(self, success: Succeeded) -> None:
-        """Resolve the open failures of commands and tools that now succeeded."""
+        """Resolve the open failures of a command or tool that has now succeeded."""
         if self.table.failures is not None:
             for number in self.table.failures.resolved_by(success.targets, success.command, success.directory):
                 self._settle(number, self.table.rows[number], Status.RESOLVED, success.sources, at=success.at)
@@ -216,12 +212,11 @@ class _StatusWriter:
                 answer = self.table.add(self.table.merge_repeats(draft))
 
     def _answer_row(self, prompt: int) -> int | None:
-        """Return the number of a prompt's first row, which stands for the whole prompt."""
         new = self.table.new_numbers()
         return next((number for number in new if self.table.rows[number].sources[-1] == prompt), None)
 
     def close_turn(self, ended: TurnDone) -> None:
-        """Close a turn's requests if they are done, and its questions."""
+        """Close a turn's questions and finished requests, with the failures, blockers and plans that they settle."""
         if self.table.latest > ended.seq:
             return  # the turn continued, or was stopped
         for number, status in self._closings(ended):
@@ -239,9 +234,9 @@ class _StatusWriter:
                     self._settle(number, row, Status.RESOLVED, (ended.seq,), at=ended.at)
 
     def _closings(self, ended: TurnDone) -> Iterator[tuple[int, Status | None]]:
-        """Yield the questions and requests that a turn closes, each with its status; None if it is unknown.
+        """Yield each question and request that a turn closes, with its status, or None if it was passed over.
 
-        Each must be closed before the next is taken. A request whose turn ended without a result is remembered.
+        The caller must close each before taking the next. A request whose turn ended without a result is remembered.
         """
         asked = self._asked_since(ended.since)
         start = min((self.table.rows[number].sources[-1] for number in asked), default=ended.seq)
@@ -255,12 +250,11 @@ class _StatusWriter:
         unanswered = {row.metadata.get(_PREVIOUS) for row in self.table.rows.values()}
         for number, row in self.table.remaining(self._open_before(start)):
             if row.text.startswith(AGENT):
-                yield number, None  # it had a reply and was not repeated
+                yield number, None  # the question had a reply and was not repeated
             elif row.sources[-1] not in unanswered and self._is_done(row, ended):
                 yield number, None if self._changed_since(row, ended) else Status.DONE
 
     def _open_before(self, start: int) -> list[int]:
-        """Return the numbers of open requests and questions from before this turn."""
         asked = ((number, self.table.rows[number]) for number in sorted(self.table.asked))
         return [number for number, row in asked if row.status is Status.OPEN and row.sources[-1] < start]
 
@@ -272,9 +266,9 @@ class _StatusWriter:
         )
 
     def _finished_work(self, since: int, end: int) -> Iterator[tuple[int, Draft, Status]]:
-        """Yield the rows between two messages that are settled because the work is done, each with its status.
+        """Yield the rows between two messages that finished work settles, each with its new status.
 
-        Blockers and failures come first, except those that only the same check can resolve, then approved plans.
+        Failed checks are left out, because only the same check resolves them.
         """
         for number, row in self.table.remaining(self.table.rows):
             is_obstacle = row.type is Type.BLOCKER or (row.type in FAILURES and not _is_check(row))
@@ -299,10 +293,10 @@ class _StatusWriter:
                 self.table.add(replace(row, status=Status.OPEN, priority=None, reason="taken up again"), position)
 
     def _is_done(self, asked: Draft, ended: TurnDone) -> bool:
-        """Return True if a request seems to be done.
+        """Return True if the request seems done.
 
-        If the agent reports a result, no serious failure may follow the last change. Otherwise nothing serious may have
-        failed, and the person must have gone on to something else.
+        If the agent reports a result, no serious open failure may follow the last change. Otherwise there must be no
+        serious open failure, and the person must have gone on to something else.
         """
         start = asked.sources[-1]
         rows = self.table.rows
@@ -317,7 +311,7 @@ class _StatusWriter:
         )
 
     def _asked_since(self, since: int | None) -> list[int]:
-        """Return the numbers of the requests since the turn began, or else of the latest request."""
+        """Return the numbers of the person's requests since the turn began, or otherwise of the latest ones."""
         rows = {number: self.table.rows[number] for number in sorted(self.table.asked)}
         asked = {n: row.sources[-1] for n, row in rows.items() if not row.text.startswith(AGENT)}
         in_turn = [number for number, seq in asked.items() if since is not None and seq >= since]
@@ -334,7 +328,9 @@ class _StatusWriter:
         at: str | None = None,
         position: tuple[int, int] | None = None,
     ) -> None:
-        """Set the status of a row because of later messages (`by`); None if the request was only passed over."""
+        """Set the status of a row and cite the messages (`by`) that settle it. Without a status, mark it as passed
+        over.
+        """
         self.table.remove(number)
         is_resolved = status is Status.RESOLVED and row.importance >= _SERIOUS
         settled = replace(
@@ -349,13 +345,12 @@ class _StatusWriter:
 
 
 def _is_check(row: Draft) -> bool:
-    """Return True if a failed command tested, built or published something, so that only the same check resolves it."""
+    """Return True if the failed command tests, builds or publishes, so that only the same check resolves it."""
     command = row.metadata.get("command")
     return isinstance(command, str) and bool(_CHECKS.search(command))
 
 
 def _with_note(row: Draft, note: str | None) -> Draft:
-    """Return a row whose metadata notes how it was left; with None, remove the note."""
     known = {name: value for name, value in row.metadata.items() if name != _LEFT}
     return replace(row, metadata=MappingProxyType({**known, _LEFT: note} if note else known))
 
@@ -365,7 +360,7 @@ def _is_open_question(row: Draft) -> bool:
 
 
 def _with_question(answer: Draft, question: str) -> Draft | None:
-    """Return an answer with its question appended; None if the row does not seem to be the answer."""
+    """Return an answer with its question in the text, or None if it does not seem to answer the question."""
     quoted = _NAMED_QUESTION.search(answer.text)
     if f": {question[:_QUOTED_QUESTION]}" in answer.text or (quoted and quoted[1] in question):
         return answer
@@ -376,7 +371,6 @@ def _with_question(answer: Draft, question: str) -> Draft | None:
 
 
 def _shares_word(answer: str, question: str) -> bool:
-    """Return True if an answer repeats a word from the question."""
     words = {word[:_SHARED_LETTERS].lower() for word in re.findall(rf"\w{{{_SHARED_LETTERS},}}", question)}
     return bool(words & {word[:_SHARED_LETTERS].lower() for word in re.findall(r"\w+", answer)})
 

@@ -1,4 +1,4 @@
-"""Tool calls with their results, classified by the tool's effect, and the file changes they request."""
+"""Tool calls and their results, classified by effect, and the file changes that they request."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _PATCH_MOVE = lazily(r"^\*\*\* Move to: (.+)$")
 
 @record
 class FileChange:
-    """One replacement of `old` by `new` in a file; `old` is empty for a created file, `new` for a deleted one."""
+    """A replacement of `old` with `new` in a file. `old` is empty for a created file, and `new` for a deleted one."""
 
     path: str
     old: str = ""
@@ -33,7 +33,7 @@ class FileChange:
 
 
 def changed_files(arguments: Mapping[str, object], raw: str) -> list[FileChange]:
-    """Return the changes requested from an edit tool, file by file; empty if the arguments are unknown."""
+    """Return the file changes that an edit tool's arguments request, or an empty list if they are not recognised."""
     patch = arguments.get("patch") or arguments.get("input") or arguments.get("diff") or raw
     if isinstance(patch, str) and PATCH in patch:
         return list(_parse_changes(patch))
@@ -64,7 +64,6 @@ def changed_files(arguments: Mapping[str, object], raw: str) -> list[FileChange]
 
 
 def _parse_changes(patch: str) -> Iterator[FileChange]:
-    """Yield the changes in a patch in `*** Begin Patch` notation."""
     verb, path, moved = "", "", ""
     old: list[str] = []
     new: list[str] = []
@@ -98,7 +97,7 @@ def _first_text(arguments: Mapping[str, object], *names: str) -> str:
 
 
 class ToolKind(Enum):
-    """The effect of a tool."""
+    """Kinds of tools by their effect."""
 
     EDIT = "edit"
     WRITE = "write"
@@ -112,7 +111,7 @@ class ToolKind(Enum):
     ASK = "ask"
     """Asks the user a question."""
     REMOTE = "remote"
-    """A tool of an MCP server or connector, known only by its verb."""
+    """An unknown tool of an MCP server or connector. Its verb shows if it is read-only."""
 
 
 _KINDS_BY_NAME: Mapping[str, ToolKind] = MappingProxyType(
@@ -161,10 +160,10 @@ _RUNNING = lazily(r"\brunning (?:with session ID|in (?:the )?background with ID:
 _SUBAGENT_LAUNCHED = lazily(r"^Async agent launched\b.{0,200}?\bagentId: *([\w-]+)", re.IGNORECASE | re.DOTALL)
 _EXIT_TAG = lazily(r"<exit_code>(\d{1,9})</exit_code>")
 _POLLS = frozenset({"write_stdin", "bashoutput", "taskoutput"})
-"""Tools that ask for the result of a process."""
+"""Tools that poll a running process."""
 _PROCESS_ENDED = lazily(r"<status>(?:completed|failed|killed)</status>")
 _REPORT = lazily(r"<output>\n?(.*?)(?:</output>|\Z)", re.DOTALL)
-# First words of a failed tool, for transcripts that do not mark failures.
+# First words of a failed tool's output, for transcripts that do not mark failures.
 _SAYS_FAILED = lazily(
     r"\s*+(?!(?:ok|done|success|edited|updated|modified|created|wrote|written|replaced|the file)\b)"
     r"(?:<tool_use_error>|(?:tool )?(?:error|failed|failure|exception)\b|traceback \(|"
@@ -174,32 +173,31 @@ _SAYS_FAILED = lazily(
 )
 _SAYS_RUN_FAILED = lazily(r"\s*(?:<tool_use_error>|(?:tool )?(?:execution )?(?:Error|error|failed|exception):)")
 _JSON_OUTPUT = ("stdout", "output", "stderr", "error")
-"""Keys of a JSON result with printed text, errors last."""
+"""Keys for printed text in a JSON result, with errors last."""
 _QUIET_KINDS = frozenset({ToolKind.EDIT, ToolKind.WRITE, ToolKind.TODO})
-"""Tools whose output says only whether they succeeded."""
+"""Kinds of tools whose output only reports success or failure."""
 
 
 @record
 class ToolEvent:
-    """A tool call with its result; `result` is None if the transcript has none."""
+    """A tool call and its result. `result` is None if the transcript has none."""
 
     kind: ToolKind
     name: str
     call: KeptMessage
     result: KeptMessage | None
     arguments: Mapping[str, object] = field(default_factory=dict)
-    """The call's JSON object; empty if the arguments are free text (`raw`)."""
+    """The call's JSON object, or empty if the arguments are free text (`raw`)."""
     raw: str = ""
     output: str = ""
-    """Text returned by the tool; for a JSON result, only the printed part."""
+    """Text returned by the tool, without JSON or tags around it."""
     reply: Mapping[str, object] = field(default_factory=dict)
-    """The result's JSON object; empty if it is not one."""
+    """The result's JSON object, or empty if the result is not one."""
     command: str = ""
-    """Command line of a run tool; empty for others."""
+    """Command line of a run tool, otherwise empty."""
     exit_code: int | None = None
-    """Exit code from the transcript, if given."""
     process: str | None = None
-    """Id of the process or subagent left running by the call, if any."""
+    """Id of the process or subagent that the call left running, if any."""
 
     @property
     def sources(self) -> tuple[int, ...]:
@@ -208,12 +206,12 @@ class ToolEvent:
 
     @property
     def at(self) -> str | None:
-        """Time of the result, or of the call without one."""
+        """Time of the result, or of the call if the result has none."""
         return (self.result.message.at if self.result else None) or self.call.message.at
 
     @property
     def failed(self) -> bool:
-        """True if the transcript says so, or the exit code, or else the first words of the output."""
+        """True if the transcript or exit code marks a failure or, without either, the output starts like an error."""
         if self.result is None:
             return False
         if self.result.message.failed or self.exit_code:
@@ -221,7 +219,7 @@ class ToolEvent:
         if self.result.message.failed is not None or self.exit_code is not None:
             return False
         if self.kind in (ToolKind.READ, ToolKind.SEARCH):
-            return False  # the words are the file's, not the tool's
+            return False  # the output is a file's text, not the tool's
         says_failed = _SAYS_FAILED if self.kind in _QUIET_KINDS else _SAYS_RUN_FAILED
         return bool(self.reply.get("error") or says_failed.match(self.output))
 
@@ -240,17 +238,17 @@ class ToolEvent:
 
 
 def tool_kind(name: str) -> ToolKind | None:
-    """Return the kind of a tool by its name; None if unknown."""
+    """Return the kind of the tool with this name, or None if it is unknown."""
     known = _KINDS_BY_NAME.get(name.lower())
     if known is not None:
         return known
     server, tool = _remote_name(name)
-    # A server's "search" or "read_file" does what its name says; other verbs mean anything.
+    # A server's "search" or "read_file" does what its name suggests. Other names are ambiguous.
     return _KINDS_BY_NAME.get(tool.lower(), ToolKind.REMOTE) if server else None
 
 
 def _remote_name(name: str) -> tuple[str, str]:
-    """Return server and tool of an MCP tool's name; an empty server for any other."""
+    """Split an MCP tool's name into server and tool. For other names the server is empty."""
     match = _REMOTE.match(name)
     if match is None:
         return "", name
@@ -258,7 +256,7 @@ def _remote_name(name: str) -> tuple[str, str]:
 
 
 def tool_event(call: KeptMessage, result: KeptMessage | None) -> ToolEvent | None:
-    """Return a call and its result as an event; None for an unknown tool."""
+    """Return a call and its result as an event, or None if the tool is unknown."""
     name = call.message.tool or ""
     kind = tool_kind(name)
     if kind is None:
@@ -327,7 +325,7 @@ def target_of(event: ToolEvent) -> str:
 
 
 def process_end(call: KeptMessage, result: KeptMessage) -> str | None:
-    """Return the process whose end a call reports; None for other tools, or while the process runs."""
+    """Return the id of the process whose end a call reports, or None if it reports none."""
     if (call.message.tool or "").lower() not in _POLLS:
         return None
     arguments = _json_object(call.message.text)
@@ -355,7 +353,7 @@ def _json_object(text: str) -> Mapping[str, object]:
 
 @positional_record
 class Paths:
-    """Paths as rows show them: relative to the working directory."""
+    """Converts paths to the form shown in rows: on one line, and relative to `cwd` if below it."""
 
     cwd: str | None
 
@@ -373,7 +371,7 @@ def event_draft(
     priority: Priority | None = None,
     metadata: Mapping[str, object] | None = None,
 ) -> Draft:
-    """Return a row of these events; None values in `metadata` are left out."""
+    """Return a row about these events. None values in `metadata` are left out."""
     listed = list(events)
     fields = {name: value for name, value in (metadata or {}).items() if value is not None}
     return Draft(
@@ -389,18 +387,18 @@ def event_draft(
 
 
 _ARGUMENTS = 2000
-"""Characters of a running call's arguments that are stored for the row written when it ends."""
+"""Number of characters of a running call's arguments that are stored for the row written at its end."""
 
 
 def process_fields(event: ToolEvent) -> dict[str, str]:
-    """Return the metadata that identifies a running call when it ends; empty for other calls."""
+    """Return the metadata that identifies a running call when it ends, or an empty dict for other calls."""
     if not event.process:
         return {}
     return {"process": event.process, "tool": event.name, "arguments": event.call.message.text[:_ARGUMENTS]}
 
 
 def running_call(row: Observation) -> tuple[str, KeptMessage] | None:
-    """Return the process that a row reports as running, and its call as stored; None for other rows."""
+    """Return the id of the process that a row reports as running, and its call, or None for other rows."""
     process, tool, arguments = (row.metadata.get(name) for name in ("process", "tool", "arguments"))
     if row.status is not Status.OPEN or not row.sources:
         return None

@@ -1,6 +1,6 @@
-"""Rows about the tool calls of a turn: one per fact, so that all edits of a file, and all reads, are one row.
+"""Rows about a turn's tool calls. All edits of a file share a row, and so do all reads.
 
-Importances come from the coding-agent design: edits 7, failures 8, commands 4, todos and delegations 5, reading and
+Importance follows the coding-agent design: edits 7, failures 8, commands 4, todos and delegations 5, reading and
 searching 3.
 """
 
@@ -42,7 +42,7 @@ _REFUSED = lazily(
 
 
 class ToolRules:
-    """The rules for tool calls, with what they need to know about the whole batch."""
+    """Rules for tool calls, with the data they need from the whole batch."""
 
     def __init__(self, batch: Batch, calls: Mapping[str | None, KeptMessage]) -> None:
         self._calls = calls
@@ -56,7 +56,7 @@ class ToolRules:
     def events_by_turn(self, turns: Sequence[Sequence[KeptMessage]]) -> list[list[ToolEvent]]:
         """Return the answered calls of each turn, in the order of their results.
 
-        A call that the user refused with a comment is left out, since the comment becomes a row. A background command
+        A call that the user refused with a comment is left out, because the comment becomes a row. A background command
         is reported once, when it ends.
         """
         started = dict(self._running)
@@ -80,7 +80,6 @@ class ToolRules:
         return [[event for event in events if not (event.process and event.call.seq in finished)] for events in by_turn]
 
     def successes(self, events: Iterable[ToolEvent]) -> Iterable[Succeeded]:
-        """Return the commands and edits that succeeded, which may have failed before."""
         return succeeded(events)
 
     def drafts(self, events: Sequence[ToolEvent]) -> Iterator[Draft]:
@@ -108,7 +107,7 @@ class ToolRules:
 
 _ANSWER_CHARACTERS = 300
 _REPORT_CHARACTERS = 20_000
-"""Characters read from the end of a subagent's report: longer ones are logs, with the result last."""
+"""Number of characters read from the end of a subagent's report. Longer reports are logs that end with the result."""
 _TODO_CHARACTERS = 200
 _TODOS_KEPT = 50
 _STATES = ("completed", "in_progress", "pending")
@@ -122,7 +121,7 @@ _NUMBERED = lazily(r"\btask #(\w{1,40})", re.IGNORECASE)
 
 @record
 class _Todo:
-    """An entry of a todo list; text and id are empty if unknown."""
+    """An entry in a todo list. Its text and id are empty if unknown."""
 
     state: str
     text: str = ""
@@ -136,9 +135,9 @@ class _Todo:
 
 
 def todo_draft(events: Sequence[ToolEvent]) -> Draft | None:
-    """Return a row with the todo list as the turn left it; None if no list was written.
+    """Return a row with the todo list at the end of the turn, or None if the turn did not change it.
 
-    Tools that write one entry at a time give a row with the entries touched in the turn.
+    If the tool writes one entry at a time, the row has only the changed entries.
     """
     entries: dict[str, _Todo] = {}
     touched: list[ToolEvent] = []
@@ -173,7 +172,7 @@ def todo_draft(events: Sequence[ToolEvent]) -> Draft | None:
 
 
 def _list_text(listed: Sequence[_Todo], *, now: str) -> str:
-    """Return a list as `1 completed, 2 pending; now: …; next: …`, or entry by entry if some text is unknown."""
+    """Describe a list as `1 completed, 2 pending; now: …; next: …`, or entry by entry if some text is unknown."""
     if not listed:
         return "none left"
     if not all(todo.text for todo in listed):
@@ -192,7 +191,7 @@ def _label(todo: _Todo) -> str:
 
 
 def _whole_list(event: ToolEvent) -> list[_Todo] | None:
-    """Return the whole list in any known shape; None if the call is about one entry."""
+    """Return the entries if the call writes a whole list, otherwise None."""
     listed = next((event.arguments[name] for name in ("todos", "plan", "items") if name in event.arguments), None)
     if not isinstance(listed, list):
         return None
@@ -208,7 +207,7 @@ def _whole_list(event: ToolEvent) -> list[_Todo] | None:
 
 
 def _entry(event: ToolEvent) -> _Todo | None:
-    """Return the entry created or changed by a call, with its number from the call or its result."""
+    """Return the entry that a call creates or changes, or None."""
     text, state = one_line(event.argument("subject", "title")), event.argument("status")
     number = event.argument("taskId", "task_id", "id")
     if not number and (match := _NUMBERED.search(event.output[:500])):
@@ -257,7 +256,7 @@ def _plan_draft(event: ToolEvent) -> Draft | None:
 
 
 def _remote_draft(event: ToolEvent) -> Draft | None:
-    """Return the row of a remote tool that changes something, with its short arguments."""
+    """Return a row with the tool's short arguments, or None if the tool is read-only."""
     if event.is_read_only:
         return None
     given = [
@@ -273,4 +272,3 @@ def _remote_draft(event: ToolEvent) -> Draft | None:
 _DRAFTS: Mapping[ToolKind, Callable[[ToolEvent], Draft | None]] = MappingProxyType(
     {ToolKind.DELEGATE: _task_draft, ToolKind.PLAN: _plan_draft, ToolKind.REMOTE: _remote_draft}
 )
-"""Row builders for tools whose every call becomes a row."""
