@@ -34,7 +34,7 @@ _ROW_CHARACTERS = 900
 def file_change_drafts(events: Sequence[ToolEvent], interest: IdentifierCounts, paths: Paths) -> Iterator[Draft]:
     """Yield one row per changed file, citing all its edits.
 
-    It names added and removed definitions, and quotes new lines that mention recurring identifiers.
+    Each row names added and removed definitions, and quotes new lines that mention recurring identifiers.
     """
     by_path: dict[str, list[tuple[ToolEvent, FileChange]]] = {}
     for event in events:
@@ -278,7 +278,7 @@ def _searches_draft(events: Sequence[ToolEvent]) -> Draft:
 
 
 def _found(event: ToolEvent) -> tuple[int, str, list[str]]:
-    """Return the number of matches (as stated by the tool, if it is), its unit, and the matching lines."""
+    """Return the number of matches, its unit, and the matching lines. A number stated by the tool is preferred."""
     lines = first_lines(event.output, None)
     if lines and (stated := _COUNT_LINE.match(lines[0])):
         return int(stated[1]), stated[2].lower(), lines[1:]

@@ -1,7 +1,7 @@
 """Rows about people's messages: prompts, answers, refusals, notes and conversations between people.
 
-A short prompt is kept verbatim in one row, apart from lasting rules, preferences and decisions. A long prompt becomes
-several rows.
+A short prompt is kept verbatim in one row, but its lasting rules, preferences and decisions become separate rows. A
+long prompt becomes several rows.
 """
 
 from __future__ import annotations
@@ -160,7 +160,7 @@ def _is_lasting(row: RowText) -> bool:
 
 
 def _prompt_parts(prompt: KeptMessage, speaker: str, parts: Sequence[TextPart]) -> Iterator[Draft]:
-    """Yield rows for the most important sentences. The last row counts those left out."""
+    """Yield rows for the most important sentences of a long prompt. The last row counts those left out."""
     kept = _select([part for part in parts if not _PASTED.match(part.text)] or parts, _PROMPT_CHARACTERS)
     rows = list(group_sentences(kept, list(map(people_cues.user_type, map(text_of, kept)))))
     omitted = len(parts) - len(kept)

@@ -1,7 +1,7 @@
 """Cues in what people say to an agent or to each other: rules, preferences, decisions, corrections and facts.
 
-A rule applies from then on: "Never push to main". "It never ends" and "Fix it so that it never ends" contain the same
-word but are not rules.
+A rule applies from then on, such as "Never push to main". Sentences such as "It never ends" and "Fix it so that it
+never ends" are not rules.
 """
 
 from __future__ import annotations

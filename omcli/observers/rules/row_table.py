@@ -73,7 +73,7 @@ class RowTable:
         return {self._running[seq] for seq in sources if seq in self._running}
 
     def add(self, draft: Draft, position: tuple[int, int] | None = None) -> int:
-        """Add a row unchanged and return its number. `position` is the sort key of a row that it replaces."""
+        """Add a row unchanged and return its number. `position` is the sort key of the row that it replaces, if any."""
         number = self._next
         self._next += 1
         self.rows[number] = draft
@@ -123,7 +123,7 @@ class RowTable:
         return draft
 
     def replace_claims(self, draft: Draft) -> Draft:
-        """Replace the claims that a row supersedes. Return the row with any content of theirs that it lacks."""
+        """Remove the claims that a row supersedes, and return the row with their missing content appended."""
         change = _update_of(draft)
         for number, anew in self._superseded(change) if change else ():
             claim = self._claims[number]
@@ -194,7 +194,7 @@ def is_running(draft: Draft) -> bool:
 
 
 def todo_texts(row: Draft | None) -> frozenset[str]:
-    """Return the entries of a complete todo list. Other rows have none."""
+    """Return the entries of a complete todo list, or an empty set for other rows."""
     entries = row.metadata.get("todos") if row and row.type is Type.TODO_UPDATED else None
     if row is None or not isinstance(entries, list | tuple) or row.metadata.get("partial"):
         return frozenset()
@@ -320,7 +320,7 @@ def _update_of(row: Draft) -> _ClaimUpdate | None:
 
 
 def _may_replace(change: _ClaimUpdate, claim: _Claim) -> bool:
-    """Return True if the speaker made the claim, or if it is the agent's and the speaker is the user."""
+    """Return True if the speaker made the claim, or is the user and the agent made the claim."""
     return claim.speaker == change.speaker or (claim.speaker == _AGENT and change.speaker == _PERSON)
 
 

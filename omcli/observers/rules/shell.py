@@ -58,7 +58,7 @@ _PUBLISHED = lazily(r"https://[\w.\-]+/[\w.\-]+/[\w.\-]+/(?:pull|merge_requests|
 
 _RELATIVE = frozenset({".", ".."})
 _LINE_START = itemgetter(slice(2000))
-"""Return the part of a line that is searched for errors."""
+"""Getter for the part of a line that is searched for errors."""
 _COMMAND_WIDTH = 160
 """Maximum number of characters of a command in a row."""
 
@@ -70,7 +70,7 @@ def command_of(arguments: Mapping[str, object], raw: str) -> str:
 
 
 def directory_of(arguments: Mapping[str, object]) -> str | None:
-    """Return a command's working directory as written, including a leading `cd`, or None if it is not given."""
+    """Return a command's working directory as written, with a leading `cd` applied, or None if it is not given."""
     named = next(
         (place for name in _DIRECTORY_ARGUMENTS if isinstance(place := arguments.get(name), str) and place), None
     )

@@ -234,7 +234,8 @@ class _StatusWriter:
                     self._settle(number, row, Status.RESOLVED, (ended.seq,), at=ended.at)
 
     def _closings(self, ended: TurnDone) -> Iterator[tuple[int, Status | None]]:
-        """Yield each question and request that a turn closes, with its status, or None if it was passed over.
+        """Yield the number of each question and request that a turn closes, with its status, or None if it was passed
+        over.
 
         The caller must close each before taking the next. A request whose turn ended without a result is remembered.
         """
