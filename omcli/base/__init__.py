@@ -1,4 +1,4 @@
-"""The basis of all other packages: records, errors, and regular expressions that are compiled on first use."""
+"""Foundation of all other packages: records, errors, and regular expressions compiled on first use."""
 
 from __future__ import annotations
 
@@ -7,15 +7,16 @@ from typing import Any, AnyStr, cast
 
 
 def lazily(expression: AnyStr, flags: int = 0) -> re.Pattern[AnyStr]:
-    """Return a pattern that is compiled on first use: compiling them all takes longer than reading a small transcript.
+    """Return a pattern that is compiled on first use, because compiling all patterns takes longer than reading a small
+    transcript.
 
-    An invalid expression raises an error only on first use.
+    An invalid expression raises its error only then.
     """
     return cast("re.Pattern[AnyStr]", _LazilyCompiled(expression, flags))
 
 
 class _LazilyCompiled:
-    """Delegates to the compiled pattern and caches its methods, so that later calls cost nothing extra."""
+    """Stand-in for a compiled pattern. It caches the pattern's methods, so that later calls cost nothing extra."""
 
     def __init__(self, expression: Any, flags: int) -> None:
         self._expression = expression

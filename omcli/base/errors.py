@@ -1,35 +1,35 @@
 """Errors with a one-line explanation for the user, and their exit codes.
 
-    OmError                  70  the root; only its children are raised
-    ├── BadUsage              2  the command line asks for something impossible
-    ├── BadInput             65  the input is not valid
-    │   ├── UnknownFormat    65  the input is not a transcript of any known format
-    │   ├── UnknownId        65  an id matches nothing, or more than one thing
-    │   └── NotUndoable      65  an operation that cannot be undone
-    ├── NoInput              66  the input does not exist, or cannot be read
-    ├── CannotCreate         73  a file or folder cannot be created
-    ├── InputOutput          74  the disk failed: full, failing, read-only
-    ├── TryAgain             75  another process was faster, or is still working
-    │   ├── StoreLocked      75  another process holds the write lock
-    │   ├── SessionTaken     75  another process started a session under this name, with other messages
-    │   ├── LaneTaken        75  another process is observing this session
-    │   └── StaleBatch       75  the cursor moved since the batch was read
-    ├── ProviderFailed       69  a model gave no usable reply
-    │   ├── Unreachable      69  no connection, no reply in time, or an endpoint out of order
-    │   ├── NotAModel        69  the address answers, but is not a model endpoint
-    │   ├── PromptTooLong    69  the prompt exceeds the model's context
-    │   ├── CutOff           69  the reply ended before it was complete
-    │   │   └── Looped       69  the reply repeated itself until it was cut off
-    │   ├── Refused          69  the model, or a filter, declined
-    │   ├── Unusable         69  the reply does not have the requested form
-    │   └── OverLimit        69  a limit on model costs would be exceeded; nothing was sent
-    ├── NotAllowed           77  the key is missing, or not accepted by the endpoint
-    ├── BadConfiguration     78  a setting or the store itself does not fit this program
-    │   ├── UnknownModel     78  the endpoint has no model with this name
-    │   └── NewerStore       78  the store was written by a later version of om
-    └── MigrationFailed      70  the store could not be migrated to the schema of this version of om
+    OmError                  70  (never raised itself)
+    ├── BadUsage              2
+    ├── BadInput             65
+    │   ├── UnknownFormat    65
+    │   ├── UnknownId        65
+    │   └── NotUndoable      65
+    ├── NoInput              66
+    ├── CannotCreate         73
+    ├── InputOutput          74
+    ├── TryAgain             75
+    │   ├── StoreLocked      75
+    │   ├── SessionTaken     75
+    │   ├── LaneTaken        75
+    │   └── StaleBatch       75
+    ├── ProviderFailed       69
+    │   ├── Unreachable      69
+    │   ├── NotAModel        69
+    │   ├── PromptTooLong    69
+    │   ├── CutOff           69
+    │   │   └── Looped       69
+    │   ├── Refused          69
+    │   ├── Unusable         69
+    │   └── OverLimit        69
+    ├── NotAllowed           77
+    ├── BadConfiguration     78
+    │   ├── UnknownModel     78
+    │   └── NewerStore       78
+    └── MigrationFailed      70
 
-The numbers are those of BSD's sysexits.h; `om` adds 130 (SIGINT) and 141 (SIGPIPE).
+Exit codes from 65 on are those of BSD's sysexits.h. `om` also exits with 130 (SIGINT) and 141 (SIGPIPE).
 """
 
 from __future__ import annotations
@@ -40,7 +40,8 @@ from typing import ClassVar
 class OmError(Exception):
     """A failure that is explained to the user in one line.
 
-    `slug` is its name in JSON output and in the manual, `exit_code` that of the process; `hint` suggests a remedy.
+    `slug` names the error in JSON output and in the manual, `exit_code` is the exit code of the process, and `hint`
+    suggests a remedy.
     """
 
     slug: ClassVar[str] = "internal"
@@ -73,7 +74,7 @@ class UnknownFormat(BadInput):
 
 
 class UnknownId(BadInput):
-    """An id matches nothing, or more than one thing."""
+    """An id matches nothing, or it is ambiguous."""
 
     slug = "unknown-id"
 
@@ -85,7 +86,7 @@ class NotUndoable(BadInput):
 
 
 class NoInput(OmError):
-    """The input does not exist, or cannot be read."""
+    """The input does not exist or cannot be read."""
 
     slug = "no-input"
     exit_code = 66
@@ -99,14 +100,14 @@ class CannotCreate(OmError):
 
 
 class InputOutput(OmError):
-    """The disk failed: full, failing or read-only."""
+    """Reading or writing failed: the disk is full, faulty or read-only."""
 
     slug = "input-output"
     exit_code = 74
 
 
 class TryAgain(OmError):
-    """Another process was faster, or is still working; nothing was lost."""
+    """Another process was faster or is still working. Nothing was lost."""
 
     slug = "try-again"
     exit_code = 75
@@ -119,7 +120,7 @@ class StoreLocked(TryAgain):
 
 
 class SessionTaken(TryAgain):
-    """Another process started a session with the name chosen for this one, with other messages."""
+    """Another process started a session with the same name but other messages."""
 
     slug = "session-taken"
 
@@ -131,20 +132,20 @@ class LaneTaken(TryAgain):
 
 
 class StaleBatch(TryAgain):
-    """The cursor moved between reading a batch and recording its result."""
+    """The messages or rows that were read changed before the result was recorded."""
 
     slug = "stale-batch"
 
 
 class ProviderFailed(OmError):
-    """A model gave no usable reply. Its input waits for the next run."""
+    """A model gave no usable reply. The messages or rows it was given are left for the next run."""
 
     slug = "provider-failed"
     exit_code = 69
 
 
 class Unreachable(ProviderFailed):
-    """No connection, no reply in time, or an endpoint out of order."""
+    """The endpoint could not be reached, did not reply in time, or is out of order."""
 
     slug = "unreachable"
 
@@ -174,7 +175,7 @@ class Looped(CutOff):
 
 
 class Refused(ProviderFailed):
-    """The model, or a filter, declined."""
+    """The model or a content filter declined."""
 
     slug = "refused"
 
@@ -186,20 +187,20 @@ class Unusable(ProviderFailed):
 
 
 class OverLimit(ProviderFailed):
-    """The request would exceed a limit on model costs, and was not sent."""
+    """The request would exceed a limit on model costs and was not sent."""
 
     slug = "over-limit"
 
 
 class NotAllowed(OmError):
-    """The key is missing, or not accepted by the endpoint."""
+    """The API key is missing, or the endpoint does not accept it."""
 
     slug = "not-allowed"
     exit_code = 77
 
 
 class BadConfiguration(OmError):
-    """A setting, or the store itself, does not fit this program."""
+    """A setting is not valid, or the store cannot be used by this program."""
 
     slug = "bad-configuration"
     exit_code = 78
@@ -218,18 +219,18 @@ class NewerStore(BadConfiguration):
 
 
 class MigrationFailed(OmError):
-    """The store could not be migrated to the schema of this version of `om`; it is unchanged."""
+    """The store could not be migrated to the schema of this version of `om`. It is unchanged."""
 
     slug = "migration-failed"
 
 
 OF_MODELS = (ProviderFailed, NotAllowed, BadConfiguration)
-"""Failures of a model rather than its input: the input waits, or rules handle it."""
+"""Errors caused by a model or its configuration. Its input is kept for a later run or handled by rules."""
 OF_REPLIES = (CutOff, Refused, Unusable)
-"""Failures of one reply rather than the connection: the next reply may be usable."""
+"""Errors in a single reply. The next reply may be usable."""
 OF_MATERIAL = (*OF_REPLIES, PromptTooLong)
-"""Failures of a model with this input; other input may work."""
+"""Errors of a model with one particular input. Other input may work."""
 ELSEWHERE = (LaneTaken, StaleBatch)
-"""Errors that mean another process is doing the work, or has done it."""
+"""Errors raised because another process is doing the work, or has done it."""
 OF_ONE_SESSION = (*OF_MATERIAL, *ELSEWHERE)
-"""Failures that leave other sessions unaffected."""
+"""Errors that leave other sessions unaffected."""

@@ -1,10 +1,10 @@
-"""Records: classes like `dataclass(frozen=True, slots=True, kw_only=True)`, without its start-up cost.
+"""Records: classes like those of `dataclass(frozen=True, slots=True, kw_only=True)`, without the start-up cost.
 
-Importing `dataclasses` takes as long as starting Python, and every class half a millisecond more: a third of `om
-context`. A record costs no more than a plain class, and its `__init__` is compiled after a few instances.
-`dataclasses.replace`, `asdict` and `fields` accept records; copying and pickling build new ones.
+Importing `dataclasses` takes as long as starting Python, and each dataclass adds half a millisecond. Together that was
+a third of `om context`. A record costs no more than a plain class, and its `__init__` is compiled after a few
+instances. `dataclasses.replace`, `asdict` and `fields` accept records. Copying or unpickling builds a new record.
 
-Every annotation of the class is a field. Records cannot be subclassed, and don't inherit fields.
+Every annotation of the class is a field. Records cannot be subclassed and do not inherit fields.
 """
 
 from __future__ import annotations
@@ -18,36 +18,34 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 _FEW = 40
-"""Number of instances made before a class's `__init__` is compiled."""
+"""Number of instances created before a class's `__init__` is compiled."""
 
 
 class _Default:
-    """Factory for a default that is created anew for every record."""
-
     def __init__(self, make: Callable[[], object]) -> None:
         self.make = make
 
 
 def field(*, default_factory: Callable[[], T]) -> T:
-    """Declare a field whose default is created anew for every record."""
+    """Declare a field whose default is created separately for each record."""
     return cast("T", _Default(default_factory))
 
 
 @dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(field,))
 def record(cls: type[T]) -> type[T]:
-    """Make a class an immutable record. Its annotations are the fields, which are given by keyword."""
+    """Make a class an immutable record. Its annotations are the fields, which are passed by keyword."""
     return _made(cls, {"__setattr__": _refuse, "__delattr__": _refuse, "__hash__": _hash})
 
 
 @dataclass_transform(frozen_default=True, field_specifiers=(field,))
 def positional_record(cls: type[T]) -> type[T]:
-    """Make a class an immutable record whose fields may be given by position."""
+    """Make a class an immutable record whose fields may be passed by position."""
     return _made(cls, {"__setattr__": _refuse, "__delattr__": _refuse, "__hash__": _hash}, in_order=True)
 
 
 @dataclass_transform(kw_only_default=True, field_specifiers=(field,))
 def mutable_record(cls: type[T]) -> type[T]:
-    """Make a class a record whose fields can be changed."""
+    """Make a class a record whose fields can be reassigned."""
     return _made(cls, {"__hash__": None})
 
 
@@ -65,13 +63,13 @@ def fields_of(of: object) -> dict[str, Any]:
 
 
 def _made(cls: type[T], methods: Mapping[str, object], *, in_order: bool = False) -> type[T]:
-    """Return a new class with slots and the methods of a record. Slots can't be added to an existing class."""
+    """Return a new class with slots and the methods of a record, because slots cannot be added to an existing class."""
     names = tuple(cls.__annotations__)
     defaults = {name: value for name, value in vars(cls).items() if name in names}
     for name, default in defaults.items():
         if type(default).__hash__ is None:
             raise ValueError(f"`{name}` of {cls.__name__}: all records would share its default; use `field`")
-    # `attrgetter` takes one name or more, and returns a tuple only for more: the value of a single field comes twice.
+    # `attrgetter` needs at least one name and returns a tuple only for two or more, so a single name is given twice.
     read = names if len(names) > 1 else 2 * (names or ("__slots__",))
     own = {name: value for name, value in vars(cls).items() if name not in {*names, "__dict__", "__weakref__"}}
     common = {
@@ -92,7 +90,7 @@ def _made(cls: type[T], methods: Mapping[str, object], *, in_order: bool = False
 def _lazily_compiled_init(
     names: tuple[str, ...], defaults: Mapping[str, object], *, in_order: bool
 ) -> Callable[..., None]:
-    """Return an `__init__` that sets fields one by one, and replaces itself with a compiled one after `_FEW` records.
+    """Return an `__init__` that sets fields one by one and replaces itself with a compiled one after `_FEW` records.
 
     Compiling takes as long as setting a hundred records field by field, and most classes have only a few instances.
     """
@@ -118,7 +116,7 @@ def _lazily_compiled_init(
             is_made = isinstance(default, _Default)
             taken = f"default_{name}.make() if {name} is default_{name} else {name}" if is_made else name
             body.append(f" set_{name}(self, {taken})")
-        exec("\n".join([f"def __init__({', '.join(parameters)}):", *body]), scope)  # noqa: S102 - our own source's names
+        exec("\n".join([f"def __init__({', '.join(parameters)}):", *body]), scope)  # noqa: S102 - names from our own source
         cls.__init__ = scope["__init__"]
         cls.__init__.__qualname__ = f"{cls.__qualname__}.__init__"  # shown in a TypeError
         cls.__init__(self, *first, **given)
@@ -127,7 +125,7 @@ def _lazily_compiled_init(
 
 
 class _Fields:
-    """`__dataclass_fields__`, made on demand."""
+    """Descriptor that builds `__dataclass_fields__` on first access."""
 
     def __init__(self, defaults: Mapping[str, object]) -> None:
         self._defaults = defaults

@@ -1,1 +1,1 @@
-"""The nouns and their rules, pure."""
+"""Domain model: messages, rows, batches and operations, with their rules. It does no input or output."""

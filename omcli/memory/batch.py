@@ -1,4 +1,4 @@
-"""Batches: messages observed together, where a batch ends, its slices, and the result of observing it."""
+"""Batches: messages observed together, the choice of where a batch ends, its slices, and the result of observing it."""
 
 from __future__ import annotations
 
@@ -20,36 +20,35 @@ class Batch:
     after: int
     """Everything up to this `seq` was covered or buffered when the batch was read."""
     through: int
-    """`seq` of the last message; the cursor moves here when the batch is recorded."""
+    """`seq` of the last message. Recording the batch moves the cursor here."""
     messages: tuple[KeptMessage, ...]
     earlier_calls: tuple[KeptMessage, ...] = ()
-    """Calls before the batch whose results are in it, for context only. If a call id was reused, the latest call."""
+    """Earlier tool calls whose results are in the batch, for context only. If several share a call id, the latest one.
+    """
     last_said: KeptMessage | None = None
-    """Last assistant text of the main thread before the batch, for context: the first prompt may reply to it."""
+    """Last assistant text of the main thread before the batch, for context, because the first prompt may reply to it.
+    """
     cwd: str | None = None
-    """Working directory of the session."""
     context_rows: tuple[Observation, ...] = ()
     """Visible observations of the session, oldest first, that the batch may settle, supersede or repeat."""
     deferred_through: int = 0
-    """Last `seq` already offered to an observer from the same cursor, without result."""
+    """Last `seq` that an observer was already offered from the same cursor without result. 0 means none."""
     is_late: bool = False
-    """True if the cursor has already passed the messages, because they were hidden when it did and restored later."""
+    """True if the cursor has already passed these messages: they were hidden at the time and restored later."""
 
     def follows(self, row: Observation) -> bool:
-        """Return True if all source messages of a row precede the batch."""
+        """Return True if the row has source messages and all of them precede the batch."""
         return bool(row.sources) and max(row.sources) <= self.after
 
 
 class BatchOutcome(StrEnum):
-    """Result of observing a batch."""
-
     OBSERVED = "observed"
     EMPTY = "empty"
-    """Nothing was worth noting; the batch still counts as covered."""
+    """Nothing was worth noting. The messages still count as covered."""
     DEFERRED = "deferred"
-    """Nothing was worth noting yet. The cursor stays, since later messages may give these a meaning."""
+    """Nothing is worth noting yet. The cursor does not move, because later messages may add meaning to these."""
     FAILED = "failed"
-    """The observer failed: nothing was written and the cursor stayed."""
+    """The observer failed. Nothing was written, and the cursor did not move."""
 
 
 @record
@@ -58,37 +57,36 @@ class Pending:
 
     messages: int
     tokens: Mapping[str, int]
-    """Tokens by counter. Numbers of different counters are never added."""
+    """Tokens by counter. Numbers from different counters are never added."""
     fresh_tokens: Mapping[str, int]
-    """Tokens, by counter, of the messages that no observer was offered yet."""
+    """Tokens, by counter, of the messages that have not been offered to an observer."""
     blocks: int = 0
-    """Number of buffered batches of the session."""
+    """Number of buffered batches."""
 
 
 @record
 class Covered:
-    """The messages of a session that one batch covered, and the rows that came of it."""
+    """The messages of a session that one batch covered, and the rows observed in them."""
 
     first: str
-    """Printed id of the first message."""
     last: str
-    """Printed id of the last message."""
+    """Printed ids of the first and last message."""
     start: int
-    """Index of the first message among all that the session ever had."""
+    """Index of the first message, counting all messages the session ever had."""
     end: int
-    """Index after the last message."""
+    """Index of the last message, plus one."""
     positions: tuple[int, ...]
-    """Log positions of the rows (`Logged.position`), including superseded and dropped but not forgotten ones."""
+    """Log positions of the rows (`Logged.position`), including superseded and dropped rows but not forgotten ones."""
 
 
 @record
 class Stopped:
-    """The point at which an observer stopped before the end of a batch, and the reason."""
+    """The point at which an observer stopped before the end of a batch, and the cause."""
 
     through: int
-    """`seq` of the last message it read, or the batch's `after` if it read none."""
+    """`seq` of the last message that was read, or the batch's `after` if none was."""
     error: BaseException
-    """To be raised once the part it did read has been written."""
+    """To be raised once the rows of the part that was read are written."""
 
 
 @record
@@ -98,20 +96,21 @@ class Observed:
     drafts: tuple[Draft, ...]
     """Rows to keep, oldest first."""
     used: tuple[str, ...] = ()
-    """Ids of context rows that were relevant."""
+    """Ids of context rows that the observer found relevant."""
     title: str | None = None
     """New title of the session, if the batch suggests one."""
     waits_after: int | None = None
-    """Messages after this `seq` yielded nothing yet and should be observed again with later ones; None if the whole
-    batch counts as observed."""
+    """Messages after this `seq` gave no rows yet and are to be observed again together with later ones. None means that
+    the whole batch counts as observed.
+    """
     findings: Mapping[str, int] = field(default_factory=dict)
     """Number of corrections to a model's reply by kind, such as rows rejected, trimmed or added back."""
     stopped: Stopped | None = None
-    """None if the observer read all of the batch."""
+    """None if the observer read the whole batch."""
 
     @property
     def is_whole(self) -> bool:
-        """True if the whole batch was read and none of it waits for later messages."""
+        """True if the whole batch was read and no message is to be observed again."""
         return self.stopped is None and self.waits_after is None
 
 
@@ -126,14 +125,15 @@ class BatchReader(Protocol):
     """Port for reading a batch with a model, slice by slice."""
 
     def read(self, part: Batch, *, warmer: bool = False) -> None:
-        """Ask the model about the next slice; `warmer` raises the temperature, after a reply that ran into a loop.
+        """Ask the model about the next slice. `warmer` raises the temperature, for use after a reply that ran into a
+        loop.
 
-        On ProviderFailed, NotAllowed and BadConfiguration the slice counts as unread. After CutOff or PromptTooLong,
-        retry with a smaller slice; after Looped, which is a CutOff, also with `warmer`.
+        If ProviderFailed, NotAllowed or BadConfiguration is raised, the slice counts as unread. After CutOff or
+        PromptTooLong, retry with a smaller slice. After Looped, a kind of CutOff, also pass `warmer`.
         """
 
     def skip(self, part: Batch) -> None:
-        """Leave the next slice to the rules, without asking the model."""
+        """Have rules observe the next slice instead of the model."""
 
     def observed(self) -> Observed:
         """Return the rows of all slices read so far."""
@@ -143,26 +143,27 @@ class SlicedObserver(Observer, Protocol):
     """An observer that shows a batch to a model in slices."""
 
     def begin(self, batch: Batch) -> BatchReader:
-        """Return a reader for a batch, which has read nothing yet."""
+        """Return a reader for the batch that has not read any slice yet."""
 
 
-# ---- where a batch ends
+# ---- length of a batch
 
 
 class MessageSize(NamedTuple):
-    """Size and role of a waiting message: all that decides where a batch ends."""
+    """The properties of a pending message that decide where a batch ends."""
 
     tokens: int
     role: str
-    """A value of `Role`."""
     call_id: str | None
 
 
 def batch_length(waiting: Iterable[MessageSize], *, max_tokens: int, max_messages: int | None = None) -> int:
-    """Return the length of the next batch in messages: at least one, else at most `max_tokens` and `max_messages`.
+    """Return the number of messages in the next batch: at most `max_tokens` and `max_messages`, but at least one
+    message.
 
-    `waiting` is oldest first, and read only as far as twice `max_tokens`. A call and its result that fit into one batch
-    with everything between them are not split: the batch then ends before the call.
+    `waiting` lists the pending messages, oldest first, and is read only up to about twice `max_tokens`. A call is kept
+    together with its result if the two, with everything between them, fit into one batch: the batch then ends before
+    the call.
     """
     starts: list[int] = []
     calls: dict[str, int] = {}
@@ -188,7 +189,7 @@ def batch_length(waiting: Iterable[MessageSize], *, max_tokens: int, max_message
 
 
 def _before_open_calls(length: int, pairs: list[tuple[int, int]]) -> int:
-    """Shorten `length` until no pair is split; return 0 if overlapping pairs reach back to the first message."""
+    """Shorten `length` until no pair is split. Return 0 if overlapping pairs reach back to the first message."""
     for call, result in sorted(pairs, reverse=True):
         if call < length <= result:
             length = call
@@ -199,9 +200,9 @@ def _before_open_calls(length: int, pairs: list[tuple[int, int]]) -> int:
 
 
 def next_slice(batch: Batch, *, after: int, max_tokens: int, max_messages: int | None = None) -> Batch:
-    """Return the next slice after the `seq` `after`, of the length that `batch_length` gives.
+    """Return the next slice, which starts after the message `after` and has the length given by `batch_length`.
 
-    At least one message must follow.
+    At least one message must follow `after`.
     """
     left = [kept for kept in batch.messages if kept.seq > after]
     waiting = (MessageSize(kept.tokens, kept.message.role, kept.message.call_id) for kept in left)
@@ -210,7 +211,7 @@ def next_slice(batch: Batch, *, after: int, max_tokens: int, max_messages: int |
 
 
 def part_of_batch(batch: Batch, after: int, through: int) -> Batch:
-    """Return part of a batch: the messages after one `seq` up to another, with the earlier ones as context."""
+    """Return the messages with `after < seq <= through` as a batch, with earlier ones as context."""
     before = [kept for kept in batch.messages if kept.seq <= after]
     messages = tuple(kept for kept in batch.messages if after < kept.seq <= through)
     said = (kept for kept in reversed(before) if kept.message.agent is None and kept.message.role is Role.ASSISTANT)
@@ -225,7 +226,9 @@ def part_of_batch(batch: Batch, after: int, through: int) -> Batch:
 
 
 def _answered(before: Sequence[KeptMessage], messages: Sequence[KeptMessage]) -> tuple[KeptMessage, ...]:
-    """Return the earlier calls whose results are among the messages; if a call id was reused, the latest call."""
+    """Return the earlier calls whose results are among the messages. If several share a call id, only the latest
+    counts.
+    """
     called: set[str] = set()
     missing: set[str] = set()
     for kept in messages:

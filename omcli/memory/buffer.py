@@ -1,6 +1,6 @@
 """Buffered batches: observed before they are due, and written to memory later.
 
-Mastra observes ahead in small steps and activates the results later; Zora prepares one chunk before its threshold.
+Mastra observes ahead in small steps and activates the results later. Zora prepares one chunk before its threshold.
 """
 
 from __future__ import annotations
@@ -16,43 +16,44 @@ from omcli.memory.batch import Batch, Observed
 from omcli.memory.observation import Draft, Priority, Source, Status, Type
 
 _ROUNDING = 1e-6
-"""Added before rounding down: `(1 - 0.8) * 30000` is 5999.999999999999."""
+"""Added before rounding down, because `(1 - 0.8) * 30000` is 5999.999999999999."""
 
 
 @record
 class BufferedBatch:
-    """Result of observing messages before they were due. Not part of memory until it is written."""
+    """Result of observing messages before they are due. It is not part of memory until it is written."""
 
     batch: Batch
-    """Its messages. When read from the store, only those that still exist and are not covered, which may be none."""
+    """The observed messages. After reading from the store, only those that still exist and are not covered; possibly
+    none.
+    """
     begins: int
-    """`batch.after` at the time of observation. `batch` itself may start later, if the cursor has moved since."""
+    """`batch.after` at the time of observation. `batch` may now start later because the cursor has moved."""
     observed: Observed
     ids: tuple[str, ...]
-    """Ids of its future rows, one per draft, so that later observations can refer to them."""
+    """Ids of the future rows, one per draft, so that later observations can refer to them."""
     source: Source
     """`RULES` or `MODEL`."""
     at: str
-    """Instant of observation."""
 
 
 class Span(NamedTuple):
-    """Messages of a session after one `seq` up to and including another."""
+    """The messages of a session with `after < seq <= through`."""
 
     after: int
     through: int
 
 
 def is_covered(span: Span, others: Iterable[Span], cursor: int) -> bool:
-    """Return True if the cursor is past the span, or another span contains it."""
+    """Return True if the cursor has passed the span or another span contains it."""
     held = any(other.after <= span.after and span.through <= other.through for other in others)
     return held or span.through <= cursor
 
 
 def in_line(spans: Iterable[Span], cursor: int) -> Iterator[tuple[Span, int]]:
-    """Yield the spans that can be written one after another from the cursor, each with the `seq` to start after.
+    """Yield the spans that can be written one after another from the cursor, each with the `seq` after which to start.
 
-    That `seq` excludes messages already covered. Spans nested in others are skipped; a gap ends the sequence.
+    Messages up to that `seq` are already covered. Spans contained in others are skipped. A gap ends the sequence.
     """
     for span in sorted(spans, key=lambda span: (span.after, -span.through)):
         if span.through <= cursor:
@@ -64,31 +65,31 @@ def in_line(spans: Iterable[Span], cursor: int) -> Iterator[tuple[Span, int]]:
 
 
 def count_due(sizes: Sequence[int], *, waiting: int, floor: int) -> int:
-    """Return the number of buffered batches to write, oldest first, leaving `floor` tokens unobserved; at least one.
+    """Return the number of buffered batches to write, oldest first, so that `floor` tokens stay unobserved.
 
-    `sizes` holds the tokens of each batch's messages, oldest first; `waiting` is the tokens of all waiting messages.
+    If any batch is buffered, at least one is written. `sizes` lists the tokens of each batch's messages, oldest first,
+    and `waiting` is the number of tokens in all pending messages.
     """
     fitting = sum(waiting - end >= floor for end in accumulate(sizes))
     return max(fitting, min(1, len(sizes)))
 
 
 def tokens_of(amount: float, whole: int) -> int:
-    """Return an amount in tokens, rounded down. An amount up to 1 is a share of `whole`, a larger one is in tokens."""
+    """Convert an amount to tokens, rounding down. An amount up to 1 is a share of `whole`; others are in tokens."""
     return int(amount * whole + _ROUNDING) if amount <= 1 else int(amount)
 
 
 @record
 class BufferPolicy:
-    """Thresholds in tokens for observing ahead; 0 disables one."""
+    """Thresholds, in tokens, for observing ahead. 0 disables a threshold."""
 
     at: int = 0
-    """Observe once, when this many tokens wait."""
+    """Observe ahead when this many tokens are pending, unless a batch is already buffered."""
     every: int = 0
-    """Observe each time this many new tokens wait."""
+    """Observe ahead each time this many new tokens are pending."""
     late: int = 0
-    """Used instead of `every` once `late_from` tokens wait."""
+    """Replaces `every` once at least `late_from` tokens are pending."""
     late_from: int = 0
-    """Waiting tokens from which `late` applies."""
     messages: int = 0
     """Minimum number of messages in a buffered batch."""
 
@@ -96,20 +97,20 @@ class BufferPolicy:
     def of(cls, amount: float, *, tokens: int, late: int, late_from: int, messages: int) -> Self:
         """Build the policy from settings.
 
-        An amount up to 1 sets `at`, as a share of `tokens`, the threshold for observing. A larger one sets `every`.
+        An `amount` up to 1 sets `at`, as a share of the observing threshold `tokens`. A larger amount sets `every`.
         """
         if amount <= 1:
             return cls(at=tokens_of(amount, tokens), messages=messages)
         return cls(every=int(amount), late=late, late_from=late_from, messages=messages)
 
     def step(self, waiting: int) -> int:
-        """Return the tokens between buffered batches while `waiting` tokens wait."""
+        """Return the number of tokens between buffered batches while `waiting` tokens are pending."""
         return self.late if self.late and waiting >= self.late_from else self.every
 
     def is_due(self, *, waiting: int, fresh: int, messages: int, blocks: int) -> bool:
         """Return True if the next batch should be observed ahead.
 
-        `waiting` counts all waiting tokens, `fresh` those neither buffered nor offered to an observer before,
+        `waiting` counts all pending tokens, `fresh` those neither buffered nor offered to an observer before,
         `messages` the messages not yet buffered, and `blocks` the buffered batches.
         """
         needed = self.step(waiting) if self.every else self.at if not blocks else 0
@@ -120,7 +121,7 @@ _ID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
 def written(observed: Observed, ids: tuple[str, ...]) -> str:
-    """Return an observer's result as JSON, without the empty fields of its drafts."""
+    """Return an observer's result as JSON, leaving out empty fields of the drafts."""
     rows = [{"id": name, **_plain(draft)} for name, draft in zip(ids, observed.drafts, strict=True)]
     said = {"rows": rows, "used": observed.used, "title": observed.title, "findings": dict(observed.findings)}
     return json.dumps(said, ensure_ascii=False, separators=(",", ":"))
@@ -132,7 +133,7 @@ def _plain(draft: Draft) -> dict[str, object]:
 
 
 def read(text: str) -> tuple[Observed, tuple[str, ...]]:
-    """Parse the JSON of `written` into the result and the ids of its rows. Raise ValueError if it is malformed."""
+    """Parse JSON made by `written` into the result and the ids of its rows. Raise ValueError if it is malformed."""
     try:
         said: Any = json.loads(text)
         rows = _list(said["rows"])

@@ -1,4 +1,4 @@
-"""Operations: changes such as reflecting, pruning and forgetting, each recorded, and undone, as a whole."""
+"""Operations: recorded changes to memory, such as reflecting, pruning and forgetting, that can be undone as a whole."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ if TYPE_CHECKING:
     from omcli.memory.message import KeptMessage
 
 UNDONE = "undone"
-"""Reason stored with a row whose operation was undone."""
+"""Reason stored with a row when the operation that made it is undone."""
 
 
 class OperationKind(StrEnum):
-    """Kind of an operation, named after the command or step that performs it."""
+    """Kind of operation, named after the command or step that performs it."""
 
     REFLECT = "reflect"
     COMPACT = "compact"
-    """Several reflections made for one request."""
+    """Several reflections made to fulfil one request."""
     PRUNE = "prune"
     FORGET = "forget"
     NOTE = "note"
-    """A row written by hand that replaces others."""
+    """Writing a row by hand that replaces others."""
     UNDO = "undo"
 
 
 class SessionTitle(NamedTuple):
-    """A present or former title of a session."""
+    """A current or former title of a session."""
 
     session: str
     title: str
@@ -41,35 +41,35 @@ class SessionTitle(NamedTuple):
 class OperationWrite:
     """An operation to write: the rows it adds, and the rows, messages and titles it hides.
 
-    What another operation already hides is then hidden by both, and visible again only once both are undone.
+    Anything that two operations hide becomes visible again only after both are undone.
     """
 
     verb: OperationKind
     scope: Scope = Scope()
     made: tuple[Observation, ...] = ()
-    """Rows to write."""
     dropped: tuple[Dropped, ...] = ()
-    """Rows to hide but keep in the log. Rows already hidden don't change."""
+    """Rows to hide but keep in the log. Rows that are already hidden do not change."""
     messages: tuple[int, ...] = ()
     """`seq` of messages to hide from tails, observers and searches."""
     forgotten: tuple[str, ...] = ()
-    """Ids of rows to hide with a tombstone, so that their text is not stored again."""
+    """Ids of rows to hide, each with a tombstone that keeps its text from being stored again."""
     along: tuple[str, ...] = ()
-    """Ids of the rows that the `forgotten` ones replaced, to hide without a tombstone."""
+    """Ids of rows that forgotten rows replaced. They are hidden too, but without a tombstone."""
     titles: tuple[SessionTitle, ...] = ()
-    """Titles of sessions to hide with a tombstone."""
+    """Session titles to hide, each with a tombstone."""
     digests: tuple[str, ...] = ()
-    """Further tombstones, for buffered observations that must not be written."""
+    """Additional tombstones, for buffered observations that must not be written."""
     seen: int | None = None
-    """Log position of the last row considered. If the log has newer rows, the operation is stale."""
+    """Log position of the last row considered. If the log has newer rows, the operation is rejected as stale."""
     figures: Mapping[str, object] = field(default_factory=dict)
-    """Options of the request for display, without hidden text. The store adds the counts `rows`, `messages` and
-    `titles`, and the number of `digests` as `ahead`."""
+    """Options of the request, for display, without hidden text. When pruning or forgetting, the store adds the counts
+    `rows`, `messages`, `titles` and `ahead` (number of `digests`).
+    """
 
 
 @record
 class Operation:
-    """A recorded operation. Its counts include those of the operations that are part of it."""
+    """A recorded operation. Its counts include those of its parts."""
 
     number: int
     verb: OperationKind
@@ -78,22 +78,24 @@ class Operation:
     made: int
     """Number of rows it wrote."""
     hidden: int
-    """Number of rows it hid, including those it removed from the log."""
+    """Number of rows it hides, including those it moved out of the log."""
     messages: int
-    """Number of messages it hid (`Message.is_counted`)."""
+    """Number of messages it hides, not counting those in `uncounted` (see `Message.is_counted`)."""
     figures: Mapping[str, object]
     undoes: int | None = None
     """Number of the operation it undid."""
     undone_by: int | None = None
     """Number of the operation that undid it."""
     final_at: str | None = None
-    """Instant at which everything it hid was permanently deleted."""
+    """Instant at which rows or messages were permanently deleted that undoing it would need."""
     uncounted: int = 0
-    """Number of other messages it hid: events, queued prompts and summaries."""
+    """Number of other messages it hides: events, queued prompts and the like."""
 
     @property
     def can_be_undone(self) -> bool:
-        """True if nothing in the record prevents undoing it. The store may still refuse because of its rows."""
+        """True if nothing in the record prevents undoing it. The store may still refuse because of later changes to its
+        rows.
+        """
         put_aside = self.hidden or self.messages or self.uncounted
         did = self.made or put_aside or self.figures.get("titles") or self.figures.get("ahead")
         return self.verb is not OperationKind.UNDO and self.undone_by is None and self.final_at is None and bool(did)
@@ -101,37 +103,32 @@ class Operation:
 
 @record
 class UndoPreview:
-    """Effect of undoing an operation."""
-
     undone: Operation
-    """The operation to undo."""
     rows: tuple[Observation, ...]
-    """Rows to restore, in log order, without those replaced since."""
+    """Rows to restore, in log order, except those replaced since."""
     gone: tuple[Observation, ...]
-    """Rows it wrote, which will be hidden."""
+    """Rows that the operation wrote. They will be hidden."""
     messages: tuple[KeptMessage, ...]
     titles: tuple[SessionTitle, ...]
     held_by: tuple[int, ...]
-    """Other operations that hide some of the same rows, messages or titles, which therefore stay hidden."""
+    """Numbers of other operations that hide some of the same rows, messages or titles, so that these stay hidden."""
 
 
 @record
 class RelatedRows:
-    """Rows derived from given rows and messages, and rows that the given ones replaced; each in log order."""
+    """Rows derived from given rows and messages, and rows that the given rows replaced. Each tuple is in log order."""
 
     derived: tuple[Observation, ...]
-    """Rows made from the given ones, or replacing them, directly or indirectly."""
+    """Rows made from the given rows or messages, or replacing the given rows, directly or indirectly."""
     replaced: tuple[Observation, ...]
-    """Rows that the given ones replaced, directly or indirectly, except the rows they were made from."""
+    """Rows that the given rows replaced, directly or indirectly, except those the given rows were made from."""
 
 
 @record
 class EraseResult:
-    """Result of a permanent deletion."""
-
     rows: int = 0
     messages: int = 0
-    """See `Message.is_counted`."""
+    """Number of counted messages (see `Message.is_counted`)."""
     bytes_before: int = 0
     """Size of the store's files before the deletion."""
     bytes_after: int = 0
@@ -139,17 +136,15 @@ class EraseResult:
 
 @record
 class RowHistory:
-    """Origin and fate of a row."""
+    """Origin and fate of one row."""
 
     made_by: Operation | None = None
-    """Operation that wrote it; None if it was observed, noted or imported."""
+    """Operation that wrote the row, or None if it was observed, noted or imported."""
     hidden_by: Operation | None = None
-    """Operation that hid it; None if it is visible, or hidden because a later observation replaced it."""
+    """Operation that hid the row, or None if it is visible or a later observation replaced it."""
     replaced: tuple[Observation, ...] = ()
-    """Rows it replaced, oldest first."""
+    """Oldest first."""
     made_of: tuple[Observation, ...] = ()
-    """Rows it was made from."""
     made_into: tuple[Observation, ...] = ()
-    """Rows made from it."""
     successor: Observation | None = None
-    """Row that replaced it."""
+    """Row that replaced this one."""

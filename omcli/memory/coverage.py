@@ -1,4 +1,4 @@
-"""Comparisons of rows: if others cover one, and digests that recognise forgotten text (tombstones)."""
+"""Comparing rows: checks whether other rows cover one, and tombstones, the digests that recognise forgotten text."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _HALF = lazily("[\ud800-\udfff]")
 
 
 def row_says(row: Observation | Draft, text: str) -> bool:
-    """Return True if the row's text, tags or metadata contain `text`, which `folded_text` has normalised."""
+    """Return True if the row's text, tags or metadata contain `text`. Normalise `text` with `folded_text` first."""
     return any(text in folded_text(part) for part in _parts(row))
 
 
@@ -24,15 +24,15 @@ def _parts(row: Observation | Draft) -> Iterator[str]:
     yield row.text
     yield from row.tags
     if row.metadata:
-        from omcli.text.clean import json_line  # noqa: PLC0415 - few look at it
+        from omcli.text.clean import json_line  # noqa: PLC0415 - rarely needed
 
         yield json_line(dict(row.metadata))
 
 
 def covers(rows: Sequence[Draft], draft: Draft) -> bool:
-    """Return True if the rows that share a message with `draft` say, taken together, everything it says.
+    """Return True if the rows that share a message with `draft` together contain everything in it.
 
-    They count together since one message may yield several rows.
+    They are taken together because one message may yield several rows.
     """
     about = [row.text for row in rows if set(row.sources) & set(draft.sources)]
     return bool(about) and says("\n".join(about), draft.text)
@@ -41,8 +41,8 @@ def covers(rows: Sequence[Draft], draft: Draft) -> bool:
 def repeats(draft: Draft, rows: Sequence[Draft]) -> bool:
     """Return True if the rows that share a message with `draft` make it redundant.
 
-    Stricter than `covers`, since the draft is then dropped: they must contain all of its names and three quarters of
-    its words, common ones included.
+    This is stricter than `covers`, because a redundant draft is dropped: the rows must contain all of its names and at
+    least three quarters of its words, common ones included.
     """
     told = "\n".join(row.text for row in rows if set(row.sources) & set(draft.sources))
     words = content_terms(draft.text) - SPEAKERS
@@ -53,13 +53,13 @@ def repeats(draft: Draft, rows: Sequence[Draft]) -> bool:
 
 
 def tombstone(said: Draft | Observation, *, session: str | None) -> str:
-    """Return the digest that identifies the text of a row, or of a draft, of this session: 32 hex digits.
+    """Return the digest that identifies the text of a row or draft: 32 hex digits.
 
-    A statement has the same digest in every session; a tool event's digest depends on its session.
+    The digest of a tool event depends on the session. Other text has the same digest in every session.
     """
     return tombstone_of(said.text, session=session if said.type in TOOL_EVENTS else None)
 
 
 def tombstone_of(text: str, *, session: str | None = None) -> str:
-    """Return the digest of text, for one session or, without one, for all. Case and spaces are ignored."""
+    """Return the digest of text, for one session or, if `session` is None, for all. Case and spacing are ignored."""
     return digest(session, folded_text(_HALF.sub("\ufffd", text)))

@@ -1,4 +1,4 @@
-"""Daily notes: splitting them into pieces, and the sections of `MEMORY.md` that hold their lasting facts."""
+"""Daily notes: splitting them into pieces, and the sections of `MEMORY.md` that hold lasting facts from each day."""
 
 from __future__ import annotations
 
@@ -24,10 +24,8 @@ _MARK = re.compile(rb"<!-- om: (end of )?(\d{4}-\d{2}-\d{2}) -->[ \t]*\r?\n?\Z")
 
 @record
 class Note:
-    """One day's note."""
-
     day: str
-    """`YYYY-MM-DD`."""
+    """Date as `YYYY-MM-DD`."""
     path: str
 
 
@@ -36,42 +34,43 @@ class Notebook(Protocol):
 
     @property
     def path(self) -> str:
-        """Absolute path of the folder, links resolved."""
+        """Absolute path of the folder, with links resolved."""
 
     def notes(self) -> tuple[Note, ...]:
         """Return the notes, oldest first. Raise NoInput if the folder cannot be read."""
 
     def as_it_is(self, note: Note) -> IngestedFile:
-        """Return the origin and stamp that a note has if ingested now. Raise NoInput if it cannot be read."""
+        """Return the origin and stamp that the note would have if ingested now. Raise NoInput if it cannot be read."""
 
     def opened(self, note: Note) -> AbstractContextManager[Transcript]:
         """Open a note as a transcript of its session. Raise NoInput if it cannot be read."""
 
     def remember(self, note: Note, section: str) -> None:
-        """Write a day's section to `MEMORY.md`, replacing any older one. May raise InputOutput or CannotCreate."""
+        """Write the section of the note's day to `MEMORY.md`, replacing an older one. May raise InputOutput or
+        CannotCreate.
+        """
 
     def forget(self, are_gone: Callable[[Sequence[str]], Sequence[bool]]) -> int:
-        """Remove facts from the sections of `MEMORY.md` and return their number.
+        """Remove facts from the sections of `MEMORY.md` and return the number removed.
 
-        `are_gone` tells for each fact if it goes. May raise InputOutput or CannotCreate.
+        `are_gone` returns, for each fact, whether to remove it. May raise InputOutput or CannotCreate.
         """
 
     def archive(self, note: Note, known: IngestedFile) -> str | None:
-        """Move a note to `archive` and return its path; None if the note has changed since `known`.
+        """Move a note to `archive` and return its new path, or None if the note has changed since `known`.
 
         May raise InputOutput or CannotCreate.
         """
 
 
 def session_of(folder: str, day: str) -> str:
-    """Return the id of the session for a day's note."""
     return f"{FORMAT}-{digest(folder)[:8]}-{day}"
 
 
 def pieces(text: str) -> Iterator[str]:
-    """Yield the paragraphs and list items of a note, each with its heading; front matter is left out.
+    """Yield the paragraphs and list items of a note, each below its heading. Front matter is left out.
 
-    A fenced block is one piece. A first-level heading at the top is the note's title and is not added to pieces.
+    A fenced block is one piece. A first-level heading at the top is the note's title and is not repeated in pieces.
     """
     heading, piece, fence = "", list[str](), ""
     is_first = True
@@ -110,15 +109,14 @@ def _without_head(text: str) -> str:
 
 
 def section(day: str, facts: Sequence[str]) -> str:
-    """Return a day's section of `MEMORY.md`."""
     lines = (f"- {one_line(fact).replace('<!--', '<! --')}\n" for fact in facts)
     return f"<!-- om: {day} -->\n## {day}\n\n{''.join(lines)}<!-- om: end of {day} -->\n"
 
 
 def with_section(content: bytes, day: str, section: str) -> bytes:
-    """Return `MEMORY.md` with a day's section replaced, inserted among the others, or appended.
+    """Return the content of `MEMORY.md` with a day's section replaced, or inserted in date order if it is new.
 
-    All other bytes stay the same.
+    All other bytes are unchanged.
     """
     new, found = section.encode(), _sections(content)
     for its_day, begin, end in found:
@@ -135,7 +133,7 @@ def with_section(content: bytes, day: str, section: str) -> bytes:
 
 
 def without_facts(content: bytes, are_gone: Callable[[Sequence[str]], Sequence[bool]]) -> tuple[bytes, int]:
-    """Return `MEMORY.md` without forgotten facts, and their number. All other bytes stay the same."""
+    """Return the content of `MEMORY.md` without forgotten facts, and their number. All other bytes are unchanged."""
     lines = content.splitlines(keepends=True)
     sections, ends = _sections(content), [*accumulate(map(len, lines))]
     facts = {
@@ -149,7 +147,7 @@ def without_facts(content: bytes, are_gone: Callable[[Sequence[str]], Sequence[b
 
 
 def _sections(content: bytes) -> list[tuple[str, int, int]]:
-    """Return the day, start and end of every section; an unpaired mark is ordinary text."""
+    """Return the day, start and end of every section. An unpaired mark is ordinary text."""
     found: list[tuple[str, int, int]] = []
     day, begin, at = "", 0, 0
     for line in content.splitlines(keepends=True):

@@ -1,4 +1,4 @@
-"""Messages, the turns and tool events of a session, verbatim; and counts of their tokens."""
+"""Messages (the turns and tool events of a session, verbatim), and token counts."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ if TYPE_CHECKING:
 
 
 class Role(StrEnum):
-    """Author of a message."""
-
     USER = "user"
-    """A person; or, if `agent` is set, the agent that delegated the work."""
+    """A person or, if `agent` is set, the agent that delegated the work."""
     ASSISTANT = "assistant"
-    """Visible text of the agent; thinking is left out."""
+    """The agent's visible text, without its thinking."""
     CALL = "call"
-    """A tool call: `tool` is its name, `text` its arguments as the producer wrote them (JSON or free text)."""
+    """A tool call. `tool` is the tool's name; `text` holds its arguments as the producer wrote them (JSON or free
+    text).
+    """
     RESULT = "result"
-    """The result of a tool call: `text` is the output, `failed` and `exit_code` the outcome."""
+    """The result of a tool call. `text` holds the output; `failed` and `exit_code` hold the outcome."""
     EVENT = "event"
     """Other events worth keeping: a slash command, an interruption, a compaction."""
 
@@ -31,48 +31,47 @@ class Role(StrEnum):
 class MessageKind(StrEnum):
     """Kind of a message that is not a plain prompt, reply, call or result.
 
-    User messages with a kind are words from outside a prompt: they are stored, but not counted as prompts.
+    User messages with a kind come from outside a prompt: they are stored, but not counted as prompts.
     """
 
     QUEUED = "queued"
-    """user: typed while the agent worked, and recorded nowhere else."""
+    """user: typed while the agent was working, and not recorded elsewhere."""
     REMARK = "remark"
     """user: comment on a tool call that the person refused."""
     ANSWER = "answer"
-    """user: reply to a question the agent asked through a tool."""
+    """user: reply to a question that the agent asked through a tool."""
     NOTE = "note"
     """user: a piece of a daily note."""
     DELEGATED = "delegated"
     """user: instructions from an agent to its subagent."""
     CONTINUED = "continued"
-    """assistant: continuation of an earlier reply; the two count as one."""
+    """assistant: continuation of an earlier reply. The two messages count as one."""
     COMMAND = "command"
     """event: a slash command and its arguments."""
     SHELL = "shell"
-    """event: a shell command the person ran from the prompt."""
+    """event: a shell command that the person ran from the prompt."""
     INTERRUPT = "interrupt"
-    """event: the person stopped the agent."""
+    """event: the person interrupted the agent."""
     COMPACTION = "compaction"
-    """event: the context was compacted here; `text` holds the summary if the transcript has one."""
+    """event: the context was compacted here. `text` holds the summary if the transcript has one."""
     SUMMARY = "summary"
     """event: a summary of an earlier part, included in the transcript."""
 
 
 @record
 class Image:
-    """An image in a message."""
-
     media_type: str
     size: int
-    """In bytes."""
+    """Size in bytes."""
     sha256: str
     content: bytes | None = None
-    """The image itself, only on its way into the store, which keeps it until its message is observed. None if it is not
-    to be kept, and always None in messages read from the store."""
+    """The image itself, set only until it is stored. The store keeps it until the message has been observed. None if it
+    is not to be kept, and in all messages read from the store.
+    """
 
 
 LARGEST_IMAGE = 5_000_000
-"""Size in bytes of the largest image that models accept."""
+"""Maximum size of an image, in bytes, that models accept."""
 
 
 def attachment(kind: str, media_type: str, size: int) -> str:
@@ -84,72 +83,68 @@ def attachment(kind: str, media_type: str, size: int) -> str:
 
 @record
 class Message:
-    """One turn or tool event. `text` is verbatim, without secrets and injected context."""
+    """One turn or tool event. `text` is verbatim, except that secrets and injected context are removed."""
 
     role: Role
     text: str
     kind: MessageKind | None = None
     id: str | None = None
-    """The producer's own id, if it is unique within the session."""
+    """The producer's id, if it is unique within the session."""
     at: str | None = None
     """Instant (`text.instants`), if the producer gives one."""
     utc_offset: int | None = None
-    """Minutes east of UTC, if the producer gives them, to date words like "yesterday"."""
+    """Minutes east of UTC, if the producer gives them. Used to date words like "yesterday"."""
     name: str | None = None
-    """Name of the speaker, if several share a role."""
+    """Name of the speaker, if several speakers share a role."""
     agent: str | None = None
-    """The subagent or side chain it belongs to; None for the session's main thread."""
+    """Subagent or side chain the message belongs to, or None for the session's main thread."""
     cwd: str | None = None
-    """The working directory, if it differs from the session's."""
+    """Working directory, if it differs from the session's."""
     tool: str | None = None
-    """calls and results: the tool's name as the producer spells it (`mcp__server__tool`, `exec_command`)."""
+    """calls and results: name of the tool as spelled by the producer (`mcp__server__tool`, `exec_command`)."""
     call_id: str | None = None
-    """Links a call to its results, and a remark or an answer to the call it is about."""
+    """Links a call to its results, and a remark or an answer to the call it refers to."""
     failed: bool | None = None
-    """results: True if failed, False if succeeded, None if unknown."""
+    """results: True if the call failed, False if it succeeded, None if unknown."""
     exit_code: int | None = None
     """results: exit code of the command, if known."""
     images: tuple[Image, ...] = ()
 
     @property
     def is_counted(self) -> bool:
-        """True for prompts, replies, calls, results and notes. Only these are included in counts named `messages`."""
+        """True for prompts, replies, calls, results and notes. Counts named `messages` include only these."""
         return self.role is not Role.EVENT and self.kind in (None, MessageKind.NOTE)
 
 
 @record
 class KeptMessage:
-    """A message with its place in the store."""
-
     seq: int
-    """Number in order of arrival over all sessions. Cursors are such numbers."""
+    """Number by order of arrival, across all sessions. Cursors refer to it."""
     session: str
     key: str
-    """Printed id of the message: the producer's, or one derived from its content."""
+    """Printed id: the producer's, or one derived from the content."""
     message: Message
     tokens: int
     counter: str
-    """Name of the token counter that gave `tokens`."""
+    """Name of the token counter that computed `tokens`."""
 
 
 @record
 class Incoming:
-    """A message on its way into the store."""
-
     message: Message
     identity: str
-    """Unique in the store, and equal if the same message is ingested again (`transcript.Identities`)."""
+    """Hash that is unique per message. A message ingested again gets the same identity (`transcript.Identities`)."""
     key: str
-    """Its printed id."""
+    """Printed id."""
     tokens: int
     formerly: str | None = None
-    """Another identity it may be stored under (`Identities.with_earlier`)."""
+    """Another identity under which the message may be stored (`Identities.with_earlier`)."""
 
 
 def message_fields(kept: KeptMessage, *, text: str | None = None) -> dict[str, object]:
-    """Return the fields of a message as commands print them in JSON; absent ones are left out.
+    """Return the fields of a message as all commands print them in JSON. Absent fields are left out.
 
-    `text` replaces the text of the message, for an excerpt.
+    `text` replaces the message's text, for example by an excerpt.
     """
     said = kept.message
     fields: dict[str, object] = {
@@ -176,8 +171,8 @@ def message_fields(kept: KeptMessage, *, text: str | None = None) -> dict[str, o
 
 
 def digest(*parts: str | None) -> str:
-    """Return a hash of the parts, 32 hex digits. None differs from "", and "ab", "c" from "a", "bc"."""
-    import hashlib  # noqa: PLC0415 - 6 ms that reading a store need not pay
+    """Return a hash of the parts: 32 hex digits. None differs from "", and ("ab", "c") from ("a", "bc")."""
+    import hashlib  # noqa: PLC0415 - takes 6 ms, and reading a store does not need it
 
     state = hashlib.blake2b(digest_size=16)
     for part in parts:
@@ -187,10 +182,10 @@ def digest(*parts: str | None) -> str:
 
 
 def content_digest(message: Message, *, tool_of_result: bool = False) -> str:
-    """Return a digest of the content of a message, without its session, id and instant.
+    """Return a digest of the message's content, which excludes its session, id and instant.
 
-    A result's tool is included only for `tool_of_result`: it is taken from the call, which a partial transcript may
-    lack.
+    A result's tool is included only with `tool_of_result`, because it is taken from the call, which may be missing from
+    a partial transcript.
     """
     return digest(
         message.role,
@@ -205,11 +200,11 @@ def content_digest(message: Message, *, tool_of_result: bool = False) -> str:
 
 
 def results_by_call(messages: Sequence[Message]) -> dict[int, tuple[int, ...]]:
-    """Map the index of every call to the indexes of its results, ascending; empty for a call without a result.
+    """Map the index of each call to the ascending indexes of its results (empty if it has none).
 
-    Producers repeat ids, so a result belongs to the nearest earlier call with its id. Successive calls with the same id
-    get one result each in order, and the last call gets the rest. A result without an id belongs to the nearest earlier
-    call without one that has no result yet.
+    Producers repeat ids, so a result belongs to the nearest earlier call with its id. If successive calls share an id,
+    each gets one result in order, and the last call gets the remaining ones. A result without an id belongs to the
+    nearest earlier call without an id that has no result yet.
     """
     found: dict[int, tuple[int, ...]] = {}
     twins = _same_before(messages)
@@ -227,7 +222,7 @@ def results_by_call(messages: Sequence[Message]) -> dict[int, tuple[int, ...]]:
 
 
 def _same_before(messages: Sequence[Message]) -> list[int]:
-    """For every message, return the number of calls with the same id in the run of calls directly before it."""
+    """Return, for each message, the number of calls with its call id in the run of calls directly before it."""
     together: Counter[str | None] = Counter()
     found: list[int] = []
     for message in messages:
@@ -241,44 +236,43 @@ def _same_before(messages: Sequence[Message]) -> list[int]:
 # ---- tokens of messages and rows
 
 UNLIMITED = 1_000_000_000
-"""Used as no limit: more tokens than any tier, session or batch has."""
+"""More tokens than any tier, session or batch contains. Used to mean no limit."""
 
 
 class TokenCounter(Protocol):
-    """A way to count tokens. Numbers of different counters are never added."""
+    """A way to count tokens. Numbers from different counters are never added."""
 
     @property
     def name(self) -> str:
         """Name stored with every count."""
 
     def text(self, text: str) -> int:
-        """Return the number of tokens in text."""
+        """Return the number of tokens in the text."""
 
     def message(self, message: Message) -> int:
-        """Return the tokens of a message, with the counter's overhead per message and image."""
+        """Return the number of tokens in a message, including the counter's overhead per message and image."""
 
     def conversation(self, messages: Iterable[Message]) -> int:
-        """Return the tokens of a transcript, with the counter's fixed overhead."""
+        """Return the number of tokens in a transcript, including the counter's fixed overhead."""
 
     def remembering(self) -> TokenCounter:
-        """Return a counter with equal results that may cache lines, for counting similar texts."""
+        """Return a counter with the same results that may cache lines, for counting many similar texts."""
 
 
 def row_tokens(row: Observation, counter: TokenCounter) -> int:
-    """Return the tokens of a row's text. Count again if the stored number is of another counter."""
+    """Return the number of tokens in the row's text. Count them if the stored number is from another counter."""
     return row.tokens if row.counter == counter.name else counter.text(row.text)
 
 
 def rows_tokens(rows: Iterable[Observation], counter: TokenCounter) -> int:
-    """Return the tokens of all rows' text."""
     return sum(row_tokens(row, counter) for row in rows)
 
 
 def message_tokens(kept: KeptMessage, counter: TokenCounter) -> int:
-    """Return the tokens of a message. Count again if the stored number is of another counter."""
+    """Return the number of tokens in the message. Count them if the stored number is from another counter."""
     return kept.tokens if kept.counter == counter.name else counter.message(kept.message)
 
 
 def reaches(tokens: int, threshold: int, *, inclusive: bool) -> bool:
-    """Return True if `tokens` exceed the threshold or, if it is inclusive, equal it."""
+    """Return True if `tokens` exceeds the threshold or, if `inclusive`, equals it."""
     return tokens > threshold or (inclusive and tokens == threshold)

@@ -1,11 +1,11 @@
-r"""Notations: ways to write a row on one line and read it back, like `[2026-02-10 14:32] CRITICAL done: text`.
+r"""Notations: ways to write a row on one line and read it back, such as `[2026-02-10 14:32] CRITICAL done: text`.
 
-Parsing restores the text exactly, by removing these escapes:
+Two escapes let parsing restore the text:
 
-* text that begins like a status (`done: `, `resolved: `) or a mark of the notation is preceded by a backslash;
+* Text that begins like a status (`done: `, `resolved: `) or a mark of the notation gets a backslash in front.
 * `<om-memory` and `</om-memory` become `<\om-memory` and `<\/om-memory`, so that no row can end the pack.
 
-Lost are an open status, line breaks (written as spaces) and terminal controls.
+An open status, line breaks (written as spaces) and terminal control characters are lost.
 """
 
 from __future__ import annotations
@@ -24,18 +24,17 @@ PREAMBLE = (
     "Dated notes from earlier work; where two differ the later holds, and the latest user message decides. "
     "Names, paths and ids are exact."
 )
-"""Introduction to a pack. It only makes statements, since agents distrust commands in the output of a tool."""
+"""Introduction to a pack. It contains only statements, because agents distrust commands in the output of a tool."""
 
 TAG = "om-memory"
-"""Element that encloses a pack. Readers of transcripts skip its content."""
+"""Name of the element that encloses a pack. Transcript readers skip the element's content."""
 
 WORKING_TITLE = "## Working Memory"
-"""Title of the working-memory block."""
 WORKING_HEADINGS = (
     "Current Task", "Modified Files", "Recent Errors", "Key Decisions", "Blockers", "Open Questions", "Notes",
     "Outcomes", "Commands", "Delegated Tasks", "Searches",
 )  # fmt: skip
-"""All sections of the working-memory block, in order."""
+"""All section headings of the working-memory block, in order."""
 
 _BREAKS = lazily("[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]+")
 _TAG_LIKE = lazily(rf"<(\\*/?{TAG})", re.IGNORECASE)
@@ -47,22 +46,22 @@ _SAID = lazily(r"(?:(?P<status>done|resolved): )?(?P<text>.*)", re.DOTALL)
 
 @record
 class PrintedRow:
-    """Content of a printed row."""
+    """The parts of a row that are printed."""
 
     dated: str
-    """`YYYY-MM-DD HH:MM`."""
+    """Date and time as `YYYY-MM-DD HH:MM`."""
     priority: Priority
     status: Status | None
     text: str
     importance: int | None = None
-    """0 to 10, if known."""
+    """From 0 to 10, or None if unknown."""
     mark: str = ""
-    """The mark it was read with, if any. It is written again by notations that have the same mark."""
+    """Mark with which the row was read, if any. Notations that have this mark use it again."""
 
 
 @record
 class MarkValue:
-    """Priority, status and importance that a mark stands for."""
+    """Priority, status and importance expressed by a mark."""
 
     priority: Priority
     status: Status | None = None
@@ -78,43 +77,46 @@ class Notation:
 
     name: str
     marks: Mapping[str, MarkValue]
-    """Meaning of each mark; empty if the notation does not write priorities."""
+    """Meaning of each mark. Empty if the notation does not show priorities."""
     looks_marked: re.Pattern[str]
-    """Matches text whose start would be read as a status or a mark, so that it needs a backslash."""
+    """Matches text that begins like a status or a mark and therefore needs a backslash."""
     written: re.Pattern[str]
-    """Matches a row on its own line, with a date."""
+    """Matches a row with its date."""
     undated: re.Pattern[str]
-    """Matches a row below a line with its minute."""
+    """Matches a row without a date, printed below a line that gives the minute."""
     usual: str
-    """Mark of a medium row without status, omitted below a line with the minute."""
+    """Mark of a medium-priority row without status. It is omitted below a line that gives the minute."""
     may_repeat: bool
-    """True if several marks before one text are accepted."""
+    """True if several marks in front of the text are accepted."""
 
     def render(self, said: PrintedRow) -> str:
-        """Return the row on its own line, with its date."""
+        """Return the row as a line with its date."""
         mark = self.mark(said)
         return f"[{said.dated}] {mark} {self.words(said, mark)}" if mark else f"[{said.dated}] {self.words(said, mark)}"
 
     def render_under(self, said: PrintedRow) -> str:
-        """Return the row without its date, to be printed below a line with its minute."""
+        """Return the row as a line without its date, for printing below a line that gives the minute."""
         mark = self.mark(said)
         return self.words(said, mark) if mark == self.usual else f"{mark} {self.words(said, mark)}"
 
     def parse(self, written: str, minute: str = "") -> PrintedRow | None:
-        """Parse a line; None if it is not a row. Pass `minute` for a row below a line with that minute."""
+        """Parse a line, or return None if it is not a row. Pass `minute` for a row below a line that gives it."""
         found = (self.undated if minute else self.written).fullmatch(written)
         return found and self.line(found["said"], mark=found["mark"], dated=minute or found["dated"])
 
     def mark(self, said: PrintedRow) -> str:
-        """Return the mark of a row: the one it was read with if that fits, else the first that fits, else ""."""
+        """Return the mark to print: the one the row was read with if it fits, otherwise the first that fits, or "" if
+        none does.
+        """
         meaning = self.mark_value(said.mark) if said.mark else None
         if meaning is not None and _fits(meaning, said):
             return said.mark
         return next((mark for mark, meaning in self.marks.items() if _fits(meaning, said)), "")
 
     def mark_value(self, mark: str) -> MarkValue | None:
-        """Return the meaning of a mark; None if it is not a mark. Of several separated by spaces, the most important
-        counts."""
+        """Return the meaning of a mark, or None if it is not a mark. If it consists of several marks separated by
+        spaces, the most important one counts.
+        """
         if not self.may_repeat or mark in self.marks:
             return self.marks.get(mark)
         known = [self.marks.get(one) for one in mark.split(" ")]
@@ -124,7 +126,7 @@ class Notation:
         return max(found, key=lambda meaning: (meaning.priority.importance, meaning.status is not None))
 
     def words(self, said: PrintedRow, mark: str) -> str:
-        """Return a row's status and text, to follow its mark."""
+        """Return the row's status and text as printed after `mark`."""
         text = single_line(said.text)
         if self.looks_marked.match(text):
             text = "\\" + text
@@ -135,7 +137,7 @@ class Notation:
         return escape_tags(text)
 
     def line(self, words: str, *, mark: str | None, dated: str) -> PrintedRow:
-        """Build a row from the status and text after its mark. Without a mark, it is a medium row."""
+        """Build a row from its mark and the words after it. Without a mark, the row gets medium priority."""
         mark = self.usual if mark is None else mark.rstrip(" ")
         meaning = self.mark_value(mark) or _UNMARKED
         found = _SAID.fullmatch(words)
@@ -151,21 +153,22 @@ class Notation:
 
 
 def _fits(meaning: MarkValue, said: PrintedRow) -> bool:
-    """Return True if a mark with this meaning fits a row."""
     if meaning.priority is not said.priority or meaning.status not in (None, said.status):
         return False
     return meaning.importance is None or meaning.importance == _importance(said)
 
 
 def _importance(said: PrintedRow) -> int:
-    """Return the importance of a row, or its priority's default if it is unknown or contradicts the priority."""
+    """Return the row's importance, or the default of its priority if the importance is unknown or contradicts the
+    priority.
+    """
     if said.importance is not None and Priority.of_importance(said.importance) is said.priority:
         return said.importance
     return said.priority.importance
 
 
 def line(row: Observation) -> PrintedRow:
-    """Convert a row for printing."""
+    """Return the parts of a row to print."""
     return PrintedRow(
         dated=minute(row.dated),
         priority=row.priority,
@@ -177,7 +180,7 @@ def line(row: Observation) -> PrintedRow:
 
 
 def single_line(text: str) -> str:
-    """Return text on one line: line breaks become spaces, other spaces are kept."""
+    """Return the text on one line. Line breaks become spaces, and other spaces are kept."""
     return text if text.isprintable() else printable(_BREAKS.sub(" ", text))
 
 
@@ -187,14 +190,13 @@ def escape_tags(text: str) -> str:
 
 
 def unescape_tags(text: str) -> str:
-    """Undo `escape_tags`."""
     return _GUARDED_TAG.sub(r"<\1", text)
 
 
 def _notation(name: str, marks: Mapping[str, MarkValue], *, may_repeat: bool = False) -> Notation:
-    """Build a notation. If several marks fit a row, the first in `marks` is written."""
+    """Build a notation. If several marks fit a row, the first in `marks` is used."""
     one = f"(?:{'|'.join(map(re.escape, marks))}) " if marks else "(?!)"
-    # Backslashes match too, since text that begins with an escaped mark needs one more.
+    # Backslashes match too, because text that begins with an escaped mark needs one more.
     written = f"(?P<mark>(?:{one})+)" if may_repeat else f"(?P<mark>{one})" if marks else "(?P<mark>)"
     return Notation(
         name=name,
@@ -219,7 +221,7 @@ def _of_priority(high: str, medium: str, low: str) -> dict[str, MarkValue]:
 
 
 WORDS = _notation("words", _of_priority("CRITICAL", "IMPORTANT", "NOTE"))
-"""The default: the priority as a word, no emoji."""
+"""The default notation: priorities as words, without emoji."""
 EMOJI = _notation(
     "emoji",
     {
@@ -228,22 +230,22 @@ EMOJI = _notation(
     },
     may_repeat=True,
 )
-"""Coloured circles for priorities, and a tick for rows of high priority that are done."""
+"""Coloured circles for priorities, and a tick for high-priority rows that are done."""
 BRACKETS = _notation("brackets", _of_priority("[!]", "[?]", "[i]"))
 LEVELS = _notation("levels", _of_priority("HIGH", "MED", "LOW"))
 OF_TEN = _notation(
     "importance",
     {f"{number}/10": MarkValue(priority=Priority.of_importance(number), importance=number) for number in range(11)},
 )
-"""The importance as a number."""
+"""Importance as a number, such as `7/10`."""
 NONE = _notation("none", {})
-"""No priorities; rows are read as medium."""
+"""No priorities. Rows read back get medium priority."""
 
 NOTATIONS: tuple[Notation, ...] = (WORDS, EMOJI, BRACKETS, LEVELS, OF_TEN, NONE)
 
 
 def named(name: str) -> Notation:
-    """Return the notation with this name. Raise BadUsage if there is none."""
+    """Return the notation with this name. Raise BadUsage if the name is unknown."""
     for notation in NOTATIONS:
         if notation.name == name:
             return notation

@@ -1,4 +1,4 @@
-"""Rows of memory (observations, reflections, notes and items), drafts of rows, and rows as JSON."""
+"""Rows of memory (observations, reflections, notes and items), their drafts, and their JSON form."""
 
 from __future__ import annotations
 
@@ -9,8 +9,6 @@ from omcli.base.record import field, record
 
 
 class Kind(StrEnum):
-    """Kind of a row."""
-
     OBSERVATION = "observation"
     REFLECTION = "reflection"
     NOTE = "note"
@@ -20,15 +18,13 @@ class Kind(StrEnum):
 
 
 class Type(StrEnum):
-    """Subject of a row."""
-
-    # Said.
+    # Found in what people and agents write.
     REQUEST = "request"
     QUESTION = "question"
     DECISION = "decision"
     PREFERENCE = "preference"
     INSTRUCTION = "instruction"
-    """Holds for everything that follows, not for one request."""
+    """Applies to everything that follows, not just to one request."""
     CORRECTION = "correction"
     FACT = "fact"
     PLAN = "plan"
@@ -38,7 +34,7 @@ class Type(StrEnum):
     """A reported result."""
     BLOCKER = "blocker"
     EVENT = "event"
-    # Done with tools.
+    # Tool events.
     FILE_MODIFIED = "file_modified"
     FILE_CREATED = "file_created"
     FILE_READ = "file_read"
@@ -50,11 +46,11 @@ class Type(StrEnum):
     TODO_UPDATED = "todo_updated"
     TASK_DELEGATED = "task_delegated"
     EXCERPT = "excerpt"
-    """Verbatim lines of a file, an output or a paste, or a passage quoted from a message."""
-    # Lasting.
+    """Lines copied verbatim from a file, an output or a paste, or a passage quoted from a message."""
+    # Lasting facts.
     KNOWLEDGE = "knowledge"
     BEHAVIOR = "behavior"
-    """A person's way of working, or one they ask for."""
+    """The way a person works or asks others to work."""
     SKILL = "skill"
     """Instructions for doing something."""
     PROFILE = "profile"
@@ -62,39 +58,39 @@ class Type(StrEnum):
 
 
 OVERRULED = frozenset({Type.DECISION, Type.FACT, Type.INSTRUCTION, Type.PREFERENCE})
-"""Types of rows that hold until something supersedes them."""
+"""Types of rows that hold until another row supersedes them."""
 IN_FORCE = frozenset({Type.DECISION, Type.INSTRUCTION, Type.CORRECTION, Type.PREFERENCE})
 """Types of rows that are kept word for word while they hold."""
 ITEM_TYPES = (Type.KNOWLEDGE, Type.BEHAVIOR, Type.EVENT, Type.SKILL, Type.PROFILE, Type.TOOL)
-"""Types of lasting facts."""
+"""Types of items."""
 PINNED = "pinned"
-"""Tag of a row that takes precedence over all others."""
+"""Tag of rows that take precedence over all others."""
 FAILURES = frozenset({Type.COMMAND_ERROR, Type.TOOL_ERROR})
 FILE_CHANGES = frozenset({Type.FILE_MODIFIED, Type.FILE_CREATED})
 TOOL_EVENTS = frozenset({
     Type.FILE_MODIFIED, Type.FILE_CREATED, Type.FILE_READ, Type.COMMAND_RUN, Type.COMMAND_ERROR, Type.TOOL_ERROR,
     Type.TOOL_USED, Type.SEARCH_PERFORMED, Type.TODO_UPDATED, Type.TASK_DELEGATED, Type.EXCERPT,
 })  # fmt: skip
-"""Types of tool events, which only rules write, never a model."""
+"""Types of tool events. Only rules write such rows, never a model."""
 
 
 HIGH_FROM = 7
-"""Lowest importance of a row with high priority."""
+"""Minimum importance of a row with high priority."""
 
 
 class Priority(StrEnum):
-    """Priority of a row, by the cost of losing it."""
+    """Priority of a row, based on the cost of losing it."""
 
     HIGH = "high"
-    """A later session would act wrongly without it."""
+    """Without it, a later session would act wrongly."""
     MEDIUM = "medium"
     """Useful for continuing."""
     LOW = "low"
-    """Background."""
+    """Background information."""
 
     @classmethod
     def of_importance(cls, importance: int) -> Priority:
-        """Convert an importance from 0 to 10: 7 and above is high, 4 to 6 medium, below 4 low."""
+        """Convert an importance from 0 to 10: at least 7 is high, 4 to 6 medium, below 4 low."""
         return cls.HIGH if importance >= HIGH_FROM else cls.MEDIUM if importance >= 4 else cls.LOW
 
     @property
@@ -107,7 +103,7 @@ _IMPORTANCE: Mapping[Priority, int] = {Priority.HIGH: 8, Priority.MEDIUM: 5, Pri
 
 
 class Status(StrEnum):
-    """State of a task or problem; other rows have none."""
+    """State of a task or problem. Other rows have no status."""
 
     OPEN = "open"
     DONE = "done"
@@ -118,8 +114,6 @@ SETTLED = frozenset({Status.DONE, Status.RESOLVED})
 
 
 class Source(StrEnum):
-    """Author of a row."""
-
     RULES = "rules"
     MODEL = "model"
     AGENT = "agent"
@@ -129,47 +123,46 @@ class Source(StrEnum):
 
 @record
 class Draft:
-    """A row before it is stored and has an id. `text` is one line."""
+    """A row before it has an id and is stored. `text` is a single line."""
 
     text: str
     type: Type
     importance: int
-    """0 to 10. Determines the priority, unless `priority` is given."""
+    """From 0 to 10. Determines the priority unless `priority` is given."""
     sources: tuple[int, ...]
-    """`seq` of the messages it came from, ascending, at least one."""
+    """`seq` of the source messages, ascending. There is at least one."""
     priority: Priority | None = None
     status: Status | None = None
     event_at: str | None = None
-    """Instant of what it reports, usually that of its message, if known."""
+    """Instant of the reported event, if known; usually that of the message."""
     refers_to: str | None = None
     """Date the text refers to: a day (`YYYY-MM-DD`), month (`YYYY-MM`) or year, or an interval of days or months
     (`2026-03-02/2026-03-08`)."""
     tags: tuple[str, ...] = ()
     metadata: Mapping[str, object] = field(default_factory=dict)
     replaces: tuple[str, ...] = ()
-    """Ids of the rows it replaces."""
+    """Ids of the rows to replace."""
     reason: str | None = None
-    """Reason for replacing them."""
+    """Reason for replacing the rows in `replaces`."""
     supports: tuple[str, ...] = ()
-    """Ids of the rows it was made from, if it is a reflection or an item."""
+    """Ids of the rows that a reflection or an item was made from."""
     source: Source = Source.RULES
-    """Author of the row."""
     under: str | None = None
-    """If it is a detail of another row in the batch, the start of that row's text."""
+    """Start of the text of the row in the batch of which this one is a detail, if any."""
 
 
 UNDER = "under"
-"""Key in a row's `metadata` for the id of the row it is a detail of."""
+"""Metadata key of a detail for the id of the row it belongs to."""
 
 
 @record
 class Observation:
-    """A row of memory. Rows are never edited; only their visibility, and the fields that explain it, change."""
+    """A row of memory. Rows are never edited: only their visibility and the fields that explain it change."""
 
     id: str
-    """A UUIDv7 in lower case, with dashes."""
+    """UUIDv7 in lower case, with dashes."""
     session: str | None
-    """None if the row belongs to a project, or to all projects, rather than to one session."""
+    """None if the row belongs to a project, or to all projects, instead of a session."""
     project: str | None
     kind: Kind
     type: Type
@@ -178,13 +171,13 @@ class Observation:
     status: Status | None
     text: str
     observed_at: str
-    """Instant of writing."""
+    """Instant at which the row was written."""
     event_at: str | None
     refers_to: str | None
     message_ids: tuple[str, ...]
-    """Printed ids of the messages it came from, in order."""
+    """Printed ids of the source messages, in order."""
     sources: tuple[int, ...]
-    """`seq` of the same messages."""
+    """`seq` of the source messages."""
     tokens: int
     counter: str
     source: Source
@@ -192,27 +185,27 @@ class Observation:
     metadata: Mapping[str, object] = field(default_factory=dict)
     last_used_at: str | None = None
     generation: int = 0
-    """0 for an observation, n + 1 for a reflection on generation n."""
+    """0 for an observation, n + 1 for a reflection on rows of generation n."""
     superseded_by: str | None = None
     dropped_at: str | None = None
     reason: str | None = None
-    """Reason for being superseded or dropped."""
+    """Reason why the row was superseded or dropped."""
     supports: tuple[str, ...] = ()
-    """Ids of the rows it was made from, if it is a reflection or an item."""
+    """Ids of the rows that a reflection or an item was made from."""
 
     @property
     def dated(self) -> str:
-        """Instant of the event if known, else of writing."""
+        """Instant of the event if known, otherwise the instant at which the row was written."""
         return self.event_at or self.observed_at
 
     @property
     def is_mutable(self) -> bool:
-        """True if a later message may settle or supersede the row, however old the row is."""
+        """True if a later message may settle or supersede the row, regardless of its age."""
         return self.status is Status.OPEN or self.type in OVERRULED
 
     @property
     def is_in_force(self) -> bool:
-        """True if the row states a requirement or decision that still holds."""
+        """True if the row is a decision, instruction, correction or preference that is not settled."""
         return self.type in IN_FORCE and self.status not in SETTLED
 
     @property
@@ -223,10 +216,8 @@ class Observation:
 
 @record
 class Replacement:
-    """The replacement of one row by another."""
-
     row: str
-    """Id of the hidden row."""
+    """Id of the row to hide."""
     by: str
     """Id of the row that replaces it."""
     reason: str
@@ -237,26 +228,25 @@ class Dropped:
     """A row to hide without a replacement."""
 
     row: str
-    """Its id."""
     reason: str
-    """`duplicate`, `superseded`, `resolved`, `trivial`, or other words."""
+    """`duplicate`, `superseded`, `resolved`, `trivial`, or free text."""
     by: str | None = None
-    """Id of the row that makes it redundant, if there is one."""
+    """Id of the row that makes it redundant, if any."""
 
 
 def handle(observation_id: str) -> str:
-    """Return the handle of a row, its short name for people: the last 8 hex digits of its id.
+    """Return the handle of a row, its short name for people: the last 8 hex digits of the id.
 
-    A UUIDv7 begins with the time, which the rows of a batch share; its end is random.
+    A UUIDv7 begins with the time, which all rows of a batch share, but ends in random digits.
     """
     return observation_id[-8:]
 
 
-# ---- rows as all commands print them in JSON
+# ---- rows as printed in JSON by all commands
 
 
 def row(observation: Observation) -> dict[str, object]:
-    """Return the columns of a row by name, without absent ones."""
+    """Return the columns of a row by name, leaving out absent values."""
     columns: dict[str, object] = {
         "id": observation.id,
         "session": observation.session,
@@ -283,8 +273,9 @@ def row(observation: Observation) -> dict[str, object]:
 
 
 def full_row(observation: Observation) -> dict[str, object]:
-    """Return the columns of a row, and also `supports` (the rows it was made from), `metadata` from its observer, and
-    `last_used_at`, when a model last reported using it."""
+    """Return the columns of a row together with `supports` (the rows it was made from), the observer's `metadata`, and
+    `last_used_at` (when a model last reported using the row).
+    """
     more = {
         "last_used_at": observation.last_used_at,
         "supports": list(observation.supports),

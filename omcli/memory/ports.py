@@ -1,4 +1,4 @@
-"""Ports: the protocols of the store, one per role."""
+"""Ports of the store: one protocol per role."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from omcli.memory.message import Incoming, KeptMessage
 from omcli.memory.observation import Kind, Observation, Priority, Replacement, Type
 from omcli.memory.session import EvictionPolicy, FreezePoint, Session, SessionSummary
 
-if TYPE_CHECKING:  # these import modules that take long to load
+if TYPE_CHECKING:  # these modules take long to import
     from omcli.memory.batch import Batch, BatchOutcome, Covered, Pending
     from omcli.memory.buffer import BufferedBatch
     from omcli.memory.changes import (
@@ -29,32 +29,30 @@ if TYPE_CHECKING:  # these import modules that take long to load
 
 
 class Lane(StrEnum):
-    """A kind of work that goes through a session in order. Each lane has its own cursor and lease."""
+    """A kind of work done on a session in order. Each lane has its own cursor and lease."""
 
     OBSERVE = "observe"
     REFLECT = "reflect"
     PRUNE = "prune"
     CONSOLIDATE = "consolidate"
-    """Works on all sessions at once, as a lane of the session with the empty id."""
+    """Work on all sessions at once. It is a lane of the session whose id is empty."""
     WORK = "work"
-    """Held by the one worker of a session. Other processes leave observing and reflecting to it."""
+    """Held by the session's only worker. Other processes leave observing and reflecting to that worker."""
 
 
 @record
 class Appended:
-    """Result of an append."""
-
     new: tuple[bool, ...]
-    """For each message given, in order, True if it was new."""
+    """True for each message given, in order, that was new."""
 
 
 @record
 class LogQuery:
-    """A selection of rows. By default all visible rows; most fields narrow it."""
+    """A selection of rows. By default it contains all visible rows; most fields narrow it."""
 
     session: str | None = None
     other_than: str | None = None
-    """Only rows of sessions other than this one, or of no session."""
+    """Only rows of other sessions, or of no session."""
     project: str | None = None
     kinds: tuple[Kind, ...] = ()
     types: tuple[Type, ...] = ()
@@ -64,21 +62,22 @@ class LogQuery:
     until: str | None = None
     """Only rows dated before this instant."""
     hidden: bool = False
-    """Include superseded and dropped rows."""
+    """Also include superseded and dropped rows."""
     after: int = 0
-    """Only rows added after this position (`Logged.position`), to follow the log."""
+    """Only rows added after this position (`Logged.position`). Used to follow the log."""
     last: int | None = None
-    """Only this many rows, the last ones."""
+    """Only the last rows, at most this many."""
     as_of: int | None = None
     """Only rows that were visible when the log ended at this position and have not been dropped since. Rows replaced
-    since are returned as they were then, except those of `session` that an operation hid. `last_used_at` is empty."""
+    since are returned as they were then, except rows of `session` that an operation hid. `last_used_at` is None.
+    """
     bare: bool = False
-    """Leave `sources`, `message_ids` and `metadata` empty, which take longest to read."""
+    """Leave `sources`, `message_ids` and `metadata` empty, because they take longest to read."""
 
 
 @record
 class Logged:
-    """A row of the log with its position, which increases in the order in which rows were added."""
+    """A row of the log. Positions increase in the order in which rows were added."""
 
     position: int
     observation: Observation
@@ -86,7 +85,7 @@ class Logged:
 
 @record
 class LaneError:
-    """The last failure of a lane that has not succeeded since."""
+    """The last failure in a lane that has not succeeded since."""
 
     session: str | None
     """None for a reflection across sessions."""
@@ -97,97 +96,102 @@ class LaneError:
 
 @record
 class StoreStatus:
-    """Counts over the whole store. Token totals are by counter and never added across counters."""
+    """Counts over the whole store. Token totals are given by counter and never added across counters."""
 
     sessions: int
     messages: int
-    """Counted messages (`Message.is_counted`)."""
+    """Number of counted messages (see `Message.is_counted`)."""
     observations: int
-    """Visible rows."""
+    """Number of visible rows."""
     hidden: int
-    """Superseded or dropped rows."""
+    """Number of superseded or dropped rows."""
     pending: int
-    """Stored messages that no observation batch covers yet."""
+    """Number of stored messages that no batch covers yet."""
     message_tokens: dict[str, int]
-    """Tokens of all stored messages, counted or not."""
+    """Tokens of all stored messages, including those not in `messages`."""
     observation_tokens: dict[str, int]
-    """Tokens of visible rows."""
+    """Tokens of all visible rows."""
     errors: tuple[LaneError, ...]
     """Unresolved failures, oldest first."""
     blocks: int = 0
-    """Number of buffered batches."""
     ahead: int = 0
-    """Number of pending messages in buffered batches."""
+    """Number of pending messages covered by buffered batches."""
 
 
 class MessageLog(Protocol):
-    """The messages of all sessions, each stored once, in the order in which they arrived."""
+    """The messages of all sessions, each stored once, in order of arrival."""
 
     def append(
         self, session: Session, messages: Sequence[Incoming], *, counter: str, now: str, opening: int = 0
     ) -> Appended:
-        """Append the new messages, in order, and create or update their session.
+        """Append the new messages in order, and create or update their session.
 
-        Raise SessionTaken, and store nothing, if the session does not begin with the first `opening` messages
-        (`begins_with`). A message already stored, in any session, is left as it is; one stored under its `formerly`
-        identity gets the present one. An exit code that exceeds 64 bits is dropped.
+        Messages already stored in any session are left as they are, except that one stored under its `formerly`
+        identity gets the current identity. An exit code that exceeds 64 bits is dropped. Raise SessionTaken, and store
+        nothing, if the session does not begin with the first `opening` messages (see `begins_with`).
         """
 
     def begins_with(self, session: str, identities: Sequence[str]) -> bool:
-        """Return True if a session begins with these messages, or, if it is shorter, consists of the first of them.
+        """Return True if the session begins with these messages or, if it is shorter, consists of the first of them.
 
-        Identities of messages that are stored in another session, or were deleted, are skipped.
+        Identities of messages that were deleted or belong to another session are skipped.
         """
 
     def known(self, identities: Sequence[str]) -> tuple[bool, ...]:
-        """Return for each identity True if its message was ever ingested, even if it has been deleted since."""
+        """Return, for each identity, True if its message was ever ingested, even if it has been deleted since."""
 
     def newest(self, session: str, count: int) -> tuple[KeptMessage, ...]:
-        """Return the `count` messages of a session that arrived last, oldest first."""
+        """Return the session's last `count` messages to arrive, oldest first."""
 
     def by_seq(self, seqs: Iterable[int]) -> tuple[KeptMessage, ...]:
-        """Return messages by `seq`, ascending, each once. Unknown numbers are ignored."""
+        """Return the messages with these `seq`, ascending, each once. Unknown numbers are ignored."""
 
     def by_key(self, key: str) -> KeptMessage:
-        """Return the message with this printed id. Raise UnknownId if there is none, or more than one."""
+        """Return the message with this printed id. Raise UnknownId if no message or more than one has it."""
 
     def named(self, key: str) -> tuple[KeptMessage, ...]:
         """Return all messages with this printed id, hidden ones included, in order of arrival."""
 
     def all(self) -> Iterator[KeptMessage]:
-        """Yield every message of every session, read on demand."""
+        """Yield the messages of all sessions, read on demand."""
 
     def tail(self, session: str, *, max_tokens: int, after: int = 0) -> tuple[KeptMessage, ...]:
-        """Return the newest main-thread messages after a `seq`, oldest first: at least one, else up to `max_tokens`."""
+        """Return the newest main-thread messages after a `seq`, oldest first: at most `max_tokens`, but at least one if
+        there is any.
+        """
 
     def outline(self, session: str) -> tuple[MessageOutline, ...]:
-        """Return the messages of a session without their text, in order."""
+        """Return the messages of the session in order, without their text."""
 
     def tokens(self, session: str) -> Mapping[str, int]:
-        """Return the tokens of a session's main thread, by counter; those of its subagents if it has no main thread."""
+        """Return the tokens of the session's main thread by counter, or those of its subagents if it has no main
+        thread.
+        """
 
     def image(self, sha256: str) -> bytes | None:
-        """Return the content of an image; None if it was not kept, or its message has been observed."""
+        """Return the content of an image, or None if it was not kept or its message has been observed."""
 
 
 class Bookmarks(Protocol):
-    """Bookmarks: how far each file has been ingested."""
+    """Bookmarks, which record how far each file has been ingested."""
 
     def find(self, origin: Origin) -> tuple[Bookmark, ...]:
-        """Return the bookmarks of a file, by ascending offset; none if its terms have changed."""
+        """Return the file's bookmarks by ascending offset. Bookmarks made under other terms (`Origin.terms`) are not
+        returned.
+        """
 
     def put(self, origin: Origin, bookmarks: Sequence[Bookmark]) -> None:
-        """Replace all bookmarks of a file, by ascending offset. Messages before the last one must be stored."""
+        """Replace all bookmarks of a file, given by ascending offset. Messages before the last one must be stored."""
 
     def files(self) -> tuple[IngestedFile, ...]:
-        """Return all files with bookmarks, sorted by path."""
+        """Return all files that have bookmarks, sorted by path."""
 
 
 class Batches(Protocol):
-    """Messages waiting to be observed, the outcomes of batches, and buffered batches."""
+    """Pending messages, the outcomes of batches, and buffered batches."""
 
     def pending(self, session: str, *, ahead: bool = False) -> Pending:
-        """Count the messages of a session that no observation covers yet; with `ahead`, only those not buffered."""
+        """Count the session's uncovered messages. With `ahead`, count only those that are not buffered."""
 
     def unobserved(
         self,
@@ -198,16 +202,18 @@ class Batches(Protocol):
         context_rows: int = 0,
         ahead: bool = False,
     ) -> Batch | None:
-        """Return the next batch: the oldest uncovered messages, as many as `batch_length` allows; None if none is left.
+        """Return the next batch, or None if no message is left: the oldest uncovered messages, as many as
+        `batch_length` allows.
 
-        Messages restored before the cursor come first, in batches of their own (`Batch.is_late`), which contain no gap,
-        have only rows from earlier messages as context, and are never deferred. Context rows are the newest
-        `context_rows` visible observations of the session, and as many of those that may change
-        (`Observation.is_mutable`). With `ahead`, the batch starts after the last buffered one.
+        Messages restored before the cursor are returned first, in batches of their own (`Batch.is_late`). Such batches
+        contain no gap, are never deferred, and get only rows from earlier messages as context. Context rows are the
+        newest `context_rows` visible observations of the session, and the same number of the newest ones that may
+        change (`Observation.is_mutable`). With `ahead`, the batch starts after the last buffered one.
         """
 
     def unobserved_up_to(self, session: str, through: int, *, context_rows: int = 0) -> Batch | None:
-        """Return the uncovered messages up to the one with this `seq` as a batch; None if that one is not uncovered.
+        """Return the uncovered messages up to the one with this `seq` as a batch, or None if that message is not
+        uncovered.
 
         This reads an earlier batch again, without messages that have arrived since.
         """
@@ -227,91 +233,99 @@ class Batches(Protocol):
     ) -> None:
         """Write a batch's rows, hide the rows they replace and move the cursor to `batch.through`, in one transaction.
 
-        A `folding` is written first, in the same transaction (`Reflections.fold`). Rows in `used` get `now` as their
-        `last_used_at`. The session gets the `title` if it has none. FAILED (which records `error`), DEFERRED and late
-        batches leave the cursor where it is. Buffered batches that the cursor has passed are deleted. A row whose text
-        was forgotten is skipped and replaces nothing; a replaced row that is hidden or unknown is ignored.
+        A `folding` is written first, in the same transaction (see `Reflections.fold`). Rows in `used` get `now` as
+        their `last_used_at`. The session gets the `title` if it has none. Batches that failed (with `error`), were
+        deferred or are late do not move the cursor. Buffered batches that the cursor has passed are deleted. A row
+        whose text was forgotten is skipped and replaces nothing. Replacements of hidden or unknown rows are ignored.
 
-        Raise StaleBatch if the cursor is no longer `batch.after` (a batch after the last buffered one may fail or be
+        Raise StaleBatch if the cursor is no longer at `batch.after` (batches after a buffered one may still fail or be
         deferred), if a message of a late batch is covered, or if messages in the range have been hidden or restored
         since the batch was read. Raise ValueError for rows or replacements unless the outcome is OBSERVED.
 
-        Rows are linked to messages by `sources`; `message_ids` are derived from it when a row is read. Sources that
-        never were messages are dropped, those of hidden and deleted messages are kept.
+        Rows are linked to messages by `sources`; their `message_ids` are derived from these links when a row is read.
+        Links to hidden and deleted messages are kept.
         """
 
     def covered(self, session: str) -> tuple[Covered, ...]:
-        """Return the messages and rows of each batch of a session, in order. Those without messages now are skipped."""
+        """Return the messages and rows of each batch of the session, in order. Batches without messages are skipped."""
 
     def buffer(self, block: BufferedBatch) -> None:
-        """Store a batch that was observed ahead, until it is written. Its rows are not visible, and the cursor stays.
+        """Store a batch that was observed ahead. Its rows are not visible until it is written, and the cursor does not
+        move.
 
-        Buffered batches nested in it are deleted. Raise StaleBatch if the cursor has passed it, another one contains
-        it, or messages in its range have been hidden or restored since it was read.
+        Buffered batches contained in it are deleted. Raise StaleBatch if the cursor has passed the batch, if another
+        buffered batch contains it, or if messages in its range have been hidden or restored since it was read.
         """
 
     def buffered(self, session: str) -> tuple[BufferedBatch, ...]:
-        """Return the buffered batches that can be written one after another from the cursor (`buffer.in_line`).
+        """Return the buffered batches that can be written one after another from the cursor (see `buffer.in_line`).
 
-        Each starts where the previous one ends, without messages the cursor has passed. A batch with deleted messages
-        comes without them and without its title, which may derive from them. Unreadable batches are skipped.
+        Each starts where the previous one ends, without messages that the cursor has passed. A batch with hidden or
+        deleted messages is returned without them and without its title, which may derive from them. Unreadable batches
+        are skipped.
         """
 
     def all_buffered(self) -> tuple[BufferedBatch, ...]:
-        """Return the buffered batches of all sessions, including those after a gap, without messages that are gone."""
+        """Return the buffered batches of all sessions, including those after a gap, without their messages."""
 
 
 class Reflections(Protocol):
-    """Reflections, and attempts at them that failed."""
+    """Reflections, including failed attempts."""
 
     def fold(self, folding: ReflectionWrite, *, now: str) -> None:
-        """Write a reflection's rows and hide those it folds, in one transaction.
+        """Write a reflection's rows and hide the rows it folds, in one transaction.
 
-        Raise StaleBatch if a row that was read is no longer visible, or if the operation it is part of has been undone
-        or made final.
+        Raise StaleBatch if a row that was read is no longer visible, or if the operation it is part of was undone or
+        made final.
         """
 
     def last_attempt(self, scope: Scope, mark: str | None = None) -> ReflectionAttempt | None:
-        """Return the last attempt in a scope; with the fingerprint `mark`, the last that read or left those rows."""
+        """Return the last attempt in a scope. With the fingerprint `mark`, return the last attempt that read or left
+        those rows.
+        """
 
     def support(self, observation: str) -> int:
         """Return the number of rows made from the row with this id."""
 
     def supports(self) -> Mapping[str, int]:
-        """Return `support` by id for all rows from which others were made."""
+        """Map the id of each row from which others were made to the number of those rows."""
 
 
 class Operations(Protocol):
-    """Operations that change several rows at once, which can be undone or made final, and their traces on rows."""
+    """Operations: changes to several rows at once, which can be undone or made final, and their effect on each row."""
 
     def change(self, change: OperationWrite, *, now: str, for_good: bool = False) -> Operation:
         """Write an operation in one transaction and return it as recorded.
 
-        If it hides nothing, it starts an operation that others can be part of (`ReflectionWrite.part_of`). Unknown rows
-        and messages are ignored. `for_good` also deletes everything in it, including rows already hidden; `erase` then
-        frees the disk space. Raise StaleBatch if the log has rows after `OperationWrite.seen`.
+        An operation that hides nothing may serve as the whole that later reflections are part of
+        (`ReflectionWrite.part_of`). Unknown rows and messages are ignored. `for_good` also deletes everything the
+        operation hides, including rows already hidden; disk space is freed later by `erase`. Raise StaleBatch if the
+        log has rows after `OperationWrite.seen`.
         """
 
     def history(self, *, last: int | None = None) -> tuple[Operation, ...]:
-        """Return the operations that had an effect, newest first. Parts of an operation count towards it."""
+        """Return the operations that had an effect, newest first. The parts of an operation are counted with it, not
+        listed.
+        """
 
     def undo(self, number: int | None = None, *, now: str) -> Operation:
-        """Undo an operation, by default the last one that can be undone, and return the operation that undoes it.
+        """Undo an operation, by default the last one that can be undone, and return the undo operation.
 
-        Rows it made are hidden, and everything it hid or forgot is restored, unless another operation hides it too. A
-        restored message that was not yet observed waits again, even if the cursor has passed it; buffered batches that
-        were made without it are deleted. Raise NotUndoable if the operation is unknown or can't be undone.
+        Rows that it made are hidden. Everything it hid or forgot is restored unless another operation hides it too.
+        Restored messages that were not observed are pending again, even if the cursor has passed them. Buffered batches
+        made without them are deleted. Raise NotUndoable if the operation is unknown or cannot be undone.
         """
 
     def preview_undo(self, number: int | None = None) -> UndoPreview:
-        """Return the effect `undo` would have, without changing anything. Raise NotUndoable as `undo` does."""
+        """Return the effect that `undo` would have, without changing anything. Raise NotUndoable if `undo` would."""
 
     def erase(self, numbers: Sequence[int], *, now: str) -> EraseResult:
-        """Permanently delete what the prune and forget operations with these numbers hid, and free the disk space.
+        """Permanently delete everything hidden by the prune and forget operations with these numbers, and free the disk
+        space.
 
-        Rows that a deleted row replaced are deleted too, and so are buffered batches with deleted messages, so that the
-        other messages are observed again. Tombstones, and the identities and printed ids of messages, are kept. A
-        reflection whose rows were deleted can't be undone. Without numbers, only disk space is freed.
+        Rows that a deleted row replaced are deleted too. Buffered batches that contain deleted messages are deleted, so
+        that their other messages are observed again. Tombstones and the identities and printed ids of messages are
+        kept. A reflection whose rows were deleted cannot be undone. Without numbers, only disk space is freed.
         """
 
     def preview_erase(self, numbers: Sequence[int]) -> EraseResult:
@@ -322,58 +336,64 @@ class Operations(Protocol):
 
 
 class Tombstones(Protocol):
-    """Forgotten rows, titles and text, which must not be stored again."""
+    """Forgotten rows, titles and text that must not be stored again."""
 
     def rows(self) -> tuple[Observation, ...]:
-        """Return the forgotten rows that are not deleted yet, in log order, without their links."""
+        """Return the forgotten rows that are not yet deleted, in log order, without their links."""
 
     def titles(self) -> tuple[SessionTitle, ...]:
-        """Return the forgotten titles that are not deleted yet, sorted by session."""
+        """Return the forgotten titles that are not yet deleted, sorted by session."""
 
     def match(self, rows: Sequence[Observation]) -> tuple[bool, ...]:
-        """Return for each row True if its text was forgotten, so that the store would skip it."""
+        """Return, for each row, True if its text was forgotten, so that the store would skip it."""
 
     def match_texts(self, texts: Sequence[str]) -> tuple[bool, ...]:
-        """Return for each text True if a title, or a row of any session, with this text was forgotten."""
+        """Return, for each text, True if a title or a row of any session with this text was forgotten."""
 
 
 class Rows(Protocol):
     """All rows: observations, reflections, notes and items."""
 
     def add(self, *observations: Observation) -> None:
-        """Add rows that come from no batch: a note, or imported rows. Their sessions need not exist."""
+        """Add rows that come from no batch, such as notes or imported rows. Their sessions need not exist."""
 
     def log(self, query: LogQuery) -> Iterator[Logged]:
         """Yield the selected rows in log order, read on demand. Rows added during the iteration may be included."""
 
     def find(self, reference: str) -> Observation:
-        """Return the row with this id or handle (4 digits or more), hidden or not. Raise UnknownId unless it is one."""
+        """Return the row with this id, or with a handle that begins with these digits (at least 4), even if it is
+        hidden.
+
+        Raise UnknownId unless exactly one row matches.
+        """
 
     def tokens(self, session: str) -> Mapping[str, int]:
-        """Return the tokens of a session's visible rows, by counter."""
+        """Return the tokens of the session's visible rows, by counter."""
 
 
 class TextSearch(Protocol):
-    """Search for messages and rows to forget, including hidden ones."""
+    """Search over messages and rows, including hidden ones, to find what to forget."""
 
     def messages(self, text: str) -> tuple[KeptMessage, ...]:
-        """Return the messages that contain `text` (compared by `folded_text`), in order of arrival."""
+        """Return the messages that contain `text` (as normalised by `folded_text`), in order of arrival."""
 
     def rows(self, text: str) -> tuple[Observation, ...]:
-        """Return the rows that contain `text` (`row_says`), in log order, followed by forgotten ones."""
+        """Return the rows that contain `text` (see `row_says`): rows of the log in order, then forgotten rows."""
 
     def related(self, rows: Sequence[str], messages: Sequence[int]) -> RelatedRows:
-        """Return the rows derived from the rows with these ids and from these messages, and those the rows replaced."""
+        """Return the rows derived from the rows with these ids and from these messages, and the rows that the given
+        rows replaced.
+        """
 
 
 class Sessions(Protocol):
-    """The sessions, with statistics."""
+    """The sessions and their statistics."""
 
     def find(self, session: str) -> Session | None:
-        """Return the session with this id; None if no messages were ever appended to it, even if it has rows."""
+        """Return the session with this id, or None if no messages were ever appended to it, even if it has rows."""
 
     def summaries(self, *, project: str | None = None, last: int | None = None) -> tuple[SessionSummary, ...]:
-        """Return sessions, those ingested last first; at equal instants by descending id."""
+        """Return the sessions, most recently ingested first, with ties ordered by descending id."""
 
     def status(self) -> StoreStatus:
         """Return counts over the whole store."""
@@ -381,11 +401,11 @@ class Sessions(Protocol):
     def freeze_point(
         self, session: str, *, own: str | None, project: str | None, eviction: EvictionPolicy, further: int = 0
     ) -> FreezePoint:
-        """Return the freeze point for the pack of a session in the project `own`, after `further` additional cuts.
+        """Return the freeze point of a session in the project `own`, after `further` additional cuts.
 
-        The pack has rows of `project`, or of all projects if it is None. The point moves when the tail is cut
-        (`EvictionPolicy`), when an operation that wrote rows for the session, or for no session, is made or undone, and
-        when rows are noted or imported.
+        The session's pack contains rows of `project`, or of all projects if `project` is None. The point moves when the
+        tail is cut (see `EvictionPolicy`), when an operation that wrote rows for the session, or for no session, is
+        made or undone, and when rows are noted or imported.
         """
 
 
@@ -396,9 +416,9 @@ class Backups(Protocol):
         """Copy the whole store to a new file and return its name. May raise CannotCreate or InputOutput."""
 
     def back_up(self, *, keep: int, now: str) -> BackupResult:
-        """Make a backup if one is due, check it, and remove all but the newest `keep` (at least 1).
+        """Make a backup if one is due, check it, and remove all but the newest `keep` backups (at least 1).
 
-        Raise InputOutput if the backup fails or is damaged; then none is removed.
+        Raise InputOutput, and remove no backup, if the new one fails or is damaged.
         """
 
     def is_due(self, *, now: str) -> bool:
@@ -409,10 +429,11 @@ class Leases(Protocol):
     """Leases on the lanes of sessions, so that only one process works on each."""
 
     def claim(self, session: str, lane: Lane, *, owner: str, now: str, expires_at: str) -> None:
-        """Take the lease on a lane, or extend one's own. Raise LaneTaken, which names the owner, if another holds it.
+        """Take the lease on a lane, or extend it if the owner already holds it. Raise LaneTaken if another owner holds
+        it.
 
-        A lease that has expired, or whose owner no longer runs, is taken over. A refused claim also shortens the lease
-        to its own `expires_at`, so that one taken while the clock was wrong does not last.
+        A lease that has expired, or whose owner no longer runs, is taken over. A refused claim also shortens the
+        current lease to the claim's own `expires_at`, so that a lease taken while the clock was wrong does not last.
         """
 
     def release(self, session: str, lane: Lane, *, owner: str) -> None:
@@ -420,7 +441,7 @@ class Leases(Protocol):
 
 
 class Store(Protocol):
-    """Durable storage of messages and rows, divided into roles. Code that needs only one role asks for that role.
+    """Durable storage of messages and rows, divided into roles. Code that needs only one role takes that role alone.
 
     Every method of a role is one transaction. Text is returned unchanged, except that halves of surrogate pairs, which
     are not valid Unicode, become U+FFFD. Methods that write may raise StoreLocked or InputOutput.

@@ -1,4 +1,4 @@
-"""Reflections: rows folded into fewer, the result of a reflector, and earlier attempts."""
+"""Reflections: folding rows into fewer, the result of a reflector, and earlier attempts."""
 
 from __future__ import annotations
 
@@ -12,48 +12,41 @@ from omcli.memory.observation import Draft, Dropped, Observation, Replacement
 
 @record
 class Material:
-    """Rows to fold into fewer."""
-
     rows: tuple[Observation, ...]
-    """Visible rows, oldest first, at least one."""
+    """Visible rows, oldest first; at least one."""
     target: int
-    """Maximum tokens of the rows that remain, by the reflector's counter."""
+    """Maximum number of tokens in the remaining rows, by the reflector's counter."""
     now: str
     protected: frozenset[str] = frozenset()
     """Ids of rows that must stay visible or be repeated word for word."""
     most_rows: int = 0
-    """Limit on the number of reflections; 0 for none."""
+    """Maximum number of reflections. 0 means no limit."""
     project: str | None = None
 
 
 @record
 class Reflected:
-    """Result of reflecting on rows."""
-
     reflections: tuple[Draft, ...] = ()
-    """Drafts that hide the rows in their `replaces`; `supports` names the rows they were made from."""
+    """Drafts that hide the rows named in `replaces` and were made from those named in `supports`."""
     dropped: tuple[Dropped, ...] = ()
     items: tuple[Draft, ...] = ()
-    """Lasting facts for later sessions; they replace nothing."""
+    """Lasting facts for later sessions. They replace nothing."""
     findings: Mapping[str, int] = field(default_factory=dict)
     """Number of corrections to a model's reply, by kind."""
     attempts: int = 1
-    """Number of attempts it took."""
 
 
 class Reflector(Protocol):
     """Port for folding rows into fewer, by rules or with a model."""
 
     def reflect(self, material: Material) -> Reflected:
-        """Fold rows into fewer. The result is empty if they can't be made shorter.
+        """Fold rows into fewer. The result is empty if the rows cannot be made shorter.
 
         May raise ProviderFailed, NotAllowed or BadConfiguration.
         """
 
 
 class ReflectionOutcome(StrEnum):
-    """Outcome of a reflection."""
-
     DONE = "done"
     EMPTY = "empty"
     """The rows could not be made shorter."""
@@ -62,7 +55,7 @@ class ReflectionOutcome(StrEnum):
 
 @record
 class Scope:
-    """The rows to reflect on: those of a session, or cross-session rows of a project or of none."""
+    """The rows to reflect on: those of one session, or the cross-session rows of one project or of no project."""
 
     session: str | None = None
     project: str | None = None
@@ -74,19 +67,19 @@ class ReflectionWrite:
 
     scope: Scope
     fingerprint: str
-    """`fingerprint` of the rows that were read."""
+    """Fingerprint (`fingerprint`) of the rows that were read."""
     ending: ReflectionOutcome
     read: tuple[str, ...] = ()
-    """Ids of the rows that were read. The reflection is stale if any of them has been hidden since."""
+    """Ids of the rows that were read. If any of them has been hidden since, the reflection is rejected as stale."""
     rows: tuple[Observation, ...] = ()
     """Reflections and items."""
     replaced: tuple[Replacement, ...] = ()
     dropped: tuple[Dropped, ...] = ()
     error: str | None = None
     figures: Mapping[str, object] = field(default_factory=dict)
-    """Counts for display."""
+    """Counts to display."""
     part_of: int | None = None
-    """Number of the operation it is part of, if any."""
+    """Number of the operation that this reflection is part of, if any."""
 
 
 @record
@@ -100,19 +93,20 @@ class ReflectionAttempt:
     error: str | None
     figures: Mapping[str, object]
     is_undone: bool = False
-    """True if its operation was undone."""
 
     @property
     def is_empty(self) -> bool:
-        """True if these rows could not be made shorter and trying again is pointless. A failed model may be retried."""
+        """True if the rows could not be made shorter and trying again is pointless. Other failures of a model may be
+        retried.
+        """
         return self.ending is ReflectionOutcome.EMPTY or bool(self.figures.get("in_vain"))
 
     def is_about(self, mark: str) -> bool:
-        """Return True if this is the fingerprint of the rows it read, or of those it left."""
+        """Return True if `mark` is the fingerprint of the rows that the attempt read or of those it left."""
         return mark in (self.fingerprint, self.figures.get("left"))
 
     def why_not(self, mark: str) -> str | None:
-        """Return the reason not to reflect on rows with this fingerprint again; None if there is none."""
+        """Return the reason not to reflect again on rows with the fingerprint `mark`, or None if there is none."""
         if self.fingerprint == mark and self.is_undone:
             return f"the reflection of {self.at} on these rows was undone; `--again` makes another"
         if self.fingerprint == mark and self.is_empty:
@@ -123,7 +117,7 @@ class ReflectionAttempt:
 
 
 def fingerprint(rows: Iterable[Observation], *how: str) -> str:
-    """Return a digest of the rows and of `how` they are folded. Ids are enough, since rows are never edited."""
+    """Return a digest of the rows and of `how` they are folded. Row ids suffice because rows are never edited."""
     from omcli.memory.message import digest  # noqa: PLC0415 - for reflections only
 
     ids: Sequence[str] = sorted(row.id for row in rows)

@@ -1,4 +1,4 @@
-"""Retention: the choice of rows, messages and backups to remove."""
+"""Retention: choosing the rows, messages and backups to remove."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ from omcli.memory.observation import FAILURES, PINNED, SETTLED, Dropped, Kind, O
 from omcli.text.instants import minute
 
 _STANDING = frozenset({Type.INSTRUCTION, Type.PREFERENCE})
-"""Types of rows that hold for everything that follows."""
 _UNFINISHED = frozenset({Type.BLOCKER, Type.TASK}) | FAILURES
 _RELEVANCE = {Priority.LOW: 0, Priority.MEDIUM: 1}
 
@@ -28,7 +27,7 @@ class Support(StrEnum):
 
     @classmethod
     def of(cls, reflections: int) -> Support:
-        """Return the level for the number of reflections made from a row."""
+        """Return the degree for a row from which this many reflections were made."""
         return (cls.NONE, cls.PARTIAL, cls.STRONG)[min(reflections, 2)]
 
 
@@ -37,49 +36,49 @@ _COVERED_FIRST = (Support.STRONG, Support.PARTIAL, Support.NONE)
 
 @record
 class RetentionRules:
-    """Limits for pruning. A row that exceeds any limit is pruned, unless it is protected.
+    """Limits for pruning. A row that exceeds any limit is pruned unless it is protected.
 
-    They apply to one session or all, and either to the sessions' own rows or to cross-session rows.
+    The limits apply to one session or to all sessions, and to either the sessions' own rows or cross-session rows.
     """
 
     before: str | None = None
     """Prune rows dated before this instant."""
     keep_last: int | None = None
-    """Keep only this many of the newest rows of every session."""
+    """In each session, keep only this many of the newest rows."""
     max_tokens: int | None = None
-    """Prune the least important rows of every session until at most this many tokens remain."""
+    """In each session, prune the least important rows until at most this many tokens remain."""
     keep_sessions: int | None = None
-    """Keep only rows of the sessions active last, this many."""
+    """Keep only the rows of this many most recently active sessions."""
     messages_before: str | None = None
     """Prune observed messages written before this instant."""
     session: str | None = None
-    """Only this session."""
     is_across: bool = False
-    """Prune only cross-session rows (those without a session, and items), project by project."""
+    """Prune only cross-session rows (items and rows without a session), project by project."""
     spares_none: bool = False
-    """Prune protected rows too (see `rows_to_go`)."""
+    """Also prune protected rows (see `rows_to_go`)."""
 
     @property
     def is_empty(self) -> bool:
-        """True if there are no limits."""
         return not self.is_about_rows and self.messages_before is None
 
     @property
     def is_about_rows(self) -> bool:
-        """True if any limit concerns rows rather than messages."""
+        """True if any limit applies to rows rather than messages."""
         return any(each is not None for each in (self.before, self.keep_last, self.max_tokens, self.keep_sessions))
 
 
 @record
 class Pool:
-    """Visible rows that share one set of limits, in log order: a session's, or a project's cross-session rows."""
+    """Visible rows that share one set of limits, in log order: those of a session, or the cross-session rows of a
+    project.
+    """
 
     session: str | None
     rows: tuple[Observation, ...]
     active_at: str
     """Instant of the last activity in the session."""
     hidden: tuple[Observation, ...] = ()
-    """Hidden rows, which only the limits on age and on sessions apply to."""
+    """Hidden rows. Only the limits on age and on the number of sessions apply to them."""
 
 
 @record
@@ -91,15 +90,13 @@ class MessageOutline:
     role: Role
     call_id: str | None
     is_main: bool
-    """True if it belongs to the main thread."""
     is_covered: bool
-    """True if it was observed."""
     is_counted: bool = True
     """See `Message.is_counted`."""
 
 
 def is_across(row: Observation) -> bool:
-    """Return True if a row belongs to no single session: a project's note, a cross-session reflection, an item."""
+    """Return True if the row belongs to no single session: a project's note, a cross-session reflection, or an item."""
     return row.session is None or row.kind is Kind.ITEM
 
 
@@ -110,11 +107,11 @@ def rows_to_go(
     support: Callable[[str], int],
     tokens: Callable[[Observation], int],
 ) -> Iterator[Dropped]:
-    """Yield the rows to prune, each once, with a reason. `support` gives the number of rows made from a row.
+    """Yield the rows to prune, each once, with a reason. `support` returns the number of rows made from a row.
 
-    Protected are pinned rows and unsettled instructions and preferences; from `keep_last` and `max_tokens` also open
-    tasks and problems; and from `max_tokens` also any row that is open, in force or of high priority.
-    `RetentionRules.spares_none` lifts all of this except the last: `max_tokens` never prunes high priority.
+    Pinned rows and unsettled instructions and preferences are protected. `keep_last` and `max_tokens` also protect open
+    tasks and problems. `max_tokens` also protects all other rows that are open, in force or of high priority.
+    `RetentionRules.spares_none` lifts this protection, except that `max_tokens` never prunes rows of high priority.
     """
     kept = _last_active(pools, rules.keep_sessions)
     for pool in pools:
@@ -163,10 +160,10 @@ def first_to_go(
     support: Callable[[str], int],
     most: int | None = None,
 ) -> tuple[Observation, ...]:
-    """Return the rows that may go, the most dispensable first, at most `most`.
+    """Return at most `most` of the candidates, the most dispensable first.
 
-    Rows with several reflections made from them come first, then those with one, then the rest; within these, low
-    before medium priority, then older before newer. Rows with high priority and unknown ids are left out.
+    Rows with two or more reflections made from them precede rows with one and rows with none. Among equals, low
+    priority precedes medium, then older rows precede newer ones. High-priority rows and unknown ids are left out.
     """
     rows = [pool[each] for each in dict.fromkeys(candidates) if each in pool]
     order = sorted(
@@ -186,13 +183,13 @@ def _up_to(rows: Iterable[Observation], over: int, tokens: Callable[[Observation
 
 
 def _newest(rows: Sequence[Observation], count: int) -> set[str]:
-    """Return the ids of the newest rows by date. Of rows with equal dates, those added last are the newest."""
+    """Return the ids of the `count` newest rows by date. If dates are equal, rows added later are newer."""
     oldest_first = sorted(rows, key=lambda row: row.dated)
     return {row.id for row in oldest_first[max(0, len(rows) - count) :]}
 
 
 def _last_active(pools: Sequence[Pool], count: int | None) -> frozenset[str | None] | None:
-    """Return the sessions active last; None if there is no limit."""
+    """Return the `count` most recently active sessions, or None if there is no limit."""
     if count is None:
         return None
     order = sorted(pools, key=lambda pool: (pool.active_at, pool.session or ""), reverse=True)
@@ -212,10 +209,10 @@ def _is_wanted(row: Observation) -> bool:
 
 
 def messages_to_go(outline: Sequence[MessageOutline], *, before: str, undated: str) -> tuple[int, ...]:
-    """Return the `seq` of the messages to prune. `outline` is the whole session in order.
+    """Return the `seq` of the messages to prune. `outline` lists all messages of the session in order.
 
-    Unobserved messages stay, and so does the agent's last observed reply, which a later prompt may answer. A call and
-    its results are pruned together. A message without an instant counts as written at `undated`.
+    Unobserved messages are kept, and so is the agent's last observed reply, because a later prompt may answer it. A
+    call and its results are pruned together. A message without an instant counts as written at `undated`.
     """
     said_last = max((each.seq for each in outline if each.is_covered and _is_answer(each)), default=0)
 
@@ -238,22 +235,21 @@ def _is_answer(each: MessageOutline) -> bool:
 
 
 APART = timedelta(hours=20)
-"""Minimum age of the newest backup before another is due. Less than a day, so that a daily job may start early."""
+"""Minimum age of the newest backup before another is due. It is less than a day, so that a daily job may start early.
+"""
 _NAME = re.compile(r"\.(\d{4}-\d{2}-\d{2}T\d{6})Z(?:-(\d{1,6}))?\.bak\Z", re.ASCII)
 
 
 @record
 class BackupResult:
-    """Result of backing up a store."""
-
     path: str | None
-    """Path of the new backup; None if none was due."""
+    """Path of the new backup, or None if none was due."""
     removed: tuple[str, ...] = ()
 
 
 @record
 class Backup:
-    """A backup, as its file name describes it."""
+    """A backup, as described by its file name."""
 
     name: str
     at: datetime
@@ -267,7 +263,7 @@ def label(now: str) -> str:
 
 
 def backups_among(names: Iterable[str], store: str) -> tuple[Backup, ...]:
-    """Return the backups of a store, oldest first, given the names of the files in its folder."""
+    """Return the backups of a store, oldest first. `names` are the names of the files in its folder."""
     found = []
     for name in names:
         told = _NAME.fullmatch(name.removeprefix(store)) if name.startswith(store) else None
@@ -278,13 +274,13 @@ def backups_among(names: Iterable[str], store: str) -> tuple[Backup, ...]:
 
 
 def is_due(backups: Iterable[Backup], now: str) -> bool:
-    """Return True if another backup is due. Backups dated in the future don't count: the clock was wrong."""
+    """Return True if another backup is due. Backups dated in the future are ignored, because the clock was wrong."""
     moment = _of(now)
     return not any(moment - APART < backup.at <= moment for backup in backups)
 
 
 def surplus(backups: Iterable[Backup], *, keep: int, now: str) -> tuple[Backup, ...]:
-    """Return the backups to remove so that `keep` remain, oldest first. Those dated in the future go first."""
+    """Return the backups to remove so that `keep` remain: those dated in the future first, then the oldest."""
     moment = _of(now)
     ordered = sorted(backups, key=lambda backup: (backup.at <= moment, backup.at, backup.number))
     return tuple(ordered[: max(0, len(ordered) - keep)])

@@ -1,4 +1,4 @@
-"""Sessions, the freeze point of a session's pack, and the policy that moves it."""
+"""Sessions, the freeze point of a session's pack, and the policy by which it moves."""
 
 from __future__ import annotations
 
@@ -7,26 +7,30 @@ from omcli.base.record import record, replace
 
 @record
 class Session:
-    """A conversation with an agent. `id` is given by the producer or user, or derived from the first prompt."""
+    """A conversation with an agent. `id` comes from the producer or the user, or is derived from the first prompt."""
 
     id: str
     agent: str
-    """Format it was read from (`claude-code`), or `om` for notes made by hand."""
+    """Format of the transcript (such as `claude-code`), or `om` for notes made by hand."""
     cwd: str | None = None
-    """Working directory at its start."""
+    """Working directory at the start of the session."""
     branch: str | None = None
     title: str | None = None
     model: str | None = None
     parent: str | None = None
-    """Session that started this one, or that it branched from."""
+    """Session that started this one, or from which it branched."""
 
     @property
     def project(self) -> str | None:
-        """The directory the session started in, which is the scope of cross-session memory."""
+        """Directory in which the session started. It is the scope of cross-session memory."""
         return self.cwd
 
     def merged(self, later: Session) -> Session:
-        """Return this session updated by a later reading. `cwd` and `parent` stay; the rest takes the later value."""
+        """Return this session updated by a later reading.
+
+        The later `branch`, `title` and `model` replace the earlier ones if present. `cwd` and `parent` are only filled
+        in.
+        """
         return replace(
             self,
             cwd=self.cwd or later.cwd,
@@ -39,57 +43,60 @@ class Session:
 
 @record
 class SessionSummary:
-    """A session with counts of its messages and rows."""
+    """A session with its message and row counts."""
 
     session: Session
     messages: int
-    """Counted messages (`Message.is_counted`)."""
+    """Number of counted messages (see `Message.is_counted`)."""
     observations: int
-    """Visible rows."""
+    """Number of visible rows."""
     pending: int
-    """Stored messages that no observation batch covers yet."""
+    """Number of stored messages that no batch covers yet."""
     first_at: str | None
     last_at: str | None
-    """Earliest and latest instant of its messages; None if no message has one."""
+    """Earliest and latest instant of the session's messages, or None if no message has one."""
     seen_at: str
-    """Instant at which its messages were last ingested."""
+    """Instant at which messages of the session were last ingested."""
 
 
 @record
 class FreezePoint:
-    """State of a session when its frozen pack last had to change. Derived from stored data, not stored itself."""
+    """State of a session when its frozen pack last had to change. It is not stored but derived from stored data."""
 
     message: int
     """`seq` of the last message before the tail."""
     position: int | None
-    """Position of the last row of the log then (`Logged.position`). None if the session had no observations: the pack
-    then includes all rows."""
+    """Log position of the last row when the pack changed (`Logged.position`). None if the session had no observations.
+    In that case the pack includes all rows.
+    """
     at: str | None
-    """Instant of the row at `position`."""
+    """Instant at which the row at `position` was written."""
     is_last: bool
-    """True if it cannot move further, since all messages after it are unobserved."""
+    """True if it cannot move further, because all messages after it are unobserved."""
 
 
 @record
 class EvictionPolicy:
-    """Rule for cutting a tail of messages that exceeds `most` tokens down to about `left`.
+    """Rule for cutting a tail of messages that exceeds `most` tokens down to about `left` tokens.
 
-    Cuts are made at multiples of `most - left` tokens, counted from the start of the session. So the last cut can be
-    computed from two sums at any time, and only moves forward as messages arrive.
+    Cuts are made at multiples of `most - left` tokens, counted from the start of the session. The last cut can
+    therefore be computed from two sums at any time, and it only moves forward as messages arrive.
     """
 
     most: int
     left: int
 
     def within(self, room: int) -> EvictionPolicy:
-        """Scale the policy down, in proportion, for a printed tail of at most `room` tokens."""
+        """Scale the policy down proportionally, so that a printed tail has at most `room` tokens."""
         most = max(1, min(self.most, room))
         return EvictionPolicy(most=most, left=self.left * most // max(1, self.most))
 
     def evicted_tokens(self, *, said: int, covered: int, further: int = 0) -> int | None:
-        """Return the tokens to cut from the start of a session of `said` tokens; None for all that are `covered`.
+        """Return the number of tokens to cut from the start of a session of `said` tokens, or None to cut all `covered`
+        tokens.
 
-        Never more than the `covered` tokens are cut. `further` adds cuts, for a tail that is longer in print.
+        At most `covered` tokens are cut. `further` is the number of additional cuts, for a tail that is too long when
+        printed.
         """
         step = max(1, self.most - self.left)
         reachable = covered // step

@@ -1,4 +1,4 @@
-"""The store in one SQLite file, opened by role; all SQL is in this package."""
+"""The store in a single SQLite file, opened by role. All SQL is in this package."""
 
 from __future__ import annotations
 
@@ -24,7 +24,9 @@ if TYPE_CHECKING:
 
 
 class SqliteStore:
-    """A `memory.ports.Store` in one file. A role is imported when it is first used: a command needs two or three."""
+    """A `memory.ports.Store` in one file. Each role is imported on first use, because a command needs only two or
+    three.
+    """
 
     def __init__(self, database: Database, *, is_gone: Callable[[str], bool] | None = None) -> None:
         self.database = database
@@ -40,11 +42,14 @@ class SqliteStore:
         migrations: Path = MIGRATIONS,
         is_gone: Callable[[str], bool] | None = None,
     ) -> Self:
-        """Open the store at `path`; create it if missing, and migrate it if it is old.
+        """Open the store at `path`. Create it if it is missing, and migrate it if its schema is older.
 
-        `read_only` never writes: a missing store is then read as an empty one. `wait` is in seconds; `is_gone` says if
-        the owner of a lease has ended (by default `lanes.is_gone`). Raise CannotCreate, InputOutput, StoreLocked,
-        NewerStore, MigrationFailed, and BadConfiguration for a file that is not a store.
+        With `read_only` nothing is written, and a missing store is read as an empty one. `wait` is in seconds.
+        `is_gone` returns True if the owner of a lease has ended (default: `lanes.is_gone`).
+
+        Raise CannotCreate if the file cannot be created, InputOutput if the disk fails, StoreLocked if another process
+        holds the lock, NewerStore if a later version wrote the store, MigrationFailed if a migration fails, and
+        BadConfiguration if the file is not a store.
         """
 
         def back_up(old: int) -> None:
@@ -61,13 +66,13 @@ class SqliteStore:
 
     @classmethod
     def temporary(cls, *, is_gone: Callable[[str], bool] | None = None) -> Self:
-        """Open a store for this process alone, which is deleted when it is closed or the process ends."""
+        """Open a store for this process alone. It is deleted when it is closed or the process ends."""
         with om_errors(NOWHERE, wait=0):
             connection = open_temporary(steps=steps())
         return cls(Database(connection, path=NOWHERE, wait=0), is_gone=is_gone)
 
     def close(self) -> None:
-        """Close the file; the store cannot be used afterwards."""
+        """Close the file. The store cannot be used afterwards."""
         self.database.close()
 
     def __enter__(self) -> Self:
@@ -80,84 +85,72 @@ class SqliteStore:
 
     @cached_property
     def messages(self) -> SqliteMessageLog:
-        """The messages of all sessions."""
         from omcli.sqlite.messages import SqliteMessageLog
 
         return SqliteMessageLog(self.database)
 
     @cached_property
     def bookmarks(self) -> SqliteBookmarks:
-        """The position up to which each file was ingested."""
         from omcli.sqlite.messages import SqliteBookmarks
 
         return SqliteBookmarks(self.database)
 
     @cached_property
     def batches(self) -> SqliteBatches:
-        """Batches of pending messages, and their outcomes."""
         from omcli.sqlite.batches import SqliteBatches
 
         return SqliteBatches(self.database)
 
     @cached_property
     def reflections(self) -> SqliteReflections:
-        """Reflections: rows folded into fewer."""
         from omcli.sqlite.operations import SqliteReflections
 
         return SqliteReflections(self.database)
 
     @cached_property
     def operations(self) -> SqliteOperations:
-        """Changes that can be undone."""
         from omcli.sqlite.operations import SqliteOperations
 
         return SqliteOperations(self.database)
 
     @cached_property
     def tombstones(self) -> SqliteTombstones:
-        """Fingerprints of forgotten rows, titles and facts."""
         from omcli.sqlite.rows import SqliteTombstones
 
         return SqliteTombstones(self.database)
 
     @cached_property
     def rows(self) -> SqliteRows:
-        """Observations, reflections, notes and items."""
         from omcli.sqlite.rows import SqliteRows
 
         return SqliteRows(self.database)
 
     @cached_property
     def search(self) -> SqliteTextSearch:
-        """Text search in messages and rows."""
         from omcli.sqlite.text_search import SqliteTextSearch
 
         return SqliteTextSearch(self.database)
 
     @cached_property
     def sessions(self) -> SqliteSessions:
-        """The sessions, and counts."""
         from omcli.sqlite.sessions import SqliteSessions
 
         return SqliteSessions(self.database)
 
     @cached_property
     def backups(self) -> SqliteBackups:
-        """Copies of the file beside it."""
         from omcli.sqlite.backups import SqliteBackups
 
         return SqliteBackups(self.database)
 
     @cached_property
     def leases(self) -> SqliteLeases:
-        """Owners of lanes."""
         from omcli.sqlite.lanes import SqliteLeases, is_gone
 
         return SqliteLeases(self.database, is_gone=self._is_gone or is_gone)
 
     @cached_property
     def ledger(self) -> SqliteLedger:
-        """Calls of models."""
         from omcli.sqlite.ledger import SqliteLedger
 
         return SqliteLedger(self.database)

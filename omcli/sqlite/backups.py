@@ -1,4 +1,4 @@
-"""Copies of the store beside it: each is checked and has its own name, and only the newest few backups are kept."""
+"""Copies of the store in its own folder. Each is checked and has its own name; only the newest few backups are kept."""
 
 from __future__ import annotations
 
@@ -19,23 +19,23 @@ from omcli.sqlite.dialect import Table
 _UNFINISHED = ".partial"
 """Suffix of a copy's name until it is complete."""
 _DEAD_AFTER = 86_400
-"""Age in seconds from which an unfinished copy is considered abandoned."""
+"""Unfinished copies older than this, in seconds, are considered abandoned."""
 _FALSE_ALARM = "NULL value in aside_titles."
-"""Error that SQLite 3.40 reports for a sound table whose columns are in another order than its key, as in schemas 8 and
-9.
+"""Error that SQLite 3.40 reports for a sound table whose columns are not in the order of its key. Stores with schema 8
+or 9 have such a table.
 """
 _MAX_FAULTS = 10_000
 
 
 class SqliteBackups(Table, Backups):
-    """Copies of the store's file beside it."""
+    """Copies of the store's file in its own folder."""
 
     def snapshot(self, *, now: str) -> str:
         with self._database.om_errors():
             return str(_snapshot(self._database.path, label(now), wait=self._database.wait))
 
     def back_up(self, *, keep: int, now: str) -> BackupResult:
-        # None is removed before a newer one has passed: if the copy cannot be made, or is damaged, all stay.
+        # Old backups are removed only after the new one has passed its check: if that fails, all are kept.
         path = self._database.path
         made = None
         with self._database.om_errors():
@@ -51,10 +51,9 @@ class SqliteBackups(Table, Backups):
 
 
 def copy_store(path: Path, name: str, *, wait: float) -> Path:
-    """Copy the store to `<store>.<name>.bak` beside it. The copy is complete and checked, or not made. Raise
-    InputOutput.
+    """Copy the store to `<store>.<name>.bak` in its folder, replacing an older copy. Raise InputOutput if this fails.
 
-    The copy replaces an older one. Only the process that holds the store's lock may make it.
+    The copy is complete and checked, or it does not exist. Only the process that holds the store's lock may make it.
     """
     target = path.with_name(f"{path.name}.{name}.bak")
     with _copy_errors(path, target):
@@ -63,7 +62,7 @@ def copy_store(path: Path, name: str, *, wait: float) -> Path:
 
 
 def _snapshot(path: Path, name: str, *, wait: float, thorough: bool = False) -> Path:
-    """Copy the store under a free name: `<store>.<name>.bak`, `<store>.<name>-2.bak`, …
+    """Copy the store to the first free name: `<store>.<name>.bak`, `<store>.<name>-2.bak`, …
 
     `thorough` also checks foreign keys.
     """
@@ -91,7 +90,7 @@ def _copy_to(path: Path, target: Path, *, wait: float, thorough: bool = False) -
 def _check(copy: sqlite3.Connection, path: Path, *, thorough: bool) -> None:
     """Raise InputOutput if a copy is damaged.
 
-    Foreign keys are checked only if `thorough`: a dangling reference must not keep om from migrating the store.
+    Foreign keys are checked only if `thorough`, because a dangling reference must not keep om from migrating the store.
     """
     fault = _fault(copy)
     lost = copy.execute("PRAGMA foreign_key_check").fetchone() if thorough and fault is None else None
@@ -105,7 +104,7 @@ def _check(copy: sqlite3.Connection, path: Path, *, thorough: bool) -> None:
 
 
 def _fault(connection: sqlite3.Connection) -> str | None:
-    """The first fault of a file; None if it is sound."""
+    """Return the first fault of a file, or None if it is sound."""
     (first,) = connection.execute("PRAGMA quick_check(1)").fetchone()
     if not first.startswith(_FALSE_ALARM):
         return None if first == "ok" else str(first)
@@ -122,13 +121,13 @@ def _has_fault(copy: Path) -> bool:
 
 
 def _claim(target: Path) -> bool:
-    """Claim a name for a copy. True if the name was free; of several processes only one gets it."""
+    """Claim a name for a copy. Return True if the name was free. Only one of several processes can claim it."""
     unfinished = _unfinished(target)
     try:
         os.close(os.open(unfinished, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC, 0o600))
     except FileExistsError:
         return False
-    # Checked last: a process that claimed the name before us released it only by finishing its copy.
+    # Checked last, because a process that claimed the name earlier may just have finished its copy.
     if target.exists():
         unfinished.unlink(missing_ok=True)
         return False
@@ -151,14 +150,16 @@ def _copy_errors(path: Path, target: Path) -> Iterator[None]:
 
 
 def _remove(copy: Path) -> None:
-    """Remove a copy, and the files SQLite keeps beside it."""
+    """Remove a copy and the files that SQLite keeps next to it."""
     journal = copy.with_name(f"{copy.name}-journal")  # of an unfinished copy
     for file in (copy, journal, *log_files(copy)):
         file.unlink(missing_ok=True)
 
 
 def _remove_surplus(path: Path, made: Path | None, *, keep: int, now: str) -> tuple[str, ...]:
-    """Remove the oldest backups. If none was made just now, do so only if the newest remaining one is sound."""
+    """Remove surplus backups and return their paths. If no backup was just made, the newest remaining one must be
+    sound.
+    """
     found = _backups(path)
     gone = [path.with_name(backup.name) for backup in surplus(found, keep=keep, now=now)]
     if made is None and gone:
@@ -176,7 +177,7 @@ def _remove_surplus(path: Path, made: Path | None, *, keep: int, now: str) -> tu
 
 
 def _remove_unfinished(path: Path) -> None:
-    """Remove copies that a killed run left unfinished."""
+    """Remove old unfinished copies left by a killed run."""
     for name in _names(path):
         whole = name.removesuffix(_UNFINISHED)
         if whole == name or not backups_among([whole], path.name):

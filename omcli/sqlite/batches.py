@@ -1,4 +1,4 @@
-"""The next batch of a session, and the outcome of a batch: its rows, the rows they replace, and the cursor."""
+"""Choosing a session's next batch, and recording a batch: its rows, the rows they replace, and the cursor."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from omcli.memory.reflection import ReflectionWrite
 
 _LAST = (1 << 63) - 1
-"""No message has a greater `seq`."""
+"""Upper limit of `seq`."""
 
 
 class SqliteBatches(Table, Batches):
@@ -78,7 +78,7 @@ class SqliteBatches(Table, Batches):
     def _batch(
         self, connection: sqlite3.Connection, session: str, span: _Span, *, number: int, length: int, context_rows: int
     ) -> Batch | None:
-        """The first `length` messages of a span, with at most `context_rows` context rows of either kind."""
+        """Return the first `length` messages of a span, with context rows, or None if there are none."""
         known = sessions.find(connection, session) if length else None
         if known is None:
             return None
@@ -87,7 +87,7 @@ class SqliteBatches(Table, Batches):
             return batch
         self._context = rows.context(connection, session=number, limit=context_rows, known=self._context)
         found = self._context.values()
-        # A late batch does not change rows of messages after it.
+        # A late batch does not change rows from later messages.
         return replace(batch, context_rows=tuple(row for row in found if not batch.is_late or batch.follows(row)))
 
     def record(
@@ -109,7 +109,7 @@ class SqliteBatches(Table, Batches):
             session = codec.add_session(connection, batch.session)
             is_late = lanes.cover(connection, batch, session=session, outcome=outcome)
             if folding is not None:
-                from omcli.sqlite import operations  # noqa: PLC0415 - few batches are folded at once
+                from omcli.sqlite import operations  # noqa: PLC0415 - most batches are recorded without folding
 
                 operations.fold(connection, folding, now=now)
             number = lanes.note_batch(
@@ -138,7 +138,7 @@ class SqliteBatches(Table, Batches):
             return _covered(connection, session=number) if number is not None else ()
 
     def buffer(self, block: BufferedBatch) -> None:
-        from omcli.sqlite import buffer  # noqa: PLC0415 - most sessions have none
+        from omcli.sqlite import buffer  # noqa: PLC0415 - most sessions have no buffered batches
 
         with self._database.writing() as connection:
             buffer.put(connection, block, session=codec.add_session(connection, block.batch.session))
@@ -148,7 +148,7 @@ class SqliteBatches(Table, Batches):
             number = codec.session_number(connection, session)
             if number is None or not lanes.last_end(connection, session=number, cursor=0)[1]:
                 return ()
-            from omcli.sqlite import buffer  # noqa: PLC0415 - most sessions have none
+            from omcli.sqlite import buffer  # noqa: PLC0415 - most sessions have no buffered batches
 
             known = sessions.find(connection, session)
             return tuple(buffer.find(connection, known, number=number)) if known else ()
@@ -161,19 +161,19 @@ class SqliteBatches(Table, Batches):
 
 
 class _Span(NamedTuple):
-    """Messages of a session that no batch covers: those with `seq > after`, up to the end of the span."""
+    """Uncovered messages of a session with `after < seq <= through`."""
 
     after: int
     through: int
     is_late: bool
-    """True if the cursor has passed them."""
+    """True if the cursor has passed the messages."""
 
 
 def _uncovered(
     connection: sqlite3.Connection, *, session: int, ahead: bool = False, through: int | None = None
 ) -> _Span:
-    """The first span, or the one that may contain the message `through`; with `ahead`, the span after the last buffered
-    batch.
+    """Return the first span, or the one that may contain the message `through`. With `ahead`, return the span after the
+    last buffered batch.
     """
     cursor = lanes.cursor(connection, session=session, lane=Lane.OBSERVE)
     if ahead:
@@ -188,7 +188,7 @@ def _uncovered(
 def _read(
     connection: sqlite3.Connection, span: _Span, *, name: str, cwd: str | None, session: int, length: int
 ) -> Batch:
-    """The first messages of a span, at least one, as a batch."""
+    """Return the first `length` messages of a span (at least one) as a batch."""
     found = messages.select(
         connection, "WHERE m.session = ? AND m.seq > ? ORDER BY m.seq LIMIT ?", (session, span.after, length)
     )
@@ -213,7 +213,7 @@ def _read(
 def _earlier_calls(
     connection: sqlite3.Connection, batch: Sequence[KeptMessage], *, session: int, after: int
 ) -> tuple[KeptMessage, ...]:
-    """The covered calls that results in the batch answer. If several calls share an id, the latest."""
+    """Return the earlier calls whose results are in the batch. If several calls share an id, return the latest."""
     called: set[str] = set()
     missing: list[str] = []
     for kept in batch:
@@ -225,7 +225,7 @@ def _earlier_calls(
         called.add(call_id)
     if not missing:
         return ()
-    # Use the index of calls: with that of sessions, all earlier messages would be read.
+    # Use the index of calls, because the index of sessions would read all earlier messages.
     found = connection.execute(
         f"SELECT max(seq) FROM messages WHERE role = 'call' AND {dialect.among('call_id')}"
         f" AND {dialect.without_index('session')} = ? AND {dialect.without_index('seq')} <= ? GROUP BY call_id",

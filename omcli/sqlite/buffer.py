@@ -1,4 +1,4 @@
-"""Buffered batches in the store: observed ahead, until they are written."""
+"""Buffered batches in the store."""
 
 from __future__ import annotations
 
@@ -19,9 +19,10 @@ from omcli.sqlite import codec, dialect, lanes, messages, sessions
 
 
 def put(connection: sqlite3.Connection, block: BufferedBatch, *, session: int) -> None:
-    """Keep a buffered batch in place of those inside it.
+    """Store a buffered batch, replacing those it contains.
 
-    Raise StaleBatch if its messages are already covered, if some are missing, or if there are others between them.
+    Raise StaleBatch if its messages are already covered or buffered, or if messages in its range are missing or were
+    added.
     """
     batch = block.batch
     span = Span(block.begins, batch.through)
@@ -54,20 +55,20 @@ def put(connection: sqlite3.Connection, block: BufferedBatch, *, session: int) -
 
 
 def find(connection: sqlite3.Connection, session: Session, *, number: int) -> Iterator[BufferedBatch]:
-    """Yield the batches of a session that can be written one after another. `number` is the session's number."""
+    """Yield the session's buffered batches that can be written one after another. `number` is the session's number."""
     readable = {Span(block.begins, block.batch.through): block for block in _read(connection, session, number=number)}
     cursor = lanes.cursor(connection, session=number, lane=Lane.OBSERVE)
     for span, place in in_line(readable, cursor):
         block = readable[span]
         left = _messages(connection, session=number, after=place, through=span.through)
         block = replace(block, batch=replace(block.batch, after=place, messages=left))
-        # The title may come from a hidden message.
+        # The title may derive from a hidden message.
         is_less = _has_hidden(connection, session=number, after=span.after, through=span.through)
         yield replace(block, observed=replace(block.observed, title=None)) if is_less else block
 
 
 def find_all(connection: sqlite3.Connection) -> Iterator[BufferedBatch]:
-    """Yield the batches of all sessions, without their messages."""
+    """Yield the buffered batches of all sessions, without their messages."""
     names = connection.execute("SELECT id, number FROM sessions WHERE number IN (SELECT session FROM blocks)")
     for name, number in names.fetchall():
         session = sessions.find(connection, name)
@@ -87,7 +88,7 @@ def _has_hidden(connection: sqlite3.Connection, *, session: int, after: int, thr
 
 
 def _read(connection: sqlite3.Connection, session: Session, *, number: int) -> Iterator[BufferedBatch]:
-    """Yield the batches of a session that can be read, oldest first, without their messages."""
+    """Yield the readable batches of a session, oldest first, without their messages."""
     for row in connection.execute("SELECT * FROM blocks WHERE session = ? ORDER BY after", (number,)):
         after, through = row["after"], row["through"]
         batch = Batch(session=session.id, after=after, through=through, messages=(), cwd=session.cwd)
@@ -98,7 +99,7 @@ def _read(connection: sqlite3.Connection, session: Session, *, number: int) -> I
 
 
 def erase_forgotten(connection: sqlite3.Connection, digests: frozenset[bytes]) -> None:
-    """Delete the batches that contain a row or a title with one of these tombstones."""
+    """Delete the buffered batches that contain a row or a title with one of these tombstones."""
     forgotten = [
         (codec.session_number(connection, block.batch.session), block.begins)
         for block in find_all(connection)
@@ -108,7 +109,6 @@ def erase_forgotten(connection: sqlite3.Connection, digests: frozenset[bytes]) -
 
 
 def _tombstones(block: BufferedBatch) -> Iterator[bytes]:
-    """Yield the tombstones of all rows and of the title."""
     for draft in block.observed.drafts:
         yield bytes.fromhex(tombstone(draft, session=block.batch.session))
     if block.observed.title is not None:

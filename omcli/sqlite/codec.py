@@ -1,4 +1,4 @@
-"""Rows of the tables as messages, sessions and observations, and back."""
+"""Conversion between table rows and messages, sessions and observations."""
 
 from __future__ import annotations
 
@@ -17,46 +17,46 @@ _SESSION = ("id", "agent", "cwd", "branch", "title", "model", "parent")
 
 
 class _Column(NamedTuple):
-    """A column of a table and the field it holds; without functions the value is stored as it is."""
+    """A table column and the field it stores. Without `encode` and `decode`, the value is stored unchanged."""
 
     name: str
     encode: Callable[[Any], object] | None = None
     decode: Callable[[Any], object] | None = None
     sql: str = ""
-    """Expression to read, if it is not the column of the table itself."""
+    """SQL expression to read instead of the table's own column."""
     field: str = ""
-    """Name of the field, if it is not that of the column."""
+    """Name of the field, if it differs from the column's."""
 
 
 def _values(kind: type[Any]) -> Callable[[str | None], Any]:
-    """Return a lookup of an enumeration's members by value. It is a table because a pack reads a thousand rows."""
+    """Return a lookup of an enumeration's members by value. A dictionary is fast, and a pack reads a thousand rows."""
     members: dict[str | None, Any] = {None: None, **{str(member): member for member in kind}}
     return members.__getitem__
 
 
-# Numbers of sessions and projects.
+# Session and project numbers.
 
 
 def session_number(connection: sqlite3.Connection, session: str) -> int | None:
-    """The number of a session; None if the store has never seen its name."""
+    """Return the number of a session, or None if the store does not know its id."""
     found = execute(connection, "SELECT number FROM sessions WHERE id = ?", (session,)).fetchone()
     return found["number"] if found else None
 
 
 def add_session(connection: sqlite3.Connection, session: str) -> int:
-    """The number of a session, assigned now if the store has never seen its name."""
+    """Return the number of a session, assigning one if the store does not know its id."""
     found = session_number(connection, session)
     return insert(connection, "sessions", {"id": session}) if found is None else found
 
 
 def project_number(connection: sqlite3.Connection, project: str) -> int | None:
-    """The number of a project; None if the store has never seen it."""
+    """Return the number of a project, or None if the store does not know it."""
     found = execute(connection, "SELECT number FROM projects WHERE path = ?", (project,)).fetchone()
     return found["number"] if found else None
 
 
 def add_project(connection: sqlite3.Connection, project: str) -> int:
-    """The number of a project, assigned now if the store has never seen it."""
+    """Return the number of a project, assigning one if the store does not know it."""
     found = project_number(connection, project)
     return insert(connection, "projects", {"path": project}) if found is None else found
 
@@ -81,7 +81,7 @@ _MESSAGE = (
     _Column("tool"),
     _Column("call_id"),
     _Column("failed", decode=lambda failed: None if failed is None else bool(failed)),
-    # A transcript may contain any number; one that does not fit into 64 bits is dropped.
+    # A transcript may contain any number. Numbers that do not fit into 64 bits are dropped.
     _Column("exit_code", encode=lambda code: code if code is not None and abs(code) <= _LARGEST_INTEGER else None),
     _Column(
         "images",
@@ -90,7 +90,6 @@ _MESSAGE = (
     ),
     _Column("text"),
 )
-"""Columns of `messages` and fields of Message."""
 MESSAGE = (
     "m.seq, s.id AS session, coalesce(m.key, m.id) AS printed_key, m.tokens, m.counter,"
     f" {', '.join(f'm.{column.name}' for column in _MESSAGE)}"
@@ -100,7 +99,7 @@ MESSAGE = (
 
 
 def message_columns(incoming: Incoming, *, session: int, counter: str) -> Columns:
-    """A message as a row of `messages`; `session` is the number."""
+    """Return a message as columns of `messages`. `session` is the session's number."""
     message = incoming.message
     return {
         "session": session,
@@ -114,7 +113,7 @@ def message_columns(incoming: Incoming, *, session: int, counter: str) -> Column
 
 @cache
 def message_reader() -> Callable[[Iterable[Any]], KeptMessage]:
-    """A function that makes a message of a row of MESSAGE."""
+    """Return a function that builds a message from a row of MESSAGE."""
     result = "KeptMessage(seq=seq, session=session, key=key, message=Message({}), tokens=tokens, counter=counter)"
     scope = {"KeptMessage": KeptMessage, "Message": Message}
     return _compiled("row", "seq, session, key, tokens, counter", _MESSAGE, result, scope)
@@ -124,26 +123,23 @@ def message_reader() -> Callable[[Iterable[Any]], KeptMessage]:
 
 
 def session_columns(session: Session) -> Columns:
-    """A session as columns of `sessions`, without its id."""
+    """Return a session as columns of `sessions`, without its id."""
     return {name: getattr(session, name) for name in _SESSION[1:]}
 
 
 def session(row: sqlite3.Row) -> Session:
-    """A session from a row of `sessions`."""
     return Session(**{name: row[name] for name in _SESSION})
 
 
-# Observations. A new column needs one line here, and a migration.
+# Observations. A new column needs one line here and a migration.
 
 
-# The module `uuid` is three times slower, and importing it takes as long as a query.
+# The `uuid` module is three times slower than these two functions, and importing it takes as long as a query.
 def packed(uuid: str) -> bytes:
-    """A UUID as its 16 bytes."""
     return bytes.fromhex(uuid.replace("-", ""))
 
 
 def unpacked(uuid: bytes) -> str:
-    """16 bytes as the text of a UUID."""
     digits = uuid.hex()
     return f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"
 
@@ -180,9 +176,8 @@ _OBSERVATION = (
     _Column("dropped_at"),
     _Column("reason"),
 )
-"""Columns of `observations` and fields of Observation."""
 _BARE = tuple(column if column.name != "metadata" else column._replace(decode=lambda _: {}) for column in _OBSERVATION)
-"""The same columns, without reading the metadata."""
+"""The same columns, but metadata is not parsed."""
 OBSERVATION = (
     f"o.position, {', '.join(column.sql or f'o.{column.name}' for column in _OBSERVATION)} FROM observations AS o"
     " LEFT JOIN sessions AS s ON s.number = o.session LEFT JOIN projects AS p ON p.number = o.project"
@@ -191,16 +186,17 @@ OBSERVATION = (
 
 
 def observation_columns(row: Observation, *, session: int | None, project: int | None, batch: int | None) -> Columns:
-    """An observation as a row of `observations`; session, project and batch by their numbers."""
+    """Return an observation as columns of `observations`. Session, project and batch are given by number."""
     columns = _encode(_OBSERVATION, row)
     return {**columns, "session": session, "project": project, "batch": batch, "visible": row.is_visible}
 
 
 @cache
 def observation_reader(*, bare: bool = False) -> Callable[[Iterable[Any], Sequence[tuple[int, str]]], Observation]:
-    """A function that makes an observation of a row of OBSERVATION and the messages (`seq`, printed id) it came from.
+    """Return a function that builds an observation from a row of OBSERVATION and its source messages (`seq`, printed
+    id).
 
-    With `bare`, its metadata stay unread.
+    If `bare`, the metadata is not parsed.
     """
     result = (
         "Observation({}, message_ids=tuple([key for _, key in sources]), sources=tuple([seq for seq, _ in sources]))"
@@ -210,20 +206,21 @@ def observation_reader(*, bare: bool = False) -> Callable[[Iterable[Any], Sequen
 
 
 def id_is(table: str = "") -> str:
-    """The condition that finds a row by its id, with the values of `id_values`; `table` is a prefix such as `o.`.
+    """Return the SQL condition that selects a row by its id. Its parameters are `id_values`. `table` is a prefix such
+    as `o.`.
 
-    It tests the id's end as well, since the index begins with that: handles are taken from it.
+    It also compares the last bytes of the id, because the index starts with them (handles are the end of an id).
     """
     return f"substr({table}id, 13) = ? AND {table}id = ?"
 
 
 def same_id(one: str, other: str) -> str:
-    """The condition that two columns hold the same id."""
+    """Return the SQL condition that two columns hold the same id."""
     return f"substr({one}, 13) = substr({other}, 13) AND {one} = {other}"
 
 
 def id_values(uuid: bytes) -> tuple[bytes, bytes]:
-    """The values of `id_is`."""
+    """Return the parameters of `id_is`."""
     return uuid[12:], uuid
 
 
@@ -238,9 +235,9 @@ def _encode(columns: Iterable[_Column], fields: object) -> Columns:
 def _compiled(
     parameters: str, first: str, columns: Iterable[_Column], result: str, scope: dict[str, Any]
 ) -> Callable[..., Any]:
-    """Compile a function that makes `result` of a row: its `first` values, and `columns`, whose fields replace `{}`.
+    """Compile a function that evaluates `result` for a row of `first` values and `columns`, whose fields replace `{}`.
 
-    A pack reads a thousand rows, which takes twice as long with a loop over the columns of each.
+    Reading the thousand rows of a pack would take twice as long with a loop over the columns of each row.
     """
     names, fields = [first], []
     for column in columns:

@@ -1,4 +1,4 @@
-"""Opening the store's file, and migrating it to the schema of this program, one numbered step at a time."""
+"""Opening the store's file and migrating it to this program's schema in numbered steps."""
 
 from __future__ import annotations
 
@@ -15,36 +15,36 @@ from omcli.base.errors import BadConfiguration, CannotCreate, InputOutput, Migra
 from omcli.sqlite.dialect import cannot_open, is_busy, om_error, writing
 
 NOWHERE = Path("(temporary store)")
-"""Path of a store that has no file."""
+"""Path shown for a store without a file."""
 _OLDEST_SQLITE = (3, 38)
-"""STRICT tables need 3.37; json_each is always available from 3.38."""
+"""Minimum version: STRICT tables need 3.37, and json_each is always available from 3.38 on."""
 _SHORT_WAIT_MS = 100
-"""Milliseconds that SQLite itself waits for a lock; it does not notice Ctrl-C during that time."""
+"""Milliseconds that SQLite itself waits for a lock. During that time it does not notice Ctrl-C."""
 _PAUSE = 0.01
-"""Seconds between two attempts."""
 
 
 def open_for_writing(
     path: Path, *, wait: float, steps: Sequence[Path], back_up: Callable[[int], object]
 ) -> sqlite3.Connection:
-    """Open the store at `path`; create or migrate it by the schema's `steps` if needed.
+    """Open the store at `path`. Create or migrate it with the schema's `steps` if needed.
 
-    `back_up` is called with the old version before a migration. Raise CannotCreate, NewerStore, MigrationFailed,
-    BadConfiguration, and SQLite's own errors.
+    Before a migration, `back_up` is called with the old version. Raise CannotCreate if the file cannot be created,
+    NewerStore if a later version wrote it, MigrationFailed if a step fails, BadConfiguration if it is not a store, and
+    SQLite's own errors.
     """
     create(path)
     _let_write_log(path)
     connection = connect(path, "rw", wait=wait)
     try:
-        # Checked before anything is set: a store from a later version stays unchanged.
+        # Checked first, so that a store from a later version stays unchanged.
         check_version(connection, path=path, newest=len(steps))
-        # Readers and a writer work side by side. If several processes set this at once on a new file, SQLite does not
-        # wait: of 320 attempts, eight at a time, 7 failed at once with "locked".
+        # Lets readers work during a write. If several processes set this at once on a new file, SQLite does not wait:
+        # of 320 attempts, eight at a time, 7 failed at once with "locked".
         _retry(connection, "PRAGMA journal_mode = WAL", deadline=time.monotonic() + wait)
         connection.execute("PRAGMA synchronous = NORMAL")
         connection.execute("PRAGMA foreign_keys = ON")
         migrate(connection, steps, path=path, back_up=back_up)
-        # A writer waits in such steps (`database`).
+        # A writer waits in steps of this length (`dialect._Transaction`).
         connection.execute(f"PRAGMA busy_timeout = {min(int(wait * 1000), _SHORT_WAIT_MS)}")
     except BaseException:
         connection.close()
@@ -53,7 +53,7 @@ def open_for_writing(
 
 
 def open_temporary(*, steps: tuple[Path, ...]) -> sqlite3.Connection:
-    """Open a store of this process alone, on disk if it does not fit into SQLite's cache.
+    """Open a store for this process alone, which is on disk only if it does not fit into SQLite's cache.
 
     Its file has no name, so the system frees the space however the process ends.
     """
@@ -67,20 +67,20 @@ def open_temporary(*, steps: tuple[Path, ...]) -> sqlite3.Connection:
 
 @cache
 def _empty(steps: tuple[Path, ...]) -> bytes:
-    """Return an empty store as bytes, built only once because a program may open many temporary stores."""
+    """Return an empty store as bytes. It is cached because a program may open many temporary stores."""
     with closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
         migrate(connection, steps, path=NOWHERE)
         return connection.serialize()
 
 
 def open_for_reading(path: Path, *, wait: float, steps: Sequence[Path]) -> sqlite3.Connection:
-    """Open the store at `path` for reading; the file is never written to.
+    """Open the store at `path` for reading. The file is never written to.
 
-    Without a file, return an empty store in memory. A store with an older schema is copied into memory and migrated
-    there, so that it can be read until the next write migrates the file.
+    If there is no file, return an empty store in memory. A store with an older schema is copied into memory and
+    migrated there, so that it can be read until a write migrates the file.
 
-    SQLite may leave an empty `-wal` and a `-shm` beside the file; the next writer removes them. Raise NewerStore,
-    BadConfiguration, and SQLite's own errors.
+    SQLite may leave an empty `-wal` and a `-shm` file next to the store, which the next writer removes. Raise
+    NewerStore if a later version wrote the store, BadConfiguration if it is not a store, and SQLite's own errors.
     """
     connection = _reader(path, wait=wait) if _exists(path) else sqlite3.connect(":memory:")
     try:
@@ -95,7 +95,7 @@ def open_for_reading(path: Path, *, wait: float, steps: Sequence[Path]) -> sqlit
 
 
 def connect(path: Path, mode: str, *, wait: float, immutable: bool = False) -> sqlite3.Connection:
-    """Connect to a file, `mode` being `ro` or `rw`. Transactions begin and end only explicitly."""
+    """Connect to a file in mode `ro` or `rw`. Transactions begin and end only explicitly."""
     if sqlite3.sqlite_version_info < _OLDEST_SQLITE:
         raise BadConfiguration(
             f"this Python has SQLite {sqlite3.sqlite_version}, om needs 3.38 or later", hint="use a newer Python"
@@ -110,8 +110,8 @@ def _reader(path: Path, *, wait: float) -> sqlite3.Connection:
         connection.execute("PRAGMA user_version").fetchone()  # the first read opens the write-ahead log
     except sqlite3.Error as error:
         connection.close()
-        # In a read-only folder, or on a full disk, SQLite cannot create its -shm file. No other process
-        # can write there either, so the file may be read as it is, unless an earlier writer left a log beside it.
+        # In a read-only folder or on a full disk, SQLite cannot create its -shm file. Other processes cannot write
+        # there either, so the file may be read as it is, unless an earlier writer left a log next to it.
         if not cannot_open(error) or _has_log(path):
             raise
         return connect(path, "ro", wait=wait, immutable=True)
@@ -126,7 +126,7 @@ def _copy(connection: sqlite3.Connection) -> sqlite3.Connection:
 
 
 def _retry(connection: sqlite3.Connection, statement: str, *, deadline: float) -> None:
-    """Run a statement, repeatedly while another process holds a lock."""
+    """Run a statement, retrying while another process holds a lock."""
     while True:
         try:
             connection.execute(statement)
@@ -139,10 +139,13 @@ def _retry(connection: sqlite3.Connection, statement: str, *, deadline: float) -
 
 
 def vacuum(connection: sqlite3.Connection, *, wait: float) -> None:
-    """Free the disk space of deleted rows, leaving no trace of them in the file or in the log beside it."""
+    """Free the disk space of deleted rows, leaving no trace of them in the file or its write-ahead log.
+
+    Raise StoreLocked if another process still reads an earlier state after `wait` seconds.
+    """
     deadline = time.monotonic() + wait
     _retry(connection, "VACUUM", deadline=deadline)
-    while connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]:  # a reader still uses an earlier state
+    while connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]:  # while a reader uses an earlier state
         if time.monotonic() > deadline:
             raise StoreLocked(
                 "deleted rows may still be in the store's files: another process is reading them",
@@ -152,13 +155,17 @@ def vacuum(connection: sqlite3.Connection, *, wait: float) -> None:
 
 
 def size(path: Path) -> int:
-    """Bytes of a store and of the log beside it."""
+    """Return the size of a store and its write-ahead log in bytes."""
     log, _ = log_files(path)
     return sum(file.stat().st_size for file in (path, log) if file.exists())
 
 
 def create(path: Path) -> None:
-    """Create the file, and its folder, for the user alone. SQLite gives the files beside it the same permissions."""
+    """Create the file and its folder, accessible only to the user. SQLite gives its additional files the same
+    permissions.
+
+    Raise CannotCreate if this fails.
+    """
     try:
         if path.exists():
             return
@@ -171,15 +178,15 @@ def create(path: Path) -> None:
 
 
 def log_files(path: Path) -> tuple[Path, Path]:
-    """The two files SQLite keeps beside a store that is open: the write-ahead log and its index."""
+    """Return the two files SQLite keeps next to an open store: the write-ahead log and its index."""
     return path.with_name(f"{path.name}-wal"), path.with_name(f"{path.name}-shm")
 
 
 def _let_write_log(path: Path) -> None:
     """Make the log files writable if the store is.
 
-    SQLite gives them the permissions of the store. A reader of a write-protected store leaves files behind that could
-    not be written once the store is writable again.
+    SQLite gives them the store's permissions. If a write-protected store is read, files may remain that cannot be
+    written when the store is writable again.
     """
     for file in log_files(path):
         with suppress(OSError):  # it may be deleted at any moment, or belong to another user
@@ -207,27 +214,30 @@ def _exists(path: Path) -> bool:
 # ---- migrations
 
 MIGRATIONS = Path(__file__).with_name("migrations")
-"""The steps of the schema. A plain path: importing importlib.resources takes longer than opening the store."""
+"""Folder of the schema's steps. It is a plain path because importing importlib.resources takes longer than opening the
+store.
+"""
 APPLICATION_ID = 0x6F6D636C
-"""`omcl` in the file's header, set by the first step."""
+"""`omcl` in the file's header. The first step writes it."""
 
 _STATE = """
     SELECT (SELECT user_version FROM pragma_user_version), (SELECT application_id FROM pragma_application_id),
         (SELECT count(*) FROM sqlite_schema)
 """
-"""Version, application id and number of objects, in one statement: between two, another process might create a store.
+"""Version, application id and number of schema objects. Read in one statement because another process might create a
+store between two.
 """
 
 
 def steps(folder: Path = MIGRATIONS) -> tuple[Path, ...]:
-    """The files of all steps, in order; the first makes version 1. They are read when they run."""
+    """Return the files of all steps in order. The first step creates version 1. Files are read only when they run."""
     return tuple(folder / name for name in sorted(os.listdir(folder)) if name.endswith(".sql"))  # noqa: PTH208
 
 
 def check_version(connection: sqlite3.Connection, *, path: Path, newest: int) -> int:
-    """Return the schema version of an opened file, 0 for an empty one; change nothing.
+    """Return the schema version of an open file, 0 for an empty one, without changing it.
 
-    Raise NewerStore for a store from a later version, and BadConfiguration for a database that is not a store.
+    Raise NewerStore if a later version wrote the store, and BadConfiguration if the database is not a store.
     """
     found, owner, objects = connection.execute(_STATE).fetchone()
     if owner != APPLICATION_ID and (owner or found or objects):
@@ -244,15 +254,15 @@ def check_version(connection: sqlite3.Connection, *, path: Path, newest: int) ->
 def migrate(
     connection: sqlite3.Connection, steps: Sequence[Path], *, path: Path, back_up: Callable[[int], object] | None = None
 ) -> None:
-    """Run the steps a store lacks, each with its version number in one transaction; none if it is current.
+    """Run the steps that a store lacks. Each step and its version number are written in one transaction.
 
-    A new store is created in one transaction, with every step or not at all. For an existing store `back_up` is called
-    with the old version before the first step, under the write lock. Raise MigrationFailed if a step fails, and
-    NewerStore if another process has just migrated it further.
+    A new store is created with all steps in one transaction. For an existing store, `back_up` is called with the old
+    version before the first step, under the write lock. Raise MigrationFailed if a step fails, and NewerStore if
+    another process has just migrated the store further.
     """
     while version(connection) != len(steps):
         with writing(connection):
-            # Read again under the lock: another process may have done the work while this one waited.
+            # Read again under the lock, because another process may have migrated the store in the meantime.
             before = check_version(connection, path=path, newest=len(steps))
             if before == len(steps):
                 return
@@ -264,14 +274,13 @@ def migrate(
 
 
 def version(connection: sqlite3.Connection) -> int:
-    """The schema version in the file's header."""
     (number,) = connection.execute("PRAGMA user_version").fetchone()
     assert isinstance(number, int)
     return number
 
 
 def each_statement(sql: str) -> Iterator[str]:
-    """Yield the statements of a script one by one: `executescript` would commit first."""
+    """Yield the statements of a script one by one, because `executescript` would commit first."""
     statement = ""
     for line in sql.splitlines(keepends=True):
         statement += line

@@ -1,7 +1,8 @@
-"""Everything specific to SQLite but its files: SQL that only SQLite understands, transactions, and errors.
+"""SQL that only SQLite understands, transactions, and translation of SQLite's errors.
 
-A store on another engine would have its own such module. All other SQL is portable: the roles use `ON CONFLICT`,
-`CASE`, `coalesce`, and parameters by name or `?`. Files and pragmas are in `connection` and `backups`.
+A store on another engine would have its own version of this module. All other SQL is portable: the roles use `ON
+CONFLICT`, `CASE`, `coalesce`, and parameters by name or `?`. Files and pragmas are handled in `connection` and
+`backups`.
 """
 
 from __future__ import annotations
@@ -24,23 +25,23 @@ Columns = dict[str, object]
 Values = Mapping[str, object] | Sequence[object]
 Translate = Callable[[sqlite3.Error], OmError | None]
 PAGE = 500
-"""Rows read at once by a method that may read all of them."""
+"""Number of rows read at once from a whole table."""
 
 NO_LIMIT = -1
-"""The `LIMIT` that keeps all rows: only SQLite takes a negative one."""
+"""The `LIMIT` that keeps all rows. Only SQLite accepts a negative one."""
 _LONE_SURROGATE = lazily("[\ud800-\udfff]")
 _FOLDED = "\u00df\u0130\u0149\u017f\u01f0\u1e96-\u1e9a\u1e9e\u212a\ufb00-\ufb06"
-"""Letters that become or contain ASCII letters when case is ignored: sharp s, ligatures, the kelvin sign."""
+"""Letters whose case-folded form contains ASCII letters: sharp s, ligatures, the kelvin sign and others."""
 
 _BUSY = frozenset({sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED})
 _UNWRITABLE = frozenset({sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM})
 _DAMAGED = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_FORMAT})
 _NO_INDEX = frozenset({sqlite3.SQLITE_IOERR_SHMOPEN, sqlite3.SQLITE_IOERR_SHMSIZE, sqlite3.SQLITE_IOERR_SHMMAP})
-"""Errors that mean SQLite cannot create the index of the log, for example on a full disk."""
+"""Errors that mean SQLite cannot create the index of the write-ahead log, for example on a full disk."""
 
 
 def execute(connection: sqlite3.Connection, sql: str, values: Values = ()) -> sqlite3.Cursor:
-    """Run a statement with values from outside. Half a surrogate pair, which SQLite does not take, becomes U+FFFD."""
+    """Run a statement with values from outside. Halves of surrogate pairs, which SQLite rejects, become U+FFFD."""
     try:
         return connection.execute(sql, values)
     except UnicodeEncodeError:
@@ -50,7 +51,7 @@ def execute(connection: sqlite3.Connection, sql: str, values: Values = ()) -> sq
 
 
 def insert(connection: sqlite3.Connection, table: str, columns: Columns) -> int:
-    """Add a row and return its number. Every table with a number has it as rowid."""
+    """Add a row and return its number. In every table with numbers, the number is the rowid."""
     number = execute(connection, _insert_statement(table, tuple(columns)), tuple(columns.values())).lastrowid
     assert number is not None
     return number
@@ -62,15 +63,14 @@ def _insert_statement(table: str, columns: tuple[str, ...]) -> str:
 
 
 def update(connection: sqlite3.Connection, table: str, columns: Columns, *, number: int) -> None:
-    """Change columns of the row with this number."""
     changes = ", ".join(f"{column} = :{column}" for column in columns)
     execute(connection, f"UPDATE {table} SET {changes} WHERE number = :number", {**columns, "number": number})
 
 
 def as_list(values: Iterable[object]) -> str:
-    """Values as one parameter, for `each` and `among`.
+    """Return the values as a single parameter for `each` and `among`.
 
-    SQLite may be limited to 999 parameters; besides, one prepared statement then serves lists of any length.
+    SQLite may be limited to 999 parameters. Also, one prepared statement then serves lists of any length.
     """
     import json  # noqa: PLC0415
 
@@ -78,60 +78,60 @@ def as_list(values: Iterable[object]) -> str:
 
 
 def each(parameter: str = "?") -> str:
-    """The query for the values of a list."""
+    """Return the query for the values of a list."""
     return f"SELECT value FROM json_each({parameter})"
 
 
 def among(column: str, parameter: str = "?") -> str:
-    """The condition that a column is one of a list."""
+    """Return the condition that a column's value is in a list."""
     return f"{column} IN ({each(parameter)})"
 
 
 def list_of(column: str) -> str:
-    """The values of a group as a list."""
+    """Return the expression that collects a column's values in a group into a list."""
     return f"json_group_array({column})"
 
 
 def digest_query(images: str) -> str:
-    """The query for the digests of images, `images` being a query for lists of them."""
+    """Return the query for image digests. `images` is a query for JSON lists of images."""
     return f"SELECT image.value ->> 'sha256' FROM ({images}) AS lists, json_each(lists.images) AS image"
 
 
 def digest_text(column: str) -> str:
-    """Bytes as hexadecimal text: a list holds no bytes."""
+    """Return the expression for bytes as hexadecimal text, because lists cannot hold bytes."""
     return f"lower(hex({column}))"
 
 
 def same(one: str, other: str) -> str:
-    """The condition that two values are equal, or both NULL: `IS NOT DISTINCT FROM` comes with SQLite 3.39."""
+    """Return the condition that two values are equal or both NULL. `IS NOT DISTINCT FROM` needs SQLite 3.39."""
     return f"{one} IS {other}"
 
 
 def not_same(one: str, other: str) -> str:
-    """The opposite of `same`."""
     return f"{one} IS NOT {other}"
 
 
 def without_index(column: str) -> str:
-    """A column without its index, so that the planner takes the one of another condition."""
+    """Return a column for which no index is used, so that the planner uses the index of another condition."""
     return f"+{column}"
 
 
 def by_index(table: str, index: str) -> str:
-    """A table that is read by one index, if the planner would choose a worse one."""
+    """Return a table to be read by this index, where the planner would choose a worse one."""
     return f"{table} INDEXED BY {index}"
 
 
 def columns_of(connection: sqlite3.Connection, table: str) -> str:
-    """All columns of a table, including those that later migrations add."""
+    """Return all columns of a table, including those added by later migrations."""
     return ", ".join(name for (name,) in connection.execute("SELECT name FROM pragma_table_info(?)", (table,)))
 
 
 def may_match(columns: Sequence[str], text: str) -> tuple[str, dict[str, str]]:
-    """Return a condition, with its values, that holds if one of the columns contains `text`, and seldom otherwise.
+    """Return a condition and its parameters. It is true for all rows with `text` in one of the columns, and for few
+    others.
 
-    It searches for the longest word of ASCII letters and digits, ignoring case, since `lower` knows only ASCII. Rows
-    with letters that need case folding always match, and so do those with a NUL, where `instr` stops.
+    It searches for the longest word of ASCII letters and digits, ignoring case, because `lower` only handles ASCII.
+    Rows with letters that need case folding always match, and so do rows with a NUL, where `instr` stops.
     """
     words = sorted(re.findall("[a-z0-9]+", text), key=len)
     if not words:
@@ -144,14 +144,12 @@ def may_match(columns: Sequence[str], text: str) -> tuple[str, dict[str, str]]:
 
 
 def compact_json(value: object) -> str:
-    """A value as JSON text."""
-    import json  # noqa: PLC0415 - a pack is made without, if no row has tags
+    import json  # noqa: PLC0415 - not needed for rows without tags
 
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
 def parsed(text: str) -> Any:
-    """A value that was stored as JSON text."""
     import json  # noqa: PLC0415
 
     return json.loads(text)
@@ -161,14 +159,14 @@ def _clean_value(value: object) -> object:
     return _LONE_SURROGATE.sub("\ufffd", value) if isinstance(value, str) else value
 
 
-# ---- an open file: its connection, transactions, and SQLite's errors as om's
+# ---- an open file: its connection, transactions and errors
 
 
 class Database:
     """A connection to one file.
 
-    Writing raises StoreLocked if another process holds the lock for longer than `wait` seconds, and InputOutput on a
-    disk error.
+    Writing raises StoreLocked if another process holds the lock for longer than `wait` seconds, and InputOutput if the
+    disk fails.
     """
 
     def __init__(self, connection: sqlite3.Connection, *, path: Path, wait: float) -> None:
@@ -178,20 +176,19 @@ class Database:
         self.wait = wait
 
     def close(self) -> None:
-        """Close the file."""
         with self.om_errors():
             self.connection.close()
 
     def om_errors(self) -> AbstractContextManager[None]:
-        """Raise om's errors instead of SQLite's."""
+        """Raise om's errors instead of SQLite's inside the block."""
         return om_errors(self.path, wait=self.wait)
 
     def reading(self) -> AbstractContextManager[sqlite3.Connection]:
-        """Begin a transaction that reads from a single moment."""
+        """Begin a transaction that reads the state at a single moment."""
         return _Transaction(self.connection, as_om_error=self._om_error)
 
     def writing(self) -> AbstractContextManager[sqlite3.Connection]:
-        """Begin a transaction that writes all or nothing."""
+        """Begin a transaction that writes everything or nothing."""
         return _Transaction(self.connection, writes=True, wait=self.wait, as_om_error=self._om_error)
 
     def read_all(
@@ -202,9 +199,9 @@ class Database:
         after: int = 0,
         whole: bool = False,
     ) -> Iterator[_Row]:
-        """Yield the rows after a place, page by page. No transaction is open while the caller handles a row.
+        """Yield the rows after a position, page by page. No transaction is open while the caller handles a row.
 
-        With `whole`, the first page holds all rows, whatever its length.
+        `place` returns a row's position. If `whole`, the first page contains all rows, whatever its length.
         """
         while True:
             with self.reading() as connection:
@@ -219,24 +216,25 @@ class Database:
 
 
 class Table:
-    """A role of the store: methods on one table or a few, each method one transaction."""
+    """Base class of a role, whose methods work on one or more tables. Each method is one transaction."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
 
 def writing(connection: sqlite3.Connection, *, wait: float = 0) -> AbstractContextManager[sqlite3.Connection]:
-    """Begin a transaction that writes all or nothing, and raises SQLite's own errors."""
+    """Begin a transaction that writes everything or nothing and raises SQLite's own errors."""
     return _Transaction(connection, writes=True, wait=wait)
 
 
 class _Transaction:
-    """A transaction: committed at the end of its block if it writes, and rolled back on any error.
+    """A transaction. At the end of its block it is committed if it writes; on any error it is rolled back.
 
-    It is not a generator: Ctrl-C between two of its lines would leave the transaction open until garbage collection.
+    It is not a generator, because Ctrl-C between two lines of one would leave the transaction open until garbage
+    collection.
 
-    A reading transaction must not write: it would fail at once if another process has written since it began, however
-    long it could wait. A writing one takes the write lock first.
+    A reading transaction must not write: if another process has written since it began, a write would fail at once,
+    regardless of the time it may wait. A writing transaction takes the write lock first.
     """
 
     def __init__(
@@ -253,7 +251,7 @@ class _Transaction:
         self._as_om_error = as_om_error
 
     def __enter__(self) -> sqlite3.Connection:
-        try:  # a signal that comes while BEGIN waits is raised when the transaction is open
+        try:  # a signal during BEGIN is raised only once the transaction is open
             if self._writes:
                 self._begin_writing(until=time.monotonic() + self._wait)
             else:
@@ -275,7 +273,7 @@ class _Transaction:
         self._end(error)
 
     def _begin_writing(self, *, until: float) -> None:
-        """Take the write lock, in steps as long as the connection waits."""
+        """Take the write lock, retrying until the given time. Each attempt lasts up to the connection's timeout."""
         while True:
             try:
                 self._connection.execute("BEGIN IMMEDIATE")
@@ -286,7 +284,7 @@ class _Transaction:
                 return
 
     def _end(self, error: BaseException | None) -> None:
-        """Roll back a transaction that is still open, and raise om's error instead of SQLite's."""
+        """Roll back the transaction if it is still open, and raise om's error instead of SQLite's."""
         try:
             self._connection.rollback()
         except sqlite3.Error as failure:
@@ -296,17 +294,19 @@ class _Transaction:
 
 
 def is_busy(error: sqlite3.Error) -> bool:
-    """True if another process holds a lock: waiting helps."""
+    """Return True if another process holds a lock, so that waiting helps."""
     return _code(error) in _BUSY
 
 
 def cannot_open(error: sqlite3.Error) -> bool:
-    """True if the file, or one of those SQLite keeps beside it, could not be opened or created."""
+    """Return True if the file, or one of those SQLite keeps next to it, could not be opened or created."""
     return _code(error) in {sqlite3.SQLITE_CANTOPEN, *_UNWRITABLE} or error.sqlite_errorcode in _NO_INDEX
 
 
 def om_error(error: sqlite3.Error, *, path: Path, wait: float, reading: bool = False) -> OmError | None:
-    """The error to raise instead of SQLite's; None if the failure is a bug rather than a problem of the environment."""
+    """Return the error to raise instead of SQLite's, or None if the failure is a bug rather than a problem of the
+    environment.
+    """
     code = _code(error)
     if code in _BUSY:
         return StoreLocked(
@@ -344,6 +344,6 @@ def om_errors(path: Path, *, wait: float, reading: bool = False) -> Iterator[Non
 
 
 def _code(error: sqlite3.Error) -> int:
-    """The primary result code; 0 if the error comes from Python's module and not from SQLite."""
+    """Return the primary result code, or 0 if the error comes from Python's module rather than SQLite."""
     code: int = getattr(error, "sqlite_errorcode", 0)
     return code & 0xFF

@@ -1,4 +1,4 @@
-"""Erasing: hidden rows, messages and titles are permanently deleted."""
+"""Permanent deletion of hidden rows, messages and titles."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from omcli.sqlite import codec, dialect, messages
 
 _REVERSIBLE = "('prune', 'forget')"
-"""Verbs whose operations can be undone even if some of their rows are deleted."""
+"""Verbs of operations that can be undone even if some of their rows are deleted."""
 _BY_THEM = dialect.among("operation", ":which")
 _HELD_BY_THEM = f"seq IN (SELECT message FROM message_holds WHERE {_BY_THEM}) AND NOT erased"
 
@@ -17,10 +17,10 @@ _HELD_BY_THEM = f"seq IN (SELECT message FROM message_holds WHERE {_BY_THEM}) AN
 def erase(
     connection: sqlite3.Connection, numbers: Iterable[int], *, now: str, besides: Iterable[bytes] = ()
 ) -> tuple[int, int]:
-    """Delete everything that prune and forget operations hid; return the number of rows and of messages.
+    """Delete everything that these prune and forget operations hid. Return the numbers of deleted rows and messages.
 
-    `besides` are ids of further rows to delete. Bookmarks are deleted too, and buffered batches that were made from the
-    messages or repeat the rows, since they may contain some of the text.
+    `besides` are ids of additional rows to delete. Buffered batches made from the messages or containing forgotten text
+    are deleted too, and so are all bookmarks, because they may contain some of the text.
     """
     which = dialect.as_list(numbers)
     _erase_buffered(connection, which)
@@ -34,7 +34,7 @@ def erase(
 
 
 def preview(connection: sqlite3.Connection, numbers: Iterable[int]) -> tuple[int, int]:
-    """Number of rows and messages that `erase` would delete."""
+    """Return the numbers of rows and messages that `erase` would delete."""
     which = dialect.as_list(numbers)
     (counted,) = connection.execute(
         f"SELECT coalesce(sum(counted), 0) FROM aside_messages WHERE {_HELD_BY_THEM}", {"which": which}
@@ -43,7 +43,9 @@ def preview(connection: sqlite3.Connection, numbers: Iterable[int]) -> tuple[int
 
 
 def _rows_to_erase(connection: sqlite3.Connection, which: str, besides: Iterable[bytes]) -> set[bytes]:
-    """Ids of the rows to delete: those that operations hid, and those that such rows replaced."""
+    """Return the ids of the rows to delete: those that the operations hid, those in `besides`, and all rows they
+    replaced.
+    """
     found = connection.execute(
         f"SELECT id FROM observations WHERE {dialect.among('hidden_by', ':which')}"
         " UNION ALL SELECT id FROM aside_observations AS o JOIN row_holds AS h ON h.position = o.position"
@@ -68,7 +70,6 @@ def _rows_to_erase(connection: sqlite3.Connection, which: str, besides: Iterable
 
 
 def _erase_rows(connection: sqlite3.Connection, gone: set[bytes]) -> tuple[int, set[int]]:
-    """Delete rows; return their number, and the operations that made or hid them."""
     operations: set[int] = set()
     erased = 0
     for identity in gone:
@@ -85,7 +86,11 @@ def _erase_rows(connection: sqlite3.Connection, gone: set[bytes]) -> tuple[int, 
 
 
 def _settle(connection: sqlite3.Connection, which: str, touched: set[int], *, now: str) -> None:
-    """Make erased operations final, and those that could restore only some of the rows they hid or made."""
+    """Mark the erased operations as final, and all others that can no longer be undone.
+
+    Of the other operations whose rows or messages were deleted, those that prune or forget become final only if nothing
+    they hid is left.
+    """
     is_open = "UPDATE operations SET final_at = :now WHERE undone_by IS NULL AND final_at IS NULL"
     connection.execute(f"{is_open} AND {dialect.among('number', ':which')}", {"now": now, "which": which})
     whole = f"SELECT coalesce(part_of, number) FROM operations WHERE {dialect.among('number', ':touched')}"
@@ -105,7 +110,7 @@ def _settle(connection: sqlite3.Connection, which: str, touched: set[int], *, no
 def _erase_messages(connection: sqlite3.Connection, which: str) -> tuple[int, set[int]]:
     """Reduce messages to stubs, and delete their images unless another pending message has them.
 
-    Return the number of messages, and the operations that hid them.
+    Return the number of counted messages and the operations that hid any of them.
     """
     values = {"which": which}
     found = connection.execute(
@@ -135,7 +140,6 @@ def _erase_messages(connection: sqlite3.Connection, which: str) -> tuple[int, se
 
 
 def _erase_titles(connection: sqlite3.Connection, which: str) -> tuple[int, set[int]]:
-    """Delete titles; return their number, and the operations that hid them."""
     same = "other.session = t.session AND other.title = t.title"
     by_them = dialect.among("t.put_by")
     found = connection.execute(
@@ -148,8 +152,8 @@ def _erase_titles(connection: sqlite3.Connection, which: str) -> tuple[int, set[
 
 
 def _erase_buffered(connection: sqlite3.Connection, which: str) -> None:
-    """Delete buffered batches that contain text these operations forgot; their messages are observed again."""
-    from omcli.sqlite import buffer  # noqa: PLC0415 - most stores have none
+    """Delete buffered batches that contain text forgotten by these operations. Their messages are observed again."""
+    from omcli.sqlite import buffer  # noqa: PLC0415 - most stores have no buffered batches
 
     found = connection.execute(
         "SELECT t.digest FROM tombstones AS t JOIN operations AS o ON o.number = t.operation"

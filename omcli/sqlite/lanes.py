@@ -1,4 +1,4 @@
-"""Lanes of sessions in the store: how far each has come (cursors, the log of batches), and its owner (leases)."""
+"""Lanes of sessions: their progress (cursors and the log of batches) and their owners (leases)."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from omcli.sqlite import codec, dialect
 from omcli.sqlite.dialect import Database, Table
 
 BUFFERED = "ahead"
-"""Outcome of a batch that was observed ahead and buffered."""
+"""Outcome recorded for a batch that was buffered."""
 _UNKNOWN = "-"
 _DEAD = frozenset("ZX")
-"""States of a Linux process that has ended and waits for its parent to notice."""
+"""States of a Linux process that has ended but whose parent has not noticed yet."""
 
 
 def cursor(connection: sqlite3.Connection, *, session: int, lane: Lane) -> int:
-    """The `seq` up to which the session is covered; 0 for none."""
+    """Return the `seq` up to which the lane has covered the session, or 0 if nothing is covered."""
     found = connection.execute(
         "SELECT covers_up_to FROM cursors WHERE session = ? AND lane = ?", (session, lane)
     ).fetchone()
@@ -30,7 +30,7 @@ def cursor(connection: sqlite3.Connection, *, session: int, lane: Lane) -> int:
 
 
 def last_end(connection: sqlite3.Connection, *, session: int, cursor: int) -> tuple[int, int]:
-    """The end of a session's last buffered batch (the cursor if there is none), and the number of buffered batches."""
+    """Return the end of the session's last buffered batch (at least the cursor), and the number of buffered batches."""
     end, buffered = connection.execute(
         "SELECT coalesce(max(through), 0), count(*) FROM blocks WHERE session = ?", (session,)
     ).fetchone()
@@ -38,7 +38,9 @@ def last_end(connection: sqlite3.Connection, *, session: int, cursor: int) -> tu
 
 
 def deferred(connection: sqlite3.Connection, *, session: int, after: int) -> int:
-    """The `seq` up to which messages after this cursor were offered to an observer without a result; 0 for none."""
+    """Return the `seq` up to which an observer was offered messages from this cursor without result, or 0 if it was
+    not.
+    """
     (through,) = connection.execute(
         "SELECT coalesce(max(through), 0) FROM batches WHERE session = ? AND lane = ? AND after = ? AND outcome = ?"
         " AND NOT late",
@@ -49,14 +51,14 @@ def deferred(connection: sqlite3.Connection, *, session: int, after: int) -> int
 
 
 class Late(NamedTuple):
-    """Restored messages before a cursor, with no covered message between them."""
+    """Restored messages before a cursor, without covered messages between them."""
 
     after: int
     through: int
 
 
 def first_late(connection: sqlite3.Connection, *, session: int) -> Late | None:
-    """The first messages of a session that its cursor has passed but no batch covers; None if there are none."""
+    """Return the first messages that the session's cursor has passed but no batch covers, or None if there are none."""
     late = (
         "SELECT m.seq FROM passed_over AS p JOIN messages AS m ON m.seq = p.message"
         " WHERE p.session = :session ORDER BY p.message"
@@ -74,7 +76,7 @@ def first_late(connection: sqlite3.Connection, *, session: int) -> Late | None:
 
 
 def cover(connection: sqlite3.Connection, batch: Batch, *, session: int, outcome: BatchOutcome) -> bool:
-    """Mark a batch's messages as covered, unless its outcome leaves them pending. True if the batch is late.
+    """Mark a batch's messages as covered, unless its outcome leaves them pending. Return True if the batch is late.
 
     Raise StaleBatch if the batch is no longer pending or is incomplete.
     """
@@ -100,10 +102,11 @@ def _cover_late(connection: sqlite3.Connection, batch: Batch, *, session: int, o
 
 
 def _move(connection: sqlite3.Connection, batch: Batch, *, session: int, outcome: BatchOutcome) -> None:
-    """Move the cursor from the batch's beginning to its end; if the outcome leaves it in place, only note the messages
-    offered.
+    """Move the cursor from the start of the batch to its end. If the outcome leaves the cursor in place, only record
+    the messages as offered.
 
-    The cursor is compared and set in one statement. Messages only offered may also begin where a buffered batch ends.
+    The cursor is compared and set in one statement. Messages that are only offered may also start where a buffered
+    batch ends.
     """
     connection.execute(
         "INSERT INTO cursors (session, lane) VALUES (?, ?) ON CONFLICT DO NOTHING", (session, Lane.OBSERVE)
@@ -127,7 +130,7 @@ def _move(connection: sqlite3.Connection, batch: Batch, *, session: int, outcome
 
 
 def check_whole(connection: sqlite3.Connection, batch: Batch, *, session: int) -> None:
-    """Raise StaleBatch unless a batch holds exactly the messages that it would cover."""
+    """Raise StaleBatch unless the batch contains exactly the visible messages of its range."""
     found = connection.execute(
         "SELECT seq FROM messages WHERE session = ? AND seq > ? AND seq <= ? ORDER BY seq",
         (session, batch.after, batch.through),
@@ -140,7 +143,7 @@ def check_whole(connection: sqlite3.Connection, batch: Batch, *, session: int) -
 
 
 def stale(batch: Batch) -> StaleBatch:
-    """The error for a batch that another process has recorded first."""
+    """Return the error for a batch that another process has recorded first."""
     return StaleBatch(
         f"session {batch.session} was worked on by another process meanwhile",
         hint="nothing was lost; run it again for what is left",
@@ -158,7 +161,7 @@ def note_batch(
     observations: int,
     is_late: bool = False,
 ) -> int:
-    """Log a batch with its outcome (`BatchOutcome`, BUFFERED), and return its number."""
+    """Log a batch with its outcome (`BatchOutcome` or BUFFERED) and return its number."""
     columns: dialect.Columns = {
         "session": session,
         "lane": Lane.OBSERVE,
@@ -174,7 +177,7 @@ def note_batch(
 
 
 def last_errors(connection: sqlite3.Connection) -> tuple[LaneError, ...]:
-    """The latest batch of every lane, and the latest reflection of every scope, if it failed; oldest first."""
+    """Return the failures among the latest batch of each lane and the latest reflection of each scope, oldest first."""
     same_scope = (
         f"{dialect.same('later.session', 'tried.session')} AND {dialect.same('later.project', 'tried.project')}"
     )
@@ -193,11 +196,11 @@ def last_errors(connection: sqlite3.Connection) -> tuple[LaneError, ...]:
     )
 
 
-# ---- leases: the owner of each lane, and if that process still runs
+# ---- leases: the owner of each lane, and checking if that process still runs
 
 
 class SqliteLeases(Table, Leases):
-    """Leases in the table `leases`. `is_gone` says if an owner has ended."""
+    """Leases in the table `leases`. `is_gone` returns True if an owner has ended."""
 
     def __init__(self, database: Database, *, is_gone: Callable[[str], bool]) -> None:
         super().__init__(database)
@@ -220,7 +223,7 @@ class SqliteLeases(Table, Leases):
                 )
                 return
             until = _limit_lease(connection, held, session=number, lane=lane, expires_at=expires_at)
-        # Raised after the shorter lease is committed.
+        # Raised after the shortened lease is committed.
         raise LaneTaken(
             f"{owner_name(held['owner'])} is at the {lane} lane of session {held['id']}",
             hint=f"its messages are kept; try again when it is done, at the latest at {until}",
@@ -235,10 +238,10 @@ class SqliteLeases(Table, Leases):
 def _limit_lease(
     connection: sqlite3.Connection, held: sqlite3.Row, *, session: int, lane: Lane, expires_at: str
 ) -> str:
-    """Shorten a lease to what another process asked for, and return its end.
+    """Shorten a lease to the end requested by another process, and return the lease's new end.
 
     The holder may have died while its clock was ahead, which would leave a lease of years. A live holder extends its
-    lease at its next batch.
+    lease with its next batch.
     """
     until: str = min(held["expires_at"], expires_at)
     connection.execute(
@@ -249,9 +252,9 @@ def _limit_lease(
 
 
 def current_process(worker: str = "") -> str:
-    """This process as an owner, `host:pid:start`, and `/worker` if several work in it.
+    """Return this process as an owner: `host:pid:start`, followed by `/worker` if several workers share the process.
 
-    The start distinguishes it from a later process with the same pid.
+    The start time distinguishes it from a later process with the same pid.
     """
     pid = os.getpid()
     state = _state_and_start(pid)
@@ -259,7 +262,9 @@ def current_process(worker: str = "") -> str:
 
 
 def is_gone(owner: str) -> bool:
-    """True if the owner is known to have ended: never for an owner on another host, or for text that names no owner."""
+    """Return True if the owner is known to have ended. Owners on other hosts and text that names no owner never count
+    as ended.
+    """
     host, pid, start = _parts(owner)
     if host != os.uname().nodename or not pid:
         return False
@@ -274,7 +279,7 @@ def is_gone(owner: str) -> bool:
 
 
 def owner_name(owner: str) -> str:
-    """The owner as printed: `process 4711`, with its host if that is a different one."""
+    """Return the owner for display: `process 4711`, with its host if that is a different one."""
     host, pid, _ = _parts(owner)
     if not pid:
         return owner
@@ -282,18 +287,18 @@ def owner_name(owner: str) -> str:
 
 
 def _parts(owner: str) -> tuple[str, int, str]:
-    """Host, pid and start; pid 0 if the text names no owner."""
+    """Return host, pid and start, with pid 0 if the text names no owner."""
     host, _, rest = owner.partition(":") if owner.count(":") == 2 else ("", "", "")
     pid, _, start = rest.partition("/")[0].partition(":")
     return host, int(pid) if pid.isascii() and pid.isdecimal() else 0, start
 
 
 def _state_and_start(pid: int) -> tuple[str, str] | None:
-    """State letter and start (clock ticks after boot) of a process, if the system has /proc."""
+    """Return a process's state letter and start (in clock ticks after boot), or None if /proc does not show them."""
     try:
         stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
     except OSError:
         return None
-    # The name before the last parenthesis may hold spaces and parentheses itself.
+    # The name before the last parenthesis may itself contain spaces and parentheses.
     fields = stat.rpartition(")")[2].split()
     return fields[0], fields[19]

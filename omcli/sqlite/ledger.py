@@ -1,4 +1,4 @@
-"""Calls of models in the store: the ledger, and how endpoints take structured output."""
+"""Model calls in the store: the ledger, and the output mode that works for each endpoint."""
 
 from __future__ import annotations
 
@@ -14,17 +14,16 @@ _COLUMNS = "at, lane, provider, model, input_tokens, output_tokens, cached_token
 
 
 class SqliteLedger(Table):
-    """`llm.model.Ledger` and `OutputModes` in the tables `calls` and `rungs`."""
+    """Implementation of `llm.model.Ledger` and `OutputModes` in the tables `calls` and `rungs`."""
 
     def note_call(self, call: ModelCall) -> None:
-        """Add a call to the ledger."""
         columns: dialect.Columns = {name: getattr(call, name) for name in _COLUMNS.split(", ")}
         with self._database.writing() as connection:
             columns["session"] = None if call.session is None else codec.add_session(connection, call.session)
             dialect.insert(connection, "calls", columns)
 
     def calls(self, *, since: str | None = None, until: str | None = None) -> Iterator[ModelCall]:
-        """Calls in a period, oldest first, read page by page."""
+        """Yield the calls with `since <= at < until`, oldest first, read page by page."""
 
         def read(connection: sqlite3.Connection, after: int) -> Sequence[sqlite3.Row]:
             return connection.execute(
@@ -38,7 +37,7 @@ class SqliteLedger(Table):
             yield ModelCall(session=row["session"], **{name: row[name] for name in _COLUMNS.split(", ")})
 
     def spent(self, *, since: str) -> Spent:
-        """Tokens and cost of all calls from an instant on."""
+        """Return the tokens and cost of all calls since an instant."""
         with self._database.reading() as connection:
             tokens, cost = connection.execute(
                 "SELECT coalesce(sum(coalesce(input_tokens, 0) + coalesce(output_tokens, 0)), 0),"
@@ -49,7 +48,9 @@ class SqliteLedger(Table):
         return Spent(tokens=tokens, cost=cost)
 
     def output_mode(self, endpoint: str, model: str) -> OutputMode | None:
-        """The way in which an endpoint accepts structured output, as found by this version of the program."""
+        """Return the way in which an endpoint accepts structured output, or None if this version of om has not found it
+        yet.
+        """
         with self._database.reading() as connection:
             found = dialect.execute(
                 connection,
@@ -59,7 +60,6 @@ class SqliteLedger(Table):
         return OutputMode(found["rung"]) if found else None
 
     def put_output_mode(self, endpoint: str, model: str, output_mode: OutputMode) -> None:
-        """Remember a way that worked."""
         with self._database.writing() as connection:
             dialect.execute(
                 connection,

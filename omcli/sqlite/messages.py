@@ -1,4 +1,4 @@
-"""Messages in the store, each appended once, their images, and bookmarks of the files they came from."""
+"""Messages in the store, each appended once, their images, and bookmarks of the files they were read from."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ if TYPE_CHECKING:
     from omcli.memory.transcript import Bookmark, IngestedFile, Origin
 
 _HIDDEN = codec.MESSAGE.replace("FROM messages AS m", "FROM (SELECT * FROM aside_messages WHERE NOT erased) AS m")
-"""`codec.MESSAGE` of those that are hidden, and not deleted."""
+"""`codec.MESSAGE` for messages that are hidden but not deleted."""
 _WITH_KEY = (
-    # The first condition is on the end of the id, which the index holds.
+    # The first condition compares the end of the id, which is indexed.
     "WHERE substr(coalesce(m.key, m.id), -8) = substr(:key, -8) AND coalesce(m.key, m.id) = :key ORDER BY m.seq"
 )
 _AT_ONCE = 500
-"""Parameters of one statement; SQLite may be built for no more than 999."""
+"""Maximum number of parameters per statement. SQLite may be built with a limit of 999."""
 
 _CURSOR = "coalesce((SELECT covers_up_to FROM cursors AS c WHERE c.session = s.number AND c.lane = :lane), 0)"
 _WAITING_IMAGES = (
@@ -32,7 +32,9 @@ _WAITING_IMAGES = (
     " UNION ALL SELECT m.images FROM passed_over AS p JOIN messages AS m ON m.seq = p.message"
     " UNION ALL SELECT m.images FROM passed_over AS p JOIN aside_messages AS m ON m.seq = p.message"
 )
-"""Images of pending messages: those after each session's cursor, by the index."""
+"""Images of pending messages: those after each session's cursor (found by the index), and those the cursor passed while
+they were hidden.
+"""
 
 
 class SqliteMessageLog(Table, MessageLog):
@@ -143,7 +145,6 @@ class SqliteMessageLog(Table, MessageLog):
 def _add(
     connection: sqlite3.Connection, messages: Sequence[Incoming], *, session: int, counter: str
 ) -> tuple[bool, ...]:
-    """Add the messages that are not stored yet, in order; return True for each new one."""
     identities = [bytes.fromhex(incoming.identity) for incoming in messages]
     known = _known(connection, identities)
     new = []
@@ -155,13 +156,13 @@ def _add(
             columns = codec.message_columns(incoming, session=session, counter=counter)
             added.append((identity, dialect.insert(connection, "messages", columns)))
         new.append(is_new)
-    # In table order, so that pages are filled one after another.
+    # In the order of the table, so that its pages are filled one after another.
     connection.executemany("INSERT INTO identities (identity, message) VALUES (?, ?)", sorted(added))
     return tuple(new)
 
 
 def _replace_identities(connection: sqlite3.Connection, messages: Iterable[Incoming]) -> None:
-    """Replace former identities of messages by their present ones."""
+    """Replace former identities of messages by the current ones."""
     present = {
         bytes.fromhex(incoming.formerly): bytes.fromhex(incoming.identity) for incoming in messages if incoming.formerly
     }
@@ -173,7 +174,6 @@ def _replace_identities(connection: sqlite3.Connection, messages: Iterable[Incom
 
 
 def _known(connection: sqlite3.Connection, identities: Sequence[bytes]) -> set[bytes]:
-    """Those of the identities whose messages were ingested before."""
     found: set[bytes] = set()
     for at in range(0, len(identities), _AT_ONCE):
         some = identities[at : at + _AT_ONCE]
@@ -183,7 +183,7 @@ def _known(connection: sqlite3.Connection, identities: Sequence[bytes]) -> set[b
 
 
 def _begins_with(connection: sqlite3.Connection, identities: Iterable[str], *, session: int) -> bool:
-    """True if the session's first messages have these identities, compared up to the shorter length."""
+    """Return True if the session's first messages have these identities, compared up to the shorter length."""
     asked = [bytes.fromhex(identity) for identity in dict.fromkeys(identities)]
     expected: list[int | None] = []
     for at in range(0, len(asked), _AT_ONCE):
@@ -205,18 +205,18 @@ def _begins_with(connection: sqlite3.Connection, identities: Iterable[str], *, s
 
 
 def select(connection: sqlite3.Connection, clauses: str, values: dialect.Values) -> tuple[KeptMessage, ...]:
-    """Messages selected by the given clauses, in which the table is `m`."""
+    """Return the messages selected by these clauses, in which the table is called `m`."""
     found = dialect.execute(connection, f"SELECT {codec.MESSAGE} {clauses}", values)
     return tuple(map(codec.message_reader(), found))
 
 
 def by_seq(connection: sqlite3.Connection, seqs: Iterable[int]) -> tuple[KeptMessage, ...]:
-    """Messages by `seq`, ascending; unknown ones are left out."""
+    """Return messages by `seq`, ascending. Unknown numbers are ignored."""
     return select(connection, f"WHERE {dialect.among('m.seq')} ORDER BY m.seq", (dialect.as_list(seqs),))
 
 
 def hidden_by_seq(connection: sqlite3.Connection, seqs: Iterable[int]) -> tuple[KeptMessage, ...]:
-    """Hidden messages that are not deleted, by `seq`."""
+    """Return hidden, undeleted messages by `seq`, ascending."""
     return _select_hidden(connection, f"WHERE {dialect.among('m.seq')} ORDER BY m.seq", (dialect.as_list(seqs),))
 
 
@@ -225,7 +225,7 @@ def _select_hidden(connection: sqlite3.Connection, clauses: str, values: dialect
 
 
 def seq_of(connection: sqlite3.Connection, session: int, *, limit: int = dialect.NO_LIMIT) -> list[int]:
-    """`seq` of a session's first messages, or of all, including hidden ones."""
+    """Return the `seq` of the session's first `limit` messages, including hidden and deleted ones."""
     found = connection.execute(
         "SELECT seq FROM messages WHERE session = :session"
         " UNION ALL SELECT seq FROM aside_messages WHERE session = :session ORDER BY 1 LIMIT :limit",
@@ -267,11 +267,10 @@ def _outline(connection: sqlite3.Connection, *, session: int) -> tuple[MessageOu
     )
 
 
-# Images: kept with their messages, until those are observed.
+# Images: kept until their messages are observed.
 
 
 def keep_images(connection: sqlite3.Connection, messages: Iterable[Message]) -> None:
-    """Keep the images that come with messages."""
     images = [image for message in messages for image in message.images]
     connection.executemany(
         "INSERT INTO pictures (sha256, content) VALUES (?, ?) ON CONFLICT DO NOTHING",
@@ -280,8 +279,8 @@ def keep_images(connection: sqlite3.Connection, messages: Iterable[Message]) -> 
 
 
 def drop_images(connection: sqlite3.Connection, digests: Iterable[str]) -> None:
-    """Delete images that no pending message has, not even a hidden one that may be restored."""
-    # Images of pending messages are read once for all digests, and only if one of these is stored.
+    """Delete the images that do not belong to a pending message, not even to a hidden one that may be restored."""
+    # The images of pending messages are read once for all digests, and only if one of the digests is stored.
     kept = dialect.digest_text("sha256")
     connection.execute(
         f"DELETE FROM pictures WHERE {dialect.among(kept, ':digests')}"

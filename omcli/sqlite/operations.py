@@ -1,4 +1,4 @@
-"""Operations in the store: changes made in one piece, reflections among them, and undone."""
+"""Storing operations: atomic changes to the memory, including reflections, and undoing them."""
 
 from __future__ import annotations
 
@@ -15,13 +15,14 @@ from omcli.sqlite.dialect import Table
 from omcli.text.instants import minute
 
 _PARTS = "(SELECT number FROM operations WHERE number = :number OR part_of = :number)"
-"""An operation and its parts."""
 _MADE_AND_GONE = (
     "(SELECT whole.number, count(*) AS made FROM aside_observations AS row"
     " JOIN operations AS part ON part.number = row.made_by"
     " JOIN operations AS whole ON whole.number IN (part.number, part.part_of) GROUP BY whole.number)"
 )
-"""Number of hidden rows that operations and their parts made: counted at once, for there is no index."""
+"""Number of rows made by each operation and its parts that were moved out of the log. They are counted in one query
+because no index supports this.
+"""
 
 
 class SqliteOperations(Table, Operations):
@@ -103,7 +104,7 @@ def note(
 
 
 def _change(connection: sqlite3.Connection, change: OperationWrite, *, now: str, for_good: bool) -> Operation:
-    """Hide rows and messages, or delete them, and return the operation. Raise StaleBatch."""
+    """Write an operation and return it. Raise StaleBatch if rows were added since it was prepared."""
     if change.seen is not None and rows.has_rows_after(connection, change.seen):
         raise StaleBatch("rows were added meanwhile", hint="nothing was changed; run it again")
     number = note(connection, change.verb, change.scope, now=now, figures=dialect.compact_json(dict(change.figures)))
@@ -122,7 +123,7 @@ def _change(connection: sqlite3.Connection, change: OperationWrite, *, now: str,
         if for_good:
             besides = [codec.packed(dropped.row) for dropped in change.dropped]
             hidden, _ = erase.erase(connection, [number], now=now, besides=besides)
-        # Rows may be deleted later; these counts remain.
+        # These counts remain even if the rows are deleted later.
         figures = {**change.figures, "rows": hidden, "messages": done.messages, "titles": titles}
         figures |= {"ahead": len(change.digests)} if change.digests else {}
         dialect.update(connection, "operations", {"figures": dialect.compact_json(figures)}, number=number)
@@ -130,16 +131,15 @@ def _change(connection: sqlite3.Connection, change: OperationWrite, *, now: str,
 
 
 def _history(connection: sqlite3.Connection, *, last: int | None) -> tuple[Operation, ...]:
-    """The operations that had an effect, newest first."""
     return _recorded(
         connection, "o.part_of IS NULL AND o.outcome = :done ORDER BY o.number DESC LIMIT :last", last=last
     )
 
 
 def _undo(connection: sqlite3.Connection, number: int | None, *, now: str) -> Operation:
-    """Undo an operation (by default the last one that can be undone), and return the undo.
+    """Undo an operation, by default the last one that can be undone, and return the undo operation.
 
-    Raise NotUndoable if it does not exist, or if another operation changed rows that it made.
+    Raise NotUndoable if the operation does not exist, cannot be undone, or made rows that another operation changed.
     """
     undone = _undoable(connection, number)
     _check_last(connection, undone.number)
@@ -166,7 +166,6 @@ def _undo(connection: sqlite3.Connection, number: int | None, *, now: str) -> Op
 
 
 def _preview_undo(connection: sqlite3.Connection, number: int | None) -> UndoPreview:
-    """The effect `_undo` would have. Raise NotUndoable like `_undo`."""
     undone = _undoable(connection, number)
     _check_last(connection, undone.number)
     values = {"number": undone.number}
@@ -210,7 +209,6 @@ def _undoable(connection: sqlite3.Connection, number: int | None) -> Operation:
 
 
 def _check_last(connection: sqlite3.Connection, number: int) -> None:
-    """Raise NotUndoable if another operation folded, pruned or forgot rows that this one made."""
     (later,) = connection.execute(
         "SELECT max(coalesce(later.part_of, later.number)) FROM operations AS later WHERE later.undone_by IS NULL"
         f" AND later.number NOT IN {_PARTS} AND later.number IN"
@@ -227,13 +225,12 @@ def _check_last(connection: sqlite3.Connection, number: int) -> None:
 
 
 def is_settled(connection: sqlite3.Connection, number: int) -> bool:
-    """True if an operation was undone or made final."""
     query = "SELECT 1 FROM operations WHERE number = ? AND coalesce(undone_by, final_at) IS NOT NULL"
     return connection.execute(query, (number,)).fetchone() is not None
 
 
 def recorded(connection: sqlite3.Connection, number: int) -> Operation:
-    """The operation with this number, which must exist."""
+    """Return the operation with this number, which must exist."""
     [found] = _recorded(connection, "o.number = :number", number=number)
     return found
 
@@ -275,7 +272,7 @@ def _from_row(row: sqlite3.Row) -> Operation:
     )
 
 
-# ---- reflections: rows they made and hid, and attempts
+# ---- reflections and failed attempts
 
 
 class SqliteReflections(Table, Reflections):
@@ -323,8 +320,8 @@ class SqliteReflections(Table, Reflections):
 def fold(connection: sqlite3.Connection, folding: ReflectionWrite, *, now: str) -> None:
     """Write a reflection.
 
-    Raise StaleBatch if one of its source rows is hidden by now, or if the operation it is part of was undone or made
-    final: then the part could never be undone.
+    Raise StaleBatch if a row that was read is now hidden, or if the operation that the reflection is part of was undone
+    or made final. The reflection could then never be undone.
     """
     if not rows.are_visible(connection, folding.read):
         raise StaleBatch(

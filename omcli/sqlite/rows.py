@@ -22,19 +22,22 @@ if TYPE_CHECKING:
 _SHORTEST_REFERENCE = 4
 _HANDLE_DIGITS = 8
 _MAY_CHANGE = " AND (status = 'open' OR type IN ('decision', 'fact', 'instruction', 'preference'))"
-"""`Observation.is_mutable`, in the words of the index `observations_standing`: only then is it used."""
+"""`Observation.is_mutable` as SQL. It must be spelled like the index `observations_standing`, or SQLite does not use
+the index.
+"""
 
 _LOOKED_BACK = 20_000
 _REPLACED_SINCE = f"""(NOT o.visible AND o.position > ? - {_LOOKED_BACK} AND o.dropped_at IS NULL AND EXISTS
     (SELECT 1 FROM observations AS s WHERE {codec.same_id("s.id", "o.superseded_by")}
         AND s.position > ? AND s.dropped_at IS NULL))"""
-"""True if a row was visible at a position in the log (given twice) and was replaced by a later row.
+"""Condition that a row was visible at a position in the log (given twice) and was replaced by a later row.
 
-Only `_LOOKED_BACK` rows before that place are searched; older rows that were replaced count as hidden. If the row that
-replaced it was forgotten or dropped, it counts as hidden too.
+Only the last `_LOOKED_BACK` rows before the position are searched. Older rows that were replaced count as hidden, and
+so do rows whose replacement was forgotten or dropped.
 """
 _OBSERVED_SINCE = f"(o.hidden_by IS NULL AND {_REPLACED_SINCE})"
-"""The same condition for rows replaced by observing. A session's own rows hidden by an operation are hidden at once."""
+"""The same condition, limited to rows replaced by observing. Rows of a session that an operation hid count as hidden.
+"""
 
 _OF_ID = codec.id_is()
 _LINKED = (
@@ -42,7 +45,7 @@ _LINKED = (
     f" ON m.seq = l.message WHERE {dialect.among('l.observation', ':which')}"
 )
 _SOURCES = f"{_LINKED.format('messages')} UNION ALL {_LINKED.format('aside_messages')} ORDER BY 1, 2"
-"""The query for the source messages of rows, including hidden ones."""
+"""Query for the source messages of rows, including hidden messages."""
 
 
 class SqliteRows(Table, Rows):
@@ -107,8 +110,8 @@ def add(
     batch: int | None = None,
     made_by: int | None = None,
 ) -> None:
-    """Add rows with their links to messages and source rows; forgotten ones are skipped."""
-    # All rows of one batch have the same one.
+    """Add rows with their links to source messages and source rows. Forgotten rows are skipped."""
+    # Cached, because the rows of a batch share their session and project.
     session = cache(partial(codec.add_session, connection))
     project = cache(partial(codec.add_project, connection))
     links: list[tuple[int, int]] = []
@@ -136,9 +139,9 @@ def _add_supports(connection: sqlite3.Connection, position: int, supports: Itera
 
 
 def replace(connection: sqlite3.Connection, replacement: Replacement, *, hidden_by: int | None = None) -> None:
-    """Mark a row as superseded by another; nothing changes if it is hidden already.
+    """Mark a row as superseded by another, unless it is already hidden.
 
-    Nothing changes either if the other row is missing because its text was forgotten.
+    If the other row is missing because its text was forgotten, nothing changes.
     """
     dialect.execute(
         connection,
@@ -155,7 +158,7 @@ def replace(connection: sqlite3.Connection, replacement: Replacement, *, hidden_
 
 
 def replace_when_visible(connection: sqlite3.Connection, replacement: Replacement) -> None:
-    """Mark a row as superseded by an observed one: at once, or once it is restored if an operation has hidden it."""
+    """Mark a row as superseded by an observation. If an operation has hidden it, do so once the row is restored."""
     replace(connection, replacement)
     place = _id_values(replacement.row)
     connection.execute(
@@ -167,13 +170,13 @@ def replace_when_visible(connection: sqlite3.Connection, replacement: Replacemen
 
 
 def replace_pending(connection: sqlite3.Connection) -> None:
-    """Mark restored rows as superseded by those that replaced them while they were hidden."""
+    """Mark restored rows as superseded by the rows that replaced them while they were hidden."""
     for row, by, reason in connection.execute("SELECT row, by, reason FROM successors").fetchall():
         replace(connection, Replacement(row=codec.unpacked(row), by=codec.unpacked(by), reason=reason))
 
 
 def pending_replacements(connection: sqlite3.Connection) -> frozenset[str]:
-    """Ids of hidden rows that will be superseded as soon as they are restored."""
+    """Return the ids of hidden rows that will be superseded as soon as they are restored."""
     found = connection.execute(
         f"SELECT row FROM successors WHERE EXISTS (SELECT 1 FROM observations AS o WHERE {codec.same_id('o.id', 'by')})"
     )
@@ -181,7 +184,7 @@ def pending_replacements(connection: sqlite3.Connection) -> frozenset[str]:
 
 
 def drop(connection: sqlite3.Connection, dropped: Dropped, *, now: str, hidden_by: int) -> None:
-    """Hide a row; nothing changes if it is hidden already."""
+    """Hide a row, unless it is already hidden."""
     if dropped.by is not None:
         replace(connection, Replacement(row=dropped.row, by=dropped.by, reason=dropped.reason), hidden_by=hidden_by)
         return
@@ -193,7 +196,7 @@ def drop(connection: sqlite3.Connection, dropped: Dropped, *, now: str, hidden_b
 
 
 def mark_used(connection: sqlite3.Connection, used: Iterable[str], *, now: str) -> None:
-    """Record that rows were used; the recorded time never moves back."""
+    """Record that rows were used. The recorded instant never moves back."""
     connection.executemany(
         "UPDATE observations SET last_used_at = CASE WHEN last_used_at > ? THEN last_used_at ELSE ? END"
         f" WHERE {_OF_ID}",
@@ -202,28 +205,27 @@ def mark_used(connection: sqlite3.Connection, used: Iterable[str], *, now: str) 
 
 
 def are_visible(connection: sqlite3.Connection, references: Iterable[str]) -> bool:
-    """True if all rows with these ids are visible."""
+    """Return True if all rows with these ids are visible."""
     query = f"SELECT 1 FROM observations WHERE {_OF_ID} AND visible"
     return all(connection.execute(query, _id_values(row)).fetchone() for row in references)
 
 
 def has_rows_after(connection: sqlite3.Connection, position: int) -> bool:
-    """True if the log has rows after this position."""
     return connection.execute("SELECT 1 FROM observations WHERE position > ?", (position,)).fetchone() is not None
 
 
 def at(connection: sqlite3.Connection, reference: str) -> Logged | None:
-    """The row with this id, hidden or not, with its position; None if it is not in the log."""
+    """Return the row with this id, hidden or not, with its position, or None if it is not in the log."""
     return next(iter(_select(connection, f"WHERE {codec.id_is('o.')}", _id_values(reference))), None)
 
 
 def by_position(connection: sqlite3.Connection, places: str, values: dialect.Values) -> tuple[Logged, ...]:
-    """The rows at the positions that a query (`places`) selects, in log order."""
+    """Return, in log order, the rows at the positions that the query `places` selects."""
     return _select(connection, f"WHERE o.position IN ({places}) ORDER BY o.position", values)
 
 
 def hidden(connection: sqlite3.Connection, clauses: str, *values: bytes | str) -> Iterator[Logged]:
-    """Yield hidden rows with their former log positions."""
+    """Yield rows moved out of the log, with their former positions."""
     select = codec.OBSERVATION.replace("FROM observations", "FROM aside_observations")
     read = codec.observation_reader()
     for row in connection.execute(f"SELECT {select} {clauses}", values):
@@ -231,7 +233,7 @@ def hidden(connection: sqlite3.Connection, clauses: str, *values: bytes | str) -
 
 
 def traces(connection: sqlite3.Connection, reference: str) -> tuple[int | None, int | None, Sequence[Observation]]:
-    """The operations that made and hid a row, and the rows it replaced, oldest first."""
+    """Return the numbers of the operations that made and hid a row, and the rows it replaced, oldest first."""
     made_by, hidden_by = connection.execute(
         f"SELECT made_by, hidden_by FROM observations WHERE {_OF_ID}", _id_values(reference)
     ).fetchone()
@@ -240,7 +242,7 @@ def traces(connection: sqlite3.Connection, reference: str) -> tuple[int | None, 
 
 
 def supports_of(connection: sqlite3.Connection, reference: str, *, made_of: bool) -> tuple[Observation, ...]:
-    """The rows that the row with this id was made of, or those that were made of it."""
+    """Return the rows that the row with this id was made of or, unless `made_of`, those made of it."""
     mine, theirs = ("observation", "supported") if made_of else ("supported", "observation")
     found = _select(
         connection,
@@ -252,15 +254,16 @@ def supports_of(connection: sqlite3.Connection, reference: str, *, made_of: bool
 
 
 def _id_values(reference: str) -> tuple[bytes, bytes]:
-    """The values of `_OF_ID`."""
     return codec.id_values(codec.packed(reference))
 
 
 def context(
     connection: sqlite3.Connection, *, session: int, limit: int, known: Mapping[int, Observation]
 ) -> dict[int, Observation]:
-    """A session's newest visible observations, and the newest that may change, `limit` of each; by position, oldest
-    first. `known` are rows read earlier, which are reused because a visible row never changes.
+    """Return a session's newest visible observations and the newest that may change, `limit` of each, by position,
+    oldest first.
+
+    `known` are rows read earlier. They are reused because a visible row never changes.
     """
     newest = "SELECT position FROM observations WHERE session = :session AND visible AND kind = 'observation'{}"
     positions = [
@@ -278,7 +281,7 @@ def context(
 
 
 def _log(connection: sqlite3.Connection, query: LogQuery, *, limit: int) -> tuple[Logged, ...]:
-    """The first rows of a query, at most `limit`; if it asks for the last rows, those."""
+    """Return at most `limit` rows of a query, or its last rows if it asks for them."""
     if query.last is not None:
         return _last(connection, query, query.last)
     conditions, values = _clauses(connection, query, visible=_visible(query))
@@ -287,33 +290,32 @@ def _log(connection: sqlite3.Connection, query: LogQuery, *, limit: int) -> tupl
 
 
 def _last(connection: sqlite3.Connection, query: LogQuery, last: int) -> tuple[Logged, ...]:
-    """The last rows of a query."""
     parts: list[str] = []
     values: list[object] = []
-    # Indexes of visible rows do not contain hidden ones, which are searched separately.
+    # Hidden rows are searched separately, because the indexes contain only visible rows.
     replaced = () if query.as_of is None or query.hidden else ((query, _replaced_since(query)),)
     for part, visible in (*((part, "o.visible") for part in _parts(query)), *replaced):
         conditions, asked = _clauses(connection, part, visible=visible)
         parts.append(f"SELECT o.position FROM observations AS o WHERE {' AND '.join(conditions)}")
         values += asked
-    # All in the same order: the indexes are merged, and reading stops at the last row needed.
+    # All parts have the same order, so the indexes are merged and reading stops at the last row needed.
     positions = f"{' UNION ALL '.join(parts)} ORDER BY 1 DESC LIMIT ?"
     clauses = f"WHERE o.position IN ({positions}) ORDER BY o.position"
     return _as_of(query, _select(connection, clauses, (*values, last), bare=query.bare))
 
 
 def _visible(query: LogQuery) -> str:
-    """The condition for rows that are visible, or were at the log position given in the query."""
+    """Return the condition for rows that are visible or, if `as_of` is set, were visible at that log position."""
     return "o.visible" if query.as_of is None else f"(o.visible OR {_replaced_since(query)})"
 
 
 def _replaced_since(query: LogQuery) -> str:
-    """The condition for rows that were visible at that position."""
+    """Return the condition for rows that were visible at `as_of` but are not now."""
     return _REPLACED_SINCE if query.session is None else _OBSERVED_SINCE
 
 
 def _as_of(query: LogQuery, found: tuple[Logged, ...]) -> tuple[Logged, ...]:
-    """Rows as they were at the query's log position, if it has one."""
+    """Return the rows as they were at the query's `as_of`, if it is set."""
     if query.as_of is None:
         return found
     return tuple(
@@ -326,7 +328,7 @@ def _as_of(query: LogQuery, found: tuple[Logged, ...]) -> tuple[Logged, ...]:
 
 
 def _parts(query: LogQuery) -> Iterator[LogQuery]:
-    """Split a query into one for each type, so that the index `observations_of_type` finds the last rows."""
+    """Split a query by type, so that the index `observations_of_type` finds the last rows."""
     if query.project is None or query.kinds != (Kind.OBSERVATION,) or not query.types:
         yield query
         return
@@ -335,7 +337,10 @@ def _parts(query: LogQuery) -> Iterator[LogQuery]:
 
 
 def find(connection: sqlite3.Connection, reference: str) -> Observation:
-    """The row with this id, or whose handle begins with these digits (at least 4). Raise UnknownId."""
+    """Return the row with this id, or whose handle begins with these digits (at least 4).
+
+    Raise UnknownId unless exactly one row matches.
+    """
     wanted = reference.strip().lower()
     found = _by_id(connection, wanted) or _by_handle(connection, wanted)
     if not found and len(wanted) < _SHORTEST_REFERENCE:
@@ -349,7 +354,7 @@ def find(connection: sqlite3.Connection, reference: str) -> Observation:
 
 
 def _by_id(connection: sqlite3.Connection, reference: str) -> tuple[Logged, ...]:
-    from uuid import UUID  # noqa: PLC0415 - reading the log need not wait for it
+    from uuid import UUID  # noqa: PLC0415 - not needed to read the log
 
     try:
         identity = UUID(reference).bytes
@@ -369,8 +374,9 @@ def _by_handle(connection: sqlite3.Connection, reference: str) -> tuple[Logged, 
 
 
 def _clauses(connection: sqlite3.Connection, query: LogQuery, *, visible: str) -> tuple[list[str], list[object]]:
-    """The conditions of a query and their values; `visible` is the condition for visible rows. An unknown name matches
-    nothing.
+    """Return the conditions of a query and their parameters. An unknown session or project matches no rows.
+
+    `visible` is the condition for visible rows.
     """
     conditions: list[str] = ["o.position > ?"]
     values: list[object] = [query.after]
@@ -379,7 +385,7 @@ def _clauses(connection: sqlite3.Connection, query: LogQuery, *, visible: str) -
         conditions.append(condition)
         values.extend(asked)
 
-    # Spelled exactly like the conditions of the partial indexes: only then are they used.
+    # Spelled exactly like the conditions of the partial indexes, or SQLite does not use them.
     if query.kinds == (Kind.OBSERVATION,):
         limit_to("o.kind = 'observation'")
     elif query.kinds and Kind.OBSERVATION not in query.kinds:
@@ -418,7 +424,7 @@ def _select(
 
 
 def _with_supports(connection: sqlite3.Connection, read: list[Logged]) -> Iterator[Logged]:
-    """Yield rows with the ids of their source rows, which reflections and items have."""
+    """Yield the rows, adding to reflections and items the ids of the rows they were made from."""
     made = [logged.position for logged in read if logged.observation.kind in (Kind.REFLECTION, Kind.ITEM)]
     supports: dict[int, list[str]] = defaultdict(list)
     if made:
@@ -436,7 +442,7 @@ def _with_supports(connection: sqlite3.Connection, read: list[Logged]) -> Iterat
 
 
 def _sources(connection: sqlite3.Connection, positions: Iterable[int]) -> Mapping[int, Sequence[tuple[int, str]]]:
-    """Map the position of each row to its source messages, including hidden ones: `seq` and printed id."""
+    """Map the position of each row to the `seq` and printed ids of its source messages, including hidden messages."""
     sources: dict[int, list[tuple[int, str]]] = defaultdict(list)
     for position, seq, key in connection.execute(_SOURCES, {"which": dialect.as_list(positions)}):
         sources[position].append((seq, key))

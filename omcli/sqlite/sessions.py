@@ -1,4 +1,4 @@
-"""Sessions in the store, counts of their messages and rows, and the freeze points of their packs."""
+"""Sessions in the store, message and row counts, and the freeze points of packs."""
 
 from __future__ import annotations
 
@@ -52,14 +52,14 @@ class SqliteSessions(Table, Sessions):
 
 
 def find(connection: sqlite3.Connection, session: str) -> Session | None:
-    """A session; None if nothing but its name is known."""
+    """Return a session, or None if only its id is known."""
     sql = "SELECT * FROM sessions WHERE id = ? AND agent IS NOT NULL"
     row = dialect.execute(connection, sql, (session,)).fetchone()
     return codec.session(row) if row else None
 
 
 def merge(connection: sqlite3.Connection, session: Session, *, now: str) -> int:
-    """Add new facts to a session, and return its number."""
+    """Create or update a session, and return its number."""
     place = codec.add_session(connection, session.id)
     known = find(connection, session.id)
     if is_forgotten_text(connection, session.title):
@@ -72,15 +72,16 @@ def merge(connection: sqlite3.Connection, session: Session, *, now: str) -> int:
 
 
 def set_title(connection: sqlite3.Connection, session: int, title: str) -> None:
-    """Give a session a title, unless it has one or this title was forgotten."""
+    """Give a session this title, unless it has one or the title was forgotten."""
     if is_forgotten_text(connection, title):
         return
     dialect.execute(connection, "UPDATE sessions SET title = ? WHERE number = ? AND title IS NULL", (title, session))
 
 
 def note_new(connection: sqlite3.Connection, session: int, *, instants: Sequence[str], now: str) -> None:
-    """Record that messages with these times were ingested. The session's first and last times only move outwards,
-    because clocks are skewed and imports come late.
+    """Record that messages with these instants were ingested.
+
+    `first_at` only moves back and `last_at` only forward, because clocks are skewed and imports may arrive late.
     """
     dialect.execute(
         connection,
@@ -93,7 +94,7 @@ def note_new(connection: sqlite3.Connection, session: int, *, instants: Sequence
 
 
 def is_forgotten(connection: sqlite3.Connection, row: Observation) -> bool:
-    """True if a row's text was forgotten. Always False for a row written by hand."""
+    """Return True if a row's text was forgotten. Always return False for a row written by the user."""
     if row.source is Source.USER or not _has_any(connection):
         return False
     from omcli.memory.coverage import tombstone  # noqa: PLC0415
@@ -102,7 +103,7 @@ def is_forgotten(connection: sqlite3.Connection, row: Observation) -> bool:
 
 
 def is_forgotten_text(connection: sqlite3.Connection, text: str | None) -> bool:
-    """True if a title or a fact was forgotten in any session."""
+    """Return True if the text of a title or a fact was forgotten, in any session."""
     if text is None or not _has_any(connection):
         return False
     from omcli.memory.coverage import tombstone_of  # noqa: PLC0415
@@ -124,7 +125,6 @@ def _exists(connection: sqlite3.Connection, digest: str) -> bool:
 
 
 def _summaries(connection: sqlite3.Connection, *, project: str | None, last: int | None) -> tuple[SessionSummary, ...]:
-    """Sessions with their counts, most recently seen first."""
     found = dialect.execute(
         connection,
         f"""
@@ -152,7 +152,7 @@ def _summaries(connection: sqlite3.Connection, *, project: str | None, last: int
 
 
 def _status(connection: sqlite3.Connection) -> StoreStatus:
-    """Read counts from indexes; only restored messages before a cursor are looked up one by one."""
+    """Return counts read from indexes. Only restored messages before a cursor are looked up one by one."""
     sessions, pending = connection.execute(
         f"SELECT count(s.agent), coalesce(sum({_PENDING}), 0) FROM sessions AS s", {"observe": Lane.OBSERVE}
     ).fetchone()
@@ -178,7 +178,7 @@ def _status(connection: sqlite3.Connection) -> StoreStatus:
     )
 
 
-# ---- the freeze point of a session's pack: found from sums of tokens, from batches and from operations
+# ---- the freeze point of a session's pack, derived from token sums, batches and operations
 
 _FIRST = """
     SELECT min(position) FROM (
@@ -200,7 +200,7 @@ _MADE = """
         SELECT number FROM operations WHERE session IS NULL AND (:project IS NULL OR project = :project)
             AND undone_by IS NULL)
 """
-# Any row of the session, but only rows written by hand of the project: its other rows come from sessions.
+# Any row of the session, but only handwritten rows of the project, because its other rows come from sessions.
 _WITHOUT_MESSAGE = """
     SELECT position FROM observations WHERE session = :session AND visible AND batch IS NULL AND made_by IS NULL
     ORDER BY position DESC LIMIT 1
@@ -221,7 +221,10 @@ def freeze_point(
     eviction: EvictionPolicy,
     further: int,
 ) -> FreezePoint:
-    """The freeze point of a session in the project `own`. Its pack holds rows of `project`; None: of all projects."""
+    """Return the freeze point of a session in the project `own`.
+
+    The session's pack contains rows of `project`, or of all projects if `project` is None.
+    """
     covered_up_to = lanes.cursor(connection, session=session, lane=Lane.OBSERVE)
     said, covered = connection.execute(
         "SELECT coalesce(sum(tokens), 0), coalesce(sum(CASE WHEN seq <= ? THEN tokens ELSE 0 END), 0) FROM messages"
@@ -244,7 +247,10 @@ def freeze_point(
 
 
 def _end_of(connection: sqlite3.Connection, *, session: int, rest: int, evicted: int) -> int:
-    """`seq` of the message with which a session of `rest` tokens has reached `evicted` of them; 0 for none."""
+    """Return the `seq` of the message at which the tokens since the start reach `evicted`, or 0 if `evicted` is 0.
+
+    `rest` is the number of tokens in the whole session.
+    """
     newest = connection.execute(
         "SELECT seq, tokens FROM messages WHERE session = ? AND agent IS NULL ORDER BY seq DESC", (session,)
     )
@@ -257,10 +263,10 @@ def _end_of(connection: sqlite3.Connection, *, session: int, rest: int, evicted:
 
 
 def _last_row(connection: sqlite3.Connection, values: dict[str, object]) -> int | None:
-    """Position of the last row of the pack; None if nothing in the session was observed yet.
+    """Return the position of the pack's last row, or None if nothing in the session was observed yet.
 
-    Candidates are the rows of the batch in which the messages before the freeze point end, rows made by operations that
-    were not undone, and rows without messages (written by hand or imported).
+    Candidates are the rows of the batch that contains the last message before the freeze point, rows made by operations
+    that were not undone, and rows without messages (written by hand or imported).
     """
 
     def found(asked: str) -> int:
@@ -275,7 +281,6 @@ def _last_row(connection: sqlite3.Connection, values: dict[str, object]) -> int 
 
 
 def _written(connection: sqlite3.Connection, position: int | None) -> str | None:
-    """The time at which the last row up to this position was written."""
     found = connection.execute(
         "SELECT observed_at FROM observations WHERE position <= ? ORDER BY position DESC LIMIT 1", (position,)
     ).fetchone()

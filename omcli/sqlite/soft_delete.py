@@ -1,4 +1,4 @@
-"""Soft deletion: hidden messages, rows and titles are moved to separate tables, and back."""
+"""Soft deletion: moving hidden messages, rows and titles to separate tables, and back."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from omcli.sqlite import codec, dialect, rows
 
 
 def hide_messages(connection: sqlite3.Connection, seqs: Sequence[int], number: int) -> None:
-    """Hide messages by an operation. Messages that are already hidden are then hidden by this operation as well."""
+    """Hide messages for the operation `number`. Messages already hidden are now hidden by this operation as well."""
     columns = dialect.columns_of(connection, "messages")
     these = dialect.among("seq", ":which")
     values = {"which": dialect.as_list(seqs), "number": number, "lane": Lane.OBSERVE}
@@ -34,9 +34,9 @@ def hide_messages(connection: sqlite3.Connection, seqs: Sequence[int], number: i
 
 
 def hide_rows(connection: sqlite3.Connection, references: Iterable[str], number: int, *, is_forgotten: bool) -> None:
-    """Hide rows with their links; add tombstones if they are forgotten, so that their text does not come back.
+    """Hide rows and their links for the operation `number`. If `is_forgotten`, add tombstones for their text.
 
-    Rows that are already hidden are then hidden by this operation as well.
+    Rows already hidden this way are now hidden by this operation as well.
     """
     columns = dialect.columns_of(connection, "observations")
     for reference in references:
@@ -62,7 +62,6 @@ def hide_rows(connection: sqlite3.Connection, references: Iterable[str], number:
 
 
 def add_tombstone(connection: sqlite3.Connection, digest: str, *, operation: int) -> None:
-    """Add a tombstone, which keeps text with this digest from coming back."""
     connection.execute(
         "INSERT INTO tombstones (digest, operation) VALUES (?, ?) ON CONFLICT DO NOTHING",
         (bytes.fromhex(digest), operation),
@@ -70,13 +69,12 @@ def add_tombstone(connection: sqlite3.Connection, digest: str, *, operation: int
 
 
 def by_position(connection: sqlite3.Connection, positions: Sequence[int]) -> Iterator[Logged]:
-    """Yield the hidden rows that had these positions in the log."""
     which = f"WHERE {dialect.among('o.position')} ORDER BY o.position"
     yield from rows.hidden(connection, which, dialect.as_list(positions))
 
 
 def other_operations(connection: sqlite3.Connection, number: int) -> tuple[int, ...]:
-    """The other operations that hide something this one hides too."""
+    """Return the other operations that hide something hidden by the operation `number`."""
     shared = "SELECT other.operation FROM {table} AS h JOIN {table} AS other USING ({what}) WHERE h.operation = :number"
     found = connection.execute(
         f"{shared.format(table='message_holds', what='message')}"
@@ -90,15 +88,15 @@ def other_operations(connection: sqlite3.Connection, number: int) -> tuple[int, 
 
 
 def at(connection: sqlite3.Connection, reference: str) -> Logged | None:
-    """The hidden row with this id, with the position it had in the log; None if it is not hidden."""
+    """Return the hidden row with this id and its former log position, or None if no hidden row has this id."""
     found = rows.hidden(connection, f"WHERE {codec.id_is('o.')}", *codec.id_values(codec.packed(reference)))
     return next(iter(found), None)
 
 
 def hide_titles(connection: sqlite3.Connection, wanted: Iterable[SessionTitle], number: int) -> int:
-    """Remove these titles from their sessions, each with a tombstone; return the number found.
+    """Remove these titles from their sessions, add a tombstone for each, and return the number of titles found.
 
-    Titles that are already hidden are then hidden by this operation as well.
+    Titles already hidden are now hidden by this operation as well.
     """
     taken = 0
     for name, title in dict.fromkeys(wanted):
@@ -121,7 +119,7 @@ def hide_titles(connection: sqlite3.Connection, wanted: Iterable[SessionTitle], 
 
 
 def restore(connection: sqlite3.Connection, number: int, *, now: str) -> None:
-    """Restore everything an operation hid, except what another operation hides as well."""
+    """Restore everything that the operation `number` hid, except what another operation hides too."""
     back = held_only_by(connection, number)
     for held in ("message_holds", "row_holds"):
         connection.execute(f"DELETE FROM {held} WHERE operation = ?", (number,))
@@ -136,14 +134,14 @@ class Held(NamedTuple):
     """Everything hidden by one operation and by no other."""
 
     messages: tuple[int, ...]
-    """`seq` of each message."""
+    """`seq` of the messages."""
     rows: tuple[int, ...]
-    """Log position of each row."""
+    """Log positions of the rows."""
     titles: tuple[SessionTitle, ...]
 
 
 def held_only_by(connection: sqlite3.Connection, number: int) -> Held:
-    """Everything hidden by this operation alone; nothing if it was undone."""
+    """Return everything hidden by this operation alone, or nothing if it was undone."""
 
     def only(table: str, what: str) -> tuple[int, ...]:
         found = connection.execute(
@@ -168,8 +166,9 @@ def held_only_by(connection: sqlite3.Connection, number: int) -> Held:
 
 
 def _restore_messages(connection: sqlite3.Connection, seqs: Sequence[int]) -> None:
-    """Make messages pending again that were pending. Delete buffered batches made since then that span them without
-    containing them.
+    """Restore messages. Those that were pending when they were hidden are pending again.
+
+    Buffered batches that span such messages but were made while they were hidden are deleted.
     """
     columns = dialect.columns_of(connection, "messages")
     came = f"SELECT seq FROM aside_messages WHERE NOT erased AND {dialect.among('seq', ':which')}"
@@ -180,7 +179,7 @@ def _restore_messages(connection: sqlite3.Connection, seqs: Sequence[int]) -> No
         " AND blocks.at >= p.since)",
         values,
     )
-    # Messages after the cursor are covered in the usual way.
+    # Messages after the cursor are covered by ordinary batches.
     connection.execute(
         f"DELETE FROM passed_over WHERE message IN ({came}) AND message >"
         " coalesce((SELECT covers_up_to FROM cursors AS c WHERE c.session = passed_over.session AND lane = :lane), 0)",
@@ -194,8 +193,10 @@ def _restore_messages(connection: sqlite3.Connection, seqs: Sequence[int]) -> No
 
 
 def _restore_rows(connection: sqlite3.Connection, positions: Sequence[int], *, now: str) -> None:
-    """Restore rows as they were. If the operation that superseded or made a row has been undone, restore it as that
-    undo would have left it.
+    """Restore rows as they were, except where an operation was undone in the meantime.
+
+    If the operation that superseded or dropped a row was undone, the row becomes visible. If the operation that made a
+    row was undone, the row is dropped.
     """
     columns = dialect.columns_of(connection, "observations")
     which = dialect.as_list(positions)

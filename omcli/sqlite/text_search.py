@@ -1,4 +1,4 @@
-"""Text search in messages and rows, and the rows made from them, for `om forget`."""
+"""Text search in messages and rows, and finding the rows made from them, for `om forget`."""
 
 from __future__ import annotations
 
@@ -18,11 +18,10 @@ _GIVEN = f"""given (position, id, superseded_by, supports) AS (
     SELECT position, id, superseded_by, NULL FROM observations WHERE {dialect.among("position", ":given")} UNION ALL
     SELECT position, id, superseded_by, supports FROM aside_observations WHERE {dialect.among("position", ":given")})
 """
-"""The given rows, including hidden ones."""
 
 
 class SqliteTextSearch(Table, TextSearch):
-    """Search by reading all text: there is no index of words."""
+    """Search that reads all text, because there is no index of words."""
 
     def messages(self, text: str) -> tuple[KeptMessage, ...]:
         may, values = dialect.may_match(("text",), text)
@@ -58,7 +57,7 @@ class SqliteTextSearch(Table, TextSearch):
 
 
 def _derived(*, from_messages: bool) -> str:
-    """The query for rows made from the given rows or messages, directly or through other rows."""
+    """Return the query for rows derived from the given rows or messages, directly or through other rows."""
     sources = (
         " SELECT position, superseded_by FROM observations WHERE position IN (SELECT observation"
         f" FROM observation_sources WHERE {dialect.among('message', ':messages')}) UNION"
@@ -76,7 +75,7 @@ def _derived(*, from_messages: bool) -> str:
 
 
 def _replaced() -> str:
-    """The query for rows that the given ones replaced, except their source rows."""
+    """Return the query for rows that the given rows replaced, except the rows they were made from."""
     made_of = dialect.each("coalesce(gone.made_of, '[]')")
     return (
         f"WITH RECURSIVE {_GIVEN}, gone (position, id, made_of) AS ("
@@ -89,7 +88,7 @@ def _replaced() -> str:
 
 
 def _position(connection: sqlite3.Connection, row_id: str) -> list[int]:
-    """The log position of a row, hidden or not; a list of at most one."""
+    """Return the log position of a row, hidden or not, as a list that is empty if the row is unknown."""
     values = codec.id_values(codec.packed(row_id))
     query = " UNION ALL ".join(
         f"SELECT position FROM {table} WHERE {codec.id_is()}" for table in ("observations", "aside_observations")
@@ -98,6 +97,5 @@ def _position(connection: sqlite3.Connection, row_id: str) -> list[int]:
 
 
 def _by_position(connection: sqlite3.Connection, found: sqlite3.Cursor) -> tuple[Observation, ...]:
-    """The rows at the log positions that a query found."""
     positions = dialect.as_list(position for (position,) in found.fetchall())
     return tuple(logged.observation for logged in rows.by_position(connection, dialect.each(), (positions,)))
