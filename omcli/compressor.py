@@ -1,4 +1,4 @@
-"""The Python API: the memory of a session, for a program that runs an agent. `om` does the same on the command line."""
+"""The Python API: the memory of a session, for programs that run an agent. `om` offers the same on the command line."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ if TYPE_CHECKING:
 
 
 class ModelMessage(Protocol):
-    """A message object of a model's SDK: `response.choices[0].message`, or Anthropic's response."""
+    """A message object from a model's SDK: `response.choices[0].message`, or Anthropic's response."""
 
     def model_dump(self, *, mode: str, exclude_none: bool) -> dict[str, Any]:
-        """Return the message as a dict for JSON."""
+        """Return the message as a JSON-compatible dict."""
 
 
 Said = Mapping[str, object] | Message | ModelMessage
-"""A message in any of the accepted shapes."""
+"""A message in any of the accepted forms."""
 
 
 @record
@@ -50,15 +50,15 @@ class Stats:
     session: int
     """Tokens of the session's observations."""
     cross: int
-    """Tokens of other sessions' rows and of lasting items."""
+    """Tokens of rows from other sessions and of lasting items."""
     total: int
-    """Tokens of the three tiers."""
+    """Tokens of all three tiers."""
     pending: int
     """Messages of the session that no observation covers yet."""
     counter: str
     """Name of the token counter."""
     budget: int
-    """Largest number of tokens in `Context.text`."""
+    """Maximum number of tokens in `Context.text`."""
 
 
 @record
@@ -66,22 +66,23 @@ class Context:
     """The memory for an agent at one moment."""
 
     text: str
-    """The whole context as printed by `om context`, at most `stats.budget` tokens; may be empty."""
+    """The whole context as printed by `om context`. It has at most `stats.budget` tokens and may be empty."""
     memory: str
-    """The same without the last messages, for the system prompt of an agent that also gets `messages`."""
+    """`text` without the last messages: the system prompt for an agent that gets `messages` separately."""
     cross: str
     """The cross-session tier, as in `text`."""
     session: str
-    """The tier of this session."""
+    """The tier of this session, as in `text`."""
     working: str
-    """The last messages."""
+    """The last messages, as in `text`."""
     messages: tuple[Mapping[str, object], ...]
-    """The last messages in OpenAI's chat format, oldest first, each call with its result, to continue from.
+    """The last messages in OpenAI's chat format, oldest first, from which a conversation can continue. Each call has
+    its result.
 
-    Long results and arguments are excerpts. `ingest` recognises these messages.
+    Long results and arguments are shortened. `ingest` recognises these messages.
     """
     anthropic_messages: tuple[Mapping[str, object], ...]
-    """The same in Anthropic's Messages format."""
+    """The last messages in Anthropic's Messages format."""
     stats: Stats
 
 
@@ -92,31 +93,31 @@ class Worked:
     observations: tuple[Observation, ...] = ()
     """Rows written, oldest first."""
     reflections: tuple[Observation, ...] = ()
-    """Rows that replaced others."""
+    """Rows that replaced other rows."""
     items: tuple[Observation, ...] = ()
     """Lasting facts for later sessions."""
     pending: int = 0
-    """Messages that no observation covers yet."""
+    """Number of messages that no observation covers yet."""
     error: OmError | None = None
-    """The error that stopped the work; earlier results are stored."""
+    """Error that stopped the work. Earlier results are stored."""
     warnings: tuple[str, ...] = ()
-    """Warnings for people."""
+    """Warnings for the user."""
 
 
 _OBJECTS = count(1)
-"""Numbers of the compressors of this process."""
+"""Numbers the compressors of this process."""
 
 
 class ContextCompressor:
-    """The memory of one session of an agent, in `om`'s store.
+    """The memory of one agent session, in `om`'s store.
 
-    Call `ingest` with new messages, `build_context` before each call to the model, and `tick` now and then, in a
-    separate thread if a model observes. All state is in the store, so any process may make any of these calls, and `om`
-    may work on the same session at the same time.
+    Call `ingest` with new messages, `build_context` before each model call, and `tick` now and then, in a separate
+    thread if a model observes. All state is in the store, so any process may make any of these calls, and `om` may work
+    on the same session at the same time.
 
-    Every call opens and closes the store (some milliseconds). Threads may share a compressor: `ingest` and
-    `build_context` do not wait for `tick`; only one thread at a time works in `tick`, `flush` or `reflect`, and the
-    others wait. After a fork, create a new one in the child. Nothing is printed; all errors are OmErrors.
+    Every call opens and closes the store, which takes some milliseconds. Threads may share a compressor. `ingest` and
+    `build_context` do not wait for `tick`. `tick`, `flush` and `reflect` are run by one thread at a time; other threads
+    wait. After a fork, create a new compressor in the child process. Nothing is printed. All errors are OmErrors.
     """
 
     def __init__(
@@ -134,15 +135,16 @@ class ContextCompressor:
     ) -> None:
         """Open the memory of the session with this id, which need not exist yet.
 
-        Settings are resolved once, as on the command line: these arguments, then `OM_*` variables, the project's file,
-        the user's (or `config`) and the `preset`. `db` is the store, `wait` the seconds to wait for other writers;
-        `settings` sets anything else by its key (see `om config`): `{"observe.tokens": 4000}`.
+        Settings are resolved once, as on the command line: first these arguments, then `OM_*` variables, the project's
+        file, the user's file (or `config`), and the `preset`. `db` is the path of the store, and `wait` is the number
+        of seconds to wait for other writers. `settings` sets anything else by its key (see `om config`), as in
+        `{"observe.tokens": 4000}`.
 
-        `project` is the folder whose sessions share memory, by default the current directory. `now` pins the clock to
-        an instant like `2026-01-28T09:30:00Z`.
+        `project` is the folder whose sessions share memory, by default the current directory. `now` pins the clock to a
+        time such as `2026-01-28T09:30:00Z`.
 
-        Raise BadUsage for invalid values, BadConfiguration for an unknown preset and an unreadable `config`, NoInput if
-        the current directory was deleted.
+        Raise BadUsage if a value is invalid, BadConfiguration if the preset is unknown or `config` cannot be read, and
+        NoInput if the current directory was deleted.
         """
         if not session.strip():
             raise BadUsage("the id of the session is empty")
@@ -165,21 +167,20 @@ class ContextCompressor:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """Warnings about settings that were ignored."""
         return tuple(self._warnings)
 
     def ingest(self, messages: Said | Iterable[Said]) -> Ingested:
-        """Store messages without their secrets; they are observed later, by `tick` or `flush`.
+        """Store messages without their secrets. They are observed later, by `tick` or `flush`.
 
-        A list is the agent's conversation, from its beginning, from anywhere in it, or from `build_context`: messages
-        after the known ones are new, so pass the whole list whenever it has grown. A single message is the next one: it
-        is new even if its text is known, unless its `id` or `timestamp` is.
+        A list is all or part of the agent's conversation, or begins with messages from `build_context`. The messages
+        after the known ones are new, so pass the whole list whenever it has grown. A single message is the next one. It
+        is new even if its text is known, unless its `id` or `timestamp` is known.
 
         A message is a dict in the format of OpenAI's chat completions or Anthropic's Messages, an object of their SDKs,
         or a `Message`. System messages and om's own output are not stored.
 
-        Raise BadInput for an invalid message, StoreLocked if another process writes for longer than `wait`, and
-        CannotCreate, InputOutput, BadConfiguration if the store cannot be opened.
+        Raise BadInput if a message is invalid, StoreLocked if another process writes for longer than `wait`, and
+        CannotCreate, InputOutput or BadConfiguration if the store cannot be opened.
         """
         said, is_next = ([messages], True) if is_message(messages) else (message_list(messages), False)
         with self._open_wiring() as wiring:
@@ -192,11 +193,13 @@ class ContextCompressor:
             return ingest(transcript, deps, session=self.session, project=self._project, is_next=is_next)
 
     def build_context(self, budget: int | None = None) -> Context:
-        """Return what the agent should know now, in at most `budget` tokens (by default that of the settings).
+        """Return the memory for the agent's next call, in at most `budget` tokens (by default the budget in the
+        settings).
 
-        Only reads: takes no lock and asks no model. With the setting `context.freeze` the context is the frozen one, as
-        for `om context`. It has all three tiers even with presets for which `om context` prints the working-memory
-        block. Raise BadUsage for an invalid budget, and InputOutput or BadConfiguration if the store cannot be read.
+        The store is only read: no lock is taken and no model is called. With the setting `context.freeze`, the context
+        is frozen, as for `om context`. All three tiers are returned, even with presets for which `om context` prints
+        the working-memory block. Raise BadUsage if the budget is invalid, and InputOutput or BadConfiguration if the
+        store cannot be read.
         """
         if budget is not None and (not isinstance(budget, int) or budget < 0):
             raise BadUsage(f"{budget!r} is not a valid budget (expected tokens, 0 or more)")
@@ -218,10 +221,10 @@ class ContextCompressor:
             return context_of(contexted.pack, self._notation, order=wiring.choice.order)
 
     def tick(self) -> Worked:
-        """Observe pending messages and reflect if the settings say it is due; usually it is not.
+        """Observe pending messages and reflect, where the settings make this due; usually there is nothing to do.
 
-        Errors of a model, or another process working on the session, are returned in `Worked.error`; the messages stay
-        pending. Raise only if the store cannot be opened.
+        Errors of a model, or LaneTaken if another process is working on the session, are returned in `Worked.error`,
+        and the messages stay pending. Raise an error only if the store cannot be opened.
         """
         from omcli.operations import tick
 
@@ -241,8 +244,8 @@ class ContextCompressor:
     def flush(self) -> Worked:
         """Observe all pending messages, due or not, then reflect if that is due.
 
-        Raise ProviderFailed, NotAllowed or BadConfiguration if a model fails, LaneTaken if another process works on the
-        session for longer than `wait`, StoreLocked, InputOutput. Earlier results are stored.
+        Raise ProviderFailed, NotAllowed or BadConfiguration if a model fails, LaneTaken or StoreLocked if another
+        process works for longer than `wait`, and InputOutput if the disk fails. Earlier results are stored.
         """
         from omcli.operations import tick
 
@@ -259,7 +262,7 @@ class ContextCompressor:
             return self._told(worked, wiring, warnings)
 
     def reflect(self) -> Worked:
-        """Fold observations into fewer rows and extract lasting items, due or not; for the end of a session.
+        """Fold observations into fewer rows and extract lasting items, due or not. Use it at the end of a session.
 
         Raise the same errors as `flush`.
         """
@@ -273,7 +276,7 @@ class ContextCompressor:
             return self._told(worked, wiring, warnings)
 
     def close(self) -> None:
-        """Close it: further calls raise BadUsage. Pending messages are left to the next `tick`."""
+        """Close the compressor: further calls raise BadUsage. Pending messages are left to the next `tick`."""
         self._is_closed = True
 
     def __enter__(self) -> Self:
@@ -296,12 +299,12 @@ class ContextCompressor:
 
     @contextmanager
     def _at_work(self) -> Iterator[Wiring | None]:
-        """Admit one thread at a time; yield None if writing is disabled."""
+        """Admit one thread at a time. Yield None if om is disabled."""
         with self._working, self._open_wiring() as wiring:
             yield None if wiring.settings.disabled else wiring
 
     def _keep_images(self, wiring: Wiring) -> bool:
-        """Return True if images are kept until observed; determined once, since it may load an SDK."""
+        """Return True if images are kept until observed. Determined once, because it may load an SDK."""
         if self._keeps_pictures is None:
             self._keeps_pictures = False
             with suppress(*OF_MODELS):  # the later observer reports it
@@ -319,7 +322,9 @@ class ContextCompressor:
 
 
 def _full_path(path: str | Path) -> Path:
-    """Return the absolute path now, since the current directory may change. Raise NoInput if that directory is gone."""
+    """Return the absolute path now, because the current directory may change. Raise NoInput if that directory no longer
+    exists.
+    """
     try:
         return Path(path).expanduser().absolute()
     except FileNotFoundError:
@@ -327,7 +332,7 @@ def _full_path(path: str | Path) -> Path:
 
 
 def _observed(session: str, deps: Deps) -> Iterator[Observation]:
-    """Observe until nothing is pending, skipping batches that another process observed first."""
+    """Observe until nothing is pending, skipping batches that another process observed first. Yield the rows."""
     from omcli.operations.observe.session import observe_session
 
     while True:
@@ -347,12 +352,12 @@ def _reflected(reflection: Reflection | None) -> Worked:
 
 
 def is_message(said: object) -> TypeGuard[Said]:
-    """Return True if a value is a single message."""
+    """Return True if the value is a single message."""
     return isinstance(said, Mapping | Message) or callable(getattr(said, "model_dump", None))
 
 
 def message_list(messages: object) -> list[Said]:
-    """Return the messages as a list. Raise BadInput for anything else."""
+    """Return the messages as a list. Raise BadInput if the argument is anything else."""
     if isinstance(messages, str | bytes) or not isinstance(messages, Iterable):
         raise BadInput(
             f"{type(messages).__name__} is not a valid message", hint="a message is a dict with `role` and `content`"
@@ -367,7 +372,7 @@ def message_list(messages: object) -> list[Said]:
 
 
 def transcript_of(messages: Sequence[Said]) -> Transcript:
-    """Return the messages as a transcript. Raise BadInput if they are not valid."""
+    """Return the messages as a transcript. Raise BadInput if they are invalid."""
     from omcli.memory.transcript import Transcript
 
     own = [message for message in messages if isinstance(message, Message)]
@@ -388,7 +393,7 @@ def _as_json(message: object) -> str:
 
 
 def _plain(value: object) -> object:
-    """Return an SDK's object or a mapping as a dict for JSON. Raise TypeError for anything else."""
+    """Return an SDK's object or a mapping as a JSON-compatible dict. Raise TypeError for anything else."""
     if callable(dump := getattr(value, "model_dump", None)):
         return dump(mode="json", exclude_none=True)
     if isinstance(value, Mapping):
@@ -400,7 +405,7 @@ def _plain(value: object) -> object:
 
 
 def context_of(pack: ContextPack, notation: Notation, *, order: tuple[Tier, ...]) -> Context:
-    """Return a pack as a `Context`, with its tiers in `order`."""
+    """Return a pack as a `Context`. In `memory`, the tiers have this `order`."""
     from omcli.pack.budget import Tier
     from omcli.pack.layouts.chat import ANTHROPIC, OPENAI
     from omcli.pack.layouts.layout import Head, PackContent

@@ -20,7 +20,7 @@ _MEMORY = "MEMORY.md"
 _ARCHIVE = "archive"
 _PARTIAL = ".MEMORY.md.om-partial"
 _TRIES = 5
-"""Attempts to write `MEMORY.md` while another program writes it."""
+"""Maximum number of attempts to write `MEMORY.md` while another program writes it."""
 
 
 class NotesFolder:
@@ -34,26 +34,26 @@ class NotesFolder:
         stamp: Callable[[os.stat_result], str],
         settled: Callable[[os.stat_result], str | None],
     ) -> None:
-        """Take a folder, and functions for a session's reading terms and for a file's stamp (size and time).
+        """`terms` returns the reading terms of a session, and `stamp` the stamp of a file.
 
-        `settled` returns None if a file is so new that it could change again without changing its stamp.
+        `settled` returns the stamp too, or None if the file is so new that it could change again without changing its
+        stamp.
         """
         self._folder = Path(os.path.realpath(folder))
         self._terms, self._stamp, self._settled = terms, stamp, settled
 
     @property
     def path(self) -> str:
-        """Path of the folder."""
         return str(self._folder)
 
     def notes(self) -> tuple[Note, ...]:
-        """Return the notes in the folder, oldest first."""
+        """Return the notes, oldest first."""
         with _reading(self._folder):
             names = [file.name for file in os.scandir(self._folder) if _is_note(file)]
         return tuple(Note(day=name.removesuffix(_SUFFIX), path=str(self._folder / name)) for name in sorted(names))
 
     def as_it_is(self, note: Note) -> IngestedFile:
-        """Return the origin and the current stamp of a note."""
+        """Return a note's origin and current stamp."""
         with _reading(Path(note.path)):
             return IngestedFile(origin=self._origin(note), stamp=self._stamp(Path(note.path).stat()))
 
@@ -85,7 +85,7 @@ class NotesFolder:
         raise InputOutput(f"{target} is being written by another program", hint="try again later; nothing was moved")
 
     def forget(self, are_gone: Callable[[Sequence[str]], Sequence[bool]]) -> int:
-        """Remove the facts that `are_gone` reports from `MEMORY.md`; return their number."""
+        """Remove the facts that `are_gone` selects from `MEMORY.md`, and return their number."""
         target = Path(os.path.realpath(self._folder / _MEMORY))
         with _writing(target):
             for _ in range(_TRIES):
@@ -96,7 +96,7 @@ class NotesFolder:
         raise InputOutput(f"{target} is being written by another program", hint="try again later; nothing was changed")
 
     def _replaced(self, target: Path, before: bytes | None, after: bytes) -> bool:
-        """Replace the content atomically; return False if another program has changed it since."""
+        """Replace the content atomically. Return False if another program has changed it since `before` was read."""
         partial = target.with_name(_PARTIAL)
         mode = stat.S_IMODE(target.stat().st_mode) if before is not None else 0o600
         descriptor = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, mode)
@@ -116,7 +116,7 @@ class NotesFolder:
         return True
 
     def archive(self, note: Note, known: IngestedFile) -> str | None:
-        """Move a note to `archive` and return its new path; None if it was changed since `known`."""
+        """Move a note to `archive` and return its new path, or None if it has changed since `known`."""
         source, archive = Path(note.path), self._folder / _ARCHIVE
         with _writing(archive):
             archive.mkdir(exist_ok=True)
@@ -131,7 +131,7 @@ class NotesFolder:
 
 
 def _project(folder: Path) -> Path:
-    """Return the project of the notes: the Git repository around them, or else the parent folder."""
+    """Return the project of the notes: the Git repository that contains the folder, otherwise its parent folder."""
     return next((above for above in folder.parents if os.path.lexists(above / ".git")), folder.parent)
 
 
@@ -160,7 +160,6 @@ def _content(path: Path) -> bytes | None:
 
 
 def _free(archive: Path, day: str) -> Path:
-    """Return an unused path in the archive."""
     number, target = 1, archive / f"{day}{_SUFFIX}"
     while os.path.lexists(target):
         number += 1
@@ -172,7 +171,7 @@ def _settle(folder: Path) -> None:
     """Flush a folder's entries to disk."""
     descriptor = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
     try:
-        with suppress(OSError):  # not every file system can
+        with suppress(OSError):  # some file systems do not support this
             os.fsync(descriptor)
     finally:
         os.close(descriptor)
@@ -200,9 +199,9 @@ def _writing(path: Path) -> Iterator[None]:
 
 
 def find_stale_notes(texts: Iterable[str], *, taken_in: Iterable[IngestedFile], notes: Path | None) -> tuple[Path, ...]:
-    """Return the daily notes, archived notes and `MEMORY.md` that contain one of `texts`, ignoring case.
+    """Return the daily notes, archived notes and `MEMORY.md` files that contain one of `texts`, ignoring case.
 
-    Searched are the folder `notes` and every folder that a note was ingested from. Unreadable files are skipped.
+    The folder `notes` and every folder from which a note was ingested are searched. Unreadable files are skipped.
     """
     wanted = {folded_text(text) for text in texts} - {""}
     folders = {Path(taken.origin.path).parent for taken in taken_in if _is_dated(Path(taken.origin.path))}

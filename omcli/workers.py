@@ -18,27 +18,26 @@ from omcli.base.record import record
 from omcli.text.clean import json_line
 
 _LARGEST = 1_000_000
-"""Size in bytes at which the log is rotated; one old log is kept."""
+"""Maximum size of the log in bytes before it is rotated. One old log is kept."""
 _IDLE = (1, 75)
 """Exit codes of a worker that did nothing."""
 _END = 200_000
-"""Bytes read from the end of a log to find the last run."""
+"""Number of bytes to read from the end of a log to find the last run."""
 
 
 @record
 class WorkerRun:
-    """A worker's run according to the log."""
+    """A worker's run, according to the log."""
 
     at: str
-    """Time at which it began or ended."""
+    """Time of its start, or of its end if it has ended."""
     owner: str
-    """The process (`sqlite.owner`)."""
+    """Name of the process (`sqlite.lanes.current_process`)."""
     ended: int | None = None
-    """Its exit code; None if unknown."""
+    """Exit code, or None if unknown."""
     error: str | None = None
-    """Its last error."""
     is_gone: bool = False
-    """True if the process is gone without having logged its end."""
+    """True if the process has ended without logging its end."""
 
 
 def state_folder(environment: Mapping[str, str]) -> Path:
@@ -53,12 +52,11 @@ def state_folder(environment: Mapping[str, str]) -> Path:
 
 
 def log_file(environment: Mapping[str, str]) -> Path:
-    """Return the path of the log."""
     return state_folder(environment) / "background.log"
 
 
 def opened(log: Path) -> int:
-    """Open the log for appending, readable only by the user; return a descriptor. Raise CannotCreate on failure."""
+    """Open the log for appending, readable only by the user. Return its descriptor. Raise CannotCreate on failure."""
     try:
         log.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         stream = _open_log(log)
@@ -78,7 +76,7 @@ def _open_log(log: Path) -> int:
 
 
 def _move_full_log(log: Path, stream: int) -> None:
-    """Rotate a full log, under a lock, so that only one of several processes does it."""
+    """Rotate a full log under a lock, so that only one process does so."""
     fcntl.flock(stream, fcntl.LOCK_EX)
     with suppress(FileNotFoundError):
         if os.path.samestat(os.fstat(stream), log.stat()):
@@ -86,22 +84,22 @@ def _move_full_log(log: Path, stream: int) -> None:
 
 
 def line(ran: WorkerRun, store: Path) -> str:
-    """Return a line for the log about the beginning or end of a run."""
+    """Return a line for the log about the start or end of a run."""
     told = {"at": ran.at, "worker": ran.owner, "store": str(store), "ended": ran.ended, "error": ran.error}
     return json_line({name: value for name, value in told.items() if value is not None})
 
 
 def last_run(log: Path, store: Path) -> WorkerRun | None:
-    """Return the last run on a store according to the end of the log; an unfinished run has no `ended`.
+    """Return the last run on a store, according to the end of the log. An unfinished run has no `ended`.
 
-    Runs that did nothing are left out.
+    Runs that did nothing are ignored.
     """
     runs = {ran.owner: ran for ran in _told(log, str(store))}
     return next((ran for ran in reversed(runs.values()) if ran.ended not in _IDLE), None)
 
 
 def _told(log: Path, store: str) -> Iterator[WorkerRun]:
-    """Yield the runs recorded in the end of the log; other lines are messages from workers."""
+    """Yield the store's runs recorded near the end of the log. Other lines are messages from workers."""
     with suppress(OSError), log.open("rb") as stream:
         stream.seek(max(0, stream.seek(0, os.SEEK_END) - _END))
         for text in stream:
@@ -118,18 +116,18 @@ _PROGRAM = (
     "import sys; root = sys.argv.pop(1); root in sys.path or sys.path.insert(0, root);"
     " from omcli.__main__ import main; main()"
 )
-"""Program that runs this installation of om; `-P` keeps modules in the current directory out of it."""
+"""Program that runs this installation of om. With `-P`, modules in the current directory are not found."""
 _STREAMS = 3
-"""File descriptors of stdin, stdout and stderr."""
+"""Number of standard streams: stdin, stdout and stderr."""
 _MOST = 1024
 
 
 def start(words: Sequence[str], log: Path) -> None:
-    """Start `om` with these arguments, and return at once.
+    """Start `om` with these arguments and return at once.
 
-    The process runs in its own session, so that it survives a closed terminal; it reads nothing and writes to the log.
-    It inherits the current directory, environment and umask, but no open files, so that no reader of our output waits
-    for it. Raise CannotCreate if it cannot be started.
+    The process runs in its own session, so it survives a closed terminal. It reads nothing and writes to the log. It
+    inherits the current directory, environment and umask but no open files, so that readers of our output do not wait
+    for it to end. Raise CannotCreate if it cannot be started.
     """
     root = str(Path(omcli.__file__).parents[1])
     command = [sys.executable, "-P", "-c", _PROGRAM, root, *words]
@@ -140,7 +138,7 @@ def start(words: Sequence[str], log: Path) -> None:
             command[0],
             command,
             os.environ,
-            # The log first: its descriptor is 0 if we were started without stdin.
+            # The log first, because its descriptor is 0 if we were started without stdin.
             file_actions=[
                 (os.POSIX_SPAWN_DUP2, stream, 1),
                 (os.POSIX_SPAWN_DUP2, stream, 2),
@@ -156,10 +154,10 @@ def start(words: Sequence[str], log: Path) -> None:
 
 
 def _keep_private() -> None:
-    """Make sure the new process inherits no descriptors; those opened by Python are not inherited anyway."""
+    """Make the new process inherit no descriptors. Only descriptors that Python did not open need this."""
     try:
-        numbers = list(map(int, os.listdir("/dev/fd")))  # noqa: PTH208 - names are all that is wanted
-    except OSError:  # no such folder on this system
+        numbers = list(map(int, os.listdir("/dev/fd")))  # noqa: PTH208 - only names are needed
+    except OSError:  # this system has no such folder
         numbers = list(range(_MOST))
     for number in numbers:
         if number >= _STREAMS:

@@ -1,1 +1,1 @@
-"""The verbs, one function per module, each returning a frozen report."""
+"""Operations on a store, such as observing, compacting and forgetting. Most return an immutable report."""

@@ -1,4 +1,4 @@
-"""Pending messages for an agent, and its reply: all of the reply is written, or nothing."""
+"""Showing pending messages to an agent, and writing its reply: either all of the reply or none of it."""
 
 from __future__ import annotations
 
@@ -36,23 +36,23 @@ from omcli.reflectors.validation import validate
 
 _BY_AGENT = "agent"
 _LABELS = ("m", "o")
-"""First letters of the labels of messages and of rows. No row id begins with one of them."""
+"""First letters of the labels of messages and rows. No row id begins with either letter."""
 _AGAIN = "nothing was written; `om pending` shows what waits now"
 
 
 @record
 class ApplyReport:
-    """The rows written."""
+    """The rows written or hidden."""
 
     session: str
     messages: int
-    """Number of messages newly covered."""
+    """Number of newly covered messages."""
     rows: tuple[Observation, ...]
-    """Observations, reflections, items."""
+    """New reflections, items and observations."""
     hidden: tuple[str, ...]
     """Ids of the rows that were hidden."""
     findings: Mapping[str, int] = field(default_factory=dict)
-    """Corrections to the reply, by kind."""
+    """Number of corrections to the reply, by kind."""
 
 
 def apply(
@@ -64,8 +64,8 @@ def apply(
 ) -> ApplyReport:
     """Write an agent's reply to `om pending`. A dry run writes nothing.
 
-    Raise BadInput if the reply is invalid, and StaleBatch if the messages or rows have changed since. In both cases
-    nothing is written.
+    Raise BadInput if the reply is invalid, and StaleBatch if its messages or rows have changed since they were shown.
+    In either case nothing is written.
     """
     given = parse_agent_reply(document)
     store = deps.store
@@ -86,7 +86,9 @@ def apply(
 
 
 def _shown_again(wanted: PendingToken, store: Store, counters: Callable[[str], TokenCounter]) -> PendingView:
-    """Rebuild the view that `om pending` showed. Raise StaleBatch if it has changed since."""
+    """Rebuild the view that `om pending` showed. Raise BadInput if its session or counter is unknown, and StaleBatch if
+    it has changed.
+    """
     session = store.sessions.find(wanted.session)
     if session is None:
         raise BadInput(f"token: session `{wanted.session}` is not in this store", hint="is `--db` the same as before?")
@@ -104,7 +106,10 @@ def _shown_again(wanted: PendingToken, store: Store, counters: Callable[[str], T
 
 
 def _rows(given: AgentReply, shown: PendingView, store: Store) -> dict[str, Observation]:
-    """Every row that the reply refers to, by reference. Raise BadInput if one is missing or belongs elsewhere."""
+    """Return the rows that the reply may refer to, by reference.
+
+    Raise BadInput for an unknown row or one that belongs elsewhere, and StaleBatch for a hidden one.
+    """
     rows = dict(shown.evidence.recorded.labels)
     rows |= {name: row for row in rows.values() for name in (row.id, handle(row.id))}
     for place, reference in given.rows():
@@ -126,8 +131,9 @@ def _rows(given: AgentReply, shown: PendingView, store: Store) -> dict[str, Obse
 
 
 def _observed(given: AgentReply, shown: PendingView, rows: Mapping[str, Observation], deps: Deps) -> Observed:
-    """Return the observations in a reply. Raise BadInput if they are missing, or if they are about messages that are
-    not pending.
+    """Return the observations in the reply.
+
+    Raise BadInput if they are missing although messages are pending, or present although none are.
     """
     if shown.batch is not None:
         if given.lacks_observations:
@@ -139,7 +145,6 @@ def _observed(given: AgentReply, shown: PendingView, rows: Mapping[str, Observat
 
 
 def _evidence(shown: PendingView, rows: Mapping[str, Observation]) -> Evidence:
-    """Return the evidence with all rows that the reply names."""
     evidence = shown.evidence
     return Evidence(shown=evidence.shown, recorded=replace(evidence.recorded, labels=rows), cwd=evidence.cwd)
 
@@ -147,7 +152,7 @@ def _evidence(shown: PendingView, rows: Mapping[str, Observation]) -> Evidence:
 def _fold(
     session: str, given: AgentReply, folded: Reflected, rows: Mapping[str, Observation], deps: Deps
 ) -> ReflectionWrite | None:
-    """Return the changes to rows as the store writes them; None if there are none."""
+    """Return the reply's changes to rows, or None if it refers to no rows."""
     read = read_by(given, rows)
     if not read:
         return None
@@ -158,8 +163,6 @@ def _fold(
 
 @record
 class _Written:
-    """Everything the reply writes."""
-
     shown: PendingView
     seen: Observed
     rows: tuple[Observation, ...]
@@ -176,13 +179,12 @@ class _Written:
         findings: Mapping[str, int],
         deps: Deps,
     ) -> Self:
-        """Return the observations as rows, with the changes to other rows."""
         batch, project = shown.batch, shown.session.project
         rows, replaced = to_rows(batch, seen.drafts, project=project, deps=deps) if batch else ((), ())
         return cls(shown=shown, seen=seen, rows=rows, replaced=replaced, folding=folding, findings=findings)
 
     def write(self, deps: Deps) -> None:
-        """Write everything in one transaction. Raise StaleBatch if something has changed."""
+        """Write everything in one transaction. Raise StaleBatch if messages or rows have changed."""
         store, now = deps.store, deps.clock.now()
         if self.shown.batch is not None:
             store.batches.record(
@@ -199,7 +201,6 @@ class _Written:
             store.reflections.fold(self.folding, now=now)
 
     def told(self) -> ApplyReport:
-        """Return the report of what was written."""
         folded = self.folding
         hidden = [replacement.row for replacement in self.replaced]
         if folded is not None:
@@ -215,11 +216,11 @@ class _Written:
 
 
 _LEFT_OUT = frozenset({"unaccounted"})
-"""Findings that an agent need not correct: it may leave rows unmentioned."""
+"""Findings to omit from the report, because agents may leave rows unmentioned."""
 
 
 def read_by(given: AgentReply, rows: Mapping[str, Observation]) -> tuple[Observation, ...]:
-    """The rows named in reflections, items and retirements, oldest first."""
+    """Return the rows named in reflections, items and retirements, oldest first."""
     cited = [reference for reflection in given.reflections for reference in reflection.made_of]
     cited += [reference for item in given.items for reference in item.made_of]
     cited += [reference for retired in given.retired for reference in (retired.row, retired.by) if reference]
@@ -228,10 +229,10 @@ def read_by(given: AgentReply, rows: Mapping[str, Observation]) -> tuple[Observa
 
 
 def reflected(given: AgentReply, rows: Mapping[str, Observation], *, counter: TokenCounter, now: str) -> Reflected:
-    """Return the changes to rows that a reply makes. `rows` has every row it names.
+    """Return the changes to rows that a reply makes. `rows` must contain every row that the reply names.
 
-    A row that a person wrote or pinned stays visible. Raise BadInput if the reply retires one, if a new text mentions
-    something that its source rows do not, or if the reflections are no shorter than those rows.
+    Rows that a user wrote or pinned stay visible. Raise BadInput if the reply retires one of these, if a text mentions
+    something that is not in its source rows, or if the reflections are no shorter than their source rows.
     """
     read = read_by(given, rows)
     if not read:
@@ -253,7 +254,7 @@ def reflected(given: AgentReply, rows: Mapping[str, Observation], *, counter: To
 
 
 def _answer(given: AgentReply, rows: Mapping[str, Observation], labels: Mapping[str, str]) -> ReflectorReply:
-    """Return the reply in the form in which a model replies."""
+    """Return the reply in the form of a model's reply."""
 
     def labels_of(references: Sequence[str]) -> tuple[str, ...]:
         return tuple(dict.fromkeys(labels[rows[reference].id] for reference in references))
@@ -285,7 +286,7 @@ def _answer(given: AgentReply, rows: Mapping[str, Observation], labels: Mapping[
 
 
 def _check_texts(answer: ReflectorReply, material: Material, counter: TokenCounter) -> None:
-    """Raise BadInput if a text is invalid, naming its place in the reply."""
+    """Raise BadInput if a text is invalid. The error gives the text's position in the reply."""
     parts = [
         (f"reflections[{number}]", ReflectorReply(reflections=(one,))) for number, one in enumerate(answer.reflections)
     ]
@@ -321,23 +322,21 @@ def _is_user_row(row: Observation) -> bool:
     return row.source is Source.USER or PINNED in row.tags
 
 
-# ---- pending messages, as an agent is shown them
+# ---- pending messages, as shown to an agent
 
 
 @record
 class PendingMessages:
-    """The oldest pending messages of a session."""
-
     pending_view: PendingView | None
-    """None without a session."""
+    """None if there is no session."""
     messages: int
-    """Messages waiting in the session, including those shown."""
+    """Number of pending messages in the session, including those shown."""
 
 
 def pending(store: Store, *, session: str | None, tokens: int, counter: TokenCounter) -> PendingMessages:
-    """The oldest pending messages of a session, about this many tokens of them. Only reads.
+    """Return the oldest pending messages of a session, about `tokens` of them. The store is only read.
 
-    The default is the most recent session with pending messages.
+    The default session is the most recent one with pending messages.
     """
     meant = store.sessions.find(session) if session is not None else _waiting(store)
     if meant is None:
@@ -346,7 +345,7 @@ def pending(store: Store, *, session: str | None, tokens: int, counter: TokenCou
     while True:
         batch = store.batches.unobserved(meant.id, max_tokens=tokens, context_rows=CONTEXT_ROWS)
         shown = pending_view(store, meant, batch, counter=counter, tokens=tokens)
-        # Summaries of earlier messages are not shown: a batch of nothing else would look as if nothing were pending.
+        # Summaries of earlier messages are not shown, so a batch of only these would look as if nothing were pending.
         if batch is None or shown.evidence.shown.new or len(batch.messages) >= messages:
             return PendingMessages(pending_view=shown, messages=messages)
         tokens *= 2
@@ -357,12 +356,12 @@ def _waiting(store: Store) -> Session | None:
 
 
 _ROWS = 600
-"""Number of the newest rows from which those to show are chosen."""
+"""Number of newest rows from which the rows to show are chosen."""
 _ROOM = 2_000
-"""Tokens of the rows shown."""
+"""Maximum number of tokens of the rows shown."""
 _CHARS_PER_TOKEN = 4
 _BESIDE = 30
-"""Largest number of tokens on a line besides the text: label, time and speaker."""
+"""Maximum number of tokens on a line besides the text: label, time and speaker."""
 
 
 @record
@@ -371,7 +370,7 @@ class PendingView:
 
     session: Session
     batch: Batch | None
-    """The messages; None if none is pending."""
+    """The pending messages, or None if there are none."""
     evidence: Evidence
     ticket: PendingToken
 
@@ -379,9 +378,10 @@ class PendingView:
 def pending_view(
     store: Store, session: Session, batch: Batch | None, *, counter: TokenCounter, tokens: int | None = None
 ) -> PendingView:
-    """Return the messages of a batch and the rows of its session to show. To fit `tokens`, messages are shortened.
+    """Return the messages of a batch and the rows of its session as shown to an agent. Messages are shortened to fit
+    `tokens`.
 
-    The labels depend only on the store, and on the counter, which decides how many rows fit.
+    Labels depend only on the store and the counter, which decides how many rows fit.
     """
     rows = [logged.observation for logged in store.rows.log(LogQuery(session=session.id, last=_ROWS))]
     recorded = select_context_rows(rows, room=_ROOM, counter=counter)
@@ -406,16 +406,18 @@ def _shown(batch: Batch | None, counter: TokenCounter, tokens: int | None) -> Tr
 
 
 def _no_image(_image: Image) -> bytes | None:
-    """Return no image: images are described in words."""
+    """Return None, because images are described in words."""
     return None
 
 
 def excerpt_of(kept: KeptMessage, tokens: int) -> str:
-    """The text of a message; an excerpt if it is a tool call or result, or longer than `tokens`."""
+    """Return the text of a message, shortened if it is a tool call or result, or longer than about `tokens`."""
     said = kept.message
     return excerpt(said.text, TOOL_CHARS if said.role in (Role.CALL, Role.RESULT) else _CHARS_PER_TOKEN * tokens)
 
 
 def belongs(row: Observation, session: Session) -> bool:
-    """True if a row may be changed along with a session: it belongs to the session, or to its project alone."""
+    """Return True if a reply about the session may change the row: it belongs to the session, or to no session and no
+    other project.
+    """
     return row.session == session.id or (row.session is None and row.project in (None, session.project))

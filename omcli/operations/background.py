@@ -1,4 +1,4 @@
-"""Background work: do everything that is due, and record the failure if a model is unavailable."""
+"""Background work: doing everything that is due, and recording a failure if a model is unavailable."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from omcli.operations.tick import Due, TickReport, Trigger, due, tick
 
 
 def run_due(deps: Deps, when: Due, sessions: Sequence[str]) -> Iterator[TickReport]:
-    """Do the due work of each session, repeatedly, until nothing is due.
+    """Do the work due in each session, repeatedly, until nothing is due.
 
-    Each session has a lane for one worker. A worker that finds the lane taken leaves the messages to its holder, which
-    looks again after releasing the lane, so that no message is missed. If a person's command is working on a session,
-    wait for it for up to the life of a lease. Like `tick`, stop on an error that every session would hit.
+    Each session has a lane for one worker. A worker that finds the lane taken leaves the messages to the lane's holder,
+    which checks again after releasing the lane, so no message is missed. If a user's command is working on a session,
+    wait for it for up to `LEASE_SECONDS`. Like `tick`, stop at an error that would affect every session.
     """
     for session in sessions:
         for ticked in _run_session(session, deps, when):
@@ -40,24 +40,23 @@ def _run_session(session: str, deps: Deps, when: Due) -> Iterator[TickReport]:
             yield replace(found, error=LaneTaken(f"another worker is at session {session}"))
             return
         if done is None:
-            continue  # another process did it in between
+            continue  # another process has just done it
         yield done
         if isinstance(done.error, StaleBatch):
-            continue  # another process was faster; workers that came in between left their messages to us
+            continue  # another process was faster, and other workers have left their messages to this one
         if done.error is not None or (_place(session, store) == before and not _has_progress(done)):
             return
 
 
 def _done(session: str, deps: Deps, when: Due) -> TickReport | None:
-    """Do the due work of a session while holding its worker lane. Raise LaneTaken if another worker holds it."""
     with hold_throughout(session, Lane.WORK, deps, wait=LEASE_SECONDS):
         return next(tick(deps, when, sessions=[session]), None)
 
 
 def _place(session: str, store: Store) -> tuple[int, int, int]:
-    """Return the state of a session, which changes whenever something is observed, offered or ingested.
+    """Return numbers that change whenever messages of the session are observed, offered or ingested.
 
-    The number of waiting messages alone is not enough: as many may have arrived as were observed.
+    The number of pending messages is not enough, because as many may have arrived as were observed.
     """
     batch = store.batches.unobserved(session, max_tokens=1)
     return (batch.after, batch.deferred_through, store.batches.pending(session).messages) if batch else (0, 0, 0)
@@ -68,29 +67,29 @@ def _has_progress(done: TickReport) -> bool:
 
 
 class MakeDeps(Protocol):
-    """Returns dependencies with an observer and a reflector; rules if None."""
+    """Returns dependencies with this observer and reflector. None means rules."""
 
     def __call__(self, *, observer: ObserverDeps | None = None, reflector: ReflectorDeps | None = None) -> Deps: ...
 
 
 @record
 class CheckedModels:
-    """The work that can be done, and the unavailable models that prevent the rest."""
+    """The work that can be done, and the unavailable models that prevent other work."""
 
     deps: Deps
     """Dependencies with the available models."""
     when: Due
-    """Nothing is due for a model that is unavailable."""
+    """Work that needs an unavailable model is never due."""
     missing: Mapping[Lane, OmError]
-    """Errors of the unavailable models, that of the observer first."""
+    """Errors of the unavailable models, the observer's first."""
 
     @property
     def errors(self) -> tuple[OmError, ...]:
-        """The errors of unavailable models, each message once; that of the observer if both have it."""
+        """Errors of the unavailable models, each message once."""
         return tuple({error.message: error for error in reversed([*self.missing.values()])}.values())[::-1]
 
     def note(self, rules: Deps, when: Due, sessions: Sequence[str] | None) -> None:
-        """Record the failures in the lanes that are due: `rules` and `when` decide that."""
+        """Record the errors in the lanes that would be due according to `rules` and `when`."""
         for lane, error in self.missing.items():
             record_missing(rules, when, error, sessions, lanes=(lane,))
 
@@ -105,7 +104,8 @@ def check_models(
 ) -> CheckedModels:
     """Return the work that can be done with the models that are available.
 
-    `observer` and `reflector` return a model's, or raise one of the errors in `caught` if it is unavailable.
+    `observer` and `reflector` return a model's dependencies, or raise one of the errors in `caught` if it is
+    unavailable.
     """
     observed_by, reflected_by, missing = None, None, dict[Lane, OmError]()
     try:
@@ -129,12 +129,12 @@ def record_missing(
     *,
     lanes: Sequence[Lane] = (Lane.OBSERVE, Lane.REFLECT),
 ) -> None:
-    """Record a failure in the lanes that are due, of some sessions or of all, as a failed call of a model.
+    """Record an error as a failed model call in the lanes that are due, in the given sessions or all.
 
-    `om status` shows it until the lane succeeds. No model is called.
+    `om status` shows the error until the lane succeeds. No model is called.
     """
     for found in due(deps, when, sessions=sessions):
-        with suppress(TryAgain, InputOutput):  # the error itself is reported in any case
+        with suppress(TryAgain, InputOutput):  # the error itself is reported anyway
             if Lane.OBSERVE in lanes and (found.observe or found.ahead):
                 _note_observer(found.session, deps, error)
             if Lane.REFLECT in lanes and found.reflect:

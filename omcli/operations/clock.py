@@ -1,4 +1,4 @@
-"""The clock of a run, and the parsing of periods into instants."""
+"""The clock of a run, and parsing of periods into times."""
 
 from __future__ import annotations
 
@@ -11,30 +11,28 @@ from omcli.text.instants import format_time, instant
 
 
 class Clock:
-    """The time. A pinned clock stands still, so that runs give the same bytes; `sleep` still takes real time."""
+    """The time. A pinned clock does not advance, so repeated runs print the same bytes, but `sleep` takes real time."""
 
     def __init__(self, pinned: str | None = None) -> None:
-        """`pinned` is an instant; without a zone it is UTC."""
+        """`pinned` is a time in ISO format, in UTC."""
         self._pinned = None if pinned is None else datetime.fromisoformat(f"{pinned.removesuffix('Z')}+00:00")
 
     def now(self) -> str:
-        """The current instant."""
         return self.after(0)
 
     def after(self, seconds: float) -> str:
-        """The instant this many seconds from now; negative seconds give an instant in the past."""
+        """Return the time this many seconds from now. Negative seconds give a past time."""
         return format_time(self._moment() + timedelta(seconds=seconds)) or "1970-01-01T00:00:00.000Z"
 
     def milliseconds(self) -> int:
-        """Milliseconds since 1970."""
+        """Return the milliseconds since 1970."""
         return int(self._moment().timestamp() * 1000)
 
     def monotonic(self) -> float:
-        """Seconds on a clock that only measures durations; never pinned."""
+        """Return seconds on a clock for measuring durations, which is never pinned."""
         return time.monotonic()
 
     def sleep(self, seconds: float) -> None:
-        """Wait this many seconds."""
         time.sleep(seconds)
 
     def _moment(self) -> datetime:
@@ -51,11 +49,11 @@ _DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 
 
 def period(since: str | None, until: str | None, *, now: str) -> tuple[str | None, str | None]:
-    """Return the instants a period begins at and ends before.
+    """Return the start of a period (inclusive) and its end (exclusive).
 
-    Each end is a day (`2026-01-28`, from its first to its last millisecond, UTC), an instant (`2026-01-28T09:30Z`, UTC
-    without a zone) or an age (`90m`, `12h`, `7d`, `2w`, `6mo`, `1y`). Raise BadUsage for anything else, for a day that
-    does not exist, and for a period that ends before it begins.
+    Each is a day in UTC (`2026-01-28`; an end includes that day), a time (`2026-01-28T09:30Z`, UTC if no zone is given)
+    or an age (`90m`, `12h`, `7d`, `2w`, `6mo`, `1y`). Raise BadUsage for anything else, for a date that does not exist,
+    and if the period does not start before it ends.
     """
     begins = None if since is None else _end(since, now=now, option="--since", days=0)
     ends = None if until is None else _end(until, now=now, option="--until", days=1)
@@ -65,12 +63,14 @@ def period(since: str | None, until: str | None, *, now: str) -> tuple[str | Non
 
 
 def before(text: str, *, now: str, option: str) -> str:
-    """The instant that `text` names: the first millisecond of a day, or an age before now. Raise BadUsage."""
+    """Return the time that `text` names: the start of a day, a time, or an age before now. Raise BadUsage for anything
+    else.
+    """
     return _end(text, now=now, option=option, days=0)
 
 
 def days(age: str) -> float:
-    """An age (`3d`, `12h`) in days. Raise BadUsage."""
+    """Return an age (`3d`, `12h`) in days. Raise BadUsage if it is invalid."""
     found = _ago(age)
     if found is None:
         raise BadUsage(f"`{age}` is not a valid age", hint="like 90m, 12h, 3d, 2w, 6mo")
@@ -78,7 +78,7 @@ def days(age: str) -> float:
 
 
 def _ago(text: str) -> timedelta | None:
-    """Return the length of an age. A month has 30 days, a year 365."""
+    """Return the length of an age, or None if it is invalid. A month has 30 days, a year 365."""
     found = _AGO.fullmatch(text)
     return int(found[1]) * _UNITS[_WORDS.get(found[2].removesuffix("s"), found[2])] if found else None
 

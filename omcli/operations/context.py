@@ -1,4 +1,4 @@
-"""The context pack of a session: choosing the session, the candidate rows, and the rows that fit."""
+"""The context pack of a session: choosing the session, the candidate rows and the rows that fit."""
 
 from __future__ import annotations
 
@@ -22,30 +22,32 @@ if TYPE_CHECKING:
     from omcli.pack.working_block import WorkingBlock
 
 _CANDIDATES = 600
-"""A tier is chosen from this many of the newest rows, so that a store of a million rows is as fast as a small one."""
+"""Maximum number of newest rows from which a tier is chosen. The limit keeps a store with a million rows as fast as a
+small one.
+"""
 _SHARED_CANDIDATES = 150
-"""The same limit for rows of other sessions, for notes and for observations each; fewer of those are shown."""
+"""Maximum number of candidate rows from other sessions: once for observations, and once for all other rows."""
 _EXCERPTS = 6
-"""Long tool results are shown as excerpts, so more messages fit than their stored token counts suggest."""
+"""Tokens of messages to read per token of the tail's budget, because long tool results are printed as excerpts."""
 
 
 @record
 class Place:
-    """The project and session that a pack is made for."""
+    """The project and session of a pack."""
 
     project: str
     """The current directory."""
     session: str | None = None
     """The requested session."""
     current: str | None = None
-    """The running session, according to the environment."""
+    """The running session, from environment variables."""
     is_everywhere: bool = False
-    """True if rows may come from sessions of all projects."""
+    """True if rows from all projects may be included."""
 
 
 @record
 class ContextResult:
-    """A pack, and a note for the user about the choice of its session."""
+    """A pack, and a message to the user about the choice of its session."""
 
     pack: ContextPack
     note: str | None = None
@@ -63,13 +65,13 @@ def context(
     choice: Choice = Choice(),  # noqa: B008 - a record never changes
     eviction: EvictionPolicy | None = None,
 ) -> ContextResult:
-    """Return the pack for an agent, within the budgets. Only reads.
+    """Return the pack for an agent, within the budgets. The store is only read.
 
-    The session is the requested one, else the current one, else the last one in this project, else the last one of all.
-    Without a session the pack holds rows from other sessions of the project.
+    The session is the requested one, otherwise the current one, the last one in this project, or the last one in any
+    project. Without a session, the pack contains rows from other sessions in the project.
 
-    With an `eviction` the pack is frozen at a freeze point, which moves until all messages after it fit. Since that
-    depends on the budgets as well, packs are built until one fits.
+    With an `eviction` policy, the pack is frozen at a freeze point. The freeze point is moved until all messages after
+    it fit, which depends on the budgets too, so packs are built until one fits.
     """
     session, note = session_of_pack(store, place)
     own = session.project if session and session.project else place.project
@@ -106,7 +108,7 @@ def context(
 
 
 def _as_printed(eviction: EvictionPolicy, budgets: Budgets) -> EvictionPolicy:
-    """Return the eviction policy, limited to the share of the budget that is guaranteed to the tail."""
+    """Return the eviction policy, limited to the part of the budget that the tail is guaranteed."""
     if budgets.tail <= 0:
         return eviction
     return eviction.within(shares(budgets.total, budgets.limits)[Tier.TAIL])
@@ -115,7 +117,7 @@ def _as_printed(eviction: EvictionPolicy, budgets: Budgets) -> EvictionPolicy:
 def _each_freeze_point(
     store: Store, session: Session, *, own: str, project: str | None, eviction: EvictionPolicy
 ) -> Iterator[FreezePoint]:
-    """Yield the freeze points that a session may have, from the earliest to the latest."""
+    """Yield a session's possible freeze points, earliest first."""
     for further in count():
         freeze_point = store.sessions.freeze_point(
             session.id, own=own, project=project, eviction=eviction, further=further
@@ -126,7 +128,7 @@ def _each_freeze_point(
 
 
 def session_of_pack(store: Store, place: Place) -> tuple[Session | None, str | None]:
-    """The session that a pack is for, if there is one, and a note for the user about the choice."""
+    """Return the session of the pack, if any, and a message to the user about the choice."""
     if place.session is not None:
         session = store.sessions.find(place.session)
         note = None if session else f"unknown session `{place.session}`: only what other sessions left behind"
@@ -144,7 +146,7 @@ def session_of_pack(store: Store, place: Place) -> tuple[Session | None, str | N
 def _cross_rows(
     store: Store, project: str | None, session: Session | None, *, as_of: int | None, bare: bool
 ) -> tuple[Observation, ...]:
-    """Return rows that may concern other sessions of a project, or of all, in the order they were added."""
+    """Return rows of interest to other sessions, from one project or all (None), in the order they were added."""
     own = session.id if session else None
     newest = LogQuery(project=project, other_than=own, last=_SHARED_CANDIDATES, as_of=as_of, bare=bare)
     by_hand = replace(newest, kinds=(Kind.NOTE, Kind.REFLECTION, Kind.ITEM))
@@ -173,7 +175,7 @@ def _rows(
 
 @record
 class BlockResult:
-    """A working-memory block, its session, and a note for the user about the choice of the session."""
+    """A working-memory block, its session, and a message to the user about the choice of the session."""
 
     block: WorkingBlock
     session: str | None
@@ -181,8 +183,8 @@ class BlockResult:
 
 
 def working_block(store: Store, place: Place, *, budget: int, counter: TokenCounter) -> BlockResult:
-    """Return the working-memory block of the session that `om context` would choose. It uses all rows of the session
-    that were not undone. Only reads.
+    """Return the working-memory block of the session that `om context` would choose. It uses hidden rows too, except
+    undone ones. The store is only read.
     """
     from omcli.memory.changes import UNDONE  # noqa: PLC0415 - no pack needs it
     from omcli.pack.working_block import working_block as block_of  # noqa: PLC0415 - no pack needs it

@@ -1,4 +1,4 @@
-"""Dependencies of operations (store, token counter, clock, observer, reflector with limits), and leases of lanes."""
+"""Dependencies of operations (store, token counter, clock, observer, reflector and limits), and leases of lanes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 BATCH_TOKENS = 35_000
 CONTEXT_ROWS = 150
-"""Rows shown along with a batch: the newest, and the newest mutable ones."""
+"""Number of rows shown with a batch: the newest, and the newest mutable ones."""
 
 
 def _ignore(text: str) -> None:
@@ -37,7 +37,7 @@ def _extend_nothing() -> None:
 
 
 class Verbatim(StrEnum):
-    """High-priority rows that are kept verbatim."""
+    """High-priority rows to keep verbatim."""
 
     NONE = "none"
     OPEN = "open"
@@ -49,39 +49,38 @@ class Meta(StrEnum):
     """Treatment of existing reflections when a session is reflected on again."""
 
     NEVER = "never"
-    """They stay as they are."""
+    """Reflections are left as they are."""
     GENERATIONS = "generations"
-    """Several of one generation are folded into one of the next."""
+    """Several reflections of one generation are folded into one of the next."""
     WHOLE = "whole"
-    """They are folded again, together with new rows."""
+    """Reflections are folded again, together with new rows."""
 
 
 @record
 class Policy:
-    """The threshold for reflecting on a session, and the size of the result."""
+    """When to reflect on a session, and the size of the result."""
 
     tokens: int | None = 20_000
-    """A session is due once its rows have this many tokens; None: never."""
+    """A session is due when its rows reach this many tokens. None means never."""
     inclusive: bool = True
     target: float = 0.5
-    """Target size: up to 1 a share of the tokens read, above that a number of tokens."""
+    """Target size: a share of the tokens read if at most 1, otherwise a number of tokens."""
     rows: int = 0
-    """Largest number of reflections made at once; 0: any number."""
+    """Maximum number of reflections made at once. 0 means no limit."""
     verbatim: Verbatim = Verbatim.OPEN
     meta: Meta = Meta.NEVER
     meta_at: int = 5
-    """The reflections of one generation are folded once there are this many."""
+    """Minimum number of reflections in a generation for them to be folded."""
 
     def is_due(self, tokens: int) -> bool:
-        """True if a session is due when its rows have this many tokens."""
         return self.tokens is not None and reaches(tokens, self.tokens, inclusive=self.inclusive)
 
     def target_of(self, tokens: int) -> int:
-        """The number of tokens that should remain of this many."""
+        """Return the number of tokens that should remain after folding this many."""
         return int(self.target * tokens) if self.target <= 1 else int(self.target)
 
     def covers(self, row: Observation) -> bool:
-        """True if a row must be kept verbatim."""
+        """Return True if the row must be kept verbatim."""
         if row.priority is not Priority.HIGH or self.verbatim is Verbatim.NONE:
             return False
         return self.verbatim is Verbatim.HIGH or row.status is Status.OPEN or row.is_mutable
@@ -89,44 +88,40 @@ class Policy:
 
 @record
 class ObserverDeps:
-    """An observer with its limits."""
-
     open: Callable[[], Observer]
-    """Return the observer. Rules are imported only then."""
+    """Return the observer. Rules are imported only on this call."""
     model: SlicedObserver | None = None
-    """A model that observes instead; its calls take time and money. None: `open` is used."""
+    """Model that observes instead of `open`'s observer, if any. Its calls take time and money."""
     batch_tokens: int = BATCH_TOKENS
-    """Tokens of a batch, at most."""
+    """Maximum number of tokens in a batch."""
     batch_messages: int | None = None
     slice_tokens: int | None = None
-    """Tokens of a batch shown to a model at once; None: all of them."""
+    """Maximum number of a batch's tokens to show to a model at once. None means `batch_tokens`."""
     rules_stand_in: bool = False
-    """True if rules observe the slices at which the model fails; otherwise the failure is raised."""
+    """True if rules observe slices for which the model fails; otherwise the error is raised."""
     takes_images: bool = False
     """True if the model takes images; they are then stored until they are observed."""
 
     @property
     def is_model(self) -> bool:
-        """True if a model observes."""
         return self.model is not None
 
 
 @record
 class ReflectorDeps:
-    """A reflector with its policy."""
-
     open: Callable[[], Reflector]
-    """Return the reflector. Rules are imported only then."""
+    """Return the reflector. Rules are imported only on this call."""
     policy: Policy = Policy()
     name: str = "rules"
-    """Name recorded with each attempt, since another reflector may succeed with the same rows."""
+    """Name recorded with each attempt, because another reflector may succeed with the same rows."""
     is_model: bool = False
     stand_in: Reflector | None = None
-    """Reflects if the model fails; None: the failure is raised."""
+    """Reflector to use if the model fails. None means the error is raised."""
 
     def mark(self, rows: Sequence[Observation], *, target: float | None = None) -> str:
-        """Return a fingerprint of rows and of the way they are folded. Rows that gave nothing are tried again if it
-        changes.
+        """Return a fingerprint of the rows and of the settings for folding them.
+
+        Rows that yielded nothing are tried again when it changes.
         """
         from omcli.memory.reflection import fingerprint  # noqa: PLC0415 - to reflect only
 
@@ -137,20 +132,20 @@ class ReflectorDeps:
 
 @mutable_record
 class LongWork:
-    """Work that holds a lane throughout, if any is going on."""
+    """Work in progress that holds a lane from start to end, if there is any."""
 
     extend: Callable[[], None] = _extend_nothing
-    """Extend its lease when due. Raise LaneTaken if the lease has expired."""
+    """Extend the lease if needed. Raise LaneTaken if the lease has expired."""
     wait: float = 0.0
-    """Seconds to wait for other lanes, if more than `Deps.wait`."""
+    """Minimum number of seconds to wait for other lanes, if longer than `Deps.wait`."""
 
 
 @record
 class Deps:
-    """Everything from outside that an operation uses."""
+    """All external resources that an operation uses."""
 
     open_store: Callable[[], Store]
-    """Return the store, always the same one. A missing store is created then."""
+    """Return the store, always the same object. A missing store is created."""
     counter: TokenCounter
     clock: Clock
     new_id: Callable[[], str]
@@ -168,16 +163,16 @@ class Deps:
 
     @property
     def store(self) -> Store:
-        """The store of messages and rows. The first use raises the errors of opening it."""
+        """The store of messages and rows. The first use raises any error in opening it."""
         return self.open_store()
 
     def busy(self, text: str) -> None:
-        """Tell the user the reason for a long wait. Raise LaneTaken as `LongWork.extend` does."""
+        """Call `LongWork.extend`, then show the user the reason for a long wait."""
         self.long_work.extend()
         self.show_busy(text)
 
     def progress(self, name: str, counts: TranscriptCounts) -> None:
-        """Show an input's name and its counts so far. Raise LaneTaken as `LongWork.extend` does."""
+        """Call `LongWork.extend`, then show an input's name and its counts so far."""
         self.long_work.extend()
         self.show_progress(name, counts)
 
@@ -185,17 +180,18 @@ class Deps:
 # ---- leases: one process at a time works in a lane of a session
 
 LEASE_SECONDS = 600
-"""Life of a lease that is not extended: a process that hangs blocks others for at most this long."""
+"""Lifetime of a lease that is not extended. A process that hangs blocks others for no longer than this."""
 _EXTEND_SECONDS = 60
-"""Age in seconds from which a lease is extended again."""
+"""Minimum number of seconds between two extensions of a lease."""
 _POLL_SECONDS = 0.1
 
 
 @contextmanager
 def hold(session: str, lane: Lane, deps: Deps, *, wait: float | None = None) -> Iterator[Callable[[], None]]:
-    """Hold a lane of a session, and yield a function that extends the lease, or raises LaneTaken if it has expired.
+    """Hold a lane of a session, and yield a function that extends the lease or raises LaneTaken if it has expired.
 
-    Raise LaneTaken if another process still holds it after `wait` seconds (`deps.wait` if None).
+    Raise LaneTaken if another process still holds the lane after `wait` seconds (by default the longer of `deps.wait`
+    and `deps.long_work.wait`).
     """
     leases, clock, owner = deps.store.leases, deps.clock, deps.owner
 
@@ -216,12 +212,12 @@ def hold(session: str, lane: Lane, deps: Deps, *, wait: float | None = None) -> 
     try:
         yield claim
     finally:
-        with suppress(TryAgain, InputOutput):  # the work is done, and the lease ends with this process
+        with suppress(TryAgain, InputOutput):  # the work is done, and the lease becomes free when this process ends
             leases.release(session, lane, owner=owner)
 
 
 def is_free(session: str, lane: Lane, deps: Deps) -> bool:
-    """True if no process holds a lane. To find out, take the lane for a moment."""
+    """Return True if no other process holds the lane. The lane is held for a moment to find out."""
     try:
         with hold(session, lane, deps, wait=0.0):
             return True
@@ -231,10 +227,10 @@ def is_free(session: str, lane: Lane, deps: Deps) -> bool:
 
 @contextmanager
 def hold_throughout(session: str, lane: Lane, deps: Deps, *, wait: float = 0.0) -> Iterator[Callable[[], None]]:
-    """Hold a lane for long work, and yield a function that extends its lease unless it was extended just before.
+    """Hold a lane for long work, and yield a function that extends the lease, at most once a minute.
 
-    Reports of progress extend the lease as well. `wait` is the least number of seconds to wait for the lanes inside.
-    Raise LaneTaken at once if another process holds the lane.
+    Progress reports extend the lease too. `wait` is the minimum time in seconds to wait for other lanes during the
+    work. Raise LaneTaken at once if another process holds the lane.
     """
     with hold(session, lane, deps, wait=0.0) as claim:
         clock, work = deps.clock, deps.long_work

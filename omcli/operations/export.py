@@ -1,4 +1,4 @@
-"""Exporting memory in another tool's format: rows of the log, in the groups in which they were made."""
+"""Exporting memory in another tool's format: rows of the log, grouped as they were written."""
 
 from __future__ import annotations
 
@@ -28,22 +28,22 @@ from omcli.memory.ports import Logged, LogQuery, Store
 
 @record
 class _Origin:
-    """The attributes that rows of one group share."""
+    """Attributes that the rows of a group share."""
 
     session: str | None
     kind: Kind
     observed_at: str | None
     """Time of observation, for rows without a batch."""
     written_as: str | None
-    """The id of the group in the file it was imported from."""
+    """Id of the group in the file from which it was imported."""
     covered: Covered | None
     reach: MessageRange
     alone: str | None
-    """The id of the row, if it forms a group of its own."""
+    """Id of the row, if the row is a group of its own."""
 
 
 def export(store: Store, query: LogQuery, exchange: Exchange, counter: TokenCounter) -> Iterator[str]:
-    """Yield the rows a query selects as pieces of text; token counts in them use the counter."""
+    """Yield the selected rows as pieces of text in the other tool's format. Token counts in them use `counter`."""
     return exchange.render(_each_group(store, query), counter.text)
 
 
@@ -94,14 +94,14 @@ def _group(shared: _Origin, rows: Sequence[Observation], cwd: str | None) -> Gro
 
 
 def _parent(place: int, rows: Sequence[Observation], places: Mapping[str, int]) -> int | None:
-    """The place of the row that this row is a detail of; None unless that row comes earlier."""
+    """Return the position of the row that this row is a detail of, or None unless it comes earlier."""
     above = places.get(_said(rows[place], UNDER) or "")
     return above if above is not None and above < place else None
 
 
 def _reach(row: Observation, batch: Covered | None) -> MessageRange:
-    """Return the range of messages a group covers: the imported one, else that of its batch, else that of its row's
-    sources.
+    """Return the range of messages that a group covers: the imported one, otherwise its batch's, otherwise that of the
+    row's sources.
     """
     said = range_of(row.metadata)
     if batch is not None and (said == NOWHERE or said in _reaches(batch)):
@@ -116,12 +116,14 @@ def _reaches(batch: Covered) -> tuple[MessageRange, MessageRange]:
 
 
 def _derived_id(row: Observation) -> str:
-    """`obs_{milliseconds}_{random}`, both from the row's UUIDv7, so that a group has the same id in every export."""
+    """Return `obs_{milliseconds}_{random}`, with both numbers from the row's UUIDv7, so that a group's id is the same
+    in every export.
+    """
     digits = row.id.replace("-", "")
     return f"obs_{int(digits[:12], 16)}_{digits[-12:]}"
 
 
 def _said(row: Observation, name: str) -> str | None:
-    """Return a string from a row's metadata; None if it is missing."""
+    """Return a string from a row's metadata, or None if it is missing or empty."""
     value = row.metadata.get(name)
     return value if isinstance(value, str) and value else None

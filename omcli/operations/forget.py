@@ -1,4 +1,4 @@
-"""Forgetting: hide rows and messages, and keep their content from being stored again."""
+"""Forgetting: hiding rows and messages, and keeping their content from being stored again."""
 
 from __future__ import annotations
 
@@ -16,73 +16,69 @@ from omcli.operations.clock import Clock
 from omcli.text.similarity import folded_text, says
 
 _TRIES = 10
-"""Largest number of searches, which are repeated while other processes write rows."""
+"""Maximum number of attempts. An attempt fails if another process adds rows during the search."""
 
 
 @record
 class ForgetRequest:
-    """Rows and messages to forget: by their ids, or all that contain `match`."""
+    """Rows and messages to forget: those with these ids, or all that contain `match`."""
 
     ids: tuple[str, ...] = ()
     match: str | None = None
-    """Case and spaces do not matter."""
+    """Text to find, ignoring case and spacing."""
     session: str | None = None
-    """Narrows `match`."""
+    """Limits `match` to this session."""
     project: str | None = None
     with_derived: bool = False
-    """Also forget rows that were made from these, directly or through other rows."""
+    """True to also forget rows made from these, directly or through other rows."""
 
 
 @record
 class BufferedPart:
-    """Part of a buffered batch: a row, or the title of the session."""
+    """Part of a buffered batch: a row, or a session title."""
 
     session: str
     text: str
     digest: str
-    """Its tombstone. The batch is written without this part, and no model sees it."""
+    """Tombstone of the part. The batch is written without it, and no model is shown it."""
     sources: tuple[int, ...] = ()
 
 
 @record
 class ForgetReport:
-    """The rows and messages that were forgotten, or would be."""
-
     rows: tuple[Observation, ...]
-    """Forgotten rows; those forgotten earlier and not yet deleted come last."""
+    """Forgotten rows. Those that were forgotten earlier but not yet deleted come last."""
     messages: tuple[KeptMessage, ...]
     titles: tuple[SessionTitle, ...]
-    """Titles that are forgotten as well, with their sessions."""
     along: tuple[Observation, ...] = ()
-    """Rows that these rows had replaced; they are forgotten with them."""
+    """Rows that the forgotten rows had replaced; they are forgotten too."""
     telling: tuple[Observation, ...] = ()
-    """Visible rows made of forgotten ones, which may still contain it."""
+    """Visible rows made from forgotten ones; they may still contain the forgotten text."""
     ahead: tuple[BufferedPart, ...] = ()
     """Parts of buffered batches that will not be written."""
     telling_ahead: tuple[BufferedPart, ...] = ()
-    """Parts of buffered batches made of forgotten rows, which may still contain it."""
+    """Parts of buffered batches made from forgotten rows; they may still contain the forgotten text."""
     sources: tuple[KeptMessage, ...] = ()
-    """Messages that the rows came from, which may still contain it."""
+    """Source messages of the rows; they may still contain the forgotten text."""
     seen: int = 0
     """Position in the log of the last row that was searched."""
     done: Operation | None = None
-    """The operation; None if nothing was done."""
+    """None if nothing was done."""
     erased: EraseResult | None = None
-    """The result of deleting, if rows were permanently deleted."""
+    """None if rows were only hidden."""
 
     @property
     def is_empty(self) -> bool:
-        """True if nothing was found."""
         return not (self.rows or self.messages or self.titles or self.ahead)
 
 
 def forget(
     store: Store, wanted: ForgetRequest, *, clock: Clock, dry_run: bool = False, for_good: bool = False
 ) -> ForgetReport:
-    """Hide rows and messages in one operation, or delete them with `for_good`; `dry_run` only finds them.
+    """Hide rows and messages in one operation, or delete them with `for_good`. `dry_run` only finds them.
 
-    Rows that other processes write during the search are found as well. Raise UnknownId for an unknown or ambiguous id,
-    BadUsage if nothing is named, and StaleBatch if other processes keep writing.
+    The search is repeated if other processes write rows during it. Raise UnknownId if an id is unknown or ambiguous,
+    BadUsage if `match` is empty, and StaleBatch if other processes keep writing.
     """
     found = _found(store, wanted)
     if dry_run:
@@ -162,7 +158,7 @@ def _named(store: Store, ids: Iterable[str]) -> tuple[list[Observation], list[Ke
 
 
 def _message(store: Store, key: str) -> KeptMessage | None:
-    """The message with a printed id, even if it was pruned. Raise UnknownId for several."""
+    """Return the message with a printed id, even if it was pruned. Raise UnknownId if there are several."""
     found = store.messages.named(key)
     return store.messages.by_key(key) if len(found) > 1 else next(iter(found), None)
 
@@ -181,7 +177,6 @@ def _project_by_session(store: Store) -> dict[str, str | None]:
 
 
 def _is_covered(wanted: ForgetRequest, session: str | None, project: str | None) -> bool:
-    """True if `match` covers this session of this project."""
     return wanted.session in (None, session) and wanted.project in (None, project)
 
 
@@ -190,7 +185,7 @@ def _ahead(
 ) -> tuple[tuple[BufferedPart, ...], tuple[BufferedPart, ...]]:
     """Return the parts of buffered batches that match, and the parts made from forgotten rows or parts.
 
-    Parts made from one of these messages are left out: they are not written without the message.
+    Of the latter, those with one of these messages as a source are omitted, because they are not written without it.
     """
     text, projects, of_it = folded_text(wanted.match or ""), _project_by_session(store), set(gone)
     ahead: list[BufferedPart] = []
@@ -218,7 +213,7 @@ def _ahead(
 def _titles(
     store: Store, wanted: ForgetRequest, rows: Iterable[Observation], messages: Iterable[KeptMessage]
 ) -> Iterator[SessionTitle]:
-    """Return titles that contain the text or repeat one of the rows or messages, including hidden titles."""
+    """Yield titles that contain the text, or that occur in one of the rows or messages. Hidden titles are included."""
     rows, messages = list(rows), list(messages)
     projects = _project_by_session(store)
     given = (
@@ -240,17 +235,15 @@ def _titles(
 
 @record
 class UndoReport:
-    """An operation that was undone, or would be."""
-
     undoing: UndoPreview
     by: Operation | None = None
-    """The undo itself, as an operation; None for a dry run."""
+    """The undo itself as an operation, or None for a dry run."""
 
 
 def undo(operations: Operations, number: int | None, *, clock: Clock, dry_run: bool = False) -> UndoReport:
-    """Undo an operation, or the last one that can be undone; `dry_run` changes nothing.
+    """Undo an operation, by default the last one that can be undone. `dry_run` changes nothing.
 
-    Raise NotUndoable if it cannot be undone.
+    Raise NotUndoable if the operation cannot be undone.
     """
     undoing = operations.preview_undo(number)
     return UndoReport(undoing=undoing, by=None if dry_run else operations.undo(undoing.undone.number, now=clock.now()))

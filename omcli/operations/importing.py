@@ -1,4 +1,4 @@
-"""Importing memory from another tool: rows are stored as they are, and their source messages count as observed."""
+"""Importing memory from another tool. Rows are stored as they are, and their source messages count as observed."""
 
 from __future__ import annotations
 
@@ -24,28 +24,26 @@ from omcli.text.redaction import redact
 
 @record
 class ImportInput:
-    """Something to import: its name in reports, and a function that reads it."""
-
     name: str
     read: Callable[[], str]
-    """Return the text. Raise OmError."""
+    """Return the text. Raise OmError on failure."""
 
 
 @record
 class ImportReport:
-    """The outcome of one input. With an `error` the counts go up to the point where it occurred."""
+    """The outcome of one input. After an `error`, the counts cover what was imported before it."""
 
     path: str
     observations: int = 0
-    """Rows written."""
+    """Number of rows written."""
     known: int = 0
-    """Rows that were stored before, or that occur twice."""
+    """Rows that were already stored or that occur twice."""
     covered: int = 0
-    """Messages that now count as observed."""
+    """Number of messages that now count as observed."""
     missing: int = 0
-    """Groups whose messages are not in the store."""
+    """Number of groups whose messages are not in the store."""
     skipped: Mapping[str, int] = field(default_factory=dict)
-    """Number of lines and objects without a row, by reason."""
+    """Number of lines and objects that gave no row, by reason."""
     redactions: Mapping[str, int] = field(default_factory=dict)
     """Number of removed secrets, by rule."""
     sessions: tuple[str, ...] = ()
@@ -62,10 +60,10 @@ def import_files(
     project: str,
     each: Callable[[Observation], None],
 ) -> Iterator[ImportReport]:
-    """Import each input, and yield its report; an error in one stops no other.
+    """Import each input, and yield its report. An error in one input does not stop the others.
 
-    `session` overrides the sessions that the inputs name; rows without a session belong to the project. `each` is
-    called with every stored row.
+    `session` overrides the sessions named in the inputs. Rows without a session belong to the project. `each` is called
+    with every stored row.
     """
     for entry in inputs:
         writer = _GroupWriter(exchange.name, deps, session=session, project=project, each=each)
@@ -81,8 +79,6 @@ def import_files(
 
 
 class _GroupWriter:
-    """Writes the groups of one input, and counts them."""
-
     def __init__(
         self,
         format_name: str,
@@ -108,7 +104,6 @@ class _GroupWriter:
         return bool(self._skipped) and not (self._counts["new"] or self._counts["known"])
 
     def report(self, name: str, error: OmError | None) -> ImportReport:
-        """Return the report."""
         return ImportReport(
             path=name,
             observations=self._counts["new"],
@@ -122,7 +117,9 @@ class _GroupWriter:
         )
 
     def take(self, found: Group | NotARow) -> None:
-        """Write a group's rows, and move the session's cursor to the last message it covers, in one transaction."""
+        """Write a group's rows and move the session's cursor to the last message that the group covers, in one
+        transaction.
+        """
         if isinstance(found, NotARow):
             self._skipped[found.reason] += 1
             return
@@ -172,12 +169,10 @@ class _GroupWriter:
         return self._places[where]
 
     def _owner(self, reach: MessageRange) -> str | None:
-        """The session of the messages that a group names."""
         found = _message(self._deps.store, reach.last)
         return found.session if found else None
 
     def _rows(self, group: Group, place: _Place, ends: list[KeptMessage]) -> list[Observation]:
-        """The rows that are not stored yet."""
         rows: list[Observation] = []
         ids: list[str | None] = []
         for entry in group.entries:
@@ -196,7 +191,7 @@ class _GroupWriter:
         return rows
 
     def _why_not(self, row: Observation) -> str | None:
-        """Return the reason for not importing a row; None if it is imported."""
+        """Return the reason not to import a row, or None if it may be imported."""
         if not row.text.strip():
             return "empty"
         [is_forgotten] = self._deps.store.tombstones.match([row])
@@ -234,7 +229,7 @@ class _GroupWriter:
 
 
 class _Place:
-    """The destination of rows: a session with the messages that no batch covers yet, or the project."""
+    """Destination of rows: a session with its pending messages, or a project."""
 
     def __init__(self, deps: Deps, session: str | None, project: str) -> None:
         self._deps = deps
@@ -247,7 +242,7 @@ class _Place:
         self._keys = {kept.key: kept for kept in self._batch.messages} if self._batch else {}
         covered = self._store.batches.covered(session) if session is not None else ()
         self._begin = max((batch.end for batch in covered), default=0)
-        """Position in the session of the first uncovered message."""
+        """Position in the session of the first message that no batch covers."""
         self._known: dict[tuple[str, str | None], str] = {}
         query = LogQuery(session=session, project=project if session is None else None, hidden=True, bare=True)
         for logged in self._store.rows.log(query):
@@ -255,30 +250,31 @@ class _Place:
                 self.note(logged.observation)
 
     def _pending(self, session: str) -> Batch | None:
-        """Return the messages after the cursor; restored ones before it are left to the observer."""
+        """Return the messages after the cursor as a batch, or None if restored messages before it are uncovered."""
         last = self._store.messages.newest(session, 1)
         batch = self._store.batches.unobserved_up_to(session, last[0].seq) if last else None
         return batch if batch and not batch.is_late else None
 
     def note(self, row: Observation) -> None:
-        """Remember a row, so that it is not written again."""
+        """Remember a row, so that it is not imported again."""
         self._known.setdefault((row.text, minute(row.dated)), row.id)
         self._known.setdefault((row.text, None), row.id)
 
     def known(self, row: Observation, *, is_dated: bool) -> str | None:
-        """Return the id of a row with the same text from the same minute, or from any time if the row has no date."""
+        """Return the id of a row with the same text and minute. If the row has no date, any time matches."""
         return self._known.get((row.text, minute(row.dated) if is_dated else None))
 
     def ends(self, reach: MessageRange) -> tuple[KeptMessage | None, KeptMessage | None]:
-        """Return the first and the last message of a group, if they are stored. A message named by its place must be
-        pending.
+        """Return the first and last message of a group, each None if it is not stored.
+
+        A message named by its position must be pending.
         """
         if reach.start is not None and reach.end is not None:
             return self._waiting(reach.start), self._waiting(reach.end - 1)
         return self._named(reach.first), self._named(reach.last)
 
     def is_missing(self, reach: MessageRange) -> bool:
-        """True if a group names messages that are not stored."""
+        """Return True if the group names messages that are not stored."""
         if reach.end is not None:
             return reach.end > self._begin + (len(self._batch.messages) if self._batch else 0)
         return reach.last is not None and self.ends(reach)[1] is None
@@ -294,9 +290,9 @@ class _Place:
         return waiting[place - self._begin] if 0 <= place - self._begin < len(waiting) else None
 
     def keep(self, rows: list[Observation], *, through: int) -> int:
-        """Write rows and cover all messages up to a `seq`; return the number of messages newly covered.
+        """Write rows and cover all messages up to this `seq`. Return the number of messages newly covered.
 
-        Raise LaneTaken and StaleBatch if another process observes the session.
+        Raise LaneTaken or StaleBatch if another process is observing the session.
         """
         batch = self._batch
         if batch is None or through <= batch.after:
@@ -325,7 +321,7 @@ def _message(store: Store, key: str | None) -> KeptMessage | None:
 
 
 def _item_type(category: str | None) -> Type:
-    """Return the item type for a category; knowledge if the category is unknown."""
+    """Return the item type for a category; unknown categories are knowledge."""
     name = (category or "").partition("/")[0]
     return next((type_ for type_ in ITEM_TYPES if type_ == name), Type.KNOWLEDGE)
 
@@ -338,13 +334,12 @@ class SummaryReport:
     """The outcome of importing a summary."""
 
     rows: int
-    """Rows made from it."""
     tokens: int
-    """Tokens of its text; 0 if no rows were made from it."""
+    """Tokens of the summary, or 0 if it was not imported."""
 
 
 def import_summary(name: str, text: str, session_id: str, deps: Deps) -> SummaryReport:
-    """Store a summary as rows, unless the session has rows already: those say the same.
+    """Store a summary as rows, unless the session already has rows, which are assumed to cover it.
 
     Raise BadInput if the summary is empty.
     """

@@ -1,4 +1,4 @@
-"""The observation log: rows in the order they were written, and those that follow."""
+"""Looking up rows and messages: the log, following it, items, and single entries."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ _POLL_SECONDS = 1.0
 
 
 def log(store: Store, query: LogQuery) -> Iterator[Observation]:
-    """The rows that a query selects."""
+    """Yield the rows that a query selects."""
     for logged in store.rows.log(query):
         yield logged.observation
 
 
 def unknown(store: Store, query: LogQuery) -> str | None:
-    """Return a note about a session or project of a query that the store does not have; None if it has both."""
+    """Return a message if the store does not know the session or project in a query, otherwise None."""
     session, project = query.session, query.project
     if session is not None and not (store.sessions.find(session) or _has(store, LogQuery(session=session))):
         return f"unknown session `{session}`; `om sessions` lists them"
@@ -40,7 +40,7 @@ def _has(store: Store, query: LogQuery) -> bool:
 
 
 def follow(store: Store, query: LogQuery, clock: Clock) -> Iterator[Observation]:
-    """Yield the rows of a query, and then every row that is added, until the reader stops."""
+    """Yield the rows that a query selects, then every matching row as it is added. Never ends."""
     while True:
         for logged in store.rows.log(query):
             query = replace(query, after=logged.position)
@@ -58,7 +58,7 @@ def items(
     project: str | None = None,
     hidden: bool = False,
 ) -> tuple[Observation, ...]:
-    """The items that have all of these tags, in the order in which packs of other sessions show them."""
+    """Return the items that have all of these tags, in the order in which packs for other sessions show them."""
     query = LogQuery(kinds=(Kind.ITEM,), types=types, project=project, hidden=hidden)
     wanted = {tag.casefold() for tag in tags}
     found = [
@@ -71,18 +71,18 @@ def items(
 
 @record
 class Shown:
-    """A row with its messages, or a message alone."""
+    """A row with its source messages, or a single message."""
 
     observation: Observation | None
     messages: tuple[KeptMessage, ...]
     coverage: Support | None = None
-    """Support of a row; None for a message."""
+    """How far reflections already cover the row; None for a message."""
     traces: RowHistory | None = None
-    """Its origin and later changes, if asked for."""
+    """Origin and later changes of the row, if requested."""
 
 
 def show(store: Store, reference: str, *, with_traces: bool = False) -> Shown:
-    """Return the row or message with an id or handle. Raise UnknownId if it is unknown or ambiguous."""
+    """Return the row or message with this id or handle. Raise UnknownId if it is unknown or ambiguous."""
     try:
         observation = store.rows.find(reference)
     except UnknownId as no_row:

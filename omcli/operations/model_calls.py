@@ -1,4 +1,4 @@
-"""Calls of models: limits checked before each call, a ledger of all calls, and sums of their costs."""
+"""Model calls: limits checked before each call, a ledger of all calls, and cost totals."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from omcli.operations.clock import Clock
 
 
 class CountedProvider:
-    """A provider whose calls are recorded in the ledger, and refused once a hard limit is reached."""
+    """A provider whose calls are recorded in the ledger and refused once a hard limit is reached."""
 
     def __init__(
         self,
@@ -26,7 +26,9 @@ class CountedProvider:
         clock: Clock,
         warn: Callable[[str], None],
     ) -> None:
-        """`ledger` opens the ledger at the first call; `warn` is called once for each soft limit."""
+        """`ledger` returns the ledger and is first called at the first model call. `warn` is called once per soft
+        limit.
+        """
         self._provider = provider
         self._lane = lane
         self._ledger = ledger
@@ -38,21 +40,21 @@ class CountedProvider:
 
     @property
     def name(self) -> str:
-        """The endpoint."""
         return self._provider.name
 
     @property
     def model(self) -> str:
-        """The model."""
         return self._provider.model
 
     @property
     def takes_images(self) -> bool:
-        """True if a prompt may hold images."""
+        """True if prompts may contain images."""
         return self._provider.takes_images
 
     def ask(self, prompt: Prompt) -> Reply:
-        """The reply to a prompt. Raise OverLimit before the call if a limit is reached, and the provider's errors."""
+        """Return the reply to a prompt. Raise OverLimit before the call if a hard limit is reached, and the provider's
+        errors.
+        """
         self._check()
         begun = self._clock.monotonic()
         try:
@@ -60,7 +62,7 @@ class CountedProvider:
         except OmError as error:
             self._note(prompt, begun, outcome=error.slug)
             raise
-        except BaseException:  # a Ctrl-C in the middle: it may have been billed
+        except BaseException:  # interrupted by Ctrl-C: the call may have been billed
             self._note(prompt, begun, outcome="interrupted")
             raise
         self._note(prompt, begun, outcome=_outcome(prompt, reply), reply=reply)
@@ -94,7 +96,7 @@ class CountedProvider:
 
 
 def _outcome(prompt: Prompt, reply: Reply) -> str:
-    """Return the outcome of a call: ok only if the reply can be read."""
+    """Return the outcome of a call: `ok` only if the reply is complete and can be read."""
     if reply.stop is not EndReason.END:
         return reply.stop
     try:
@@ -106,7 +108,7 @@ def _outcome(prompt: Prompt, reply: Reply) -> str:
 
 
 class WithFallback:
-    """A provider with a fallback: if the first one fails, the second is asked once, with the same prompt."""
+    """A provider with a fallback. If the first provider fails, the second is asked once with the same prompt."""
 
     def __init__(self, first: Provider, second: Provider, *, warn: Callable[[str], None]) -> None:
         self._first = first
@@ -115,21 +117,22 @@ class WithFallback:
 
     @property
     def name(self) -> str:
-        """The first one's endpoint."""
         return self._first.name
 
     @property
     def model(self) -> str:
-        """The first one's model."""
         return self._first.model
 
     @property
     def takes_images(self) -> bool:
-        """True if both take images, since both get the same prompt."""
+        """True if both providers take images, because both get the same prompt."""
         return self._first.takes_images and self._second.takes_images
 
     def ask(self, prompt: Prompt) -> Reply:
-        """The first one's reply, or the second's. Raise the second one's errors; raise OverLimit without asking it."""
+        """Return the first provider's reply, or the second's if the first one fails.
+
+        Raise the second provider's errors, and OverLimit without asking the second.
+        """
         try:
             return self._first.ask(prompt)
         except OverLimit:
@@ -144,33 +147,32 @@ _OF_A_DAY, _OF_A_MONTH = len("2026-02-10"), len("2026-02")
 
 @record
 class Limit:
-    """The most that models may cost in a day or in a month."""
+    """Maximum use of models per day or per month, in tokens or US dollars."""
 
     name: str
     """Name of the setting, such as `limits.day_tokens` or `limits.soft_month_cost`."""
     most: float
-    """Tokens, or US dollars."""
     is_cost: bool
     of_month: bool
-    """True for the calendar month, False for the day; both in UTC."""
+    """True for a calendar month, False for a day, in UTC."""
     is_hard: bool
-    """True if calls are refused; a soft limit only warns."""
+    """True if further calls are refused; a soft limit only causes a warning."""
 
     @property
     def period(self) -> str:
-        """The day or month, in words."""
+        """The words "this month" or "today"."""
         return "this month" if self.of_month else "today"
 
     def since(self, now: str) -> str:
-        """Return the beginning of the day or month that contains an instant."""
+        """Return the day on which the limit's current period began."""
         return now[:_OF_A_MONTH] + "-01" if self.of_month else now[:_OF_A_DAY]
 
     def used(self, spent: Spent) -> float:
-        """Return the tokens or dollars used of the limit, given the costs of its period."""
+        """Return the tokens or dollars that count towards the limit, given what was spent in its period."""
         return spent.cost if self.is_cost else spent.tokens
 
     def check(self, spent: Spent) -> str | None:
-        """Return a message that the limit is reached; None if it is not."""
+        """Return a message if the limit is reached, otherwise None."""
         used = self.used(spent)
         if used < self.most:
             return None
@@ -182,7 +184,7 @@ _DAY = len("2026-02-10")
 
 
 class By(StrEnum):
-    """Attribute to sum calls by."""
+    """Attribute by which calls are summed."""
 
     DAY = "day"
     MODEL = "model"
@@ -192,24 +194,21 @@ class By(StrEnum):
 
 @mutable_record
 class CallSum:
-    """The sum of some calls. `untold` and `unpriced` count calls with unknown tokens and unknown price."""
-
     calls: int = 0
     failed: int = 0
     input_tokens: int = 0
     output_tokens: int = 0
     cached_tokens: int = 0
     untold: int = 0
-    """Calls without token counts from the endpoint."""
+    """Successful calls for which the endpoint reported no token counts."""
     cost: float = 0.0
     """US dollars."""
     unpriced: int = 0
-    """Calls without a known price."""
+    """Calls without a known price, unless they failed without token counts."""
     duration: int = 0
     """Milliseconds."""
 
     def add(self, call: ModelCall) -> None:
-        """Count a call."""
         is_ok = call.outcome == "ok"
         told = (call.input_tokens, call.output_tokens)
         self.calls += 1
@@ -226,17 +225,13 @@ class CallSum:
 
 @record
 class LimitUsage:
-    """A limit, and how much of it is used."""
-
     limit: Limit
     used: float
-    """Tokens or US dollars, like the limit."""
+    """Tokens or US dollars, depending on the limit."""
 
 
 @record
 class UsageReport:
-    """The costs of models in a period."""
-
     sums: Mapping[str, CallSum]
     """Sums by day, model, lane or session, sorted by name."""
     total: CallSum
@@ -246,7 +241,7 @@ class UsageReport:
 def usage(
     ledger: Ledger, *, since: str | None, until: str | None, by: By, limits: Sequence[Limit], now: str
 ) -> UsageReport:
-    """Return the sums of the calls in a period; the use of `limits` is that of today and this month, whatever the
+    """Return the sums of the calls in a period. The use of `limits` is that of today or this month, regardless of the
     period.
     """
     sums: dict[str, CallSum] = {}

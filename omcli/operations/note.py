@@ -1,4 +1,4 @@
-"""A note: a row written by hand."""
+"""Notes: rows written by hand."""
 
 from __future__ import annotations
 
@@ -36,9 +36,8 @@ class KeptNote:
     observation: Observation
     redactions: dict[str, int]
     resolved: tuple[Observation, ...] = ()
-    """The rows that it resolved."""
     operation: int | None = None
-    """Number of the operation that `om undo` reverses, together with the note."""
+    """The operation that wrote the note and hid the resolved rows, if any."""
 
 
 def note(
@@ -56,11 +55,12 @@ def note(
     is_item: bool = False,
     resolves: tuple[str, ...] = (),
 ) -> KeptNote:
-    """Write a note. It belongs to the given session, else to that of the first row it `resolves`, else to the project.
+    """Write a note, or with `is_item` a lasting fact. Rows that it `resolves` are hidden.
 
-    An item is a lasting fact. Resolved rows are hidden.
+    The note belongs to the given session, otherwise to that of a resolved row, otherwise to the project.
 
-    Raise BadUsage for an empty note and for a type that items do not have, UnknownId, and BadInput for a hidden row.
+    Raise BadUsage if the note is empty or the type is not valid for items, UnknownId if a resolved row is unknown, and
+    BadInput if it is already hidden.
     """
     if is_item and type_ not in (None, *ITEM_TYPES):
         raise BadUsage(f"`{type_}` is not a valid type of an item", hint=f"types: {', '.join(ITEM_TYPES)}")
@@ -111,7 +111,7 @@ def _visible_row(store: Store, reference: str) -> Observation:
 
 
 def _resolve(store: Store, resolved: tuple[Observation, ...], by: Observation) -> int:
-    """Write a row that replaces others; return the number of the operation."""
+    """Write a row that resolves others, and return the number of the operation."""
     done = OperationWrite(
         verb=OperationKind.NOTE,
         scope=Scope(session=by.session, project=None if by.session else by.project),

@@ -1,4 +1,4 @@
-"""Pruning: hide rows and messages by retention rules. `om undo` restores them until they are permanently deleted."""
+"""Pruning: hiding rows and messages by retention rules. `om undo` restores them until they are permanently deleted."""
 
 from __future__ import annotations
 
@@ -19,27 +19,24 @@ from omcli.operations.clock import Clock
 
 @record
 class PruneReport:
-    """The rows and messages that were pruned, or would be."""
-
     dropped: tuple[Dropped, ...] = ()
     rows: tuple[Observation, ...] = ()
     """The pruned rows."""
     messages: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
-    """`seq` of all messages to be hidden or deleted, by session."""
+    """`seq` of all messages to hide or delete, by session."""
     counted: Mapping[str, int] = field(default_factory=dict)
-    """Number of counted messages by session (`Message.is_counted`)."""
+    """Number of those messages for which `Message.is_counted` is true, by session."""
     sessions: int = 0
-    """Sessions that lost rows or messages."""
+    """Number of sessions that lose rows or messages."""
     tokens: int = 0
-    """Tokens of the rows that were visible, by the given counter."""
+    """Tokens of the pruned rows that were visible, by the given counter."""
     done: Operation | None = None
-    """The operation; None if nothing was done."""
+    """None if nothing was done."""
     erased: EraseResult | None = None
-    """The result of deleting, if rows were permanently deleted."""
+    """None if rows were only hidden."""
 
     @property
     def is_empty(self) -> bool:
-        """True if nothing was pruned."""
         return not (self.dropped or self.messages)
 
 
@@ -53,10 +50,10 @@ def prune(
     for_good: bool = False,
     in_full: bool = True,
 ) -> PruneReport:
-    """Hide rows by retention rules, in one operation; with `for_good` permanently delete them.
+    """Hide rows and messages by retention rules, in one operation. With `for_good`, delete them permanently.
 
-    Without `in_full`, rows lack the fields that take longest to read (`LogQuery.bare`). `for_good` also deletes rows
-    that are hidden already, by their age or with their session, and frees the disk space. `dry_run` changes nothing.
+    Without `in_full`, reported rows lack the fields that are slowest to read (`LogQuery.bare`). `for_good` also deletes
+    rows that are already hidden, by age or with their session, and frees the disk space. `dry_run` changes nothing.
     """
     found = _plan(store, rules, counter=counter, for_good=for_good)
     if in_full:  # read before they are deleted
@@ -65,7 +62,7 @@ def prune(
         return found
     if not found.is_empty:
         found = replace(found, done=_change(store.operations, rules, found, clock=clock, for_good=for_good))
-    # Even if nothing is deleted: a killed run may have left space that was not freed.
+    # Do this even if nothing was deleted: a killed run may have left space that was not freed.
     return replace(found, erased=store.operations.erase((), now=clock.now())) if for_good else found
 
 
@@ -83,19 +80,21 @@ def _change(
 
 
 def preview_erase(operations: Operations) -> tuple[tuple[Operation, ...], EraseResult]:
-    """Return the operations whose hidden rows are not deleted yet, and what `erase` would delete. Each row and message
-    counts once."""
+    """Return the operations whose hidden rows are not deleted yet, and what `erase` would delete.
+
+    Each row and message counts once.
+    """
     found = waiting(operations)
     return found, operations.preview_erase([done.number for done in found])
 
 
 def erase(operations: Operations, *, clock: Clock) -> EraseResult:
-    """Delete everything that prune and forget operations hid, and free the disk space."""
+    """Permanently delete everything that prune and forget operations have hidden, and free the disk space."""
     return operations.erase([done.number for done in waiting(operations)], now=clock.now())
 
 
 def waiting(operations: Operations) -> tuple[Operation, ...]:
-    """The prune and forget operations that can still be undone, newest first."""
+    """Return the prune and forget operations that can still be undone, newest first."""
     return tuple(
         done
         for done in operations.history()
@@ -127,7 +126,7 @@ def _plan(store: Store, rules: RetentionRules, *, counter: TokenCounter, for_goo
 def _rows_by_session(
     store: Store, rules: RetentionRules, sessions: dict[str, SessionSummary], *, with_hidden: bool
 ) -> tuple[Pool, ...]:
-    """The rows of each session and of each project across sessions; sessions without rows are included."""
+    """Return the rows of each session, or those of each project across sessions. Sessions without rows are included."""
     pools: dict[str | None, list[Observation]] = defaultdict(list)
     if not rules.is_across:
         pools |= {name: [] for name in sessions if rules.session in (None, name)}
@@ -148,7 +147,7 @@ def _rows_by_session(
 
 
 def _in_full(store: Store, bare: Sequence[Observation]) -> Iterator[Observation]:
-    """Return rows that were read without some fields with all of them; unchanged if they have been forgotten since."""
+    """Yield the rows with all their fields, or unchanged if they have been forgotten since."""
     for row in bare:
         try:
             yield store.rows.find(row.id)
@@ -157,7 +156,7 @@ def _in_full(store: Store, bare: Sequence[Observation]) -> Iterator[Observation]
 
 
 def _active_at(summary: SessionSummary | None, rows: list[Observation]) -> str:
-    """Return the instant at which a session was last active: that of its last message, or of a later row."""
+    """Return the time of a session's last activity: of its last message, or of its last row if that is later."""
     seen = (summary.last_at or summary.seen_at) if summary else ""
     return max([seen, *(row.dated for row in rows)])
 

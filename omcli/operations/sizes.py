@@ -1,4 +1,4 @@
-"""Sizes in tokens: of text, of a transcript and of the store."""
+"""Sizes in tokens: of text, of a transcript, and of the store."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @record
 class StoreCounts:
-    """The store in numbers; all token totals use the same counter, which is named."""
+    """The store in numbers. All token totals use the counter that `counter` names."""
 
     sessions: int
     messages: int
@@ -25,21 +25,21 @@ class StoreCounts:
     hidden: int
     """Superseded or dropped rows."""
     pending: int
-    """Stored messages that no observation batch covers yet."""
+    """Messages that no observation covers yet."""
     message_tokens: int
     observation_tokens: int
     counter: str
     blocks: int
-    """Number of buffered batches."""
+    """Buffered batches."""
     ahead: int
     """Pending messages in buffered batches."""
     recounted: bool
-    """True if everything was recounted because the stored counts are by another counter."""
+    """True if all tokens were recounted because some stored counts are by another counter."""
     errors: tuple[LaneError, ...]
 
 
 def status(store: Store, counter: TokenCounter) -> StoreCounts:
-    """Return the sizes. If rows were counted by another counter, everything is recounted, so that units never mix."""
+    """Return the sizes. All tokens are recounted if some were stored with another counter, so that units never mix."""
     stored = store.sessions.status()
     recounted = bool({*stored.message_tokens, *stored.observation_tokens} - {counter.name})
     if recounted:
@@ -73,37 +73,33 @@ def _count_all(store: Store, counter: TokenCounter) -> tuple[int, int]:
 
 
 class CountUnit(StrEnum):
-    """The unit to count: each counter adds an overhead for a message and for a conversation."""
+    """Unit to count. A counter may add an overhead for each message and each conversation."""
 
     TEXT = "text"
-    """Plain text."""
     TRANSCRIPT = "transcript"
-    """Messages, and the counter's overhead for the conversation."""
+    """Messages, plus the counter's overhead for a conversation."""
     EVENT = "event"
-    """Messages alone."""
+    """Only messages."""
 
 
 @record
 class TokenCount:
-    """Tokens, and how they were counted."""
-
     tokens: int
     counter: str
     unit: CountUnit
     format: str | None = None
     messages: int | None = None
-    """Messages counted; None for plain text."""
+    """None for plain text."""
 
 
 def count_text(text: str, counter: TokenCounter) -> TokenCount:
-    """Tokens of a text."""
     return TokenCount(tokens=counter.text(text), counter=counter.name, unit=CountUnit.TEXT)
 
 
 def count_items(
     items: Iterable[Item], counter: TokenCounter, *, format_name: str | None, unit: CountUnit
 ) -> TokenCount:
-    """Return the tokens of a transcript's messages as they are, secrets included."""
+    """Return the tokens of a transcript's messages as they are, including secrets."""
     messages = [item for item in items if isinstance(item, Message)]
     tokens = (
         sum(counter.message(message) for message in messages)

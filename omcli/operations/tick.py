@@ -1,4 +1,4 @@
-"""Due work: sessions that have grown enough are observed, then reflected on."""
+"""Due work: observing sessions that have grown enough, then reflecting on them."""
 
 from __future__ import annotations
 
@@ -23,35 +23,33 @@ class Trigger(StrEnum):
 
     TOKENS = "tokens"
     TURN = "turn"
-    """The end of a turn: the agent has answered."""
+    """The end of a turn, when the agent has answered."""
     TOOL = "tool"
-    """A tool's result."""
+    """A tool call's result."""
     MANUAL = "manual"
-    """No event: observing is done by hand."""
+    """No event makes observing due."""
 
 
 @record
 class Due:
-    """The threshold from which a session's messages are observed."""
-
     trigger: Trigger = Trigger.TOKENS
     tokens: int = 10_000
     inclusive: bool = True
     batches: int | None = None
-    """Largest number of batches at once; None: until no message is pending."""
+    """Maximum number of batches per tick. None means no limit."""
     block_after: int = 0
-    """From this many pending tokens on, the command that ingested them observes them itself; 0: never."""
+    """If at least this many tokens are pending, the command that ingested them observes them itself. 0 means never."""
     ahead: BufferPolicy | None = None
-    """The threshold for observing ahead; None: never."""
+    """When to observe ahead. None means never."""
     floor: int = 0
-    """Tokens that stay unobserved when buffered batches are written."""
+    """Tokens left unobserved when buffered batches are written."""
     reflects: bool = True
-    """False: reflecting is never due."""
+    """False if reflecting is never due."""
 
 
 @record
 class TickReport:
-    """The due work of a session, and its outcome."""
+    """The work due in a session, and its outcome."""
 
     session: str
     observe: bool
@@ -62,21 +60,20 @@ class TickReport:
     """True if observing ahead was due."""
     rows: tuple[Observation, ...] = ()
     activated: int = 0
-    """Buffered batches that were written."""
+    """Number of buffered batches that were written."""
     blocks: tuple[int, ...] = ()
-    """Number of messages of each batch observed ahead."""
+    """Number of messages in each batch that was observed ahead."""
     reflection: Reflection | None = None
     error: OmError | None = None
-    """Error that ended the work on the session; finished steps are not undone."""
+    """Error that ended work on the session. Finished steps are not undone."""
 
     @property
     def made(self) -> tuple[Observation, ...]:
-        """All rows that were made."""
         return (*self.rows, *(self.reflection.made if self.reflection else ()))
 
 
 def due(deps: Deps, when: Due, *, sessions: Sequence[str] | None = None) -> Iterator[TickReport]:
-    """Yield the sessions with due work, among the given ones or all; nothing is done."""
+    """Yield the sessions with work due, among the given ones or all, without doing any of it."""
     for session_id, has_pending, has_rows in _sessions(deps, sessions):
         observe = has_pending and _is_due(session_id, deps, when)
         ahead = has_pending and not observe and _step(session_id, deps, when) is not None
@@ -86,9 +83,9 @@ def due(deps: Deps, when: Due, *, sessions: Sequence[str] | None = None) -> Iter
 
 
 def tick(deps: Deps, when: Due, *, sessions: Sequence[str] | None = None) -> Iterator[TickReport]:
-    """Do the due work of each session: observe it, or observe ahead, then reflect.
+    """Do the work due in each session: observe it or observe ahead, then reflect.
 
-    A session that another process has just finished is left out. An error that every session would hit, such as a
+    A session that another process has just finished is omitted. An error that would affect every session, such as a
     locked store, ends the run.
     """
     for found in due(deps, when, sessions=sessions):
@@ -101,7 +98,7 @@ def tick(deps: Deps, when: Due, *, sessions: Sequence[str] | None = None) -> Ite
 
 
 def overdue(session_id: str, deps: Deps, when: Due) -> int | None:
-    """Return the pending tokens of a session if they are too many for a background worker; else None.
+    """Return a session's pending tokens if they are too many for a background worker, otherwise None.
 
     Buffered messages do not count.
     """
@@ -112,7 +109,7 @@ def overdue(session_id: str, deps: Deps, when: Due) -> int | None:
 
 
 def _tick_session(found: TickReport, deps: Deps, when: Due) -> TickReport | None:
-    """Return the outcome of a session; None if another process has just finished it."""
+    """Do the work due in a session. Return None if another process has just finished it."""
     is_done = False
     try:
         for step in _observed(found, deps, when):
@@ -132,7 +129,7 @@ def _tick_session(found: TickReport, deps: Deps, when: Due) -> TickReport | None
 
 
 def _observed(found: TickReport, deps: Deps, when: Due) -> Iterator[Step]:
-    """Write buffered batches, which asks no model; then observe the rest if it is still due."""
+    """Observe ahead if due. Otherwise write buffered batches, then observe the rest if still due."""
     name = found.session
 
     def is_due() -> bool:
@@ -148,13 +145,13 @@ def _observed(found: TickReport, deps: Deps, when: Due) -> Iterator[Step]:
 
 
 def _sessions(deps: Deps, wanted: Sequence[str] | None) -> Iterator[tuple[str, bool, bool]]:
-    """Yield sessions with two flags: messages wait, rows are visible."""
+    """Yield each session with two flags: True if it has pending messages, and True if it has visible rows."""
     store = deps.store
     if wanted is None:
         for summary in store.sessions.summaries():
             yield summary.session.id, summary.pending > 0, summary.observations > 0
         return
-    for session in dict.fromkeys(wanted):  # without reading all other sessions
+    for session in dict.fromkeys(wanted):  # avoids reading all other sessions
         if store.sessions.find(session) is not None:
             yield session, store.batches.pending(session).messages > 0, bool(store.rows.tokens(session))
 
@@ -176,14 +173,14 @@ def _is_due(session_id: str, deps: Deps, when: Due) -> bool:
 
 
 def _is_over(waits: WaitingMessages, when: Due) -> bool:
-    # Messages that gave nothing are offered again once as many new ones have come. Messages observed ahead gave
-    # something, or were not the last.
+    # Messages that yielded nothing are offered again once enough new ones have arrived. This does not apply to
+    # messages observed ahead, which yielded something or were followed by others.
     tokens = waits.tokens if waits.blocks else min(waits.tokens, waits.fresh)
     return reaches(tokens, when.tokens, inclusive=when.inclusive)
 
 
 def _step(session_id: str, deps: Deps, when: Due) -> int | None:
-    """Return the tokens of the next buffered batch, at most; None if none is due."""
+    """Return the maximum number of tokens to observe ahead next, or None if not due."""
     if when.ahead is None or when.trigger is not Trigger.TOKENS:
         return None
     waits, left = waiting_messages(session_id, deps), waiting_messages(session_id, deps, ahead=True)

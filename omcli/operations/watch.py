@@ -1,4 +1,4 @@
-"""Following files: in each round, ingest changed files and do the due work."""
+"""Following files: each round ingests changed files and does the work that is due."""
 
 from __future__ import annotations
 
@@ -25,37 +25,33 @@ from omcli.operations.ingest.files import FileInput, FileReport, ingest_files
 from omcli.operations.tick import Due, TickReport
 
 _PATIENCE = 60.0
-"""Seconds until a failed model is asked again, unless there are new messages."""
+"""Seconds to wait before calling a model again after it failed."""
 
 
 @record
 class FoundFiles:
-    """Files found in one look."""
-
     files: Mapping[str, Stamp]
     faults: Mapping[str, OmError]
-    """Errors, by path."""
+    """Errors by path."""
 
 
 class FilesToWatch(Protocol):
-    """The files to follow."""
-
     def look(self) -> FoundFiles:
-        """Return all of them, reading only their metadata."""
+        """Return all files, reading only their metadata."""
         ...
 
     def is_guess(self, path: str) -> bool:
-        """True if a file was only guessed to be a transcript."""
+        """Return True if the file was only guessed to be a transcript."""
         ...
 
     def exists(self, path: str) -> bool:
-        """True if a file still exists."""
+        """Return True if the file still exists."""
         ...
 
 
 @record
 class RoundDeps:
-    """Resources of one round, closed when it ends."""
+    """Resources of one round, closed when the round ends."""
 
     deps: Deps
     when: Due
@@ -64,10 +60,10 @@ class RoundDeps:
 
 @record
 class WatchError:
-    """An error in a file, a folder or the store, which is tried again."""
+    """An error in a file, a folder or the store. The work is retried."""
 
     about: str
-    """The file or folder; empty for the store."""
+    """The file or folder, or empty for the store."""
     error: OmError
 
 
@@ -76,18 +72,18 @@ class RoundEnd:
     """The end of a round."""
 
     files: int
-    """Files followed."""
+    """Number of files being followed."""
 
 
 Event = FileReport | TickReport | WatchError | RoundEnd
 
 
 class Watch:
-    """Follows files: each round ingests changed files and does the due work of their sessions.
+    """Follows files: each round ingests changed files and does the work due in their sessions.
 
-    An error in a file is yielded once until the file changes; an error of the store is yielded once and the work tried
-    again. A failed model is asked again after a minute; one that declined, when there are new messages. Lanes held by
-    other processes are not errors.
+    An error in a file is yielded once, until the file changes. An error of the store is yielded once, and the work is
+    retried. A model that failed is called again after a minute. If it could not handle its input, it is called again
+    only when there are new messages. Lanes held by other processes are not errors.
     """
 
     def __init__(
@@ -98,25 +94,25 @@ class Watch:
         clock: Clock,
         at_most_every: float,
     ) -> None:
-        """`at_most_every` is the shortest time between two ingests of one file, in seconds."""
+        """`at_most_every` is the minimum time in seconds between two ingests of a file."""
         self._places = places
         self._opened = opened
         self._clock = clock
         self._debouncer = Debouncer(at_most_every)
         self._waiting: dict[str, float] = {}
-        """Maps sessions to the time at which they are tried again."""
+        """Maps sessions to the time of their next attempt."""
         self._asked_from = 0.0
-        """Time from which models may be asked again."""
+        """Models are not called before this time."""
         self._said: dict[str, str] = {}
 
     def run(self, interval: float) -> Iterator[Event]:
-        """Run rounds, `interval` seconds apart. Raise errors that no later round can fix."""
+        """Run rounds, with pauses of `interval` seconds. Raise errors that no later round can fix."""
         while True:
             yield from self.round()
             self._clock.sleep(interval)
 
     def round(self) -> Iterator[Event]:
-        """Run one round. Raise errors that no later round can fix, such as a store written by a later version."""
+        """Run one round. Raise errors that no later round can fix, such as a store written by a later version of om."""
         looked, now = self._places.look(), self._clock.monotonic()
         yield from self._errors(looked)
         due = self._debouncer.due(looked.files, now)
@@ -139,7 +135,7 @@ class Watch:
                 yield WatchError(about=place, error=error)
 
     def _take_in(self, opened: RoundDeps, looked: FoundFiles, due: Iterable[str]) -> Iterator[Event]:
-        """Ingest files. Raise errors that concern every file."""
+        """Ingest files. Raise errors that affect every file."""
         for path in sorted(due):  # a session sorts before its subagents
             (report,) = ingest_files([opened.transcript(path)], opened.deps)
             error = report.error
@@ -165,7 +161,7 @@ class Watch:
         return (not isinstance(error, NoInput) or self._places.exists(path)) and self._is_new(path, error)
 
     def _tick(self, opened: RoundDeps, session: str) -> Iterator[TickReport]:
-        """Do the due work of a session. Raise errors that concern every session."""
+        """Do the work due in a session. Raise errors that affect every session."""
         self._waiting.pop(session, None)
         if self._clock.monotonic() < self._asked_from:
             self._waiting[session] = self._asked_from
@@ -184,7 +180,6 @@ class Watch:
                 raise error
 
     def _put_off(self, session: str, error: OmError) -> None:
-        """Schedule the next attempt for a session with unfinished work."""
         if isinstance(error, OF_MATERIAL):
             return  # the same request would fail again, at the same cost
         now = self._clock.monotonic()
@@ -199,27 +194,27 @@ class Watch:
 
 
 Stamp = tuple[int, ...]
-"""Identifies the state of a file."""
+"""State of a file. Equal stamps mean that the file has not changed."""
 
 
 @mutable_record
 class _Known:
-    """State of a file; times are in seconds on the monotonic clock."""
+    """State of a file. Times are in seconds on the monotonic clock."""
 
     looked: Stamp
     """Stamp at the last look."""
     changed_at: float
-    """Time of the first look at which it had changed since it was ingested."""
+    """Time of the first look that found the file changed since its last ingest."""
     taken: Stamp | None = None
-    """Stamp when it was last ingested."""
+    """Stamp at its last ingest."""
     tried_at: float | None = None
 
 
 class Debouncer:
     """Decides which files to ingest now.
 
-    A file is ingested once it has not changed since the last look, or after `seconds` if it changes at every look, and
-    never more often than that. A file stays due until its last state is ingested.
+    A changed file is ingested once two looks find it unchanged, or after `seconds` if it keeps changing, and never more
+    often than that. The file stays due until its last state is ingested.
     """
 
     def __init__(self, seconds: float) -> None:
@@ -228,19 +223,18 @@ class Debouncer:
         self._has_looked = False
 
     def due(self, looked: Mapping[str, Stamp], now: float) -> list[str]:
-        """Return the files to ingest now; at the first look all of them."""
+        """Return the files to ingest now. The first call returns all files."""
         self._known = {path: known for path, known in self._known.items() if path in looked}
         due = [path for path, stamp in looked.items() if self._is_due(path, stamp, now)]
         self._has_looked = True
         return due
 
     def mark_ingested(self, path: str, stamp: Stamp, now: float) -> None:
-        """Record that a file was ingested in this state or a later one."""
+        """Record that a file was ingested in this or a later state."""
         self._known[path].taken = stamp
         self._known[path].tried_at = now
 
     def mark_failed(self, path: str, now: float) -> None:
-        """Record that a file could not be ingested now."""
         self._known[path].tried_at = now
 
     def _is_due(self, path: str, stamp: Stamp, now: float) -> bool:

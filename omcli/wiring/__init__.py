@@ -1,4 +1,4 @@
-"""The one place that chooses adapters; each is imported and built on first use."""
+"""The only place that chooses adapters. Each is imported and built on first use."""
 
 from __future__ import annotations
 
@@ -63,13 +63,13 @@ def _rule_reflector(counter: TokenCounter) -> Reflector:
 
 
 class Wiring:
-    """The parts of one run, made from its settings."""
+    """The components of one run, built from its settings."""
 
     def __init__(
         self, settings: Settings, *, now: str | None = None, worker: str = "", usual: Wiring | None = None
     ) -> None:
-        """`now` pins the clock to an instant; `worker` distinguishes workers in one process. If a `usual` wiring is
-        given, this one has a temporary store.
+        """`now` pins the clock to a time. `worker` distinguishes workers in one process. If a `usual` wiring is given,
+        this one has a temporary store.
         """
         self.settings = settings
         self._now = now
@@ -79,19 +79,20 @@ class Wiring:
 
     @cached_property
     def clock(self) -> Clock:
-        """The time."""
         from omcli.operations.clock import Clock
 
         return Clock(self._now)
 
     def counter(self, name: str | None) -> TokenCounter:
-        """The token counter with this name, or the default one. Raise BadUsage, BadConfiguration."""
+        """Return the counter with this name, or the default one. Raise BadUsage if it is unknown, BadConfiguration if
+        unavailable.
+        """
         from omcli.tokenizers import DEFAULT, counter
 
         return counter(name or DEFAULT)
 
     def counter_or_default(self, warn: Callable[[str], None]) -> TokenCounter:
-        """Return the counter of the settings; if it is unavailable, the default one, with a warning.
+        """Return the counter in the settings. If it is unavailable or unknown, warn and return the default one.
 
         Raise BadUsage if a flag names an unknown counter.
         """
@@ -106,7 +107,7 @@ class Wiring:
         return self.counter(None)
 
     def notation_or_default(self, warn: Callable[[str], None]) -> Notation:
-        """Return the notation of the settings; if it is unknown, `words`, with a warning."""
+        """Return the notation in the settings. If it is unknown, warn and return `words`."""
         from omcli.memory.notation import WORDS, named
 
         try:
@@ -116,40 +117,41 @@ class Wiring:
         return WORDS
 
     def budgets(self, asked: Mapping[str, int | None]) -> Budgets:
-        """Return the budgets of a pack (`total`) and of its tiers: the requested ones, else those of the settings."""
+        """Return the budgets of a pack (`total`) and its tiers: the requested ones, otherwise those in the settings."""
         from omcli.wiring import policies
 
         return policies.budgets(self.settings, asked)
 
     @property
     def eviction(self) -> EvictionPolicy | None:
-        """The eviction policy of frozen packs; None if packs are not frozen."""
+        """Eviction policy of frozen packs, or None if packs are not frozen."""
         from omcli.wiring import policies
 
         return policies.eviction(self.settings)
 
     @property
     def choice(self) -> Choice:
-        """The selection and order of rows in a pack."""
         from omcli.wiring import policies
 
         return policies.choice(self.settings)
 
     @cached_property
     def store(self) -> SqliteStore:
-        """The store, made if there is none. Raise CannotCreate, InputOutput, StoreLocked, BadConfiguration."""
+        """The store, created if missing. Raise CannotCreate, InputOutput, StoreLocked or BadConfiguration if it cannot
+        be opened.
+        """
         from omcli.sqlite import SqliteStore
 
         if self._usual is not None:
             return self._temporary()
         store = SqliteStore.open(self.settings.db, wait=self.settings.wait)
-        # Close the writing store last: the last one to close removes SQLite's log, which a reading one would leave.
+        # Close the writing store last: the last one to close removes SQLite's log, which a read-only one cannot.
         self._opened.insert(0, store)
         return store
 
     @cached_property
     def reading(self) -> SqliteStore:
-        """The store for reading only; an empty one if it is missing."""
+        """The store for reading only, or an empty one if it is missing."""
         from omcli.sqlite import SqliteStore
 
         if self._usual is not None:
@@ -160,21 +162,20 @@ class Wiring:
 
     @cached_property
     def store_or_empty(self) -> SqliteStore:
-        """The store for work on existing rows; an empty temporary one if it is missing."""
+        """The store for work on existing rows, or an empty temporary one if it is missing."""
         return self.store if self.has_store else self._temporary()
 
     @contextmanager
     def apart(self) -> Iterator[Wiring]:
-        """Yield the same wiring with a store that is deleted at the end.
+        """Yield the same wiring with a temporary store, which is deleted at the end.
 
-        Only the ledger of the usual store is read and written, so that costs of models count towards its limits.
+        Only the ledger of the usual store is used, so that model costs count towards its limits.
         """
         with closing(Wiring(self.settings, now=self._now, usual=self)) as wiring:
             yield wiring
 
     @property
     def has_store(self) -> bool:
-        """True if the store exists."""
         if self._usual is not None:
             return False
         try:
@@ -184,21 +185,21 @@ class Wiring:
 
     @property
     def store_size(self) -> int | None:
-        """Bytes of the store and of SQLite's log beside it; None if the store is missing."""
+        """Size in bytes of the store and its write-ahead log, or None if the store is missing."""
         db = self.settings.db
         sizes = [_size(db), _size(db.with_name(f"{db.name}-wal"))]
         return None if sizes[0] is None else sum(size or 0 for size in sizes)
 
     @property
     def backups(self) -> tuple[Path, ...]:
-        """Copies of the store beside it, by name."""
+        """Copies of the store in its folder, sorted by name."""
         import glob
 
         return tuple(sorted(self.settings.db.parent.glob(f"{glob.escape(self.settings.db.name)}.*.bak")))
 
     @property
     def store_version(self) -> int:
-        """Schema version of this program; older stores are migrated to it."""
+        """Schema version of this program. Older stores are migrated to it."""
         from omcli.sqlite.connection import steps
 
         return len(steps())
@@ -218,10 +219,10 @@ class Wiring:
     def transcript(
         self, name: str, *, format_name: str | None = None, session: str | None = None, is_whole: bool = False
     ) -> AbstractContextManager[Transcript]:
-        """Open a file, or standard input, as a transcript of a format, or of the detected one.
+        """Open a file or standard input as a transcript in the given or detected format.
 
-        A file that was ingested before, on the same terms, is read from its bookmark unless `is_whole`. Raise NoInput
-        (also while reading), BadInput for a directory and for an unknown format, and the errors of opening the store.
+        A file that was ingested before with the same terms is read from its bookmark unless `is_whole`. Raise NoInput
+        if reading fails, BadInput for a directory or an unknown format, and the errors of opening the store.
         """
         from omcli.wiring.inputs import transcript
 
@@ -245,7 +246,7 @@ class Wiring:
     ) -> Deps:
         """Return the dependencies of operations. Rules observe and reflect unless others are given.
 
-        `open_store` (default: `store`) and `wait` override the settings.
+        `open_store` (by default `store`) and `wait` override the settings.
         """
         from omcli.operations.deps import Deps
 
@@ -264,7 +265,7 @@ class Wiring:
         )
 
     def rule_observer(self, *, batch_tokens: int | None = None, takes_images: bool = False) -> ObserverDeps:
-        """Return rules that observe. `takes_images` keeps images, for a model that observes later."""
+        """Return rules as the observer. `takes_images` keeps images for a model that observes later."""
         from omcli.operations.deps import BATCH_TOKENS, ObserverDeps
 
         return ObserverDeps(open=_rule_observer, batch_tokens=batch_tokens or BATCH_TOKENS, takes_images=takes_images)
@@ -274,18 +275,19 @@ class Wiring:
     ) -> ObserverDeps:
         """Return the model that observes, or rules. `batch_tokens` limits a batch.
 
-        Raise NotAllowed, BadConfiguration and NoInput before any model is called.
+        Raise NotAllowed, BadConfiguration or NoInput if the model is unavailable.
         """
         model = self._models(counter, warn).observer(self.rule_observer(), most=batch_tokens)
         return model or self.rule_observer(batch_tokens=batch_tokens)
 
     def reflector(self, counter: TokenCounter, *, warn: Callable[[str], None] = _ignore) -> ReflectorDeps:
-        """Return the model that reflects, or rules. Raise as `observer` does."""
+        """Return the model that reflects, or rules. Raise the same errors as `observer`."""
         rules = self._rule_reflector(counter)
         return self._models(counter, warn).reflector(rules) or rules
 
     def named_reflector(self, counter: TokenCounter) -> ReflectorDeps:
-        """Return rules with the name of the model that reflects, to find out if rows are due that it has not tried.
+        """Return rules under the name of the model that reflects, to find out if rows are due that it has not tried
+        yet.
 
         No API key is needed, and no model can be called.
         """
@@ -321,45 +323,42 @@ class Wiring:
 
     @property
     def limits(self) -> tuple[Limit, ...]:
-        """Limits on the costs of models."""
         from omcli.wiring.policies import limits
 
         return limits(self.settings)
 
     def due(self) -> Due:
-        """Return the threshold from which a session's messages are observed."""
         from omcli.wiring import models, policies
 
-        # Rules are fast whenever they run, and say more about one long batch than about several short ones.
+        # Rules are always fast, and yield more from one long batch than from several short ones.
         is_ahead = self.settings.observe.precompute > 0 and models.is_named("observer", self.settings, os.environ)
         return policies.due(self.settings, is_ahead=is_ahead)
 
     def retention(self) -> RetentionRules:
-        """Return the retention rules of the settings; they may be empty (`RetentionRules.is_empty`)."""
+        """Return the retention rules, which may be empty."""
         from omcli.wiring import policies
 
         return policies.retention(self.settings, self.clock)
 
     def new_id(self) -> str:
-        """A UUIDv7."""
+        """Return a new UUIDv7."""
         return id_at(self.clock.milliseconds(), int.from_bytes(os.urandom(10), "big"))
 
     @property
     def owner(self) -> str:
-        """Name of this process as the owner of leases."""
+        """Name of this process as an owner of leases."""
         from omcli.sqlite.lanes import current_process
 
         return current_process(self._worker)
 
     def is_gone(self, owner: str) -> bool:
-        """True if the owner's process is known to have ended."""
         from omcli.sqlite.lanes import is_gone
 
         return is_gone(owner)
 
 
 def id_at(milliseconds: int, randomness: int) -> str:
-    """The UUIDv7 of an instant and (at least) 74 random bits."""
+    """Return the UUIDv7 for a time and at least 74 random bits."""
     tail = 0x7 << 76 | (randomness >> 62 & 0xFFF) << 64 | 0b10 << 62 | randomness & (1 << 62) - 1
     digits = f"{(milliseconds & (1 << 48) - 1) << 80 | tail:032x}"
     return "-".join((digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:]))
@@ -373,21 +372,18 @@ def _size(file: Path) -> int | None:
 
 
 def check_format(name: str) -> None:
-    """Raise BadUsage for an unknown format."""
     from omcli.formats import named
 
     named(name)
 
 
 def formats() -> tuple[str, ...]:
-    """Names of the formats."""
     from omcli.formats import NAMES
 
     return NAMES
 
 
 def counters() -> tuple[str, ...]:
-    """Names of the token counters."""
     from omcli.tokenizers import NAMES
 
     return NAMES

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 def consolidate_input(
     wiring: Wiring, session: str | None, named: Sequence[Path] | None, *, takes_in: bool, read_only: bool
 ) -> tuple[ConsolidateInput, KnownFiles]:
-    """Return the maintenance to do, and the files found. `named` places override those of the settings."""
+    """Return the maintenance to do and the files found. `named` places override those in the settings."""
     said = wiring.settings.consolidate
     notes = None if said.notes is None else Path(os.path.realpath(said.notes))
     places = KnownFiles()
@@ -61,7 +61,6 @@ def consolidate_input(
 
 
 def _rules(rules: RetentionRules, session: str | None) -> RetentionRules:
-    """Return the retention rules, limited to one session if only that is maintained."""
     return rules if session is None else replace(rules, session=session, keep_sessions=None)
 
 
@@ -74,21 +73,19 @@ def _notebook(folder: Path) -> NotesFolder:
 
 
 def _before(wiring: Wiring, age: float | None) -> str | None:
-    """Return the local date of notes that are this many days old; None without an age."""
-    today = date.fromtimestamp(wiring.clock.milliseconds() / 1000)  # noqa: DTZ012 - a note is of the day it was here
+    """Return the local date that is this many days ago, or None without an age."""
+    today = date.fromtimestamp(wiring.clock.milliseconds() / 1000)  # noqa: DTZ012 - notes have local dates
     if age is None or age >= today.toordinal() - 1:
         return None
     return (today - timedelta(days=math.ceil(age))).isoformat()
 
 
 _IN_FOLDERS = (*(f"*{ending}" for ending in TRANSCRIPTS), "*.json")
-"""Name patterns of transcripts in folders; a file named explicitly may have any name."""
+"""Name patterns of transcripts in folders. A file that is named explicitly may have any name."""
 
 
 @record
 class ChangedFile:
-    """A file to ingest, with its format and session."""
-
     name: str
     format_name: str | None = None
     session: str | None = None
@@ -101,7 +98,7 @@ class KnownFiles:
     changed: tuple[ChangedFile, ...] = ()
     unchanged: int = 0
     missing: tuple[str, ...] = ()
-    """Known files that cannot be read."""
+    """Named places that cannot be read."""
     unseen: tuple[str, ...] = ()
     """Subfolders that cannot be read."""
 
@@ -114,10 +111,10 @@ def changed_files(
     others: bool,
     without: Path | None,
 ) -> KnownFiles:
-    """Return the changed files in some places (None: the folders of known agents); with `others` also all files
+    """Return the changed files in some places, by default the folders of known agents. With `others`, include all files
     ingested before.
 
-    Files in the folder `without` are left out. A file is read again with the format and session of its first ingest.
+    Files in the folder `without` are skipped. A file is read again with the format and session of its first ingest.
     """
     known = {taken.origin.path: taken for taken in taken_in}
     missing, unseen = list[str](), list[str]()
@@ -142,7 +139,7 @@ def changed_files(
 
 
 def _is_nothing_to_read(path: str) -> bool:
-    """True if a file is missing, or if reading it could block, as with a pipe."""
+    """Return True if the file is missing, or if reading it could block, as with a pipe."""
     try:
         return not stat.S_ISREG(os.stat(path).st_mode)  # noqa: PTH116
     except (FileNotFoundError, NotADirectoryError):
@@ -154,7 +151,7 @@ def _is_nothing_to_read(path: str) -> bool:
 def _as_it_is(
     origin: Origin, format_name: str | None, session: str | None, by_terms: dict[str, str]
 ) -> IngestedFile | None:
-    """Return the state a file will have once all of it is ingested; None if it cannot be read."""
+    """Return the state that the file will have once all of it is ingested, or None if it cannot be read."""
     if origin.terms not in by_terms:
         by_terms[origin.terms] = terms(format_name, session)
     try:

@@ -13,43 +13,40 @@ from omcli.formats import TRANSCRIPTS
 from omcli.operations.watch import FoundFiles, Stamp
 
 _USUAL = (*(f"*{ending}" for ending in TRANSCRIPTS), "*.json", "*.txt", "*.md")
-"""Names that transcripts usually have. *.json, *.txt and *.md files are read, and ignored if they are not transcripts.
-"""
+"""Usual names of transcripts. *.json, *.txt and *.md files are read, and ignored if they are not transcripts."""
 
 
 class Folders:
-    """The named files, and files in the named folders and their subfolders.
+    """The named files, and the files in the named folders and their subfolders.
 
-    In a folder, files are found by a transcript's usual name or by a pattern; hidden ones are skipped. Links are
+    In folders, files are found by a pattern or by the usual names of transcripts. Hidden files are skipped. Links are
     followed, and each file is found once.
     """
 
     def __init__(self, paths: Iterable[str], patterns: Iterable[str] = ()) -> None:
-        """`patterns` match file names in folders; the default is the usual names of transcripts."""
+        """`patterns` match file names in folders. The default is the usual names of transcripts."""
         self._paths = tuple(paths)
         patterns = tuple(patterns)
         self._is_guessing = not patterns
         self._names = re.compile("|".join(map(translate, patterns or _USUAL)))
 
     def look(self) -> FoundFiles:
-        """Find all files, at the cost of one `stat` each."""
+        """Find all files, with one `stat` call for each."""
         look = _Look(self._names)
         for path in self._paths:
             look.at(path)
         return FoundFiles(files=look.files, faults=look.faults)
 
     def is_guess(self, path: str) -> bool:
-        """True if a file was found only by its usual name, and may not be a transcript."""
+        """Return True if the file was found only by a usual name and may not be a transcript."""
         return self._is_guessing and not path.endswith(TRANSCRIPTS) and path not in self._paths
 
     def exists(self, path: str) -> bool:
-        """True if the path exists."""
+        """Return True for any existing path, even a broken link."""
         return os.path.lexists(path)
 
 
 class _Look:
-    """One look."""
-
     def __init__(self, names: re.Pattern[str]) -> None:
         self.files: dict[str, Stamp] = {}
         self.faults: dict[str, OmError] = {}
@@ -57,9 +54,8 @@ class _Look:
         self._seen: set[tuple[int, int]] = set()
 
     def at(self, path: str) -> None:
-        """Look at a path, a file or a folder."""
         try:
-            found = os.stat(path)  # noqa: PTH116 - thousands of paths need no object each
+            found = os.stat(path)  # noqa: PTH116 - saves an object for each of thousands of paths
         except FileNotFoundError:
             return  # it may be created later
         except OSError as error:
@@ -84,7 +80,7 @@ class _Look:
                 self.faults[folder] = NoInput(f"cannot be looked at: {error.strerror}")
 
     def _folder(self, folder: str) -> Iterator[str]:
-        """Look at the files of a folder, and yield the folders in it. Raise OSError."""
+        """Look at the files in a folder, and yield its subfolders. Raise OSError if the folder cannot be read."""
         here = os.stat(folder)  # noqa: PTH116
         if not self._is_first(here):
             return
@@ -105,7 +101,7 @@ class _Look:
             self.files[path] = (found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
 
     def _is_first(self, found: os.stat_result) -> bool:
-        """True unless this file was already seen under another name."""
+        """Return False if this file was already seen under another name."""
         key = (found.st_dev, found.st_ino)
         is_first = key not in self._seen
         self._seen.add(key)

@@ -22,17 +22,17 @@ if TYPE_CHECKING:
     from omcli.memory.transcript import Bookmark, IngestedPart, Item, Origin, Transcript
 
 STDIN = "-"
-"""The name that means standard input."""
+"""Name that means standard input."""
 
 
 @contextmanager
 def transcript(
     name: str, bookmarks: Callable[[Origin], Iterable[Bookmark]], *, format_name: str | None, session: str | None
 ) -> Iterator[Transcript]:
-    """Open a file, or standard input, as a transcript of a format, or of the detected one.
+    """Open a file or standard input as a transcript in the given or detected format.
 
-    `bookmarks` returns the bookmarks of a file that was ingested on the same terms, so that only the rest is read.
-    Raise NoInput (also while reading), BadInput, and the errors of `bookmarks`.
+    `bookmarks` returns the bookmarks of a file that was ingested with the same terms; only the rest is read. Raise
+    NoInput if reading fails, BadInput for a directory or an unknown format, and the errors of `bookmarks`.
     """
     with _opened(name) as stream:
         origin = _origin(name, stream, terms=terms(format_name, session))
@@ -44,7 +44,7 @@ def transcript(
 
 
 def _resume(stream: BinaryIO, origin: Origin, bookmarks: Iterable[Bookmark]) -> Transcript | None:
-    """Return the part of a file after its bookmark; None without a valid bookmark."""
+    """Return the part of a file after its bookmark, or None if there is no valid bookmark."""
     from omcli.formats.source import known_part
     from omcli.memory.transcript import Transcript
 
@@ -64,7 +64,9 @@ def _resume(stream: BinaryIO, origin: Origin, bookmarks: Iterable[Bookmark]) -> 
 
 
 def messages_in(messages: Iterable[str]) -> Transcript:
-    """Return messages as a transcript, at least one, each as JSON on one line. Raise UnknownFormat."""
+    """Return one or more JSON messages, each on one line, as a transcript. Raise UnknownFormat if their format is
+    unknown.
+    """
     from io import BytesIO
 
     from omcli.formats import detect_chat
@@ -75,13 +77,15 @@ def messages_in(messages: Iterable[str]) -> Transcript:
 
 
 def content(name: str) -> bytes:
-    """All of a file, or of standard input. Raise NoInput, BadInput."""
+    """Return all bytes of a file or standard input. Raise NoInput if reading fails, BadInput for a directory."""
     with _opened(name) as stream, _input_errors():
         return stream.read()
 
 
 def transcript_in(stream: BinaryIO, *, format_name: str | None = None, origin: Origin | None = None) -> Transcript:
-    """A stream as a transcript of the named or detected format. Raise UnknownFormat, NoInput."""
+    """Return a stream as a transcript in the given or detected format. Raise UnknownFormat or, if reading fails,
+    NoInput.
+    """
     from omcli.formats import detect, named
     from omcli.formats.source import InputShape, RecordStream
     from omcli.memory.transcript import Transcript
@@ -110,14 +114,14 @@ def _read(
 
 @contextmanager
 def _opened(name: str) -> Iterator[BinaryIO]:
-    """A file, or standard input. Raise NoInput, BadInput."""
+    """Open a file or standard input. Raise NoInput if this fails, BadInput for a directory."""
     if name == STDIN:
         if sys.stdin is None:
             raise NoInput("standard input is closed")
         yield sys.stdin.buffer
         return
     try:
-        stream = Path(name).open("rb")  # noqa: SIM115 - only what opening raises is meant here
+        stream = Path(name).open("rb")  # noqa: SIM115 - catches only errors of opening
     except FileNotFoundError:
         raise NoInput("no such file", hint="check the path; `-` is standard input") from None
     except PermissionError:
@@ -131,7 +135,7 @@ def _opened(name: str) -> Iterator[BinaryIO]:
 
 
 def _origin(name: str, stream: BinaryIO, *, terms: str) -> Origin | None:
-    """Return the origin of a stream; None for standard input and pipes, which cannot be read again."""
+    """Return the origin of a stream, or None for standard input and pipes, which cannot be read again."""
     if name == STDIN or not stat.S_ISREG(os.fstat(stream.fileno()).st_mode):
         return None
     from omcli.memory.transcript import Origin
@@ -140,14 +144,12 @@ def _origin(name: str, stream: BinaryIO, *, terms: str) -> Origin | None:
 
 
 def _end_of(source: RecordStream) -> Iterator[Item]:
-    """Yield the end of a source that was read, if it has one."""
     if source.end is not None:
         yield source.end
 
 
 @contextmanager
 def _input_errors() -> Iterator[None]:
-    """Turn errors of the disk into NoInput."""
     try:
         yield
     except OSError as error:
@@ -155,28 +157,28 @@ def _input_errors() -> Iterator[None]:
 
 
 _TICK_NS = 2_000_000_000
-"""Nanoseconds: the coarsest resolution of file times on any common file system."""
+"""Coarsest resolution of file times on common file systems, in nanoseconds."""
 
 
 def stamp(of: os.stat_result) -> str:
-    """Size, time and identity of a file. A file with the same stamp is not read again."""
+    """Return a file's size, time and inode. A file with an unchanged stamp is not read again."""
     return f"{of.st_size}-{of.st_mtime_ns}-{of.st_ino}"
 
 
 def settled_stamp(of: os.stat_result) -> str | None:
-    """Return the stamp; None if the file is so recent that it could change again without changing its time."""
+    """Return the stamp, or None if the file is so recent that it could change again without changing its time."""
     return stamp(of) if time.time_ns() - of.st_mtime_ns > _TICK_NS else None
 
 
 def terms(format_name: str | None, session: str | None) -> str:
-    """Everything besides its bytes that determines the result of reading a file, as `Origin.terms`."""
+    """Return everything besides a file's bytes that determines the result of reading it (`Origin.terms`)."""
     import json
 
     return json.dumps([__version__, _format_version(), format_name, session])
 
 
 def asked(terms: str) -> tuple[str | None, str | None]:
-    """The format and the session that a file was read with."""
+    """Return the format and session that a file was read with."""
     import json
 
     _, _, format_name, session = json.loads(terms)
@@ -184,6 +186,6 @@ def asked(terms: str) -> tuple[str | None, str | None]:
 
 
 def _format_version() -> int:
-    """Return the version of the format readers: another version may read the same file differently."""
+    """Return the time of the last change to the format readers, because other readers may read a file differently."""
     with os.scandir(Path(__file__).parents[1] / "formats") as modules:
         return max(module.stat().st_mtime_ns for module in modules if module.name.endswith(".py"))

@@ -1,4 +1,4 @@
-"""Models that observe and reflect, from settings and environment; rules if neither names one."""
+"""Models that observe and reflect, from settings and environment. Rules do so if no model is named."""
 
 from __future__ import annotations
 
@@ -24,14 +24,15 @@ if TYPE_CHECKING:
 RULES = "rules"
 """Provider name that selects rules."""
 USUAL_KEYS = {"ANTHROPIC_API_KEY": "anthropic", "ANTHROPIC_AUTH_TOKEN": "anthropic", "OPENAI_API_KEY": "openai"}
-"""Endpoints that a key in the environment selects, in order of precedence. Known here too, so that observing by rules
-need not load the endpoints."""
+"""Endpoint selected by each key in the environment, in order of precedence. Repeated here so that observing by rules
+need not load the endpoints.
+"""
 _DONE = {Lane.OBSERVE: "observed", Lane.REFLECT: "reflected"}
 _ROLE = {Lane.OBSERVE: "observer", Lane.REFLECT: "reflector"}
 
 
 def endpoint_with_key(environment: Mapping[str, str]) -> str | None:
-    """Return the endpoint whose key is in the environment, Anthropic before OpenAI; None if there is no key."""
+    """Return the endpoint whose key is in the environment, Anthropic before OpenAI, or None if there is no key."""
     for variable, name in USUAL_KEYS.items():
         if environment.get(variable):
             return name
@@ -39,7 +40,7 @@ def endpoint_with_key(environment: Mapping[str, str]) -> str | None:
 
 
 def spec_of(role: ModelSettings, settings: Settings, environment: Mapping[str, str]) -> ModelSpec | None:
-    """Return the model of a role; None for rules. Raise BadConfiguration if a model has no provider."""
+    """Return the model for a role, or None for rules. Raise BadConfiguration if the model has no provider."""
     if role.provider == RULES:
         return None
     with_key = endpoint_with_key(environment)
@@ -54,7 +55,7 @@ def spec_of(role: ModelSettings, settings: Settings, environment: Mapping[str, s
             f"no provider given for model `{model}`", hint=f"say so: `--model ollama/{model}`, or set a key"
         )
     if of_name is None and role.provider is not None and model is not None:
-        model = role.model  # `google/gemini-2.5-flash` from the named provider
+        model = role.model  # such as `google/gemini-2.5-flash` from the named provider
     from omcli.providers.resolve import ModelSpec
 
     return ModelSpec(
@@ -68,7 +69,7 @@ def spec_of(role: ModelSettings, settings: Settings, environment: Mapping[str, s
 
 
 def is_named(name: str, settings: Settings, environment: Mapping[str, str]) -> bool:
-    """True if `observer` or `reflector` is a model, available or not."""
+    """Return True if `observer` or `reflector` is a model, available or not."""
     try:
         return spec_of(role_of(name, settings, environment), settings, environment) is not None
     except BadConfiguration:
@@ -78,7 +79,7 @@ def is_named(name: str, settings: Settings, environment: Mapping[str, str]) -> b
 def role_of(name: str, settings: Settings, environment: Mapping[str, str]) -> ModelSettings:
     """Return the settings of `observer` or `reflector`.
 
-    The model of a preset is only a proposal: it is ignored without a key for it.
+    A preset's model is only a suggestion: it is ignored if there is no key for it.
     """
     role: ModelSettings = getattr(settings, name)
     if not role.provider:
@@ -97,7 +98,7 @@ def role_of(name: str, settings: Settings, environment: Mapping[str, str]) -> Mo
 
 
 class Models:
-    """The models from the settings, metered, built on demand."""
+    """The models named in the settings, metered and built on demand."""
 
     def __init__(
         self,
@@ -109,7 +110,7 @@ class Models:
         store: Callable[[], SqliteStore],
         ledger: Callable[[], SqliteStore],
     ) -> None:
-        """`store` opens the store with the images, `ledger` the one that records all calls."""
+        """`store` opens the store that contains the images, and `ledger` the store that records all calls."""
         self._settings = settings
         self._counter = counter
         self._clock = clock
@@ -118,11 +119,10 @@ class Models:
         self._ledger = ledger
 
     def observer(self, usual: ObserverDeps, *, most: int | None = None) -> ObserverDeps | None:
-        """Return the model that observes, with the usual limits unless the settings change them; None for rules.
+        """Return the model that observes, or None for rules. Limits not in the settings are those of `usual`.
 
-        `most` limits the tokens of a batch further.
-
-        Raise NotAllowed, BadConfiguration and NoInput before any model is called.
+        `most` also limits the tokens in a batch. Raise NotAllowed, BadConfiguration or NoInput if the model is
+        unavailable.
         """
         settings = self._settings
         role = role_of("observer", settings, os.environ)
@@ -163,7 +163,9 @@ class Models:
         )
 
     def reflector(self, usual: ReflectorDeps) -> ReflectorDeps | None:
-        """Return the model that reflects, by the usual policy; None for rules. Raise like `observer`."""
+        """Return the model that reflects, with the policy of `usual`, or None for rules. Raise the same errors as
+        `observer`.
+        """
         role = role_of("reflector", self._settings, os.environ)
         provider = self._provider_or_rules(role, Lane.REFLECT)
         if provider is None:
@@ -181,7 +183,7 @@ class Models:
         )
 
     def reflector_name(self) -> str:
-        """Return the name of the reflector, even if the key for it is missing. No model is called."""
+        """Return the name of the reflector, even if its key is missing. No model is called."""
         role = role_of("reflector", self._settings, os.environ)
         try:
             provider = self._provider_or_rules(role, Lane.REFLECT)
@@ -190,9 +192,10 @@ class Models:
         return _name(provider) if provider else RULES
 
     def _provider_or_rules(self, role: ModelSettings, lane: Lane) -> Provider | None:
-        """Return the model of a role; None for rules, or if the model is unavailable and rules may stand in.
+        """Return the model for a role, or None for rules.
 
-        The `fallback` of a preset is for the model that the preset proposes: a model named by the user has to fail.
+        If the model is unavailable and rules may stand in for it, warn and return None. A `fallback` set by a preset
+        does not count here: an unavailable model then raises its error.
         """
         try:
             return self._provider(role, lane)
@@ -203,7 +206,7 @@ class Models:
             return None
 
     def _provider(self, role: ModelSettings, lane: Lane) -> Provider | None:
-        """Return the metered model of a role, together with its fallback; None for rules."""
+        """Return the metered model for a role with its fallback, or None for rules."""
         spec = spec_of(role, self._settings, os.environ)
         if spec is None:
             return None
@@ -223,7 +226,7 @@ class Models:
         return WithFallback(first, second, warn=self._warn)
 
     def _origin(self, key: str, lane: Lane) -> str:
-        """Return the variable, file or preset that sets a key of a role; empty for the command line and the default."""
+        """Return the variable, file or preset that sets a role's key, or an empty string for a flag or the default."""
         origin = self._settings.origin(f"{_ROLE[lane]}.{key}")
         return "" if origin in ("flag", "default") else origin
 
@@ -249,12 +252,11 @@ class Models:
 
 
 def _name(provider: Provider) -> str:
-    """Return the name of a model in the record of attempts."""
     return f"{provider.name}/{provider.model}"
 
 
 def _name_of(role: ModelSettings, settings: Settings) -> str:
-    """Return the name of a model that may be unavailable; that of rules without an endpoint."""
+    """Return the name of a model that may be unavailable, or `rules` if there is no endpoint."""
     from omcli.providers.endpoints import endpoint
 
     try:
@@ -274,7 +276,7 @@ def _compression(role: ModelSettings, settings: Settings) -> Compression:
         temperature=temperature(settings, "reflector"),
         step=said.temperature_step,
         max_output=role.max_output,
-        quotes_size=len(set(levels)) < len(levels),  # if asked for the same again, it has to know what was wrong
+        quotes_size=len(set(levels)) < len(levels),  # a model that is asked again must know what was wrong
         trims=len(set(levels)) < len(levels),
         headed=said.rows == 1,
         guidance=_prompt_text(role, said.sentences) or "",
@@ -282,7 +284,9 @@ def _compression(role: ModelSettings, settings: Settings) -> Compression:
 
 
 def cost(reply: Reply, *, endpoint: str, settings: Settings) -> float | None:
-    """Return the price of a reply in US dollars; the user's own prices come first. None if the model is unknown."""
+    """Return the price of a reply in US dollars, or None if the price is unknown. The user's own prices take
+    precedence.
+    """
 
     from omcli.providers import endpoints
 
@@ -297,7 +301,7 @@ def cost(reply: Reply, *, endpoint: str, settings: Settings) -> float | None:
 
 
 class _StoredOutputModes:
-    """The output modes in the store, which is opened only when one is read or written."""
+    """The output modes in the store, which is opened only to read or write one."""
 
     def __init__(self, store: Callable[[], SqliteStore]) -> None:
         self._store = store
@@ -310,7 +314,7 @@ class _StoredOutputModes:
 
 
 def temperature(settings: Settings, role: str) -> float | None:
-    """Return the temperature to send: None unless it was set, since many models refuse it."""
+    """Return the temperature to send, or None if it was not set, because many models refuse it."""
     if settings.origin(f"{role}.temperature") == "default":
         return None
     found: ModelSettings = getattr(settings, role)
@@ -324,7 +328,7 @@ def _token() -> str:
 
 
 def _prompt_text(role: ModelSettings, sentences: str | None) -> str | None:
-    """Return additions to the prompt from the settings and the user's file. Raise NoInput if it cannot be read."""
+    """Return additions to the prompt, from the settings and the user's file. Raise NoInput if it cannot be read."""
     length = f"Write {' to '.join(sentences.split('-'))} sentences altogether." if sentences else ""
     own = ""
     if role.instructions_file is not None:

@@ -1,4 +1,4 @@
-"""Policies of operations, from the settings: budgets, selection, thresholds, retention."""
+"""Policies of operations, from the settings: budgets, selection, thresholds and retention."""
 
 from __future__ import annotations
 
@@ -19,16 +19,17 @@ if TYPE_CHECKING:
     from omcli.settings.settings import ObserveSettings, Settings
 
 _LONGEST_AGO = 30_000
-"""Largest age in days: earlier instants cannot be represented."""
+"""Maximum age in days. Earlier times cannot be represented."""
 _TOKENS = 100
-"""From this value on, `block_after` is a number of tokens; below it, a multiple of the threshold."""
+"""`block_after` is a number of tokens if it is at least this, otherwise a multiple of the threshold."""
 _MUCH = 10
-"""Tokens observed at once per token shown to a model, if it is shown only the newest ones."""
+"""Tokens observed at once per token shown to a model, if it is shown only the newest messages."""
 
 
 def budgets(settings: Settings, asked: Mapping[str, int | None]) -> Budgets:
-    """Return the budgets of a pack (`total`) and of its tiers: the requested ones, else those of the settings. A tier
-    that is not printed gets nothing. The tail of a frozen pack may grow until it is cut.
+    """Return the budgets of a pack (`total`) and its tiers: the requested ones, otherwise those in the settings.
+
+    A tier that is not printed gets nothing. The tail of a frozen pack may grow until it is cut.
     """
     from omcli.memory.message import UNLIMITED
     from omcli.pack.budget import Tier, budgets
@@ -44,7 +45,7 @@ def budgets(settings: Settings, asked: Mapping[str, int | None]) -> Budgets:
 
 
 def observer_deps(said: ObserveSettings, usual: ObserverDeps, *, most: int | None = None) -> ObserverDeps:
-    """Return the limits of a model that observes; `most` limits the tokens of a batch further."""
+    """Return `usual` with the limits for a model. `most` also limits the tokens in a batch."""
     longest = said.max_transcript or usual.batch_tokens
     at_once = min(said.batch_tokens, longest)
     batch = _MUCH * longest if said.newest_only else at_once if said.chunk_messages else longest
@@ -57,7 +58,7 @@ def observer_deps(said: ObserveSettings, usual: ObserverDeps, *, most: int | Non
 
 
 def eviction(settings: Settings) -> EvictionPolicy | None:
-    """Return the eviction policy of frozen packs; None if packs are not frozen."""
+    """Return the eviction policy, or None if packs are not frozen."""
     from omcli.memory.message import UNLIMITED
     from omcli.memory.session import EvictionPolicy
 
@@ -66,14 +67,13 @@ def eviction(settings: Settings) -> EvictionPolicy | None:
         return None
     if said.evict is None:
         return EvictionPolicy(most=UNLIMITED, left=UNLIMITED // 2)
-    # A cut makes room for several turns: otherwise nearly every turn would change the pack.
+    # A cut makes room for several turns, because otherwise nearly every turn would change the pack.
     return EvictionPolicy(
         most=said.evict, left=min(said.evict if said.tail is None else said.tail, said.evict * 3 // 4)
     )
 
 
 def choice(settings: Settings) -> Choice:
-    """Return the selection and order of rows in a pack."""
     from omcli.pack.budget import Tier
     from omcli.pack.context_pack import Choice
     from omcli.pack.cross_session import HALF_LIFE, TIME_CONSTANT
@@ -91,7 +91,6 @@ def choice(settings: Settings) -> Choice:
 
 
 def due(settings: Settings, *, is_ahead: bool) -> Due:
-    """Return the threshold for observing, and for observing ahead if `is_ahead`."""
     from omcli.memory.buffer import BufferPolicy
     from omcli.operations.tick import Due, Trigger
 
@@ -120,7 +119,7 @@ def _block_after(said: ObserveSettings) -> int:
 
 
 def retention(settings: Settings, clock: Clock) -> RetentionRules:
-    """Return the retention rules; they may be empty (`RetentionRules.is_empty`)."""
+    """Return the retention rules, which may be empty."""
     from omcli.memory.retention import RetentionRules
 
     said = settings.retention
@@ -138,7 +137,6 @@ def _days_ago(days: float | None, clock: Clock) -> str | None:
 
 
 def limits(settings: Settings) -> tuple[Limit, ...]:
-    """Return the limits on the costs of models, hard ones first."""
     from omcli.operations.model_calls import Limit
 
     return tuple(

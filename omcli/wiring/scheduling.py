@@ -1,4 +1,4 @@
-"""Scheduled runs of `om`: the command line that repeats the settings of this run."""
+"""Scheduled runs of `om`: building a command line that repeats the settings of this run."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from omcli.settings.settings import Files, Settings
 
 _PASSED = ("db", "preset", "counter", "wait")
-"""Settings passed on as flags of the same name."""
+"""Settings passed on as flags with the same names."""
 _KEYS = re.compile(r"OM_[A-Z_]+|ANTHROPIC_[A-Z_]+|OPENAI_[A-Z_]+|[A-Z]+_API_KEY")
-"""Variables that a scheduled run would lack, except those passed on as flags."""
+"""Variables that a scheduled run would lack."""
 _OTHERWISE = {"OM_CONFIG", "OM_DISABLED", *(f"OM_{key.upper()}" for key in _PASSED)}
 _SECONDS = 60
 
@@ -28,8 +28,8 @@ _SECONDS = 60
 def job(name: str, when: When, settings: Settings, files: Files) -> Job:
     """Return a command for the scheduler that uses the same store and settings as this run.
 
-    Flags and variables are passed on unless they may be secrets; configuration files are read again. Raise BadUsage for
-    file names that a schedule cannot contain.
+    Flags and variables are passed on unless they may be secrets; configuration files are read again. Raise BadUsage if
+    a file name cannot be used in a schedule.
     """
     from omcli.settings import user_file
 
@@ -53,7 +53,7 @@ def om_command() -> tuple[str, ...]:
 
 
 def try_out(job: Job) -> None:
-    """Start `om` like a scheduler does, with almost no environment. Raise BadConfiguration if that fails."""
+    """Start `om` as a scheduler does, with almost no environment. Raise BadConfiguration if that fails."""
     words = (*om_command(), "--version")
     try:
         process = subprocess.run(
@@ -69,7 +69,7 @@ def try_out(job: Job) -> None:
 
 
 def missing_variables(environment: Mapping[str, str], keys: Path) -> list[str]:
-    """Return variables of this run that a scheduled one would lack: they are not in the file of keys."""
+    """Return the variables that a scheduled run would lack: they are set now but not in the key file."""
     try:
         text = keys.read_text("utf-8", errors="replace")
     except OSError:
@@ -79,7 +79,7 @@ def missing_variables(environment: Mapping[str, str], keys: Path) -> list[str]:
 
 
 def is_open(keys: Path) -> bool:
-    """True if other users may read the file of keys."""
+    """Return True if other users have any access to the key file."""
     try:
         return bool(keys.stat().st_mode & 0o077)
     except OSError:
@@ -87,8 +87,7 @@ def is_open(keys: Path) -> bool:
 
 
 def _options(settings: Settings, files: Files) -> list[str]:
-    """Return flags for settings from flags and variables, and for files that a run without this environment would not
-    find."""
+    """Return flags for settings from flags and variables, and for files not found without this environment."""
     said = {key: settings.origin(key) for key in _PASSED}
     flags = []
     for key, by in said.items():
@@ -106,4 +105,4 @@ def _plain(value: object) -> str:
 
 
 def _user_folder() -> str:
-    return os.path.expanduser("~")  # noqa: PTH111 - Path.home() raises where there is none
+    return os.path.expanduser("~")  # noqa: PTH111 - Path.home() raises if there is none

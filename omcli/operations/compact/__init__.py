@@ -1,1 +1,1 @@
-"""Compacting: reduce a session to a token target and print it."""
+"""Compacting: reducing a session to a token target and printing it."""

@@ -1,4 +1,4 @@
-"""The output of a compaction: rows of a session, quotes of its agent, and its last messages."""
+"""The output of a compaction: rows of a session, quotes from its agent, and its last messages."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ from omcli.pack.tail import TurnGroup
 _TAIL_SHARE = 0.15
 """Share of the target for the last messages."""
 _REACH = 100
-"""Tokens of messages that may be quoted, for each token of the target."""
+"""Tokens of messages that may be quoted, per token of the target."""
 _QUOTE_CHARACTERS = 400
 _SMALL = 2000
 _QUOTE_IMPORTANCE = 5
 _QUOTE_IMPORTANCE_IN_SMALL = 6
-"""In a target below `_SMALL` tokens a quote, which holds several facts, says more than most rows. Above it rows come
-first.
+"""Below a target of `_SMALL` tokens, a quote is worth more than most rows because it contains several facts. Otherwise
+rows rank higher.
 """
 _SAID = frozenset({Role.USER, Role.ASSISTANT})
 _OF_NO_ENTRY = frozenset({MessageKind.COMPACTION, MessageKind.INTERRUPT})
-"""Events without an entry of their own in the host's transcript."""
+"""Events without their own entry in the host's transcript."""
 
 
 @record
@@ -42,41 +42,38 @@ class CompactRequest:
     """The requested output."""
 
     target: int
-    """Tokens of the printed text, at most."""
+    """Maximum number of tokens in the printed text."""
     keep: int | None = None
-    """Tokens of last messages to keep verbatim; None: a share of the target."""
+    """Tokens of last messages to keep verbatim. None means a share of the target."""
     shape: CompactFormat = CompactFormat.TEXT
     is_kept: bool = True
     """True if the session is in a store, so that omitted messages can be looked up."""
     notation: Notation = WORDS
     abandoned: frozenset[str] = frozenset()
-    """Ids of messages on branches that the conversation left. They are never among the last messages."""
+    """Ids of messages on abandoned branches. They are never among the last messages."""
 
 
 @record
 class TailPlan:
-    """The last messages of a session, in the order they were said."""
-
     messages: tuple[KeptMessage, ...]
-    """All messages that were read: as far back as quotes may reach."""
+    """All messages read: as far back as quotes may reach."""
     shown: tuple[KeptMessage, ...]
     """Messages that may be printed."""
     budgets: Budgets
     unquoted: frozenset[int]
-    """The `seq` of messages that will be shown verbatim, so they are not quoted."""
+    """`seq` of messages not to quote, because they will be shown verbatim."""
     staying: tuple[KeptMessage, ...] = ()
-    """Messages that a host which keeps its own will still have."""
+    """Messages that remain in the host's own transcript, if any."""
 
     @property
     def first_kept(self) -> KeptMessage | None:
-        """The first message that such a host keeps."""
         return self.staying[0] if self.staying else None
 
 
 def plan_tail(store: Store, session_id: str, wanted: CompactRequest, counter: TokenCounter) -> TailPlan:
-    """Read the last messages, and decide which of them stay and how much room they get.
+    """Read the last messages, and decide which of them are kept and how many tokens they get.
 
-    If a number of tokens was requested, keep as many messages as fit into it when printed, but at least one. Otherwise
+    If a number of tokens was requested, keep as many as fit when printed, but at least one unless it is 0. Otherwise
     they share the target with the rows.
     """
     share = int(wanted.target * _TAIL_SHARE)
@@ -108,7 +105,7 @@ def plan_tail(store: Store, session_id: str, wanted: CompactRequest, counter: To
 
 
 def _fitting(messages: Sequence[KeptMessage], tokens: int) -> frozenset[int]:
-    """The `seq` of the newest messages that fit into this many tokens."""
+    """Return the `seq` of the newest messages that fit into this many tokens."""
     fitting: list[int] = []
     for kept in reversed(messages):
         tokens -= kept.tokens
@@ -147,9 +144,9 @@ def compact_output(
     pending: int = 0,
     is_quoted: bool = True,
 ) -> ContextPack:
-    """Return the pack of a session within the target: rows, quotes of its agent, and the last messages.
+    """Return the pack of a session within the target: rows, quotes from its agent, and the last messages.
 
-    Quotes replace rows that only report the agent's words. Without `is_quoted` there are no quotes.
+    Quotes replace rows that only report the agent's words, unless `is_quoted` is False.
     """
     return pack(
         session=session,
@@ -165,7 +162,9 @@ def compact_output(
 
 
 def _is_entry(message: Message) -> bool:
-    """True if a message begins an entry in the host's transcript: calls and results are parts of other entries."""
+    """Return True if the message begins an entry in the host's transcript. Calls and results are parts of other
+    entries.
+    """
     return message.role not in (Role.CALL, Role.RESULT) and message.kind not in _OF_NO_ENTRY
 
 
@@ -182,7 +181,9 @@ def _with_quotes(
 
 
 def _place(row: Observation) -> int:
-    """The `seq` by which a row is ordered: a request comes before its answer, even if both are its sources."""
+    """Return the `seq` by which a row is sorted. A request or question precedes its answer even if both are its
+    sources.
+    """
     if not row.sources:
         return 0
     return row.sources[0] if row.type in (Type.REQUEST, Type.QUESTION) else row.sources[-1]
@@ -191,7 +192,7 @@ def _place(row: Observation) -> int:
 def _quotes(
     kept: KeptMessage, session: Session | None, importance: int, counter: TokenCounter, now: str
 ) -> Iterator[Observation]:
-    """Yield passages of an agent's message as rows: consecutive sentences, without code."""
+    """Yield passages from an agent's message as rows: consecutive sentences, without code."""
     for passage in _passages(part.text for part in text_parts(kept.message.text)):
         text = f"{kept.message.name or 'Agent'}: {passage}"
         draft = Draft(

@@ -1,10 +1,10 @@
-"""Compacting a session: waiting messages are observed, rows are folded until they fit, and the rest is printed.
+"""Compacting a session: observing its pending messages, folding its rows until they fit, and printing the result.
 
-observe    waiting messages are observed, a batch at a time              one transaction each
+observe    pending messages are observed, a batch at a time              one transaction each
 
 fold       visible rows are folded, a chunk at a time, until they fit    one operation, undone as a whole
 
-output     rows, quotes and last messages are chosen, and printed
+output     rows, quotes and last messages are chosen and printed
 
 refusal    an empty or larger result replaces nothing
 """
@@ -31,9 +31,9 @@ from omcli.pack.layouts.compacted import CompactFormat, CompactHead
 from omcli.pack.layouts.layout import PackContent
 
 _TRIES = 2
-"""Attempts to observe a batch with a model that fails."""
+"""Maximum number of attempts to observe with a model that fails."""
 _WORTH_IT = 0.9
-"""Another fold is tried only if the last one left at most this share of the rows."""
+"""Folding stops when a round leaves at least this share of the tokens read."""
 
 
 class RefuseReason(StrEnum):
@@ -53,29 +53,29 @@ class CompactLimits:
 
     wanted: CompactRequest
     most: int = 0
-    """Largest number of batches and folds together; 0: any number."""
+    """Maximum number of batches and folds together. 0 means no limit."""
     rows_tokens: int = 20_000
-    """Tokens of the rows folded at once, at most."""
+    """Maximum number of tokens of the rows folded at once."""
     is_dry: bool = False
-    """Neither observe nor fold: only choose from the existing rows and messages."""
+    """If True, nothing is observed or folded; the output is chosen from existing rows and messages."""
     earlier_tokens: int = 0
-    """Tokens of an earlier summary of the session, which is replaced as well."""
+    """Tokens of an earlier summary of the session, which the output replaces as well."""
     is_strict: bool = False
-    """Print nothing if messages would be lost that no observation covers."""
+    """If True, refuse a result that would lose messages not covered by any observation."""
 
 
 @record
 class Contract:
-    """The limits of the compaction."""
+    """The limits of a compaction, as printed."""
 
     target_tokens: int
-    """Tokens of the printed text, at most."""
+    """Maximum number of tokens in the printed text."""
     chunk_tokens: int
-    """Tokens of a batch, at most."""
+    """Maximum number of tokens in a batch."""
     chunk_messages: int
-    """Messages of a batch, at most; 0: any number."""
+    """Maximum number of messages in a batch. 0 means no limit."""
     max_iterations: int
-    """Largest number of batches and folds together; 0: any number."""
+    """Maximum number of batches and folds together. 0 means no limit."""
 
 
 @record
@@ -83,17 +83,15 @@ class CompactResult:
     """The result in numbers."""
 
     iterations: int
-    """Batches observed, and folds."""
+    """Number of batches observed and of folds."""
     reached: bool
-    """True if every visible row fits into the target together with the last messages and no message is lost. Otherwise
-    the least important rows were left out.
-    """
+    """True if all visible rows fit into the target together with the last messages, and no message is lost."""
     tokens_before: int
-    """Tokens of the main thread, or of subagents if it has no messages, plus those of an earlier summary."""
+    """Tokens of the main thread, or of subagents if there is none, plus those of an earlier summary."""
     tokens_after: int
-    """Tokens of the printed text; for JSON those of the rows and messages in it."""
+    """Tokens of the printed text; in JSON, those of the rows and messages in it."""
     uncovered: int
-    """Messages lost to the reader: no observation covers them, and they are not among the last messages."""
+    """Number of lost messages: no observation covers them, and they are not among the last messages."""
 
 
 @record
@@ -104,30 +102,29 @@ class CompactReport:
     contract: Contract
     result: CompactResult
     pack: ContextPack
-    """All token counts of this report use its counter."""
+    """The output. All token counts in this report use its counter."""
     refusal: RefuseReason | None
     error: ProviderFailed | None
-    """Error that kept messages from being observed, or rows from being folded."""
+    """Error that kept messages from being observed or rows from being folded."""
 
 
 @mutable_record
 class _Steps:
-    """Counts the batches and folds against their limit."""
-
     most: int
     done: int = 0
 
     @property
     def left(self) -> int | None:
-        """None for any number."""
+        """None means no limit."""
         return self.most - self.done if self.most else None
 
 
 def compact(session_id: str, deps: Deps, asked: CompactLimits) -> CompactReport:
-    """Reduce a session to a target, and return the pack to print.
+    """Shrink a session to a token target and return the pack to print.
 
-    If a model fails twice, its messages stay pending and the rest is done without them. Messages are never changed.
-    Raise LaneTaken, StaleBatch, and the error of an unavailable model; finished steps are not undone.
+    If a model fails twice, its messages stay pending and the other steps continue. Messages are never changed. Raise
+    LaneTaken if another process holds a lane, StaleBatch if another process changes the session, and the error of an
+    unavailable model. Finished steps are not undone.
     """
     steps = _Steps(most=asked.most)
     unobserved = None if asked.is_dry else _observe_waiting(session_id, deps, steps)
@@ -143,7 +140,7 @@ def compact(session_id: str, deps: Deps, asked: CompactLimits) -> CompactReport:
     unfolded = None if asked.is_dry else _fold(room, steps)
     after = room.rows()
     figures = _Stats(room=room, iterations=steps.done, is_held=room.holds(after))
-    # Folded rows add nothing to the rows they were made of, and leave less to choose from.
+    # Folded rows add nothing to the rows they were made from, and leave less to choose from.
     pack = room.pack(before, figures.printed())
     is_told = asked.wanted.shape is CompactFormat.JSON
     shown = PackContent(session=pack.observations, tail=pack.turns)
@@ -159,7 +156,7 @@ def compact(session_id: str, deps: Deps, asked: CompactLimits) -> CompactReport:
 
 
 def _observe_waiting(session_id: str, deps: Deps, steps: _Steps) -> ProviderFailed | None:
-    """Observe the waiting messages; return the error of a model that failed twice."""
+    """Observe the pending messages. Return the error of a model that failed twice."""
     failed: ProviderFailed | None = None
     for _ in range(_TRIES):
         if steps.left == 0 or isinstance(failed, OverLimit):
@@ -176,12 +173,12 @@ def _observe_waiting(session_id: str, deps: Deps, steps: _Steps) -> ProviderFail
 
 @record
 class _Lost:
-    """Messages that no observation covers, if some of them were never offered to an observer."""
+    """Messages that no observation covers. Empty if all pending messages were already offered to an observer."""
 
     seqs: frozenset[int] = frozenset()
 
     def without(self, seqs: Sequence[int]) -> int:
-        """Return the number of lost messages, not counting these."""
+        """Return the number of lost messages other than these."""
         return len(self.seqs.difference(seqs))
 
 
@@ -193,34 +190,29 @@ def _lost(session_id: str, store: Store) -> _Lost:
 
 @record
 class _Room:
-    """A session, and the room for its rows."""
-
     session_id: str
     deps: Deps
     asked: CompactLimits
     tail: TailPlan
     lost: _Lost
     tokens_before: int
-    """Tokens of the messages to be replaced, and of those that stay."""
+    """Tokens of the session's messages and of an earlier summary."""
 
     @property
     def store(self) -> Store:
-        """The store with the session."""
         return self.deps.store
 
     def rows(self) -> tuple[Observation, ...]:
-        """Return the visible rows."""
         return tuple(logged.observation for logged in self.store.rows.log(LogQuery(session=self.session_id)))
 
     def holds(self, rows: Sequence[Observation]) -> bool:
-        """True if all of these rows can be printed together with the last messages."""
+        """Return True if all of these rows can be printed together with the last messages."""
         counter, target = self.deps.counter, self.asked.wanted.target
         if sum(row.tokens for row in rows if row.counter == counter.name) > target:
             return False
         return not self.pack(rows, _NO_FIGURES, is_quoted=False).left_out
 
     def pack(self, rows: Sequence[Observation], figures: CompactHead, *, is_quoted: bool = True) -> ContextPack:
-        """Return the pack of the session with these rows."""
         return compact_output(
             self.store.sessions.find(self.session_id),
             rows,
@@ -238,7 +230,7 @@ _NO_FIGURES = CompactHead()
 
 
 def _fold(room: _Room, steps: _Steps) -> ProviderFailed | None:
-    """Fold rows until they fit or folding no longer helps, as one operation. Return the error of a failed model."""
+    """Fold rows in one operation, until they fit or folding no longer helps. Return the error of a failed model."""
     operation: int | None = None
     while steps.left != 0 and not room.holds(room.rows()):
         read = left = 0
@@ -246,7 +238,7 @@ def _fold(room: _Room, steps: _Steps) -> ProviderFailed | None:
             if steps.left == 0:
                 break
             if skip_reason(Scope(session=room.session_id), room.deps.reflector.mark(chunk, target=target), room.deps):
-                continue  # a fold without a result is not recorded
+                continue  # these rows were tried before: begin no operation for them
             operation = operation or _operation(room)
             try:
                 folded = reflect_rows(chunk, room.session_id, room.deps, target=target, part_of=operation)
@@ -264,7 +256,7 @@ def _left(folded: Reflection) -> int:
 
 
 def _operation(room: _Room) -> int:
-    """Begin the operation that all folds are part of."""
+    """Begin the operation that all folds belong to."""
     figures = {"target_tokens": room.asked.wanted.target}
     change = OperationWrite(verb=OperationKind.COMPACT, scope=Scope(session=room.session_id), figures=figures)
     return room.store.operations.change(change, now=room.deps.clock.now()).number
@@ -288,8 +280,6 @@ def _each_part(rows: Sequence[Observation], room: _Room) -> Iterator[tuple[list[
 
 @record
 class _Stats:
-    """The numbers of a compaction, as they become known."""
-
     room: _Room
     iterations: int
     is_held: bool
@@ -297,7 +287,6 @@ class _Stats:
 
     @property
     def contract(self) -> Contract:
-        """The limits of the compaction."""
         deps = self.room.deps
         return Contract(
             target_tokens=self.room.asked.wanted.target,
@@ -307,7 +296,7 @@ class _Stats:
         )
 
     def result(self, shown: PackContent, printed: str | None = None) -> CompactResult:
-        """Return the result for printed text; `printed` is None for JSON, which contains the numbers itself."""
+        """Return the result for the given output. `printed` is None for JSON, which contains these numbers itself."""
         counter = self.room.deps.counter
         stays = [turn.kept.seq for turn in shown.tail] + [kept.seq for kept in self.room.tail.staying]
         texts = [row.text for row in shown.session] + [turn.text for turn in shown.tail]
@@ -321,7 +310,6 @@ class _Stats:
         )
 
     def printed(self) -> CompactHead:
-        """Return the numbers to print."""
         first, before = self.room.tail.first_kept, self.room.tokens_before
         first_id = None if first is None else first.message.id or first.key
         contract = fields_of(self.contract)
@@ -344,7 +332,7 @@ def _refuse_reason(pack: ContextPack, result: CompactResult, room: _Room) -> Ref
 
 
 def _tokens_before(session_id: str, store: Store, counter: TokenCounter) -> int:
-    """Return the tokens of the main thread's messages, recounted if they were stored with another counter."""
+    """Return the tokens of the main thread's messages, recounted if some were stored with another counter."""
     stored = store.messages.tokens(session_id)
     if set(stored) <= {counter.name}:
         return sum(stored.values())

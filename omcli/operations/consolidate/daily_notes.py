@@ -1,4 +1,4 @@
-"""Daily notes: ingested, observed and reflected on, then summarised and archived if enabled."""
+"""Daily notes: ingesting, observing and reflecting on them, then archiving them if enabled."""
 
 from __future__ import annotations
 
@@ -22,25 +22,23 @@ from omcli.text.phrases import USER
 from omcli.text.similarity import folded_text
 
 MOST_FACTS = 6
-"""Largest number of lines about one day in `MEMORY.md`. It is kept small because agents read the whole file every time.
+"""Maximum number of lines about one day in `MEMORY.md`. The number is small because agents read the whole file every
+time.
 """
 
 
 @record
 class ArchivePolicy:
-    """Notes to archive."""
-
     before: str | None = None
-    """Notes of earlier days are archived; None: none are."""
+    """Notes of earlier days are archived. None means that no notes are archived."""
 
     def takes(self, note: Note) -> bool:
-        """True if a note is to be archived."""
         return self.before is not None and note.day < self.before
 
 
 @record
 class NoteReport:
-    """The outcome of a day's note."""
+    """The outcome for one day's note."""
 
     note: Note
     session: str
@@ -48,23 +46,23 @@ class NoteReport:
     observations: int = 0
     reflection: Reflection | None = None
     archived: str | None = None
-    """Path in the archive."""
+    """New path, or None if the note was not archived."""
     left: str | None = None
-    """Reason for not archiving the note."""
+    """Reason why a due note was not archived."""
     error: OmError | None = None
-    """Error that ended the work on the note, which was then not moved."""
+    """Error that ended work on the note, which was not archived."""
 
 
 def keep_notes(
     notebook: Notebook, deps: Deps, archiving: ArchivePolicy, *, extend: Callable[[], None]
 ) -> Iterator[NoteReport]:
-    """Ingest new text in the notes, observe it and reflect on it, day by day; then archive the notes that are due.
+    """Ingest new text in the notes, observe it and reflect on it, day by day; then archive notes that are due.
 
     A note is archived once all of it is observed and reflected on and its lasting facts are in `MEMORY.md`, so an
     interrupted run can be repeated. If a model fails, the remaining notes are only ingested. Forgotten facts are
-    removed from `MEMORY.md` first. Yield only notes with a change. Raise NoInput if the folder is missing.
+    removed from `MEMORY.md` first. Only notes with work to do are yielded. Raise NoInput if the folder is missing.
     """
-    with suppress(InputOutput, CannotCreate):  # if writing fails, the part that has something to write reports it
+    with suppress(InputOutput, CannotCreate):  # a part that has to write reports the error
         notebook.forget(lambda facts: _are_forgotten(facts, deps.store))
     known = {taken.origin.path: taken for taken in deps.store.bookmarks.files()}
     waiting = {each.session.id for each in deps.store.sessions.summaries() if each.pending}
@@ -80,7 +78,10 @@ def keep_notes(
 
 
 def plan_notes(notebook: Notebook, store: Store, archiving: ArchivePolicy) -> Iterator[tuple[Note, bool, bool]]:
-    """Yield each note with two flags: if it would be ingested, and if it would be archived. Raise NoInput."""
+    """Yield each note with work to do and two flags: True if it would be ingested, and True if it would be archived.
+
+    Raise NoInput if the folder is missing.
+    """
     known = {taken.origin.path: taken for taken in store.bookmarks.files()}
     for note in notebook.notes():
         changed, moves = notebook.as_it_is(note) != known.get(note.path), archiving.takes(note)
@@ -98,7 +99,6 @@ def _kept(
     waiting: set[str],
     asks: bool,
 ) -> NoteReport | None:
-    """Return the report of a note; None for an unchanged one."""
     session = session_of(notebook.path, note.day)
     report = NoteReport(note=note, session=session)
     moves = archiving.takes(note)
@@ -121,7 +121,6 @@ def _kept(
 
 
 def _taken_in(note: Note, notebook: Notebook, deps: Deps) -> FileReport:
-    """Store the messages of a note."""
     entry = FileInput(name=note.path, open=lambda: notebook.opened(note))
     (report,) = ingest_files([entry], deps)
     if report.error is not None:
@@ -130,7 +129,7 @@ def _taken_in(note: Note, notebook: Notebook, deps: Deps) -> FileReport:
 
 
 def _is_reflected(session: str, deps: Deps) -> bool:
-    """True if the last reflection on a day succeeded; a day without rows needs none."""
+    """Return True if the last reflection on a day succeeded, or if there was none and the day has no rows."""
     last = deps.store.reflections.last_attempt(Scope(session=session))
     if last is not None:
         return last.ending is not ReflectionOutcome.FAILED
@@ -138,7 +137,10 @@ def _is_reflected(session: str, deps: Deps) -> bool:
 
 
 def _moved(report: NoteReport, notebook: Notebook, deps: Deps, known: IngestedFile) -> NoteReport:
-    """Write the lasting facts of a note, then archive it; or leave it where it is."""
+    """Write a note's lasting facts, then archive it, unless messages are pending or the note has changed.
+
+    Raise Unusable if the last reflection on the note failed.
+    """
     store = deps.store
     if any(store.batches.pending(report.session).fresh_tokens.values()):
         return replace(report, left="some of it waits to be observed")
@@ -155,7 +157,7 @@ def _moved(report: NoteReport, notebook: Notebook, deps: Deps, known: IngestedFi
 
 
 def _are_forgotten(facts: Sequence[str], store: Store) -> tuple[bool, ...]:
-    """For each fact, True if a row with this text was forgotten."""
+    """Return for each fact whether a row with this text was forgotten."""
     bare, said = (store.tombstones.match_texts([f"{by}{fact}" for fact in facts]) for by in ("", USER))
     return tuple(map(any, zip(bare, said, strict=True)))
 
@@ -163,8 +165,8 @@ def _are_forgotten(facts: Sequence[str], store: Store) -> tuple[bool, ...]:
 def lasting(session: str, store: Store) -> tuple[str, ...]:
     """Return the texts of a session's lasting facts, at most `MOST_FACTS`: items first, then the most salient rows.
 
-    Hidden rows are included, since old ones are folded across sessions, unless another row of the session replaced them
-    or they were undone.
+    Hidden rows are included, because old rows are folded across sessions, but not if they were undone or replaced by
+    another row of the session.
     """
     kinds = (Kind.OBSERVATION, Kind.REFLECTION, Kind.NOTE)
     rows = [logged.observation for logged in store.rows.log(LogQuery(session=session, kinds=kinds, hidden=True))]

@@ -1,4 +1,4 @@
-"""Daily maintenance, or maintenance after a session has ended. If one part fails, the others still run."""
+"""Maintenance, daily or after a session has ended. If one part fails, the others still run."""
 
 from __future__ import annotations
 
@@ -27,17 +27,15 @@ PLACES = "places"
 """Name of the part that ingests transcripts."""
 _SESSIONS = "sessions"
 IDLE_SECONDS = 600
-"""Seconds without a message after which a session counts as ended."""
+"""A session counts as ended after this many seconds without a message."""
 _OF_ONE_FILE = (BadInput, NoInput, TryAgain)
-"""Errors that concern one file; after any other the store would refuse the next file as well."""
+"""Errors that concern a single file. After any other error, the next file would fail too."""
 _DECISIVE = (70, 74, 73, 78, 77, 69, 75, 66, 65)
-"""Exit codes, the most decisive first: faults of the program or the disk before those of a model or a file."""
+"""Exit codes, the most decisive first: faults of the program or the disk precede those of a model or a file."""
 
 
 @record
 class TranscriptFile:
-    """A file to ingest, with its session if one was given."""
-
     input: FileInput
     session: str | None = None
 
@@ -47,17 +45,17 @@ class ConsolidateInput:
     """The requested maintenance."""
 
     session: str | None = None
-    """The only session to maintain: it is observed and reflected on even if it has not ended. None: all sessions."""
+    """The only session to maintain, or None for all. It is observed and reflected on even if it has not ended."""
     sources: Sequence[TranscriptFile] = ()
     notebook: Notebook | None = None
     archiving: ArchivePolicy = ArchivePolicy()
     min_age: float = 3.0
-    """Age in days from which rows are folded across sessions."""
+    """Minimum age, in days, of rows folded across sessions."""
     batch_tokens: int = 20_000
     rules: RetentionRules = RetentionRules()
-    """The retention rules; they apply to `session` alone if one is given."""
+    """Retention rules. If `session` is given, they apply only to it."""
     backups: int = 0
-    """Backups to keep; 0: none is made."""
+    """Number of backups to keep. 0 means that none is made."""
 
     @property
     def has_input(self) -> bool:
@@ -70,7 +68,7 @@ class ConsolidateInput:
 
 @record
 class Failure:
-    """An error, with the part and the file, session or folder it concerns."""
+    """An error, with the part of the run and the file, session or folder concerned."""
 
     part: str
     about: str
@@ -78,19 +76,19 @@ class Failure:
 
     @property
     def is_of_a_transcript(self) -> bool:
-        """True if only one of the transcripts is at fault."""
+        """True if only a single transcript is at fault."""
         return self.part == PLACES and isinstance(self.error, (BadInput, NoInput))
 
 
 @record
 class SessionReport:
-    """The outcome of a session. Rows are only counted, since the first run may make more than fit into memory."""
+    """The outcome for one session. Rows are only counted, because all rows of a first run might not fit into memory."""
 
     session: str
     observations: int = 0
     reflection: Reflection | None = None
     error: OmError | None = None
-    """Error that ended the work on the session; finished steps are not undone."""
+    """Error that ended work on the session. Finished steps are not undone."""
 
 
 @mutable_record
@@ -100,26 +98,25 @@ class ConsolidateReport:
     files: list[FileReport] = field(default_factory=list)
     sessions: list[SessionReport] = field(default_factory=list)
     going_on: list[str] = field(default_factory=list)
-    """Sessions with pending messages that are still active; they are left for the next run."""
+    """Active sessions with pending messages, which are left for the next run."""
     notes: list[NoteReport] = field(default_factory=list)
     across: GlobalReflection | None = None
     pruned: PruneReport | None = None
-    """Pruned rows; None if no retention is set."""
     backup: BackupResult | None = None
     failures: list[Failure] = field(default_factory=list)
 
     @contextmanager
     def part(self, name: str, about: str = "") -> Iterator[None]:
-        """Record an error raised inside."""
+        """Record an error raised in the `with` block."""
         try:
             yield
         except OmError as error:
             self.failures.append(Failure(part=name, about=about, error=error))
 
     def exit_error(self, *, but: tuple[type[OmError], ...] = ()) -> OmError | None:
-        """Return the error to end with, except those of the classes in `but`; None if there is none.
+        """Return the error that determines the exit code, or None.
 
-        A transcript that cannot be read never counts.
+        Errors of the classes in `but` and unreadable transcripts are ignored.
         """
         counted = (failure.error for failure in self.failures if not failure.is_of_a_transcript)
         errors = [error for error in counted if not isinstance(error, but)]
@@ -133,8 +130,8 @@ def _order(code: int) -> int:
 def consolidate(agenda: ConsolidateInput, deps: Deps, *, missing: Mapping[Lane, OmError]) -> ConsolidateReport:
     """Do all parts in order, under one lease.
 
-    `missing` are the errors of unavailable models; the parts that need none of these run. Raise LaneTaken at once if
-    another process is consolidating.
+    `missing` maps lanes to the errors of unavailable models; the work that needs these models is skipped. Raise
+    LaneTaken at once if another process is consolidating.
     """
     done = ConsolidateReport()
     with hold_throughout(agenda.session or "", Lane.CONSOLIDATE, deps) as extend:
@@ -164,14 +161,13 @@ def consolidate(agenda: ConsolidateInput, deps: Deps, *, missing: Mapping[Lane, 
 
 
 def _check_models(missing: Mapping[Lane, OmError], *lanes: Lane) -> None:
-    """Raise the error of the first of these lanes whose model is unavailable."""
     for lane in lanes:
         if lane in missing:
             raise missing[lane]
 
 
 def _take_in(agenda: ConsolidateInput, deps: Deps, done: ConsolidateReport, extend: Callable[[], None]) -> None:
-    """Store new messages; they are observed later, together with all pending ones."""
+    """Ingest the sources and record failures. New messages are observed later."""
     for source in agenda.sources:
         extend()
         for report in ingest_files([source.input], deps, session=source.session):
@@ -210,7 +206,7 @@ def _look_after(
 
 
 def is_active(summary: SessionSummary, clock: Clock) -> bool:
-    """True if the last message is recent. A message dated in the future does not count."""
+    """Return True if the session's last message is recent. A message dated in the future does not count."""
     return summary.last_at is not None and clock.after(-IDLE_SECONDS) < summary.last_at <= clock.now()
 
 
@@ -222,7 +218,7 @@ def _consolidate_session(
     in_any_case: bool,
     extend: Callable[[], None],
 ) -> SessionReport | None:
-    """Return the outcome of a session; None if nothing was due."""
+    """Observe and reflect on a session. Return None if nothing was done."""
     session, observations, reflection = summary.session.id, 0, None
     try:
         if summary.pending and Lane.OBSERVE not in missing:
@@ -251,24 +247,19 @@ def _keep_notes(
 
 @record
 class DueSession:
-    """A session with something to do."""
-
     session: str
     pending: int
-    """Stored messages that would be observed."""
+    """Number of stored messages that would be observed."""
     reflect: bool
 
 
 @record
 class ConsolidatePlan:
-    """The work a run would do, as far as it is known in advance."""
-
     files: tuple[str, ...]
-    """Files that would be read."""
     sessions: tuple[DueSession, ...]
     going_on: tuple[str, ...]
     notes: tuple[tuple[Note, bool, bool], ...]
-    """Each note with two flags: if it would be ingested, and if it would be archived."""
+    """Notes with work to do and two flags each: True if it would be ingested, and True if it would be archived."""
     plan: GlobalPlan | None
     pruned: PruneReport | None
     backup: bool

@@ -1,1 +1,1 @@
-"""Ingesting transcripts: each message is stored once, in its session."""
+"""Ingesting transcripts: storing each message once, in its session."""

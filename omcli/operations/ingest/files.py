@@ -1,4 +1,4 @@
-"""Ingesting files: store the messages of each transcript, and bookmarks of how far it was read."""
+"""Ingesting files: storing the messages of each transcript, and bookmarks that record how far it was read."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ from omcli.text.redaction import redact
 CHUNK = 500
 """Messages per transaction."""
 _PICTURES = 16 << 20
-"""Bytes of images after which a chunk is written in any case."""
+"""A chunk with more bytes of images than this is written early."""
 
 
 @record
 class FileInput:
-    """A transcript to ingest: its name in reports, and a way to open it. Opening raises OmError."""
+    """A transcript to ingest: its name in reports, and a function that opens it or raises an OmError."""
 
     name: str
     open: Callable[[], AbstractContextManager[Transcript]]
@@ -40,52 +40,50 @@ class FileInput:
 
 @record
 class FileReport:
-    """The outcome of one input. With an `error` the counts go up to the point where it occurred; stored messages stay
-    stored.
-    """
+    """The outcome of one input. After an `error`, the counts cover what was stored before it; that stays stored."""
 
     path: str
     format: str | None = None
-    """None for an empty input, and for one that could not be opened."""
+    """None for an empty input or one that could not be opened."""
     session_id: str | None = None
-    """The session of the messages: the given one, else the first one named in the input, else a derived one."""
+    """The session of the messages: the given one, otherwise the first one named in the input, otherwise a derived one.
+    """
     sessions: tuple[str, ...] = ()
     """All sessions of the input, in order of appearance."""
     cwd: str | None = None
     abandoned: frozenset[str] = frozenset()
-    """Ids of messages on branches that the conversation left, if all of the input was read."""
+    """Ids of messages on abandoned branches; empty unless the whole input was read."""
     counts: MessageCounts = field(default_factory=MessageCounts)
     new_messages: int = 0
     known_messages: int = 0
-    """Messages that were stored before, or that occur twice. Together with the new ones these are all messages kept."""
+    """Messages that were already stored or that occur twice. New and known messages together are all messages kept."""
     side_messages: int = 0
-    """Messages of side chains, if there is a main thread as well."""
+    """Messages in side chains; 0 if there is no main thread."""
     images: int = 0
     skipped: Mapping[str, int] = field(default_factory=dict)
-    """Number of records, or parts of records, without a message, by reason."""
+    """Number of records or parts of records that contain no message, by reason."""
     faults: Mapping[str, int] = field(default_factory=dict)
     """Skipped records that may have been messages, by reason."""
     redactions: Mapping[str, int] = field(default_factory=dict)
-    """Removed secrets, by rule."""
+    """Number of removed secrets, by rule."""
     unread_bytes: int = 0
     """Size of the unchanged beginning of a file, which was not read again. All other fields describe the whole file."""
     observations: int = 0
-    """Rows written."""
+    """Number of rows written."""
     pending: int = 0
-    """Messages of its sessions that no observation covers yet."""
+    """Number of messages in these sessions that no observation covers yet."""
     message_tokens: int = 0
-    """Tokens of the messages from which these rows were made."""
+    """Tokens of the newly observed messages."""
     observation_tokens: int = 0
-    """Tokens of the rows, by the same counter."""
     findings: Mapping[str, int] = field(default_factory=dict)
-    """Corrections to the replies of a model, by kind."""
+    """Number of corrections to a model's replies, by kind."""
     error: OmError | None = None
 
 
 def ingest_files(inputs: Iterable[FileInput], deps: Deps, *, session: str | None = None) -> Iterator[FileReport]:
-    """Store the messages of each input, and yield its report; an error in one stops no other.
+    """Store the messages of each input, and yield its report. An error in one input does not stop the others.
 
-    `session` overrides the sessions that the inputs name.
+    `session` overrides the sessions named in the inputs.
     """
     for entry in inputs:
         intake, error = None, None
@@ -106,7 +104,7 @@ def ingest_files(inputs: Iterable[FileInput], deps: Deps, *, session: str | None
 
 
 def count_pending(sessions: Iterable[str], deps: Deps) -> int:
-    """Return the number of messages of these sessions that no observation covers yet."""
+    """Return the number of messages in these sessions that no observation covers yet."""
     pending = 0
     for session_id in sessions:
         pending += deps.store.batches.pending(session_id).messages
@@ -114,7 +112,7 @@ def count_pending(sessions: Iterable[str], deps: Deps) -> int:
 
 
 def _keep_bookmarks(transcript: Transcript, intake: MessageWriter, deps: Deps) -> None:
-    """Store the bookmarks of a file, the last one with the file's stamp; for an unchanged file store only the stamp."""
+    """Store a file's new bookmarks, the last one with the file's stamp. If there are none, only update the stamp."""
     if transcript.origin is None:
         return
     bookmarks, store = intake.bookmarks, deps.store.bookmarks
@@ -155,22 +153,22 @@ def _report(name: str, intake: MessageWriter, error: OmError | None, deps: Deps)
 
 
 class MessageWriter:
-    """Writes the messages of one transcript to the store, and counts those stored so far."""
+    """Writes the messages of one transcript to the store, without secrets, and counts them."""
 
     def __init__(
         self, conversations: TranscriptSessions, deps: Deps, *, before: Mapping[str, Counter[int]] | None = None
     ) -> None:
-        """`before` maps sessions that these messages continue to the earlier occurrences of each message
-        (`Identities.counted`).
+        """`before` is for sessions that these messages continue. It holds the number of earlier occurrences of each
+        message (`Identities.counted`).
         """
         self.new, self.known = TranscriptCounts(), TranscriptCounts()
-        """Messages that were not in the store, and those that were or that occur twice."""
+        """Messages that were not in the store, and messages that were or that occur twice."""
         self.redactions: Counter[str] = Counter()
-        """Removed secrets, by rule."""
+        """Number of removed secrets, by rule."""
         self.sessions: list[str] = []
         """Sessions of the stored messages, in order of appearance."""
         self.bookmarks: list[Bookmark] = []
-        """Places in the file before which everything is stored; empty if nothing was read."""
+        """Positions in the file up to which everything is stored; empty if nothing was read."""
         self.conversations = conversations
         self._deps = deps
         self._identities: dict[str, Identities] = {
@@ -191,7 +189,11 @@ class MessageWriter:
                 self._identities[session_id] = self.conversations.identities(session_id, before)
 
     def append(self, name: str) -> None:
-        """Store all messages, one transaction per chunk. Raise StoreLocked, InputOutput; earlier chunks stay stored."""
+        """Store all messages, one transaction per chunk.
+
+        Raise StoreLocked if another process writes for too long, and InputOutput if the disk fails. Earlier chunks stay
+        stored.
+        """
         session, chunk, pictures = "", list[tuple[Incoming, Message]](), 0
         for step in self.conversations:
             goes_on = not isinstance(step, Checkpoint) and step[0] == session
@@ -215,7 +217,10 @@ class MessageWriter:
                 self._keep(session_id, [])
 
     def _mark(self, pause: Checkpoint) -> None:
-        """Add a bookmark if everything before it is stored."""
+        """Add a bookmark, unless its data would contain a secret.
+
+        If only the state for resuming contains one, the bookmark is added without this state.
+        """
         if self.bookmarks and self.bookmarks[-1].offset == pause.offset:
             return
         found = {**self.conversations.found(), "redactions": self.redactions, "sessions": self.sessions}
@@ -233,13 +238,14 @@ class MessageWriter:
         self.bookmarks.append(Bookmark.at(pause.offset, pause.digest, found=found, carried=carried))
 
     def _keep(self, session_id: str, chunk: list[tuple[Incoming, Message]]) -> str:
-        """Store a chunk and the facts about its session. Return the session, a different one if another process has
-        just begun a session with this id.
+        """Store a chunk and the facts about its session, and return the session's id.
+
+        The id changes if another process has just begun a different session with it.
         """
         conversations, deps = self.conversations, self._deps
         opening, session = conversations.openings.pop(session_id, 0), conversations.sessions[session_id]
         if conversations.tally.is_side_only:
-            # A subagent may work in a worktree of its own, so it must not set the session's directory.
+            # A subagent may work in its own worktree, so it must not set the session's directory.
             session = replace(session, cwd=None, branch=None)
         if session.title is not None:
             session = replace(session, title=redact(clean(session.title)).text)
@@ -249,7 +255,7 @@ class MessageWriter:
             new = log.append(session, incoming, counter=deps.counter.name, now=now, opening=opening).new
         except SessionTaken:
             moved = conversations.move(session_id, [message for _, message in chunk[:opening]])
-            del self._identities[session_id]  # if a later conversation gets this id, it starts afresh
+            del self._identities[session_id]  # a later conversation with this id starts with no identities
             return self._keep(moved, [(self._with_identity(moved, *kept), kept[1]) for kept in chunk])
         for (_, message), is_new in zip(chunk, new, strict=True):
             (self.new if is_new else self.known).add(message)
@@ -258,7 +264,7 @@ class MessageWriter:
         return session_id
 
     def _incoming(self, session_id: str, message: Message) -> Incoming:
-        """Return a message as it is stored: cleaned, without secrets and without images that no observer takes."""
+        """Return the message to store: cleaned, without secrets, and without images if the observer takes none."""
         redacted = redact(clean(message.text))
         self.redactions.update(redacted.counts)
         kept = message if redacted.text == message.text else replace(message, text=redacted.text)
@@ -271,14 +277,14 @@ class MessageWriter:
         identities = self._identities.get(session_id)
         if identities is None:
             identities = self._identities[session_id] = self.conversations.identities(session_id)
-        # From the message as read: better rules for secrets must not change its identity.
+        # Taken from the unredacted message, so that better rules for secrets do not change its identity.
         identity, formerly = identities.with_earlier(message)
         key = printed_key(incoming.message, identity)
         return replace(incoming, identity=identity, formerly=formerly, key=key)
 
 
 def _may_be_kept(notes: Notes) -> bool:
-    """True if notes contain no secret: they hold the text of waiting messages verbatim."""
+    """Return True if the notes, which may include messages verbatim, contain no secret."""
     try:
         return not redact(as_json(notes, hashes=False)).counts
     except RecursionError:

@@ -1,4 +1,4 @@
-"""The reading of a transcript: the session of each message, and counts of messages and of skipped records."""
+"""Reading a transcript: assigning each message to a session, and counting messages and skipped records."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from omcli.memory.transcript import (
 )
 
 _OPENING_WITHIN = 20
-"""Messages among which the first prompt and its answer are looked for if a transcript names no session."""
+"""Maximum number of messages to search for the first prompt and its answer if a transcript names no session."""
 
 
 # ---- counts
@@ -34,32 +34,32 @@ _OPENING_WITHIN = 20
 
 @record
 class MessageCounts:
-    """Messages of one transcript, by kind."""
+    """Number of messages in one transcript, by kind."""
 
     human_messages: int = 0
     assistant_messages: int = 0
     tool_calls: int = 0
     tool_results: int = 0
     errors: int = 0
-    """Results that failed."""
+    """Failed tool results."""
     compactions: int = 0
     asides: int = 0
     """Messages that are kept but not counted: remarks, slash commands, interruptions."""
 
     @property
     def messages(self) -> int:
-        """Prompts, answers, calls and results together."""
+        """Prompts, answers, tool calls and results together."""
         return self.human_messages + self.assistant_messages + self.tool_calls + self.tool_results
 
 
 @mutable_record
 class TranscriptCounts:
-    """A running count, of the main thread and of side chains."""
+    """Running counts for the main thread and the side chains."""
 
     main: Counter[str] = field(default_factory=Counter)
     side: Counter[str] = field(default_factory=Counter)
     skipped: Counter[str] = field(default_factory=Counter)
-    """Skipped records by reason; unknown types with their names (`unknown-type:foo`)."""
+    """Skipped records by reason. Unknown record types include their names, as in `unknown-type:foo`."""
     faults: Counter[str] = field(default_factory=Counter)
     """Skipped records that may have been messages."""
     conversations: int = 1
@@ -67,18 +67,17 @@ class TranscriptCounts:
 
     @classmethod
     def resume(cls, notes: Notes) -> Self:
-        """A count that continues from an earlier `notes()`."""
+        """Return counts that continue from earlier `notes()`."""
         counters: dict[str, Counter[str]] = {
             name: Counter(notes[name]) for name in ("main", "side", "skipped", "faults")
         }
         return cls(**counters, conversations=notes["conversations"], images=notes["images"])
 
     def notes(self) -> Notes:
-        """The counts as JSON, for `resumed`."""
+        """Return the counts as JSON, for `resume`."""
         return fields_of(self)
 
     def add(self, item: Item) -> None:
-        """Count one item."""
         if isinstance(item, Message):
             thread = self.main if item.agent is None else self.side
             thread[_kind(item)] += 1
@@ -95,22 +94,20 @@ class TranscriptCounts:
 
     @property
     def is_side_only(self) -> bool:
-        """True for a subagent's transcript: it has only side chains."""
+        """True if there are only side chains, as in a subagent's transcript."""
         return not any(self.main.values())
 
     @property
     def counts(self) -> MessageCounts:
-        """The counts so far: of the main thread, or of the side chains if there is no main thread."""
+        """Counts of the main thread, or of the side chains if there is no main thread."""
         return _counts(self.side if self.is_side_only else self.main)
 
     @property
     def main_counts(self) -> MessageCounts:
-        """The numbers of the main thread."""
         return _counts(self.main)
 
     @property
     def side_counts(self) -> MessageCounts:
-        """The numbers of all side chains together."""
         return _counts(self.side)
 
     @property
@@ -146,36 +143,36 @@ def _counts(seen: Counter[str]) -> MessageCounts:
 class TranscriptSessions:
     """One reading of a transcript: its messages, each with the id of its session.
 
-    The session is the one that was given, else the one the transcript names, else one derived from the first prompt: if
-    several sessions were derived from the same prompt, the first one in the store that continues like the transcript,
-    up to the answer. `found()` returns the facts learnt so far.
+    The session is the given one, otherwise the one named in the transcript, otherwise one derived from the first
+    prompt. If several stored sessions were derived from the same prompt, the first one that begins with the same
+    messages, up to the answer, is used.
     """
 
     def __init__(self, transcript: Transcript, *, open_store: Callable[[], Store], session: str | None = None) -> None:
-        """`session` is the given one. The store is opened only when it is needed."""
+        """`session` is the given session. The store is opened only when it is needed."""
         self.tally = TranscriptCounts()
         self.sessions: dict[str, Session] = {}
         self.named: str | None = None
-        """The first session the transcript itself names."""
+        """First session named in the transcript itself."""
         self.cwd: str | None = None
-        """The first working directory it names."""
+        """First working directory named in the transcript."""
         self.abandoned: frozenset[str] = frozenset()
-        """Ids of messages on branches that the conversation left, as far as this reading tells."""
+        """Ids of messages on abandoned branches, as far as this reading shows."""
         self._items = transcript.items
         self.format = transcript.format or ""
         self.earlier = transcript.earlier
-        """The part that is not read again. It is counted as well, since counts describe the whole transcript."""
+        """The part that is not read again. It is counted too, because counts describe the whole transcript."""
         self._copies = transcript.copies
         self._open_store = open_store
         self._given = session
         self._current: Session | None = None
         self._known = self._said(Facts())
-        """Facts learnt before the session was known."""
+        """Facts found before the session was known."""
         self._waiting: list[Message] = []
         self.openings: dict[str, int] = {}
-        """Number of opening messages of each derived session from which nothing is stored yet."""
+        """Number of opening messages of each derived session that has nothing stored yet."""
         self._taken: Counter[str] = Counter()
-        """For each prompt, the number of sessions derived from it that belong to this transcript."""
+        """Number of this transcript's sessions derived from each prompt."""
         if self.earlier is not None:
             self._take_up(self.earlier)
 
@@ -190,11 +187,12 @@ class TranscriptSessions:
             self._taken = Counter(carried["taken"])
 
     def found(self) -> Notes:
-        """Return the facts found so far."""
         return {"format": self.format, "tally": self.tally.notes(), "named": self.named, "cwd": self.cwd}
 
     def carried(self) -> Notes:
-        """Return the state from which a later reading can continue; valid only if no message waits for its session."""
+        """Return the state from which a later reading can continue. It is valid only while no message waits for its
+        session.
+        """
         return {
             "sessions": {session_id: fields_of(session) for session_id, session in self.sessions.items()},
             "current": self._current and self._current.id,
@@ -203,7 +201,7 @@ class TranscriptSessions:
         }
 
     def __iter__(self) -> Iterator[tuple[str, Message] | Checkpoint]:
-        """Yield (session id, message) in file order, and checkpoints before which no message waits."""
+        """Yield (session id, message) in file order, and checkpoints before which every message has been yielded."""
         for item in chain(self._items, (None,)):
             if item is not None:
                 self.tally.add(item)
@@ -226,17 +224,17 @@ class TranscriptSessions:
                 yield item
 
     def identities(self, session_id: str, before: Counter[int] | None = None) -> Identities:
-        """Return identities for the messages of a session, starting with its first one in this reading."""
+        """Return a new source of identities for a session's messages, starting with the first one in this reading."""
         return Identities(session_id, format_name=self.format, copies=self._copies, before=before)
 
     def _is_settled(self, item: Item | None) -> bool:
-        """True if the session of the waiting messages is known, or can be derived; `item` is None at the end."""
+        """Return True if the session of the waiting messages is known or can be derived. `item` is None at the end."""
         if isinstance(item, Message):
             known = self._current is not None or self._given is not None
             is_answer = item.role is Role.ASSISTANT and item.agent is None
             answered = is_answer and any(map(_is_prompt, self._waiting))
             return known or answered or len(self._waiting) >= _OPENING_WITHIN
-        if isinstance(item, Facts):  # messages before the first session name belong to that session as well
+        if isinstance(item, Facts):  # messages before the first session name belong to that session too
             return self._current is not None
         if isinstance(item, Checkpoint):
             return item.reader_state is None  # nothing follows
@@ -252,7 +250,7 @@ class TranscriptSessions:
             if session_id:
                 self._begin(session_id, self._known)
         elif session_id and session_id != self._current.id:
-            # A session that continues another one has its directory until the transcript names a different one.
+            # A session that continues another one keeps its directory until the transcript names a different one.
             before = self._current
             moved = replace(said, cwd=said.cwd or before.cwd, branch=said.branch or before.branch)
             self._begin(session_id, replace(moved, model=moved.model or before.model))
@@ -260,7 +258,6 @@ class TranscriptSessions:
             self._begin(self._current.id, said)
 
     def _said(self, facts: Facts) -> Session:
-        """Return the facts as a session without an id."""
         return Session(
             id="",
             agent=self.format,
@@ -278,7 +275,9 @@ class TranscriptSessions:
         return self._current
 
     def move(self, session_id: str, opening: Sequence[Message]) -> str:
-        """Return a new id for a session if another process has just begun one with this id but without `opening`."""
+        """Give a session a new id and return it, because another process has just begun a different session with the
+        old id.
+        """
         learnt = self.sessions.pop(session_id)
         self._taken.clear()
         moved = self._derived_id(opening, self._open_store())
@@ -288,7 +287,7 @@ class TranscriptSessions:
         return moved
 
     def _derived_id(self, opening: Sequence[Message], store: Store) -> str:
-        """Return an unused id, or that of a stored session with which the conversation agrees."""
+        """Return an unused id, or the id of a stored session that begins with `opening`."""
         prompt = next(filter(_is_prompt, opening), opening[0])
         derived = derived_session(self.format, prompt)
         for nth in count(self._taken[derived] + 1):

@@ -1,4 +1,4 @@
-"""Ingesting messages from an agent as it works: one message, or its whole conversation again at every turn."""
+"""Ingesting an agent's messages while it works: single messages, or the whole conversation at every turn."""
 
 from __future__ import annotations
 
@@ -17,41 +17,38 @@ from omcli.text.clean import clean
 from omcli.text.redaction import redact
 
 _ENOUGH = 200
-"""Number of consecutive equal messages after which comparing stops."""
+"""Maximum number of consecutive messages to compare."""
 _NO_COINCIDENCE = 3
-"""This many consecutive equal messages show that a list continues the last messages, even if something before them was
-changed.
+"""Minimum number of consecutive equal messages that show where the newest stored messages end in a list, even if
+something before them was changed.
 """
 
 
 @record
 class Ingested:
-    """The outcome of ingesting messages."""
-
     new: int = 0
-    """Messages that were not stored before."""
     known: int = 0
-    """Messages that were stored before."""
+    """Messages that were already stored."""
     skipped: Mapping[str, int] = field(default_factory=dict)
-    """Number of records without a message, by reason: `injected` are system messages and om's own output."""
+    """Number of records without a message, by reason. `injected` counts system messages and om's own output."""
     faults: Mapping[str, int] = field(default_factory=dict)
     """Skipped records that may have been messages, by reason."""
     redactions: Mapping[str, int] = field(default_factory=dict)
-    """Removed secrets, by rule."""
+    """Number of removed secrets, by rule."""
     pending: int = 0
-    """Messages of the session that no observation covers yet."""
+    """Number of the session's messages that no observation covers yet."""
 
 
 def ingest(
     transcript: Transcript, deps: Deps, *, session: str, project: str | None = None, is_next: bool = False
 ) -> Ingested:
-    """Store messages of a session, each once; they are not observed yet.
+    """Store a session's messages, each once, without observing them.
 
-    They are the session's conversation or any part of it: the messages after the known ones are new. With `is_next`
-    they are the session's next messages: they are new even if the same text was stored before, unless a message has a
-    known id or time. A session without a project is assigned to `project`.
+    The transcript is all or part of the session's conversation; messages after the known ones are new. With `is_next`,
+    it contains the session's next messages: they are new even if the same text was stored before, unless their id or
+    time is known. `project` is used if the session has none.
 
-    Raise BadInput if it contains no message, StoreLocked, and InputOutput.
+    Raise BadInput if no record is a valid message, and StoreLocked or InputOutput if storing fails.
     """
     tally, said = TranscriptCounts(), list[Message]()
     for item in transcript.items:
@@ -77,8 +74,6 @@ def ingest(
 
 
 class _SessionWriter:
-    """Writes messages to a session."""
-
     def __init__(self, transcript: Transcript, session: str, project: str | None, deps: Deps) -> None:
         self.new = self.known = 0
         self.redactions: Counter[str] = Counter()
@@ -87,24 +82,23 @@ class _SessionWriter:
         self._deps = deps
 
     def keep_next(self, message: Message) -> None:
-        """Store the next message. If another process stores the same text at the same time, both are kept."""
+        """Store the next message. If another process stores the same text at the same time, both messages are kept."""
         before = None
         while not self._keep([message], counted := self._counted([message])):
             if counted == before or _is_told_apart(message):
-                self.known += 1  # or it was forgotten, and must not come back
+                self.known += 1  # or it was forgotten and must not be stored again
                 return
             before = counted
 
     def keep_conversation(self, messages: Sequence[Message]) -> None:
-        """Store the messages of a conversation that are new."""
         known, before = self._placed(messages)
         self.known += len(messages) - self._keep(messages[known:], before)
 
     def _placed(self, messages: Sequence[Message]) -> tuple[int, Counter[int]]:
-        """Return the number of stored messages that a conversation begins with, and the earlier occurrences of its
-        other messages.
+        """Return the number of leading messages that are already stored, and the earlier occurrences of the others.
 
-        Both are read at one moment: a message stored in between would be counted but not recognised.
+        Start again if another process stores a message during this, because that message would be counted but not
+        recognised.
         """
         store = self._deps.store
         while True:
@@ -114,7 +108,7 @@ class _SessionWriter:
                 return placed
 
     def _keep(self, messages: Sequence[Message], before: Counter[int]) -> int:
-        """Store messages; return the number of new ones. `before` are their earlier occurrences."""
+        """Store messages, and return the number of new ones. `before` counts their earlier occurrences."""
         if not messages:
             return 0
         facts = [Facts(cwd=self._project)] if self._project else []
@@ -128,7 +122,7 @@ class _SessionWriter:
         return new
 
     def _from_beginning(self, messages: Sequence[Message]) -> tuple[int, Counter[int]] | None:
-        """Like `_placed`, for a conversation given from its beginning; None if the session begins differently."""
+        """Like `_placed`, for a conversation from its beginning. Return None if the session begins differently."""
         store, identities = self._deps.store, self._identities()
         asked = [identities.with_earlier(message) for message in messages]
         present = store.messages.known([identity for identity, _ in asked])
@@ -139,7 +133,7 @@ class _SessionWriter:
         return known, identities.counted() - Counter(map(identities.short, messages[known:]))
 
     def _from_end(self, messages: Sequence[Message]) -> tuple[int, Counter[int]]:
-        """Like `_placed`, for a part of the conversation, or for all of it after something in it was changed."""
+        """Like `_placed`, for part of a conversation, or for all of it if an earlier message was changed."""
         newest = [kept.message for kept in self._deps.store.messages.newest(self._session, min(len(messages), _ENOUGH))]
         known = _overlap(messages, newest)
         if not known and self._is_first(messages[0]):
@@ -147,12 +141,11 @@ class _SessionWriter:
         return known, self._counted(messages[known:])
 
     def _is_first(self, message: Message) -> bool:
-        """True if the session begins with this message."""
         store, identities = self._deps.store, filter(None, self._identities().with_earlier(message))
         return any(store.messages.begins_with(self._session, [identity]) for identity in identities)
 
     def _counted(self, messages: Sequence[Message]) -> Counter[int]:
-        """Return the number of stored occurrences of each message without an id or time."""
+        """Return the number of stored occurrences of each message that has neither id nor time."""
         identities, counts = self._identities(), Counter[int]()
         waiting = {identities.short(message): message for message in messages if not _is_told_apart(message)}
         first, size = 0, 1
@@ -180,12 +173,13 @@ def _number(counts: MessageCounts) -> int:
 
 
 def _is_told_apart(message: Message) -> bool:
-    """True if a message has an id or a time of its own."""
     return message.id is not None or message.at is not None
 
 
 def _overlap(messages: Sequence[Message], newest: Sequence[Message]) -> int:
-    """Return the number of messages at the beginning of a list that are the newest stored ones."""
+    """Return the number of leading messages up to the point where the newest stored messages end; 0 if they do not
+    occur.
+    """
     longest = known = 0
     for end in range(len(messages), 0, -1):
         run = _same_length(messages, end, newest)
@@ -197,13 +191,15 @@ def _overlap(messages: Sequence[Message], newest: Sequence[Message]) -> int:
 
 
 def _same_length(messages: Sequence[Message], end: int, newest: Sequence[Message]) -> int:
-    """Return the number of messages before `end` that are the newest stored ones, counted backwards."""
+    """Return the number of messages before `end` that equal the newest stored ones."""
     pairs = zip(reversed(messages[max(0, end - _ENOUGH) : end]), reversed(newest), strict=False)
     return sum(1 for _ in takewhile(lambda pair: _is_same(*pair), pairs))
 
 
 def _is_same(said: Message, kept: Message) -> bool:
-    """True if a message is this stored one. Calls and results are compared by id: an agent may shorten their text."""
+    """Return True if the two messages are the same. Calls and results are compared by id, because agents may shorten
+    their text.
+    """
     if said.role is not kept.role or said.agent != kept.agent:
         return False
     if said.call_id is not None and said.kind is None:

@@ -1,1 +1,1 @@
-"""Observing: turn stored messages into observations, batch by batch."""
+"""Observing: turning stored messages into observations, batch by batch."""

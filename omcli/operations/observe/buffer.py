@@ -1,4 +1,4 @@
-"""The buffer: batches that were observed before they are due, and are written to memory later."""
+"""The buffer: batches that are observed before they are due and written to memory later."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ class BufferSink:
     """Keeps observed batches until they are due. Their rows already have ids."""
 
     def __init__(self, deps: Deps, is_last: Callable[[Batch], bool]) -> None:
-        """`is_last` returns True if no message waits after a batch."""
+        """`is_last` returns True if no pending message follows the batch."""
         self._deps = deps
         self._is_last = is_last
 
     def write(self, batch: Batch, observed: Observed) -> Iterator[Step]:
-        """Buffer a batch. Raise StaleBatch, and the error that stopped the observer."""
+        """Buffer a batch. Raise StaleBatch if the session has changed, and the error that stopped the observer."""
         for part in batch_parts(batch, observed, self._is_last):
             if part.outcome is None:
                 yield self._keep(part.batch, part.observed)
@@ -45,12 +45,12 @@ class BufferSink:
 
 
 class BatchesToBuffer:
-    """The messages after the last buffered batch of a session, batch by batch, while some are due."""
+    """The batches to buffer for a session: the messages after its last buffered batch, while a batch is due."""
 
     def __init__(
         self, session_id: str, deps: Deps, extend: Callable[[], None], *, step: Callable[[], int | None]
     ) -> None:
-        """`step` returns the tokens of the next batch, at most; None if none is due."""
+        """`step` returns the maximum number of tokens in the next batch, or None if none is due."""
         self._session_id = session_id
         self._deps = deps
         self._extend = extend
@@ -72,26 +72,25 @@ class BatchesToBuffer:
             yield with_buffered_rows(batch, self._deps)
 
     def is_last(self, batch: Batch) -> bool:
-        """True if no message waits after a batch."""
         if batch.is_late:
             return False
         return self._deps.store.batches.pending(batch.session, ahead=True).messages <= len(batch.messages)
 
 
 class WaitingMessages(NamedTuple):
-    """The pending messages of a session."""
+    """Number and size of a session's pending messages."""
 
     messages: int
     tokens: int
-    """Their tokens, by the operation's counter, whichever counter they were stored with."""
+    """Counted with the operation's counter, even if another one was used when the messages were stored."""
     fresh: int
     """Tokens of the messages that have not been offered to an observer yet."""
     blocks: int
-    """Buffered batches of the session."""
+    """Number of the session's buffered batches."""
 
 
 def waiting_messages(session_id: str, deps: Deps, *, ahead: bool = False) -> WaitingMessages:
-    """Return the messages that no observation covers; with `ahead`, only those not in a buffered batch either."""
+    """Measure a session's pending messages. With `ahead`, leave out those in buffered batches."""
     counter, pending = deps.counter, deps.store.batches.pending(session_id, ahead=ahead)
     if set(pending.tokens) <= {counter.name}:
         tokens, fresh = sum(pending.tokens.values()), sum(pending.fresh_tokens.values())
@@ -104,7 +103,7 @@ def waiting_messages(session_id: str, deps: Deps, *, ahead: bool = False) -> Wai
 
 
 def _waiting(session_id: str, deps: Deps, *, ahead: bool) -> Iterator[Batch]:
-    """Yield the messages after the cursor as one batch, after the first restored ones before it."""
+    """Yield the pending messages in one batch, or in two if restored messages precede the cursor."""
     store = deps.store
     batch = store.batches.unobserved(session_id, max_tokens=UNLIMITED, ahead=ahead)
     if batch is None:
@@ -116,7 +115,9 @@ def _waiting(session_id: str, deps: Deps, *, ahead: bool) -> Iterator[Batch]:
 
 
 def due_buffered(session_id: str, deps: Deps, *, floor: int) -> tuple[BufferedBatch, ...]:
-    """Return the buffered batches to write, oldest first, so that `floor` tokens stay unobserved."""
+    """Return the oldest buffered batches to write. At least one is returned, if any; beyond that, `floor` tokens stay
+    unobserved.
+    """
     buffered = deps.store.batches.buffered(session_id)
     if not buffered:
         return ()
@@ -125,7 +126,6 @@ def due_buffered(session_id: str, deps: Deps, *, floor: int) -> tuple[BufferedBa
 
 
 def write_batches(batches: Sequence[BufferedBatch], sink: RecordSink) -> Iterator[Step]:
-    """Write the rows of buffered batches to memory."""
     for buffered in batches:
         rows, replaced = buffered_rows(buffered, project=sink.project, deps=sink.deps)
         yield replace(sink.record(buffered.batch, buffered.observed, rows, replaced), is_activated=True)
@@ -134,10 +134,10 @@ def write_batches(batches: Sequence[BufferedBatch], sink: RecordSink) -> Iterato
 def buffered_rows(
     buffered: BufferedBatch, *, project: str | None, deps: Deps
 ) -> tuple[tuple[Observation, ...], tuple[Replacement, ...]]:
-    """Return the rows of a buffered batch as they would be written now, and the rows they replace.
+    """Return the rows that a buffered batch would write now, and the rows that they would replace.
 
-    A row is left out if one of its messages has been forgotten since, or if the cursor has passed all of its messages,
-    since other rows cover them.
+    A row is left out if one of its messages has been forgotten since, or if the cursor has passed all of them, because
+    other rows then cover them.
     """
     begins, batch, observed = buffered.begins, buffered.batch, buffered.observed
     cited = {seq for draft in observed.drafts for seq in draft.sources}
@@ -154,7 +154,7 @@ def buffered_rows(
 
 
 def with_buffered_rows(batch: Batch, deps: Deps) -> Batch:
-    """Return a batch with the rows of the buffered batches before it among its context rows, as if written."""
+    """Return the batch with the rows of buffered batches among its context rows, as if they had been written."""
     made = [buffered_rows(each, project=None, deps=deps) for each in deps.store.batches.buffered(batch.session)]
     replaced = {replacement.row for _, replacements in made for replacement in replacements}
     rows = (*batch.context_rows, *(row for new, _ in made for row in new))

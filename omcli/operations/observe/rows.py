@@ -1,4 +1,4 @@
-"""Rows from drafts, and their record: an observer or a reflector writes the draft; id, time and tokens are added."""
+"""Turning drafts into rows with ids, times and token counts, and writing them batch by batch."""
 
 from __future__ import annotations
 
@@ -24,9 +24,10 @@ def as_row(
     counter: str,
     generation: int = 0,
 ) -> Observation:
-    """Return a draft as a row, observed `at` an instant.
+    """Return a draft as a row.
 
-    `keys` are the printed ids of its messages by `seq`; `tokens` are those of its text by `counter`.
+    `at` is the time of observation. `keys` maps `seq` to the printed ids of source messages. `tokens` is the size of
+    the text, counted by `counter`.
     """
     return Observation(
         id=row_id,
@@ -55,18 +56,17 @@ def as_row(
 
 @record
 class RowPlace:
-    """The place of a new row."""
+    """Attributes of a new row that its draft lacks."""
 
     kind: Kind
     session: str | None
     project: str | None
     keys: Mapping[int, str]
-    """Printed ids of its messages by `seq`."""
+    """Maps `seq` to the printed ids of the row's source messages."""
     generation: int = 0
 
 
 def as_rows(drafts: Sequence[tuple[Draft, RowPlace]], deps: Deps) -> tuple[Observation, ...]:
-    """Return drafts as new rows in their places."""
     return tuple(
         as_row(
             draft,
@@ -93,10 +93,9 @@ def to_rows(
     ids: Sequence[str] | None = None,
     keys: Mapping[int, str] | None = None,
 ) -> tuple[tuple[Observation, ...], tuple[Replacement, ...]]:
-    """Return the drafts of a batch as rows, without forgotten content, and the replacements they make.
+    """Return the drafts of a batch as rows, without forgotten content, and the replacements that these rows make.
 
-    Rows get new ids unless `ids` are given. `keys` maps `seq` to the printed ids of messages (default: those of the
-    batch).
+    Rows get new ids unless `ids` are given. `keys` maps `seq` to printed message ids; by default, those of the batch.
     """
     known, now, counter = _keys(batch) if keys is None else keys, deps.clock.now(), deps.counter
     rows: list[Observation] = []
@@ -122,14 +121,13 @@ def to_rows(
 
 
 def _without_missing(row: Observation, gone: set[str]) -> Observation:
-    """Return a row without the link to a missing one."""
     if row.metadata.get(UNDER) not in gone:
         return row
     return replace(row, metadata={name: value for name, value in row.metadata.items() if name != UNDER})
 
 
 def _under(number: int, draft: Draft, rows: Sequence[Observation]) -> Observation:
-    """Return the row of a draft; a detail names the row that it belongs to."""
+    """Return the draft's row, with a link to the row it is a detail of, if any."""
     row = rows[number]
     if draft.under is None:
         return row
@@ -139,14 +137,13 @@ def _under(number: int, draft: Draft, rows: Sequence[Observation]) -> Observatio
 
 
 def _keys(batch: Batch) -> dict[int, str]:
-    """Return the printed ids of all messages that rows of a batch may come from, by `seq`."""
+    """Return the printed ids of all messages that rows of a batch may cite, by `seq`."""
     last_said = (batch.last_said,) if batch.last_said else ()
     of_rows = {seq: key for row in batch.context_rows for seq, key in zip(row.sources, row.message_ids, strict=True)}
     return of_rows | {kept.seq: kept.key for kept in (*batch.earlier_calls, *last_said, *batch.messages)}
 
 
 def replacements(drafts: Sequence[Draft], rows: Sequence[Observation]) -> tuple[Replacement, ...]:
-    """Return the replacements that the rows of these drafts make."""
     return tuple(
         Replacement(row=replaced, by=row.id, reason=draft.reason or "replaced")
         for draft, row in zip(drafts, rows, strict=True)
@@ -163,27 +160,29 @@ class Step:
 
     rows: tuple[Observation, ...] = ()
     message_tokens: int = 0
-    """Tokens of the messages newly covered."""
+    """Tokens of newly covered messages."""
     findings: Mapping[str, int] = field(default_factory=dict)
-    """`Observed.findings`."""
+    """Number of corrections to a model's reply, by kind."""
     ahead: int = 0
-    """Messages that were buffered: they are still pending, and none of their rows is visible."""
+    """Number of messages that were buffered. They are still pending, and their rows are not visible yet."""
     is_activated: bool = False
-    """True if the batch had been buffered and was written now."""
+    """True if the batch was buffered earlier and has now been written."""
 
 
 class RecordSink:
-    """The record: the rows of a batch, their replacements and the cursor in one transaction."""
+    """Writes each batch in one transaction: its rows, their replacements and the cursor."""
 
     def __init__(self, session_id: str, deps: Deps, is_last: Callable[[Batch], bool]) -> None:
-        """`is_last` returns True if no message waits after a batch."""
+        """`is_last` returns True if no pending message follows the batch."""
         session = deps.store.sessions.find(session_id)
         self.project = session.project if session else None
         self.deps = deps
         self._is_last = is_last
 
     def write(self, batch: Batch, observed: Observed) -> Iterator[Step]:
-        """Write the observations of a batch. Raise StaleBatch, and the error that stopped the observer."""
+        """Write the observations of a batch. Raise StaleBatch if the session has changed, and the error that stopped
+        the observer.
+        """
         for part in batch_parts(batch, observed, self._is_last):
             if part.outcome is None:
                 rows, replaced = to_rows(part.batch, part.observed.drafts, project=self.project, deps=self.deps)
@@ -194,7 +193,6 @@ class RecordSink:
     def record(
         self, batch: Batch, observed: Observed, rows: tuple[Observation, ...], replaced: tuple[Replacement, ...]
     ) -> Step:
-        """Write a batch with these rows."""
         self.deps.store.batches.record(
             batch,
             rows,
@@ -209,18 +207,16 @@ class RecordSink:
 
 @record
 class BatchPart:
-    """A batch or a part of it, with what was observed in it."""
-
     batch: Batch
     observed: Observed
     outcome: BatchOutcome | None = None
-    """DEFERRED or FAILED if it stays pending; None if it was observed."""
+    """DEFERRED or FAILED if the part stays pending, or None if it was observed."""
 
 
 def batch_parts(batch: Batch, observed: Observed, is_last: Callable[[Batch], bool]) -> Iterator[BatchPart]:
-    """Yield the part of a batch that was read and needs no later messages, then the rest as deferred or failed.
+    """Yield the observed part of a batch, then the rest as deferred or failed.
 
-    Raise the error that stopped the observer, after the parts.
+    After the parts, raise the error that stopped the observer, if any.
     """
     stopped, waits = observed.stopped, observed.waits_after
     if stopped is not None:
@@ -231,7 +227,7 @@ def batch_parts(batch: Batch, observed: Observed, is_last: Callable[[Batch], boo
             rest = part_of_batch(batch, stopped.through, batch.through)
             yield BatchPart(batch=rest, observed=Observed(drafts=(), stopped=stopped), outcome=BatchOutcome.FAILED)
         raise stopped.error
-    if waits is None or not is_last(batch):  # later messages were already read with it, and did not help
+    if waits is None or not is_last(batch):  # only the last batch is deferred: here later messages exist already
         yield BatchPart(batch=batch, observed=observed)
         return
     if waits > batch.after:
@@ -242,7 +238,7 @@ def batch_parts(batch: Batch, observed: Observed, is_last: Callable[[Batch], boo
 
 
 def record_rest(part: BatchPart, deps: Deps) -> Iterator[Step]:
-    """Record the part of a batch that stays pending; yield a step if it was deferred."""
+    """Record a part that stays pending. Yield a step if it was deferred."""
     assert part.outcome is not None
     error = part.observed.stopped.error if part.observed.stopped else None
     deps.store.batches.record(

@@ -1,4 +1,4 @@
-"""Observing files and sessions: each batch from a source goes through an observer into a sink."""
+"""Observing sessions and files. An observer reads batches from a source, and a sink writes the results."""
 
 from __future__ import annotations
 
@@ -18,10 +18,11 @@ from omcli.operations.observe.rows import RecordSink, Step
 def observe_session(
     session_id: str, deps: Deps, *, batches: int | None = None, is_due: Callable[[], bool] = lambda: True
 ) -> Iterator[Step]:
-    """Observe a session's messages until none is left, or at most `batches` batches; yield each once it is written.
+    """Observe a session's pending messages, in at most `batches` batches, and yield a step for each once it is written.
 
-    `is_due` is called once the lane is held. Buffered batches are written first, and are not counted. Raise LaneTaken,
-    StaleBatch, and the observer's errors: then the part that the model has read is written, and the rest stays pending.
+    Nothing is done if `is_due`, called once the lane is held, returns False. Buffered batches are written first and do
+    not count. Raise LaneTaken if another process holds the lane, StaleBatch if the session has changed, and the
+    observer's errors. If a model fails, what it has read is written and the rest stays pending.
     """
     if deps.store.batches.unobserved(session_id, max_tokens=1) is None:
         return  # no lane to wait for
@@ -39,13 +40,13 @@ def observe_session(
 
 
 class SessionBatches:
-    """The pending messages of a session, batch by batch, oldest first.
+    """A session's pending messages in batches, oldest first.
 
-    Messages that were offered without a result are offered again only together with later ones.
+    Messages that yielded nothing when they were offered before are offered again only together with later ones.
     """
 
     def __init__(self, session_id: str, deps: Deps, extend: Callable[[], None], *, most: int | None = None) -> None:
-        """`extend` extends the lease before each batch; `most` limits the number of batches."""
+        """`extend` extends the lease before each batch."""
         self._session_id = session_id
         self._deps = deps
         self._extend = extend
@@ -67,27 +68,25 @@ class SessionBatches:
             done += 1
 
     def is_last(self, batch: Batch) -> bool:
-        """True if no message waits after a batch. The messages after a late batch are covered already."""
+        """Return True if no pending message follows the batch. Messages after a late batch are already covered."""
         if batch.is_late:
             return False
         return self._deps.store.batches.pending(batch.session).messages <= len(batch.messages)
 
 
-# ---- the observer: rules, or a model that is shown a batch in slices as large as it can read
+# ---- the observer: rules, or a model that reads a batch in slices as large as it accepts
 
 _MOST_HALVINGS = 4
-"""Largest number of times a slice is halved because it is too long for the model."""
+"""Maximum number of times a slice is halved because it is too long for the model."""
 
 
 def session_observer(deps: Deps, extend: Callable[[], None]) -> Observer:
-    """Return the observer for one session. `extend` is called before each call of a model, to extend the lease."""
+    """Return the observer for one session. `extend` is called before each model call, to extend the lease."""
     model = deps.observer.model
     return deps.observer.open() if model is None else SlicedReader(model, deps, extend)
 
 
 class SlicedReader:
-    """An observer that shows a model one slice of a batch after the other."""
-
     def __init__(self, model: SlicedObserver, deps: Deps, extend: Callable[[], None]) -> None:
         self._model = model
         self._deps = deps
@@ -98,7 +97,7 @@ class SlicedReader:
     def observe(self, batch: Batch) -> Observed:
         """Return the observations of a batch, or of its beginning if the model fails or is interrupted.
 
-        Raise LaneTaken.
+        Raise LaneTaken if the lease has expired.
         """
         reading, through = self._model.begin(batch), batch.after
         try:
@@ -110,9 +109,10 @@ class SlicedReader:
         return reading.observed()
 
     def _read(self, reading: BatchReader, batch: Batch, after: int) -> int:
-        """Read the slice of a batch after `after`, or as much of it as the model takes; return its end.
+        """Let the model read the slice after `after`, or as much of it as it accepts. Return the `seq` of the last
+        message read.
 
-        Raise the errors of the model unless rules stand in for it, and LaneTaken.
+        Raise LaneTaken if the lease has expired, and the model's errors unless rules stand in for it.
         """
         part = self._next(batch, after)
         halvings, warmer = 0, False
@@ -137,14 +137,15 @@ class SlicedReader:
         return next_slice(batch, after=after, max_tokens=self._max_tokens, max_messages=self._max_messages)
 
     def _first_part(self, batch: Batch, part: Batch) -> Batch | None:
-        """Return the first half of a slice, and make no larger ones from now on; None if it can't be divided."""
+        """Return the first half of a slice, or None if it cannot be divided. Later slices will not be larger than that
+        half.
+        """
         self._max_tokens = max(1, sum(kept.tokens for kept in part.messages) // 2)
         self._max_messages = len(part.messages) // 2
         smaller = self._next(batch, part.after) if self._max_messages else None
         return smaller if smaller and len(smaller.messages) < len(part.messages) else None
 
     def _skip(self, reading: BatchReader, part: Batch, error: OmError) -> None:
-        """Let rules observe a slice if they may stand in; else raise the failure."""
         if not self._deps.observer.rules_stand_in:
             raise error
         self._deps.warn(f"{error.message}; observed by rules")
@@ -156,13 +157,14 @@ class SlicedReader:
         self._deps.busy(f"{batch.session}: observing {len(part.messages)} of {waiting} messages that wait")
 
 
-# ---- ahead: batches are observed before they are due, and written later
+# ---- observing ahead: batches are observed before they are due and written later
 
 
 def observe_ahead(session_id: str, deps: Deps, *, step: Callable[[], int | None]) -> Iterator[Step]:
-    """Observe the messages after the last buffered batch, and buffer the result.
+    """Observe the messages after the last buffered batch, and buffer the results.
 
-    `step` returns the tokens of the next batch, at most; None if none is due. Raise as `observe_session` does.
+    `step` returns the maximum number of tokens in the next batch, or None if none is due. Raise the same errors as
+    `observe_session`.
     """
     from omcli.operations.observe.buffer import BatchesToBuffer, BufferSink  # noqa: PLC0415 - to observe ahead only
 
@@ -175,9 +177,11 @@ def observe_ahead(session_id: str, deps: Deps, *, step: Callable[[], int | None]
 
 
 def write_buffered(session_id: str, deps: Deps, *, floor: int, is_due: Callable[[], bool]) -> Iterator[Step]:
-    """Write buffered batches, without asking a model, so that `floor` tokens stay unobserved.
+    """Write the oldest buffered batches without calling a model. At least one is written; beyond that, `floor` tokens
+    stay unobserved.
 
-    `is_due` is called once the lane is held. Raise LaneTaken, StaleBatch.
+    Nothing is done if `is_due`, called once the lane is held, returns False. Raise LaneTaken and StaleBatch like
+    `observe_session`.
     """
     from omcli.operations.observe.buffer import due_buffered, write_batches  # noqa: PLC0415 - if there are buffered batches only
 
@@ -201,10 +205,10 @@ def observe_files(
     session: str | None = None,
     each: Callable[[Observation], None] = _ignore,
 ) -> Iterator[FileReport]:
-    """Ingest and observe each input, and yield its report; an error in one stops no other.
+    """Ingest and observe each input, and yield its report. An error in one input does not stop the others.
 
-    `session` overrides the sessions that the inputs name. `each` is called with every stored row, since a transcript
-    may give more rows than fit into memory. If the model fails, the remaining inputs are only ingested.
+    `session` overrides the sessions named in the inputs. `each` is called with every stored row, because the rows of a
+    transcript may not all fit into memory. If the model fails, the remaining inputs are only ingested.
     """
     is_asked = True
     for report in ingest_files(inputs, deps, session=session):

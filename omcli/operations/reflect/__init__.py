@@ -1,1 +1,1 @@
-"""Reflecting: fold rows into fewer, and write lasting facts as items."""
+"""Reflecting: folding rows into fewer, and writing lasting facts as items."""

@@ -1,4 +1,4 @@
-"""Reflecting on a session, or across sessions: observations are folded into fewer rows, lasting ones become items."""
+"""Reflecting on one session or across sessions. Rows are folded into fewer rows, and lasting facts become items."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from omcli.text.similarity import folded_text
 def reflect_session(
     session_id: str, deps: Deps, *, meta: bool = False, dry_run: bool = False, again: bool = False
 ) -> Reflection:
-    """Fold a session's rows; with `meta` its reflections instead.
+    """Fold a session's rows, or with `meta` its reflections.
 
-    Rows that gave nothing before are tried again only if they have changed, or with `again`. `dry_run` writes nothing.
-    Raise LaneTaken, StaleBatch if another process has hidden some of the rows, and the reflector's errors; then nothing
-    is written.
+    Rows that yielded nothing before are skipped until they change, unless `again` is set. `dry_run` writes nothing.
+    Raise LaneTaken if another process holds the lane, StaleBatch if another process has hidden some of the rows, and
+    the reflector's errors. No row changes in these cases.
     """
     rows = rows_to_fold(session_id, deps, meta=meta)
     return reflect_rows(rows, session_id, deps, dry_run=dry_run, again=again)
@@ -40,8 +40,9 @@ def reflect_rows(
     again: bool = False,
     part_of: int | None = None,
 ) -> Reflection:
-    """Fold these rows of a session like `reflect_session`. `target` overrides the policy's; `part_of` is the operation
-    that this one belongs to.
+    """Fold these rows of a session, like `reflect_session`.
+
+    `target` overrides the policy's target. `part_of` is the number of the operation that this reflection belongs to.
     """
     scope = Scope(session=session_id)
     if not rows:
@@ -64,18 +65,17 @@ def reflect_rows(
 
 
 def skip_reason(scope: Scope, mark: str, deps: Deps) -> str | None:
-    """Return the reason for not trying rows with this fingerprint again; None if they may be tried."""
+    """Return the reason not to try rows with this fingerprint again, or None."""
     last = deps.store.reflections.last_attempt(scope, mark)
     return last.why_not(mark) if last else None
 
 
 def is_due(session_id: str, deps: Deps) -> bool:
-    """True if rows of the session are due."""
     return rows_are_due(session_id, deps) or meta_is_due(session_id, deps)
 
 
 def rows_are_due(session_id: str, deps: Deps) -> bool:
-    """True if the session's rows have grown past the policy's threshold."""
+    """Return True if the session's rows have reached the policy's threshold and need not be skipped."""
     policy, counter = deps.reflector.policy, deps.counter.name
     stored = deps.store.rows.tokens(session_id)
     if set(stored) <= {counter} and not policy.is_due(sum(stored.values())):
@@ -85,7 +85,7 @@ def rows_are_due(session_id: str, deps: Deps) -> bool:
 
 
 def meta_is_due(session_id: str, deps: Deps) -> bool:
-    """True if one generation has enough reflections to be folded."""
+    """Return True if one generation has enough reflections to fold."""
     if deps.reflector.policy.meta is not Meta.GENERATIONS:
         return False
     rows = rows_to_fold(session_id, deps, meta=True)
@@ -93,9 +93,9 @@ def meta_is_due(session_id: str, deps: Deps) -> bool:
 
 
 def reflect_if_due(session_id: str, deps: Deps, *, in_any_case: bool = False) -> Reflection | None:
-    """Fold a session's rows if they are due, or `in_any_case`; then its reflections if they are due.
+    """Fold a session's rows if they are due or `in_any_case`, then its reflections if they are due.
 
-    Return the last reflection; None if nothing was due. Raise as `reflect_session` does.
+    Return the last reflection, or None if nothing was due. Raise the same errors as `reflect_session`.
     """
     reflection = None
     if in_any_case or rows_are_due(session_id, deps):
@@ -110,9 +110,9 @@ def _skip_reason(session_id: str, rows: Sequence[Observation], deps: Deps) -> bo
 
 
 def rows_to_fold(session_id: str, deps: Deps, *, meta: bool = False) -> tuple[Observation, ...]:
-    """Return the rows to fold, oldest first: observations, and reflections if the policy folds them again.
+    """Return the rows to fold, oldest first: observations, and reflections too if the policy folds them again.
 
-    With `meta`, the reflections of the latest generation that has at least two.
+    With `meta`, return only reflections: those of the lowest generation that has at least two.
     """
     kinds: tuple[Kind, ...] = (Kind.OBSERVATION,)
     if deps.reflector.policy.meta is Meta.WHOLE:
@@ -129,7 +129,6 @@ def rows_to_fold(session_id: str, deps: Deps, *, meta: bool = False) -> tuple[Ob
 
 
 def material(rows: Sequence[Observation], deps: Deps, *, target: float | None = None) -> Material:
-    """Return rows as material for the reflector, by the policy."""
     policy = deps.reflector.policy if target is None else replace(deps.reflector.policy, target=target)
     return Material(
         rows=tuple(rows),
@@ -147,19 +146,17 @@ class FoldBatch:
 
     material: Material
     part: str = ""
-    """Text in front of an error: the batch at which the model failed."""
+    """Prefix for error messages, naming the batch."""
 
 
 class RecordedReflector:
-    """The reflector, or the rules that stand in for it; a failure is recorded."""
-
     def __init__(self, scope: Scope, mark: str, deps: Deps) -> None:
         self._scope = scope
         self._mark = mark
         self._deps = deps
 
     def reflect(self, batch: FoldBatch) -> Reflected:
-        """Return the result of a batch. Record and raise a failure."""
+        """Return the result for a batch. A failure is recorded and raised, unless rules stand in for the model."""
         deps, given = self._deps, batch.material
         if deps.reflector.is_model:
             deps.busy(f"{self._scope.session or given.project or 'all projects'}: reflecting on {len(given.rows)} rows")
@@ -182,7 +179,7 @@ class RecordedReflector:
 
 
 class FoldSink:
-    """Collects the results of all batches, and writes them in one transaction."""
+    """Collects the results of all batches and writes them in one transaction."""
 
     def __init__(
         self,
@@ -194,12 +191,13 @@ class FoldSink:
         part_of: int | None = None,
         backs_up: bool = False,
     ) -> None:
-        """`mark` is the fingerprint of all rows; `part_of` the operation that this one belongs to.
+        """`mark` is the fingerprint of all rows. `part_of` is the number of the operation that this reflection belongs
+        to.
 
-        With `backs_up` the store is copied before it is changed.
+        With `backs_up`, the store is copied before it is changed.
         """
         self.snapshot: str | None = None
-        """The copy of the store."""
+        """Copy of the store made before the change."""
         self._scope = scope
         self._mark = mark
         self._deps = deps
@@ -209,11 +207,10 @@ class FoldSink:
         self._results: list[tuple[FoldBatch, Reflected]] = []
 
     def write(self, batch: FoldBatch, reflected: Reflected) -> None:
-        """Add the result of a batch."""
         self._results.append((batch, reflected))
 
     def reflection(self) -> Reflection:
-        """Return the outcome of all batches together, without writing it."""
+        """Return the outcome of all batches together, without writing anything."""
         return self._rows()[0]
 
     def fold(self) -> Reflection:
@@ -223,7 +220,7 @@ class FoldSink:
         if self._backs_up and whole.ending is ReflectionOutcome.DONE:
             self.snapshot = deps.store.backups.snapshot(now=deps.clock.now())
         is_whole = self._scope.session is not None and deps.reflector.policy.meta is Meta.WHOLE
-        again_with = whole.rows if is_whole else ()  # across sessions new reflections are not folded again
+        again_with = whole.rows if is_whole else ()  # across sessions, new reflections are not folded again
         left = deps.reflector.mark((*whole.left, *again_with), target=self._target)
         read = [row for batch, _ in self._results for row in batch.material.rows]
         dropped = [gone for _, reflected in self._results for gone in reflected.dropped]
@@ -242,38 +239,37 @@ T = TypeVar("T")
 
 @record
 class Reflection:
-    """The outcome of a reflection."""
+    """The outcome of reflecting."""
 
     scope: Scope
     ending: ReflectionOutcome | None
-    """The outcome; None if nothing was tried."""
+    """None if nothing was tried."""
     read: int = 0
-    """Rows it was made from."""
+    """Number of rows read."""
     tokens_before: int = 0
     tokens_after: int = 0
-    """Tokens of the rows that stay visible, and of those that replace the others."""
+    """Tokens of the rows that stay visible and of the new reflections."""
     rows: tuple[Observation, ...] = ()
-    """Reflections."""
+    """New reflections."""
     items: tuple[Observation, ...] = ()
     left: tuple[Observation, ...] = ()
-    """Rows it was made from that stay visible."""
+    """The rows read that stay visible."""
     condensed: int = 0
-    """Rows hidden."""
+    """Number of rows hidden."""
     findings: Mapping[str, int] = field(default_factory=dict)
     attempts: int = 0
     note: str | None = None
-    """Reason for not trying or not making anything."""
+    """Reason why nothing was tried or made."""
 
     @property
     def made(self) -> tuple[Observation, ...]:
-        """All rows it made."""
         return (*self.rows, *self.items)
 
 
 def to_rows(
     scope: Scope, rows: Sequence[Observation], reflected: Reflected, deps: Deps
 ) -> tuple[Reflection, tuple[Replacement, ...]]:
-    """Return the drafts of a reflector as rows, and the rows they replace. `rows` are those it read."""
+    """Return the outcome of reflecting on `rows`, with drafts turned into rows, and the replacements."""
     fresh = {folded_text(draft.text): draft for draft in reversed(reflected.items)}
     drafts, item_drafts = reflected.reflections, tuple(reversed(fresh.values()))
     made = as_rows(
@@ -321,9 +317,9 @@ def as_fold(
     *,
     left: str | None = None,
 ) -> ReflectionWrite:
-    """Return a reflection as the store writes it.
+    """Return a reflection in the form that the store writes.
 
-    `left` is the fingerprint of the rows that remain to be folded; they are not tried again until they change.
+    `left` is the fingerprint of the rows that can still be folded. They are not tried again until they change.
     """
     assert reflection.ending is not None
     figures = {
@@ -348,9 +344,10 @@ def as_fold(
 
 
 def _place(draft: Draft, kind: Kind, scope: Scope, rows: Sequence[Observation]) -> RowPlace:
-    """Return the place of a reflection or an item: it belongs to the project of the rows it is made of.
+    """Return the attributes of a new reflection or item.
 
-    A session may hold rows of several projects or of none, for example imported ones.
+    Its project is that of its source rows, because a session may contain rows of several projects or of none, for
+    example imported ones.
     """
     made_of = [row for row in rows if row.id in draft.supports]
     is_item = kind is Kind.ITEM
@@ -364,7 +361,7 @@ def _place(draft: Draft, kind: Kind, scope: Scope, rows: Sequence[Observation]) 
 
 
 def _unknown_items(items: tuple[Observation, ...], deps: Deps) -> tuple[Observation, ...]:
-    """Return the items that are neither stored nor forgotten."""
+    """Return the items that are neither stored already nor forgotten."""
     if not items:
         return ()
     known = {_item_key(logged.observation) for logged in deps.store.rows.log(LogQuery(kinds=(Kind.ITEM,)))}
@@ -376,7 +373,7 @@ def _item_key(item: Observation) -> tuple[str | None, str]:
     return item.project, folded_text(item.text)
 
 
-# ---- across sessions: rows older than a few days are folded, project by project, in one swap at the end
+# ---- across sessions: rows older than a few days are folded by project, and all are written at the end
 
 _SCOPE = Scope()
 _KINDS = (Kind.OBSERVATION, Kind.REFLECTION, Kind.NOTE)
@@ -384,23 +381,21 @@ _KINDS = (Kind.OBSERVATION, Kind.REFLECTION, Kind.NOTE)
 
 @record
 class GlobalReflection:
-    """The outcome of a reflection across sessions."""
-
     plan: GlobalPlan
     reflection: Reflection
-    """The sum of all batches; `ending` is None if nothing was written."""
+    """The sum over all batches. Its `ending` is None if nothing was tried."""
     snapshot: str | None = None
-    """The copy of the store made before the change."""
+    """Path of the copy of the store made before the change."""
 
 
 def reflect_cross_session(
     deps: Deps, *, min_age: float, batch_tokens: int, dry_run: bool = False, again: bool = False
 ) -> GlobalReflection:
-    """Fold rows of all sessions that are older than `min_age` days, in batches of at most `batch_tokens`.
+    """Fold rows of all sessions that are older than `min_age` days, in batches of up to `batch_tokens`.
 
-    All batches are reflected on first; then the store is copied, and everything is written in one transaction. If the
-    model fails at a batch, nothing is written and the error names the batch. `dry_run` only returns the plan. Raise
-    StaleBatch if another process has hidden some of the rows, and the reflector's errors.
+    All batches are reflected on first. Then the store is copied, and everything is written in one transaction. If the
+    model fails, no row is changed and the error names the batch. `dry_run` only returns the plan. Raise StaleBatch if
+    another process has hidden some of the rows, and the reflector's errors.
     """
     rows = [logged.observation for logged in deps.store.rows.log(LogQuery(kinds=_KINDS))]
     plan = plan_global(rows, now=deps.clock.now(), min_age=min_age, batch_tokens=batch_tokens, counter=deps.counter)
@@ -422,7 +417,7 @@ def reflect_cross_session(
 
 def _batches(plan: GlobalPlan, deps: Deps) -> Iterator[FoldBatch]:
     for number, batch in enumerate(plan.batches, start=1):
-        given = replace(material(batch.rows, deps), most_rows=0)  # rows of several sessions are not one story
+        given = replace(material(batch.rows, deps), most_rows=0)  # rows of several sessions do not form one story
         yield FoldBatch(material=given, part=f"batch {number} of {len(plan.batches)}: ")
 
 
