@@ -40,8 +40,7 @@ from typing import ClassVar
 class OmError(Exception):
     """A failure that is explained to the user in one line.
 
-    `slug` names the error in JSON output and in the manual, `exit_code` is the exit code of the process, and `hint`
-    suggests a remedy.
+    `slug` names the error in JSON output and in the manual. `hint` suggests a remedy.
     """
 
     slug: ClassVar[str] = "internal"

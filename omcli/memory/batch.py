@@ -69,8 +69,9 @@ class Covered:
     """The messages of a session that one batch covered, and the rows observed in them."""
 
     first: str
+    """Printed id of the first message."""
     last: str
-    """Printed ids of the first and last message."""
+    """Printed id of the last message."""
     start: int
     """Index of the first message, counting all messages the session ever had."""
     end: int
@@ -86,7 +87,7 @@ class Stopped:
     through: int
     """`seq` of the last message that was read, or the batch's `after` if none was."""
     error: BaseException
-    """To be raised once the rows of the part that was read are written."""
+    """Error to raise once the rows of the part that was read are written."""
 
 
 @record

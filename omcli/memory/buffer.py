@@ -104,14 +104,14 @@ class BufferPolicy:
         return cls(every=int(amount), late=late, late_from=late_from, messages=messages)
 
     def step(self, waiting: int) -> int:
-        """Return the number of tokens between buffered batches while `waiting` tokens are pending."""
+        """Return the number of new tokens that make a buffered batch due while `waiting` tokens are pending."""
         return self.late if self.late and waiting >= self.late_from else self.every
 
     def is_due(self, *, waiting: int, fresh: int, messages: int, blocks: int) -> bool:
         """Return True if the next batch should be observed ahead.
 
-        `waiting` counts all pending tokens, `fresh` those neither buffered nor offered to an observer before,
-        `messages` the messages not yet buffered, and `blocks` the buffered batches.
+        `waiting` counts all pending tokens, `fresh` those neither buffered nor offered to an observer, `messages` the
+        messages not yet buffered, and `blocks` the buffered batches.
         """
         needed = self.step(waiting) if self.every else self.at if not blocks else 0
         return 0 < needed <= fresh and messages >= self.messages

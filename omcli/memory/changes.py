@@ -87,7 +87,7 @@ class Operation:
     undone_by: int | None = None
     """Number of the operation that undid it."""
     final_at: str | None = None
-    """Instant at which rows or messages were permanently deleted that undoing it would need."""
+    """Instant at which undoing it became impossible because rows or messages were permanently deleted."""
     uncounted: int = 0
     """Number of other messages it hides: events, queued prompts and the like."""
 

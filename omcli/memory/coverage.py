@@ -55,7 +55,7 @@ def repeats(draft: Draft, rows: Sequence[Draft]) -> bool:
 def tombstone(said: Draft | Observation, *, session: str | None) -> str:
     """Return the digest that identifies the text of a row or draft: 32 hex digits.
 
-    The digest of a tool event depends on the session. Other text has the same digest in every session.
+    The digest of a tool event depends on the session; other digests do not.
     """
     return tombstone_of(said.text, session=session if said.type in TOOL_EVENTS else None)
 

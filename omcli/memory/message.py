@@ -171,7 +171,10 @@ def message_fields(kept: KeptMessage, *, text: str | None = None) -> dict[str, o
 
 
 def digest(*parts: str | None) -> str:
-    """Return a hash of the parts: 32 hex digits. None differs from "", and ("ab", "c") from ("a", "bc")."""
+    """Return a hash of the parts: 32 hex digits.
+
+    None and "" have different hashes, and so do ("ab", "c") and ("a", "bc").
+    """
     import hashlib  # noqa: PLC0415 - takes 6 ms, and reading a store does not need it
 
     state = hashlib.blake2b(digest_size=16)

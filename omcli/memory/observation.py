@@ -82,9 +82,9 @@ class Priority(StrEnum):
     """Priority of a row, based on the cost of losing it."""
 
     HIGH = "high"
-    """Without it, a later session would act wrongly."""
+    """Without such a row, a later session would act wrongly."""
     MEDIUM = "medium"
-    """Useful for continuing."""
+    """Useful for continuing the work."""
     LOW = "low"
     """Background information."""
 
@@ -148,11 +148,11 @@ class Draft:
     """Ids of the rows that a reflection or an item was made from."""
     source: Source = Source.RULES
     under: str | None = None
-    """Start of the text of the row in the batch of which this one is a detail, if any."""
+    """Start of the text of the row that this one is a detail of, if any. It is a row of the same batch."""
 
 
 UNDER = "under"
-"""Metadata key of a detail for the id of the row it belongs to."""
+"""Metadata key for the id of the row that a detail belongs to."""
 
 
 @record

@@ -202,18 +202,18 @@ class Batches(Protocol):
         context_rows: int = 0,
         ahead: bool = False,
     ) -> Batch | None:
-        """Return the next batch, or None if no message is left: the oldest uncovered messages, as many as
-        `batch_length` allows.
+        """Return the next batch: the oldest uncovered messages, as many as `batch_length` allows. Return None if no
+        message is left.
 
-        Messages restored before the cursor are returned first, in batches of their own (`Batch.is_late`). Such batches
-        contain no gap, are never deferred, and get only rows from earlier messages as context. Context rows are the
-        newest `context_rows` visible observations of the session, and the same number of the newest ones that may
-        change (`Observation.is_mutable`). With `ahead`, the batch starts after the last buffered one.
+        Messages before the cursor that were restored are returned first, in batches of their own (`Batch.is_late`).
+        Such batches contain no gap, are never deferred, and get only rows from earlier messages as context. Context
+        rows are the newest `context_rows` visible observations of the session, and as many of the newest mutable ones
+        (`Observation.is_mutable`). With `ahead`, the batch starts after the last buffered one.
         """
 
     def unobserved_up_to(self, session: str, through: int, *, context_rows: int = 0) -> Batch | None:
-        """Return the uncovered messages up to the one with this `seq` as a batch, or None if that message is not
-        uncovered.
+        """Return the uncovered messages up to the one with this `seq` as a batch, or None if that message is covered,
+        hidden or unknown.
 
         This reads an earlier batch again, without messages that have arrived since.
         """
@@ -410,7 +410,7 @@ class Sessions(Protocol):
 
 
 class Backups(Protocol):
-    """Backups of the store, in the same folder."""
+    """Backups of the store, kept in its folder."""
 
     def snapshot(self, *, now: str) -> str:
         """Copy the whole store to a new file and return its name. May raise CannotCreate or InputOutput."""

@@ -67,7 +67,7 @@ class ReflectionWrite:
 
     scope: Scope
     fingerprint: str
-    """Fingerprint (`fingerprint`) of the rows that were read."""
+    """Result of `fingerprint` for the rows that were read."""
     ending: ReflectionOutcome
     read: tuple[str, ...] = ()
     """Ids of the rows that were read. If any of them has been hidden since, the reflection is rejected as stale."""

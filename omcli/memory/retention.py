@@ -274,7 +274,9 @@ def backups_among(names: Iterable[str], store: str) -> tuple[Backup, ...]:
 
 
 def is_due(backups: Iterable[Backup], now: str) -> bool:
-    """Return True if another backup is due. Backups dated in the future are ignored, because the clock was wrong."""
+    """Return True if another backup is due. Backups dated in the future are ignored, because the clock must have been
+    wrong.
+    """
     moment = _of(now)
     return not any(moment - APART < backup.at <= moment for backup in backups)
 

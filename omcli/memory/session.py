@@ -28,8 +28,8 @@ class Session:
     def merged(self, later: Session) -> Session:
         """Return this session updated by a later reading.
 
-        The later `branch`, `title` and `model` replace the earlier ones if present. `cwd` and `parent` are only filled
-        in.
+        The later `branch`, `title` and `model` replace the earlier ones if present. `cwd` and `parent` are set only if
+        they were missing.
         """
         return replace(
             self,
@@ -54,7 +54,7 @@ class SessionSummary:
     """Number of stored messages that no batch covers yet."""
     first_at: str | None
     last_at: str | None
-    """Earliest and latest instant of the session's messages, or None if no message has one."""
+    """Latest instant of the session's messages (`first_at` is the earliest), or None if no message has one."""
     seen_at: str
     """Instant at which messages of the session were last ingested."""
 
@@ -72,7 +72,7 @@ class FreezePoint:
     at: str | None
     """Instant at which the row at `position` was written."""
     is_last: bool
-    """True if it cannot move further, because all messages after it are unobserved."""
+    """True if the freeze point cannot move further, because all messages after it are unobserved."""
 
 
 @record

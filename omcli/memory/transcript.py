@@ -101,8 +101,7 @@ def as_json(notes: Notes, *, hashes: bool = True) -> str:
 class Beginning:
     """Length and digest of the start of an input.
 
-    The digest is SHA-256, which takes 11 ms for 20 MB (BLAKE2 takes 16 and CRC-32 takes 3, but equal CRCs do not prove
-    equal bytes).
+    SHA-256 takes 11 ms for 20 MB. CRC-32 takes only 3, but equal CRCs do not prove equal bytes.
     """
 
     def __init__(self, length: int = 0, sha256: hashlib._Hash | None = None) -> None:
@@ -258,11 +257,10 @@ class Identities:
         return identity
 
     def with_earlier(self, message: Message, *, before: int | None = None) -> tuple[str, str | None]:
-        """Return the identity of the next message and, or None, another identity under which it may be stored.
+        """Return the identity of the next message, and another one under which it may already be stored (or None).
 
-        The other identity is that of schema 1 or, for a list of messages, that of a similar format with which it may
-        have been confused. If `before` is given, it is used as the number of equal messages before this one, and this
-        one is not counted.
+        The other one is that of schema 1 (for results) or of a format that is easily confused with this one (`_TWINS`).
+        `before`, if given, is the number of equal messages before this one, which is then not counted.
         """
         content = content_digest(message)
         placed, formerly = self._placed(message, content, self._session), None

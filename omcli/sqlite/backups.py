@@ -157,7 +157,7 @@ def _remove(copy: Path) -> None:
 
 
 def _remove_surplus(path: Path, made: Path | None, *, keep: int, now: str) -> tuple[str, ...]:
-    """Remove surplus backups and return their paths. If no backup was just made, the newest remaining one must be
+    """Remove surplus backups and return their paths. If `made` is None, do so only if the newest remaining one is
     sound.
     """
     found = _backups(path)

@@ -177,7 +177,7 @@ _OBSERVATION = (
     _Column("reason"),
 )
 _BARE = tuple(column if column.name != "metadata" else column._replace(decode=lambda _: {}) for column in _OBSERVATION)
-"""The same columns, but metadata is not parsed."""
+"""`_OBSERVATION` without parsing the metadata."""
 OBSERVATION = (
     f"o.position, {', '.join(column.sql or f'o.{column.name}' for column in _OBSERVATION)} FROM observations AS o"
     " LEFT JOIN sessions AS s ON s.number = o.session LEFT JOIN projects AS p ON p.number = o.project"

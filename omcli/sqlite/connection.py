@@ -29,8 +29,7 @@ def open_for_writing(
     """Open the store at `path`. Create or migrate it with the schema's `steps` if needed.
 
     Before a migration, `back_up` is called with the old version. Raise CannotCreate if the file cannot be created,
-    NewerStore if a later version wrote it, MigrationFailed if a step fails, BadConfiguration if it is not a store, and
-    SQLite's own errors.
+    MigrationFailed if a step fails, the errors of `check_version`, and SQLite's own errors.
     """
     create(path)
     _let_write_log(path)
@@ -79,8 +78,8 @@ def open_for_reading(path: Path, *, wait: float, steps: Sequence[Path]) -> sqlit
     If there is no file, return an empty store in memory. A store with an older schema is copied into memory and
     migrated there, so that it can be read until a write migrates the file.
 
-    SQLite may leave an empty `-wal` and a `-shm` file next to the store, which the next writer removes. Raise
-    NewerStore if a later version wrote the store, BadConfiguration if it is not a store, and SQLite's own errors.
+    SQLite may leave an empty `-wal` and a `-shm` file next to the store, which the next writer removes. Raise the
+    errors of `check_version` and SQLite's own errors.
     """
     connection = _reader(path, wait=wait) if _exists(path) else sqlite3.connect(":memory:")
     try:
@@ -224,8 +223,8 @@ _STATE = """
     SELECT (SELECT user_version FROM pragma_user_version), (SELECT application_id FROM pragma_application_id),
         (SELECT count(*) FROM sqlite_schema)
 """
-"""Version, application id and number of schema objects. Read in one statement because another process might create a
-store between two.
+"""Version, application id and number of schema objects. They are read in one statement, because another process might
+create a store between two statements.
 """
 
 

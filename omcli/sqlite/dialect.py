@@ -112,12 +112,12 @@ def not_same(one: str, other: str) -> str:
 
 
 def without_index(column: str) -> str:
-    """Return a column for which no index is used, so that the planner uses the index of another condition."""
+    """Return a column in a form that uses no index, so that the planner uses the index of another condition."""
     return f"+{column}"
 
 
 def by_index(table: str, index: str) -> str:
-    """Return a table to be read by this index, where the planner would choose a worse one."""
+    """Return a table that SQLite must read by this index, because its planner would choose a worse one."""
     return f"{table} INDEXED BY {index}"
 
 

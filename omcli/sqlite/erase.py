@@ -86,10 +86,9 @@ def _erase_rows(connection: sqlite3.Connection, gone: set[bytes]) -> tuple[int, 
 
 
 def _settle(connection: sqlite3.Connection, which: str, touched: set[int], *, now: str) -> None:
-    """Mark the erased operations as final, and all others that can no longer be undone.
+    """Mark the erased operations as final, and other operations that can no longer be undone.
 
-    Of the other operations whose rows or messages were deleted, those that prune or forget become final only if nothing
-    they hid is left.
+    Prune and forget operations can be undone as long as anything they hid is left.
     """
     is_open = "UPDATE operations SET final_at = :now WHERE undone_by IS NULL AND final_at IS NULL"
     connection.execute(f"{is_open} AND {dialect.among('number', ':which')}", {"now": now, "which": which})

@@ -30,7 +30,9 @@ def cursor(connection: sqlite3.Connection, *, session: int, lane: Lane) -> int:
 
 
 def last_end(connection: sqlite3.Connection, *, session: int, cursor: int) -> tuple[int, int]:
-    """Return the end of the session's last buffered batch (at least the cursor), and the number of buffered batches."""
+    """Return the `seq` at which the session's last buffered batch ends, or the cursor if that is later, and the number
+    of buffered batches.
+    """
     end, buffered = connection.execute(
         "SELECT coalesce(max(through), 0), count(*) FROM blocks WHERE session = ?", (session,)
     ).fetchone()

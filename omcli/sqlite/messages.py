@@ -216,7 +216,7 @@ def by_seq(connection: sqlite3.Connection, seqs: Iterable[int]) -> tuple[KeptMes
 
 
 def hidden_by_seq(connection: sqlite3.Connection, seqs: Iterable[int]) -> tuple[KeptMessage, ...]:
-    """Return hidden, undeleted messages by `seq`, ascending."""
+    """Return the messages with these `seq` that are hidden but not deleted, ascending."""
     return _select_hidden(connection, f"WHERE {dialect.among('m.seq')} ORDER BY m.seq", (dialect.as_list(seqs),))
 
 

@@ -137,10 +137,6 @@ def _history(connection: sqlite3.Connection, *, last: int | None) -> tuple[Opera
 
 
 def _undo(connection: sqlite3.Connection, number: int | None, *, now: str) -> Operation:
-    """Undo an operation, by default the last one that can be undone, and return the undo operation.
-
-    Raise NotUndoable if the operation does not exist, cannot be undone, or made rows that another operation changed.
-    """
     undone = _undoable(connection, number)
     _check_last(connection, undone.number)
     undoing = note(
@@ -320,8 +316,8 @@ class SqliteReflections(Table, Reflections):
 def fold(connection: sqlite3.Connection, folding: ReflectionWrite, *, now: str) -> None:
     """Write a reflection.
 
-    Raise StaleBatch if a row that was read is now hidden, or if the operation that the reflection is part of was undone
-    or made final. The reflection could then never be undone.
+    Raise StaleBatch if a row that was read is now hidden, or if the operation it is part of was undone or made final,
+    because this part could then never be undone.
     """
     if not rows.are_visible(connection, folding.read):
         raise StaleBatch(

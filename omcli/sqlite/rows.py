@@ -260,10 +260,10 @@ def _id_values(reference: str) -> tuple[bytes, bytes]:
 def context(
     connection: sqlite3.Connection, *, session: int, limit: int, known: Mapping[int, Observation]
 ) -> dict[int, Observation]:
-    """Return a session's newest visible observations and the newest that may change, `limit` of each, by position,
-    oldest first.
+    """Return a session's newest visible observations and its newest mutable ones, `limit` of each, by position, oldest
+    first.
 
-    `known` are rows read earlier. They are reused because a visible row never changes.
+    `known` are rows read earlier. They are reused because the content of a visible row never changes.
     """
     newest = "SELECT position FROM observations WHERE session = :session AND visible AND kind = 'observation'{}"
     positions = [
@@ -337,10 +337,7 @@ def _parts(query: LogQuery) -> Iterator[LogQuery]:
 
 
 def find(connection: sqlite3.Connection, reference: str) -> Observation:
-    """Return the row with this id, or whose handle begins with these digits (at least 4).
-
-    Raise UnknownId unless exactly one row matches.
-    """
+    """Return the row with this id or handle. Raise UnknownId unless exactly one row matches."""
     wanted = reference.strip().lower()
     found = _by_id(connection, wanted) or _by_handle(connection, wanted)
     if not found and len(wanted) < _SHORTEST_REFERENCE:

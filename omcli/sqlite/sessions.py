@@ -221,10 +221,7 @@ def freeze_point(
     eviction: EvictionPolicy,
     further: int,
 ) -> FreezePoint:
-    """Return the freeze point of a session in the project `own`.
-
-    The session's pack contains rows of `project`, or of all projects if `project` is None.
-    """
+    """Return the freeze point of a session (see `ports.Sessions.freeze_point`)."""
     covered_up_to = lanes.cursor(connection, session=session, lane=Lane.OBSERVE)
     said, covered = connection.execute(
         "SELECT coalesce(sum(tokens), 0), coalesce(sum(CASE WHEN seq <= ? THEN tokens ELSE 0 END), 0) FROM messages"
