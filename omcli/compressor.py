@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 class ModelMessage(Protocol):
-    """A message object from a model's SDK: `response.choices[0].message`, or Anthropic's response."""
+    """A message object from a provider's SDK, such as `response.choices[0].message` or Anthropic's response."""
 
     def model_dump(self, *, mode: str, exclude_none: bool) -> dict[str, Any]:
         """Return the message as a JSON-compatible dict."""
@@ -76,7 +76,7 @@ class Context:
     working: str
     """The last messages, as in `text`."""
     messages: tuple[Mapping[str, object], ...]
-    """The last messages in OpenAI's chat format, oldest first, from which a conversation can continue. Each call has
+    """The last messages in OpenAI's chat format, oldest first, so that an agent can continue from them. Each call has
     its result.
 
     Long results and arguments are shortened. `ingest` recognises these messages.

@@ -356,9 +356,9 @@ def _waiting(store: Store) -> Session | None:
 
 
 _ROWS = 600
-"""Number of newest rows from which the rows to show are chosen."""
+"""Maximum number of newest rows to choose from."""
 _ROOM = 2_000
-"""Maximum number of tokens of the rows shown."""
+"""Maximum number of tokens for the rows shown."""
 _CHARS_PER_TOKEN = 4
 _BESIDE = 30
 """Maximum number of tokens on a line besides the text: label, time and speaker."""

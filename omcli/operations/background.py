@@ -21,7 +21,7 @@ def run_due(deps: Deps, when: Due, sessions: Sequence[str]) -> Iterator[TickRepo
 
     Each session has a lane for one worker. A worker that finds the lane taken leaves the messages to the lane's holder,
     which checks again after releasing the lane, so no message is missed. If a user's command is working on a session,
-    wait for it for up to `LEASE_SECONDS`. Like `tick`, stop at an error that would affect every session.
+    wait up to `LEASE_SECONDS` for it. Like `tick`, stop at an error that would affect every session.
     """
     for session in sessions:
         for ticked in _run_session(session, deps, when):

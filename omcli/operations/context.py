@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from omcli.pack.working_block import WorkingBlock
 
 _CANDIDATES = 600
-"""Maximum number of newest rows from which a tier is chosen. The limit keeps a store with a million rows as fast as a
-small one.
+"""A tier is chosen from at most this many of the newest rows, so that a store with a million rows is as fast as a small
+one.
 """
 _SHARED_CANDIDATES = 150
 """Maximum number of candidate rows from other sessions: once for observations, and once for all other rows."""

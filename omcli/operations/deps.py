@@ -121,7 +121,7 @@ class ReflectorDeps:
     def mark(self, rows: Sequence[Observation], *, target: float | None = None) -> str:
         """Return a fingerprint of the rows and of the settings for folding them.
 
-        Rows that yielded nothing are tried again when it changes.
+        Rows that yielded nothing are tried again when their fingerprint changes.
         """
         from omcli.memory.reflection import fingerprint  # noqa: PLC0415 - to reflect only
 
@@ -137,7 +137,7 @@ class LongWork:
     extend: Callable[[], None] = _extend_nothing
     """Extend the lease if needed. Raise LaneTaken if the lease has expired."""
     wait: float = 0.0
-    """Minimum number of seconds to wait for other lanes, if longer than `Deps.wait`."""
+    """Minimum number of seconds to wait for other lanes. `Deps.wait` applies if it is longer."""
 
 
 @record

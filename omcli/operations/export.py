@@ -94,7 +94,7 @@ def _group(shared: _Origin, rows: Sequence[Observation], cwd: str | None) -> Gro
 
 
 def _parent(place: int, rows: Sequence[Observation], places: Mapping[str, int]) -> int | None:
-    """Return the position of the row that this row is a detail of, or None unless it comes earlier."""
+    """Return the position of the row that this row is a detail of, or None unless that row precedes it."""
     above = places.get(_said(rows[place], UNDER) or "")
     return above if above is not None and above < place else None
 

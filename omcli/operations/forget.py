@@ -47,7 +47,7 @@ class BufferedPart:
 @record
 class ForgetReport:
     rows: tuple[Observation, ...]
-    """Forgotten rows. Those that were forgotten earlier but not yet deleted come last."""
+    """Forgotten rows. Rows that were forgotten earlier but not deleted yet are last."""
     messages: tuple[KeptMessage, ...]
     titles: tuple[SessionTitle, ...]
     along: tuple[Observation, ...] = ()
@@ -158,7 +158,7 @@ def _named(store: Store, ids: Iterable[str]) -> tuple[list[Observation], list[Ke
 
 
 def _message(store: Store, key: str) -> KeptMessage | None:
-    """Return the message with a printed id, even if it was pruned. Raise UnknownId if there are several."""
+    """Return the message with a printed id, even if it was pruned, or None. Raise UnknownId if there are several."""
     found = store.messages.named(key)
     return store.messages.by_key(key) if len(found) > 1 else next(iter(found), None)
 
@@ -185,7 +185,7 @@ def _ahead(
 ) -> tuple[tuple[BufferedPart, ...], tuple[BufferedPart, ...]]:
     """Return the parts of buffered batches that match, and the parts made from forgotten rows or parts.
 
-    Of the latter, those with one of these messages as a source are omitted, because they are not written without it.
+    Parts made from one of `messages` are in neither list, unless they match: without that message they are not written.
     """
     text, projects, of_it = folded_text(wanted.match or ""), _project_by_session(store), set(gone)
     ahead: list[BufferedPart] = []
@@ -213,7 +213,9 @@ def _ahead(
 def _titles(
     store: Store, wanted: ForgetRequest, rows: Iterable[Observation], messages: Iterable[KeptMessage]
 ) -> Iterator[SessionTitle]:
-    """Yield titles that contain the text, or that occur in one of the rows or messages. Hidden titles are included."""
+    """Yield titles that contain `match`, repeat one of the rows or occur in one of the messages. Hidden titles are
+    included.
+    """
     rows, messages = list(rows), list(messages)
     projects = _project_by_session(store)
     given = (

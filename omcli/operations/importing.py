@@ -100,7 +100,7 @@ class _GroupWriter:
 
     @property
     def is_empty(self) -> bool:
-        """True if nothing in a non-empty input could be read."""
+        """True if the input was not empty but no row could be read from it."""
         return bool(self._skipped) and not (self._counts["new"] or self._counts["known"])
 
     def report(self, name: str, error: OmError | None) -> ImportReport:

@@ -184,7 +184,7 @@ _DAY = len("2026-02-10")
 
 
 class By(StrEnum):
-    """Attribute by which calls are summed."""
+    """Attribute by which calls are grouped."""
 
     DAY = "day"
     MODEL = "model"
@@ -200,7 +200,7 @@ class CallSum:
     output_tokens: int = 0
     cached_tokens: int = 0
     untold: int = 0
-    """Successful calls for which the endpoint reported no token counts."""
+    """Successful calls without complete token counts from the endpoint."""
     cost: float = 0.0
     """US dollars."""
     unpriced: int = 0

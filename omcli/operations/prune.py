@@ -126,7 +126,7 @@ def _plan(store: Store, rules: RetentionRules, *, counter: TokenCounter, for_goo
 def _rows_by_session(
     store: Store, rules: RetentionRules, sessions: dict[str, SessionSummary], *, with_hidden: bool
 ) -> tuple[Pool, ...]:
-    """Return the rows of each session, or those of each project across sessions. Sessions without rows are included."""
+    """Return the rows by session or, for rules across sessions, by project. Sessions without rows are included."""
     pools: dict[str | None, list[Observation]] = defaultdict(list)
     if not rules.is_across:
         pools |= {name: [] for name in sessions if rules.session in (None, name)}

@@ -32,6 +32,8 @@ class Trigger(StrEnum):
 
 @record
 class Due:
+    """When a session's messages are due to be observed, and how many at once."""
+
     trigger: Trigger = Trigger.TOKENS
     tokens: int = 10_000
     inclusive: bool = True

@@ -273,7 +273,7 @@ class Wiring:
     def observer(
         self, counter: TokenCounter, *, warn: Callable[[str], None] = _ignore, batch_tokens: int | None = None
     ) -> ObserverDeps:
-        """Return the model that observes, or rules. `batch_tokens` limits a batch.
+        """Return the model that observes, or rules. `batch_tokens` limits the size of a batch.
 
         Raise NotAllowed, BadConfiguration or NoInput if the model is unavailable.
         """
@@ -335,7 +335,7 @@ class Wiring:
         return policies.due(self.settings, is_ahead=is_ahead)
 
     def retention(self) -> RetentionRules:
-        """Return the retention rules, which may be empty."""
+        """Return the retention rules, which are empty if the settings contain none."""
         from omcli.wiring import policies
 
         return policies.retention(self.settings, self.clock)

@@ -73,7 +73,7 @@ def _notebook(folder: Path) -> NotesFolder:
 
 
 def _before(wiring: Wiring, age: float | None) -> str | None:
-    """Return the local date that is this many days ago, or None without an age."""
+    """Return the local date that is this many days ago, or None if there is no age or no such date."""
     today = date.fromtimestamp(wiring.clock.milliseconds() / 1000)  # noqa: DTZ012 - notes have local dates
     if age is None or age >= today.toordinal() - 1:
         return None

@@ -31,7 +31,7 @@ class Folders:
         self._names = re.compile("|".join(map(translate, patterns or _USUAL)))
 
     def look(self) -> FoundFiles:
-        """Find all files, with one `stat` call for each."""
+        """Return all files and errors. Each file costs one `stat` call."""
         look = _Look(self._names)
         for path in self._paths:
             look.at(path)

@@ -119,10 +119,10 @@ class Models:
         self._ledger = ledger
 
     def observer(self, usual: ObserverDeps, *, most: int | None = None) -> ObserverDeps | None:
-        """Return the model that observes, or None for rules. Limits not in the settings are those of `usual`.
+        """Return the model that observes, or None for rules. `usual` supplies the limits that are not in the settings.
 
-        `most` also limits the tokens in a batch. Raise NotAllowed, BadConfiguration or NoInput if the model is
-        unavailable.
+        If given, `most` also limits the tokens in a batch. Raise NotAllowed, BadConfiguration or NoInput if the model
+        is unavailable.
         """
         settings = self._settings
         role = role_of("observer", settings, os.environ)

@@ -45,7 +45,7 @@ def budgets(settings: Settings, asked: Mapping[str, int | None]) -> Budgets:
 
 
 def observer_deps(said: ObserveSettings, usual: ObserverDeps, *, most: int | None = None) -> ObserverDeps:
-    """Return `usual` with the limits for a model. `most` also limits the tokens in a batch."""
+    """Return `usual` with the limits for a model. If given, `most` also limits the tokens in a batch."""
     longest = said.max_transcript or usual.batch_tokens
     at_once = min(said.batch_tokens, longest)
     batch = _MUCH * longest if said.newest_only else at_once if said.chunk_messages else longest
@@ -119,7 +119,7 @@ def _block_after(said: ObserveSettings) -> int:
 
 
 def retention(settings: Settings, clock: Clock) -> RetentionRules:
-    """Return the retention rules, which may be empty."""
+    """Return the retention rules, which are empty if the settings contain none."""
     from omcli.memory.retention import RetentionRules
 
     said = settings.retention

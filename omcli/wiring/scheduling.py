@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _PASSED = ("db", "preset", "counter", "wait")
 """Settings passed on as flags with the same names."""
 _KEYS = re.compile(r"OM_[A-Z_]+|ANTHROPIC_[A-Z_]+|OPENAI_[A-Z_]+|[A-Z]+_API_KEY")
-"""Variables that a scheduled run would lack."""
+"""Variables that a scheduled run would lack, apart from `_OTHERWISE`."""
 _OTHERWISE = {"OM_CONFIG", "OM_DISABLED", *(f"OM_{key.upper()}" for key in _PASSED)}
 _SECONDS = 60
 

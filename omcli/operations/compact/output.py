@@ -55,6 +55,8 @@ class CompactRequest:
 
 @record
 class TailPlan:
+    """The last messages of a session, oldest first."""
+
     messages: tuple[KeptMessage, ...]
     """All messages read: as far back as quotes may reach."""
     shown: tuple[KeptMessage, ...]
@@ -146,7 +148,8 @@ def compact_output(
 ) -> ContextPack:
     """Return the pack of a session within the target: rows, quotes from its agent, and the last messages.
 
-    Quotes replace rows that only report the agent's words, unless `is_quoted` is False.
+    Quotes replace rows that only report the agent's words. If `is_quoted` is False, there are no quotes and all rows
+    are kept.
     """
     return pack(
         session=session,

@@ -87,9 +87,9 @@ class CompactResult:
     reached: bool
     """True if all visible rows fit into the target together with the last messages, and no message is lost."""
     tokens_before: int
-    """Tokens of the main thread, or of subagents if there is none, plus those of an earlier summary."""
+    """Tokens of the main thread (or of subagents, if there is none) and of an earlier summary."""
     tokens_after: int
-    """Tokens of the printed text; in JSON, those of the rows and messages in it."""
+    """Tokens of the printed text. For JSON, only the texts of rows and messages count."""
     uncovered: int
     """Number of lost messages: no observation covers them, and they are not among the last messages."""
 
@@ -173,7 +173,7 @@ def _observe_waiting(session_id: str, deps: Deps, steps: _Steps) -> ProviderFail
 
 @record
 class _Lost:
-    """Messages that no observation covers. Empty if all pending messages were already offered to an observer."""
+    """Messages that no observation covers. Empty if all pending messages have already been offered to an observer."""
 
     seqs: frozenset[int] = frozenset()
 
@@ -190,6 +190,8 @@ def _lost(session_id: str, store: Store) -> _Lost:
 
 @record
 class _Room:
+    """A session being compacted, and the tokens available for its rows."""
+
     session_id: str
     deps: Deps
     asked: CompactLimits

@@ -157,7 +157,7 @@ def _moved(report: NoteReport, notebook: Notebook, deps: Deps, known: IngestedFi
 
 
 def _are_forgotten(facts: Sequence[str], store: Store) -> tuple[bool, ...]:
-    """Return for each fact whether a row with this text was forgotten."""
+    """Return, for each fact, True if a row with its text was forgotten."""
     bare, said = (store.tombstones.match_texts([f"{by}{fact}" for fact in facts]) for by in ("", USER))
     return tuple(map(any, zip(bare, said, strict=True)))
 

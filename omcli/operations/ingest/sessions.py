@@ -190,7 +190,7 @@ class TranscriptSessions:
         return {"format": self.format, "tally": self.tally.notes(), "named": self.named, "cwd": self.cwd}
 
     def carried(self) -> Notes:
-        """Return the state from which a later reading can continue. It is valid only while no message waits for its
+        """Return the state from which a later reading can continue. It is valid only if every message read so far has a
         session.
         """
         return {
@@ -228,7 +228,9 @@ class TranscriptSessions:
         return Identities(session_id, format_name=self.format, copies=self._copies, before=before)
 
     def _is_settled(self, item: Item | None) -> bool:
-        """Return True if the session of the waiting messages is known or can be derived. `item` is None at the end."""
+        """Return True if the session of the messages in `_waiting` is known or can be derived. `item` is None at the
+        end.
+        """
         if isinstance(item, Message):
             known = self._current is not None or self._given is not None
             is_answer = item.role is Role.ASSISTANT and item.agent is None

@@ -19,9 +19,7 @@ from omcli.text.redaction import redact
 _ENOUGH = 200
 """Maximum number of consecutive messages to compare."""
 _NO_COINCIDENCE = 3
-"""Minimum number of consecutive equal messages that show where the newest stored messages end in a list, even if
-something before them was changed.
-"""
+"""Minimum number of consecutive equal messages that count as a match if an earlier message was changed."""
 
 
 @record
@@ -197,8 +195,8 @@ def _same_length(messages: Sequence[Message], end: int, newest: Sequence[Message
 
 
 def _is_same(said: Message, kept: Message) -> bool:
-    """Return True if the two messages are the same. Calls and results are compared by id, because agents may shorten
-    their text.
+    """Return True if a given message equals a stored one. Calls and results are compared by id, because agents may
+    shorten their text.
     """
     if said.role is not kept.role or said.agent != kept.agent:
         return False

@@ -71,6 +71,7 @@ def skip_reason(scope: Scope, mark: str, deps: Deps) -> str | None:
 
 
 def is_due(session_id: str, deps: Deps) -> bool:
+    """Return True if the session's rows or reflections are due to be folded."""
     return rows_are_due(session_id, deps) or meta_is_due(session_id, deps)
 
 
@@ -112,7 +113,7 @@ def _skip_reason(session_id: str, rows: Sequence[Observation], deps: Deps) -> bo
 def rows_to_fold(session_id: str, deps: Deps, *, meta: bool = False) -> tuple[Observation, ...]:
     """Return the rows to fold, oldest first: observations, and reflections too if the policy folds them again.
 
-    With `meta`, return only reflections: those of the lowest generation that has at least two.
+    With `meta`, return the reflections of the lowest generation that has at least two.
     """
     kinds: tuple[Kind, ...] = (Kind.OBSERVATION,)
     if deps.reflector.policy.meta is Meta.WHOLE:
