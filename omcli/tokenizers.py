@@ -55,11 +55,9 @@ class Counter:
         return overhead + self.count(message.text) + images
 
     def remembering(self) -> Counter:
-        """Return an equal counter that is faster for texts with lines in common, if there is one."""
         return replace(self, count=self.count_by_line()) if self.count_by_line else self
 
     def conversation(self, messages: Iterable[Message]) -> int:
-        """Return the number of tokens in a transcript, including the overhead per conversation."""
         return self.per_conversation + sum(map(self.message, messages))
 
 

@@ -1,6 +1,6 @@
-"""Transcripts of other tools: their formats, detected by content, and readers that work by record or by turn.
+"""Transcript formats of other tools, detected by content, and readers that work by record or by turn.
 
-A new format is a module with a `FORMAT`, and a line in `_FORMATS` here.
+To add a format, write a module with a `FORMAT` and add a line to `_FORMATS`.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from omcli.formats.source import Record, RecordStream, Sample
 from omcli.memory.transcript import Checkpoint, Item, NewConversation, ReaderState, Reason, Skip
 from omcli.text.instants import instant, utc_offset
 
-# Modules by format name, in the order of detection: the most specific first. A module is imported only for an input in
-# which it may find its format: one of its keys occurs (`keys_of`), or it has none.
+# Module and keys of each format, in the order of detection, with the most specific format first. A module is imported
+# only if one of its keys occurs in the input (`keys_of`), or if it has no keys.
 _FORMATS: Mapping[str, tuple[str, frozenset[str]]] = {
     "codex": ("codex", frozenset({"type", "record_type", "instructions", "ts"})),
     "pi": ("pi", frozenset({"type"})),
@@ -42,29 +42,27 @@ class TranscriptFolders:
     """Folders in which a program keeps its transcripts."""
 
     homes: tuple[str, ...]
-    """Base folders; `~` is the home directory."""
+    """Base folders. `~` is the home directory."""
     patterns: tuple[str, ...]
-    """Glob patterns of the files below a base folder."""
+    """Glob patterns of transcript files, relative to a base folder."""
     variable: str | None = None
-    """Environment variable with a base folder to use instead."""
+    """Environment variable with a base folder to use instead of `homes`."""
 
 
 @record
 class Format:
-    """One kind of transcript."""
-
     name: str
     """Value of `--format`."""
     title: str
-    """Name for people."""
+    """Name shown to users."""
     detect: Callable[[Sample], bool]
-    """Return True if the sample looks like this format; the first format that matches is used."""
+    """Returns True if the sample looks like this format. The first matching format is used."""
     read: Callable[[RecordStream], Iterator[Item]]
-    """Yield items in file order. Never raises for content: unusable records become `Skip`."""
+    """Yields items in file order. Unusable records become `Skip` instead of raising an error."""
     folders: TranscriptFolders | None = None
     """None if no program keeps transcripts in this format."""
     copies: bool = False
-    """True if a resumed session repeats messages of earlier ones, with their ids and times (`Identities`)."""
+    """True if a resumed session repeats messages of earlier ones, with their ids and times (see `Identities`)."""
 
 
 # ---- detection
@@ -79,7 +77,10 @@ def named(name: str) -> Format:
 
 
 def detect(source: RecordStream) -> Format:
-    """Return the format of an input, judged by its content alone. Raise UnknownFormat if none matches."""
+    """Return the format of an input, judged by its content alone.
+
+    Raise UnknownFormat if no format matches, or if the input is exported memory.
+    """
     if is_export(source.beginning):
         raise UnknownFormat("this is exported memory, not a transcript", hint="use `om import` for it")
     for entry in possible_formats(source.sample):
@@ -99,7 +100,9 @@ def detect_chat(source: RecordStream) -> Format:
 
 
 def possible_formats(sample: Sample, names: Iterable[str] = NAMES) -> Iterator[Format]:
-    """Yield the formats that an input may have, judged by its keys; each is imported when its turn comes."""
+    """Yield the formats that an input may have, judged by its keys. A format's module is imported just before it is
+    yielded.
+    """
     found = keys_of(sample)
     for name in names:
         _, keys = _FORMATS[name]
@@ -108,7 +111,7 @@ def possible_formats(sample: Sample, names: Iterable[str] = NAMES) -> Iterator[F
 
 
 def keys_of(sample: Sample) -> frozenset[str]:
-    """Return the keys of all records in a sample, and those of the parts of their content as `content.<key>`."""
+    """Return the keys of all records in a sample, and the keys of their content's parts as `content.<key>`."""
     keys: set[str] = set()
     for entry in sample.records:
         keys.update(entry)
@@ -124,7 +127,7 @@ TRANSCRIPTS = (".jsonl", ".ndjson")
 
 
 def agent_files(environment: Mapping[str, str]) -> Iterator[Path]:
-    """Yield the transcripts found in the agents' own folders."""
+    """Yield the transcripts in the agents' own folders."""
     for format_name in NAMES:
         folders = named(format_name).folders
         if folders is None:
@@ -139,7 +142,7 @@ def agent_files(environment: Mapping[str, str]) -> Iterator[Path]:
 
 
 class Reader(Protocol):
-    """Reads a transcript record by record, with a state between two records that can be stored."""
+    """Reads a transcript record by record. Its state can be stored between records."""
 
     def items(self, entry: Record) -> Iterator[Item]:
         """Yield the items of one record."""
@@ -148,11 +151,11 @@ class Reader(Protocol):
         """Yield the items still held back at the end of the input."""
 
     def state(self) -> ReaderState | None:
-        """Return the state from which another reader can resume here; None while an item is held back."""
+        """Return a state from which another reader can resume, or None while an item is held back."""
 
 
 def by_record(begin: Callable[[ReaderState | None], Reader]) -> Callable[[RecordStream], Iterator[Item]]:
-    """Return a `Format.read` function; `begin` returns a new reader, or one resumed from a state."""
+    """Return a `Format.read` function. `begin` makes a reader, resumed from a state if one is given."""
 
     def read(source: RecordStream) -> Iterator[Item]:
         reader = begin(source.state)
@@ -169,24 +172,24 @@ def by_record(begin: Callable[[ReaderState | None], Reader]) -> Callable[[Record
 
 
 _TIMES = ("timestamp", "created_at", "createdAt", "ts", "time", "date")
-"""Keys with the time of a turn: no API defines one, so programs choose their own."""
+"""Keys for the time of a turn. No API defines one, so programs choose their own."""
 
 
 class TurnReader(Protocol):
     """Reads one conversation turn by turn."""
 
     def whole(self, entry: Record) -> Iterator[Item]:
-        """Yield the session's facts from the object that holds the whole conversation."""
+        """Yield the session's facts from the object that contains the whole conversation."""
 
     def turn(self, entry: Record) -> Iterator[Item]:
         """Yield the items of one turn."""
 
     def state(self) -> ReaderState:
-        """Return the state from which another reader can resume."""
+        """Return a state from which another reader can resume."""
 
 
 Begin = Callable[[ReaderState | None], TurnReader]
-"""Start a conversation, or resume one from a state."""
+"""Starts a conversation, or resumes one from a state."""
 
 
 def by_turn(
@@ -194,7 +197,7 @@ def by_turn(
 ) -> Callable[[RecordStream], Iterator[Item]]:
     """Return a `Format.read` function.
 
-    A record is a whole conversation if `turns_of` returns a list, else a turn of the current one.
+    A record is a whole conversation if `turns_of` returns a list, otherwise a turn of the current conversation.
     """
 
     def read(source: RecordStream) -> Iterator[Item]:
@@ -230,7 +233,7 @@ def instant_of(turn: Record) -> str | None:
 
 
 def utc_offset_of(turn: Record) -> int | None:
-    """Return the UTC offset of a turn's time in minutes east, if given."""
+    """Return the UTC offset of a turn's time in minutes east of UTC, if given."""
     for key in _TIMES:
         if instant(turn.get(key)):
             return utc_offset(turn[key])

@@ -16,23 +16,23 @@ from omcli.formats.values import compact_json, image_from_text, image_text, obje
 from omcli.memory.message import Image, Message, MessageKind, Role, attachment
 from omcli.memory.transcript import Facts, Item, ReaderState, Reason, Skip
 
-# Keys beside role and content in other programs' turns.
+# Keys that other programs' turns have in addition to `role` and `content`.
 _FOREIGN = frozenset({"name", "message", "parts", "uuid", "sessionId"})
-# Keys of OpenAI chat messages: one of them makes the whole input a chat.
+# Keys of OpenAI chat messages. If one of them occurs, the whole input is OpenAI chat.
 _CHAT = frozenset({"tool_calls", "tool_call_id", "function_call"})
 _THOUGHTS = ("thinking", "redacted_thinking")
 _ATTACHED = ("image", "document", "search_result", "web_search_result", "container_upload", "tool_reference")
-# Cline puts this into every prompt; its results are prompts too and would need a reader of their own.
+# Cline adds this to every prompt. It also writes results as prompts, so it would need a separate reader.
 _CLINE = "<environment_details>"
 _EXIT_CODE = lazily(r"Exit code (\d+)(?:\n|\Z)")
 _WAITING = 1000
-"""Number of calls remembered while they wait for a result."""
+"""Maximum number of calls without a result that are remembered."""
 _ENOUGH = 0.8
-"""Share of records that must match."""
+"""Minimum share of turns in this format."""
 
 
 def detect(sample: Sample) -> bool:
-    """Return True for turns or request bodies with a feature of this API. Others are plain chat messages."""
+    """Return True for turns or request bodies with a feature of this API alone. Without one, they are OpenAI chat."""
     if sample.shape not in (InputShape.LINES, InputShape.DOCUMENT):
         return False
     turns = [turn for entry in sample.records for turn in (_turns(entry) or [entry])[:20]]
@@ -47,24 +47,22 @@ class _Conversation:
     """State of a conversation between turns: calls without a result, and the session's facts."""
 
     waiting: dict[str, str] = field(default_factory=dict)
-    """Tool names of calls without a result yet, by id."""
+    """Tool names of calls without a result so far, by call id."""
     known: Facts = field(default_factory=Facts)
 
     @classmethod
     def begin(cls, state: ReaderState | None) -> _Conversation:
-        """Start a conversation, or resume one from a state."""
         return cls(waiting=state["waiting"], known=Facts(**state["known"])) if state else cls()
 
     def state(self) -> ReaderState:
-        """Return the state from which another reader can resume."""
         return {"waiting": dict(self.waiting), "known": fields_of(self.known)}
 
     def whole(self, entry: Record) -> Iterator[Item]:
-        """Yield the session's facts from a request body, which come before its turns."""
+        """Yield the session's facts from a request body, and a `Skip` for its system prompt."""
         return chain(self.facts(entry), (Skip(Reason.INJECTED),) if entry.get("system") else ())
 
     def facts(self, entry: Record) -> list[Facts]:
-        """Return the session's facts if a body or a turn changed them."""
+        """Return the session's facts if a request body or turn changes them, otherwise an empty list."""
         session = string(entry.get("session_id")) or string(entry.get("conversation_id")) or self.known.session
         before = self.known if session == self.known.session else Facts()
         now = Facts(
@@ -79,7 +77,7 @@ class _Conversation:
         return [now]
 
     def turn(self, entry: Record) -> Iterator[Item]:
-        """Yield the items of one turn: a user's results, then the prompt; an assistant's answer, then the calls."""
+        """Yield the items of one turn: tool results before a user's prompt, an assistant's answer before its calls."""
         role, content = entry.get("role"), entry.get("content")
         given = [content] if isinstance(content, str) else content
         items: Iterable[Item]
@@ -130,7 +128,7 @@ class _Conversation:
         yield from shown.faults
         call_id = string(part.get("tool_use_id"))
         result = without_injected(shown.text)
-        # A missing flag is not success: callers need not report that a tool failed.
+        # A missing flag does not mean success, because programs need not report that a tool failed.
         failed = flag if isinstance(flag, bool) else True if shown.is_error else None
         exit_code = _EXIT_CODE.match(result) if failed else None
         yield Message(
@@ -149,8 +147,6 @@ class _Conversation:
 
 @mutable_record
 class _Content:
-    """Text and images of blocks."""
-
     pieces: list[str] = field(default_factory=list)
     images: list[Image] = field(default_factory=list)
     faults: list[Skip] = field(default_factory=list)
@@ -158,11 +154,10 @@ class _Content:
 
     @property
     def text(self) -> str:
-        """The non-empty pieces, one per line."""
         return "\n".join(filter(None, self.pieces))
 
     def add(self, block: object) -> None:
-        """Add a content block, or a string or None instead of one."""
+        """Add a content block, or a string or None in place of one."""
         if block is None or isinstance(block, str):
             self.pieces.append(block or "")
             return
@@ -186,7 +181,6 @@ class _Content:
 
 
 def _attachment(kind: str, part: Record) -> str:
-    """Return the text of an attachment, or a placeholder for it."""
     source, label = record(part.get("source")), kind.replace("_", " ")
     content, media_type = text(source.get("data")), text(source.get("media_type"))
     named = " ".join(filter(None, map(text, (part.get("title"), part.get("url"), part.get("tool_name")))))
@@ -199,7 +193,7 @@ def _attachment(kind: str, part: Record) -> str:
 
 
 def _prompt(parts: list[Record], message: partial[Message], *, turn_id: str | None) -> Iterator[Item]:
-    """Yield a person's text and attachments as one prompt, without injected text."""
+    """Yield a person's text and attachments as one prompt without injected text, after any events such as commands."""
     shown = _Content()
     for part in parts:
         if part.get("type") != "text":
@@ -216,12 +210,12 @@ def _prompt(parts: list[Record], message: partial[Message], *, turn_id: str | No
 
 
 def _answer(parts: list[Record], message: partial[Message], *, turn_id: str | None) -> Iterator[Item]:
-    """Yield the visible text of a turn as one answer. Blank blocks, which precede thinking, are left out."""
+    """Yield the visible text of a turn as one answer, without the blank blocks that precede thinking."""
     shown = _Content()
     cited = False
     for part in parts:
         words = text(part.get("text"))
-        # An answer with citations is cut into blocks in the middle of sentences.
+        # An answer with citations is split into blocks in mid-sentence.
         if part.get("type") == "text" and shown.pieces and (cited or part.get("citations")):
             shown.pieces[-1] += words
         elif part.get("type") != "text" or words.strip():
@@ -233,13 +227,13 @@ def _answer(parts: list[Record], message: partial[Message], *, turn_id: str | No
 
 
 def _turns(entry: Record) -> list[object] | None:
-    """Return the turns of a request body; None for anything else."""
+    """Return the turns of a request body, or None for anything else."""
     turns = entry.get("messages")
     return turns if isinstance(turns, list) and "role" not in entry else None
 
 
 def _part(part: object) -> Record:
-    """Return a block; a bare string in the list becomes a text block."""
+    """Return a content block. A bare string becomes a text block."""
     return {"type": "text", "text": part} if isinstance(part, str) else record(part)
 
 
@@ -277,7 +271,7 @@ def _is_anthropic_request(entry: Record) -> bool:
     return "max_tokens" in entry and "claude" in text(entry.get("model"))
 
 
-# A record is a turn of the running conversation, or a request body with one of its own.
+# A record is a turn of the current conversation, or a request body with a new conversation.
 FORMAT = Format(
     name="anthropic",
     title="Anthropic Messages",

@@ -1,4 +1,4 @@
-"""Classifies text in the user's role as written by Claude's clients: prompts, commands, notices, reminders."""
+"""Classification of text in the user's role: prompts, commands and other events, or text that Claude's client wrote."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from omcli.base import lazily
 from omcli.base.record import record
 from omcli.memory.message import MessageKind
 
-# Beginnings of texts written by a client, not a person.
+# Beginnings of text that a client wrote, not a person.
 _WRITTEN_BY_CLIENT = (
     "<local-command-stdout>",
     "<local-command-stderr>",
@@ -37,14 +37,14 @@ _AFTER_REMARK = "\n\nNote: The user's next message may contain a correction"
 
 @record
 class UserText:
-    """Cleaned text from the user's role; without a `kind` it is a prompt."""
+    """Cleaned text from the user's role. A `kind` of None means a prompt."""
 
     text: str
     kind: MessageKind | None = None
 
 
 def user_text(words: str) -> UserText | None:
-    """Classify text in the user's role, given without injected blocks; return None if a program wrote all of it."""
+    """Classify text in the user's role, given without injected blocks. Return None if a program wrote all of it."""
     opening = words.lstrip()
     if not opening or opening.startswith(_WRITTEN_BY_CLIENT) or _EDITOR_NOTE.fullmatch(words.strip()):
         return None
@@ -66,15 +66,15 @@ def user_text(words: str) -> UserText | None:
 
 
 def reason_to_refuse(result: str) -> str | None:
-    """Return a person's comment on refusing a tool call, from the text of the failed result."""
+    """Return a person's comment on refusing a tool call, if any, from the text of the failed result."""
     match = _REMARK.match(result)
     return match[1].partition(_AFTER_REMARK)[0].strip() or None if match else None
 
 
 def _tag_content(words: str, tag: str) -> str | None:
-    """Return the text between a tag and its end.
+    """Return the text between a tag and its end tag, or None.
 
-    Uses no regular expression, which would be very slow on a megabyte of blanks.
+    A regular expression would be very slow on a megabyte of blanks.
     """
     inside, closed, _ = words.partition(f"<{tag}>")[2].partition(f"</{tag}>")
     return inside if closed else None

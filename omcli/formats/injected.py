@@ -1,4 +1,4 @@
-"""Removes text that programs put into messages: reminders, editor selections, om's own output."""
+"""Removing text that programs put into messages: reminders, editor selections, om's own output."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ INJECTED_TAGS = ("system-reminder", TAG, "ide_opened_file", "ide_selection", "ho
 _TAG = lazily(rf"<(/?)({'|'.join(INJECTED_TAGS)})(?:\s[^<>]*)?>")
 
 
-# Nothing but indentation before a place on its line.
+# Matches if only indentation precedes a position on its line.
 _INDENTED = re.compile(r"(?:\A|\n)[^\S\n]*\Z")
 _DEEPEST_INDENT = 80
 
 
 def without_injected(said: str) -> str:
-    """Return a message's text without the blocks that programs put into it, and without what om printed.
+    """Return a message's text without blocks that programs added, and without om's own output.
 
-    Blocks may be nested. An unclosed block extends to the end, but only if its tag begins a line; elsewhere the tag is
-    merely mentioned.
+    Blocks may be nested. An unclosed block extends to the end of the text if its tag begins a line. Elsewhere, the tag
+    is only a mention.
     """
     blocks: list[tuple[int, int]] = []
     if "<" in said and (tags := list(_TAG.finditer(said))):
@@ -46,8 +46,8 @@ def without_injected(said: str) -> str:
 
 
 def _tag_blocks(said: str, tags: list[re.Match[str]]) -> Iterator[tuple[int, int]]:
-    """Yield start and end of each block between tags."""
-    ends: dict[int, int] = {}  # of the closed blocks, by the start of their opening tag
+    """Yield start and end of each block, including its tags."""
+    ends: dict[int, int] = {}  # ends of closed blocks, by the start of the opening tag
     opened: dict[str, list[int]] = {}
     for tag in tags:
         if not tag[1]:
@@ -75,7 +75,7 @@ _CHAT = (
     rf'|\[\s*\{{\s*"role":\s*"user",\s*"content":\s*\[\s*\{{\s*"type":\s*"text",\s*"text":\s*"<{TAG}'
 )
 _JSON = lazily(rf'{_ROW}|\{{\s*"schema":\s*1,\s*(?:{_INSIDE})|{_CHAT}')
-# Only om's own layout: other programs format such a list differently, and theirs holds more than a pack.
+# Matches only om's own formatting. Other programs format such a list differently, and theirs contains more than a pack.
 _PRINTED_CHAT = lazily(rf'\[\r?\n\{{"role":"system","content":"<{TAG}')
 _MARKS = "|".join(re.escape(mark) for notation in NOTATIONS for mark in notation.marks)
 _LOG_LINE = lazily(
@@ -85,7 +85,7 @@ _LOG_LINE = lazily(
     re.MULTILINE,
 )
 _HAS_LINE = lazily(rf"\] (?:high|medium|low|{_MARKS}) ")
-# The title, followed only by om's own sections with list items and a count of more.
+# The title, followed only by om's own sections with list items and a count of omitted items.
 _HEADING = rf"\n### (?:{'|'.join(WORKING_HEADINGS)})\n"
 _END = r"(?:\n|\Z)"
 _BLOCK = lazily(
@@ -94,7 +94,7 @@ _BLOCK = lazily(
 # The rest of a cut-off document: its line, and the lines after it that continue the JSON.
 _CUT_OFF = lazily(r'[^\n]*(?:\n[ \t]*["\[\]{}][^\n]*)*')
 _BROKEN = 64
-"""Number of broken JSON documents tolerated in one text, to bound the time spent."""
+"""Maximum number of broken JSON documents per text, to limit the time spent."""
 _DECODER = json.JSONDecoder()
 
 
@@ -104,7 +104,7 @@ def is_pack(beginning: str) -> bool:
 
 
 def _json_blocks(said: str, found: re.Match[str] | None) -> Iterator[tuple[int, int]]:
-    """Yield start and end of each JSON document that om printed, from the first match on."""
+    """Yield start and end of each JSON document that om printed, beginning at the first match."""
     at = broken = 0
     while found and broken < _BROKEN:
         start, at = found.span()
@@ -113,7 +113,7 @@ def _json_blocks(said: str, found: re.Match[str] | None) -> Iterator[tuple[int, 
             _, at = _DECODER.raw_decode(said, start)
         except (ValueError, RecursionError):
             broken += 1
-            # Otherwise quoted within a sentence.
+            # Elsewhere, the document is quoted in a sentence.
             is_block = _INDENTED.search(said, max(0, start - _DEEPEST_INDENT), start) is not None
             if is_block:
                 cut_off = _CUT_OFF.match(said, at)
@@ -126,7 +126,7 @@ def _json_blocks(said: str, found: re.Match[str] | None) -> Iterator[tuple[int, 
 # ---- files of exported memory
 
 _STRING = r'"(?:[^"\\]|\\.)*"'
-# Written rows quote what was said, after `User:` as often as not: they must not be taken for a dialogue.
+# Exported rows quote messages, often after `User:`, so they would be detected as a dialogue.
 _EXPORT = lazily(
     r"\s*(?:Date: [0-9]{4}-[0-9]{2}-[0-9]{2}\n- \[[!?i]\] [0-9]{2}:[0-9]{2} "
     r"|\[[0-9]{4}-[0-9]{2}-[0-9]{2} [0-9]{2}:[0-9]{2}\] (?:CRITICAL|IMPORTANT|NOTE) "

@@ -1,4 +1,4 @@
-"""OpenAI chat messages as JSON or JSON Lines: bare messages, whole conversations, or data sets of them."""
+"""OpenAI chat messages as JSON or JSON Lines: bare messages, whole conversations, or data sets of conversations."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ from omcli.memory.transcript import Facts, Item, ReaderState, Reason, Skip
 
 _ROLES = frozenset({"system", "developer", "user", "assistant", "tool", "function"})
 _LISTS = ("messages", "traj", "conversation", "conversations")
-# Keys beside a role in other programs' messages, which mean something else or need another reader.
+# Keys next to `role` in other programs' messages, which mean something else or need another reader.
 _FOREIGN = frozenset({"type", "message", "parts", "payload", "uuid", "parentUuid", "sessionId", "sessionID"})
 _TEXTS = frozenset({"text", "input_text", "output_text", "refusal"})
 _PARTS = _TEXTS | {"image_url", "input_image", "input_audio", "audio", "file", "input_file", "reasoning", "tool_call"}
-# mini-swe-agent answers its model in the role of the user.
+# mini-swe-agent writes the output of commands in the user's role.
 _COMMAND_OUTPUT = "<returncode>"
 _WAITING = 1000
-"""Number of calls remembered while they wait for a result."""
+"""Maximum number of calls without a result that are remembered."""
 _ENOUGH = 0.8
-"""Share of records that must match: data sets and logs have stray lines."""
+"""Minimum share of chat records. The rest may be stray lines, as in data sets and logs."""
 
 
 def detect(sample: Sample) -> bool:
-    """Return True for messages with a role from the chat API, or objects that hold a list of them."""
+    """Return True for messages with a role of the chat API, or objects that contain a list of such messages."""
     if sample.shape not in (InputShape.LINES, InputShape.DOCUMENT) or not sample.records:
         return False
     return sum(map(_is_chat, sample.records)) >= _ENOUGH * len(sample.records)
@@ -42,28 +42,25 @@ class _Conversation:
     """State of a conversation between messages: calls without a result, and the session's facts."""
 
     waiting: deque[tuple[str, str]] = field(default_factory=lambda: deque(maxlen=_WAITING))
-    """Ids and tool names of calls without a result yet, in order."""
+    """Ids and tool names of calls without a result so far, in order."""
     calls: int = 0
     known: Facts = field(default_factory=Facts)
 
     @classmethod
     def begin(cls, state: ReaderState | None) -> _Conversation:
-        """Start a conversation, or resume one from a state."""
         if state is None:
             return cls()
         waiting = deque(((call, tool) for call, tool in state["waiting"]), maxlen=_WAITING)
         return cls(waiting=waiting, calls=state["calls"], known=Facts(**state["known"]))
 
     def state(self) -> ReaderState:
-        """Return the state from which another reader can resume."""
         return {"waiting": list(self.waiting), "calls": self.calls, "known": fields_of(self.known)}
 
     def whole(self, entry: Record) -> Iterator[Item]:
-        """Yield the session's facts from the object that holds the messages."""
         return iter(self.facts(entry, whole=True))
 
     def turn(self, entry: Record) -> Iterator[Item]:
-        """Yield a message's text, then its calls; or the result of a call."""
+        """Yield a message's text and then its calls, or the result of a call."""
         facts = self.facts(entry, whole=False)
         role = entry.get("role")
         items: Iterable[Item]
@@ -76,12 +73,14 @@ class _Conversation:
         elif isinstance(role, str):
             items = [Skip(Reason.UNKNOWN_TYPE, role[:40])]
         else:
-            # A line may introduce the session and hold no message.
+            # A line may introduce the session without a message.
             items = [Skip(Reason.NOISE if facts and "content" not in entry else Reason.MALFORMED)]
         return chain(facts, items)
 
     def facts(self, entry: Record, *, whole: bool) -> list[Facts]:
-        """Return the session's facts if they changed. The `id` of a `whole` conversation is the session's."""
+        """Return the session's facts if they changed, otherwise an empty list. The `id` of a `whole` conversation is
+        the session's.
+        """
         session = _identifier(entry, "session_id", "conversation_id", "thread_id")
         row = string(entry.get("id")) if whole else None
         if row and not row.isdecimal():  # a number would repeat in other files
@@ -126,9 +125,8 @@ class _Conversation:
         yield from items
 
     def _call(self, call: object, at: str | None) -> Item:
-        """Return a call in any dialect:
-
-        `{id, function: {name, arguments}}`, `custom` instead of `function`, or neither.
+        """Return a call in any dialect: `{id, function: {name, arguments}}`, `custom` in place of `function`, or
+        without nesting.
         """
         written = record(call)
         inner = record(written.get("function")) or record(written.get("custom")) or written
@@ -136,7 +134,7 @@ class _Conversation:
         if tool is None:
             return Skip(Reason.MALFORMED)
         self.calls += 1
-        # Old dialects match results by order alone; numbering from the beginning gives stable ids.
+        # In old dialects, results match calls by order alone. Numbering from the beginning gives stable ids.
         call_id = _identifier(written, "id") or f"call-{self.calls}"
         self.waiting.append((call_id, tool))
         given = inner.get("arguments", inner.get("input"))
@@ -160,7 +158,9 @@ class _Conversation:
         )
 
     def _answered(self, call_id: str | None, tool: str | None) -> tuple[str | None, str | None]:
-        """Return id and tool of the call that a result answers: the first waiting one with its id, or with its tool."""
+        """Return id and tool of the call that a result answers: the first open call with its id or, without an id, with
+        its tool.
+        """
         for place, (waiting_id, waiting_tool) in enumerate(self.waiting):
             if waiting_id == call_id or (call_id is None and tool in (None, waiting_tool)):
                 del self.waiting[place]
@@ -170,8 +170,6 @@ class _Conversation:
 
 @mutable_record
 class _Content:
-    """Text, images and calls in the content of a message."""
-
     text: str = ""
     images: tuple[Image, ...] = ()
     calls: list[object] = field(default_factory=list)
@@ -190,9 +188,9 @@ class _Content:
         return taken
 
     def _part(self, part: Record) -> str:
-        """Return the text of a part."""
+        """Return the text of a part. Its images, calls and faults are added to `self`."""
         kind = text(part.get("type"))
-        # One dialect writes `value` for whatever the type says.
+        # One dialect uses the key `value` for every type.
         value = part.get("value")
         if kind in _TEXTS:
             return text(part.get("text", part.get("refusal", value)))
@@ -216,7 +214,7 @@ class _Content:
 
 
 def _messages(entry: Record) -> list[object] | None:
-    """Return the messages in an object that holds a conversation, with the response if it is a logged request."""
+    """Return the messages of a conversation, and the response if it is a logged request, or None for other objects."""
     if "role" in entry:
         return None
     for holder in (entry, record(entry.get("request"))):
@@ -237,7 +235,7 @@ def _calls(entry: Record) -> list[object]:
 
 
 def _parsed(value: object) -> object:
-    """Return a call given as JSON text or as an object."""
+    """Return a call given as JSON text or as an object, or None if the JSON is invalid."""
     if not isinstance(value, str):
         return value
     try:
@@ -262,7 +260,7 @@ def _is_chat(entry: Record) -> bool:
     if messages is None:
         return _is_message(entry)
     asked = messages[:20]
-    # Hermes keeps chat messages too, but marks failures elsewhere.
+    # Hermes also stores chat messages, but marks failures elsewhere.
     return "session_start" not in entry and sum(map(_is_message, asked)) >= max(1, _ENOUGH * len(asked))
 
 
@@ -281,7 +279,7 @@ _in_turns = by_turn(turns_of=_messages, begin=_Conversation.begin)
 
 
 def read(source: RecordStream) -> Iterator[Item]:
-    """Read records that are messages or whole conversations; skip om's own packs."""
+    """Yield the items of messages or whole conversations. A pack printed by om is skipped."""
     if source.state is None and is_pack(source.beginning):
         return iter([Skip(Reason.INJECTED)])
     return _in_turns(source)

@@ -17,20 +17,19 @@ from omcli.text.instants import instant
 
 # Settings, bookmarks, the state of extensions.
 _NOISE = frozenset({"thinking_level_change", "label", "custom"})
-# The session's id at the end of its file's name: `<time>_<id>.jsonl`.
+# The session's id at the end of the file name: `<time>_<id>.jsonl`.
 _SESSION_FILE = lazily(r"_([^_/\\]+)\.jsonl$")
 _EXIT_CODE = lazily(r"\n\nCommand exited with code (-?\d+)\s*\Z")
 
 
 class _EntryReader:
-    """Reads every entry in file order, abandoned branches included: their messages did happen."""
+    """Reads every entry in file order, including abandoned branches, because their messages did happen."""
 
     def __init__(self, state: ReaderState | None) -> None:
         self._session: str | None = state["session"] if state else None
         self._tree = _Entries()
 
     def items(self, entry: Record) -> Iterator[Item]:
-        """Yield the items of one entry."""
         if entry.get("type") != "session":
             said = tuple(_items(entry))
             self._tree.add(entry, said)
@@ -43,17 +42,16 @@ class _EntryReader:
             yield Skip(Reason.NOISE if known else Reason.MALFORMED, "" if known else "session")
 
     def end(self) -> Iterator[Item]:
-        """Yield the ids of messages that are not on the branch of the last entry."""
+        """Yield the ids of messages that are not on the last entry's branch."""
         if abandoned := self._tree.abandoned():
             yield Abandoned(ids=abandoned)
 
     def state(self) -> ReaderState:
-        """Return the state from which another reader can resume."""
         return {"session": self._session}
 
 
 class _Entries:
-    """The tree of entries. In version 1, entries have no ids and each follows the one before."""
+    """The tree of entries. In version 1, entries have no ids, and each follows the previous one."""
 
     def __init__(self) -> None:
         self._places: dict[str, int] = {}
@@ -61,7 +59,7 @@ class _Entries:
         self._said: list[tuple[str, ...]] = []
 
     def add(self, entry: Record, items: Iterable[Item]) -> None:
-        """Add an entry and its items. An entry with an unknown parent (a lost line) follows the one before."""
+        """Add an entry and its items. If its parent is unknown (a lost line), it follows the previous entry."""
         before = len(self._follows) - 1 if self._follows else None
         parent = string(entry.get("parentId"))
         is_root = "parentId" in entry and entry["parentId"] is None
@@ -93,7 +91,6 @@ def _header(entry: Record, session: str) -> Facts:
 
 
 def _items(entry: Record) -> Iterable[Item]:
-    """Return the items of an entry below the header."""
     kind, message = text(entry.get("type")), entry.get("message")
     if kind == "message" and isinstance(message, dict):
         role = text(message.get("role"))
@@ -136,7 +133,7 @@ def _prompt(entry: Record, message: Record) -> Iterator[Item]:
 
 
 def _turn(entry: Record, message: Record) -> Iterator[Item]:
-    """Yield the answer and the calls of one turn, which may have been aborted."""
+    """Yield the answer and the calls of a turn, and an interrupt if it was aborted."""
     own, at = string(entry.get("id")), _at(entry, message)
     said, images = _content(message.get("content"))
     calls = [block for block in objects(message.get("content")) if block.get("type") == "toolCall"]
@@ -184,7 +181,7 @@ def _result(entry: Record, message: Record) -> Iterator[Item]:
 
 
 def _user_command(entry: Record, message: Record) -> Iterator[Item]:
-    """Yield a command the person ran with `!`: the command, then its output."""
+    """Yield a command that the person ran with `!`, with its output."""
     command = string(message.get("command"))
     if command is None:
         yield Skip(Reason.MALFORMED, "bashExecution")
@@ -203,13 +200,11 @@ def _user_command(entry: Record, message: Record) -> Iterator[Item]:
 
 
 def _summary(entry: Record, message: Record, *, kind: MessageKind) -> Iterator[Item]:
-    """Yield a summary of the conversation: an entry of its own, or a message."""
     summary, at = without_injected(text(message.get("summary"))), _at(entry, message)
     yield Message(role=Role.EVENT, text=summary, kind=kind, id=string(entry.get("id")), at=at)
 
 
 _SUMMARIES = {"compaction": MessageKind.COMPACTION, "branch_summary": MessageKind.SUMMARY}
-"""Types of entries that are a summary."""
 _READERS: Mapping[str, Callable[[Record, Record], Iterator[Item]]] = {
     "assistant": _turn,
     "toolResult": _result,
@@ -218,11 +213,11 @@ _READERS: Mapping[str, Callable[[Record, Record], Iterator[Item]]] = {
     "branchSummary": partial(_summary, kind=MessageKind.SUMMARY),
     "compactionSummary": partial(_summary, kind=MessageKind.COMPACTION),
 }
-"""Readers of messages, given with their entry, by role."""
+"""Message readers by role. Each takes an entry and its message."""
 
 
 def _content(content: object) -> tuple[str, tuple[Image, ...]]:
-    """Return the visible text of a string or a list of blocks (without thinking), and the images."""
+    """Return the visible text of a string or a list of blocks, without thinking, and the images."""
     if isinstance(content, str):
         return content, ()
     texts: list[str] = []
@@ -240,7 +235,7 @@ def _content(content: object) -> tuple[str, tuple[Image, ...]]:
 
 
 def detect(sample: Sample) -> bool:
-    """Return True for a session header, or a message that only pi writes (a partial file has no header)."""
+    """Return True for a session header, or for a message that only pi writes, because a partial file has no header."""
     return sample.shape is InputShape.LINES and any(
         _is_header(entry) or _is_pi_message(entry) for entry in sample.records
     )

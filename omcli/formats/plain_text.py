@@ -1,4 +1,4 @@
-"""A dialogue as plain text: turns that begin with `User:` or `Assistant:`, in the usual notations."""
+"""Plain-text dialogues, whose turns begin with `User:` or `Assistant:` in one of the usual notations."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _SPEAKERS = {
 _NAME = rf"(?P<name>{'|'.join(_SPEAKERS)})"
 _COLON = r"[ \t]*[:：]"
 _TIME = r"(?P<time>\d[\d/. T-]*,?[ T]?\d?\d?:\d\d[\d:.]*(?:[ \u202f]?[ap]\.?m\.?)?Z?)"
-# Beginnings of turns. A transcript keeps the form of its first turn, so a list or heading in an answer starts none.
+# Ways to begin a turn. All turns have the form of the first one, so lists and headings in an answer begin no turn.
 _FORMS = tuple(
     re.compile(form, re.IGNORECASE)
     for form in (
@@ -42,15 +42,15 @@ _FORMS = tuple(
 _FENCE = lazily(r" {0,3}(?P<fence>`{3,}(?=[^`]*\Z)|~{3,})")
 _TAG = lazily(rf"[ \t]*<(?P<tag>{'|'.join(INJECTED_TAGS)})(?:\s[^<>]*)?>")
 _LONGEST_BLOCK = 2000
-"""Number of lines searched for the end of a fence or a tag; without an end, no block is opened."""
+"""Maximum number of lines searched for the end of a fence or a tag. If there is no end, no block is opened."""
 _SNIFFED = 20
-"""Turns inspected for detection."""
-# A call without text, as Python prints None; its result follows as `tool:`.
+"""Number of turns inspected for detection."""
+# A call without text is `None`, as printed by Python. Its result follows as `tool:`.
 _CALL = "None"
 
 
 def detect(sample: Sample) -> bool:
-    """Return True if a person and an agent take turns from the first line or title on, or if a person has begun."""
+    """Return True if a person and an agent take turns after at most a title, or if a person's turn begins the text."""
     if sample.shape is not InputShape.TEXT:
         return False
     lines = (line.rstrip("\r") for line in sample.text.split("\n"))
@@ -59,22 +59,22 @@ def detect(sample: Sample) -> bool:
         return False
     speakers = [turn.speaker.casefold() for turn in turns]
     if {Role.USER, Role.ASSISTANT} <= {turn.role for turn in turns}:
-        # A document below a title may have sections called User and Assistant too, but each only once.
+        # A document with a title may also have sections called User and Assistant, but each only once.
         return not opening.text or len(set(speakers)) < len(speakers)
-    # Settings files have a `user:` too, with one word after it.
+    # Settings files may also have `user:`, but with only one word after it.
     first_line = turns[0].text.partition("\n")[0]
     return not opening.text and turns[0].speaker in ("User", "Human") and " " in first_line
 
 
 def read(source: RecordStream) -> Iterator[Item]:
-    """Read turn by turn; a text without turns is one message."""
+    """Yield the items of each turn. Text without turns is one message."""
     turns = _turns(source.text_lines())
     turn = next(turns, None)
     calls, call_id = 0, None
     while turn is not None:
         following = next(turns, None)
         if turn.is_call and following is None:
-            yield Skip(Reason.TRUNCATED)  # a call or an answer: the next turn would decide
+            yield Skip(Reason.TRUNCATED)  # only the next turn would show if this is a call or an answer
         elif turn.is_call and following is not None and following.role is Role.RESULT:
             calls += 1
             call_id = f"call-{calls}"
@@ -90,7 +90,7 @@ FORMAT = Format(name="text", title="plain text", detect=detect, read=read)
 
 @mutable_record
 class _Turn:
-    """The text of one speaker up to the next one. The opening, before the first turn, has no speaker."""
+    """Text of one speaker up to the next one. The opening, before the first turn, has no speaker."""
 
     speaker: str
     at: str | None = None
@@ -98,29 +98,26 @@ class _Turn:
 
     @property
     def text(self) -> str:
-        """The lines, without leading and trailing blank ones."""
         return "\n".join(self.lines).strip()
 
     @property
     def role(self) -> Role | None:
-        """The speaker's role; None for a system prompt. An unknown name is a person's."""
+        """Role of the speaker, or None for a system prompt. Unknown names are people's."""
         return _SPEAKERS.get(self.speaker.casefold(), Role.USER)
 
     @property
     def title(self) -> str | None:
-        """The opening as a title if it is a single Markdown heading."""
+        """Text of the opening if it is a single Markdown heading, otherwise None."""
         text = self.text
         return text.lstrip("# ") if text.startswith("#") and "\n" not in text else None
 
     @property
     def is_call(self) -> bool:
-        """True if this may be a call."""
+        """True if this may be a call without text."""
         return self.role is Role.ASSISTANT and self.text == _CALL
 
 
 class _Lines:
-    """Lines with lookahead."""
-
     def __init__(self, lines: Iterator[str]) -> None:
         self._lines = lines
         self._held: deque[str] = deque()
@@ -133,7 +130,7 @@ class _Lines:
             yield self._held.popleft()
 
     def through(self, end: re.Pattern[str]) -> list[str]:
-        """Take the lines up to and including the first match; none if there is no match."""
+        """Take the lines up to and including the first match, or none if nothing matches."""
         if self._endless:
             return []
         for count in range(_LONGEST_BLOCK):
@@ -160,7 +157,7 @@ def _turns(lines: Iterator[str]) -> Iterator[_Turn]:
     for line in reader:
         content = line
         head = _head(line, forms, mark)
-        # Directly below other text, `System:` belongs to a report; before the first turn, so does every name.
+        # Right below other text, `System:` is part of a report. Before the first turn, so is every name.
         if head is not None and (after_blank or (mark is not None and head["name"].casefold() != "system")):
             yield turn
             forms, mark = (head.re,), head["mark"]
@@ -179,7 +176,7 @@ def _head(line: str, forms: tuple[re.Pattern[str], ...], mark: str | None) -> re
 
 
 def _block_end(line: str) -> re.Pattern[str] | None:
-    """Return the pattern that ends the block opened by a line: fenced code or injected text. No turn starts inside."""
+    """Return the pattern that ends the block opened by a line (fenced code or injected text), if any."""
     if fence := _FENCE.match(line):
         return re.compile(rf"^ {{0,3}}{fence['fence']}{fence['fence'][0]}*[ \t]*\Z")
     if (opened := _TAG.match(line)) and (end := f"</{opened['tag']}>") not in line:
@@ -188,7 +185,7 @@ def _block_end(line: str) -> re.Pattern[str] | None:
 
 
 def _items(turn: _Turn, *, call_id: str | None, is_all: bool) -> Iterator[Item]:
-    """Yield a turn's message, or a `Skip`. `call_id` belongs to the call just before, if any."""
+    """Yield a turn's message, title or `Skip`. `call_id` is the id of the call right before it, if any."""
     said, role = turn.text, turn.role
     if not turn.speaker and turn.title and not is_all:
         yield Facts(title=turn.title)

@@ -1,4 +1,4 @@
-"""A stream of records: JSON Lines, one JSON document or plain text, detected by content and read as it arrives."""
+"""A stream of records from JSON Lines, one JSON document or plain text, detected by content and read as it arrives."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ from omcli.base.record import record
 from omcli.memory.transcript import Beginning, Bookmark, Checkpoint, ReaderState, Reason, Skip
 
 _HEAD = 1 << 20
-"""Bytes inspected for detection: the first line of a transcript is often a side record."""
+"""Number of bytes inspected for detection. The first line of a transcript alone is often a side record."""
 _BEGINNING = 1000
 _VOTERS = 60
-"""Number of records that vote on the format."""
+"""Maximum number of lines and records that determine the layout and the format."""
 _CLEAN = 0.8
-"""Share of lines that must be objects; a lower one would match Markdown exports with embedded JSON lines."""
+"""Minimum share of lines that must be objects. A lower one would match Markdown exports with embedded JSON lines."""
 _RESYNCHRONISE = 64
-"""Number of offsets in a broken line that are tried as the start of an object."""
+"""Maximum number of offsets in a broken line that are tried as the start of an object."""
 _BOM = b"\xef\xbb\xbf"
 _SPACE = " \t\r\n"
 
-# A log may begin with `[12:03]` and prose with `{note}`, so only these beginnings are read to the end as one document.
+# Only input that begins like this is parsed as one document. Logs may begin with `[12:03]`, and prose with `{note}`.
 _DOCUMENT = lazily(rb"\s*(?:\{\s*[\"}]|\[\s*[\[{\"\]])")
-# A document that does not parse may be JSON Lines; in any case a cut-off transcript is not prose.
+# Input like this that is not a valid document counts as JSON Lines, because even a cut-off transcript is not prose.
 _BROKEN = lazily(rb'\s*\[?\s*\{\s*"')
 _OBJECT = lazily(r'\{\s*"')
 _BETWEEN_OBJECTS = 8
-"""Characters allowed between two objects: a comma and some space."""
+"""Maximum number of characters between two objects: a comma and some space."""
 _SURROGATE = lazily(rb"\\u[dD][89a-fA-F]")
 # Matches `\\` and whole surrogate pairs in order to skip them; group 1 is half a pair.
 _HALF_PAIR = lazily(
@@ -48,15 +48,15 @@ class InputShape(Enum):
 
     EMPTY = "empty"
     LINES = "lines"
-    """JSON Lines: an object per line."""
+    """JSON Lines: one object per line."""
     DOCUMENT = "document"
-    """One JSON value on many lines, or a list on one line. A single object on one line counts as LINES."""
+    """One JSON value on several lines, or a list on one line. A single object on one line counts as LINES."""
     TEXT = "text"
 
 
 @record
 class Sample:
-    """The part of an input that formats are detected from."""
+    """The part of an input from which its format is detected."""
 
     shape: InputShape
     records: tuple[Record, ...]
@@ -64,17 +64,17 @@ class Sample:
     is_list: bool
     """True for a DOCUMENT that is a list."""
     text: str
-    """For TEXT, the beginning of the input; else empty."""
+    """For TEXT, the beginning of the input, otherwise empty."""
 
 
 class RecordStream:
     """A binary stream, read once. Memory use is bounded by the longest line, or by the size of a single document."""
 
     def __init__(self, stream: BinaryIO, *, extent: Beginning | None = None, state: ReaderState | None = None) -> None:
-        """Open a stream at its beginning, or after a line end at which an earlier reader stopped.
+        """Open a stream at its start, or where an earlier reader stopped (always after a line end).
 
-        In the second case, `extent` covers the bytes read before, `state` is the earlier reader's, and the rest is read
-        as JSON Lines.
+        To resume, pass the earlier reader's `state` and an `extent` that covers what it read. The rest is read as JSON
+        Lines.
         """
         self.state = state
         self._extent = extent or Beginning()
@@ -83,7 +83,7 @@ class RecordStream:
         self._is_read = False
 
     def _opened(self) -> bytes:
-        """Read the first bytes, skipping a byte order mark and leading white space of any size."""
+        """Read the first bytes, including a whole line, after any byte order mark and leading blocks of white space."""
         head = self._stream.read(_HEAD)
         content = head.removeprefix(_BOM)
         self._extent.add(head[: len(head) - len(content)])
@@ -96,12 +96,12 @@ class RecordStream:
 
     @property
     def beginning(self) -> str:
-        """First characters; only valid before reading."""
+        """First characters of the input. Only valid before reading."""
         return self._head[:_BEGINNING].decode("utf-8", "replace")
 
     @cached_property
     def shape(self) -> InputShape:
-        """Layout of the input, judged by its first bytes."""
+        """Layout of the input, judged by its first bytes. What looks like a document is read as a whole."""
         if self.state is not None:
             return InputShape.LINES
         if not self._head.strip():
@@ -121,7 +121,6 @@ class RecordStream:
 
     @cached_property
     def sample(self) -> Sample:
-        """The part of the input that formats are detected from."""
         records: list[Record] = []
         is_list = False
         if self.shape is InputShape.DOCUMENT:
@@ -136,8 +135,8 @@ class RecordStream:
     def records(self) -> Iterator[Record | Skip | Checkpoint]:
         """Yield objects in file order (a list's elements one by one), and a `Skip` for anything else.
 
-        Yield a checkpoint after the last complete line, since a line that is still being written may follow. There is
-        none if more input could change the detected layout.
+        Also yield a checkpoint after the last complete line, because the line after it may still be growing. The
+        checkpoint is omitted if more input could change the detected layout.
         """
         if self.shape is InputShape.DOCUMENT:
             value = self._document_value
@@ -164,7 +163,7 @@ class RecordStream:
             yield from parse_line(last, last=True)
 
     def text_lines(self) -> Iterator[str]:
-        """Yield decoded lines without line ends; invalid UTF-8 becomes U+FFFD."""
+        """Yield decoded lines without line ends. Invalid UTF-8 becomes U+FFFD."""
         for line in self._lines():
             self._extent.add(line)
             yield line.decode("utf-8", "replace").rstrip("\r\n")
@@ -172,7 +171,7 @@ class RecordStream:
 
     @property
     def end(self) -> Checkpoint | None:
-        """Checkpoint at the end of the input; None before it has been read."""
+        """Checkpoint at the end of the input, or None before the end is reached."""
         return self._checkpoint if self._is_read else None
 
     @property
@@ -195,14 +194,16 @@ class RecordStream:
 
     @cached_property
     def _clean(self) -> float:
-        """Share of the voting lines that hold only objects."""
+        """Share of the voting lines that contain only objects."""
         _, voters = self._head_lines
         return sum(all(isinstance(entry, dict) for entry in line) for line in voters) / len(voters)
 
     @cached_property
     def _head_lines(self) -> tuple[_Lines, _Lines]:
-        """Parsed content of the first non-blank lines that are complete in the head, and of the lines that vote on the
-        layout: also of the next line if it is valid or the only one."""
+        """Parsed content of the first complete, non-blank lines in the head, and of the lines that vote on the layout.
+
+        An incomplete line after them also votes if it is valid or the only one.
+        """
         *whole, rest = self._head.split(b"\n")
         opening: _Lines = []
         for line in whole:
@@ -228,7 +229,7 @@ class RecordStream:
 
     @cached_property
     def _document_value(self) -> object:
-        """The input as one JSON value, or None. Reads all of it."""
+        """The whole input, read as one JSON value, or None if it is invalid."""
         self._head += self._stream.read()
         try:
             value: object = json.loads(_text(self._head))
@@ -238,9 +239,9 @@ class RecordStream:
 
 
 def parse_line(line: bytes, *, last: bool = False) -> Iterator[Record | Skip]:
-    """Yield the objects on a line: usually one, two after a crash of the producer, none if it is not JSON.
+    """Yield the objects on a line: usually one, or more after the producer crashed. Anything else yields a `Skip`.
 
-    If the `last` line (without a line end) stops inside an object, it may still be growing, so it is TRUNCATED.
+    If the `last` line (without a line end) stops inside an object, it is TRUNCATED, because it may still be growing.
     """
     text = _text(line)
     try:
@@ -252,14 +253,14 @@ def parse_line(line: bytes, *, last: bool = False) -> Iterator[Record | Skip]:
 
 
 def _parse_objects(text: str, *, last: bool) -> Iterator[Record | Skip]:
-    """Yield the objects of a line that is not one JSON value, resynchronising after broken text; at most one fault."""
+    """Yield the objects on a line that is not one JSON value, and at most one `Skip` for broken text between them."""
     fault: Reason | None = None
     at = tries = 0
     while at < len(text) and tries < _RESYNCHRONISE:
         tries += 1
         piece: object = Reason.NOT_JSON
         end = None
-        # Only brackets: a quote is as likely the end of a broken text as the beginning of one.
+        # Only brackets, because a quote may as well end a broken string as begin a value.
         if text[at] in "{[":
             try:
                 piece, end = _DECODER.raw_decode(text, at)
@@ -284,10 +285,10 @@ def _parse_objects(text: str, *, last: bool) -> Iterator[Record | Skip]:
 
 
 def _next_object(text: str, broken: int) -> int:
-    """Return the offset at which the next record may begin after broken text, or the end of the text.
+    """Return the offset after broken text at which the next record may begin, or the end of the text.
 
-    An object after `:`, `,` or `[` belongs to the broken record, so that the inner message of a cut-off line is not
-    read as a separate record.
+    An object after `:`, `,` or `[` belongs to the broken record. A message inside a cut-off line is thus not read as a
+    record.
     """
     for match in _OBJECT.finditer(text, broken + 1):
         at = match.start()
@@ -299,7 +300,7 @@ def _next_object(text: str, broken: int) -> int:
 
 
 def _text(content: bytes) -> str:
-    """Decode bytes to text that can be stored: invalid UTF-8 and halves of surrogate pairs become U+FFFD."""
+    """Decode bytes to text that can be stored. Invalid UTF-8 and halves of surrogate pairs become U+FFFD."""
     text = content.decode("utf-8", "replace")
     if _SURROGATE.search(content):
         return _HALF_PAIR.sub(lambda match: "\\ufffd" if match[1] else match[0], text)
@@ -315,18 +316,18 @@ _BLOCK = 1 << 18
 
 @record
 class KnownPart:
-    """The part of a file that is unchanged and need not be read again."""
+    """The unchanged part of a file, which need not be read again."""
 
     bookmark: Bookmark
     extent: Beginning
     is_all: bool
-    """True if nothing follows it."""
+    """True if nothing follows this part."""
 
 
 def known_part(stream: BinaryIO, bookmarks: Iterable[Bookmark]) -> KnownPart | None:
     """Return the last bookmark from which a reader can resume, with the file unchanged up to it. Move the stream there.
 
-    If there is none, return None with the stream at its beginning. `bookmarks` are the file's, in file order.
+    If there is none, return None and move the stream to its beginning. `bookmarks` must be in file order.
     """
     known = None
     extent = Beginning()

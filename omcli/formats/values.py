@@ -1,4 +1,4 @@
-"""Reads JSON values of unknown type as an expected type or as nothing; also embedded images."""
+"""Reading JSON values of unknown type as an expected type, and embedded images."""
 
 from __future__ import annotations
 
@@ -16,36 +16,36 @@ _EMPTY: Record = {}
 
 
 def record(value: object) -> Record:
-    """Return the value if it is an object, else an empty one."""
+    """Return the value if it is an object, otherwise an empty object."""
     return value if isinstance(value, dict) else _EMPTY
 
 
 def string(value: object) -> str | None:
-    """Return the value if it is a non-empty string, else None."""
+    """Return the value if it is a non-empty string, otherwise None."""
     return value if isinstance(value, str) and value else None
 
 
 def text(value: object) -> str:
-    """Return the value if it is a string, else an empty one."""
+    """Return the value if it is a string, otherwise ""."""
     return value if isinstance(value, str) else ""
 
 
 def objects(value: object) -> list[Record]:
-    """Return the objects in a list; an empty list for anything else."""
+    """Return the objects in a list, or an empty list for anything else."""
     return [entry for entry in value if isinstance(entry, dict)] if isinstance(value, list) else []
 
 
 def exit_code(value: object) -> int | None:
-    """Return an exit code given as a number or as digits; None for anything out of range."""
+    """Return an exit code given as a number or as digits, or None if it is invalid or out of range."""
     if isinstance(value, str) and len(value) <= 11 and value.removeprefix("-").isdecimal():
         value = int(value)
     return value if isinstance(value, int) and not isinstance(value, bool) and -(2**31) <= value < 2**32 else None
 
 
 def compact_json(value: object) -> str:
-    """Return a value as JSON on one line, non-ASCII unescaped. A string is taken to be JSON already.
+    """Return a value as JSON on one line, with non-ASCII characters unescaped. Strings are assumed to be JSON already.
 
-    A value too deeply nested to be written is replaced by a note.
+    A value nested too deeply to be written is replaced by a note.
     """
     if isinstance(value, str):
         return value
@@ -59,7 +59,9 @@ _DATA_URL = lazily(r"data:([\w.+-]+/[\w.+-]+)?[^,]{0,200},", re.IGNORECASE)
 
 
 def image_from_text(encoded: str, media_type: str) -> Image:
-    """Return an image from base64. Of invalid base64 (cut off or masked) only size and hash are kept."""
+    """Decode an image. Its content is omitted if the base64 is invalid (cut off or masked) or the image exceeds
+    LARGEST_IMAGE.
+    """
     is_whole = True
     try:
         content = base64.b64decode(encoded)
@@ -74,11 +76,11 @@ def image_from_text(encoded: str, media_type: str) -> Image:
 
 
 def data_in(url: str) -> tuple[str, str] | None:
-    """Return the base64 text in a `data:` URL and its media type; None for any other URL."""
+    """Return the base64 text in a `data:` URL and its media type, or None for any other URL."""
     match = _DATA_URL.match(url)
     return (url[match.end() :], match[1] or "image") if match else None
 
 
 def image_text(image: Image) -> str:
-    """Return the text that replaces an image: `[image png 642 KB]`."""
+    """Return a placeholder for an image, such as `[image png 642 KB]`."""
     return attachment("image", image.media_type, image.size)

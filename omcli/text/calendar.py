@@ -79,19 +79,17 @@ def any_of(words: Iterable[str]) -> str:
 
 
 def weekday_index(word: str) -> int:
-    """Return the index of a weekday (Monday is 0) from its full or abbreviated English name."""
+    """Return the index of a weekday (Monday is 0) from its full or short name."""
     return _WEEKDAYS.index(word[:3])
 
 
 def number_of(word: str) -> int:
-    """Return a number that is written as a word or in digits."""
+    """Return a number written as a word or in digits."""
     return int(word) if word.isdecimal() else NUMBERS[word]
 
 
 def unit_of(word: str) -> str:
-    """Return `day`, `week`, `fortnight`, `month` or `year` for a unit's name, singular or plural, in any supported
-    language.
-    """
+    """Return `day`, `week`, `fortnight`, `month` or `year` for a unit's name, singular or plural."""
     return UNITS.get(word) or UNITS[word.removesuffix("s")]
 
 
@@ -192,9 +190,7 @@ class DateContext:
 _FIRST_YEAR, _LAST_YEAR = 1970, 9999
 _SUNDAY = 6
 _NEAR = timedelta(days=61)
-"""Maximum distance from today of a day named without a year. In the wrong year it would be about five times as far
-away.
-"""
+"""Maximum distance from today of a day without a year. The same day in another year is about five times as far away."""
 
 
 def day_of(at: str, utc_offset: int | None = None) -> date:

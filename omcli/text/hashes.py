@@ -23,7 +23,7 @@ def hash_of(*parts: str) -> int:
 
 
 class HashSet:
-    """A set of hashes that takes 8 to 32 bytes per hash, a fifth of a Python set.
+    """A set of hashes that takes 8 to 32 bytes per hash, a fifth of what a Python set takes.
 
     Initial hashes are kept in a sorted array, which is fastest to build from sorted input. Hashes added later are kept
     in a hash table with open addressing.

@@ -78,7 +78,7 @@ def without_numbers(text: str) -> str:
 
 
 def without_repeats(text: str) -> str:
-    """Return text that repeats itself with each sentence only once, with its count, and any other text unchanged."""
+    """If text repeats itself, return each sentence once, with its count. Otherwise return text unchanged."""
     sentences = _SENTENCE_END.split(text.strip())
     if len(sentences) < _ROWS or not is_repeated(sentences):
         return text

@@ -1,8 +1,8 @@
 """Dates in natural language, found by a fixed grammar and resolved relative to the day of speaking, never guessed.
 
 Each rule of the grammar has a resolver, whose docstring shows examples. An expression is resolved only if all speakers
-mean the same date by it. Otherwise the result is None. "Tonight" after midnight means the coming evening. Weeks,
-quarters and years are calendar ones, not fiscal ones.
+mean the same date by it. "Tonight" after midnight means the coming evening. Weeks, quarters and years are calendar
+ones, not fiscal ones.
 """
 
 from __future__ import annotations

@@ -11,8 +11,8 @@ from omcli.formats.source import InputShape, Record, Sample
 from omcli.formats.values import record, string, text
 from omcli.memory.transcript import Facts, Item, ReaderState, Reason, Skip
 
-# Bookkeeping of the client. `started` and `result` come from a workflow's journal, `result` and `stream_event` also
-# from headless runs.
+# Types of the client's bookkeeping records. `started` and `result` are from a workflow's journal, `result` and
+# `stream_event` also from headless runs.
 _BOOKKEEPING = frozenset(
     """
     progress summary last-prompt permission-mode mode pr-link file-history-snapshot file-history-delta agent-name
@@ -33,14 +33,12 @@ def _is_known_record(entry: Record) -> bool:
 def _detect(sample: Sample) -> bool:
     if sample.shape not in (InputShape.LINES, InputShape.DOCUMENT) or not sample.records:
         return False
-    # Qwen Code writes the same envelope, but its messages have parts.
+    # Qwen Code writes similar records, but their messages have `parts`.
     is_qwen = any("parts" in record(entry.get("message")) for entry in sample.records)
     return not is_qwen and sum(map(_is_known_record, sample.records)) * 2 >= len(sample.records)
 
 
 class _RecordReader:
-    """Reads the records of a file one by one."""
-
     def __init__(self, state: ReaderState | None) -> None:
         self._session = SessionReader.resume(state["session"]) if state else SessionReader()
         self._reading = MessageReader.resume(state["reading"]) if state else MessageReader()
@@ -57,11 +55,10 @@ class _RecordReader:
         return chain((Facts(**changes),), items) if changes else items
 
     def end(self) -> Iterator[Item]:
-        """Yield nothing: no item is held back."""
+        """Yield nothing, because no item is ever held back."""
         return iter(())
 
     def state(self) -> ReaderState:
-        """Return the state from which another reader can resume: everything that later records may refer to."""
         return {"session": self._session.state(), "reading": self._reading.state()}
 
 

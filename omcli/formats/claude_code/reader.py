@@ -1,4 +1,4 @@
-"""Claude Code: session files of the CLI and the VS Code extension, subagents' files, and headless `stream-json`."""
+"""Claude Code: reading the records of a transcript, separately for session facts and messages."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ LONGEST_NAME = 40
 
 
 class SessionReader:
-    """Remembers the current session's facts, so that only changes are yielded."""
+    """Remembers the current session's facts, so that only changes are reported."""
 
     def __init__(self) -> None:
         self.home: str | None = None
@@ -37,19 +37,17 @@ class SessionReader:
 
     @classmethod
     def resume(cls, state: ReaderState) -> Self:
-        """Resume from the state of an earlier reader."""
         session = cls()
         session.home, session._homes = state["home"], dict(state["homes"])
         session._known, session._named_by_person = state["told"], set(state["named_by_person"])
         return session
 
     def state(self) -> ReaderState:
-        """Return the state as JSON values."""
         homes, named = list(self._homes.items()), list(self._named_by_person)
         return {"home": self.home, "homes": homes, "told": dict(self._known), "named_by_person": named}
 
     def learn(self, entry: Record, kind: str) -> dict[str, str]:
-        """Return the facts of the session that a record changes."""
+        """Return the session facts that a record changes."""
         session = string(entry.get("sessionId")) or string(entry.get("session_id")) or self._known.get("session")
         if session != self._known.get("session"):
             self._known = {}
@@ -68,9 +66,9 @@ class SessionReader:
         return changes
 
     def _title(self, entry: Record, kind: str, session: str | None) -> str | None:
-        """Return the title given by a person, or else by a model.
+        """Return the title in a record, if any. A model's title never replaces a person's.
 
-        `summary` records are ignored: they name other sessions.
+        `summary` records are ignored, because they name other sessions.
         """
         if kind == "custom-title":
             self._named_by_person.add(session)
@@ -81,7 +79,7 @@ class SessionReader:
 
 
 class MessageReader:
-    """Reads the messages of one transcript. Seen ids are kept as hashes of 8 bytes to bound memory use."""
+    """Reads the messages of one transcript. Seen ids are kept as 64-bit hashes to limit memory use."""
 
     def __init__(self) -> None:
         self._seen = HashSet()
@@ -101,7 +99,6 @@ class MessageReader:
 
     @classmethod
     def resume(cls, state: ReaderState) -> Self:
-        """Resume from the state of an earlier reader."""
         reading = cls()
         reading._seen = HashSet(unpacked(state["seen"]))
         reading._open_calls = state["open_calls"]
@@ -111,7 +108,6 @@ class MessageReader:
         return reading
 
     def state(self) -> ReaderState:
-        """Return the state as JSON values."""
         return {
             "seen": packed(self._seen),
             "open_calls": dict(self._open_calls),
@@ -130,13 +126,13 @@ class MessageReader:
         if reader := self._readers.get(kind):
             message = partial(Message, at=instant(entry.get("timestamp")), agent=_agent(entry), cwd=cwd)
             found.extend(reader(entry, message))
-        # An unreadable record does not shadow a readable one with its id.
+        # A malformed record must not hide a valid one with the same id.
         if key is not None and found != [_MALFORMED]:
             self._seen.add(key)
         yield from found or [Skip(Reason.NOISE)]
 
     def _user(self, entry: Record, message: partial[Message]) -> Iterable[Item]:
-        """Return the items of a record of the user's role: the results in it, then the prompt."""
+        """Return the items of a user record: tool results, then the prompt."""
         content = _content(entry)
         if content is None:
             return [_MALFORMED]
@@ -213,10 +209,11 @@ class MessageReader:
         return chain.from_iterable(items)
 
     def _answer(self, answer: str, message_id: str | None, message: partial[Message]) -> Iterator[Item]:
-        """Yield visible text as a message. Each block of an assistant message is a separate record.
+        """Yield visible text as a message.
 
-        Normally at most one block is visible. Waiting for others would delay the newest answer in a live session, and
-        joining them would change a stored message. So later blocks become CONTINUED messages: `<id>~2` and so on.
+        Each block of an assistant message is a separate record, and normally at most one is visible. Waiting for others
+        would delay the newest answer in a live session, and joining them would change a stored message. So later
+        visible blocks become CONTINUED messages with ids such as `<id>~2`.
         """
         key = _key("answer", message_id)
         if key is not None and self._is_repeated("text", f"{message_id} {answer}"):
@@ -274,32 +271,32 @@ class MessageReader:
 
 
 def _key(kind: str, producer_id: str | None) -> int | None:
-    """Return the hash of an id; None for a masked one, since some exports give many ids the same mask."""
+    """Return the hash of an id, or None for a masked id, because some exports give many ids the same mask."""
     return None if producer_id is None or "REDACTED" in producer_id else hash_of(kind, producer_id)
 
 
 def _ids(uuid: str | None) -> Iterator[str | None]:
-    """Yield ids for the messages of one record: the first is the record's own."""
+    """Yield ids for the messages of one record, beginning with the record's own."""
     yield uuid
     yield from (f"{uuid}~{nth}" if uuid else None for nth in count(2))
 
 
 def _agent(entry: Record) -> str | None:
-    """Return the id of a record's subagent; in headless output, the id of the call that started it."""
+    """Return the id of a record's subagent or, in headless output, of the call that started it."""
     if entry.get("isSidechain") is True:
         return string(entry.get("agentId")) or "sidechain"
     return string(entry.get("parent_tool_use_id"))
 
 
 def _content(entry: Record) -> object:
-    """Return a message's text or its list of blocks; None if it has neither."""
+    """Return a message's text or list of blocks, or None if it has neither."""
     said = entry.get("message")
     content = said.get("content") if isinstance(said, dict) else said
     return content if isinstance(content, str | list) else None
 
 
 def _texts(content: object) -> Iterator[str]:
-    """Yield the visible text blocks of an assistant's content. Blank ones, which precede thinking, are left out."""
+    """Yield the visible text blocks of an assistant's content, without the blank ones that precede thinking."""
     blocks = [content] if isinstance(content, str) else content if isinstance(content, list) else []
     for block in blocks:
         words = text(block.get("text")) if isinstance(block, dict) and block.get("type") == "text" else text(block)

@@ -1,4 +1,4 @@
-"""Claude Code: a person's words in prompts, beside results, in queues, in refusals and in answers to questions."""
+"""Claude Code: what a person wrote in prompts, queued prompts, refusals and answers to questions."""
 
 from __future__ import annotations
 
@@ -26,27 +26,27 @@ _PROGRAM_SPEAKS = lazily(
     r"Bash |This |Shell |\w*:\w+ hook|cd |No |Cannot|Could not|Failed|Unable|Invalid|Unknown|Interrupted|Timeout"
 )
 _NOTICES = ("<task-notification", "<agent-notification")
-# Not a path: `/tmp/x is empty`.
+# A slash command, but not a path (`/tmp/x is empty`).
 _COMMAND = lazily(r"/[\w:.-]+(?:\s|$)")
 _LONGEST_QUEUE = 256
 
 
 @positional_record
 class UserContent:
-    """Content of one record of the user's role: a prompt, events, or only injected text."""
+    """Content of one user record: a prompt, events, or only injected text."""
 
     prompt: str
-    """Empty if there is none."""
+    """Empty if the record has no prompt."""
     images: tuple[Image, ...]
     events: tuple[UserText, ...]
     is_injected: bool
-    """True if a program wrote part of it."""
+    """True if a program wrote part of the record."""
     in_editor: bool
-    """True if it contains notes from the VS Code extension."""
+    """True if the record contains notes from the VS Code extension."""
 
 
 def read_content(parts: list[str], images: tuple[Image, ...]) -> UserContent:
-    """Separate a person's words from injected text in the blocks of a record (`texts_and_images`)."""
+    """Separate a person's words from injected text in a record's blocks (see `texts_and_images`)."""
     prompts: list[str] = []
     events: list[UserText] = []
     has_injected = in_editor = False
@@ -70,7 +70,7 @@ def read_content(parts: list[str], images: tuple[Image, ...]) -> UserContent:
 
 
 def texts_and_images(content: object) -> tuple[list[str], tuple[Image, ...]]:
-    """Return the non-blank text of each block, with placeholders for images and documents, and the images."""
+    """Return the non-blank text of each block, and the images. Images and documents have placeholders in the text."""
     if isinstance(content, str):
         content = [content]
     parts: list[str] = []
@@ -109,11 +109,11 @@ def is_injected(entry: Record) -> bool:
 
 
 def refuse_reason(entry: Record, *, result: str, tool: str | None, in_editor: bool) -> str | None:
-    """Return a person's comment on refusing a call, from the record and the text of its failed result."""
+    """Return a person's comment on refusing a call, if any, from the record and the text of its failed result."""
     if words := reason_to_refuse(result):
         return words
-    # The VS Code extension (2.0.5) writes only the comment in place of the result. In that version failures of these
-    # tools begin with an exit code or a tag; wordings that may be a program's are not taken for a comment.
+    # The VS Code extension (2.0.5) writes only the comment in place of the result. In that version, failures of these
+    # tools begin with an exit code or a tag. Text that a program may have written does not count as a comment.
     bare = in_editor and tool in _ASKED_FOR and text(entry.get("version")).startswith("2.0.")
     if bare and entry.get("toolUseResult") == f"Error: {result}" and not _PROGRAM_SPEAKS.match(result):
         return result
@@ -121,7 +121,7 @@ def refuse_reason(entry: Record, *, result: str, tool: str | None, in_editor: bo
 
 
 def answer_lines(entry: Record) -> str:
-    """Return a person's answers to a tool's questions, one `question -> answer` per line; empty if there are none."""
+    """Return a person's answers to a tool's questions, one `question -> answer` per line, or "" if there are none."""
     lines: list[str] = []
     for question, answer in record(record(entry.get("toolUseResult")).get("answers")).items():
         choices = [choice for choice in answer if isinstance(choice, str)] if isinstance(answer, list) else None
@@ -132,7 +132,7 @@ def answer_lines(entry: Record) -> str:
 
 @positional_record
 class WaitingPrompt:
-    """A prompt typed while the agent worked: its text or blocks, and the record's timestamp."""
+    """A prompt typed while the agent was working: its text or blocks, and the record's timestamp."""
 
     content: object
     timestamp: object
@@ -141,9 +141,9 @@ class WaitingPrompt:
 class PromptQueue:
     """Prompts waiting for the agent.
 
-    A dequeued prompt follows as a user record, and a popped one went back to the person. A removed prompt was given to
-    the agent during its turn. Old builds record it nowhere else; newer ones also attach it (`queued_command`), before
-    or after the removal, so duplicates are dropped.
+    A dequeued prompt also has a user record. A popped prompt was returned to the person. A removed prompt was given to
+    the agent during its turn. Old versions record it nowhere else. Newer versions also attach it (`queued_command`),
+    before or after the removal, so duplicates are dropped.
     """
 
     def __init__(self) -> None:
@@ -153,19 +153,17 @@ class PromptQueue:
 
     @classmethod
     def resume(cls, state: ReaderState) -> Self:
-        """Resume from the state of an earlier queue."""
         queue = cls()
         queue._waiting.extend(WaitingPrompt(content, timestamp) for content, timestamp in state["waiting"])
         queue._removed = unpacked_counts(state["removed"])
         return queue
 
     def state(self) -> ReaderState:
-        """Return the state as JSON values."""
         waiting = [(queued.content, queued.timestamp) for queued in self._waiting]
         return {"waiting": waiting, "removed": packed_counts(self._removed)}
 
     def operation(self, entry: Record) -> Iterator[WaitingPrompt]:
-        """Apply a `queue-operation` record; yield the prompt that it gives to the agent, unless already yielded."""
+        """Apply a `queue-operation` record. Yield the prompt that it gives to the agent, unless already yielded."""
         kind, content = entry.get("operation"), entry.get("content")
         if kind == "enqueue":
             self._waiting.append(WaitingPrompt(content, entry.get("timestamp")))
@@ -186,7 +184,10 @@ class PromptQueue:
             yield from self._new_prompt(WaitingPrompt(attached.get("prompt"), entry.get("timestamp")), by=-1)
 
     def _take(self, content: object) -> WaitingPrompt | None:
-        """Remove and return the prompt with this content, or the oldest if `content` is None."""
+        """Remove and return the prompt with this content, or the oldest prompt if `content` is None.
+
+        A prompt that is not in the queue is returned without a timestamp.
+        """
         if content is None:
             return self._waiting.popleft() if self._waiting else None
         words = texts_and_images(content)

@@ -1,4 +1,4 @@
-"""Codex CLI: rollouts of sessions, the prompt history, and the stream of `codex exec --json`."""
+"""Codex CLI: session rollouts, the prompt history, and the output of `codex exec --json`."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from omcli.memory.transcript import Item, ReaderState
 
 
 class _RecordReader:
-    """Reads records of a rollout, a prompt history or an exec stream, each by its own reader."""
+    """Passes each record to the reader for rollouts, the prompt history or `codex exec` output."""
 
     def __init__(self, state: ReaderState | None) -> None:
-        # Every file is compared with this format first, and few are read by it.
+        # Imported only here, because detection tries this format on every file and few files have it.
         from omcli.formats.codex.rollout import Rollout  # noqa: PLC0415
         from omcli.formats.codex.stream import History, StreamReader  # noqa: PLC0415
 
@@ -24,7 +24,6 @@ class _RecordReader:
         self._history = History(state["history"] if state else None)
 
     def items(self, entry: Record) -> Iterator[Item]:
-        """Yield the items of one record."""
         if "payload" in entry:
             return self._rollout.items(entry)
         if text(entry.get("type")) in STREAM_TYPES:
@@ -32,18 +31,16 @@ class _RecordReader:
         return self._history.items(entry) if is_history(entry) else self._rollout.items(entry)
 
     def end(self) -> Iterator[Item]:
-        """Yield the prompts still held back at the end of the file."""
         return self._rollout.end()
 
     def state(self) -> ReaderState | None:
-        """Return the state from which another reader can resume; None while a prompt is held back."""
         rollout = self._rollout.state()
         stream, history = self._stream.state(), self._history.session
         return rollout and {"rollout": rollout, "stream": stream, "history": history}
 
 
 def detect(sample: Sample) -> bool:
-    """Return True if at least half of the records are Codex's, or one is a call in Codex's oldest notation."""
+    """Return True if at least half of the records are from Codex, or one is a call in its oldest notation."""
     if sample.shape is not InputShape.LINES:
         return False
     known = sum(_is_rollout_record(entry) or _is_plain(entry) for entry in sample.records)

@@ -1,4 +1,4 @@
-"""Codex CLI: converts items of the Responses API into prompts, answers, calls and results."""
+"""Codex CLI: converting items of the Responses API into prompts, answers, calls and results."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def is_history(entry: Record) -> bool:
     return entry.keys() == _HISTORY_KEYS
 
 
-# Types of calls, with the key of their arguments. A call without a name is named by its type.
+# Types of calls, with the key of their arguments. A call without a name is named after its type.
 CALLS = {
     "function_call": "arguments",
     "custom_tool_call": "input",
@@ -67,7 +67,7 @@ OUTPUTS = frozenset(
     {"function_call_output", "custom_tool_call_output", "local_shell_call_output", "tool_search_output"}
 )
 
-# Beginnings of texts that Codex writes in the user's role.
+# Beginnings of text that Codex writes in the user's role.
 _INJECTED = (
     "# AGENTS.md instructions",
     "<user_instructions>",
@@ -84,7 +84,7 @@ _IDE_CONTEXT = "# Context from my IDE setup:"
 _IDE_REQUEST = "## My request for Codex:"
 _SHELL_COMMAND = "<user_shell_command>"
 
-# Header before the output proper.
+# Header that precedes the actual output.
 _HEADER = lazily(
     r"(?:(?:Chunk ID|Wall time|Original token count|Total output lines|Exit code|Duration): [^\n]*\n"
     r"|Wall time [\d.]+ seconds\n"
@@ -116,7 +116,7 @@ class Content:
 
 @positional_record
 class ToolOutput:
-    """Text of a tool's result, and its success if stated."""
+    """Text of a tool result, and its success or failure if stated."""
 
     text: str
     failed: bool | None = None
@@ -124,7 +124,7 @@ class ToolOutput:
 
 
 def content_of(parts: object) -> Content:
-    """Return the content of a message or an output, given as text, an image, or a list of both."""
+    """Return the content of a message or tool output, given as text, an image, or a list of both."""
     if isinstance(parts, str):
         return Content(parts)
     if isinstance(parts, dict):
@@ -152,7 +152,7 @@ def content_of(parts: object) -> Content:
 
 
 def prompt_text(said: str) -> str:
-    """Return a person's words without injected text; empty if all of it is injected."""
+    """Return a person's words without injected text, or "" if all of the text is injected."""
     words = said.lstrip()
     if words.startswith(_INJECTED):
         return ""
@@ -162,7 +162,7 @@ def prompt_text(said: str) -> str:
 
 
 def own_parts(parts: object) -> object:
-    """Return the content of a user's item without the parts that Codex wrote."""
+    """Return the content of a user item without the parts that Codex wrote."""
     if not isinstance(parts, list):
         return parts
     kept: list[object] = []
@@ -174,7 +174,7 @@ def own_parts(parts: object) -> object:
 
 
 def user_command(said: str, *, at: str | None, cwd: str | None) -> Message | None:
-    """Return the command a person ran with `!`, with its output; None if the item's text is not a command."""
+    """Return a command that the person ran with `!`, with its output, or None if the text is not a command."""
     if not said.lstrip().startswith(_SHELL_COMMAND):
         return None
     command, _, after = said.partition("<command>\n")[2].partition("\n</command>")
@@ -192,7 +192,7 @@ def user_command(said: str, *, at: str | None, cwd: str | None) -> Message | Non
 
 
 def answer_of(item: Record, *, at: str | None, cwd: str | None) -> Message | None:
-    """Return the visible text of an assistant's item; None if there is none."""
+    """Return an assistant item as a message, or None if it has no visible text."""
     content = content_of(item.get("content"))
     if not content.text.strip():
         return None
@@ -202,7 +202,7 @@ def answer_of(item: Record, *, at: str | None, cwd: str | None) -> Message | Non
 
 
 def call_of(item: Record, kind: str, *, at: str | None, cwd: str | None) -> Message | None:
-    """Return the call in an item whose `kind` is in CALLS; None if it has no name."""
+    """Return the call in an item whose `kind` is in CALLS, or None if the call has no name."""
     tool = string(item.get("name")) if kind in _NAMED else kind.removesuffix("_call")
     if tool is None:
         return None
@@ -220,12 +220,14 @@ def call_of(item: Record, kind: str, *, at: str | None, cwd: str | None) -> Mess
 
 
 def _full_name(namespace: str, name: str) -> str:
-    """Return `mcp__server__tool` for tools of MCP servers; other namespaces only group Codex's own tools."""
+    """Return `mcp__server__tool` for tools of MCP servers. Other namespaces are omitted: they only group Codex's own
+    tools.
+    """
     return f"{namespace.rstrip('_')}__{name.lstrip('_')}" if namespace.startswith("mcp__") else name
 
 
 def result_of(item: Record, kind: str, tool: str | None, *, at: str | None, cwd: str | None) -> Message | None:
-    """Return the result in an item whose `kind` is in OUTPUTS; None if it has no result."""
+    """Return the result in an item whose `kind` is in OUTPUTS, or None if it has no result."""
     call_id = string(item.get("call_id"))
     if kind == "tool_search_output" and "tools" in item:
         content, outcome = Content(""), ToolOutput(_names(item["tools"]))
@@ -254,7 +256,7 @@ def result_of(item: Record, kind: str, tool: str | None, *, at: str | None, cwd:
 
 
 def outcome_of(output: str) -> ToolOutput:
-    """Parse an output: remove its header or wrapping, and read success and exit code from it."""
+    """Parse tool output: remove its header or JSON wrapping, and find its success and exit code."""
     if header := _HEADER.match(output):
         return _with_header(header[0], output[header.end() :])
     if output.startswith('{"') and (unwrapped := _from_json(output)):
@@ -269,14 +271,14 @@ def _with_header(header: str, said: str) -> ToolOutput:
     if exited := _EXIT_CODE.search(header):
         code = exit_code(exited[1])
         return ToolOutput(said, failed=code != 0, exit_code=code)
-    # Keep the line: that the command is still running, and its number, are part of the result.
+    # Keep this line, because it states that the command is still running, and the id of the process.
     if running := _STILL_RUNNING.search(header):
         return ToolOutput(running[0] + said)
     return ToolOutput(said, failed=True if "Script failed\n" in header or said.startswith(_CONNECTOR_FAILURE) else None)
 
 
 def _from_json(output: str) -> ToolOutput | None:
-    """Return the output of the old `shell` tool, which is JSON with the output and its exit code."""
+    """Return the output of the old `shell` tool, a JSON object with text and exit code, or None for anything else."""
     try:
         value = record(json.loads(output))
     except (ValueError, RecursionError):
@@ -288,7 +290,7 @@ def _from_json(output: str) -> ToolOutput | None:
 
 
 def _names(tools: object) -> str:
-    """Return the names of the tools that a search found, one per line, without their schemas."""
+    """Return the names of the tools found by a search, one per line."""
     lines: list[str] = []
     for tool in objects(tools):
         name = text(tool.get("name"))

@@ -1,4 +1,4 @@
-"""Codex CLI: reads a session's records (rollout), recognises repeated prompts, and resolves time zones."""
+"""Codex CLI: reading a session's records (its rollout), recognising repeated prompts, and resolving time zones."""
 
 from __future__ import annotations
 
@@ -87,14 +87,14 @@ _NOISE_EVENTS = frozenset(
 )
 
 
-# Number of calls remembered while they wait for a result; an aborted call never gets one.
+# Maximum number of calls without a result that are remembered. An aborted call never gets a result.
 _OPEN_CALLS = 1000
 _NOISE = Skip(Reason.NOISE)
 _REPEATED = Skip(Reason.REPEATED)
 
 
 class Rollout:
-    """Reads the records of a rollout; keeps the session's facts, open calls and held-back prompts as state."""
+    """Reads the records of a rollout. Its state consists of the session's facts, open calls and held-back prompts."""
 
     def __init__(self) -> None:
         self._facts = Facts()
@@ -109,7 +109,6 @@ class Rollout:
 
     @classmethod
     def resume(cls, state: ReaderState) -> Self:
-        """Resume from the state of an earlier reader."""
         rollout = cls()
         rollout._facts = Facts(**state["facts"])
         rollout._away = state["away"]
@@ -121,7 +120,7 @@ class Rollout:
         return rollout
 
     def state(self) -> ReaderState | None:
-        """Return the state as JSON values; None while a prompt is held back."""
+        """Return the reader's state, or None while a prompt is held back."""
         prompts = self._prompts.state()
         return prompts and {
             "facts": fields_of(self._facts),
@@ -135,7 +134,7 @@ class Rollout:
         }
 
     def items(self, entry: Record) -> Iterator[Item]:
-        """Yield the items of one record, with messages' offsets from UTC."""
+        """Yield the items of one record. Messages get their UTC offset if the time zone is known."""
         items = self._items(entry)
         return iter(items) if self._zone is None else map(partial(_with_offset, self._zone), items)
 
@@ -162,7 +161,7 @@ class Rollout:
         return self._prompts.end(has_events=self._wrapped)
 
     def _bare(self, entry: Record, kind: str) -> Iterable[Item]:
-        """Return the items of an unwrapped record of the oldest files: the header, or a bare item."""
+        """Return the items of a record without a `payload`, as in the oldest files: the header, or a bare item."""
         if "record_type" in entry:
             return [_NOISE]
         if kind in RECORDS or not (kind or entry.keys() & {"role", "instructions", "git"}):
@@ -177,7 +176,9 @@ class Rollout:
         return self._item(item, entry.get("timestamp"))
 
     def _meta(self, payload: Record) -> Iterator[Item]:
-        """Yield the facts of a header. The first is the session's own; others come from copied history or a resume."""
+        """Yield the facts of a header. Only the first header is the session's own. Others are from copied history or a
+        resume.
+        """
         session = string(payload.get("id")) or string(payload.get("session_id"))
         if session is None:
             yield Skip(Reason.MALFORMED, "session_meta")
@@ -201,7 +202,7 @@ class Rollout:
             yield _NOISE
 
     def _turn(self, payload: Record) -> Iterator[Item]:
-        """Yield the working directory and the model of a turn if they changed."""
+        """Yield facts if a turn changes the session's model or is the first to give its working directory."""
         known = self._facts
         cwd, model = string(payload.get("cwd")), string(payload.get("model"))
         self._facts = replace(known, cwd=known.cwd or cwd, model=model or known.model)
@@ -213,12 +214,10 @@ class Rollout:
             yield _NOISE
 
     def _item(self, item: Record, timestamp: object) -> Iterator[Item]:
-        """Yield the items of a response item."""
         is_said = item.get("type") == "message" and item.get("role") != "assistant"
         return self._said(item, timestamp) if is_said else self._done(item, timestamp)
 
     def _done(self, item: Record, timestamp: object) -> Iterator[Item]:
-        """Yield the items of an answer, a call or a result."""
         kind = text(item.get("type"))
         yield from self._prompts.answered()
         if kind in _NOISE_ITEMS or "compaction" in kind:
@@ -242,7 +241,7 @@ class Rollout:
             yield Skip(Reason.UNKNOWN_TYPE if kind else Reason.MALFORMED, kind[:40] or "response_item")
 
     def _said(self, item: Record, timestamp: object) -> Iterator[Item]:
-        """Yield the items of a message not from the assistant: a person's words, or injected text."""
+        """Yield the items of a message that is not the assistant's: a person's words, or a `Skip` for injected text."""
         if item.get("role") != "user":
             yield Skip(Reason.INJECTED)
             return
@@ -259,7 +258,7 @@ class Rollout:
             yield Skip(Reason.INJECTED)
 
     def _agent_message(self, item: Record, at: str | None) -> Item:
-        """Return a message from one agent to another; a skip if its text is readable only by the model."""
+        """Return a message from one agent to another, or a `Skip` if only the model can read its text."""
         said = content_of(item.get("content")).text
         if not said.strip():
             return _NOISE
@@ -267,7 +266,7 @@ class Rollout:
         return Message(role=Role.USER, text=said, kind=MessageKind.DELEGATED, at=at, cwd=self._away, name=author)
 
     def _event(self, event: Record, timestamp: object) -> Iterator[Item]:
-        """Yield the items of an event. Most repeat a response item."""
+        """Yield the items of an event. Most events repeat a response item."""
         kind = text(event.get("type"))
         if kind in _NOISE_EVENTS:
             yield _NOISE
@@ -289,13 +288,12 @@ class Rollout:
             yield Skip(Reason.UNKNOWN_TYPE if kind else Reason.MALFORMED, kind[:40] or "event_msg")
 
     def _interrupt(self, reason: str, at: str | None) -> Item:
-        """Return an interrupt if the person aborted the turn, else a skip."""
+        """Return an interrupt if the person aborted the turn, otherwise a `Skip`."""
         if reason not in {"", "interrupted"}:
             return _NOISE
         return Message(role=Role.EVENT, text="interrupted", kind=MessageKind.INTERRUPT, at=at)
 
     def _prompt(self, stream: str, said: str, attached: Content, at: str | None) -> Iterator[Item]:
-        """Yield the prompt of an event, with its attachments."""
         words = "\n".join(filter(None, (prompt_text(said), attached.text)))
         if not words:
             yield Skip(Reason.INJECTED if said else Reason.MALFORMED, "" if said else stream)
@@ -307,7 +305,6 @@ class Rollout:
 
 
 def _event_images(event: Record) -> Content:
-    """Return the images attached to a prompt's event, given as URLs or file paths."""
     parts: list[Record] = []
     for key, kind, name in (("images", "image", "image_url"), ("local_images", "local_image", "path")):
         if isinstance(listed := event.get(key), list):
@@ -320,15 +317,15 @@ def _compact_event(summary: str, at: str | None) -> Message:
 
 
 _LONGEST_WAIT = 16
-"""Largest number of user items held back, to bound memory use."""
+"""Maximum number of user items held back, to limit memory use."""
 
 
 class PromptReader:
-    """Separates prompts from their repetitions in a stream.
+    """Separates prompts from their repetitions.
 
-    Codex writes a prompt as an event and as an item, and only events are certainly a person's. Files without events
-    (old ones, and some from `codex exec`) have only items. An item is held back until Codex answers; if no event came
-    next to it, the item is the prompt.
+    Codex writes a prompt both as an event and as an item, and only events are certain to be a person's. Files without
+    events (old ones, and some from `codex exec`) have only items. So an item is held back until Codex answers. If no
+    event has appeared by then, the item is the prompt.
     """
 
     def __init__(self) -> None:
@@ -338,17 +335,18 @@ class PromptReader:
 
     @classmethod
     def resume(cls, state: ReaderState) -> Self:
-        """Resume from the state of an earlier reader."""
         prompts = cls()
         prompts._stream, prompts._items_count = state["stream"], state["items_count"]
         return prompts
 
     def state(self) -> ReaderState | None:
-        """Return the state as JSON values; None while an item is held back."""
+        """Return the reader's state, or None while an item is held back."""
         return None if self._held else {"stream": self._stream, "items_count": self._items_count}
 
     def event(self, stream: str, prompt: Message) -> Iterator[Item]:
-        """Yield the prompt of an event. Newer files repeat events in a second `stream`; the first one seen counts."""
+        """Yield the prompt of an event. Newer files repeat events in a second `stream`, and only the one seen first
+        counts.
+        """
         yield from (Skip(Reason.REPEATED) for _ in self._held)
         self._held.clear()
         if self._stream is None:
@@ -356,7 +354,7 @@ class PromptReader:
         yield prompt if stream == self._stream else Skip(Reason.REPEATED)
 
     def item(self, prompt: Message) -> Iterator[Item]:
-        """Hold back the prompt of an item, or yield it as repeated if events are the prompts."""
+        """Hold back the prompt of an item, or skip it as repeated if prompts have events."""
         if self._stream is not None:
             yield Skip(Reason.REPEATED)
             return
@@ -365,14 +363,16 @@ class PromptReader:
             yield from self.answered()
 
     def answered(self) -> Iterator[Item]:
-        """Yield the held items: Codex went on, so no event follows for them."""
+        """Yield the held-back prompts, because no event follows once Codex has answered."""
         if self._held:
             yield from self._held
             self._held.clear()
             self._items_count = True
 
     def end(self, *, has_events: bool) -> Iterator[Item]:
-        """Yield the held items at the end of the file; if an event may still follow, leave them for the next run."""
+        """Yield the prompts held back at the end of the file. If an event may still follow, leave them for the next
+        run.
+        """
         if has_events and not self._items_count:
             yield from (Skip(Reason.TRUNCATED) for _ in self._held)
         else:
@@ -381,22 +381,23 @@ class PromptReader:
 
 
 def _with_offset(zone: str, item: Item) -> Item:
-    """Return the item; a message with its offset from UTC in a zone, if known."""
+    """Return the item. A message gets its UTC offset in the zone, if known."""
     offset = _offset_at(zone, item.at) if isinstance(item, Message) else None
     return replace(item, utc_offset=offset) if offset and isinstance(item, Message) else item
 
 
 def _offset_at(zone: str | None, at: str | None) -> int | None:
-    """Return the minutes east of UTC in a zone (`Europe/Berlin`) at an instant in UTC; None if either is unknown.
+    """Return a zone's offset at an instant, in minutes east of UTC. None if the zone is unknown or the instant is not
+    UTC.
 
-    Zones are looked up in the system's database.
+    Zones (`Europe/Berlin`) are looked up in the system's database.
     """
     place = _place(zone) if zone and at and at.endswith("Z") else None
     if place is None or at is None:
         return None
     try:
         offset = datetime.fromisoformat(at).astimezone(UTC).astimezone(place).utcoffset()
-    except OverflowError:  # the last hours of the calendar
+    except OverflowError:  # the last hours of the year 9999
         return None
     return int(offset.total_seconds() // 60) if offset is not None else None
 

@@ -1,4 +1,4 @@
-"""Codex CLI: the output of `codex exec --json`, and the prompt history; neither is a session file."""
+"""Codex CLI: the output of `codex exec --json`, and the prompt history. Neither is a session file."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _CALLS = {
     "collab_tool_call": ("prompt", "receiver_thread_ids"),
 }
 _RESULTLESS = frozenset({"web_search", "todo_list"})
-# Calls that are complete when they start; others grow until they are completed.
+# Calls whose arguments are complete at the start. Those of other calls may change until the end.
 _ANNOUNCED = frozenset({"command_execution", "mcp_tool_call"})
 
 
@@ -35,7 +35,7 @@ class History:
         """Session of the last line read."""
 
     def items(self, entry: Record) -> Iterator[Item]:
-        """Yield the prompt of a line, preceded by its session if that changed."""
+        """Yield the prompt on a line, preceded by its session if that has changed."""
         session = string(entry.get("session_id"))
         if session != self.session:
             self.session = session
@@ -55,17 +55,14 @@ class StreamReader:
 
     @classmethod
     def resume(cls, state: ReaderState) -> Self:
-        """Resume from the state of an earlier reader."""
         stream = cls()
         stream._thread, stream._open = state["thread"], set(state["open"])
         return stream
 
     def state(self) -> ReaderState:
-        """Return the state as JSON values."""
         return {"thread": self._thread, "open": sorted(self._open)}
 
     def items(self, entry: Record) -> Iterator[Item]:
-        """Yield the items of one line."""
         kind = entry.get("type")
         if kind == "thread.started":
             return self._start(string(entry.get("thread_id")))
@@ -82,7 +79,7 @@ class StreamReader:
         yield Facts(session=thread)
 
     def _id(self, item: Record) -> str | None:
-        """Return an id that includes the thread, since items are numbered from 0 in every run."""
+        """Return an id that includes the thread, because items are numbered from 0 in every run."""
         own = string(item.get("id"))
         return f"{self._thread}:{own}" if own and self._thread else None
 
@@ -148,5 +145,5 @@ def _tool(item: Record, kind: str) -> str:
 
 
 def _failed(status: object) -> bool | None:
-    """Return True or False for a status of failure or success; None for any other."""
+    """Return True if the status means failure, False if it means success, and None otherwise."""
     return {"completed": False, "failed": True, "declined": True}.get(text(status))
