@@ -31,7 +31,7 @@ class ImportInput:
 
 @record
 class ImportReport:
-    """The outcome of one input. After an `error`, the counts cover what was imported before it."""
+    """The outcome of one input. After an `error`, the counts cover the part before it."""
 
     path: str
     observations: int = 0

@@ -131,7 +131,7 @@ class WithFallback:
     def ask(self, prompt: Prompt) -> Reply:
         """Return the first provider's reply, or the second's if the first one fails.
 
-        Raise the second provider's errors, and OverLimit without asking the second.
+        Raise the second provider's errors. If the first provider raises OverLimit, the second is not asked.
         """
         try:
             return self._first.ask(prompt)

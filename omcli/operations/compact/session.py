@@ -83,7 +83,7 @@ class CompactResult:
     """The result in numbers."""
 
     iterations: int
-    """Number of batches observed and of folds."""
+    """Number of batches observed plus number of folds."""
     reached: bool
     """True if all visible rows fit into the target together with the last messages, and no message is lost."""
     tokens_before: int
@@ -156,7 +156,7 @@ def compact(session_id: str, deps: Deps, asked: CompactLimits) -> CompactReport:
 
 
 def _observe_waiting(session_id: str, deps: Deps, steps: _Steps) -> ProviderFailed | None:
-    """Observe the pending messages. Return the error of a model that failed twice."""
+    """Observe the pending messages. Return the model's error if it fails twice."""
     failed: ProviderFailed | None = None
     for _ in range(_TRIES):
         if steps.left == 0 or isinstance(failed, OverLimit):
@@ -232,7 +232,7 @@ _NO_FIGURES = CompactHead()
 
 
 def _fold(room: _Room, steps: _Steps) -> ProviderFailed | None:
-    """Fold rows in one operation, until they fit or folding no longer helps. Return the error of a failed model."""
+    """Fold rows in one operation, until they fit or folding no longer helps. Return the model's error if it fails."""
     operation: int | None = None
     while steps.left != 0 and not room.holds(room.rows()):
         read = left = 0

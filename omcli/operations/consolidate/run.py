@@ -68,7 +68,7 @@ class ConsolidateInput:
 
 @record
 class Failure:
-    """An error, with the part of the run and the file, session or folder concerned."""
+    """An error, the part of the run in which it occurred, and the file, session or folder concerned."""
 
     part: str
     about: str

@@ -40,7 +40,7 @@ class FileInput:
 
 @record
 class FileReport:
-    """The outcome of one input. After an `error`, the counts cover what was stored before it; that stays stored."""
+    """The outcome of one input. After an `error`, the counts cover the part before it. Stored messages stay stored."""
 
     path: str
     format: str | None = None

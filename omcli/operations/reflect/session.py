@@ -65,7 +65,7 @@ def reflect_rows(
 
 
 def skip_reason(scope: Scope, mark: str, deps: Deps) -> str | None:
-    """Return the reason not to try rows with this fingerprint again, or None."""
+    """Return the reason not to try rows with this fingerprint again, or None if they may be tried."""
     last = deps.store.reflections.last_attempt(scope, mark)
     return last.why_not(mark) if last else None
 
@@ -254,9 +254,9 @@ class Reflection:
     """New reflections."""
     items: tuple[Observation, ...] = ()
     left: tuple[Observation, ...] = ()
-    """The rows read that stay visible."""
+    """Rows that were read and stay visible."""
     condensed: int = 0
-    """Number of rows hidden."""
+    """Number of rows that were hidden."""
     findings: Mapping[str, int] = field(default_factory=dict)
     attempts: int = 0
     note: str | None = None
