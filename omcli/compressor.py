@@ -160,7 +160,7 @@ class ContextCompressor:
         self._working = Lock()
         self._keeps_pictures: bool | None = None
         self._is_closed = False
-        self._warnings = list(self.settings.warnings)
+        self._warnings = [*self.settings.warnings, *self.settings.notes]
         with self._open_wiring() as wiring:
             self._counter = wiring.counter_or_default(self._warnings.append)
             self._notation = wiring.notation_or_default(self._warnings.append)

@@ -102,7 +102,7 @@ class Run:
 
     @cached_property
     def settings(self) -> Settings:
-        """The settings of the run. On first use, warnings about them are printed.
+        """The settings of the run. On first use, warnings and notes about them are printed.
 
         Raise BadConfiguration if a configuration file or the preset is invalid, or on any warning with `--strict`, and
         BadUsage if an option is invalid.
@@ -110,6 +110,8 @@ class Run:
         settings = resolve(self._flags, os.environ, config=self._config)
         for warning in settings.warnings:
             self._warn(warning)
+        for note in settings.notes:
+            self.console.note(note)
         return settings
 
     @property

@@ -3,19 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from omcli.base.errors import BadConfiguration, BadUsage
 from omcli.base.record import record, replace
 from omcli.settings.settings import FLAG, PREFIX, Files, Settings
-from omcli.settings.values import DEFAULTS, KEYS, SECTIONS, BadValue, is_private, parse_value
+from omcli.settings.values import (
+    DEFAULTS,
+    KEYS,
+    PROJECT_RULES,
+    SECTIONS,
+    BadValue,
+    ProjectRule,
+    parse_value,
+    project_may_set,
+    reaches_further,
+    toml,
+    value_of,
+)
 
 PRESETS = ("default", "zora", "lango", "duet", "pi", "coding", "mastra")
 _LARGEST = 1_000_000
 """Maximum size of a configuration file, in bytes."""
-_LOCAL_PROVIDERS = ("command", "scripted")
-"""Providers that run a program or read a file."""
 _SHOWN = 60
 """Maximum number of characters of an invalid value that are printed."""
 _OPPOSITES = {"enabled": "disabled"}
@@ -35,9 +46,12 @@ class SourceValue:
     """Folder that relative paths start from."""
     opposite: bool = False
     """True if the value was given under a key that is the negation of this one."""
+    is_project: bool = False
+    """True if the project's file gives it."""
 
     def as_written(self, key: str) -> str:
         """Return the setting as it is written in its source."""
+        key = next((name for name, other in _OPPOSITES.items() if self.opposite and other == key), key)
         if self.by.startswith(PREFIX):
             return f"`{self.by}={str(self.value)[:_SHOWN]}`"
         return f"`{key} = {repr(self.value)[:_SHOWN]}` in {self.by}"
@@ -49,8 +63,11 @@ class Layers:
     def __init__(self, *, flags: Mapping[str, object], variables: Mapping[str, str], files: Files) -> None:
         """Read the files. Raise BadConfiguration if a file given explicitly cannot be read."""
         self._warnings: list[str] = []
+        self._narrowed: list[str] = []
+        self._project = files.project
+        self._user = self._of_user(files) if files.has_user_file else {}
         layers = (
-            self._of_user(files) if files.has_user_file else {},
+            self._user,
             self._of_project(files.project) if files.project else {},
             _variable_values(variables),
             {key: SourceValue(value=value, by=FLAG) for key, value in flags.items()},
@@ -67,14 +84,27 @@ class Layers:
         values: dict[str, Any] = {}
         origins: dict[str, str] = {}
         for key in sorted(KEYS, key=lambda key: key != "effective_context"):  # first, because shares of tokens need it
-            for given in (self._values.get(key), self._preset.get(key)):
-                if given and self._take(key, given, values):
+            for given in self._sources(key):
+                if self._take(key, given, values):
                     origins[key] = given.by
                     break
         _follow(values, origins)
         if "db" not in values:
             values["db"] = default_store()
-        return _made(values, origins, self._warnings)
+        return _made(values, origins, self._warnings, self._notes())
+
+    def _sources(self, key: str) -> list[SourceValue]:
+        """Return the values to try for a key, the strongest first. An invalid value is replaced by the preset's, but a
+        project's by what applies without its file.
+        """
+        strongest = self._values.get(key)
+        below = self._user.get(key) if strongest and strongest.is_project else None
+        return [given for given in (strongest, below, self._preset.get(key)) if given]
+
+    def _notes(self) -> tuple[str, ...]:
+        if not self._narrowed:
+            return ()
+        return (f"{self._project} narrows memory here: {', '.join(self._narrowed)}",)
 
     def _take(self, key: str, given: SourceValue, values: dict[str, Any]) -> bool:
         """Parse a value into `values`. If it is invalid, add a warning and return False; raise BadUsage if a flag gave
@@ -91,8 +121,36 @@ class Layers:
                 raise BadUsage(f"`{given.value}` is not a valid `{key}` (expected {error})") from None
             self._warnings.append(f"{given.as_written(key)} is not valid (expected {error}); ignored")
             return False
-        values[key] = not value if given.opposite else value
+        value = not value if given.opposite else value
+        if given.is_project and not self._may_be(key, value, whole):
+            return False
+        values[key] = value
         return True
+
+    def _may_be(self, key: str, value: object, whole: int) -> bool:
+        """Return True if the project's file may set this value. Add a warning if not, and a note if it narrows memory.
+
+        A command says itself that memory is disabled.
+        """
+        own = self._without_project(key, whole)
+        change = reaches_further(key, value, own)
+        if change > 0 and PROJECT_RULES[key] is ProjectRule.NARROWER:
+            self._warnings.append(
+                f"{self._project}: a project file may only narrow `{key}` (yours is {toml(key, own)}); ignored"
+            )
+            return False
+        if change < 0 and key != "disabled":
+            self._narrowed.append(f"{key} = {toml(key, value)} (yours: {toml(key, own)})")
+        return True
+
+    def _without_project(self, key: str, whole: int) -> object:
+        """Return the value that a key would have without the project's file."""
+        for given in (self._user.get(key), self._preset.get(key)):
+            with suppress(BadValue):
+                if given is not None:
+                    value = parse_value(key, given.value, whole=whole, folder=given.folder)
+                    return not value if given.opposite else value
+        return value_of(DEFAULTS, key)
 
     def _of_preset(self) -> dict[str, SourceValue]:
         given = self._values.get("preset")
@@ -126,13 +184,13 @@ class Layers:
         except BadConfiguration as error:
             self._warnings.append(f"{error.message}; ignored")
             return {}
-        refused = [key for key in given if _is_refused(key, given[key].value)]
-        for key in refused:
+        for key in [key for key in given if not project_may_set(key, given[key].value)]:
+            what = f"`{key}`" if PROJECT_RULES[key] is ProjectRule.NONE else f"`{key}` to anything but `rules`"
             self._warnings.append(
-                f"{path}: a project file may not set `{key}` (your own file, a variable or a flag may); ignored"
+                f"{path}: a project file may not set {what} (your own file, a variable or a flag may); ignored"
             )
             del given[key]
-        return given
+        return {key: replace(value, is_project=True) for key, value in given.items()}
 
     def _of_file(self, path: Path) -> dict[str, SourceValue]:
         """Return the values of a file by key. Raise BadConfiguration if it cannot be read."""
@@ -204,13 +262,6 @@ def _kept(given: Mapping[str, SourceValue], *, under: Mapping[str, SourceValue])
     return {key: value for key, value in given.items() if key not in gone}
 
 
-def _is_refused(key: str, value: object) -> bool:
-    """Return True if a project file may not set this: a private key, or a program or file in place of a model."""
-    whose = str(value).strip().lower().partition("/")[0]
-    stands_in = key.endswith((".provider", ".model", ".fallback_model")) and whose in _LOCAL_PROVIDERS
-    return stands_in or is_private(key)
-
-
 def _nearest(name: str) -> str:
     from difflib import get_close_matches  # noqa: PLC0415
 
@@ -230,7 +281,9 @@ def _follow(values: dict[str, Any], origins: dict[str, str]) -> None:
                 values[mine], origins[mine] = values[theirs], origins[theirs]
 
 
-def _made(values: Mapping[str, Any], origins: Mapping[str, str], warnings: list[str]) -> Settings:
+def _made(
+    values: Mapping[str, Any], origins: Mapping[str, str], warnings: list[str], notes: tuple[str, ...]
+) -> Settings:
     parts: dict[str, dict[str, Any]] = {section: {} for section in SECTIONS}
     for key, value in values.items():
         section, dot, name = key.partition(".")
@@ -238,4 +291,4 @@ def _made(values: Mapping[str, Any], origins: Mapping[str, str], warnings: list[
             parts[section][name] = value
     sections = {section: replace(default, **parts[section]) for section, default in SECTIONS.items()}
     plain = {key: value for key, value in values.items() if "." not in key}
-    return Settings(**plain, **sections, origins=dict(origins), warnings=tuple(warnings))
+    return Settings(**plain, **sections, origins=dict(origins), warnings=tuple(warnings), notes=notes)

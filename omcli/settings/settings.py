@@ -274,6 +274,8 @@ class Settings:
     """Origins by key, for values that are not built-in defaults."""
     warnings: tuple[str, ...] = ()
     """Warnings about values in variables and files that were ignored."""
+    notes: tuple[str, ...] = ()
+    """What the project's file narrows."""
 
     def origin(self, key: str) -> str:
         """Return the origin of a key's value: a flag, a variable, a file, a preset, or `default`."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from enum import StrEnum
 from pathlib import Path
 from typing import Any, get_args
 
@@ -22,8 +23,7 @@ SECTIONS: Mapping[str, Any] = {
     )
 }
 """Default settings by section (the part of a key before its dot)."""
-_NO_KEYS = {*SECTIONS, "origins", "warnings", "reflector.images"}
-_PRIVATE = frozenset({"limits", "prices", "provider", "retention", "consolidate"})
+_NO_KEYS = {*SECTIONS, "origins", "warnings", "notes", "reflector.images"}
 _UNSET = frozenset({"unlimited", "unset"})
 _YES = frozenset({"1", "true", "yes", "on"})
 _NO = frozenset({"", "0", "false", "no", "off"})
@@ -33,18 +33,19 @@ _SPAN = re.compile(r"[1-9][0-9]{0,2}-[1-9][0-9]{0,2}")
 
 def as_json(of: Settings) -> dict[str, object]:
     """Return all settings as JSON values by key."""
-    return {key: _plain(_at(of, key)) for key in KEYS}
+    return {key: _plain(value_of(of, key)) for key in KEYS}
 
 
 def toml(key: str, value: object) -> str:
-    """Return a value of `as_json` as TOML."""
+    """Return a value of `as_json`, or a plain value, as TOML."""
     if value is None:
         is_limit = KEYS[key].startswith(("int", "Tokens", "Days")) or key.startswith("limits.")
         return '"unlimited"' if is_limit else '"unset"'
     return _toml(value)
 
 
-def _at(of: Settings, key: str) -> object:
+def value_of(of: Settings, key: str) -> object:
+    """Return the value of a key."""
     section, _, name = key.rpartition(".")
     return getattr(getattr(of, section) if section else of, name)
 
@@ -85,10 +86,69 @@ KEYS: Mapping[str, str] = _kinds()
 """Type annotation of each key, as text."""
 
 
-def is_private(key: str) -> bool:
-    """Return True for keys that a project file may not set: endpoints, commands, paths, costs and retention."""
-    section, _, name = key.partition(".")
-    return KEYS[key].startswith("Path") or name in {"base_url", "command"} or section in _PRIVATE
+# ---- what a project's file may set
+
+_RULES = "rules"
+"""The only provider that a project's file may choose, because it sends nothing anywhere and costs nothing."""
+
+
+def _size(most: int | None) -> float:
+    return float("inf") if most is None else most
+
+
+_REACHES: Mapping[str, Callable[[Any], float]] = {
+    "disabled": lambda is_off: -is_off,
+    "scope": get_args(settings.Scope).index,
+    "observe.trigger": ("manual", "tokens", "turn", "tool").index,
+    "observe.tokens": lambda tokens: -tokens,
+    "observe.verify": lambda is_strict: -is_strict,
+    **dict.fromkeys(("observer.provider", "reflector.provider"), lambda name: name not in (None, _RULES)),
+    "observer.images": int,
+    **dict.fromkeys(("tools.args_chars", "tools.result_chars"), _size),
+    **{f"context.{name}": _size for name in ("budget", "cross", "session", "tail", "evict")},
+    **{f"context.{name}": _size for name in ("reflections", "observations")},
+    "context.order": lambda tiers: len(set(tiers)),
+    "context.block": lambda is_only_block: -is_only_block,
+}
+"""How far a value reaches: how much is remembered, printed, or sent to a model."""
+_FREE = frozenset({"counter", "notation", "context.select", "context.rank", "context.render", "context.freeze"})
+"""Keys that change how memory is printed, and not how much of it."""
+
+
+class ProjectRule(StrEnum):
+    """Values of a key that a project's file may set. A repository may come from anybody, so it must not read more of
+    the user's memory, send it elsewhere or cost money.
+    """
+
+    ANY = "any"
+    NARROWER = "narrower"
+    """Only values that reach no further than the user's."""
+    NONE = "none"
+
+
+PROJECT_RULES: Mapping[str, ProjectRule] = {
+    key: ProjectRule.ANY
+    if key in _FREE or (key in _REACHES and key.startswith("context."))
+    else ProjectRule.NARROWER
+    if key in _REACHES
+    else ProjectRule.NONE
+    for key in KEYS
+}
+"""The rule for each key. New keys are the user's own until they are listed above."""
+
+
+def project_may_set(key: str, value: object) -> bool:
+    """Return False if no value of the user's own could make this one valid in a project's file."""
+    is_model = key.endswith(".provider") and str(value).strip().lower() != _RULES
+    return PROJECT_RULES[key] is not ProjectRule.NONE and not is_model
+
+
+def reaches_further(key: str, value: object, than: object) -> int:
+    """Compare two parsed values of a key: 1 if the first reaches further, -1 if less far, otherwise 0."""
+    if key not in _REACHES:
+        return 0
+    far, own = _REACHES[key](value), _REACHES[key](than)
+    return (far > own) - (far < own)
 
 
 def parse_value(key: str, value: object, *, whole: int, folder: Path | None = None) -> object:

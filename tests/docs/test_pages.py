@@ -12,7 +12,7 @@ from omcli import __version__
 from omcli.base.errors import OmError
 from omcli.cli.commands import COMMANDS
 from omcli.settings.layers import PRESETS, preset_file, variable_name
-from omcli.settings.values import DEFAULTS, KEYS, as_json, is_private
+from omcli.settings.values import DEFAULTS, KEYS, PROJECT_RULES, ProjectRule, as_json
 from omcli.sqlite.connection import open_temporary, steps
 from tests.conftest import Om
 from tests.docs.generate import ROOT
@@ -71,9 +71,8 @@ def summary(key: str) -> str:
     kind = "list" if kind.startswith("tuple[") else KINDS.get(kind, "word")
     default = "" if key == "db" else f", default {plain(key, value)}"
     is_variable = not isinstance(value, dict)
-    return f"{kind}{default}{', private' if is_private(key) else ''}" + (
-        f"; {variable_name(key)}" if is_variable else ""
-    )
+    mark = {ProjectRule.NONE: ", private", ProjectRule.NARROWER: ", narrow"}.get(PROJECT_RULES[key], "")
+    return f"{kind}{default}{mark}" + (f"; {variable_name(key)}" if is_variable else "")
 
 
 def plain(key: str, value: object) -> str:

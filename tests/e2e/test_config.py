@@ -181,6 +181,48 @@ def test_a_project_cannot_send_memory_elsewhere(om: Om) -> None:
     assert not (om.folder / "theirs.db").exists()
 
 
+def test_a_project_cannot_read_the_memory_of_others(om: Om) -> None:
+    """XE3, D8: a repository somebody cloned; its preset has a wider scope too."""
+    om("note", "The other customer pays 900 a month", cwd=_project(om, "other"))
+    clone = _project(om, "clone")
+    om("note", "This one is public", cwd=clone)
+    for line in ('scope = "global"', 'preset = "duet"'):
+        (clone / ".om.toml").write_text(line, "utf-8")
+        run = om("context", cwd=clone)
+        assert "This one is public" in run.stdout
+        assert "900 a month" not in run.stdout
+        key = line.partition(" ")[0]
+        assert f"om: warning: {clone / '.om.toml'}: a project file may " in run.stderr
+        assert f"`{key}`" in run.stderr
+        assert om("context", "--strict", cwd=clone, code=78).stdout == ""
+        assert "900 a month" in om("context", cwd=clone, env={"OM_SCOPE": "global"}).stdout
+
+
+def test_what_a_project_takes_away_is_said_once(om: Om) -> None:
+    """XE3: one line on stderr, never on stdout; --quiet and your own choice are silent."""
+    clone = _project(om, "clone")
+    om("note", "Tests run with tox", cwd=clone)
+    file = clone / ".om.toml"
+    file.write_text('scope = "session"\ncontext.session = 0\nnotation = "emoji"\n', "utf-8")
+    said = f'om: {file} narrows memory here: scope = "session" (yours: "project"), context.session = 0 (yours: 8000)\n'
+    for command in ("context", "log", "status --json"):
+        run = om(*command.split(), cwd=clone)
+        assert run.stderr.count("narrows memory") == 1
+        assert said in run.stderr
+    assert om("context", "-q", cwd=clone).stderr == ""
+    assert om("context", "--strict", cwd=clone).stderr.count("narrows memory") == 1
+    assert "narrows" not in om("context", cwd=clone, env={"OM_SCOPE": "project", "OM_CONTEXT_SESSION": "8"}).stderr
+    file.write_text("disabled = true", "utf-8")
+    for command in ("context", "status", "note x", "tick"):
+        assert om(*command.split(), cwd=clone).stderr.count(f"om: disabled by {file}: ") == 1
+
+
+def _project(om: Om, name: str) -> Path:
+    folder = om.folder / name
+    (folder / ".git").mkdir(parents=True)
+    return folder
+
+
 def test_wrong_values_warn_with_their_place_and_strict_refuses_them(om: Om) -> None:
     """F92, T71, D11, S0.34."""
     bad = {"OM_OBSERVE_TOKENS": "abc"}

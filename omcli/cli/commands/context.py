@@ -67,6 +67,7 @@ def context(
     unfolded, when you write a note, or when the messages after it exceed context.evict tokens or their budget.
     --refresh and --working-memory ignore the freeze point.
     """
+    run.is_read_only("nothing new is remembered")
     asked = {Tier.CROSS: cross_budget, Tier.SESSION: session_budget, Tier.TAIL: tail_budget}
     has_tiers = bool(tier) or any(tokens is not None for tokens in asked.values())
     if working_memory and has_tiers:

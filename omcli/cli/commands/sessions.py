@@ -108,6 +108,7 @@ om status --counter chars-4 --json | jq .message_tokens
 @with_shared(examples=_STATUS_EXAMPLES, without=["now"])
 def status(run: Run) -> None:
     """Show the store, its contents, and pending work."""
+    run.is_read_only("nothing new is remembered")
     numbers = sizes.status(run.wiring.reading, run.counter)
     log, ran = last_worker(run)
     if run.json:

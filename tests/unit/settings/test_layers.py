@@ -21,7 +21,18 @@ from omcli.settings import default_store, resolve, user_file
 from omcli.settings import settings as records
 from omcli.settings.layers import PRESETS, Layers, preset_file, variable_name
 from omcli.settings.settings import Files, Settings
-from omcli.settings.values import DEFAULTS, KEYS, BadValue, as_json, is_private, parse_value, toml
+from omcli.settings.values import (
+    DEFAULTS,
+    KEYS,
+    PROJECT_RULES,
+    BadValue,
+    ProjectRule,
+    as_json,
+    parse_value,
+    project_may_set,
+    reaches_further,
+    toml,
+)
 
 OF_A_PROVIDER = ("model", "base_url", "command", "fallback_model", "max_output")
 FOLLOWING = {"reflect.batch_tokens", *(f"reflector.{name}" for name in ("provider", *OF_A_PROVIDER))}
@@ -91,9 +102,20 @@ def as_variables(said: Mapping[str, Any]) -> dict[str, str]:
     }
 
 
+def may_set(key: str, value: Any, without: Settings) -> bool:
+    """Whether a project may set a valid value over these settings."""
+    if not project_may_set(key, value):
+        return False
+    own = parse_value(key, as_json(without)[key], whole=200_000) if as_json(without)[key] is not None else None
+    is_any = PROJECT_RULES[key] is ProjectRule.ANY
+    return is_any or reaches_further(key, parse_value(key, value, whole=200_000), own) <= 0
+
+
 @given(said=SAID, preset=st.sampled_from(PRESETS))
 def test_the_strongest_source_of_a_value_wins(said: dict[str, dict[str, Any]], preset: str) -> None:
-    """T71, S3.2: flag > variable > project file > user file > preset > default, key by key."""
+    """T71, S3.2, XE3: flag > variable > project file > user file > preset > default, key by key, as far as the project
+    may set it.
+    """
     said["variables"].pop("prices", None)
     made = settled(
         user=as_file(said["user"]),
@@ -108,16 +130,20 @@ def test_the_strongest_source_of_a_value_wins(said: dict[str, dict[str, Any]], p
         role for role in ("observer", "reflector") if any(f"{role}.provider" in layer for layer in said.values())
     }
     unsure = {f"{role}.{name}" for role in provided for name in OF_A_PROVIDER}
+    without = settled(user=as_file(said["user"]), flags={"preset": preset})
+    allowed = {key for key, value in said["project"].items() if may_set(key, value, without)}
     for key in set(SAYABLE) - {"db"} - unsure:
-        speaking = [layer for layer in LAYERS if key in said[layer] and not (layer == "project" and is_private(key))]
+        speaking = [layer for layer in LAYERS if key in said[layer] and (layer != "project" or key in allowed)]
         if speaking:
             assert now[key] == said[speaking[-1]][key], (key, speaking)
             origin = {"flags": "flag", "variables": variable_name(key)}.get(speaking[-1], f"/{speaking[-1]}")
             assert made.origin(key).endswith(origin)
         elif key not in FOLLOWING and not (key in shares and preset == "duet"):
             assert now[key] == alone[key], key
-    refused = [key for key in said["project"] if is_private(key)]
-    assert len(made.warnings) == len(refused)
+    warned = {warning.split("`")[1] for warning in made.warnings}
+    overruled = said["variables"].keys() | said["flags"].keys()  # a value that nobody would use is not compared
+    refused = {key for key, value in said["project"].items() if not project_may_set(key, value)}
+    assert warned == refused | (said["project"].keys() - allowed - overruled)
 
 
 @given(said=st.fixed_dictionaries({key: values_of(key) for key in SAYABLE}))
@@ -195,10 +221,12 @@ def test_no_content_of_a_file_ends_a_run(key: str, said: object) -> None:
 
 
 def test_the_presets_value_replaces_an_invalid_one() -> None:
-    """T71, D11: not that of the file below."""
-    made = settled(flags={"preset": "zora"}, project="observe.tokens = -5", user="observe.tokens = 7")
+    """T71, D11: not that of the file below. XE3: an invalid value of a project leaves the user's alone."""
+    made = settled(flags={"preset": "zora"}, variables={"OM_OBSERVE_TOKENS": "-5"}, user="observe.tokens = 7")
     assert made.observe.tokens == 30_000
     assert made.origin("observe.tokens") == "preset zora"
+    made = settled(flags={"preset": "zora"}, project="observe.tokens = -5", user="observe.tokens = 7")
+    assert made.observe.tokens == 7
     (warning,) = made.warnings
     assert warning.startswith("`observe.tokens = -5` in /")
     assert warning.endswith("/project is not valid (expected a whole number from 0); ignored")
@@ -253,6 +281,11 @@ def test_a_named_provider_takes_over_nothing_from_another() -> None:
 @pytest.mark.parametrize(
     "line",
     [
+        'preset = "duet"', "wait = 86400", "effective_context = 100", "observe.batch_tokens = 1",
+        "reflect.attempts = 100", 'observer.provider = "openai"', 'observer.model = "openai/dear"',
+        'observer.effort = "high"', "observer.max_output = 100000", 'observer.fallback_model = "openai/dear"',
+        "retention.keep_last = 0", "reflect.tokens = 1", "observe.tokens = 0", 'observe.trigger = "tool"',
+        'scope = "global"', "tools.result_chars = 100000",
         'db = "/tmp/theirs.db"', 'observer.base_url = "http://theirs"', 'reflector.base_url = "http://theirs"',
         'observer.command = "sh -c theirs"', 'observer.provider = "command"', 'reflector.provider = " command"',
         'observer.provider = "Scripted"', 'observer.model = "command/x"', 'observer.fallback_model = "command/x"',
@@ -260,8 +293,8 @@ def test_a_named_provider_takes_over_nothing_from_another() -> None:
         'prices = { m = { input = 0, output = 0 } }',
     ],
 )  # fmt: skip
-def test_a_project_may_not_set_destinations_or_costs(line: str) -> None:
-    """F94: everybody who can write into a repository would."""
+def test_a_project_may_not_set_destinations_reach_or_costs(line: str) -> None:
+    """F94, XE3: everybody who can write into a repository would."""
     made = settled(project=line)
     assert as_json(made) == as_json(settled())
     (warning,) = made.warnings
@@ -269,6 +302,58 @@ def test_a_project_may_not_set_destinations_or_costs(line: str) -> None:
     assert "/project: " in warning
     assert f"`{key}`" in warning
     assert settled(user=line).warnings == ()
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ('scope = "session"', 'scope = "session" (yours: "project")'),
+        ('observe.trigger = "manual"', 'observe.trigger = "manual" (yours: "tokens")'),
+        ("observe.tokens = 500_000", "observe.tokens = 500000 (yours: 10000)"),
+        ("observe.verify = true", "observe.verify = true (yours: false)"),
+        ("observer.images = false", "observer.images = false (yours: true)"),
+        ("tools.args_chars = 9", "tools.args_chars = 9 (yours: 1500)"),
+        ("context.budget = 100", 'context.budget = 100 (yours: "unlimited")'),
+        ('context.order = ["tail"]', 'context.order = ["tail"] (yours: ["cross", "session", "tail"])'),
+        ("context.block = true", "context.block = true (yours: false)"),
+        *((f"context.{name} = 0", f"context.{name} = 0 (yours: {value})")
+          for name, value in (("cross", 4000), ("session", 8000), ("tail", 8000), ("observations", '"unlimited"'))),
+    ],
+)  # fmt: skip
+def test_what_a_project_narrows_is_said(line: str, said: str) -> None:
+    """XE3: a repository cannot switch memory off or thin it out silently."""
+    made = settled(project=line)
+    assert made.warnings == ()
+    (note,) = made.notes
+    assert note.endswith(f"/project narrows memory here: {said}")
+    assert settled(user=line).notes == settled(project=line, user=line).notes == ()
+
+
+def test_a_project_may_choose_rules_and_print_more_of_its_own_memory() -> None:
+    """XE3: rules send nothing anywhere; a larger pack of the same project shows nothing else."""
+    user = 'observer.provider = "openai"\nobserver.model = "m"'
+    rules = settled(user=user, project='observer.provider = "rules"')
+    assert (rules.observer.provider, rules.observer.model, rules.reflector.provider) == ("rules", None, "rules")
+    assert rules.notes[0].endswith(': observer.provider = "rules" (yours: "openai")')
+    larger = settled(project='context.cross = 9000\nnotation = "emoji"\nobserver.provider = "rules"')
+    assert (larger.context.cross, larger.notation, larger.notes, larger.warnings) == (9_000, "emoji", (), ())
+
+
+@pytest.mark.parametrize(
+    ("user", "project"),
+    [
+        ('scope = "session"', 'scope = "project"'), ('scope = "session"', 'scope = "bogus"'),
+        ("disabled = true", "enabled = true"), ("enabled = false", 'disabled = "perhaps"'),
+        ('observe.trigger = "manual"', 'observe.trigger = "turn"'),
+        ("observer.images = false", "observer.images = true"),
+    ],
+)  # fmt: skip
+def test_a_project_does_not_undo_what_the_user_narrowed(user: str, project: str) -> None:
+    """XE3: neither by a valid value nor by an invalid one, which would give way to the preset's."""
+    made = settled(user=user, project=project)
+    assert as_json(made) == as_json(settled(user=user))
+    (warning,) = made.warnings
+    assert "ignored" in warning
 
 
 def test_an_unknown_key_is_reported_with_the_nearest_one() -> None:
