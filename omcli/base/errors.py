@@ -180,7 +180,7 @@ class Refused(ProviderFailed):
 
 
 class Unusable(ProviderFailed):
-    """The reply does not have the requested form."""
+    """The reply is empty, does not have the requested form, or fails the checks."""
 
     slug = "unusable-reply"
 

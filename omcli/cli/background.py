@@ -45,7 +45,9 @@ class Left:
     log: Path | None = None
     """The workers' log, or None if no work was left to a worker."""
     is_started: bool = False
-    """True if a worker was started. False if there was no work, or if other workers already hold the sessions."""
+    """True if a worker was started. False if no work was left to one, if running workers already hold the sessions, or
+    if none could be started (see `error`).
+    """
     error: OmError | None = None
     """The error that kept a worker from starting. It has been printed, and the work is still due."""
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 class Role(StrEnum):
     USER = "user"
-    """A person or, if `agent` is set, the agent that delegated the work."""
+    """A person or, in the messages of a subagent (`Message.agent`), the agent that delegated the work to it."""
     ASSISTANT = "assistant"
     """The agent's visible text, without its thinking."""
     CALL = "call"

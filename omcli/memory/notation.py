@@ -49,7 +49,7 @@ class PrintedRow:
     """The parts of a row that are printed."""
 
     dated: str
-    """Date and time as `YYYY-MM-DD HH:MM`."""
+    """Date and time as `YYYY-MM-DD HH:MM`, or "" if the row was read from a file that does not date it."""
     priority: Priority
     status: Status | None
     text: str

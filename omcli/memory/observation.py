@@ -130,7 +130,7 @@ class Draft:
     importance: int
     """From 0 to 10. Determines the priority unless `priority` is given."""
     sources: tuple[int, ...]
-    """`seq` of the source messages, ascending. There is at least one."""
+    """`seq` of the source messages, ascending. Empty for notes and for imported rows without messages."""
     priority: Priority | None = None
     status: Status | None = None
     event_at: str | None = None

@@ -348,7 +348,10 @@ class Tombstones(Protocol):
         """Return, for each row, True if its text was forgotten, so that the store would skip it."""
 
     def match_texts(self, texts: Sequence[str]) -> tuple[bool, ...]:
-        """Return, for each text, True if a title or a row of any session with this text was forgotten."""
+        """Return, for each text, True if a session title or a row with this text was forgotten.
+
+        Rows of tool events are not considered, because they are forgotten only in their own session.
+        """
 
 
 class Rows(Protocol):

@@ -96,8 +96,8 @@ class ReflectionAttempt:
 
     @property
     def is_empty(self) -> bool:
-        """True if the rows could not be made shorter and trying again is pointless. Other failures of a model may be
-        retried.
+        """True if trying again on the same rows is pointless: they could not be made shorter, or the model's replies
+        could not be used. After other failures, such as an unreachable endpoint, another attempt is made.
         """
         return self.ending is ReflectionOutcome.EMPTY or bool(self.figures.get("in_vain"))
 

@@ -209,10 +209,11 @@ def _is_wanted(row: Observation) -> bool:
 
 
 def messages_to_go(outline: Sequence[MessageOutline], *, before: str, undated: str) -> tuple[int, ...]:
-    """Return the `seq` of the messages to prune. `outline` lists all messages of the session in order.
+    """Return the `seq` of the messages to prune: observed ones written before `before`.
 
-    Unobserved messages are kept, and so is the agent's last observed reply, because a later prompt may answer it. A
-    call and its results are pruned together. A message without an instant counts as written at `undated`.
+    `outline` lists all messages of the session in order. The agent's last observed reply is kept, because a later
+    prompt may answer it. A call and its results are pruned together, or kept if one of them is kept. A message without
+    an instant counts as written at `undated`.
     """
     said_last = max((each.seq for each in outline if each.is_covered and _is_answer(each)), default=0)
 

@@ -411,7 +411,9 @@ def _no_image(_image: Image) -> bytes | None:
 
 
 def excerpt_of(kept: KeptMessage, tokens: int) -> str:
-    """Return the text of a message, shortened if it is a tool call or result, or longer than about `tokens`."""
+    """Return the text of a message, cut to about `tokens` tokens or, for a tool call or result, `TOOL_CHARS`
+    characters.
+    """
     said = kept.message
     return excerpt(said.text, TOOL_CHARS if said.role in (Role.CALL, Role.RESULT) else _CHARS_PER_TOKEN * tokens)
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 BATCH_TOKENS = 35_000
 CONTEXT_ROWS = 150
-"""Number of rows shown with a batch: the newest, and the newest mutable ones."""
+"""Number of newest rows that accompany a batch, and also of newest mutable ones (`Observation.is_mutable`)."""
 
 
 def _ignore(text: str) -> None:

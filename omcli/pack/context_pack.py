@@ -86,7 +86,8 @@ def pack(
 ) -> ContextPack:
     """Choose the rows and messages that fit into the budgets, and print them.
 
-    `cross` holds the project's rows and `observations` the session's, each in the order they were added. Rows of
+    `cross` holds rows of other sessions or of none, and `observations` those of the session, each in the order they
+    were added. Rows of
     `cross` are left out unless `cross_session.is_shared` accepts them. `messages` holds the session's main thread,
     oldest first. Rows are printed whole or not at all, but long messages may be cut. `layout` overrides the layout of
     the format `to`. The instant `now` only affects how rows of other sessions are ranked.

@@ -51,9 +51,12 @@ class ObserveSettings:
     batch_tokens: Tokens = 6_000
     """Maximum tokens of messages shown to a model at a time."""
     max_transcript: Tokens | None = 35_000
-    """Maximum number of tokens in one batch."""
+    """Maximum number of tokens in a batch for a model or, with `newest_only`, of the part that it is shown; None for
+    35,000.
+    """
     newest_only: bool = False
-    """True to show a model only the newest messages of a batch beyond `max_transcript`, and let rules observe the rest.
+    """True to observe batches of up to ten times `max_transcript`: a model is shown only the newest messages, and rules
+    observe the rest.
     """
     max_output: Tokens | None = 8_000
     """Maximum number of tokens in the rows of one reply."""
@@ -99,7 +102,7 @@ class ReflectSettings:
     temperature_step: float = 0.0
     """Added to the reflector's temperature in each further attempt."""
     verbatim: Verbatim = "open"
-    """Rows to keep word for word: none, those of high priority while open, or all of high priority."""
+    """High-priority rows to keep word for word: none, those that are open or mutable, or all."""
     meta: Meta = "never"
     """Folding of reflections: never, one generation at a time, or all of them every time."""
     meta_at: int = 5
@@ -137,14 +140,15 @@ class ContextSettings:
     select: Select = "worth"
     """Rows of the session to prefer if not all fit: the most informative, or the newest."""
     rank: Rank = "half-life"
-    """Decay per week of other sessions' rows: to one half, or to 1/e."""
+    """How far the score of another session's row falls with each week of its age: to one half, or to 1/e."""
     render: Direction = "asc"
     """Order of rows: oldest first, or newest first."""
     block: bool = False
     """True to print the working-memory block by default."""
     freeze: bool = False
-    """True to keep a session's pack unchanged until rows are folded, folding is undone, a note is added or the tail is
-    cut; until then printed messages are only added at its end."""
+    """True to change a session's pack only at its end, where new messages are added, until rows are folded, folding is
+    undone, rows are noted or imported, or the tail is cut.
+    """
 
 
 @record

@@ -256,7 +256,10 @@ def _refuse_empty(job: _Job, taken: FileReport | None) -> None:
 
 
 def _read_summary(job: _Job, session_id: str, deps: Deps) -> int:
-    """Ingest the earlier summary and return its number of tokens."""
+    """Store the earlier summary as rows and return its number of tokens, or 0 if the session already has rows.
+
+    Raise NoInput or BadInput, with the file's name, if it cannot be read or is empty.
+    """
     from omcli.operations.importing import import_summary
 
     assert job.summary is not None

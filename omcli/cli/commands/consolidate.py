@@ -59,7 +59,8 @@ def consolidate(
         str | None, option("--notes", metavar="DIR", help="Folder of daily notes, named YYYY-MM-DD.md.")
     ] = None,
     archive_after: Annotated[
-        str | None, option("--archive-after", metavar="AGE", help="Move notes older than this to DIR/archive: 30d.")
+        str | None,
+        option("--archive-after", metavar="AGE", help="Move notes older than this, such as 30d, to DIR/archive."),
     ] = None,
     dry_run: DryRunOption = False,
     observer: ObserverOption = None,

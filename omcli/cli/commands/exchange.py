@@ -105,9 +105,9 @@ def import_(
 ) -> None:
     """Read memory that another tool wrote.
 
-    Prints the new rows, one per line, as `om log` does. Stored rows are skipped, so you can import a file again
-    whenever it has grown. Rows without a session belong to the project of the current directory. Messages that a row
-    names as its source count as observed.
+    Prints the new rows, one per line, as `om log` does. Rows that are already stored are skipped, so you can import a
+    file again whenever it has grown. Rows without a session belong to the project of the current directory. Messages
+    that a row names as its source count as observed.
     """
     from omcli.operations.importing import ImportInput
 

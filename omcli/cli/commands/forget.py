@@ -44,7 +44,7 @@ def forget(
     run: Run,
     ids: Annotated[
         list[str] | None,
-        argument(metavar="[ID]...", help="Handles or ids of rows, or keys of messages.", autocompletion=row_ids),
+        argument(metavar="[ID]...", help="Ids or handles of rows, or ids of messages.", autocompletion=row_ids),
     ] = None,
     *,
     match: Annotated[

@@ -49,8 +49,8 @@ def history(
 ) -> None:
     """List operations on the memory, the newest first.
 
-    `om undo NUMBER` reverses reflect, compact, prune and forget until the rows that they hid are permanently deleted.
-    Undoing is listed as an operation, too.
+    `om undo NUMBER` reverses reflect, compact, prune, forget and notes with --resolves, until the rows that they hid
+    are permanently deleted. Undoing is listed as an operation, too.
     """
     run.check_stream(jsonl=jsonl)
     begins, ends = period(since, until, now=run.wiring.clock.now())

@@ -44,8 +44,8 @@ def note(
     """Write a note to the memory.
 
     A note belongs to the project of the current directory, or to a session if you name one. With --resolves it belongs
-    to the session of the resolved row, unless you name another. The resolved row is hidden. `om undo` removes the note
-    and shows the row again.
+    to the session of the resolved row, unless you name another. The resolved row is hidden, and `om undo` then removes
+    the note and shows the row again. A note that resolves nothing is not an operation; remove it with `om forget`.
     """
     from omcli.operations import note
 

@@ -66,14 +66,14 @@ def observe(
     """Read transcripts and print the new observations.
 
     Prints one line per observation, as `om log` does. Messages are stored verbatim except for secrets, which are
-    replaced. Stored messages are skipped, so you can run the same command again whenever a transcript has grown. A file
-    that cannot be read is skipped; an error of the store ends the run.
+    replaced. Messages that are already stored are skipped, so you can run the same command again whenever a transcript
+    has grown. A file that cannot be read is skipped; an error of the store ends the run.
 
     If you name a model or set ANTHROPIC_API_KEY or OPENAI_API_KEY, that model observes and rules check what it writes.
     Otherwise rules observe. If the model fails, the messages are stored and the next run observes them.
 
-    With --background, a worker does what `om tick` would do, and this command returns at once. If more than
-    `observe.block_after` tokens are already pending, the command observes them itself first. Errors are then only
+    With --background, a worker does what `om tick` would do, and this command returns at once. If more messages are
+    already pending than `observe.block_after` allows, the command observes them itself first. Errors are then only
     warnings; `om status` shows the worker's log and its last result.
     """
     if later and background:

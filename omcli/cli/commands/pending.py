@@ -155,7 +155,7 @@ def apply(
     *,
     dry_run: DryRunOption = False,
 ) -> None:
-    """Write an agent's reply to `om pending` to the memory.
+    """Store the observations in an agent's reply to `om pending`.
 
     The reply is a JSON object with `token`, `observations`, `reflections`, `items`, `retire`, `used`, `current_task`,
     `next_step` and `title`; `om pending --json` prints its schema. Either all of it is written or nothing: an error

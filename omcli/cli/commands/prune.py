@@ -48,7 +48,7 @@ def prune(
     session: Annotated[str | None, session_option()] = None,
     cross: Annotated[bool, option("--cross", help="Prune only cross-session rows (kept by default).")] = False,
     protected: Annotated[
-        bool, option("--protected", help="Include pinned rows, standing instructions and open rows.")
+        bool, option("--protected", help="Include pinned rows, standing instructions and preferences, and open rows.")
     ] = False,
     hard: Annotated[bool, option("--hard", help="Delete permanently. Alone: all pruned and forgotten rows.")] = False,
     yes: YesOption = False,
@@ -56,10 +56,10 @@ def prune(
 ) -> None:
     """Hide old or surplus rows or messages.
 
-    A row is pruned if any of the options applies to it. Pinned rows and standing instructions are kept; --keep-last and
-    --budget also keep open tasks and problems. --budget first drops rows that reflections cover, then rows of low
-    priority, then rows of medium priority, in each group the oldest first. It never drops rows that have high priority,
-    are open or are still valid. Cross-session rows are kept unless you give --cross.
+    A row is pruned if any of the options applies to it. Pinned rows and standing instructions and preferences are kept;
+    --keep-last and --budget also keep open tasks and problems. --budget first drops rows that reflections cover, then
+    rows of low priority, then rows of medium priority, in each group the oldest first. It never drops rows that have
+    high priority, are open or are still valid. Cross-session rows are kept unless you give --cross.
 
     `om undo` restores what was pruned, unless --hard has deleted it. Only observed messages are pruned, and never the
     agent's last message in a session.

@@ -57,9 +57,9 @@ def reflect(
 ) -> None:
     """Fold observations into fewer rows and extract lasting facts.
 
-    Folded rows are hidden, never deleted: `om log --all` shows them. Open rows of high priority, preferences and
-    standing instructions keep their exact words. If you name a model or set an API key, that model reflects; otherwise
-    rules do. Prints the new rows.
+    Folded rows are hidden, never deleted: `om log --all` shows them. By default, these high-priority rows keep their
+    exact words: open ones, decisions, facts, instructions and preferences. If you name a model or set an API key, that
+    model reflects; otherwise rules do. Prints the new rows.
     """
     apply_model_options(run, "reflector", provider=reflector, model=model, base_url=base_url)
     if across and (session is not None or meta):

@@ -32,7 +32,7 @@ om show 3f9a1c2e --json | jq -r '.messages[].text'
 def show(
     run: Run,
     id_: Annotated[
-        str, argument(metavar="ID", help="Handle or id of a row, or key of a message.", autocompletion=row_ids)
+        str, argument(metavar="ID", help="Id or handle of a row, or id of a message.", autocompletion=row_ids)
     ],
     *,
     history: Annotated[bool, option("--history", help="Include related rows and operations.")] = False,

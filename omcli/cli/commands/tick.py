@@ -53,7 +53,7 @@ def tick(
     """Observe and reflect on the sessions where this is due.
 
     A session is due to be observed when enough messages are pending (`observe.trigger`, `observe.tokens`), and due to
-    be reflected on when its rows have grown enough (`reflect.tokens`). A model may observe earlier
+    be reflected on when it has enough rows (`reflect.tokens`). A model may observe earlier
     (`observe.precompute`): its observations are buffered, and written without another call when the session is due.
 
     If the observer cannot be used (for example without an API key), sessions are still reflected on. If the reflector

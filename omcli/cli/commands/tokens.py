@@ -36,10 +36,12 @@ def tokens(
 ) -> None:
     """Count the tokens of text or of a transcript.
 
-    A transcript is counted message by message, including the counter's overhead per message.
+    A transcript is counted message by message, including the counter's overhead per message and, unless
+    you give --as event, per conversation.
 
     Counters: o200k-approx (within 20 % of o200k); chars-2.5, chars-3.2, chars-3.5-3, chars-4 and chars-4-cjk-2
-    (characters divided by that number); o200k and cl100k (exact, if their rank files are on disk).
+    (characters divided by that number; chars-3.5-3 divides those of tool calls and results by 3, and chars-4-cjk-2
+    Chinese and Korean ones by 2); o200k and cl100k (exact, if their rank files are on disk).
     """
     if file == STDIN and is_terminal_input():
         raise BadUsage("nothing to count", hint="`om tokens FILE`, or `om tokens < FILE`")

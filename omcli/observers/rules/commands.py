@@ -90,9 +90,10 @@ def _times(events: Sequence[ToolEvent]) -> int | None:
 
 
 def _outcome(event: ToolEvent) -> str:
-    """Return the exit code and summary line, as in ` → exit 0: 12 passed`.
+    """Return how a command ended, as in ` → exit 0: 12 passed`, or "" if nothing is known about it.
 
-    If the command hides its exit status (`make | tail`), omit "ok" and prefer error lines to the summary line.
+    Without an exit code, a success is given as "ok", unless the command hides its exit status (`make | tail`). Errors
+    that are hidden in this way replace the summary line. The result for a running command is ` (still running)`.
     """
     if event.process:
         return " (still running)"

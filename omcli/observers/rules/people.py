@@ -195,9 +195,9 @@ def _prompt_type(kinds: Sequence[Type | None]) -> Type:
 
 
 def _select(parts: Sequence[TextPart], limit: int) -> list[TextPart]:
-    """Return sentences of at most `limit` characters in total, but at least one.
+    """Return sentences of at most `limit` characters in total, in their order, or the first one if none is that short.
 
-    The first and the last, typed sentences and those with names are preferred.
+    The first and the last sentence are preferred, as are sentences with a type (such as a decision) or with anchors.
     """
     weights: list[tuple[int, int]] = []
     for index, text in enumerate(map(text_of, parts)):

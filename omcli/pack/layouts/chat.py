@@ -189,7 +189,9 @@ def _anthropic_messages(turns: Sequence[Turn]) -> list[Entry]:
 
 
 def _anthropic_words(turn: Turn) -> str:
-    """Return the text of a message. If it has a name, the speaker is put in front; an event is put in brackets."""
+    """Return the text of a message, after the speaker if the message names one (`user Ada: …`), or after the kind of an
+    event (`[interrupt] …`).
+    """
     if turn.message.name or turn.message.role is Role.EVENT:
         return spoken(turn)
     return turn.text

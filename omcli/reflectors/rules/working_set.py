@@ -21,7 +21,7 @@ class WorkingSet:
     tokens: int
     """Number of tokens in all visible rows, including drafts."""
     rows: dict[str, Observation]
-    """Given rows that are still visible, by id, oldest first."""
+    """Rows of the material that are still visible, by id, oldest first."""
     protected: frozenset[str]
     """Ids of rows that must stay visible."""
     fixed: frozenset[str]
