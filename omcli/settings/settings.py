@@ -174,7 +174,7 @@ class ModelSettings:
     provider: str | None = None
     """`anthropic`, `openai`, `ollama`, …, `command`, or `rules` for no model.
 
-    None means the provider whose API key is in the environment.
+    None means that `model` tells it, or else the API key in the environment. Without a model, None means rules.
     """
     model: str | None = None
     """The provider's name for the model, or `PROVIDER/NAME`."""

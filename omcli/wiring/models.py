@@ -1,4 +1,4 @@
-"""Models that observe and reflect, from settings and environment. Rules do so if no model is named."""
+"""Models that observe and reflect, from the settings. Rules do so if no model is chosen."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 RULES = "rules"
 """Provider name that selects rules."""
 USUAL_KEYS = {"ANTHROPIC_API_KEY": "anthropic", "ANTHROPIC_AUTH_TOKEN": "anthropic", "OPENAI_API_KEY": "openai"}
-"""Endpoint selected by each key in the environment, in order of precedence. Repeated here so that observing by rules
-need not load the endpoints.
+"""Endpoint of each usual key, in order of precedence. It is used for a model named without an endpoint; a key alone
+chooses no model. Repeated here so that observing by rules need not load the endpoints.
 """
 _DONE = {Lane.OBSERVE: "observed", Lane.REFLECT: "reflected"}
 _ROLE = {Lane.OBSERVE: "observer", Lane.REFLECT: "reflector"}
@@ -40,16 +40,22 @@ def endpoint_with_key(environment: Mapping[str, str]) -> str | None:
 
 
 def spec_of(role: ModelSettings, settings: Settings, environment: Mapping[str, str]) -> ModelSpec | None:
-    """Return the model for a role, or None for rules. Raise BadConfiguration if the model has no provider."""
+    """Return the model for a role, or None for rules.
+
+    Raise BadConfiguration if the model has no provider, or if a base URL is given without a model or provider.
+    """
     if role.provider == RULES:
         return None
-    with_key = endpoint_with_key(environment)
-    if not (role.model or role.provider or with_key):
+    if not (role.model or role.provider):
+        if role.base_url:
+            raise BadConfiguration(
+                f"no model given for {role.base_url}", hint="name one: `--model PROVIDER/NAME`, or `--observer openai`"
+            )
         return None
     from omcli.providers.endpoints import split_model
 
     of_name, model = split_model(role.model) if role.model else (None, None)
-    endpoint = of_name or role.provider or with_key
+    endpoint = of_name or role.provider or endpoint_with_key(environment)
     if endpoint is None:
         raise BadConfiguration(
             f"no provider given for model `{model}`", hint=f"say so: `--model ollama/{model}`, or set a key"
@@ -71,30 +77,9 @@ def spec_of(role: ModelSettings, settings: Settings, environment: Mapping[str, s
 def is_named(name: str, settings: Settings, environment: Mapping[str, str]) -> bool:
     """Return True if `observer` or `reflector` is a model, available or not."""
     try:
-        return spec_of(role_of(name, settings, environment), settings, environment) is not None
+        return spec_of(getattr(settings, name), settings, environment) is not None
     except BadConfiguration:
         return True
-
-
-def role_of(name: str, settings: Settings, environment: Mapping[str, str]) -> ModelSettings:
-    """Return the settings of `observer` or `reflector`.
-
-    A preset's model is only a suggestion: it is ignored if there is no key for it.
-    """
-    role: ModelSettings = getattr(settings, name)
-    if not role.provider:
-        return role
-    from omcli.providers.endpoints import ENDPOINTS
-
-    proposed = ENDPOINTS.get(role.provider)
-    if proposed is None or any(environment.get(variable) for variable in proposed.key_variables):
-        return role
-    by_preset = {
-        key: None
-        for key in ("provider", "model", "max_output")
-        if settings.origin(f"{name}.{key}").startswith("preset ")
-    }
-    return replace(role, **by_preset) if "provider" in by_preset else role
 
 
 class Models:
@@ -125,7 +110,7 @@ class Models:
         is unavailable.
         """
         settings = self._settings
-        role = role_of("observer", settings, os.environ)
+        role = settings.observer
         provider = self._provider_or_rules(role, Lane.OBSERVE)
         if provider is None:
             return None
@@ -166,7 +151,7 @@ class Models:
         """Return the model that reflects, with the policy of `usual`, or None for rules. Raise the same errors as
         `observer`.
         """
-        role = role_of("reflector", self._settings, os.environ)
+        role = self._settings.reflector
         provider = self._provider_or_rules(role, Lane.REFLECT)
         if provider is None:
             return None
@@ -184,7 +169,7 @@ class Models:
 
     def reflector_name(self) -> str:
         """Return the name of the reflector, even if its key is missing. No model is called."""
-        role = role_of("reflector", self._settings, os.environ)
+        role = self._settings.reflector
         try:
             provider = self._provider_or_rules(role, Lane.REFLECT)
         except (NotAllowed, BadConfiguration, NoInput):
@@ -194,13 +179,12 @@ class Models:
     def _provider_or_rules(self, role: ModelSettings, lane: Lane) -> Provider | None:
         """Return the model for a role, or None for rules.
 
-        If the model is unavailable and rules may stand in for it, warn and return None. A `fallback` set by a preset
-        does not count here: an unavailable model then raises its error.
+        If the model is unavailable and rules may stand in for it, warn and return None.
         """
         try:
             return self._provider(role, lane)
         except (NotAllowed, BadConfiguration) as error:
-            if role.fallback != RULES or self._origin("fallback", lane).startswith("preset "):
+            if role.fallback != RULES:
                 raise
             self._warn(f"{error.message}; {_DONE[lane]} by rules")
             return None

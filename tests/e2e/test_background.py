@@ -260,7 +260,7 @@ def test_under_pi_nothing_is_done_but_compacting(om: Om) -> None:
     om("observe", "-q", stdin=Talk(session="other").user("Always ask before you delete.").text())
     talk = tide_story(session="s").assistant(sized(40_000, "chars-4")).user("Is it done?").assistant("It is done.")
     transcript = om.write("t.jsonl", talk.text())
-    env = {"OM_PRESET": "pi"}
+    env = {"OM_PRESET": "pi", "OM_OBSERVER_PROVIDER": "rules"}
     run = om("observe", "--background", "--json", transcript, env=env)
     assert (run.document["background"]["sessions"], run.document["background"]["at_once"]) == ([], [])
     assert (begun(om), pending(om)) == ([], 11)

@@ -36,15 +36,15 @@ def talk(om: Om, *lines: str) -> Path:
 
 
 def at(fake: FakeModel, wire: str, **more: str) -> Mapping[str, str]:
-    """The environment of somebody with a key, whose endpoint is the fake one."""
+    """The environment of somebody with a key who chose its provider, whose endpoint is the fake one."""
     names = {"anthropic": "ANTHROPIC", "openai": "OPENAI"}
     url = fake.root if wire == "anthropic" else fake.url
-    return {f"{names[wire]}_API_KEY": KEY, f"{names[wire]}_BASE_URL": url, **more}
+    return {f"{names[wire]}_API_KEY": KEY, f"{names[wire]}_BASE_URL": url, "OM_OBSERVER_PROVIDER": wire, **more}
 
 
 @pytest.mark.parametrize("wire", WIRES)
-def test_a_key_is_all_a_model_needs(om: Om, fake_model: FakeModel, wire: str) -> None:
-    """S1.6: with a key in the environment and no configuration the model of that endpoint observes."""
+def test_a_provider_and_its_key_are_all_a_model_needs(om: Om, fake_model: FakeModel, wire: str) -> None:
+    """S1.6, XA3: the cheap model of the chosen provider observes."""
     seen = om("observe", talk(om), env=at(fake_model, wire)).stdout
     [asked] = fake_model.asked
     assert asked.body["model"] == {"anthropic": "claude-haiku-4-5", "openai": "gpt-5-mini"}[wire]

@@ -14,13 +14,19 @@ PRESETS = ("default", "zora", "lango", "duet", "pi", "coding", "mastra")
 ASKED = "#!/bin/sh\ncat > asked.txt\nexit 1\n"
 
 
+WITH_MODEL = ("pi", "mastra")
+"""Presets that choose a model."""
+
+
 @pytest.mark.parametrize("preset", PRESETS)
-def test_without_a_key_every_preset_goes_by_rules(om: Om, preset: str) -> None:
-    """S1.6, S3.5, S3.17, D15: the model that a preset proposes is nobody's wish."""
+def test_every_preset_goes_by_rules_if_it_or_somebody_says_so(om: Om, preset: str) -> None:
+    """S1.6, S3.5, XA1: a preset without a model means rules; one with a model does so only with `--observer rules`."""
     om.write("tide.jsonl", tide_story().text())
-    observed = om("--preset", preset, "observe", "tide.jsonl", "--json").document["files"][0]
+    rules = ("--observer", "rules") if preset in WITH_MODEL else ()
+    observed = om("--preset", preset, "observe", *rules, "tide.jsonl", "--json").document["files"][0]
     assert observed["observations"]
-    assert om("--preset", preset, "reflect", "--json").stderr.count("error") == 0
+    by = ("--reflector", "rules") if preset in WITH_MODEL else ()
+    assert om("--preset", preset, "reflect", *by, "--json").stderr.count("error") == 0
     assert om("--preset", preset, "context").stdout
     assert om("--preset", preset, "tick", "--check", code=None).code in (0, 1)
 
@@ -38,12 +44,18 @@ def test_every_preset_observes_with_a_model_that_is_named(om: Om, preset: str) -
     assert ("Write 2 to 5 sentences altogether." in asked) == (preset == "lango")
 
 
-def test_an_endpoint_that_is_named_needs_its_key_and_one_that_is_proposed_does_not(om: Om) -> None:
-    """D15: what somebody has configured is not silently replaced."""
+@pytest.mark.parametrize("preset", WITH_MODEL)
+def test_the_model_of_a_preset_needs_its_key(om: Om, preset: str) -> None:
+    """XA1, S3.3, S3.17, D15: it was chosen with the preset, so rules do not silently replace it."""
     om.write("tide.jsonl", tide_story().text())
-    run = om("--preset", "pi", "observe", "tide.jsonl", env={"OM_OBSERVER_PROVIDER": "gemini"}, code=77)
-    assert "gemini needs a key" in run.stderr
-    assert om("--preset", "pi", "observe", "tide.jsonl").code == 0
+    run = om("--preset", preset, "observe", "tide.jsonl", code=77)
+    assert "gemini needs a key, and GEMINI_API_KEY or GOOGLE_API_KEY is not set" in run.stderr
+    assert "`--observer rules`" in run.stderr
+    asked = om(
+        "--preset", preset, "observe", "tide.jsonl", env={"OPENAI_API_KEY": "k", "ANTHROPIC_API_KEY": "k"}, code=77
+    )
+    assert "gemini needs a key" in asked.stderr, "the keys of others are for something else"
+    assert om("status", "--json").document["pending"] == 8
 
 
 def test_the_address_of_one_provider_is_never_another_ones(om: Om) -> None:

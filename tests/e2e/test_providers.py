@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import socket
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -38,6 +41,7 @@ class Machine:
         """The variables that say where the model is."""
         return {
             KEYS[self.wire]: KEY,
+            "OM_OBSERVER_PROVIDER": self.wire,
             "ANTHROPIC_BASE_URL": self.fake.root,
             "OPENAI_BASE_URL": self.fake.url,
             "OM_PROVIDER_TIMEOUT": "20",
@@ -84,8 +88,8 @@ def on_messages(om: Om, fake_model: FakeModel) -> Machine:
 # It works
 
 
-def test_with_a_key_in_the_environment_its_model_observes(machine: Machine) -> None:
-    """S1.6, S3.5, C15: the cheap model of that endpoint, unless one is named; it is in the ledger with its tokens."""
+def test_the_model_of_a_chosen_provider_observes(machine: Machine) -> None:
+    """S1.6, S3.5, XA3, C15: the cheap model of that endpoint, unless one is named, in the ledger with its tokens."""
     machine.observe()
     (asked,) = machine.fake.asked
     assert (asked.wire, asked.key) == ({"anthropic": "messages", "openai": "chat"}[machine.wire], KEY)
@@ -99,11 +103,35 @@ def test_with_a_key_in_the_environment_its_model_observes(machine: Machine) -> N
     assert KEY not in machine.om.db.read_bytes().decode("latin-1")
 
 
-def test_no_key_keeps_to_rules_and_says_nothing(on_chat: Machine) -> None:
-    """D15: nobody is asked where nobody is named."""
-    on_chat.observe(env={"OPENAI_API_KEY": ""})
+@pytest.mark.parametrize("command", ["observe", "tick", "consolidate", "compact", "python"])
+@pytest.mark.parametrize("wire", WIRES)
+def test_a_key_alone_turns_no_model_on(om: Om, fake_model: FakeModel, wire: str, command: str) -> None:
+    """XA3, S1.6, D15: rules, unless a model was chosen; a key may be there for something else."""
+    address = {"ANTHROPIC_BASE_URL": fake_model.root, "OPENAI_BASE_URL": fake_model.url}
+    env = {KEYS[wire]: KEY, **address, "OM_OBSERVE_TOKENS": "1", "OM_REFLECT_TOKENS": "1"}
+    transcript = om.write("t.jsonl", tide_story().text())
+    om("observe", *(("--later",) if command != "observe" else ()), transcript, env=env)
+    if command == "python":
+        session = "5d0c6e0a-0000-4000-8000-000000000001"
+        program = f"from omcli import ContextCompressor; print(ContextCompressor({session!r}).flush().error)"
+        environment = {**os.environ, **env, "OM_DB": str(om.db)}
+        done = subprocess.run(
+            [sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True
+        )
+        assert done.stdout == "None\n"
+    elif command == "compact":
+        om("compact", transcript, env=env, code=None)
+    elif command != "observe":
+        om(command, *(("--no-places",) if command == "consolidate" else ()), env=env)
+    assert fake_model.asked == []
+    assert {row["source"] for row in rows(om)} <= {"rules"}
+
+
+def test_an_address_without_a_model_is_an_error(on_chat: Machine) -> None:
+    """XA3: half a choice is not silently left out."""
+    run = on_chat.om("observe", "--base-url", on_chat.fake.url, stdin=tide_story().text(), code=78)
+    assert "no model given for http://127.0.0.1" in run.stderr
     assert on_chat.fake.asked == []
-    assert {row["source"] for row in rows(on_chat.om)} == {"rules"}
 
 
 def test_rules_are_kept_to_where_they_are_asked_for(on_chat: Machine) -> None:
@@ -319,7 +347,12 @@ def test_no_certificates_are_named_as_the_cause(om: Om) -> None:
     certificate = Path(__file__).parents[1] / "integration" / "certificates" / "loopback.pem"
     transcript = om.write("t.jsonl", tide_story().text())
     with FakeModel(certificate=certificate) as fake:
-        run = om("observe", transcript, env={"OPENAI_API_KEY": KEY, "OPENAI_BASE_URL": fake.url}, code=69)
+        run = om(
+            "observe",
+            transcript,
+            env={"OM_OBSERVER_PROVIDER": "openai", "OPENAI_API_KEY": KEY, "OPENAI_BASE_URL": fake.url},
+            code=69,
+        )
     assert "the certificate cannot be verified" in run.stderr
     assert "ca-certificates" in run.stderr
     assert pending(om) == 8

@@ -92,13 +92,15 @@ def compact(
     compact it again; the memory in it is not observed again. `--to pi` prints what pi's compaction hook returns, for
     the branch on which FILE ends.
 
-    In --json output, `reached` is true if the budget was met: all visible rows and the last messages fit, and no
-    message is lost. If a model fails twice, the rest is still compacted, and a warning counts the messages that no
-    observation covers. With --strict, nothing is printed in that case and the exit code is 75.
+    In --json output, `reached` is true if the budget was met: all visible rows and the last messages fit.
 
-    Nothing is printed if the result would be empty or larger than its input (exit code 1), if the model cannot be used
-    (77 or 78), or if another process is working on the session (75). Then `--to pi` and --json print {"replace": false,
-    "reason": …}, and with --best-effort the exit code is 0.
+    Nothing is printed that would lose a message. If a model fails twice at messages that are not among the last ones,
+    the exit code is 69; use --observer rules, or the setting observer.fallback, to compact without it. If such messages
+    are still pending because of --max-iterations or --dry-run, it is 75. It is 77 or 78 if the model cannot be used, 75
+    if another process is working on the session, and 1 if the result would be empty or larger than its input.
+
+    `--to pi` and --json then print {"replace": false, "reason": …}, and with --best-effort the exit code is 0. Other
+    formats print nothing and keep the exit code: output that ends with 0 can always replace the messages.
     """
     apply_model_options(run, "observer", provider=observer, model=model, base_url=base_url, verify=verify)
     check_transcript("compact", given=(file or session) is not None, format_name=format_, session=session)
@@ -150,12 +152,22 @@ class _Job:
         if keep and keep >= target and self.shape.has_tail:
             raise BadUsage(f"`--tail-budget {keep}` leaves nothing of the budget of {target} tokens")
 
-    def refuse(self, reason: str) -> None:
-        """Print that the calling program should keep its messages, if the layout is JSON or pi's."""
+    @property
+    def can_refuse(self) -> bool:
+        """True if the output itself can tell the calling program to keep its messages."""
+        return self.shape in (CompactFormat.JSON, CompactFormat.PI)
+
+    def refuse(self, reason: str, *, code: int = 0) -> None:
+        """Tell the calling program to keep its messages, if the layout can. Raise Exit if the exit code is not 0.
+
+        A layout that cannot say it never ends with 0, because a program would take the empty output for the result.
+        """
         if self.shape is CompactFormat.JSON:
             self.run.output.document({"replace": False, "reason": reason})
         elif self.shape is CompactFormat.PI:
             self.run.output.json_line({"replace": False, "reason": reason})
+        if code and not (self.is_tolerant and self.can_refuse):
+            raise Exit(code)
 
 
 def _wanted(job: _Job, *, target: int, keep: int | None, notation: str | None) -> CompactRequest:
@@ -173,16 +185,14 @@ def _wanted(job: _Job, *, target: int, keep: int | None, notation: str | None) -
 
 def _compact_or_refuse(job: _Job, wanted: CompactRequest, *, chunk: int | None, most: int) -> None:
     if job.session is not None and job.run.is_read_only("nothing is observed or folded"):
-        job.refuse("disabled")
+        job.refuse("disabled", code=0 if job.can_refuse else _REFUSED)
         return
     try:
         _compact(job, wanted, chunk=chunk, most=most)
     except (*OF_MODELS, TryAgain) as error:
         tell = job.run.console.warn_of if job.is_tolerant else job.run.console.error
         tell(error)
-        job.refuse(error.slug)
-        if not job.is_tolerant:
-            raise Exit(error.exit_code) from None
+        job.refuse(error.slug, code=error.exit_code)
 
 
 def _compact(job: _Job, wanted: CompactRequest, *, chunk: int | None, most: int) -> None:
@@ -196,7 +206,6 @@ def _compact(job: _Job, wanted: CompactRequest, *, chunk: int | None, most: int)
             most=most,
             rows_tokens=run.settings.reflect.batch_tokens,
             is_dry=job.is_dry,
-            is_strict=run.strict,
         )
         taken = _ingest_file(job, wiring, deps)
         session_id = job.session if taken is None else taken.session_id
@@ -227,8 +236,9 @@ def _deps(job: _Job, wiring: Wiring, chunk: int | None) -> Deps:
 
 
 def _ingest_file(job: _Job, wiring: Wiring, deps: Deps) -> FileReport | None:
-    """Ingest the transcript and return the report, or None if no transcript is given. Raise Exit if none of it could be
-    read.
+    """Ingest the transcript and return the report, or None if no transcript is given.
+
+    Raise Exit if it could not be read to its end, because the rest would be lost.
     """
     if job.file is None:
         return None
@@ -237,7 +247,7 @@ def _ingest_file(job: _Job, wiring: Wiring, deps: Deps) -> FileReport | None:
     is_whole = job.shape.is_gone_on_from  # the branch is known only if the whole file is read
     opened = partial(wiring.transcript, job.file, format_name=job.format, session=job.session, is_whole=is_whole)
     [taken] = ingest_files([FileInput(name=job.file, open=opened)], deps, session=job.session)
-    if taken.error is not None and not taken.sessions:
+    if taken.error is not None:
         job.run.console.error(taken.error, about=job.file)
         job.refuse(taken.error.slug)
         raise Exit(taken.error.exit_code)
@@ -245,14 +255,12 @@ def _ingest_file(job: _Job, wiring: Wiring, deps: Deps) -> FileReport | None:
 
 
 def _refuse_empty(job: _Job, taken: FileReport | None) -> None:
-    """Report that there are no messages to compact. Raise Exit unless `--best-effort` is given."""
-    job.refuse("empty")
+    """Report that there are no messages to compact. Raise Exit as `refuse` does."""
     if taken is not None:
         job.run.console.report(", ".join([f"{job.name}: no messages", *_missing_parts(taken)]))
     else:
         job.run.note_unknown_session(job.session or "")
-    if not job.is_tolerant:
-        raise Exit(_REFUSED)
+    job.refuse("empty", code=_REFUSED)
 
 
 def _read_summary(job: _Job, session_id: str, deps: Deps) -> int:
@@ -279,35 +287,31 @@ def _show(job: _Job, compacted: CompactReport, taken: FileReport | None) -> None
     run, result = job.run, compacted.result
     if compacted.error is not None:
         run.console.warn(compacted.error.message)
-    if result.uncovered:
-        run.console.warn(f"{counted(result.uncovered, 'message')} not covered by any observation")
     if taken is not None and (others := len(taken.sessions[1:])):
         run.console.note(f"only `{compacted.session}` was compacted, {counted(others, 'other session')} left out")
     if compacted.refusal is None:
         run.output.text(compacted.pack.printed)
         run.console.report(_summary(job, compacted, taken))
     else:
-        job.refuse(compacted.refusal)
-        run.console.note(", ".join([f"{job.name}: {_reason(compacted)}", *_missing_parts(taken)]))
+        run.console.note(", ".join([f"{job.name}: {_reason(job, compacted)}", *_missing_parts(taken)]))
         if taken is not None and taken.known_messages and not result.tokens_before:
             run.console.note("its messages are stored in another session; see `om sessions`")
-    if taken is not None and taken.error is not None:
-        run.console.error(taken.error, about=job.name)
-        raise Exit(taken.error.exit_code)
-    if compacted.refusal is not None and not job.is_tolerant:
-        raise Exit(TryAgain.exit_code if compacted.refusal is RefuseReason.UNCOVERED else _REFUSED)
+        is_early = compacted.refusal is RefuseReason.UNCOVERED
+        job.refuse(compacted.refusal, code=TryAgain.exit_code if is_early else _REFUSED)
     if run.strict and taken is not None and taken.faults:
         raise Exit(BadInput.exit_code)
 
 
-def _reason(compacted: CompactReport) -> str:
+def _reason(job: _Job, compacted: CompactReport) -> str:
     from omcli.operations.compact.session import RefuseReason
 
-    return {
-        RefuseReason.EMPTY: "nothing to replace, or nothing to replace it with",
-        RefuseReason.LARGER: f"the result would be larger than the {compacted.result.tokens_before} tokens it has",
-        RefuseReason.UNCOVERED: "not printed, since messages would be lost",
-    }[compacted.refusal or RefuseReason.EMPTY]
+    if compacted.refusal is RefuseReason.UNCOVERED:
+        waiting = compacted.result.uncovered
+        cause = "a dry run observes nothing" if job.is_dry else "--max-iterations left no step for them"
+        return f"not printed, {counted(waiting, 'message')} would be lost: not observed yet, and {cause}"
+    if compacted.refusal is RefuseReason.LARGER:
+        return f"the result would be larger than the {compacted.result.tokens_before} tokens it has"
+    return "nothing to replace, or nothing to replace it with"
 
 
 def _summary(job: _Job, compacted: CompactReport, taken: FileReport | None) -> str:

@@ -69,8 +69,8 @@ def observe(
     replaced. Messages that are already stored are skipped, so you can run the same command again whenever a transcript
     has grown. A file that cannot be read is skipped; an error of the store ends the run.
 
-    If you name a model or set ANTHROPIC_API_KEY or OPENAI_API_KEY, that model observes and rules check what it writes.
-    Otherwise rules observe. If the model fails, the messages are stored and the next run observes them.
+    Rules observe, unless you choose a model: with --model, --observer, OM_OBSERVER_PROVIDER or in a configuration file.
+    An API key alone chooses none. If the model fails, the messages are stored and the next run observes them.
 
     With --background, a worker does what `om tick` would do, and this command returns at once. If more messages are
     already pending than `observe.block_after` allows, the command observes them itself first. Errors are then only

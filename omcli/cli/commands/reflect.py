@@ -58,8 +58,8 @@ def reflect(
     """Fold observations into fewer rows and extract lasting facts.
 
     Folded rows are hidden, never deleted: `om log --all` shows them. By default, these high-priority rows keep their
-    exact words: open ones, decisions, facts, instructions and preferences. If you name a model or set an API key, that
-    model reflects; otherwise rules do. Prints the new rows.
+    exact words: open ones, decisions, facts, instructions and preferences. Rules reflect, unless you choose a model; an
+    API key alone chooses none. Prints the new rows.
     """
     apply_model_options(run, "reflector", provider=reflector, model=model, base_url=base_url)
     if across and (session is not None or meta):

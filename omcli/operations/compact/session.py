@@ -6,7 +6,7 @@ fold       visible rows are folded, a chunk at a time, until they fit    one ope
 
 output     rows, quotes and last messages are chosen and printed
 
-refusal    an empty or larger result replaces nothing
+refusal    nothing is replaced if a message would be lost, or if the result is empty or larger
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ from omcli.operations.reflect.session import Reflection, reflect_rows, rows_to_f
 from omcli.pack.context_pack import ContextPack
 from omcli.pack.layouts.compacted import CompactFormat, CompactHead
 from omcli.pack.layouts.layout import PackContent
+from omcli.pack.tail import Turn
 
 _TRIES = 2
 """Maximum number of attempts to observe with a model that fails."""
@@ -44,7 +45,7 @@ class RefuseReason(StrEnum):
     LARGER = "larger"
     """The result has more tokens than the session it would replace."""
     UNCOVERED = "uncovered"
-    """Messages that no observation covers would be lost, and `--strict` forbids that."""
+    """Messages would be lost, because no observation covers them yet."""
 
 
 @record
@@ -60,8 +61,6 @@ class CompactLimits:
     """If True, nothing is observed or folded; the output is chosen from existing rows and messages."""
     earlier_tokens: int = 0
     """Tokens of an earlier summary of the session, which the output replaces as well."""
-    is_strict: bool = False
-    """If True, refuse a result that would lose messages not covered by any observation."""
 
 
 @record
@@ -85,13 +84,15 @@ class CompactResult:
     iterations: int
     """Number of batches observed plus number of folds."""
     reached: bool
-    """True if all visible rows fit into the target together with the last messages, and no message is lost."""
+    """True if every visible row fits into the target together with the last messages. Otherwise the least important
+    rows were left out.
+    """
     tokens_before: int
     """Tokens of the main thread (or of subagents, if there is none) and of an earlier summary."""
     tokens_after: int
     """Tokens of the printed text. For JSON, only the texts of rows and messages count."""
     uncovered: int
-    """Number of lost messages: no observation covers them, and they are not among the last messages."""
+    """Messages that would be lost: no observation covers them, and they are not among the last messages."""
 
 
 @record
@@ -105,7 +106,7 @@ class CompactReport:
     """The output. All token counts in this report use its counter."""
     refusal: RefuseReason | None
     error: ProviderFailed | None
-    """Error that kept messages from being observed or rows from being folded."""
+    """Error that kept rows from being folded, or some of the last messages from being observed."""
 
 
 @mutable_record
@@ -122,9 +123,9 @@ class _Steps:
 def compact(session_id: str, deps: Deps, asked: CompactLimits) -> CompactReport:
     """Shrink a session to a token target and return the pack to print.
 
-    If a model fails twice, its messages stay pending and the other steps continue. Messages are never changed. Raise
-    LaneTaken if another process holds a lane, StaleBatch if another process changes the session, and the error of an
-    unavailable model. Finished steps are not undone.
+    Messages are never changed. Raise LaneTaken if another process holds a lane, StaleBatch if another process changes
+    the session, and the error of a model that is unavailable, or that failed twice so that messages would be lost.
+    Finished steps are not undone.
     """
     steps = _Steps(most=asked.most)
     unobserved = None if asked.is_dry else _observe_waiting(session_id, deps, steps)
@@ -133,11 +134,14 @@ def compact(session_id: str, deps: Deps, asked: CompactLimits) -> CompactReport:
         deps=deps,
         asked=asked,
         tail=plan_tail(deps.store, session_id, asked.wanted, deps.counter),
-        lost=_lost(session_id, deps.store),
+        pending=_uncovered(session_id, deps.store),
         tokens_before=_tokens_before(session_id, deps.store, deps.counter) + asked.earlier_tokens,
     )
     before = room.rows()
-    unfolded = None if asked.is_dry else _fold(room, steps)
+    uncovered = room.uncovered(before)
+    if unobserved is not None and uncovered:
+        raise _with_loss(unobserved, uncovered)
+    unfolded = None if asked.is_dry or uncovered else _fold(room, steps)
     after = room.rows()
     figures = _Stats(room=room, iterations=steps.done, is_held=room.holds(after))
     # Folded rows add nothing to the rows they were made from, and leave less to choose from.
@@ -171,21 +175,19 @@ def _observe_waiting(session_id: str, deps: Deps, steps: _Steps) -> ProviderFail
     return failed
 
 
-@record
-class _Lost:
-    """Messages that no observation covers. Empty if all pending messages have already been offered to an observer."""
-
-    seqs: frozenset[int] = frozenset()
-
-    def without(self, seqs: Sequence[int]) -> int:
-        """Return the number of lost messages other than these."""
-        return len(self.seqs.difference(seqs))
+def _with_loss(error: ProviderFailed, uncovered: int) -> ProviderFailed:
+    """Return the error of a model that failed, with the number of messages that keep the result from being printed."""
+    waiting = "1 message is" if uncovered == 1 else f"{uncovered} messages are"
+    error.message = f"{error.message}; nothing was compacted, because {waiting} not observed"
+    error.hint = error.hint or "`--observer rules` needs no model, and `observer.fallback` names a replacement"
+    return error
 
 
-def _lost(session_id: str, store: Store) -> _Lost:
+def _uncovered(session_id: str, store: Store) -> frozenset[int]:
+    """Return the `seq` of the messages that no observation covers, or none if an observer was offered all of them."""
     if not any(store.batches.pending(session_id).fresh_tokens.values()):
-        return _Lost()
-    return _Lost(seqs=frozenset(each.seq for each in store.messages.outline(session_id) if not each.is_covered))
+        return frozenset()
+    return frozenset(each.seq for each in store.messages.outline(session_id) if not each.is_covered)
 
 
 @record
@@ -196,7 +198,8 @@ class _Room:
     deps: Deps
     asked: CompactLimits
     tail: TailPlan
-    lost: _Lost
+    pending: frozenset[int]
+    """The `seq` of the messages that no observation covers."""
     tokens_before: int
     """Tokens of the session's messages and of an earlier summary."""
 
@@ -213,6 +216,15 @@ class _Room:
         if sum(row.tokens for row in rows if row.counter == counter.name) > target:
             return False
         return not self.pack(rows, _NO_FIGURES, is_quoted=False).left_out
+
+    def uncovered(self, rows: Sequence[Observation]) -> int:
+        """Return the number of messages that a pack with these rows would lose."""
+        return self.lost(self.pack(rows, _NO_FIGURES).turns) if self.pending else 0
+
+    def lost(self, turns: Sequence[Turn]) -> int:
+        """Return the number of uncovered messages that are neither among the printed turns nor kept by the host."""
+        stays = [turn.kept.seq for turn in turns] + [kept.seq for kept in self.tail.staying]
+        return len(self.pending.difference(stays))
 
     def pack(self, rows: Sequence[Observation], figures: CompactHead, *, is_quoted: bool = True) -> ContextPack:
         return compact_output(
@@ -300,15 +312,13 @@ class _Stats:
     def result(self, shown: PackContent, printed: str | None = None) -> CompactResult:
         """Return the result for the given output. `printed` is None for JSON, which contains these numbers itself."""
         counter = self.room.deps.counter
-        stays = [turn.kept.seq for turn in shown.tail] + [kept.seq for kept in self.room.tail.staying]
         texts = [row.text for row in shown.session] + [turn.text for turn in shown.tail]
-        uncovered = self.room.lost.without(stays)
         return CompactResult(
             iterations=self.iterations,
-            reached=self.is_held and not uncovered,
+            reached=self.is_held,
             tokens_before=self.room.tokens_before,
             tokens_after=sum(map(counter.text, texts)) if printed is None else counter.text(printed),
-            uncovered=uncovered,
+            uncovered=self.room.lost(shown.tail),
         )
 
     def printed(self) -> CompactHead:
@@ -326,7 +336,7 @@ class _Stats:
 def _refuse_reason(pack: ContextPack, result: CompactResult, room: _Room) -> RefuseReason | None:
     counter = room.deps.counter
     replaced = result.tokens_before - sum(message_tokens(kept, counter) for kept in room.tail.staying)
-    if room.asked.is_strict and result.uncovered:
+    if result.uncovered:
         return RefuseReason.UNCOVERED
     if not (pack.observations or pack.turns) or not pack.printed or not replaced:
         return RefuseReason.EMPTY
