@@ -71,8 +71,10 @@ def test_what_the_disk_takes_only_a_part_of_is_not_taken_for_written(
 def test_a_command_that_only_prints_ends_when_nobody_reads(om: Om, transcripts: list[Path]) -> None:
     """F93."""
     om("observe", "-q", *transcripts)
+    page = 4096  # the smallest pipe: what is printed must not fit into it and into the buffer of who reads a line
+    assert len(om("log").stdout) > 10 * page
     with subprocess.Popen(
-        om.command("log"), stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=om.environment()
+        om.command("log"), stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=om.environment(), pipesize=page
     ) as process:
         assert process.stdout is not None
         assert process.stderr is not None

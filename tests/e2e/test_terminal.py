@@ -15,6 +15,7 @@ from rich.cells import cell_len
 
 from tests.conftest import Om
 from tests.e2e.transcripts import tide_story
+from tests.soak import more_in_soak
 
 COMMANDS = ["log", "log --notation emoji", "items", "sessions", "status", "usage", "history", "config --origin"]
 
@@ -77,20 +78,28 @@ def test_the_id_of_a_message_is_never_cut(told: Om) -> None:
     assert all(message in shown.replace("\n", "") for message in row["message_ids"])
 
 
-@pytest.mark.parametrize(
-    ("env", "is_coloured"),
-    [
-        ({}, True), ({"NO_COLOR": "1"}, False), ({"TERM": "dumb"}, False), ({"TERM": "dumb", "FORCE_COLOR": "1"}, True),
-        ({"NO_COLOR": "1", "FORCE_COLOR": "1"}, False),
-    ],
-)  # fmt: skip
-def test_colour_is_a_matter_of_the_environment(told: Om, env: dict[str, str], is_coloured: bool) -> None:
-    for command in ("log",) if env else ("log", "sessions", "status"):
-        assert ("\x1b[" in on_terminal(told, command, env=env)) is is_coloured
+ENVIRONMENTS: list[tuple[dict[str, str], bool]] = [
+    ({}, True), ({"NO_COLOR": "1"}, False), ({"TERM": "dumb"}, False), ({"TERM": "dumb", "FORCE_COLOR": "1"}, True),
+    ({"NO_COLOR": "1", "FORCE_COLOR": "1"}, False),
+]  # fmt: skip
+"""Variables, and whether a terminal gets colour then."""
 
 
-def test_a_terminal_gets_no_colour_if_told_so(told: Om) -> None:
-    assert "\x1b" not in on_terminal(told, "log", "--color", "never", env={"FORCE_COLOR": "1"})
+@pytest.mark.parametrize("command", ["log", *more_in_soak("sessions", "status")])
+@pytest.mark.parametrize(("env", "is_coloured"), ENVIRONMENTS)
+def test_colour_is_a_matter_of_the_environment(told: Om, env: dict[str, str], is_coloured: bool, command: str) -> None:
+    assert ("\x1b[" in on_terminal(told, command, env=env)) is is_coloured
+
+
+@pytest.mark.parametrize("command", ["sessions", "status"])
+def test_all_tables_are_coloured_alike(told: Om, command: str) -> None:
+    assert "\x1b[" in on_terminal(told, command)
+    assert "\x1b[" not in on_terminal(told, command, env={"NO_COLOR": "1"})
+
+
+@pytest.mark.parametrize("env", [env for env, _ in ENVIRONMENTS])
+def test_a_terminal_gets_no_colour_if_told_so(told: Om, env: dict[str, str]) -> None:
+    assert "\x1b" not in on_terminal(told, "log", "--color", "never", env=env)
 
 
 def test_the_variable_columns_goes_before_the_width_of_the_terminal(told: Om) -> None:

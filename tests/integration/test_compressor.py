@@ -13,8 +13,6 @@ from types import MappingProxyType
 from typing import Any
 
 import pytest
-from anthropic.types import Message as Answer
-from openai.types.chat import ChatCompletionMessage
 
 import omcli
 from omcli import BadConfiguration, BadInput, BadUsage, ContextCompressor, Message, OmError, ProviderFailed, Role
@@ -202,6 +200,9 @@ class TestIngest:
 
     def test_what_the_sdks_answer_with_is_a_message(self, make: Make) -> None:
         """As it comes, in the list that goes back to the model as well as alone."""
+        from anthropic.types import Message as Answer  # seconds: not while tests are collected
+        from openai.types.chat import ChatCompletionMessage
+
         function = {"name": "ls", "arguments": "{}"}
         called = ChatCompletionMessage.model_validate(
             {

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterator
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-import anthropic
-import httpx2
-import openai
 import pytest
 
 from omcli.base.errors import NotAllowed, NotAModel, OmError, PromptTooLong, ProviderFailed, UnknownModel, Unreachable
@@ -19,7 +17,7 @@ from omcli.providers import anthropic_messages, openai_chat
 from omcli.providers.failures import message_in, of_status
 from omcli.providers.wire import RequestFailed
 
-_REQUEST = httpx2.Request("POST", "http://127.0.0.1/v1")
+# The libraries take seconds to import: every worker collects these tests, and one or two run them.
 _NEVER_RAISED_HERE = {
     # What a WebSocket, a webhook, a cookie or a stream that is read twice gives.
     "WebSocketConnectionClosedError", "WebSocketQueueFullError", "InvalidWebhookSignatureError", "CookieConflict",
@@ -41,17 +39,20 @@ def errors_of(package: ModuleType, root: type[Exception]) -> Iterator[type[Excep
 
 def made(kind: type[Exception]) -> Exception:
     """An error of a class, however little is known of what it takes."""
+    import httpx2
+
+    request = httpx2.Request("POST", "http://127.0.0.1/v1")
     error = kind.__new__(kind)
     Exception.__init__(error, "what went wrong")
     wanted: dict[str, Any] = {
         "message": "what went wrong",
         "body": None,
-        "request": _REQUEST,
-        "_request": _REQUEST,
+        "request": request,
+        "_request": request,
         "request_id": None,
     }
     status = getattr(kind, "status_code", 503)
-    wanted["response"] = httpx2.Response(status, request=_REQUEST)
+    wanted["response"] = httpx2.Response(status, request=request)
     wanted["status_code"] = status
     for name, value in wanted.items():
         if not inspect.isdatadescriptor(inspect.getattr_static(kind, name, None)):
@@ -59,49 +60,66 @@ def made(kind: type[Exception]) -> Exception:
     return error
 
 
-_WIRES: list[tuple[Callable[[Exception], RequestFailed], list[type[Exception]]]] = [
-    (anthropic_messages.failure_of, list(errors_of(anthropic, anthropic.AnthropicError))),
-    (openai_chat.failure_of, list(errors_of(openai, openai.OpenAIError))),
-]
-_BENEATH = [
-    kind
-    for _, kind in inspect.getmembers(httpx2, inspect.isclass)
-    if issubclass(kind, Exception) and not issubclass(kind, Warning) and kind.__name__ not in _NEVER_RAISED_HERE
-]
-_CASES = [
-    pytest.param(
-        translated, kind, id=f"{kind.__module__.partition('.')[0]}-{kind.__name__}-{translated.__module__[-9:]}"
-    )
-    for translated, kinds in _WIRES
-    for kind in (*kinds, *_BENEATH, OSError, ValueError)
-    if kind.__name__ not in _NEVER_RAISED_HERE
-]
+@cache
+def kinds_of(endpoint: str) -> list[type[Exception]]:
+    """Every error of an SDK."""
+    import anthropic
+    import openai
+
+    if endpoint == "anthropic":
+        return list(errors_of(anthropic, anthropic.AnthropicError))
+    return list(errors_of(openai, openai.OpenAIError))
 
 
-@pytest.mark.parametrize(("translated", "kind"), _CASES)
+@cache
+def cases(endpoint: str) -> list[type[Exception]]:
+    """Every error that an ask may fail with, of an SDK and of what is beneath it."""
+    import httpx2
+
+    beneath = [
+        kind
+        for _, kind in inspect.getmembers(httpx2, inspect.isclass)
+        if issubclass(kind, Exception) and not issubclass(kind, Warning)
+    ]
+    found = (*kinds_of(endpoint), *beneath, OSError, ValueError)
+    return [kind for kind in found if kind.__name__ not in _NEVER_RAISED_HERE]
+
+
+@pytest.mark.parametrize(
+    ("endpoint", "translated"), [("anthropic", anthropic_messages.failure_of), ("openai", openai_chat.failure_of)]
+)
 def test_every_error_of_the_libraries_is_mapped(
-    translated: Callable[[Exception], RequestFailed], kind: type[Exception]
+    endpoint: str, translated: Callable[[Exception], RequestFailed]
 ) -> None:
     """F73, F75: no foreign error comes through, whatever the libraries add."""
-    failed = translated(made(kind))
-    assert issubclass(failed.kind, OmError)
-    assert failed.kind is not OmError
-    assert failed.kind is not ProviderFailed or 400 <= (failed.status or 0) < 500, "where a request is wrong"
-    assert failed.text
+    for kind in cases(endpoint):
+        failed = translated(made(kind))
+        assert issubclass(failed.kind, OmError), kind
+        assert failed.kind is not OmError, kind
+        assert failed.kind is not ProviderFailed or 400 <= (failed.status or 0) < 500, f"{kind}: a request is wrong"
+        assert failed.text, kind
 
 
 def test_the_list_of_errors_is_complete() -> None:
     """The test above can fail: it looks at something."""
-    assert len(_CASES) > 60
-    assert {anthropic.OverloadedError, openai.OAuthError, httpx2.RemoteProtocolError} <= {
-        case.values[1] for case in _CASES
-    }
+    import anthropic
+    import httpx2
+    import openai
+
+    assert len(cases("anthropic")) + len(cases("openai")) > 60
+    assert {anthropic.OverloadedError, httpx2.RemoteProtocolError} <= set(cases("anthropic"))
+    assert {openai.OAuthError, httpx2.RemoteProtocolError} <= set(cases("openai"))
 
 
 def test_the_excluded_classes_exist() -> None:
     """A class that is gone from the libraries is to go from the list."""
-    known = {name for package in (httpx2, openai) for name in dir(package)}
-    known |= {kind.__name__ for _, kinds in _WIRES for kind in kinds} | set(dir(import_module("openai._exceptions")))
+    import httpx2
+    import openai
+
+    known = {name for package in (httpx2, openai) for name in dir(package)} | set(
+        dir(import_module("openai._exceptions"))
+    )
+    known |= {kind.__name__ for endpoint in ("anthropic", "openai") for kind in kinds_of(endpoint)}
     assert known >= _NEVER_RAISED_HERE
 
 
@@ -135,8 +153,12 @@ def test_the_code_of_an_error_counts_as_well() -> None:
 
 def test_a_timeout_while_reading_is_not_a_missing_connection() -> None:
     """F74: both SDKs wrap it in an error that says nothing."""
+    import anthropic
+    import httpx2
+
+    request = httpx2.Request("POST", "http://127.0.0.1/v1")
     for kind, said in ((httpx2.ReadTimeout, "no reply"), (httpx2.ConnectTimeout, "no connection")):
-        error = anthropic.APITimeoutError(request=_REQUEST)
+        error = anthropic.APITimeoutError(request=request)
         error.__cause__ = kind("timed out")
         assert said in anthropic_messages.failure_of(error).text
 
