@@ -434,7 +434,7 @@ def context_of(pack: ContextPack, notation: Notation, *, order: tuple[Tier, ...]
             working=pack.tokens[Tier.TAIL],
             session=pack.tokens[Tier.SESSION],
             cross=pack.tokens[Tier.CROSS],
-            total=sum(pack.tokens.values()),
+            total=pack.total,
             pending=pack.pending,
             counter=pack.counter,
             budget=pack.budgets.total,

@@ -38,6 +38,8 @@ class ContextPack:
     """True if the pack is frozen and its tail is complete (see `tail.holds_all`)."""
     tokens: Mapping[Tier, int]
     """Tokens that each tier takes in `printed`."""
+    total: int
+    """Tokens of `printed`, never more than the budget."""
     left_out: int
     """Number of eligible rows that did not fit."""
     counter: str
@@ -47,7 +49,9 @@ class ContextPack:
     """Number of messages in the session that are not observed yet."""
     freeze_point: FreezePoint | None
     printed: str
-    """The pack in the requested format, ending with a line break; empty if there is nothing to print."""
+    """The pack in the requested layout, ending with a line break; empty if there is nothing to print. A JSON document
+    contains it as a text.
+    """
 
 
 @record
@@ -134,6 +138,7 @@ def _printed(draft: _Draft, head: Head, *, candidates: int) -> ContextPack:
         turns=tuple(shown.tail),
         is_tail_whole=draft.is_frozen and tail.holds_all(draft.tail.units, draft.tail.messages),
         tokens=tokens,
+        total=draft.scales.count(printed) if printed else 0,
         left_out=candidates - len(shown.cross) - len(shown.session),
         counter=head.counter,
         budgets=head.budgets,

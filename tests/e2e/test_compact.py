@@ -173,16 +173,17 @@ class TestTarget:
             run = om("compact", talk, "--target-tokens", str(target), "--to", to, "--counter", name, code=None)
             assert run.code in (0, 1)
             if run.code == 0:
-                assert 0 < counter(name).text(run.stdout) <= target
+                given = run.document["text"] if to == "json" else run.stdout
+                assert 0 < counter(name).text(given) <= target
             else:
-                assert target < 300 or to == "json", "there is something to print"
+                assert target < 300, "there is something to print"
         assert "rule 24 of one" in om("compact", talk, "--to", to).stdout
 
     def test_it_is_reached_where_all_rows_that_are_left_can_be_printed(self, om: Om) -> None:
         """T56: a small memory fits; one of which rows have to stay word for word does not fit into too little."""
         short = om("compact", "--json", stdin=story().text()).document
         assert (short["reached"], short["uncovered"]) == (True, 0)
-        assert short["tokens_after"] < short["tokens"]["total"] <= short["target_tokens"] == short["budget"]
+        assert short["tokens_after"] == short["tokens"]["total"] <= short["target_tokens"] == short["budget"]
         assert short["tokens_before"] > short["tokens_after"]
         rules = Talk(session="rules")
         for number in range(60):
@@ -190,6 +191,30 @@ class TestTarget:
         document = om("compact", "--json", "--target-tokens", "700", stdin=rules.text()).document
         assert document["reached"] is False
         assert document["uncovered"] == 0
+
+    def test_json_has_the_rows_of_the_text_beside_it(self, om: Om) -> None:
+        """XB6: the target is what a model is given, in either format."""
+        talk = om.write("long.jsonl", long_talk("one", 100).text())
+        for target in ("300", "1500", "4000"):
+            text = om("compact", talk, "--target-tokens", target)
+            document = om("compact", talk, "--target-tokens", target, "--json").document
+            assert document["text"] == text.stdout
+            assert document["tokens_after"] == document["tokens"]["total"] == counter().text(text.stdout)
+            lines = text.stdout.splitlines()
+            rows = [row for row in document["observations"] if any(line.endswith(row["text"]) for line in lines)]
+            assert rows == document["observations"] != []
+            assert document["reached"] is (f"target of {target} reached" in text.stderr)
+
+    def test_a_target_that_is_missed_is_said_in_rows(self, om: Om) -> None:
+        """XB7: in tokens it is never missed; what does not fit is rows."""
+        talk = om.write("long.jsonl", long_talk("one", 100).text())
+        report = om("compact", talk, "--target-tokens", "300").stderr
+        document = om("compact", talk, "--target-tokens", "300", "--json").document
+        assert 0 < document["rows_fitting"] < document["rows"]
+        assert f"; {document['rows_fitting']} of {document['rows']} rows fit into the target of 300" in report
+        document = om("compact", talk, "--target-tokens", "20000", "--json").document
+        assert document["rows_fitting"] == document["rows"] == 50
+        assert "; target of 20000 reached" in om("compact", talk, "--target-tokens", "20000").stderr
 
     def test_it_is_worked_on_in_chunks_and_no_more_often_than_was_asked(self, om: Om) -> None:
         """The contract: target, chunk, iterations, and what is left over is told."""

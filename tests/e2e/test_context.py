@@ -41,7 +41,7 @@ def test_the_budget_is_never_exceeded_by_one_token(om: Om, to: str) -> None:
         (900, "chars-4"),
     ):
         pack = om("context", "--budget", str(budget), "--to", to, "--counter", name).stdout
-        assert counter(name).text(pack) <= budget
+        assert counter(name).text(json.loads(pack)["text"] if to == "json" else pack) <= budget
         if to in ("json", "messages", "anthropic") and pack:
             json.loads(pack)
     assert pack, "there is something to say in 900 tokens"
@@ -161,6 +161,26 @@ def test_the_json_document_says_what_each_tier_costs_and_what_is_pending(om: Om)
     assert document["pending"] == 0
     assert document["counter"] == "o200k-approx"
     assert om("context", "--to", "json").document == document
+
+
+def test_json_has_the_rows_and_messages_of_the_text_beside_it(om: Om) -> None:
+    """XB6: a budget is what a model is given."""
+    talk = tide_story()
+    for number in range(60):
+        talk.user(f"We decided to paint buoy {number} in red, since {number} ships asked for it.")
+    observe(om, talk, Talk(session=OTHER).user("Always run make lint before you push."))
+    shown = 0
+    for budget in (0, 60, 300, 1_000, 4_000):
+        asking = ("context", "--session", talk.session, "--budget", str(budget))
+        text, document = om(*asking).stdout, om(*asking, "--json").document
+        assert document["text"] == text
+        assert document["tokens"]["total"] == (counter().text(text) if text else 0) <= budget
+        rows = [row["text"] for tier in ("cross", "observations") for row in document[tier]]
+        lines = text.splitlines()
+        assert all(any(line.endswith(row) for line in lines) for row in rows)
+        assert len(rows) >= shown
+        shown = len(rows)
+    assert shown > 60
 
 
 def test_a_budget_from_the_environment_counts_unless_a_flag_says_otherwise(om: Om) -> None:

@@ -88,18 +88,12 @@ def test_no_shape_ever_exceeds_the_target(
     assert counter(name).text(printed) <= target
     result = done.result
     assert result.uncovered == 0
-    assert result.tokens_after <= (target if shape is not CompactFormat.JSON else 1 << 40)
+    assert result.tokens_after <= target
+    assert result.rows_fitting <= result.rows
     assert result.tokens_before == sum(counter(name).message(one) for one in said if one.agent is None)
     if done.refusal is None:
         assert printed
         assert result.tokens_after <= result.tokens_before
-    if shape is CompactFormat.JSON and printed:
-        document = json.loads(printed)
-        assert document["replace"] is True
-        for figure in ("reached", "iterations", "tokens_before", "tokens_after", "uncovered"):
-            assert document[figure] == getattr(result, figure)
-        for figure in ("target_tokens", "chunk_tokens", "chunk_messages", "max_iterations"):
-            assert document[figure] == getattr(done.contract, figure)
 
 
 @pytest.mark.parametrize("shape", [CompactFormat.MESSAGES, CompactFormat.ANTHROPIC])

@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
 from omcli.base.errors import OF_MODELS, BadInput, BadUsage, NoInput, TryAgain
-from omcli.base.record import record, replace
+from omcli.base.record import fields_of, record, replace
 from omcli.cli.command import Run, check_transcript, with_shared
 from omcli.cli.console import Exit, counted
 from omcli.cli.options import (
@@ -92,7 +92,8 @@ def compact(
     compact it again; the memory in it is not observed again. `--to pi` prints what pi's compaction hook returns, for
     the branch on which FILE ends.
 
-    In --json output, `reached` is true if the budget was met: all visible rows and the last messages fit.
+    In --json output, `text` is what is printed otherwise, and its rows and messages follow. `reached` is true if all
+    rows that remain after folding (`rows_fitting` of `rows`) and the last messages fit.
 
     Nothing is printed that would lose a message. If a model fails twice at messages that are not among the last ones,
     the exit code is 69; use --observer rules, or the setting observer.fallback, to compact without it. If such messages
@@ -290,7 +291,7 @@ def _show(job: _Job, compacted: CompactReport, taken: FileReport | None) -> None
     if taken is not None and (others := len(taken.sessions[1:])):
         run.console.note(f"only `{compacted.session}` was compacted, {counted(others, 'other session')} left out")
     if compacted.refusal is None:
-        run.output.text(compacted.pack.printed)
+        run.output.text(_printed(job, compacted))
         run.console.report(_summary(job, compacted, taken))
     else:
         run.console.note(", ".join([f"{job.name}: {_reason(job, compacted)}", *_missing_parts(taken)]))
@@ -300,6 +301,14 @@ def _show(job: _Job, compacted: CompactReport, taken: FileReport | None) -> None
         job.refuse(compacted.refusal, code=TryAgain.exit_code if is_early else _REFUSED)
     if run.strict and taken is not None and taken.faults:
         raise Exit(BadInput.exit_code)
+
+
+def _printed(job: _Job, compacted: CompactReport) -> str:
+    if job.shape is not CompactFormat.JSON:
+        return compacted.pack.printed
+    from omcli.pack.document import document
+
+    return document(compacted.pack, {"replace": True, **fields_of(compacted.contract), **fields_of(compacted.result)})
 
 
 def _reason(job: _Job, compacted: CompactReport) -> str:
@@ -318,9 +327,11 @@ def _summary(job: _Job, compacted: CompactReport, taken: FileReport | None) -> s
     """Return the result in one line."""
     result = compacted.result
     messages = f"{counted(taken.counts.messages, 'message')}, " if taken is not None else ""
-    reached = "reached" if result.reached else "not reached, the least important rows are left out"
     tokens = f"{result.tokens_before} → {result.tokens_after} tokens by {compacted.pack.counter}"
-    steps = f"{counted(result.iterations, 'iteration')}; target of {compacted.contract.target_tokens} {reached}"
+    target = f"target of {compacted.contract.target_tokens}"
+    fitting = f"{result.rows_fitting} of {counted(result.rows, 'row')}"
+    outcome = f"{target} reached" if result.reached else f"{fitting} fit into the {target}"
+    steps = f"{counted(result.iterations, 'iteration')}; {outcome}"
     return ", ".join([f"{job.name}: {messages}{tokens}, {steps}", *_missing_parts(taken)])
 
 

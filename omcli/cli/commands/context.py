@@ -53,7 +53,8 @@ def context(
     """Print what an agent should know, within a token budget.
 
     The output has three tiers: lasting facts from other sessions, observations of this session, and its last messages.
-    It never has more tokens than its budget, and the same memory gives the same bytes.
+    It never has more tokens than its budget, and the same memory gives the same bytes. --json prints the same text
+    as `text`, with its rows and messages beside it.
 
     --session defaults to $CLAUDE_CODE_SESSION_ID, then to the last session of this directory, then to the last session
     of all.
@@ -108,7 +109,12 @@ def _print_pack(
     )
     if contexted.note:
         run.console.note(contexted.note)
-    run.output.text(contexted.pack.printed)
+    if layout is PackFormat.JSON:
+        from omcli.pack.document import document
+
+        run.output.text(document(contexted.pack))
+    else:
+        run.output.text(contexted.pack.printed)
 
 
 def _print_block(run: Run, session: str | None, *, budget: int | None, to: PackFormat) -> None:

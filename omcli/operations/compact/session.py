@@ -11,11 +11,11 @@ refusal    nothing is replaced if a message would be lost, or if the result is e
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from enum import StrEnum
 
 from omcli.base.errors import OverLimit, ProviderFailed
-from omcli.base.record import fields_of, mutable_record, record
+from omcli.base.record import mutable_record, record
 from omcli.memory.changes import OperationKind, OperationWrite
 from omcli.memory.message import UNLIMITED, TokenCounter, message_tokens, row_tokens
 from omcli.memory.observation import Observation
@@ -27,8 +27,7 @@ from omcli.operations.deps import Deps
 from omcli.operations.observe.session import observe_session
 from omcli.operations.reflect.session import Reflection, reflect_rows, rows_to_fold, skip_reason
 from omcli.pack.context_pack import ContextPack
-from omcli.pack.layouts.compacted import CompactFormat, CompactHead
-from omcli.pack.layouts.layout import PackContent
+from omcli.pack.layouts.compacted import CompactHead
 from omcli.pack.tail import Turn
 
 _TRIES = 2
@@ -90,7 +89,11 @@ class CompactResult:
     tokens_before: int
     """Tokens of the main thread (or of subagents, if there is none) and of an earlier summary."""
     tokens_after: int
-    """Tokens of the printed text. For JSON, only the texts of rows and messages count."""
+    """Tokens of the printed text. A JSON document contains it as `text`."""
+    rows: int
+    """Number of visible rows after folding."""
+    rows_fitting: int
+    """Number of them that fit into the target together with the last messages."""
     uncovered: int
     """Messages that would be lost: no observation covers them, and they are not among the last messages."""
 
@@ -143,12 +146,10 @@ def compact(session_id: str, deps: Deps, asked: CompactLimits) -> CompactReport:
         raise _with_loss(unobserved, uncovered)
     unfolded = None if asked.is_dry or uncovered else _fold(room, steps)
     after = room.rows()
-    figures = _Stats(room=room, iterations=steps.done, is_held=room.holds(after))
+    figures = _Stats(room=room, iterations=steps.done, rows=len(after), fitting=room.fitting(after))
     # Folded rows add nothing to the rows they were made from, and leave less to choose from.
     pack = room.pack(before, figures.printed())
-    is_told = asked.wanted.shape is CompactFormat.JSON
-    shown = PackContent(session=pack.observations, tail=pack.turns)
-    result = figures.result(shown, None if is_told else pack.printed)
+    result = figures.result(pack)
     return CompactReport(
         session=session_id,
         contract=figures.contract,
@@ -215,7 +216,11 @@ class _Room:
         counter, target = self.deps.counter, self.asked.wanted.target
         if sum(row.tokens for row in rows if row.counter == counter.name) > target:
             return False
-        return not self.pack(rows, _NO_FIGURES, is_quoted=False).left_out
+        return self.fitting(rows) == len(rows)
+
+    def fitting(self, rows: Sequence[Observation]) -> int:
+        """Return the number of rows that can be printed together with the last messages."""
+        return len(self.pack(rows, _NO_FIGURES, is_quoted=False).observations)
 
     def uncovered(self, rows: Sequence[Observation]) -> int:
         """Return the number of messages that a pack with these rows would lose."""
@@ -296,8 +301,10 @@ def _each_part(rows: Sequence[Observation], room: _Room) -> Iterator[tuple[list[
 class _Stats:
     room: _Room
     iterations: int
-    is_held: bool
-    """True if all visible rows can be printed."""
+    rows: int
+    """Number of visible rows."""
+    fitting: int
+    """Number of them that can be printed."""
 
     @property
     def contract(self) -> Contract:
@@ -309,28 +316,21 @@ class _Stats:
             max_iterations=self.room.asked.most,
         )
 
-    def result(self, shown: PackContent, printed: str | None = None) -> CompactResult:
-        """Return the result for the given output. `printed` is None for JSON, which contains these numbers itself."""
-        counter = self.room.deps.counter
-        texts = [row.text for row in shown.session] + [turn.text for turn in shown.tail]
+    def result(self, pack: ContextPack) -> CompactResult:
         return CompactResult(
             iterations=self.iterations,
-            reached=self.is_held,
+            reached=self.fitting == self.rows,
             tokens_before=self.room.tokens_before,
-            tokens_after=sum(map(counter.text, texts)) if printed is None else counter.text(printed),
-            uncovered=self.room.lost(shown.tail),
+            tokens_after=pack.total,
+            rows=self.rows,
+            rows_fitting=self.fitting,
+            uncovered=self.room.lost(pack.turns),
         )
 
     def printed(self) -> CompactHead:
         first, before = self.room.tail.first_kept, self.room.tokens_before
         first_id = None if first is None else first.message.id or first.key
-        contract = fields_of(self.contract)
-
-        def about(shown: PackContent) -> Mapping[str, object]:
-            return {"replace": True, **contract, **fields_of(self.result(shown))}
-
-        is_kept = self.room.asked.wanted.is_kept
-        return CompactHead(first_kept=first_id, tokens_before=before, about=about, is_kept=is_kept)
+        return CompactHead(first_kept=first_id, tokens_before=before, is_kept=self.room.asked.wanted.is_kept)
 
 
 def _refuse_reason(pack: ContextPack, result: CompactResult, room: _Room) -> RefuseReason | None:

@@ -1,4 +1,4 @@
-"""Layouts of a pack: text, Markdown, XML, a JSON document, or a list of chat messages."""
+"""Layouts of a pack: text, Markdown, XML, or a list of chat messages."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ class PackFormat(StrEnum):
     MARKDOWN = "markdown"
     XML = "xml"
     JSON = "json"
+    """The text, and its rows and messages beside it."""
     MESSAGES = "messages"
     """Chat messages for OpenAI's API."""
     ANTHROPIC = "anthropic"
@@ -23,15 +24,9 @@ class PackFormat(StrEnum):
 
 
 def _xml(head: Head) -> Layout:
-    from omcli.pack.layouts.documents import Xml  # noqa: PLC0415 - most packs are text
+    from omcli.pack.layouts.xml import Xml  # noqa: PLC0415 - most packs are text
 
     return Xml(head=head)
-
-
-def _document(head: Head) -> Layout:
-    from omcli.pack.layouts.documents import Document  # noqa: PLC0415
-
-    return Document(head=head)
 
 
 def _chat(head: Head) -> Layout:
@@ -50,7 +45,7 @@ LAYOUTS: Mapping[PackFormat, Callable[[Head], Layout]] = {
     PackFormat.TEXT: lambda head: Text(head=head),
     PackFormat.MARKDOWN: lambda head: Text(head=head, is_markdown=True),
     PackFormat.XML: _xml,
-    PackFormat.JSON: _document,
+    PackFormat.JSON: lambda head: Text(head=head),  # `document.document` prints the text with its rows
     PackFormat.MESSAGES: _chat,
     PackFormat.ANTHROPIC: _anthropic,
 }

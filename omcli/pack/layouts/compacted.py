@@ -44,10 +44,6 @@ class CompactFormat(StrEnum):
         return self is not CompactFormat.PI
 
 
-def _nothing(_shown: PackContent) -> Mapping[str, object]:
-    return {}
-
-
 @record
 class CompactHead:
     """Data about a compacted transcript that some layouts print."""
@@ -55,8 +51,6 @@ class CompactHead:
     first_kept: str | None = None
     """Printed id of the first message that remains in place; None if none does."""
     tokens_before: int = 0
-    about: Callable[[PackContent], Mapping[str, object]] = _nothing
-    """Function that returns additional keys for the JSON document."""
     is_kept: bool = True
     """True if the rows are in a store, where they can be looked up."""
 
@@ -123,14 +117,10 @@ def layout(shape: CompactFormat, figures: CompactHead) -> Callable[[Head], Layou
 
 
 def _layout(shape: CompactFormat, figures: CompactHead, head: Head) -> Layout:
-    if shape is CompactFormat.JSON:
-        from omcli.pack.layouts.documents import Document  # noqa: PLC0415 - each shape imports only its own layout
-
-        return Document(head=head, about=figures.about)
     if shape is CompactFormat.PI:
         return Pi(block=Text(head=head), first_kept=figures.first_kept, tokens_before=figures.tokens_before)
     if shape.has_calls:
-        from omcli.pack.layouts import chat  # noqa: PLC0415
+        from omcli.pack.layouts import chat  # noqa: PLC0415 - each shape imports only its own layout
 
         dialect = chat.ANTHROPIC if shape is CompactFormat.ANTHROPIC else chat.OPENAI_FROM_USER
         return chat.Chat(block=Text(head=head), dialect=dialect)

@@ -1,0 +1,46 @@
+"""A pack as a JSON document: its text, and beside it the rows and messages that the text contains."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+
+from omcli.memory.message import message_fields
+from omcli.memory.observation import row
+from omcli.pack.budget import Tier
+from omcli.pack.context_pack import ContextPack
+from omcli.text.clean import json_line
+
+
+def document(pack: ContextPack, about: Mapping[str, object] = MappingProxyType({})) -> str:
+    """Return a pack as a JSON document: its printed text, and the rows and messages in it with all their fields.
+
+    It has the form `{"schema": 1, …, "tokens": {…}, "text": "…", "cross": […], "observations": […], "messages": […]}`.
+    `tokens` counts the text and its tiers as printed, because the text is what a model is given. `about` holds
+    additional keys. In a frozen pack, `frozen_at` is the instant of the last row, or null if the session had no
+    observations.
+    """
+    top = {
+        "schema": 1,
+        **({} if pack.session is None else {"session": pack.session}),
+        "counter": pack.counter,
+        "budget": pack.budgets.total,
+        "tokens": {"total": pack.total, **{str(tier): pack.tokens[tier] for tier in Tier}},
+        "pending": pack.pending,
+        **({} if pack.freeze_point is None else {"frozen_at": pack.freeze_point.at}),
+        **about,
+        "text": pack.printed,
+    }
+    lists: Mapping[str, list[str]] = {
+        "cross": [json_line(row(observation)) for observation in pack.cross],
+        "observations": [json_line(row(observation)) for observation in pack.observations],
+        "messages": [
+            json_line(message_fields(turn.kept, text=None if turn.is_whole else turn.text)) for turn in pack.turns
+        ],
+    }
+    printed = [f'"{key}":[{_lines(entries)}]' for key, entries in lists.items()]
+    return ",\n".join([json_line(top).removesuffix("}"), *printed]) + "}\n"
+
+
+def _lines(entries: Sequence[str]) -> str:
+    return "\n" + ",\n".join(entries) + "\n" if entries else ""
