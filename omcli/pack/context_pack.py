@@ -68,6 +68,10 @@ class Choice:
     """True to print the newest rows of the session first."""
     order: tuple[Tier, ...] = tuple(Tier)
     """Printing order of the tiers."""
+    result_chars: int | None = tail.TOOL_CHARS
+    """Maximum length of a call's arguments or a result among the last messages, except the newest ones, in characters.
+    None means no limit.
+    """
     fading: float = ranking.HALF_LIFE
     """Divisor of the score of other sessions' rows for each week of age."""
 
@@ -120,7 +124,7 @@ def pack(
         scales=scales,
         cross=_Rows(rows=shared, order=ranking.by_value(shared, now=now, fading=choice.fading), scales=scales),
         session=_Rows(rows=own, order=_Kept(order), scales=scales, is_descending=choice.is_descending),
-        tail=_Tail(messages=messages, scales=scales),
+        tail=_Tail(messages=messages, scales=scales, chars=choice.result_chars, is_growing=freeze_point is not None),
         is_frozen=freeze_point is not None,
     )
     return _printed(draft, head, candidates=len(shared) + len(own))
@@ -229,6 +233,8 @@ class _Rows:
 class _Tail:
     messages: Sequence[KeptMessage]
     scales: PackMeter
+    chars: int | None
+    is_growing: bool
     units: tuple[TurnGroup, ...] = ()
 
     @property
@@ -240,7 +246,13 @@ class _Tail:
         return tail.turns(self.units)
 
     def fill(self, room: int) -> None:
-        self.units = tail.newest(self.messages, room=room, cost=lambda turn: self.scales.turn(turn, room=room))
+        self.units = tail.newest(
+            self.messages,
+            room=room,
+            cost=lambda turn: self.scales.turn(turn, room=room),
+            chars=self.chars,
+            is_growing=self.is_growing,
+        )
 
     def drop(self, count: int) -> None:
         self.units = self.units[:-count]

@@ -10,9 +10,15 @@ from omcli.memory.message import KeptMessage, Message, Role, results_by_call
 from omcli.text.clean import printable
 
 TOOL_CHARS = 1500
-"""Maximum length, in characters, of a call's arguments, a result or an event."""
+"""Default maximum length, in characters, of a call's arguments, a result or an event."""
 _LEAST_CHARS = 80
 """Minimum length of an excerpt, in characters."""
+_WHOLE_SHARE = 2
+"""The newest messages are shown whole while they take at most the room divided by this number."""
+_TOKEN_CHARS = 4
+"""Typical number of characters per token."""
+_TOOL_SHARE = 8
+"""A text of a tool is cut to at most the room divided by this number."""
 _SHORTENED = frozenset({Role.CALL, Role.RESULT, Role.EVENT})
 _CHARS_PER_TOKEN = 8
 """Maximum number of characters per token assumed in the search for the length of an excerpt. Prose has fewer."""
@@ -44,20 +50,36 @@ class TurnGroup:
     """True if the texts were cut because the whole group exceeds the room of the tail."""
 
 
-def newest(messages: Sequence[KeptMessage], *, room: int, cost: Callable[[Turn], int]) -> tuple[TurnGroup, ...]:
+def newest(
+    messages: Sequence[KeptMessage],
+    *,
+    room: int,
+    cost: Callable[[Turn], int],
+    chars: int | None = TOOL_CHARS,
+    is_growing: bool = False,
+) -> tuple[TurnGroup, ...]:
     """Return the newest groups of turns that fit into `room` tokens, newest first and without gaps.
 
-    `messages` is the main thread, oldest first. A result is left out if its call is missing or does not fit. Texts of
-    tools and events are cut to `TOOL_CHARS` characters, or to fewer if there is little room. The first group that does
-    not fit ends the tail. If it alone exceeds the whole room, an excerpt of it that fits into the remaining room is
-    added.
+    `messages` is the main thread, oldest first. A result is left out if its call is missing or does not fit. The newest
+    groups are whole until they take half of the room. In older ones, texts of tools and events are cut to `chars`
+    characters, or to an eighth of the room if that is less; None means that they are not cut. The first group that
+    does not fit ends the tail. If it alone exceeds the whole room, an excerpt of it that fits into the remaining room
+    is added.
+
+    With `is_growing`, a text is cut regardless of the messages after it, so that further messages change no earlier
+    ones.
     """
     units: list[TurnGroup] = []
     left = room
-    chars = max(_LEAST_CHARS, min(TOOL_CHARS, room // 2))
+    whole = 0 if is_growing else room // _WHOLE_SHARE
+    chars = None if chars is None else max(_LEAST_CHARS, min(chars, room * _TOKEN_CHARS // _TOOL_SHARE))
     for places in _groups(messages):
         kept = [messages[place] for place in places]
-        unit = _unit(places, [_shown(one, chars if one.message.role in _SHORTENED else None) for one in kept], cost)
+        unit = _unit(places, [_shown(one, None) for one in kept], cost) if whole > 0 else None
+        if unit is None or unit.cost > whole:
+            whole = 0
+            unit = _unit(places, [_shown(one, chars if one.message.role in _SHORTENED else None) for one in kept], cost)
+        whole -= unit.cost
         if unit.cost > left:
             if unit.cost > room and (cut := _cut(places, kept, left, cost)):
                 units.append(cut)

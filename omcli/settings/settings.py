@@ -131,6 +131,9 @@ class ContextSettings:
     """With `freeze`: tokens of messages at which the tail is cut back to `tail`, and to at most three quarters of this
     number. With None, it is never cut if the host keeps the messages; a printed tail is cut to half when it is full.
     Unobserved messages are never cut off."""
+    result_chars: int | None = 1_500
+    """Maximum characters of a call's arguments or a result among the last messages; None for no limit. The newest are
+    whole in any case, as long as they take at most half of the tail."""
     order: tuple[Part, ...] = ("cross", "session", "tail")
     """Order of the tiers."""
     reflections: int | None = None

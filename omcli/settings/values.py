@@ -105,7 +105,7 @@ _REACHES: Mapping[str, Callable[[Any], float]] = {
     **dict.fromkeys(("observer.provider", "reflector.provider"), lambda name: name not in (None, _RULES)),
     "observer.images": int,
     **dict.fromkeys(("tools.args_chars", "tools.result_chars"), _size),
-    **{f"context.{name}": _size for name in ("budget", "cross", "session", "tail", "evict")},
+    **{f"context.{name}": _size for name in ("budget", "cross", "session", "tail", "evict", "result_chars")},
     **{f"context.{name}": _size for name in ("reflections", "observations")},
     "context.order": lambda tiers: len(set(tiers)),
     "context.block": lambda is_only_block: -is_only_block,

@@ -51,6 +51,7 @@ TABLE: dict[str, tuple[Any, ...]] = {
     "context.reflections": (None, None, 5, None, None, None, None),
     "context.observations": (None, None, 20, None, None, None, None),
     "context.tail": (8_000, 30_000, 8_000, 60_000, 0, 0, 6_000),
+    "context.result_chars": (1_500, None, *(1_500,) * 5),
     "context.evict": (None, None, None, 120_000, None, None, None),
     "context.order": (
         *(["cross", "session", "tail"],) * 2,

@@ -135,6 +135,29 @@ def test_the_tail_is_measured_in_tokens_and_not_in_messages(om: Om) -> None:
     assert om("status", "--json").document["messages"] == 140
 
 
+def test_the_newest_results_are_raw_and_a_setting_says_how_long_the_others_are(om: Om) -> None:
+    """XB8, S0.1, C13."""
+    talk = Talk()
+    for name in ("first", "second", "third"):
+        output = "".join(f"{name} line {number} of the log of the tide gauge\n" for number in range(260))
+        talk.call("Bash", {"command": f"cat {name}.log"}).result(output)
+    observe(om, talk)
+
+    def raw(*options: str, **env: str) -> list[str]:
+        tail = om("context", "--tier", "tail", *options, env=env).stdout
+        return [name for name in ("first", "second", "third") if f"{name} line 100 " in tail]
+
+    assert raw() == ["third"]
+    assert raw("--tail-budget", "20000") == ["first", "second", "third"]
+    assert raw(OM_CONTEXT_RESULT_CHARS="unlimited") == ["second", "third"], "what is shown is whole"
+    assert raw("--tail-budget", "9000", OM_CONTEXT_RESULT_CHARS="50000") == ["third"], "an eighth of the tail at most"
+    tail = om("context", "--tier", "tail", env={"OM_CONTEXT_RESULT_CHARS": "200"}).stdout
+    [cut] = [line for line in tail.splitlines() if "[toolResult" in line and "second" in line]
+    assert "characters left out" in tail
+    assert len(cut) < 200
+    assert "expected a whole number from 0" in om("context", env={"OM_CONTEXT_RESULT_CHARS": "-1"}).stderr
+
+
 def test_rows_of_other_sessions_compete_for_their_room(om: Om) -> None:
     """S2.35, S2.36, D9, T61: what is too long is passed over; worth halves every week, or fades faster."""
     om("note", "The mole is mended with granite blocks", "--priority", "high", "--now", "2026-03-06T21:00Z")

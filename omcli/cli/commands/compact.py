@@ -181,6 +181,7 @@ def _wanted(job: _Job, *, target: int, keep: int | None, notation: str | None) -
         shape=job.shape,
         is_kept=job.session is not None,
         notation=job.run.notation(notation),
+        result_chars=job.run.settings.context.result_chars,
     )
 
 

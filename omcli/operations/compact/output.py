@@ -15,7 +15,7 @@ from omcli.observers.rules.sentences import text_parts
 from omcli.operations.observe.rows import as_row
 from omcli.pack import tail
 from omcli.pack.budget import Budgets, Tier
-from omcli.pack.context_pack import ContextPack, pack
+from omcli.pack.context_pack import Choice, ContextPack, pack
 from omcli.pack.layouts.compacted import CompactFormat, CompactHead, layout
 from omcli.pack.layouts.layout import Head
 from omcli.pack.selection import PackMeter
@@ -49,6 +49,8 @@ class CompactRequest:
     is_kept: bool = True
     """True if the session is in a store, so that omitted messages can be looked up."""
     notation: Notation = WORDS
+    result_chars: int | None = tail.TOOL_CHARS
+    """See `Choice.result_chars`."""
     abandoned: frozenset[str] = frozenset()
     """Ids of messages on abandoned branches. They are never among the last messages."""
 
@@ -127,7 +129,9 @@ def _kept(
     scales = PackMeter(layout=layout(wanted.shape, nothing)(head), counter=counter)
 
     def newest(room: int) -> tuple[TurnGroup, ...]:
-        return tail.newest(messages, room=room, cost=lambda turn: scales.turn(turn, room=room))
+        return tail.newest(
+            messages, room=room, cost=lambda turn: scales.turn(turn, room=room), chars=wanted.result_chars
+        )
 
     units = (newest(keep) or newest(wanted.target)[:1]) if keep else ()
     cost = sum(unit.cost for unit in units) + (scales.overhead(Tier.TAIL) if units else 0)
@@ -161,6 +165,7 @@ def compact_output(
         layout=layout(wanted.shape, figures),
         notation=wanted.notation,
         pending=pending,
+        choice=Choice(result_chars=wanted.result_chars),
     )
 
 

@@ -113,6 +113,45 @@ def test_long_tool_results_do_not_evict_the_dialogue() -> None:
     assert "\n… [26" in text, "the cut falls between lines"
 
 
+def test_the_newest_results_are_whole_while_they_take_half_of_the_room() -> None:
+    """XB8, S0.1: the last messages are raw."""
+    output = "line of a log\n" * 250  # 1000 words, 3500 characters
+    messages = [each for name in "abcd" for each in (user(f"run {name}"), call(name), result(name, output))]
+    shown = turns(newest(kept(*messages), room=5000, cost=words))
+    assert [turn.message for turn in shown] == messages
+    results = [turn for turn in shown if turn.message.role is Role.RESULT]
+    assert [turn.is_whole for turn in results] == [False, False, True, True]
+    assert all(len(turn.text) < TOOL_CHARS + 50 for turn in results[:2])
+
+
+@pytest.mark.parametrize(("chars", "longest"), [(None, 3500), (5000, 3500), (1000, 1050), (100, 150)])
+def test_the_limit_of_a_result_is_lifted_or_lowered(chars: int | None, longest: int) -> None:
+    """XB8: without a limit everything that is shown is whole, and reaches less far back."""
+    output = "line of a log\n" * 250
+    messages = [each for name in "abcdefgh" for each in (call(name), result(name, output))]
+    shown = turns(newest(kept(*messages), room=7200, cost=words, chars=chars, is_growing=True))
+    lengths = {len(turn.text) for turn in shown if turn.message.role is Role.RESULT}
+    assert len(lengths) == 1
+    assert longest - 60 < lengths.pop() <= longest
+    assert (len(shown) < len(messages)) == (longest == 3500)
+
+
+@given(messages=kept_messages(), room=st.integers(20, 500), chars=st.none() | st.integers(0, 200))
+def test_in_a_growing_tail_further_messages_change_no_earlier_ones(
+    messages: tuple[KeptMessage, ...], room: int, chars: int | None
+) -> None:
+    """XB8, S0.5: how a text is cut does not depend on what follows."""
+
+    def shown(count: int) -> dict[int, str]:
+        units = newest(messages[:count], room=room, cost=words, chars=chars, is_growing=True)
+        return {turn.kept.seq: turn.text for unit in units if not unit.is_cut for turn in unit.turns}
+
+    whole = shown(len(messages))
+    for count in range(len(messages)):
+        before = shown(count)
+        assert all(whole[seq] == text for seq, text in before.items() if seq in whole)
+
+
 def test_in_a_small_tail_tool_results_are_cut_shorter() -> None:
     messages = [user("why does it fail?"), call("a"), result("a", "line of a log\n" * 2000), user("well?")]
     assert chosen(messages, 100) == messages
