@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import signal
 import sys
-from collections.abc import Callable, Collection, Mapping, Sequence
-from contextlib import closing
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
 from enum import StrEnum
 from functools import cached_property
 from pathlib import Path
@@ -27,9 +27,11 @@ if TYPE_CHECKING:
     from omcli.memory.notation import Notation
     from omcli.memory.ports import Store
     from omcli.operations.deps import Deps, ObserverDeps, ReflectorDeps
+    from omcli.operations.estimate import CallList
     from omcli.operations.ingest.sessions import TranscriptCounts
     from omcli.settings.settings import Files, Settings
     from omcli.wiring import Wiring
+    from omcli.wiring.unused_key import UnusedKey
 
 
 _LONGEST_WAIT = 86_400
@@ -214,11 +216,34 @@ class Run:
 
     def observer(self, wiring: Wiring | None = None, *, batch_tokens: int | None = None) -> ObserverDeps:
         """Return the observer of the settings: a model, or rules. Raise as `Wiring.observer` does."""
-        return (wiring or self.wiring).observer(self.counter, warn=self.console.warn, batch_tokens=batch_tokens)
+        found = (wiring or self.wiring).observer(self.counter, warn=self.console.warn, batch_tokens=batch_tokens)
+        return found if found.is_model or self.unused_key is None else self.unused_key.watch(found)
+
+    @cached_property
+    def unused_key(self) -> UnusedKey | None:
+        """The API key in the environment, if there is one and neither a model nor rules were chosen."""
+        from omcli.wiring.models import endpoint_with_key
+
+        if endpoint_with_key(os.environ) is None:
+            return None
+        from omcli.wiring.unused_key import UnusedKey
+
+        return UnusedKey.find(self.settings, os.environ)
 
     def reflector(self, wiring: Wiring | None = None) -> ReflectorDeps:
         """Return the reflector of the settings: a model, or rules. Raise as `Wiring.reflector` does."""
         return (wiring or self.wiring).reflector(self.counter, warn=self.console.warn)
+
+    @contextmanager
+    def estimating(self) -> Iterator[CallList]:
+        """Work on a private copy of the store inside the block, and collect the model calls instead of making them."""
+        usual = self.wiring
+        with usual.estimating() as (wiring, calls):
+            self.wiring = wiring
+            try:
+                yield calls
+            finally:
+                self.wiring = usual
 
     def _show_progress(self, name: str, tally: TranscriptCounts) -> None:
         self.console.progress(f"{name}: {counted(tally.counts.messages, 'message')}")

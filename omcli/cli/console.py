@@ -46,6 +46,10 @@ class Console:
         self._colour = colour
         self._status: StatusLine | None = None
 
+    @property
+    def is_quiet(self) -> bool:
+        return self._quiet
+
     def note(self, text: str) -> None:
         """Print a note, unless quiet."""
         if not self._quiet:

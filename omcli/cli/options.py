@@ -359,6 +359,9 @@ BaseUrlOption = Annotated[
 VerifyOption = Annotated[
     bool, option("--verify", help="Drop a model's rows that mention things not found in their messages.")
 ]
+EstimateOption = Annotated[
+    bool, option("--estimate", help="Print the calls, tokens and dollars it would take, and change nothing.")
+]
 BestEffortOption = Annotated[bool, option("--best-effort", help="Treat model failures as warnings.")]
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from omcli.base.errors import InputOutput, TryAgain
 from omcli.cli.console import counted, error_as_dict
 from omcli.memory.observation import full_row
 
@@ -13,7 +15,9 @@ if TYPE_CHECKING:
     from omcli.cli.command import Run
     from omcli.memory.changes import Operation
     from omcli.memory.observation import Observation
+    from omcli.operations.estimate import CallList
     from omcli.operations.ingest.files import FileReport
+    from omcli.operations.model_calls import CallSum
     from omcli.operations.prune import PruneReport
     from omcli.operations.reflect.session import Reflection
     from omcli.operations.tick import TickReport
@@ -216,3 +220,59 @@ def operation_as_dict(done: Operation) -> dict[str, object]:
         "can_be_undone": done.can_be_undone,
     }
     return {name: value for name, value in found.items() if value is not None}
+
+
+def report_estimate(run: Run, calls: CallList) -> None:
+    """Print the estimated calls of each lane and model, and their sum."""
+    from omcli.operations.model_calls import CallSum
+
+    total, sums = CallSum(), dict[tuple[str, str], CallSum]()
+    for call in calls.calls():
+        total.add(call)
+        sums.setdefault((call.lane, f"{call.provider}/{call.model}"), CallSum()).add(call)
+    if not sums:
+        run.console.note("no model would be asked: none is chosen (`--model NAME`), or nothing is pending or due")
+    if run.json:
+        models = [{"lane": lane, "model": model, **_estimate_as_dict(one)} for (lane, model), one in sums.items()]
+        run.output.document({"estimate": {**_estimate_as_dict(total), "models": models}})
+        return
+    for (lane, model), one in sums.items():
+        run.output.line(f"{lane}  {model}  {_estimate_in_words(one)}")
+    run.output.line(f"total  {_estimate_in_words(total)}")
+
+
+def _estimate_in_words(one: CallSum) -> str:
+    cost = "unknown price" if one.unpriced else f"about {dollars(one.cost)}"
+    return f"{counted(one.calls, 'call')}  {one.input_tokens} tokens in, {one.output_tokens} out  {cost}"
+
+
+def _estimate_as_dict(one: CallSum) -> dict[str, object]:
+    cost = {} if one.unpriced else {"cost": round(one.cost, 6)}
+    return {"calls": one.calls, "input_tokens": one.input_tokens, "output_tokens": one.output_tokens, **cost}
+
+
+def dollars(cost: float) -> str:
+    """Format an amount in US dollars, with four decimals below one dollar."""
+    return f"${cost:.2f}" if cost >= 1 or not cost else f"${cost:.4f}"
+
+
+_KEY_NOTICE = "unused-key"
+
+
+def note_unused_key(run: Run) -> None:
+    """Print once per store that an API key is set although no model is chosen, how to choose one, and what it costs.
+
+    Call this after rules have observed.
+    """
+    key = run.unused_key
+    if key is None or not key.tokens or run.console.is_quiet:
+        return
+    with suppress(TryAgain, InputOutput):  # the messages are observed, and the next run prints it
+        if not run.wiring.store.ledger.is_first(_KEY_NOTICE, now=run.wiring.clock.now()):
+            return
+        cost = key.cost(run.settings)
+        price = "" if cost is None else f", about {dollars(cost)} for the {key.tokens} tokens observed now"
+        run.console.note(
+            f"{key.variable} is set, but no model is chosen, so rules observed; `--observer {key.provider}` or"
+            f" OM_OBSERVER_PROVIDER={key.provider} chooses {key.model}{price}; `--estimate` tells more"
+        )

@@ -415,8 +415,11 @@ class Sessions(Protocol):
 class Backups(Protocol):
     """Backups of the store, kept in its folder."""
 
-    def snapshot(self, *, now: str) -> str:
-        """Copy the whole store to a new file and return its name. May raise CannotCreate or InputOutput."""
+    def snapshot(self, *, now: str) -> str | None:
+        """Copy the whole store to a new file and return its name, or None if the store is temporary.
+
+        Raise CannotCreate or InputOutput if this fails.
+        """
 
     def back_up(self, *, keep: int, now: str) -> BackupResult:
         """Make a backup if one is due, check it, and remove all but the newest `keep` backups (at least 1).

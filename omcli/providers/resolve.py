@@ -47,15 +47,12 @@ def provider(spec: ModelSpec, *, environment: Mapping[str, str], output_modes: O
     Raise BadConfiguration if the endpoint is unknown, the model is not named, the timeout or the base URL is not valid,
     or a program or file is not found. Raise NotAllowed if a key is needed but missing, or is not valid.
     """
-    place = endpoint(spec.endpoint)
+    place, model = endpoint(spec.endpoint), model_of(spec)
     if spec.timeout <= 0:
         raise BadConfiguration(
             f"{spec.timeout:g} s is not a valid timeout (expected more than 0)", hint="set `provider.timeout`"
         )
-    model = spec.model or place.model
-    if model is None:
-        raise BadConfiguration(f"{place.name} needs a model", hint=f"name it: `--model {place.name}/NAME`")
-    takes_images = place.takes_images if spec.images is None else spec.images
+    takes_images = shows_images(spec)
     if place.kind is EndpointKind.COMMAND:
         from omcli.providers.command import command
 
@@ -65,6 +62,20 @@ def provider(spec: ModelSpec, *, environment: Mapping[str, str], output_modes: O
 
         return Scripted(Path(model), seconds=spec.timeout, takes_images=takes_images)
     return _remote(spec, place, model, takes_images=takes_images, environment=environment, output_modes=output_modes)
+
+
+def model_of(spec: ModelSpec) -> str:
+    """Return the model's name, or the endpoint's default model. Raise BadConfiguration if there is neither."""
+    place = endpoint(spec.endpoint)
+    model = spec.model or place.model
+    if model is None:
+        raise BadConfiguration(f"{place.name} needs a model", hint=f"name it: `--model {place.name}/NAME`")
+    return model
+
+
+def shows_images(spec: ModelSpec) -> bool:
+    """Return True if images are shown to the model. Raise BadConfiguration if the endpoint is unknown."""
+    return endpoint(spec.endpoint).takes_images if spec.images is None else spec.images
 
 
 def _remote(

@@ -8,7 +8,15 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
-from omcli.sqlite.connection import MIGRATIONS, NOWHERE, open_for_reading, open_for_writing, open_temporary, steps
+from omcli.sqlite.connection import (
+    MIGRATIONS,
+    NOWHERE,
+    open_copy,
+    open_for_reading,
+    open_for_writing,
+    open_temporary,
+    steps,
+)
 from omcli.sqlite.dialect import Database, om_errors
 
 if TYPE_CHECKING:
@@ -70,6 +78,16 @@ class SqliteStore:
         with om_errors(NOWHERE, wait=0):
             connection = open_temporary(steps=steps())
         return cls(Database(connection, path=NOWHERE, wait=0), is_gone=is_gone)
+
+    @classmethod
+    def copy_of(cls, path: Path, *, wait: float) -> Self:
+        """Open a private copy of the store at `path`, which is deleted like a temporary store. Leases are not copied.
+
+        Raise the errors of `open` with `read_only`.
+        """
+        with om_errors(path, wait=wait, reading=True):
+            connection = open_copy(path, wait=wait, steps=steps())
+        return cls(Database(connection, path=NOWHERE, wait=0))
 
     def close(self) -> None:
         """Close the file. The store cannot be used afterwards."""

@@ -13,7 +13,7 @@ from pathlib import Path
 from omcli.base.errors import InputOutput
 from omcli.memory.ports import Backups
 from omcli.memory.retention import Backup, BackupResult, backups_among, is_due, label, surplus
-from omcli.sqlite.connection import connect, create, log_files
+from omcli.sqlite.connection import NOWHERE, connect, create, log_files
 from omcli.sqlite.dialect import Table
 
 _UNFINISHED = ".partial"
@@ -30,7 +30,9 @@ _MAX_FAULTS = 10_000
 class SqliteBackups(Table, Backups):
     """Copies of the store's file in its own folder."""
 
-    def snapshot(self, *, now: str) -> str:
+    def snapshot(self, *, now: str) -> str | None:
+        if self._database.path == NOWHERE:
+            return None
         with self._database.om_errors():
             return str(_snapshot(self._database.path, label(now), wait=self._database.wait))
 

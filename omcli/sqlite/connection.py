@@ -64,6 +64,19 @@ def open_temporary(*, steps: tuple[Path, ...]) -> sqlite3.Connection:
     return connection
 
 
+def open_copy(path: Path, *, wait: float, steps: Sequence[Path]) -> sqlite3.Connection:
+    """Open a private copy of the store at `path`, without its leases. It is kept like `open_temporary`'s store.
+
+    Raise the errors of `open_for_reading`.
+    """
+    connection = sqlite3.connect("", isolation_level=None)
+    with closing(open_for_reading(path, wait=wait, steps=steps)) as source:
+        source.backup(connection)
+    connection.execute("PRAGMA foreign_keys = ON")
+    connection.execute("DELETE FROM leases")
+    return connection
+
+
 @cache
 def _empty(steps: tuple[Path, ...]) -> bytes:
     """Return an empty store as bytes. It is cached because a program may open many temporary stores."""

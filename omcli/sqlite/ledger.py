@@ -1,4 +1,4 @@
-"""Model calls in the store: the ledger, and the output mode that works for each endpoint."""
+"""Model calls in the store: the ledger, the output mode that works for each endpoint, and notices about models."""
 
 from __future__ import annotations
 
@@ -66,4 +66,13 @@ class SqliteLedger(Table):
                 "INSERT INTO rungs (endpoint, model, rung, program) VALUES (?, ?, ?, ?)"
                 " ON CONFLICT (endpoint, model) DO UPDATE SET rung = excluded.rung, program = excluded.program",
                 (endpoint, model, output_mode, __version__),
+            )
+
+    def is_first(self, notice: str, *, now: str) -> bool:
+        """Record that a notice is printed. Return True if it was not recorded before."""
+        with self._database.writing() as connection:
+            return bool(
+                dialect.execute(
+                    connection, "INSERT INTO notices (name, at) VALUES (?, ?) ON CONFLICT DO NOTHING", (notice, now)
+                ).rowcount
             )

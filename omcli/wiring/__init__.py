@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from omcli.memory.transcript import Bookmark, Origin, Transcript
     from omcli.operations.clock import Clock
     from omcli.operations.deps import Deps, ObserverDeps, ReflectorDeps
+    from omcli.operations.estimate import CallList
     from omcli.operations.ingest.sessions import TranscriptCounts
     from omcli.operations.model_calls import Limit
     from omcli.operations.tick import Due
@@ -66,16 +67,28 @@ class Wiring:
     """The components of one run, built from its settings."""
 
     def __init__(
-        self, settings: Settings, *, now: str | None = None, worker: str = "", usual: Wiring | None = None
+        self,
+        settings: Settings,
+        *,
+        now: str | None = None,
+        worker: str = "",
+        usual: Wiring | None = None,
+        copy: SqliteStore | None = None,
+        estimate: CallList | None = None,
     ) -> None:
         """`now` pins the clock to a time. `worker` distinguishes workers in one process. If a `usual` wiring is given,
-        this one has a temporary store.
+        this one has a temporary store; if a `copy` is given, that is the store. With `estimate`, model calls are only
+        added to that list.
         """
         self.settings = settings
         self._now = now
         self._worker = worker
         self._usual = usual
+        self._estimate = estimate
         self._opened: list[SqliteStore] = []
+        if copy is not None:
+            self.store = self.reading = self.store_or_empty = copy
+            self._opened.append(copy)
 
     @cached_property
     def clock(self) -> Clock:
@@ -173,6 +186,20 @@ class Wiring:
         """
         with closing(Wiring(self.settings, now=self._now, usual=self)) as wiring:
             yield wiring
+
+    @contextmanager
+    def estimating(self) -> Iterator[tuple[Wiring, CallList]]:
+        """Yield the same wiring on a private copy of the store, and a list to which it adds the calls that it would
+        make. No model is called.
+        """
+        from omcli.operations.estimate import CallList
+        from omcli.sqlite import SqliteStore
+
+        has_store, said = self.has_store, self.settings
+        copy = SqliteStore.copy_of(said.db, wait=said.wait) if has_store else SqliteStore.temporary()
+        calls = CallList()
+        with closing(Wiring(said, now=self._now, copy=copy, estimate=calls)) as wiring:
+            yield wiring, calls
 
     @property
     def has_store(self) -> bool:
@@ -319,6 +346,7 @@ class Wiring:
             warn=warn,
             store=lambda: self.store,
             ledger=lambda: (self._usual or self).store,
+            estimate=self._estimate,
         )
 
     @property

@@ -14,8 +14,10 @@ from omcli.memory.ports import Lane
 if TYPE_CHECKING:
     from omcli.llm.model import OutputMode, Provider, Reply
     from omcli.memory.message import TokenCounter
+    from omcli.memory.reflection import Reflector
     from omcli.operations.clock import Clock
     from omcli.operations.deps import ObserverDeps, ReflectorDeps
+    from omcli.operations.estimate import CallList
     from omcli.providers.resolve import ModelSpec
     from omcli.reflectors.model import Compression
     from omcli.settings.settings import ModelSettings, Settings
@@ -94,6 +96,7 @@ class Models:
         warn: Callable[[str], None],
         store: Callable[[], SqliteStore],
         ledger: Callable[[], SqliteStore],
+        estimate: CallList | None = None,
     ) -> None:
         """`store` opens the store that contains the images, and `ledger` the store that records all calls."""
         self._settings = settings
@@ -102,6 +105,7 @@ class Models:
         self._warn = warn
         self._store = store
         self._ledger = ledger
+        self._estimate = estimate
 
     def observer(self, usual: ObserverDeps, *, most: int | None = None) -> ObserverDeps | None:
         """Return the model that observes, or None for rules. `usual` supplies the limits that are not in the settings.
@@ -158,7 +162,12 @@ class Models:
         from omcli.reflectors.model import ModelReflector
         from omcli.reflectors.rules import RuleReflector
 
-        model = ModelReflector(provider, self._counter, compression=_compression(role, self._settings))
+        compression = _compression(role, self._settings)
+        model: Reflector = ModelReflector(provider, self._counter, compression=compression)
+        if self._estimate is not None:
+            from omcli.operations.estimate import MeteredReflector
+
+            model = MeteredReflector(provider, compression, RuleReflector(self._counter))
         return replace(
             usual,
             open=lambda: model,
@@ -216,19 +225,32 @@ class Models:
 
     def _counted(self, spec: ModelSpec, lane: Lane) -> Provider:
         from omcli.operations.model_calls import CountedProvider
-        from omcli.providers.resolve import provider
         from omcli.wiring.policies import limits
 
-        modes = _StoredOutputModes(self._ledger)
-        asked = provider(replace(spec, role=_ROLE[lane]), environment=os.environ, output_modes=modes)
+        estimate = self._estimate
         return CountedProvider(
-            asked,
+            self._remote(spec, lane) if estimate is None else self._meter(spec),
             lane=lane,
-            ledger=lambda: self._ledger().ledger,
-            limits=limits(self._settings),
+            ledger=(lambda: self._ledger().ledger) if estimate is None else (lambda: estimate),
+            limits=limits(self._settings) if estimate is None else (),
             cost=partial(cost, endpoint=spec.endpoint, settings=self._settings),
             clock=self._clock,
             warn=self._warn,
+        )
+
+    def _remote(self, spec: ModelSpec, lane: Lane) -> Provider:
+        from omcli.providers.resolve import provider
+
+        modes = _StoredOutputModes(self._ledger)
+        return provider(replace(spec, role=_ROLE[lane]), environment=os.environ, output_modes=modes)
+
+    def _meter(self, spec: ModelSpec) -> Provider:
+        """Return a provider that counts prompts and sends none. It needs no key."""
+        from omcli.operations.estimate import PromptMeter
+        from omcli.providers.resolve import model_of, shows_images
+
+        return PromptMeter(
+            name=spec.endpoint, model=model_of(spec), takes_images=shows_images(spec), counter=self._counter
         )
 
     def _image(self, sha256: str) -> bytes | None:

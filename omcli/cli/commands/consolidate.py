@@ -13,6 +13,7 @@ from omcli.cli.options import (
     BaseUrlOption,
     BestEffortOption,
     DryRunOption,
+    EstimateOption,
     ModelOption,
     ObserverOption,
     VerifyOption,
@@ -20,7 +21,7 @@ from omcli.cli.options import (
     option,
     session_option,
 )
-from omcli.cli.reports import file_as_dict, prune_as_dict, reflection_as_dict
+from omcli.cli.reports import file_as_dict, note_unused_key, prune_as_dict, reflection_as_dict, report_estimate
 from omcli.operations.clock import days
 
 if TYPE_CHECKING:
@@ -67,6 +68,7 @@ def consolidate(
     model: ModelOption = None,
     base_url: BaseUrlOption = None,
     verify: VerifyOption = False,
+    estimate: EstimateOption = False,
     tolerant: BestEffortOption = False,
 ) -> None:
     """Maintain the memory, daily or after a session has ended.
@@ -80,7 +82,8 @@ def consolidate(
     that begin with a dot are skipped unless you name them.
 
     If the observer cannot be used (for example without an API key), sessions are still reflected on. If the reflector
-    cannot be used, they are still observed. The exit code is then 77 or 78.
+    cannot be used, they are still observed. The exit code is then 77 or 78. With --estimate, rules stand in for models,
+    on a private copy of the store.
 
     With --session, that session is always observed and reflected on, and transcripts are read only from --place.
     Archived notes move to `archive` in the notes folder, once their lasting facts are in `MEMORY.md` there. If another
@@ -90,6 +93,9 @@ def consolidate(
     apply_model_options(run, "observer", provider=observer, model=model, base_url=base_url, verify=verify)
     run.apply_options({"consolidate.notes": notes, "consolidate.archive_after": _days(archive_after)})
     _check(session, place, notes, no_places=no_places)
+    if estimate:
+        _estimate(run, session, place, no_places=no_places)
+        return
     if run.is_read_only("nothing is done"):
         return
     agenda, unchanged = _work(run, session, place, no_places=no_places, read_only=dry_run)
@@ -140,6 +146,17 @@ def _work(
     return found, places.unchanged
 
 
+def _estimate(run: Run, session: str | None, place: Sequence[Path] | None, *, no_places: bool) -> None:
+    """Print what the maintenance would cost. No file is changed."""
+    from omcli.operations.consolidate.daily_notes import ArchivePolicy
+
+    with run.estimating() as calls:
+        agenda, _ = _work(run, session, place, no_places=no_places, read_only=True)
+        done = _done(run, replace(agenda, archiving=ArchivePolicy(reads_only=True), backups=0))
+    _report_errors(run, done.failures, is_tolerant=False)
+    report_estimate(run, calls)
+
+
 def _done(run: Run, agenda: ConsolidateInput) -> ConsolidateReport:
     from omcli.operations.background import check_models
     from omcli.operations.consolidate.run import consolidate
@@ -176,6 +193,7 @@ def _report(run: Run, done: ConsolidateReport, unchanged: int) -> None:
         run.output.document(_as_dict(done, unchanged))
     else:
         run.console.report(f"consolidated: {', '.join(_parts(done)) or 'nothing to do'}")
+    note_unused_key(run)
 
 
 def _parts(done: ConsolidateReport) -> Iterator[str]:

@@ -11,6 +11,7 @@ from omcli.cli.console import Exit, counted
 from omcli.cli.options import (
     BaseUrlOption,
     BestEffortOption,
+    EstimateOption,
     ModelOption,
     ObserverOption,
     VerifyOption,
@@ -20,7 +21,7 @@ from omcli.cli.options import (
     option,
     session_option,
 )
-from omcli.cli.reports import file_as_dict, file_summary
+from omcli.cli.reports import file_as_dict, file_summary, note_unused_key
 from omcli.wiring.inputs import STDIN
 
 if TYPE_CHECKING:
@@ -35,6 +36,7 @@ om observe < transcript.jsonl
 om observe ~/.claude/projects/*/*.jsonl
 om observe session.jsonl --json | jq '.files[0].session_id'
 om observe t.jsonl --model ollama/qwen2.5:7b
+om observe t.jsonl --model anthropic/claude-haiku-4-5 --estimate
 om observe --background t.jsonl
 jq -c '.messages[]' chat.json | om observe --format openai -
 """
@@ -61,6 +63,7 @@ def observe(
         bool, option("--background", help="Store the messages and leave the rest to a worker.")
     ] = False,
     verify: VerifyOption = False,
+    estimate: EstimateOption = False,
     tolerant: BestEffortOption = False,
 ) -> None:
     """Read transcripts and print the new observations.
@@ -72,14 +75,22 @@ def observe(
     Rules observe, unless you choose a model: with --model, --observer, OM_OBSERVER_PROVIDER or in a configuration file.
     An API key alone chooses none. If the model fails, the messages are stored and the next run observes them.
 
+    --estimate prints what the chosen model would be asked, at its known price: `om` builds the prompts on a private
+    copy of the store, and counts each reply as a quarter of what its prompt shows. No key is needed.
+
     With --background, a worker does what `om tick` would do, and this command returns at once. If more messages are
     already pending than `observe.block_after` allows, the command observes them itself first. Errors are then only
     warnings; `om status` shows the worker's log and its last result.
     """
     if later and background:
         raise BadUsage("`--later` and `--background` exclude each other")
+    if estimate and (later or background):
+        raise BadUsage("`--estimate` excludes `--later` and `--background`")
     check_transcript("observe", given=bool(files), format_name=format_, session=session)
     apply_model_options(run, "observer", provider=observer, model=model, base_url=base_url, verify=verify)
+    if estimate:
+        _estimate(run, files, format_, session)
+        return
     inputs = [] if run.is_read_only("nothing was stored") else _inputs(run, files, format_, session)
     shown = _ReportOutput(run, is_tolerant=tolerant or background)
     with run.output.optional():  # store messages even if the reader of stdout goes away
@@ -95,6 +106,7 @@ def observe(
 
             words = model_arguments(observer=observer, model=model, base_url=base_url, verify=verify)
             shown.worker = worker_as_dict(leave(run, deps, shown.sessions, words, unable=failed))
+        note_unused_key(run)
         shown.finish(failed)
 
 
@@ -103,6 +115,22 @@ def _inputs(run: Run, files: list[str] | None, format_name: str | None, session:
 
     opened = partial(run.wiring.transcript, format_name=format_name, session=session)
     return [FileInput(name=name, open=partial(opened, name)) for name in files or [STDIN]]
+
+
+def _estimate(run: Run, files: list[str] | None, format_name: str | None, session: str | None) -> None:
+    """Print what observing the files would cost. Raise Exit if none of them can be read."""
+    from omcli.cli.reports import report_estimate
+    from omcli.operations.observe.session import observe_files
+
+    with run.estimating() as calls:
+        inputs = _inputs(run, files, format_name, session)
+        reports = list(observe_files(inputs, run.deps(observer=run.observer()), session=session))
+    failures = [(report.error, report.path) for report in reports if report.error is not None]
+    for error, path in failures:
+        run.console.error(error, about=path)
+    if len(failures) == len(reports):
+        raise Exit(failures[0][0].exit_code)
+    report_estimate(run, calls)
 
 
 def _deps(run: Run, *, later: bool, is_tolerant: bool) -> tuple[Deps, OmError | None]:

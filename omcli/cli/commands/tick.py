@@ -11,6 +11,7 @@ from omcli.cli.console import Exit
 from omcli.cli.options import (
     BaseUrlOption,
     BestEffortOption,
+    EstimateOption,
     ModelOption,
     ObserverOption,
     VerifyOption,
@@ -18,7 +19,7 @@ from omcli.cli.options import (
     option,
     session_option,
 )
-from omcli.cli.reports import due_as_dict, report_tick, tick_as_dict
+from omcli.cli.reports import due_as_dict, note_unused_key, report_estimate, report_tick, tick_as_dict
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -47,6 +48,7 @@ def tick(
     model: ModelOption = None,
     base_url: BaseUrlOption = None,
     verify: VerifyOption = False,
+    estimate: EstimateOption = False,
     tolerant: BestEffortOption = False,
     worker: Annotated[bool, option("--worker", hidden=True)] = False,
 ) -> None:
@@ -57,7 +59,8 @@ def tick(
     (`observe.precompute`): its observations are buffered, and written without another call when the session is due.
 
     If the observer cannot be used (for example without an API key), sessions are still reflected on. If the reflector
-    cannot be used, they are still observed. The exit code is then 77 or 78.
+    cannot be used, they are still observed. The exit code is then 77 or 78. --estimate prints what the chosen models
+    would be asked; rules stand in for them on a private copy of the store.
 
     Otherwise the exit code is 0 if something was done or left to a worker; 73, 74 or 75 if no worker could be started;
     1 if nothing was due; and 75 if other processes are already working on everything that is due. A process that hangs
@@ -66,9 +69,14 @@ def tick(
     if check and background:
         raise BadUsage("`--check` and `--background` exclude each other")
     apply_model_options(run, "observer", provider=observer, model=model, base_url=base_url, verify=verify)
+    if estimate and (check or background):
+        raise BadUsage("`--estimate` excludes `--check` and `--background`")
+    sessions = session or None
+    if estimate:
+        _estimate(run, sessions)
+        return
     if run.is_read_only("nothing is done"):
         return
-    sessions = session or None
     if check:
         _check(run, sessions)
     elif background:
@@ -79,6 +87,17 @@ def tick(
             _work(run, sessions, is_worker=True, note=note)
     else:
         _work(run, sessions, is_tolerant=tolerant)
+
+
+def _estimate(run: Run, sessions: Sequence[str] | None) -> None:
+    """Print what the due work would cost."""
+    with run.estimating() as calls:
+        deps = run.deps_or_empty(observer=run.observer(), reflector=run.reflector())
+        for ticked in _tick_sessions(deps, run.wiring.due(), sessions, is_worker=False):
+            if ticked.error is not None:
+                run.console.error(ticked.error, about=ticked.session)
+        _note_unknown(run, sessions)
+    report_estimate(run, calls)
 
 
 def _check(run: Run, sessions: Sequence[str] | None) -> None:
@@ -142,6 +161,8 @@ def _work(
             report_tick(run, ticked)
         done.append(ticked)
     can.note(run.deps_or_empty(reflector=run.wiring.named_reflector(run.counter)), run.wiring.due(), sessions)
+    if not is_worker:
+        note_unused_key(run)
     code = _code(done, can.errors, is_tolerant=is_tolerant)
     if run.json:
         run.output.document(_document(done))

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from omcli.cli.command import Run, with_shared
 from omcli.cli.options import SinceOption, UntilOption, option
+from omcli.cli.reports import dollars
 from omcli.operations import model_calls
 from omcli.operations.clock import period
 from omcli.operations.model_calls import By
@@ -70,11 +71,7 @@ def _cells(name: str, one: CallSum) -> tuple[str, ...]:
 def _cost(one: CallSum) -> str:
     if not one.cost and one.unpriced:
         return _UNKNOWN
-    return f"{'≥' if one.unpriced else ''}{_price(one.cost)}"
-
-
-def _price(cost: float) -> str:
-    return f"${cost:.2f}" if cost >= 1 or not cost else f"${cost:.4f}"
+    return f"{'≥' if one.unpriced else ''}{dollars(one.cost)}"
 
 
 def _time(milliseconds: int) -> str:
@@ -85,7 +82,7 @@ def _time(milliseconds: int) -> str:
 def _limit_line(one: LimitUsage) -> str:
     limit = one.limit
     if limit.is_cost:
-        return f"{limit.name}: {_price(one.used)} of {_price(limit.most)} {limit.period}"
+        return f"{limit.name}: {dollars(one.used)} of {dollars(limit.most)} {limit.period}"
     return f"{limit.name}: {one.used:.0f} of {limit.most:.0f} tokens {limit.period}"
 
 

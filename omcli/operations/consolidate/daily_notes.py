@@ -31,6 +31,8 @@ time.
 class ArchivePolicy:
     before: str | None = None
     """Notes of earlier days are archived. None means that no notes are archived."""
+    reads_only: bool = False
+    """True if no file is changed."""
 
     def takes(self, note: Note) -> bool:
         return self.before is not None and note.day < self.before
@@ -63,7 +65,8 @@ def keep_notes(
     removed from `MEMORY.md` first. Only notes with work to do are yielded. Raise NoInput if the folder is missing.
     """
     with suppress(InputOutput, CannotCreate):  # a part that has to write reports the error
-        notebook.forget(lambda facts: _are_forgotten(facts, deps.store))
+        if not archiving.reads_only:
+            notebook.forget(lambda facts: _are_forgotten(facts, deps.store))
     known = {taken.origin.path: taken for taken in deps.store.bookmarks.files()}
     waiting = {each.session.id for each in deps.store.sessions.summaries() if each.pending}
     asks = True

@@ -22,7 +22,7 @@ def test_snapshots_of_one_moment_are_each_whole_and_have_names_of_their_own(tmp_
 
     def made(_: int) -> str:
         with closing(SqliteStore.open(path, wait=10)) as store:
-            return store.backups.snapshot(now=NOW)
+            return store.backups.snapshot(now=NOW) or ""
 
     with ThreadPoolExecutor(8) as pool:
         names = set(pool.map(made, range(8)))
@@ -41,7 +41,7 @@ def test_a_store_in_which_a_title_was_forgotten_is_in_order(tmp_path: Path) -> N
             OperationWrite(verb=OperationKind.FORGET, titles=(SessionTitle("s", "Tides"),)), now=NOW
         )
         assert store.tombstones.titles() == (SessionTitle("s", "Tides"),)
-        name = store.backups.snapshot(now=NOW)
+        name = store.backups.snapshot(now=NOW) or ""
         assert store.backups.back_up(keep=1, now="2026-03-05T12:00:00.000Z").path is not None
     with closing(sqlite3.connect(name)) as copy:
         assert copy.execute("PRAGMA quick_check").fetchone() == ("ok",)
