@@ -217,6 +217,7 @@ class ContextCompressor:
                 notation=self._notation,
                 choice=wiring.choice,
                 eviction=wiring.eviction,
+                rules=lambda: wiring.deps(self._counter, open_store=lambda: wiring.reading),
             )
             return context_of(contexted.pack, self._notation, order=wiring.choice.order)
 

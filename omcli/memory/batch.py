@@ -62,6 +62,19 @@ class Pending:
     """Tokens, by counter, of the messages that have not been offered to an observer."""
     blocks: int = 0
     """Number of buffered batches."""
+    after: int = 0
+    """`seq` of the cursor: all later messages are pending, ..."""
+    late: frozenset[int] = frozenset()
+    """... and the earlier ones with these `seq`, which were restored later."""
+
+    @property
+    def first(self) -> int:
+        """Smallest `seq` that a pending message may have."""
+        return min(self.late, default=self.after + 1)
+
+    def besides(self, seqs: Iterable[int]) -> int:
+        """Return the number of pending messages without those with these `seq`."""
+        return self.messages - sum(1 for seq in set(seqs) if seq > self.after or seq in self.late)
 
 
 @record

@@ -65,6 +65,8 @@ ITEM_TYPES = (Type.KNOWLEDGE, Type.BEHAVIOR, Type.EVENT, Type.SKILL, Type.PROFIL
 """Types of items."""
 PINNED = "pinned"
 """Tag of rows that take precedence over all others."""
+PROVISIONAL = "provisional"
+"""Tag of rows that are made for one pack and not stored, because their messages are not observed yet."""
 FAILURES = frozenset({Type.COMMAND_ERROR, Type.TOOL_ERROR})
 FILE_CHANGES = frozenset({Type.FILE_MODIFIED, Type.FILE_CREATED})
 TOOL_EVENTS = frozenset({

@@ -218,6 +218,9 @@ class Batches(Protocol):
         This reads an earlier batch again, without messages that have arrived since.
         """
 
+    def newest_unobserved(self, session: str, *, max_tokens: int, context_rows: int = 0) -> Batch | None:
+        """Return the newest uncovered messages, also late ones, or None. This batch cannot be recorded."""
+
     def record(
         self,
         batch: Batch,

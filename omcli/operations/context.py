@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from itertools import count
 from typing import TYPE_CHECKING
 
@@ -13,12 +14,14 @@ from omcli.memory.observation import Kind, Observation
 from omcli.memory.ports import LogQuery, Store
 from omcli.memory.session import Session
 from omcli.pack.budget import Budgets, Tier, shares
-from omcli.pack.context_pack import Choice, ContextPack, pack
+from omcli.pack.context_pack import Choice, ContextPack, Unobserved, pack
 from omcli.pack.cross_session import SHARED_TYPES
 from omcli.pack.layouts import PackFormat
 
 if TYPE_CHECKING:
+    from omcli.memory.batch import Pending
     from omcli.memory.session import EvictionPolicy, FreezePoint
+    from omcli.operations.deps import Deps
     from omcli.pack.working_block import WorkingBlock
 
 _CANDIDATES = 600
@@ -64,6 +67,7 @@ def context(
     notation: Notation = WORDS,
     choice: Choice = Choice(),  # noqa: B008 - a record never changes
     eviction: EvictionPolicy | None = None,
+    rules: Callable[[], Deps] | None = None,
 ) -> ContextResult:
     """Return the pack for an agent, within the budgets. The store is only read.
 
@@ -72,29 +76,29 @@ def context(
 
     With an `eviction` policy, the pack is frozen at a freeze point. The freeze point is moved until all messages after
     it fit, which depends on the budgets too, so packs are built until one fits.
+
+    Messages that are neither observed nor in the tail are observed for this pack only, by the observer of `rules`.
     """
     session, note = session_of_pack(store, place)
     own = session.project if session and session.project else place.project
     project = None if place.is_everywhere else own
     bare = to is not PackFormat.JSON  # only JSON prints the sources of rows
-    pending = store.batches.pending(session.id).messages if session else 0
+    pending = store.batches.pending(session.id) if session else None
+    usual = partial(pack, session=session, budgets=budgets, counter=counter, now=now, to=to, notation=notation)
 
     def packed(freeze_point: FreezePoint | None) -> ContextPack:
         as_of = freeze_point.position if freeze_point else None
-        return pack(
-            session=session,
-            cross=_cross_rows(store, project, session, as_of=as_of, bare=bare) if budgets.cross > 0 else (),
-            observations=_rows(store, session, budgets, as_of=as_of, bare=bare) if session else (),
-            messages=_last_messages(store, session, budgets, freeze_point) if session else (),
-            budgets=budgets,
-            counter=counter,
-            now=now,
-            to=to,
-            notation=notation,
-            pending=pending,
-            choice=choice,
-            freeze_point=freeze_point,
-        )
+        cross = _cross_rows(store, project, session, as_of=as_of, bare=bare) if budgets.cross > 0 else ()
+        fill = partial(usual, cross=cross, choice=choice, freeze_point=freeze_point)
+        if session is None or pending is None:
+            return fill()
+        rows = _rows(store, session, budgets, as_of=as_of, bare=bare)
+        messages = _last_messages(store, session, budgets, freeze_point, pending)
+        fill = partial(fill, messages=messages, pending=pending.messages)
+        found = fill(observations=rows, unobserved=Unobserved(pending=pending))
+        if not found.gap or rules is None or min(budgets.tail, budgets.session) <= 0:
+            return found
+        return _with_provisional(found, rows, fill, session=session.id, pending=pending, deps=rules())
 
     if eviction is None or session is None:
         return ContextResult(pack=packed(None), note=note)
@@ -105,6 +109,28 @@ def context(
         if found.is_tail_whole:
             break
     return ContextResult(pack=found, note=note)
+
+
+def _with_provisional(
+    found: ContextPack,
+    rows: Sequence[Observation],
+    fill: Callable[..., ContextPack],
+    *,
+    session: str,
+    pending: Pending,
+    deps: Deps,
+) -> ContextPack:
+    """Return the pack with rows of the messages that are in no tier, made for this pack only."""
+    from omcli.operations.observe.provisional import provisional_rows  # noqa: PLC0415 - there is usually no such message
+
+    provisional = provisional_rows(session, deps)
+    unobserved = Unobserved(pending=pending, stood_in_for=provisional.messages)
+    while True:
+        # More rows may leave less room for the tail, and then stand in for what it lost. It only ever gets shorter.
+        tail = frozenset(turn.kept.seq for turn in found.turns)
+        found = fill(observations=provisional.over(rows, tail), unobserved=unobserved)
+        if tail.issubset(turn.kept.seq for turn in found.turns):
+            return found
 
 
 def _as_printed(eviction: EvictionPolicy, budgets: Budgets) -> EvictionPolicy:
@@ -156,12 +182,14 @@ def _cross_rows(
 
 
 def _last_messages(
-    store: Store, session: Session, budgets: Budgets, freeze_point: FreezePoint | None
+    store: Store, session: Session, budgets: Budgets, freeze_point: FreezePoint | None, pending: Pending
 ) -> tuple[KeptMessage, ...]:
     if budgets.tail <= 0:
         return ()
+    is_long = sum(pending.tokens.values()) > budgets.tail  # the tail may have to use the whole budget
+    room = max(budgets.tail, budgets.total) if is_long else budgets.tail
     return store.messages.tail(
-        session.id, max_tokens=_EXCERPTS * budgets.tail, after=freeze_point.message if freeze_point is not None else 0
+        session.id, max_tokens=_EXCERPTS * room, after=freeze_point.message if freeze_point is not None else 0
     )
 
 

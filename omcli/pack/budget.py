@@ -39,6 +39,8 @@ class Budgets:
     cross: int
     session: int
     tail: int
+    is_tail_fixed: bool = False
+    """True if the tail must not exceed its limit. Otherwise it may use free budget to reach unobserved messages."""
 
     @property
     def limits(self) -> dict[Tier, int]:
@@ -74,6 +76,7 @@ def budgets(
         cross=limits[Tier.CROSS],
         session=limits[Tier.SESSION],
         tail=limits[Tier.TAIL],
+        is_tail_fixed=tail is not None or limits[Tier.TAIL] <= 0,
     )
 
 

@@ -20,6 +20,7 @@ from omcli.pack.selection import Candidate, PackMeter, fitting
 from omcli.pack.tail import Turn, TurnGroup
 
 if TYPE_CHECKING:
+    from omcli.memory.batch import Pending
     from omcli.memory.session import FreezePoint
 
 
@@ -47,11 +48,26 @@ class ContextPack:
     budgets: Budgets
     pending: int
     """Number of messages in the session that are not observed yet."""
+    gap: int | None
+    """Number of those messages that are in no tier. None if they are not known."""
     freeze_point: FreezePoint | None
     printed: str
     """The pack in the requested layout, ending with a line break; empty if there is nothing to print. A JSON document
     contains it as a text.
     """
+
+
+@record
+class Unobserved:
+    """Messages of the session that no stored row covers."""
+
+    pending: Pending
+    stood_in_for: frozenset[int] = frozenset()
+    """`seq` of those that were observed for this pack only."""
+
+    def besides(self, tail: Iterable[Turn]) -> int:
+        """Return the number of messages that neither this tail nor any row holds."""
+        return self.pending.besides([*self.stood_in_for, *(turn.kept.seq for turn in tail)])
 
 
 @record
@@ -89,6 +105,7 @@ def pack(
     layout: Callable[[Head], Layout] | None = None,
     notation: Notation = WORDS,
     pending: int = 0,
+    unobserved: Unobserved | None = None,
     choice: Choice = Choice(),  # noqa: B008 - a record never changes
     freeze_point: FreezePoint | None = None,
 ) -> ContextPack:
@@ -99,6 +116,9 @@ def pack(
     `cross` are left out unless `cross_session.is_shared` accepts them. `messages` holds the session's main thread,
     oldest first. Rows are printed whole or not at all, but long messages may be cut. `layout` overrides the layout of
     the format `to`. The instant `now` only affects how rows of other sessions are ranked.
+
+    If the tail does not reach back to the first of the `unobserved` messages, it may also use the budget that is still
+    free, unless the pack is frozen or the tail's budget is fixed.
 
     With a `freeze_point`, pass only the rows before it and the messages after it. New messages then only extend the
     pack. Rows don't use the budget that messages leave unused, because later messages would push those rows out again.
@@ -126,6 +146,8 @@ def pack(
         session=_Rows(rows=own, order=_Kept(order), scales=scales, is_descending=choice.is_descending),
         tail=_Tail(messages=messages, scales=scales, chars=choice.result_chars, is_growing=freeze_point is not None),
         is_frozen=freeze_point is not None,
+        limits=budgets.limits,
+        unobserved=unobserved,
     )
     return _printed(draft, head, candidates=len(shared) + len(own))
 
@@ -147,6 +169,7 @@ def _printed(draft: _Draft, head: Head, *, candidates: int) -> ContextPack:
         counter=head.counter,
         budgets=head.budgets,
         pending=head.pending,
+        gap=draft.unobserved.besides(shown.tail) if draft.unobserved else None,
         freeze_point=head.freeze_point,
         printed=printed,
     )
@@ -245,13 +268,14 @@ class _Tail:
     def shown(self) -> tuple[Turn, ...]:
         return tail.turns(self.units)
 
-    def fill(self, room: int) -> None:
+    def fill(self, room: int, *, back_to: int = 0) -> None:
         self.units = tail.newest(
             self.messages,
             room=room,
             cost=lambda turn: self.scales.turn(turn, room=room),
             chars=self.chars,
             is_growing=self.is_growing,
+            back_to=back_to,
         )
 
     def drop(self, count: int) -> None:
@@ -265,7 +289,10 @@ class _Draft:
     cross: _Rows
     session: _Rows
     tail: _Tail
+    limits: dict[Tier, int]
+    """Maximum tokens of each tier. That of the tail is raised if it may exceed its budget."""
     is_frozen: bool = False
+    unobserved: Unobserved | None = None
 
     @property
     def shown(self) -> PackContent:
@@ -288,7 +315,7 @@ class _Draft:
         The tiers of rows are then filled again with the rest. In a frozen pack this happens before the tail is filled,
         so that new messages do not change the rows.
         """
-        limits = self.budgets.limits
+        limits = self.limits
         given = shares(self.budgets.total - self.scales.frame(), limits)
         spare = 0
         for tier, part in self.parts.items():
@@ -298,10 +325,23 @@ class _Draft:
             spare += given[tier] - self.held(tier)
         if not self.is_frozen:
             self._fill_again(spare)
+            self._reach_back()
+
+    def _reach_back(self) -> None:
+        """Let the tail exceed its limit by the tokens that are still free, back to the first unobserved message."""
+        if self.unobserved is None or self.budgets.is_tail_fixed:
+            return
+        first, begins = self.unobserved.pending.first, min((turn.kept.seq for turn in self.tail.shown), default=0)
+        free = self.budgets.total - self.scales.frame() - sum(self.tokens().values())
+        if free <= 0 or begins <= first:
+            return
+        room = self.held(Tier.TAIL) + free
+        self.limits = {**self.limits, Tier.TAIL: max(room, self.limits[Tier.TAIL])}
+        self.tail.fill(room - self.scales.overhead(Tier.TAIL), back_to=first)
 
     def _fill_again(self, spare: int) -> int:
         """Fill the tiers of rows with up to `spare` more tokens, and return the number of tokens left."""
-        limits = self.budgets.limits
+        limits = self.limits
         for tier, rows in ((Tier.SESSION, self.session), (Tier.CROSS, self.cross)):
             held = self.held(tier)
             # Lines were counted one by one. Together they have fewer tokens, which leaves room for more.
@@ -335,7 +375,7 @@ class _Draft:
         If only the total is exceeded, the excess is assigned to the largest tier with content, or to the tail of a
         frozen pack.
         """
-        over = {tier: tokens[tier] - most for tier, most in self.budgets.limits.items() if tokens[tier] > most}
+        over = {tier: tokens[tier] - most for tier, most in self.limits.items() if tokens[tier] > most}
         excess = self.scales.count(printed) - max(0, self.budgets.total) if printed else 0
         if over or excess <= 0:
             return over

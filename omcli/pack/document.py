@@ -27,6 +27,7 @@ def document(pack: ContextPack, about: Mapping[str, object] = MappingProxyType({
         "budget": pack.budgets.total,
         "tokens": {"total": pack.total, **{str(tier): pack.tokens[tier] for tier in Tier}},
         "pending": pack.pending,
+        **({} if pack.gap is None else {"gap": pack.gap}),
         **({} if pack.freeze_point is None else {"frozen_at": pack.freeze_point.at}),
         **about,
         "text": pack.printed,

@@ -57,8 +57,10 @@ def newest(
     cost: Callable[[Turn], int],
     chars: int | None = TOOL_CHARS,
     is_growing: bool = False,
+    back_to: int = 0,
 ) -> tuple[TurnGroup, ...]:
-    """Return the newest groups of turns that fit into `room` tokens, newest first and without gaps.
+    """Return the newest groups of turns that fit into `room` tokens, newest first and without gaps, back to the message
+    with the `seq` `back_to`.
 
     `messages` is the main thread, oldest first. A result is left out if its call is missing or does not fit. The newest
     groups are whole until they take half of the room. In older ones, texts of tools and events are cut to `chars`
@@ -75,6 +77,8 @@ def newest(
     chars = None if chars is None else max(_LEAST_CHARS, min(chars, room * _TOKEN_CHARS // _TOOL_SHARE))
     for places in _groups(messages):
         kept = [messages[place] for place in places]
+        if kept[-1].seq < back_to:
+            break
         unit = _unit(places, [_shown(one, None) for one in kept], cost) if whole > 0 else None
         if unit is None or unit.cost > whole:
             whole = 0

@@ -75,6 +75,30 @@ class SqliteBatches(Table, Batches):
             length = count if last == through else 0
             return self._batch(connection, session, span, number=number, length=length, context_rows=context_rows)
 
+    def newest_unobserved(self, session: str, *, max_tokens: int, context_rows: int = 0) -> Batch | None:
+        with self._database.reading() as connection:
+            number = codec.session_number(connection, session)
+            if number is None:
+                return None
+            cursor = lanes.cursor(connection, session=number, lane=Lane.OBSERVE)
+            newest = connection.execute(
+                "SELECT seq, tokens FROM messages WHERE session = :session AND seq > :cursor"
+                " UNION ALL SELECT m.seq, m.tokens FROM passed_over AS p JOIN messages AS m ON m.seq = p.message"
+                " WHERE p.session = :session ORDER BY 1 DESC",
+                {"session": number, "cursor": cursor},
+            )
+            chosen: list[int] = []
+            for seq, tokens in newest:
+                max_tokens -= tokens
+                if chosen and max_tokens < 0:
+                    break
+                chosen.append(seq)
+            if not chosen:
+                return None
+            span = _Span(after=chosen[-1] - 1, through=chosen[0], is_late=False)
+            batch = self._batch(connection, session, span, number=number, length=len(chosen), context_rows=context_rows)
+            return batch and replace(batch, through=chosen[0], messages=messages.by_seq(connection, chosen))
+
     def _batch(
         self, connection: sqlite3.Connection, session: str, span: _Span, *, number: int, length: int, context_rows: int
     ) -> Batch | None:
@@ -248,6 +272,8 @@ def _pending(connection: sqlite3.Connection, *, session: int, ahead: bool = Fals
         {"offered": offered, "session": session, "after": after, "ahead": ahead},
     ).fetchall()
     return Pending(
+        after=after,
+        late=frozenset() if ahead else lanes.late_messages(connection, session=session),
         messages=sum(number for _, number, _, _ in found),
         tokens={counter: tokens for counter, _, tokens, _ in found},
         fresh_tokens={counter: fresh for counter, _, _, fresh in found},

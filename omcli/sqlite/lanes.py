@@ -59,6 +59,14 @@ class Late(NamedTuple):
     through: int
 
 
+def late_messages(connection: sqlite3.Connection, *, session: int) -> frozenset[int]:
+    """Return the `seq` of all pending messages that the cursor has passed."""
+    found = connection.execute(
+        "SELECT m.seq FROM passed_over AS p JOIN messages AS m ON m.seq = p.message WHERE p.session = ?", (session,)
+    )
+    return frozenset(seq for (seq,) in found)
+
+
 def first_late(connection: sqlite3.Connection, *, session: int) -> Late | None:
     """Return the first messages that the session's cursor has passed but no batch covers, or None if there are none."""
     late = (

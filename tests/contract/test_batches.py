@@ -23,7 +23,7 @@ class TestPending:
         keep(store, said("three", tokens=5), counter="chars-4")
         store.batches.record(next_batch(store, max_tokens=3), [], outcome=BatchOutcome.EMPTY, now=NOW)
         assert store.batches.pending("s") == Pending(
-            messages=2, tokens={COUNTER: 4, "chars-4": 5}, fresh_tokens={COUNTER: 4, "chars-4": 5}
+            messages=2, tokens={COUNTER: 4, "chars-4": 5}, fresh_tokens={COUNTER: 4, "chars-4": 5}, after=1
         )
         assert store.batches.pending("nobody") == Pending(messages=0, tokens={}, fresh_tokens={})
 
@@ -41,6 +41,23 @@ class TestPending:
         assert store.rows.find(old.id).last_used_at == LATER
         store.batches.record(again, [row(2, sources=(1,))], outcome=BatchOutcome.OBSERVED, now=LATER)
         assert store.batches.unobserved("s", max_tokens=10) is None
+
+    def test_the_newest_messages_that_wait_can_be_read_ahead_of_their_turn(self, store: Store) -> None:
+        """XB1: for a pack; at least one, and nothing that is covered."""
+        keep(store, *(said(text, tokens=3) for text in ("one", "two", "three", "four")))
+        store.batches.record(next_batch(store, max_tokens=3), [], outcome=BatchOutcome.EMPTY, now=NOW)
+        newest = store.batches.newest_unobserved("s", max_tokens=6)
+        assert newest is not None
+        assert texts(newest.messages) == ["three", "four"]
+        whole = store.batches.newest_unobserved("s", max_tokens=100)
+        assert whole is not None
+        assert texts(whole.messages) == ["two", "three", "four"]
+        least = store.batches.newest_unobserved("s", max_tokens=1)
+        assert least is not None
+        assert texts(least.messages) == ["four"]
+        assert store.batches.newest_unobserved("nobody", max_tokens=9) is None
+        pending = store.batches.pending("s")
+        assert (pending.first, pending.besides([1, 3, 3, 9])) == (2, 1)
 
     def test_a_batch_holds_at_most_so_many_messages(self, store: Store) -> None:
         """S0.18: the oldest of them."""

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from omcli.base.errors import BadUsage
 from omcli.cli.command import Run, with_shared
+from omcli.cli.console import counted
 from omcli.cli.options import NotationOption, option, session_option, tokens_option
 from omcli.operations.context import Place, working_block
 from omcli.operations.context import context as pack
@@ -55,6 +56,10 @@ def context(
     The output has three tiers: lasting facts from other sessions, observations of this session, and its last messages.
     It never has more tokens than its budget, and the same memory gives the same bytes. --json prints the same text
     as `text`, with its rows and messages beside it.
+
+    Every message is in a tier. If messages are not observed yet, the last messages also use budget that is free, back
+    to the first of them. If it is not enough, rows made by rules for this pack only stand in, marked `provisional`.
+    `gap` in --json is the number of messages in no tier.
 
     --session defaults to $CLAUDE_CODE_SESSION_ID, then to the last session of this directory, then to the last session
     of all.
@@ -106,9 +111,12 @@ def _print_pack(
         notation=notation,
         choice=run.wiring.choice,
         eviction=None if refresh else run.wiring.eviction,
+        rules=lambda: run.deps(open_store=lambda: run.wiring.reading),
     )
     if contexted.note:
         run.console.note(contexted.note)
+    if contexted.pack.gap and contexted.pack.budgets.tail > 0:
+        run.console.note(f"{counted(contexted.pack.gap, 'message')} in no tier; `om tick` observes what is pending")
     if layout is PackFormat.JSON:
         from omcli.pack.document import document
 

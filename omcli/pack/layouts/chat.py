@@ -274,10 +274,8 @@ class Chat:
         return quoted(self.block.part(tier, shown))
 
     def whole(self, shown: PackContent, _tokens: Mapping[Tier, int]) -> str:
-        """Return the JSON list, even if it is empty."""
+        """Return the JSON list, even if it is empty. Without rows, it has no message with the memory."""
         block = self.block.without_tail(shown)
-        if shown.tail and not block:
-            block = self.block.frame()  # its tag identifies the list as a pack when it is read again
         entries = [entry for entry in (block and self._opening(block), self.part(Tier.TAIL, shown)) if entry]
         return "\n".join(["[", *filter(None, [",\n".join(entries)]), "]", ""])
 
