@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from omcli.cli.commands import COMMANDS
+from omcli.cli.commands import command as command_named
 from tests.docs import picture
 from tests.docs.generate import ROOT
 from tests.fake_provider import FakeModel
@@ -99,7 +101,7 @@ def test_the_examples_work_one_after_another_and_print_what_is_shown(reader: dic
         if "jq" in command and shutil.which("jq") is None:
             continue
         if command.startswith("export OM_DB="):
-            reader["OM_DB"] = str(Path(reader["HOME"], "tour.db"))
+            reader["OM_DB"] = str(Path(reader["HOME"], command.rpartition("/")[2]))
             continue
         done = _run(command, reader)
         assert done.returncode == 0, f"{command}\n{done.stderr}"
@@ -118,6 +120,41 @@ def test_the_commands_of_the_table_work(reader: dict[str, str], model: FakeModel
         done = _run(command.replace("--model ollama", f"--base-url {model.url} --model ollama"), here)
         assert done.returncode == 0, f"{command}\n{done.stderr}"
         assert "Traceback" not in done.stderr
+
+
+HOOKS = [
+    *(command for command in TABLE if command.endswith("exit 0")),
+    *re.findall(
+        r"^(om .*exit 0)$", (ROOT / "man/man7/om-errors.7").read_text("utf-8").replace("\\-", "-"), re.MULTILINE
+    ),
+]
+
+
+@pytest.mark.parametrize("hook", HOOKS)
+def test_no_mistake_in_a_hook_blocks_the_agent(reader: dict[str, str], hook: str, tmp_path: Path) -> None:
+    """XA2: exit code 2 would refuse the prompt. A typo, a value that is wrong, a store that is none, no om at all."""
+    here = reader | {"OM_DB": str(tmp_path / "hook.db")}
+    assert _run("om observe -q tests/stories/claude_code_refactor.jsonl", here).returncode == 0
+    verb = hook.split()[1]
+    broken = [hook.replace(f"om {verb}", each) for each in (f"om {verb} --oops", f"om {verb} --wait x", f"om {verb}s")]
+    for mistake in broken:
+        assert _run(mistake.partition(" || ")[0], here).returncode == 2, "without the end it would block"
+        done = _run(mistake, here)
+        assert (done.returncode, done.stdout) == (0, "")
+        assert "om: error: " in done.stderr
+    (tmp_path / "no-store.db").write_text("not a store", encoding="utf-8")
+    for environment in (here | {"OM_DB": str(tmp_path / "no-store.db")}, here | {"PATH": "/usr/bin:/bin"}):
+        done = _run(hook, environment)
+        assert (done.returncode, done.stdout) == (0, "")
+        assert done.stderr
+    assert _run(hook, here).returncode == 0
+
+
+def test_every_command_for_a_hook_ends_so() -> None:
+    """XA2: in the README and in the manual."""
+    rows = [row for row in README.splitlines() if row.startswith("|") and "hook" in row]
+    assert len(HOOKS) == len(rows) + 2
+    assert all(row.count("exit 0") == 1 for row in rows)
 
 
 def test_the_programs_work_as_printed(reader: dict[str, str]) -> None:
@@ -140,10 +177,22 @@ def test_the_programs_work_as_printed(reader: dict[str, str]) -> None:
 
 
 def test_no_example_can_destroy_anything_of_the_reader() -> None:
-    """Nothing is forgotten, pruned, undone or installed."""
+    """XA8: nothing is forgotten, pruned, undone or installed, and the reader's own store is not even written to."""
     commands = [*(command for command, _ in TOUR), *TABLE]
+    assert TOUR[0][0].startswith("export OM_DB=$(mktemp -d)/")
     harmful = re.compile(r"\b(om (forget|prune|undo)|--hard|--install|--remove|rm)\b")
     assert not [command for command in commands if harmful.search(command) and "--dry-run" not in command]
+
+
+def test_no_example_of_a_help_text_deletes_anything() -> None:
+    """XA8: what cannot be undone, or moves files, is only shown with --dry-run; the help says what cannot be undone."""
+    found = [example.strip() for name in COMMANDS for example in command_named(name).examples.splitlines()]
+    harmful = [example for example in found if re.search(r"--(hard|yes|raw|archive-after)\b", example)]
+    assert harmful
+    assert all("--dry-run" in example for example in harmful)
+    for verb in ("prune", "forget"):
+        (hard,) = [each for each in command_named(verb).parameters if each.name == "hard"]
+        assert "without undo" in str(hard.declared.settings["help"])
 
 
 @pytest.mark.parametrize("wanted", ["om observe tests/stories/claude_code_refactor.jsonl", "om context", "pytest"])

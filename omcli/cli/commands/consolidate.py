@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 _EXAMPLES = """\b
 om consolidate
 om consolidate --session ID
-om consolidate --notes ~/notes --archive-after 30d
+om consolidate --notes ~/notes --archive-after 30d --dry-run
 om consolidate --place ~/transcripts --dry-run
 """
 

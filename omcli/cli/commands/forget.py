@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 _EXAMPLES = """\b
 om forget 3f9a1c2e
 om forget --match "the harbour code" --dry-run
-om forget --match "the harbour code" --derived --hard --yes
+om forget --match "the harbour code" --derived --hard --dry-run
 """
 
 _NOTHING = 1
@@ -53,7 +53,7 @@ def forget(
     session: Annotated[str | None, session_option("With --match: only this session.")] = None,
     project: Annotated[str | None, project_option("With --match: only this project.")] = None,
     derived: Annotated[bool, option("--derived", help="Also forget rows made from them.")] = False,
-    hard: Annotated[bool, option("--hard", help="Delete permanently.")] = False,
+    hard: Annotated[bool, option("--hard", help="Delete permanently, without undo.")] = False,
     yes: YesOption = False,
     dry_run: DryRunOption = False,
 ) -> None:
@@ -62,7 +62,7 @@ def forget(
     They are hidden, and their content is not remembered again. The words of a person or an agent are kept out wherever
     they appear again: in observations, reflections and imports. What a tool did is kept out only in its own session.
     `om note` can still write all of it. Titles and buffered observations with that content are forgotten too. `om undo`
-    restores everything, until --hard (here or in `om prune`) deletes it.
+    restores everything, until --hard (here or in `om prune`) deletes it, which cannot be undone and asks first.
 
     A message is forgotten in its own session. If it appears in another session, it is stored, but no row with the same
     words is written. Rows and messages that are already forgotten match as well, so that --hard can delete them.

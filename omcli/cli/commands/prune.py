@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 
 _EXAMPLES = """\b
 om prune --older-than 90d --keep-last 200 --dry-run
+om prune --raw --older-than 30d --dry-run
 om prune --keep-sessions 20
-om prune --raw --older-than 30d
-om prune --hard
+om prune --hard --dry-run
 """
 
 
@@ -50,7 +50,9 @@ def prune(
     protected: Annotated[
         bool, option("--protected", help="Include pinned rows, standing instructions and preferences, and open rows.")
     ] = False,
-    hard: Annotated[bool, option("--hard", help="Delete permanently. Alone: all pruned and forgotten rows.")] = False,
+    hard: Annotated[
+        bool, option("--hard", help="Delete permanently, without undo. Alone: all pruned and forgotten rows.")
+    ] = False,
     yes: YesOption = False,
     dry_run: DryRunOption = False,
 ) -> None:
@@ -61,8 +63,8 @@ def prune(
     rows of low priority, then rows of medium priority, in each group the oldest first. It never drops rows that have
     high priority, are open or are still valid. Cross-session rows are kept unless you give --cross.
 
-    `om undo` restores what was pruned, unless --hard has deleted it. Only observed messages are pruned, and never the
-    agent's last message in a session.
+    `om undo` restores what was pruned, but not what --hard deletes; that asks first. Only observed messages are
+    pruned, and never the agent's last message in a session.
     """
     at = None if older_than is None else _instant(run, older_than)
     rules = RetentionRules(
