@@ -58,19 +58,19 @@ class LogQuery:
     types: tuple[Type, ...] = ()
     priorities: tuple[Priority, ...] = ()
     since: str | None = None
-    """Only rows dated at or after this instant."""
     until: str | None = None
-    """Only rows dated before this instant."""
+    """Only rows dated at or after `since`, and before `until`."""
     hidden: bool = False
     """Also include superseded and dropped rows."""
     after: int = 0
     """Only rows added after this position (`Logged.position`). Used to follow the log."""
     last: int | None = None
-    """Only the last rows, at most this many."""
+    """Maximum number of rows, the last ones."""
     as_of: int | None = None
-    """Only rows that were visible when the log ended at this position and have not been dropped since. Rows replaced
-    since are returned as they were then, except rows of `session` that an operation hid. `last_used_at` is None.
-    """
+    """Only rows that were visible when the log ended at this position, as they were then, without those dropped since
+    and rows of `session` that an operation hid. `last_used_at` is None."""
+    has_replaced: bool = False
+    """With `last`: also the rows of the same session that these replaced by observing, as they were before."""
     bare: bool = False
     """Leave `sources`, `message_ids` and `metadata` empty, because they take longest to read."""
 

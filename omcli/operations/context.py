@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import count
 from typing import TYPE_CHECKING
@@ -75,7 +75,8 @@ def context(
     project. Without a session, the pack contains rows from other sessions in the project.
 
     With an `eviction` policy, the pack is frozen at a freeze point. The freeze point is moved until all messages after
-    it fit, which depends on the budgets too, so packs are built until one fits.
+    it fit, which depends on the budgets too, so packs are built until one fits. A frozen or append-only pack also holds
+    the rows that later ones replaced, while all fit. Its rows then only grow at the end until an operation hides some.
 
     Messages that are neither observed nor in the tail are observed for this pack only, by the observer of `rules`.
     """
@@ -86,13 +87,12 @@ def context(
     pending = store.batches.pending(session.id) if session else None
     usual = partial(pack, session=session, budgets=budgets, counter=counter, now=now, to=to, notation=notation)
 
-    def packed(freeze_point: FreezePoint | None) -> ContextPack:
+    def packed(freeze_point: FreezePoint | None, rows: tuple[Observation, ...]) -> ContextPack:
         as_of = freeze_point.position if freeze_point else None
         cross = _cross_rows(store, project, session, as_of=as_of, bare=bare) if budgets.cross > 0 else ()
         fill = partial(usual, cross=cross, choice=choice, freeze_point=freeze_point)
         if session is None or pending is None:
             return fill()
-        rows = _rows(store, session, budgets, as_of=as_of, bare=bare)
         messages = _last_messages(store, session, budgets, freeze_point, pending)
         fill = partial(fill, messages=messages, pending=pending.messages)
         found = fill(observations=rows, unobserved=Unobserved(pending=pending))
@@ -100,12 +100,15 @@ def context(
             return found
         return _with_provisional(found, rows, fill, session=session.id, pending=pending, deps=rules())
 
-    if eviction is None or session is None:
-        return ContextResult(pack=packed(None), note=note)
-    for freeze_point in _each_freeze_point(
-        store, session, own=own, project=project, eviction=_as_printed(eviction, budgets)
-    ):
-        found = packed(freeze_point)
+    freeze_points: Iterable[FreezePoint | None] = (None,)
+    if eviction is not None and session is not None:
+        eviction = _as_printed(eviction, budgets)
+        freeze_points = _each_freeze_point(store, session, own=own, project=project, eviction=eviction)
+    for freeze_point in freeze_points:
+        for rows in _row_lists(store, session, budgets, choice, freeze_point, bare=bare):
+            found = packed(freeze_point, rows)
+            if {row.id for row in rows}.issubset(row.id for row in found.observations):
+                break
         if found.is_tail_whole:
             break
     return ContextResult(pack=found, note=note)
@@ -193,12 +196,30 @@ def _last_messages(
     )
 
 
-def _rows(
-    store: Store, session: Session, budgets: Budgets, *, as_of: int | None, bare: bool
-) -> tuple[Observation, ...]:
-    last = None if budgets.session >= UNLIMITED else _CANDIDATES
-    query = LogQuery(session=session.id, last=last, as_of=as_of, bare=bare)
-    return tuple(logged.observation for logged in store.rows.log(query))
+def _row_lists(
+    store: Store,
+    session: Session | None,
+    budgets: Budgets,
+    choice: Choice,
+    freeze_point: FreezePoint | None,
+    *,
+    bare: bool,
+) -> Iterator[tuple[Observation, ...]]:
+    """Yield the session's rows, in a frozen or append-only pack first with the rows that they replaced.
+
+    That first list is left out if it is too long.
+    """
+    if session is None:
+        yield ()
+        return
+    most = UNLIMITED if budgets.session >= UNLIMITED else _CANDIDATES
+    as_of = freeze_point.position if freeze_point is not None else None
+    usual = LogQuery(session=session.id, last=most, as_of=as_of, bare=bare)
+    if choice.is_append_only or freeze_point is not None:
+        rows = tuple(logged.observation for logged in store.rows.log(replace(usual, has_replaced=True)))
+        if len(rows) < most:
+            yield rows
+    yield tuple(logged.observation for logged in store.rows.log(usual))
 
 
 @record

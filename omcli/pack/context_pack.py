@@ -82,6 +82,8 @@ class Choice:
     """True to prefer the newest rows of the session, pinned rows and reflections first, to the most salient ones."""
     is_descending: bool = False
     """True to print the newest rows of the session first."""
+    is_append_only: bool = False
+    """True to keep rows that later ones replaced, while all rows fit."""
     order: tuple[Tier, ...] = tuple(Tier)
     """Printing order of the tiers."""
     result_chars: int | None = tail.TOOL_CHARS

@@ -148,6 +148,9 @@ class ContextSettings:
     """Order of rows: oldest first, or newest first."""
     block: bool = False
     """True to print the working-memory block by default."""
+    append_only: bool = False
+    """True to keep rows that later ones replaced, while all rows fit, so that the pack grows only at the end of its
+    tiers until rows are folded, pruned or forgotten. `freeze` includes this."""
     freeze: bool = False
     """True to change a session's pack only at its end, where new messages are added, until rows are folded, folding is
     undone, rows are noted or imported, or the tail is cut.

@@ -111,7 +111,9 @@ _REACHES: Mapping[str, Callable[[Any], float]] = {
     "context.block": lambda is_only_block: -is_only_block,
 }
 """How far a value reaches: how much is remembered, printed, or sent to a model."""
-_FREE = frozenset({"counter", "notation", "context.select", "context.rank", "context.render", "context.freeze"})
+_FREE = frozenset(
+    {"counter", "notation", "context.select", "context.rank", "context.render", "context.append_only", "context.freeze"}
+)
 """Keys that change how memory is printed, and not how much of it."""
 
 

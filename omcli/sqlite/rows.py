@@ -38,6 +38,12 @@ so do rows whose replacement was forgotten or dropped.
 _OBSERVED_SINCE = f"(o.hidden_by IS NULL AND {_REPLACED_SINCE})"
 """The same condition, limited to rows replaced by observing. Rows of a session that an operation hid count as hidden.
 """
+_AND_REPLACED = """WITH RECURSIVE shown (position) AS (SELECT * FROM ({}) UNION
+    SELECT o.position FROM shown JOIN observations AS s USING (position)
+    JOIN observations AS o ON o.superseded_by = s.id
+    WHERE o.session = s.session AND o.hidden_by IS NULL AND o.dropped_at IS NULL)
+    SELECT position FROM shown ORDER BY 1 DESC LIMIT ?"""
+"""Query for the positions that another query selects, and those of the rows that they replaced by observing."""
 
 _OF_ID = codec.id_is()
 _LINKED = (
@@ -300,6 +306,9 @@ def _last(connection: sqlite3.Connection, query: LogQuery, last: int) -> tuple[L
         values += asked
     # All parts have the same order, so the indexes are merged and reading stops at the last row needed.
     positions = f"{' UNION ALL '.join(parts)} ORDER BY 1 DESC LIMIT ?"
+    if query.has_replaced:
+        positions = _AND_REPLACED.format(positions)
+        values += [last]
     clauses = f"WHERE o.position IN ({positions}) ORDER BY o.position"
     return _as_of(query, _select(connection, clauses, (*values, last), bare=query.bare))
 
@@ -315,8 +324,8 @@ def _replaced_since(query: LogQuery) -> str:
 
 
 def _as_of(query: LogQuery, found: tuple[Logged, ...]) -> tuple[Logged, ...]:
-    """Return the rows as they were at the query's `as_of`, if it is set."""
-    if query.as_of is None:
+    """Return the rows as they were at the query's `as_of`, or before they were replaced."""
+    if query.as_of is None and not query.has_replaced:
         return found
     return tuple(
         record.replace(

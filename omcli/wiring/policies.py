@@ -86,6 +86,7 @@ def choice(settings: Settings) -> Choice:
         is_recent=said.select == "recent",
         is_descending=said.render == "desc",
         result_chars=said.result_chars,
+        is_append_only=said.append_only,
         fading=TIME_CONSTANT if said.rank == "time-constant" else HALF_LIFE,
         order=(*order, *(tier for tier in Tier if tier not in order)),
     )

@@ -62,6 +62,7 @@ TABLE: dict[str, tuple[Any, ...]] = {
     "context.rank": (*("half-life",) * 3, "time-constant", *("half-life",) * 3),
     "context.render": ("asc", "asc", "asc", "asc", "asc", "asc", "asc"),
     "context.block": (False, False, False, False, False, True, False),
+    "context.append_only": (False, True, *(False,) * 5),
     "context.freeze": (False, False, False, True, False, False, False),
     "notation": ("words", "words", "none", "emoji", "brackets", "importance", "emoji"),
     "observer.provider": (None, None, None, None, "gemini", "rules", "gemini"),

@@ -19,7 +19,7 @@ from omcli.memory.reflection import ReflectionOutcome, ReflectionWrite, Scope, f
 from omcli.memory.session import EvictionPolicy
 from omcli.operations.context import Place, context
 from omcli.pack.budget import Budgets, Tier, budgets
-from omcli.pack.context_pack import ContextPack
+from omcli.pack.context_pack import Choice, ContextPack
 from omcli.pack.layouts import PackFormat
 from omcli.settings import resolve
 from omcli.sqlite import SqliteStore
@@ -154,9 +154,17 @@ class Memory:
         said = (kept for kept in self.store.messages.newest("s", 1000) if kept.message.role is not Role.RESULT)
         return {kept.seq for kept in said if batch is None or kept.seq <= batch.after}
 
-    def pack(self, most: Budgets, eviction: EvictionPolicy, to: PackFormat = PackFormat.TEXT) -> ContextPack:
+    def pack(
+        self,
+        most: Budgets,
+        eviction: EvictionPolicy | None,
+        to: PackFormat = PackFormat.TEXT,
+        choice: Choice = Choice(),  # noqa: B008
+    ) -> ContextPack:
         place = Place(project=PROJECT, session="s")
-        return context(self.store, place, budgets=most, counter=WORDS, now=self.now(), to=to, eviction=eviction).pack
+        return context(
+            self.store, place, budgets=most, counter=WORDS, now=self.now(), to=to, choice=choice, eviction=eviction
+        ).pack
 
 
 def opened(pack: ContextPack) -> str:
@@ -190,6 +198,71 @@ def test_messages_and_observations_only_add_to_a_frozen_pack_until_its_horizon_m
             assert (pack.cross, pack.observations) == (before.cross, before.observations), step
             assert not pack.is_tail_whole or opened(pack).startswith(opened(before)), step
         before = pack
+    memory.store.close()
+
+
+GROWTHS = st.lists(st.tuples(st.sampled_from(APPENDING), st.integers(1, 30)), max_size=30)
+OWN_ROWS = Budgets(total=100_000, cross=0, session=100_000, tail=0)
+
+
+@given(steps=GROWTHS, eviction=st.none() | CUTTINGS, to=st.sampled_from(PackFormat))
+@examples(60)
+def test_the_rows_of_a_session_only_grow_at_the_end_where_it_was_asked_for(
+    steps: list[tuple[str, int]], eviction: EvictionPolicy | None, to: PackFormat
+) -> None:
+    """XB11, S0.5: byte for byte, frozen (wherever the freeze point moves) or not."""
+    memory = Memory()
+    choice = Choice(is_append_only=eviction is None)
+    before = memory.pack(OWN_ROWS, eviction, to, choice)
+    for step, size in steps:
+        memory.do(step, size)
+        pack = memory.pack(OWN_ROWS, eviction, to, choice)
+        assert not pack.left_out
+        assert pack.observations[: len(before.observations)] == before.observations
+        if to is PackFormat.TEXT:
+            assert opened(pack).startswith(opened(before)), step
+        before = pack
+    memory.store.close()
+
+
+@given(steps=GROWTHS)
+@examples(60)
+def test_a_growth_only_appends_unless_rows_were_superseded(steps: list[tuple[str, int]]) -> None:
+    """XB11, S0.5: what stays keeps its place, and what settles it comes later."""
+    memory = Memory()
+    before = memory.pack(OWN_ROWS, None).observations
+    for step, size in steps:
+        memory.do(step, size)
+        rows = memory.pack(OWN_ROWS, None).observations
+        stays = tuple(row for row in before if row in rows)
+        assert rows[: len(stays)] == stays
+        replaced = {row.id: row.superseded_by for row in logged(memory)}
+        assert all(replaced[row.id] in {each.id for each in rows} for row in before if row not in rows)
+        before = rows
+    memory.store.close()
+
+
+def logged(memory: Memory) -> list[Observation]:
+    """All rows, hidden ones too."""
+    return [each.observation for each in memory.store.rows.log(LogQuery(hidden=True))]
+
+
+@given(steps=STEPS, most=ROOMS)
+@examples(60)
+def test_what_an_operation_hid_is_in_no_append_only_pack(steps: list[tuple[str, int]], most: Budgets) -> None:
+    """XB11, T54: nor is a row that such a row had replaced; and no budget is exceeded."""
+    memory = Memory()
+    for step, size in steps:
+        memory.do(step, size)
+    pack = memory.pack(most, None, choice=Choice(is_append_only=True))
+    assert WORDS.text(pack.printed) <= most.total
+    log = {row.id: row for row in logged(memory)}
+    for shown in pack.observations:
+        stored = log[shown.id]
+        while stored.superseded_by is not None:
+            assert stored.reason == "resolved", "by an observation"
+            stored = log[stored.superseded_by]
+        assert stored.dropped_at is None
     memory.store.close()
 
 
