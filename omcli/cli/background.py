@@ -60,8 +60,8 @@ def leave(
     *,
     unable: OmError | None,
 ) -> Left:
-    """Leave the due work of the given sessions to a worker, or do it at once if too much is pending. None means all
-    sessions.
+    """Leave the due work of the given sessions to a worker. It is done at once if too much is pending, or if rules
+    observe. None means all sessions.
 
     `words` are command-line options to pass to the worker. If the observer is unavailable, `unable` is its error, and
     the worker only reflects. Errors are printed as warnings, because the messages are already stored.
@@ -76,7 +76,9 @@ def leave(
             can.note(rules, when, sessions)
             when = can.when
         due = _due(rules, when, sessions)
-        overdue = [session for session in due if _is_overdue(run, session, deps, when)]
+        overdue = [
+            session for session in due if _is_quick(session, deps, when) or _is_overdue(run, session, deps, when)
+        ]
         failed = _at_once(run, overdue, deps)
         rest = [session for session in due if session not in overdue]
         rest += _due(rules, when, [session for session in overdue if session not in failed])
@@ -112,6 +114,13 @@ def _due(deps: Deps, when: Due, sessions: Sequence[str] | None) -> list[str]:
     return [found.session for found in tick.due(deps, when, sessions=sessions)]
 
 
+def _is_quick(session: str, deps: Deps, when: Due) -> bool:
+    """Return True if rules can observe the session without waiting for another process."""
+    from omcli.operations.deps import is_free
+
+    return when.is_free and is_free(session, Lane.OBSERVE, deps)
+
+
 def _is_overdue(run: Run, session: str, deps: Deps, when: Due) -> bool:
     from omcli.operations.tick import overdue
 
@@ -133,7 +142,9 @@ def _at_once(run: Run, sessions: Sequence[str], deps: Deps) -> set[str]:
     for error in can.errors:
         run.console.warn_of(error)
     failed = set(sessions) if can.missing else set[str]()
-    for ticked in tick(can.deps, can.when, sessions=sessions):
+    # Rules are quick, but the reflector may be a model: then a worker reflects.
+    when = replace(can.when, reflects=False) if can.when.is_free and can.deps.reflector.is_model else can.when
+    for ticked in tick(can.deps, when, sessions=sessions):
         report_tick(run, ticked)
         if ticked.error is not None:
             run.console.warn_of(ticked.error, about=ticked.session)

@@ -47,6 +47,9 @@ class Due:
     """Tokens left unobserved when buffered batches are written."""
     reflects: bool = True
     """False if reflecting is never due."""
+    is_free: bool = False
+    """True if rules observe: they cost nothing, so no number of tokens has to be reached, and a command that leaves
+    work to a worker observes itself."""
 
 
 @record

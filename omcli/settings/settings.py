@@ -43,7 +43,7 @@ class ObserveSettings:
     trigger: Trigger = "tokens"
     """Condition under which `om tick` observes: unobserved tokens, the end of a turn, a tool's result, or never."""
     tokens: Tokens = 10_000
-    """Unobserved tokens that make a batch due; 0 for any number."""
+    """Unobserved tokens that make a batch due for a model; 0 for any number. Rules observe any number."""
     inclusive: bool = True
     """True if exactly `tokens` are enough."""
     chunk_messages: int = 0

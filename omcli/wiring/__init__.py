@@ -358,9 +358,8 @@ class Wiring:
     def due(self) -> Due:
         from omcli.wiring import models, policies
 
-        # Rules are always fast, and yield more from one long batch than from several short ones.
-        is_ahead = self.settings.observe.precompute > 0 and models.is_named("observer", self.settings, os.environ)
-        return policies.due(self.settings, is_ahead=is_ahead)
+        has_model = models.is_named("observer", self.settings, os.environ)
+        return policies.due(self.settings, has_model=has_model)
 
     def retention(self) -> RetentionRules:
         """Return the retention rules, which are empty if the settings contain none."""

@@ -92,11 +92,14 @@ def choice(settings: Settings) -> Choice:
     )
 
 
-def due(settings: Settings, *, is_ahead: bool) -> Due:
+def due(settings: Settings, *, has_model: bool) -> Due:
+    """Return when observing is due. Without a model, it is due as soon as anything is pending."""
     from omcli.memory.buffer import BufferPolicy
     from omcli.operations.tick import Due, Trigger
 
     said = settings.observe
+    if not has_model:
+        return Due(trigger=Trigger(said.trigger), tokens=1, is_free=True)
     ahead = BufferPolicy.of(
         said.precompute,
         tokens=said.tokens,
@@ -110,7 +113,7 @@ def due(settings: Settings, *, is_ahead: bool) -> Due:
         inclusive=said.inclusive,
         batches=1 if said.chunk_messages else None,
         block_after=_block_after(said),
-        ahead=ahead if is_ahead else None,
+        ahead=ahead if said.precompute > 0 else None,
         floor=said.floor,
     )
 

@@ -137,8 +137,8 @@ def test_a_worker_goes_by_the_settings_of_its_caller(om: Om) -> None:
     model = always(om, "echo")
     other = om.folder / "elsewhere"
     other.mkdir()
-    (other / ".om.toml").write_text("[observe]\nchunk_messages = 3\n")
-    config = om.write("own.toml", "observe.tokens = 5\nobserve.block_after = 0\n")
+    (other / ".om.toml").write_text("[tools]\nargs_chars = 3\n")
+    config = om.write("own.toml", "observe.tokens = 5\nobserve.block_after = 0\nobserve.chunk_messages = 3\n")
     transcript = om.write("t.jsonl", tide_story(session="s").text())
     om(
         "observe", "--background", transcript, "-C", "elsewhere", "--db", "here.db", "--config", config,
@@ -160,12 +160,13 @@ def test_a_session_may_be_called_anything(om: Om) -> None:
     """What a command line cannot hold, or would take for something else, is for a transcript to say."""
     names = ["a\0b", "--db=/elsewhere.db", "-", "q\nz", "*" * 10_000, "é😀", "$(id)", "x"]
     paths = [om.write(f"{number}.jsonl", tide_story(session=name).text()) for number, name in enumerate(names)]
+    model = always(om, "echo")
     for number, path in enumerate(paths[1:], 1):
-        run = om("observe", "--background", path, "--observer", "rules", env=EAGER)
+        run = om("observe", "--background", path, "--model", model.model, env=EAGER)
         assert "left to a background worker" in run.stderr
         wait_for_workers(om, number)
     assert pending(om) == 0
-    om("observe", "--background", paths[0], "--observer", "rules", env=EAGER)
+    om("observe", "--background", paths[0], "--model", model.model, env=EAGER)
     wait_for_workers(om, len(names))
     assert (pending(om), set(codes(om))) == (0, {0})
 
@@ -175,14 +176,41 @@ def test_what_lies_in_the_directory_is_not_run(om: Om) -> None:
     for name in ("omcli.py", "json.py", "sqlite3.py"):
         om.write(name, "raise SystemExit('taken for a module')")
     path = ":".join(filter(None, [str(Path(__file__).parents[2]), os.environ.get("PYTHONPATH")]))
+    model = always(om, "echo")
     ended = subprocess.run(
-        [*om.command()[:1], "-P", "-m", "omcli", "observe", "--background", "--observer", "rules", "-"],
+        [*om.command()[:1], "-P", "-m", "omcli", "observe", "--background", "--model", model.model, "-"],
         input=tide_story(session="s").text().encode(), cwd=om.folder, check=True, capture_output=True,
         env=om.environment({**EAGER, "PYTHONPATH": path}),
     )  # fmt: skip
     assert b"left to a background worker" in ended.stderr
     wait_for_workers(om, 1)
     assert codes(om) == [0]
+
+
+# Rules
+
+
+def test_rules_observe_at_once_and_need_no_worker(om: Om) -> None:
+    """XB2: a short session is remembered by the next one, which may begin a moment later."""
+    talk = Talk(session="short").user("Always use pnpm in this project.")
+    run = om("observe", "--background", "--json", stdin=talk.text())
+    assert run.document["background"] == {"started": False, "sessions": [], "at_once": ["short"]}
+    assert "Always use pnpm" in om("context", "--session", "next", env={"OM_SCOPE": "global"}).stdout
+    assert (pending(om), begun(om)) == (0, [])
+    keep(om, talk.assistant("I will.").user("Never push on Fridays."))
+    assert om("tick", "--background").stdout == ""
+    assert (pending(om), begun(om)) == (0, [])
+    om("tick", "--background", code=1)
+
+
+def test_a_model_that_reflects_on_what_rules_observed_is_left_to_a_worker(om: Om) -> None:
+    """XB2, S0.3: nobody waits for it."""
+    model = always(om, "echo")
+    env = {"OM_REFLECTOR_MODEL": model.model, "OM_REFLECT_TOKENS": "20"}
+    run = om("observe", "--background", "--json", stdin=tide_story(session="s").text(), env=env)
+    assert (run.document["background"]["at_once"], run.document["background"]["sessions"]) == (["s"], ["s"])
+    wait_for_workers(om, 1)
+    assert [ask["name"] for ask in model.asked][:1] == ["reflection"]
 
 
 # Too much waits
@@ -231,7 +259,7 @@ def test_how_much_is_too_much_is_a_setting(om: Om, said: str, *, is_at_once: boo
     """S0.22: times `observe.tokens`, from 100 on tokens, 0 for never."""
     transcript = om.write("t.jsonl", asking("s", 400).text())
     env = {"OM_OBSERVE_TOKENS": "100", "OM_OBSERVE_BLOCK_AFTER": said, "OM_COUNTER": "chars-4"}
-    run = om("observe", "--background", "--json", transcript, env=env)
+    run = om("observe", "--background", "--json", transcript, "--model", always(om, "echo").model, env=env)
     told_of = run.document["background"]
     assert (told_of["at_once"], told_of["sessions"]) == ((["s"], []) if is_at_once else ([], ["s"]))
     wait_for_workers(om, 0 if is_at_once else 1)
@@ -357,10 +385,11 @@ def test_what_cannot_be_left_to_a_worker_is_not_said_to_be_nothing(om: Om) -> No
     """Exit 73 where no log can be made, and what is due stays due."""
     keep(om, tide_story(session="s"))
     om.write("home/.local", "in the way")
-    run = om("tick", "--background", "--observer", "rules", env=EAGER, code=73)
+    model = always(om, "echo")
+    run = om("tick", "--background", "--model", model.model, env=EAGER, code=73)
     assert "om: warning: the log of workers cannot be written" in run.stderr
     assert "nothing is due" not in run.stderr
-    om("tick", "--check", "--observer", "rules", env=EAGER)
+    om("tick", "--check", "--model", model.model, env=EAGER)
     assert pending(om) == 8
 
 

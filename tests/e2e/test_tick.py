@@ -17,6 +17,8 @@ from tests.replying import answer, said
 
 NOTHING = answer()
 CHARS = {"OM_COUNTER": "chars-4", "OM_OBSERVE_BATCH_TOKENS": "35000"}
+A_MODEL = {"OM_OBSERVER_MODEL": "scripted/nowhere"}
+"""A model that nobody asks. Rules wait for no threshold."""
 
 
 def keep(om: Om, talk: Talk) -> None:
@@ -49,8 +51,8 @@ def asking(session: str, *tokens: int, name: str = "chars-4") -> Talk:
 
 
 def due(om: Om, *arguments: str, env: dict[str, str] | None = None) -> dict[str, list[str]]:
-    """What `om tick --check` says is due of which session, after a look at how it ends."""
-    run = om("tick", "--check", "--json", *arguments, env=env, code=None)
+    """What `om tick --check` says is due of which session with a model, after a look at how it ends."""
+    run = om("tick", "--check", "--json", *arguments, env={**A_MODEL, **(env or {})}, code=None)
     found: list[dict[str, Any]] = run.document["due"]
     assert run.code == (0 if found else 1)
     return {one["session"]: [lane for lane in ("observe", "reflect") if one[lane]] for one in found}
@@ -73,7 +75,8 @@ def test_a_threshold_has_two_sides(om: Om, preset: str, name: str, tokens: int, 
     for session, size in (("less", tokens - 1), ("exact", tokens), ("more", tokens + 1)):
         keep(om, asking(session, size, name=name))
     expected = {"exact", "more"} if is_inclusive else {"more"}
-    assert set(due(om, "--preset", preset, env={"OM_OBSERVER_PROVIDER": "rules"})) == expected
+    found = due(om, "--preset", preset)  # without lanes, a session is only observed ahead
+    assert {session for session, lanes in found.items() if lanes} == expected
 
 
 @pytest.mark.parametrize(
@@ -99,7 +102,23 @@ def test_a_threshold_of_ones_own(om: Om) -> None:
     config = om.write("c.toml", 'counter = "chars-4"\nobserve.tokens = 4_999\nobserve.inclusive = false\n')
     assert due(om, "--config", str(config)) == {"exact": ["observe"]}
     assert due(om, "--session", "less", env=env) == {}
-    assert om("tick", "--check", env=env).stdout == "exact  observe\n"
+    assert om("tick", "--check", env={**env, **A_MODEL}).stdout == "exact  observe\n"
+
+
+def test_rules_wait_for_no_threshold(om: Om) -> None:
+    """XB2: they cost nothing; a session of one sentence is observed by the next tick, whatever the threshold."""
+    keep(om, Talk(session="short").user("Always use pnpm in this project."))
+    for preset in ("default", "zora", "lango"):
+        check = om("tick", "--check", "--preset", preset, env={"OM_OBSERVE_TOKENS": "30000"})
+        assert check.stdout == "short  observe\n"
+        assert due(om, "--preset", preset, env={"OM_OBSERVE_TOKENS": "30000"}) == {}
+    assert om("tick", "--check", "--observer", "rules", env=A_MODEL).stdout == "short  observe\n"
+    om("tick")
+    assert pending(om) == 0
+    assert "pnpm" in om("context", "--session", "later", cwd=om.folder, env={"OM_SCOPE": "global"}).stdout
+    om("tick", "--check", code=1)
+    keep(om, Talk(session="manual").user("Never push on Fridays."))
+    om("tick", env={"OM_OBSERVE_TRIGGER": "manual"}, code=1)
 
 
 def test_other_presets_wait_for_something_else(om: Om) -> None:
@@ -449,9 +468,9 @@ def test_a_session_that_somebody_is_at_keeps_no_other_waiting(om: Om) -> None:
 def test_a_session_that_is_not_there_is_said_to_be_missing(om: Om) -> None:
     keep(om, asking("s", 10))
     assert "unknown session `x`" in om("tick", "--session", "x", code=1).stderr
-    assert om("tick", "--session", "s", code=1).stderr == "om: nothing is due\n"
+    assert om("tick", "--session", "s", env={"OM_OBSERVE_TRIGGER": "manual"}, code=1).stderr == "om: nothing is due\n"
     assert "unknown session `x`" in om("tick", "--check", "--session", "x", code=1).stderr
-    assert om("tick", "--check", "--session", "s", code=1).stderr == ""
+    assert om("tick", "--check", "--session", "s", env=A_MODEL, code=1).stderr == ""
 
 
 def test_a_missing_key_is_told_with_a_flag_that_tick_has(om: Om) -> None:

@@ -107,8 +107,8 @@ def test_calls_and_results_come_in_pairs(
     found = json.loads(done.pack.printed or "[]")
     if not found:
         return
-    assert "om-memory" in json.dumps(found[0])
-    assert len(found) == 1 or found[1]["role"] != "tool"
+    first = 1 if "<om-memory" in json.dumps(found[0]) else 0  # without rows, it begins with the messages
+    assert len(found) <= first or found[first]["role"] != "tool"
     calls, results = call_ids(found, shape)
     assert len(set(map(str, calls))) == len(calls), "an endpoint takes an id once"
     assert Counter(map(str, results)) <= Counter(map(str, calls))

@@ -335,10 +335,13 @@ class TestBuildContext:
 class TestWork:
     """`tick` does what is due, `flush` all that waits, `reflect` what a session's end is for."""
 
-    def test_a_tick_does_what_is_due_and_nothing_else(self, make: Make) -> None:
-        made = make(settings={"observe.tokens": 300})
-        made.ingest(story(4))
-        assert made.tick() == omcli.Worked(pending=4)
+    def test_a_tick_does_what_is_due_and_nothing_else(self, make: Make, tmp_path: Path) -> None:
+        model = scripted(tmp_path, "echo")
+        waiting = make(settings={"observe.tokens": 300, **model})
+        waiting.ingest(story(4))
+        assert waiting.tick() == omcli.Worked(pending=4)
+        made = make()  # by rules, which wait for nothing (XB2)
+        assert made.tick().pending == 0
         made.ingest(story(60))
         done = made.tick()
         assert len(done.observations) >= 20

@@ -78,9 +78,9 @@ def observe(
     --estimate prints what the chosen model would be asked, at its known price: `om` builds the prompts on a private
     copy of the store, and counts each reply as a quarter of what its prompt shows. No key is needed.
 
-    With --background, a worker does what `om tick` would do, and this command returns at once. If more messages are
-    already pending than `observe.block_after` allows, the command observes them itself first. Errors are then only
-    warnings; `om status` shows the worker's log and its last result.
+    With --background, a worker does what `om tick` would do, and this command returns at once. The command observes
+    itself if rules observe, which takes a moment, or if more messages are pending than `observe.block_after` allows.
+    Errors are then only warnings; `om status` shows the worker's log and its last result.
     """
     if later and background:
         raise BadUsage("`--later` and `--background` exclude each other")

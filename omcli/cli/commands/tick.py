@@ -54,9 +54,10 @@ def tick(
 ) -> None:
     """Observe and reflect on the sessions where this is due.
 
-    A session is due to be observed when enough messages are pending (`observe.trigger`, `observe.tokens`), and due to
-    be reflected on when it has enough rows (`reflect.tokens`). A model may observe earlier
-    (`observe.precompute`): its observations are buffered, and written without another call when the session is due.
+    A session is due to be observed when enough messages are pending for a model (`observe.trigger`, `observe.tokens`),
+    or any messages if rules observe. It is due to be reflected on when it has enough rows (`reflect.tokens`). A model
+    may observe earlier (`observe.precompute`): its observations are buffered, and written without another call when the
+    session is due.
 
     If the observer cannot be used (for example without an API key), sessions are still reflected on. If the reflector
     cannot be used, they are still observed. The exit code is then 77 or 78. --estimate prints what the chosen models
