@@ -312,6 +312,14 @@ class Wiring:
         rules = self._rule_reflector(counter)
         return self._models(counter, warn).reflector(rules) or rules
 
+    @property
+    def model_names(self) -> tuple[str, str]:
+        """Names of the models that observe and reflect, available or not, or `rules`."""
+        from omcli.wiring.models import name_of
+
+        said = self.settings
+        return name_of(said.observer, said), name_of(said.reflector, said)
+
     def named_reflector(self, counter: TokenCounter) -> ReflectorDeps:
         """Return rules under the name of the model that reflects, to find out if rows are due that it has not tried
         yet.

@@ -182,7 +182,7 @@ class Models:
         try:
             provider = self._provider_or_rules(role, Lane.REFLECT)
         except (NotAllowed, BadConfiguration, NoInput):
-            return _name_of(role, self._settings)
+            return name_of(role, self._settings)
         return _name(provider) if provider else RULES
 
     def _provider_or_rules(self, role: ModelSettings, lane: Lane) -> Provider | None:
@@ -261,7 +261,7 @@ def _name(provider: Provider) -> str:
     return f"{provider.name}/{provider.model}"
 
 
-def _name_of(role: ModelSettings, settings: Settings) -> str:
+def name_of(role: ModelSettings, settings: Settings) -> str:
     """Return the name of a model that may be unavailable, or `rules` if there is no endpoint."""
     from omcli.providers.endpoints import endpoint
 

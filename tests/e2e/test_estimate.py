@@ -128,6 +128,18 @@ class TestEstimate:
         assert om("observe", "missing.jsonl", "--estimate", code=66).stdout == ""
 
 
+def test_the_status_names_who_observes_and_reflects(om: Om) -> None:
+    """S1.6, XA3: rules, or the chosen model, also without its key; and a key that is not used."""
+    assert [om("status", "--json").document[role] for role in ("observer", "reflector")] == ["rules", "rules"]
+    for name in ("anthropic/claude-haiku-4-5", "ollama/qwen2.5:7b"):
+        env = {"OM_OBSERVER_MODEL": name}
+        document = om("status", "--json", env=env).document
+        assert (document["observer"], document["reflector"]) == (name, name)
+    assert om("status", "--preset", "pi", "--json").document["observer"] == "gemini/gemini-2.5-flash"
+    printed = om("status", env={"OPENAI_API_KEY": "k"}).stdout
+    assert "rules (OPENAI_API_KEY is set, but no model is chosen)" in printed
+
+
 class TestNotice:
     @pytest.mark.parametrize("variable", KEYS)
     @pytest.mark.parametrize("command", ["observe", "tick", "consolidate"])

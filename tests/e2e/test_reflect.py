@@ -26,7 +26,7 @@ FOLDED = "Crane greased weekly, berth dredged yearly"
 ANY = {"OM_REFLECT_TARGET": "1"}
 """Any reply will do that is shorter than what it replaces."""
 LANGO = {"OM_PRESET": "lango"}
-PI = {"OM_PRESET": "pi", "OM_REFLECTOR_FALLBACK": "none"}
+PI = {"OM_PRESET": "pi"}
 
 
 def reflect(om: Om, model: Script, *arguments: str, session: str = "s", **how: Any) -> Ended:
@@ -392,11 +392,11 @@ def test_replies_that_are_larger_are_refused(om: Om) -> None:
     assert (len(model.asked), tokens_in_sight(om)) == (3, 50)
 
 
-def test_rules_stand_in_where_a_preset_says_so(om: Om) -> None:
-    """T42: as pi does, with a warning."""
+def test_rules_stand_in_where_the_settings_say_so(om: Om) -> None:
+    """T42, XA1: with a warning; no preset says so."""
     kept(om, *ten_rows_of_100())
     model = reflecting(om, *(reply(told(sized(tokens), *labels(10))) for tokens in (1000, 1100)))
-    run = reflect(om, model, env={"OM_PRESET": "pi"})
+    run = reflect(om, model, env=PI | {"OM_REFLECTOR_FALLBACK": "rules"})
     assert "reflected by rules" in run.stderr
 
 

@@ -124,6 +124,8 @@ def status(run: Run) -> None:
         ("observations", f"{numbers.observations} ({numbers.observation_tokens} tokens by {numbers.counter})"),
         ("hidden", str(numbers.hidden)),
         ("pending", _pending(numbers)),
+        ("observer", _observer(run)),
+        ("reflector", run.wiring.model_names[1]),
     ]
     for error in numbers.errors:
         of = error.session or "all sessions"
@@ -131,6 +133,12 @@ def status(run: Run) -> None:
     if ran:
         rows.append(("background", f"{log}: {ran.at} {_worker_result(ran)}"))
     run.output.fields(rows)
+
+
+def _observer(run: Run) -> str:
+    """Return the name of the observer, and the API key that is not used, if there is one."""
+    observer, _ = run.wiring.model_names
+    return f"{observer} ({run.unused_key.variable} is set, but no model is chosen)" if run.unused_key else observer
 
 
 def _worker_result(ran: WorkerRun) -> str:
@@ -173,6 +181,8 @@ def _status_as_dict(run: Run, numbers: StoreCounts) -> dict[str, object]:
         "message_tokens": numbers.message_tokens,
         "observation_tokens": numbers.observation_tokens,
         "counter": numbers.counter,
+        "observer": run.wiring.model_names[0],
+        "reflector": run.wiring.model_names[1],
         "errors": [
             {"session": error.session, "lane": error.lane, "at": error.at, "error": error.error}
             for error in numbers.errors

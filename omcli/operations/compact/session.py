@@ -180,7 +180,8 @@ def _with_loss(error: ProviderFailed, uncovered: int) -> ProviderFailed:
     """Return the error of a model that failed, with the number of messages that keep the result from being printed."""
     waiting = "1 message is" if uncovered == 1 else f"{uncovered} messages are"
     error.message = f"{error.message}; nothing was compacted, because {waiting} not observed"
-    error.hint = error.hint or "`--observer rules` needs no model, and `observer.fallback` names a replacement"
+    rules = '`--observer rules` needs no model, and `observer.fallback = "rules"` lets rules take over'
+    error.hint = f"{error.hint}; {rules}" if error.hint else rules
     return error
 
 
