@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import pytest
 
 from tests.conftest import Om
-from tests.e2e.transcripts import PROJECT, Talk, tide_story
+from tests.e2e.transcripts import PROJECT, Talk, long_talk, tide_story
 
 
 @pytest.fixture
@@ -92,7 +92,8 @@ def test_former_names_of_options_still_work(told: Om, command: str, options: str
     told(
         "observe", "-q", "--later", stdin=Talk(session="late").user("We decided to go. " * 20).user("And back.").text()
     )
-    session = {"pending": "late"}.get(command, tide_story().session)
+    told("observe", "-q", stdin=long_talk("long", 80).text())
+    session = {"pending": "late", "compact --dry-run": "long"}.get(command, tide_story().session)
     runs = [
         told(*command.split(), "--session", session, "--json", *words.split(), code=None) for words in (options, former)
     ]
