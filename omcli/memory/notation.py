@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from omcli.base import lazily
 from omcli.base.errors import BadUsage
 from omcli.base.record import record
-from omcli.memory.observation import SETTLED, Observation, Priority, Status
+from omcli.memory.observation import CURRENT, NEXT_STEP, SETTLED, Observation, Priority, Status
 from omcli.text.clean import printable
 from omcli.text.instants import minute
 
@@ -177,6 +177,24 @@ def line(row: Observation) -> PrintedRow:
         importance=row.importance,
         mark=str(row.metadata.get("mark", "")) if row.metadata else "",
     )
+
+
+def reference(row: Observation) -> str | None:
+    """Return the date that a row refers to, or None if it is the row's own or in its text."""
+    spoken = row.refers_to
+    return None if not spoken or row.dated.startswith(spoken) or spoken in row.text else spoken
+
+
+def full_text(row: Observation, *, has_date: bool = False) -> str:
+    """Return a row's text, followed by the next step if it is the current task.
+
+    With `has_date`, its `reference` is added.
+    """
+    text = row.text
+    if has_date and (spoken := reference(row)):
+        text += f" ({spoken.replace('/', ' to ')})"
+    step = row.metadata.get(NEXT_STEP) if CURRENT in row.tags and row.status not in SETTLED else None
+    return f"{text} (next: {step})" if step else text
 
 
 def single_line(text: str) -> str:

@@ -65,6 +65,10 @@ ITEM_TYPES = (Type.KNOWLEDGE, Type.BEHAVIOR, Type.EVENT, Type.SKILL, Type.PROFIL
 """Types of items."""
 PINNED = "pinned"
 """Tag of rows that take precedence over all others."""
+CURRENT = "current"
+"""Tag of the row with the current task. Its metadata may contain the next step."""
+NEXT_STEP = "next_step"
+"""Metadata key for the next step of the current task."""
 PROVISIONAL = "provisional"
 """Tag of rows that are made for one pack and not stored, because their messages are not observed yet."""
 FAILURES = frozenset({Type.COMMAND_ERROR, Type.TOOL_ERROR})

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from omcli.base.record import record, replace
 from omcli.memory.message import UNLIMITED, KeptMessage, TokenCounter
 from omcli.memory.notation import WORDS, Notation
-from omcli.memory.observation import Kind, Observation
+from omcli.memory.observation import CURRENT, Kind, Observation
 from omcli.memory.ports import LogQuery, Store
 from omcli.memory.session import Session
 from omcli.pack.budget import Budgets, Tier, shares
@@ -218,8 +218,20 @@ def _row_lists(
     if choice.is_append_only or freeze_point is not None:
         rows = tuple(logged.observation for logged in store.rows.log(replace(usual, has_replaced=True)))
         if len(rows) < most:
-            yield rows
-    yield tuple(logged.observation for logged in store.rows.log(usual))
+            yield _with_next_step(rows, store)
+    yield _with_next_step(tuple(logged.observation for logged in store.rows.log(usual)), store)
+
+
+def _with_next_step(rows: tuple[Observation, ...], store: Store) -> tuple[Observation, ...]:
+    """Return rows without metadata, except for the next step of the current task: packs print no other."""
+    return tuple(
+        replace(row, metadata=store.rows.find(row.id).metadata)
+        if CURRENT in row.tags
+        else replace(row, metadata={})
+        if row.metadata
+        else row
+        for row in rows
+    )
 
 
 @record

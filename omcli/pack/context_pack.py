@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Protocol
 from omcli.base.record import field, mutable_record, record
 from omcli.memory.message import KeptMessage, TokenCounter
 from omcli.memory.notation import WORDS, Notation
-from omcli.memory.observation import PINNED, Kind, Observation
+from omcli.memory.observation import Kind, Observation
 from omcli.memory.session import Session
 from omcli.pack import cross_session as ranking
 from omcli.pack import tail
 from omcli.pack.budget import Budgets, Tier, shares
 from omcli.pack.layouts import LAYOUTS, PackFormat
-from omcli.pack.layouts.layout import Head, Layout, PackContent
-from omcli.pack.salience import by_salience
+from omcli.pack.layouts.layout import Head, Layout, PackContent, age
+from omcli.pack.salience import by_salience, comes_first
 from omcli.pack.selection import Candidate, PackMeter, fitting
 from omcli.pack.tail import Turn, TurnGroup
 
@@ -133,6 +133,7 @@ def pack(
         notation=notation,
         order=choice.order,
         freeze_point=freeze_point,
+        age=age(messages[-1].message.at, now) if messages and freeze_point is None else None,
     )
     if freeze_point is not None:
         now = freeze_point.at or now
@@ -196,8 +197,8 @@ def _last(rows: Sequence[Observation], count: int | None) -> Sequence[Observatio
 
 
 def _newest(rows: Sequence[Observation]) -> Iterator[int]:
-    """Yield the indexes of pinned rows, then of reflections, then of all others, each group newest first."""
-    yield from sorted(range(len(rows)), key=lambda at: (PINNED not in rows[at].tags, _is_no_reflection(rows[at]), -at))
+    """Yield indexes: pinned rows and the current task, then reflections, then all others, each group newest first."""
+    yield from sorted(range(len(rows)), key=lambda at: (not comes_first(rows[at]), _is_no_reflection(rows[at]), -at))
 
 
 class _Kept:

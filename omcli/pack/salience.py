@@ -9,7 +9,18 @@ from itertools import accumulate
 from math import fsum, log
 from types import MappingProxyType
 
-from omcli.memory.observation import FILE_CHANGES, PINNED, Kind, Observation, Priority, Source, Status, Type
+from omcli.memory.observation import (
+    CURRENT,
+    FILE_CHANGES,
+    PINNED,
+    SETTLED,
+    Kind,
+    Observation,
+    Priority,
+    Source,
+    Status,
+    Type,
+)
 from omcli.text.terms import COMMON_FOLDED, NAME_LIKE, capital_terms, terms_of
 
 # The constants were tuned on conversations of people with coding agents, with assistants and with each other. Changing
@@ -41,10 +52,16 @@ _LASTING = frozenset(
 )
 
 
+def comes_first(row: Observation) -> bool:
+    """Return True for a pinned row, and for the current task as a model stated it."""
+    return PINNED in row.tags or (CURRENT in row.tags and row.status not in SETTLED)
+
+
 def by_salience(rows: Sequence[Observation]) -> Iterator[int]:
     """Yield the indexes of a session's rows, best first, computed lazily.
 
-    Pinned rows rank first. Then the row with the highest value is chosen repeatedly, the newest among equals:
+    Pinned rows and the current task rank first. Then the row with the highest value is chosen repeatedly, the newest
+    among equals:
 
         (importance / 5)^2.5 · freshness · bias · Σ weight(t) · 0.5^n(t) / (tokens + 15)
 
@@ -71,7 +88,7 @@ def by_salience(rows: Sequence[Observation]) -> Iterator[int]:
             untold[term] *= _SAID_AGAIN
         return place
 
-    pinned = [place for place, row in enumerate(rows) if PINNED in row.tags]
+    pinned = [place for place, row in enumerate(rows) if comes_first(row)]
     yield from map(say, pinned)
     heap = [(-value(place), -place) for place in set(range(len(rows))).difference(pinned)]
     heapify(heap)

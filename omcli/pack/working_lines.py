@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from omcli.base.record import record
-from omcli.memory.notation import WORKING_HEADINGS, escape_tags, single_line
+from omcli.memory.notation import WORKING_HEADINGS, escape_tags, full_text, single_line
 from omcli.memory.observation import (
     FAILURES,
     IN_FORCE,
@@ -177,7 +177,7 @@ def task_lines(facts: Sequence[Fact]) -> list[FactLine]:
     plan = [fact for fact in observed if fact.row.type is Type.PLAN and fact.row.priority is Priority.HIGH][-1:]
     return [
         *_todo_lines(facts),
-        *(FactLine(facts=[fact], text=fact.row.text) for fact in (*by_hand[::-1], *task, *plan)),
+        *(FactLine(facts=[fact], text=full_text(fact.row)) for fact in (*by_hand[::-1], *task, *plan)),
     ]
 
 

@@ -48,11 +48,30 @@ def test_the_budget_is_never_exceeded_by_one_token(om: Om, to: str) -> None:
 
 
 def test_the_same_memory_gives_the_same_bytes(om: Om) -> None:
-    """S0.5, T62, F52: also a day later."""
+    """S0.5, T62, F52, XB10: also a day later, but for the age of the last messages."""
     observe(om, tide_story())
     first = om("context", "--now", "2026-02-10T23:59Z").stdout
-    assert first
-    assert om("context", "--now", "2026-02-11T00:01Z").stdout == first
+    assert "\nLast messages:\n" in first
+    for now, age in (("2026-02-11T00:01Z", "1 day"), ("2026-02-20T09:00Z", "1 week"), ("2028-03-01T09:00Z", "2 years")):
+        later = om("context", "--now", now).stdout
+        assert later.replace(f"Last messages, {age} ago:", "Last messages:") == first != later
+        rows = ("context", "--tier", "session", "--tier", "cross")
+        assert om(*rows, "--now", now).stdout == om(*rows, "--now", "2026-02-10T23:59Z").stdout
+        frozen = ("context", "--now", now)
+        assert " ago" not in om(*frozen, env={"OM_CONTEXT_FREEZE": "1"}).stdout
+
+
+def test_a_date_that_a_row_speaks_of_stands_beside_it(om: Om) -> None:
+    """XB10, S0.29, C19: where times are printed too, once, and never relative."""
+    talk = Talk().user("My boat is to be painted tomorrow.").user("We decided to close the quay on 2026-03-02.")
+    observe(om, talk)
+    pack = om("context", "--tier", "session").stdout
+    [boat] = [line for line in pack.splitlines() if "boat" in line]
+    [row] = [row for row in om("log", "--json").document["observations"] if "boat" in row["text"]]
+    assert boat.endswith(f"tomorrow. ({row['refers_to']})")
+    assert pack.count("2026-03-02") == 1
+    assert "(2026-" not in om("context", "--tier", "session", "--budget", "2000").stdout
+    assert f'refers_to="{row["refers_to"]}"' in om("context", "--to", "xml").stdout
 
 
 def test_nothing_stored_prints_nothing(om: Om) -> None:

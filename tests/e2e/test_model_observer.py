@@ -211,6 +211,41 @@ def test_a_reply_becomes_rows_with_all_they_say(om: Om) -> None:
     assert session["title"] == "Station flag"
 
 
+def test_the_current_task_and_its_next_step_are_printed_once(om: Om) -> None:
+    """XB10, S2.17: in every pack, in the working-memory block, and in what is compacted, however small."""
+    talk = tide_story()
+    for number in range(40):
+        talk.user(f"We decided to paint buoy {number} in red, since {number} ships asked for it.")
+    steps = {"current_task": "Adding the --station flag", "next_step": "Ask which harbours are meant."}
+    model = always(om, answer(**steps))
+    path = om.write("t.jsonl", talk.text())
+    om("observe", path, "--session", "s", "--model", model.model)
+    line = "Adding the --station flag (next: Ask which harbours are meant.)"
+    context = ("context", "--session", "s")
+    for asked in (
+        *((*context, "--to", to) for to in ("text", "markdown", "xml", "messages", "anthropic")),
+        (*context, "--budget", "300"),
+        (*context, "--working-memory"),
+        ("compact", "--session", "s", "--budget", "300", "--dry-run"),
+    ):
+        assert om(*asked).stdout.count(line) == 1, asked
+    document = om(*context, "--budget", "300", "--json").document
+    assert document["text"] == om(*context, "--budget", "300").stdout
+    assert "next_step" not in om("export", "--to", "zora", "--session", "s").stdout
+    again = always(om, answer(current_task="Drawing the chart", next_step="Wait for the user."), name="again.json")
+    om(
+        "observe",
+        om.write("t.jsonl", talk.user("Now draw the chart.").text()),
+        "--session",
+        "s",
+        "--model",
+        again.model,
+    )
+    pack = om(*context, "--budget", "300").stdout
+    assert "Drawing the chart (next: Wait for the user.)" in pack
+    assert "harbours are meant" not in pack
+
+
 def test_no_schema_has_what_a_grammar_cannot_read(om: Om) -> None:
     """T26, F41."""
     model = always(om, "echo")

@@ -7,7 +7,7 @@ from itertools import chain
 
 from omcli.base.record import field, mutable_record, record
 from omcli.memory.message import KeptMessage, Role, TokenCounter
-from omcli.memory.observation import TOOL_EVENTS, Observation, Priority, Status
+from omcli.memory.observation import CURRENT, TOOL_EVENTS, Observation, Priority, Status
 from omcli.observers.model.transcript import TranscriptView
 from omcli.pack.tail import excerpt
 from omcli.text.clean import below, one_line
@@ -15,8 +15,6 @@ from omcli.text.instants import minute
 from omcli.text.phrases import searchable, unknown_anchors
 from omcli.text.terms import terms_of
 
-CURRENT = "current"
-"""Tag of the row with the current task."""
 UNVERIFIED = "unverified"
 """Tag and metadata key of a row that contains names missing from its sources."""
 _RECENT = 12

@@ -14,7 +14,9 @@ from omcli.llm.schema import KINDS, MOST_REPLACED, MOST_SOURCES, PRIORITIES, STA
 from omcli.memory.batch import Batch
 from omcli.memory.message import Message, Role
 from omcli.memory.observation import (
+    CURRENT,
     FAILURES,
+    NEXT_STEP,
     OVERRULED,
     PINNED,
     SETTLED,
@@ -25,7 +27,7 @@ from omcli.memory.observation import (
     Status,
     Type,
 )
-from omcli.observers.model.evidence import CURRENT, UNVERIFIED, Evidence
+from omcli.observers.model.evidence import UNVERIFIED, Evidence
 from omcli.observers.model.prompt import without_token
 from omcli.observers.model.reply import ObserverReply, ReplyRow
 from omcli.pack.tail import excerpt
@@ -162,7 +164,7 @@ class _CheckedReply:
         texts = (self.text(answer.current_task), self.text(answer.next_step))
         text, step = (each[:_LONGEST_TASK].rstrip() for each in texts)
         earlier = [row for row in self.batch.context_rows if CURRENT in row.tags]
-        if not text or any(row.text == text and row.metadata.get("next_step", "") == step for row in earlier):
+        if not text or any(row.text == text and row.metadata.get(NEXT_STEP, "") == step for row in earlier):
             return None
         everything = tuple(self.evidence.shown.labels)
         _, missing = self.evidence.support(f"{text}\n{step}", everything, _texts_of(self.batch.context_rows))
@@ -179,7 +181,7 @@ class _CheckedReply:
             status=Status.OPEN,
             event_at=kept.message.at,
             tags=(CURRENT,),
-            metadata={"next_step": step} if step else {},
+            metadata={NEXT_STEP: step} if step else {},
             replaces=tuple(row.id for row in earlier),
             reason="the task changed" if earlier else None,
             source=Source.MODEL,

@@ -8,7 +8,7 @@ from functools import partial
 from omcli.base.record import record, replace
 from omcli.memory.message import KeptMessage, Message, MessageKind, Role, TokenCounter, message_tokens
 from omcli.memory.notation import WORDS, Notation
-from omcli.memory.observation import Draft, Kind, Observation, Source, Type
+from omcli.memory.observation import CURRENT, Draft, Kind, Observation, Source, Type
 from omcli.memory.ports import Store
 from omcli.memory.session import Session
 from omcli.observers.rules.sentences import text_parts
@@ -181,7 +181,7 @@ def _with_quotes(
 ) -> list[Observation]:
     said = [kept for kept in tail_plan.messages if kept.message.role in _SAID]
     spoken = {kept.seq for kept in said if kept.message.role is Role.ASSISTANT}
-    kept_rows = [row for row in rows if not (row.sources and spoken.issuperset(row.sources))]
+    kept_rows = [row for row in rows if CURRENT in row.tags or not (row.sources and spoken.issuperset(row.sources))]
     to_quote = [kept for kept in said if kept.seq in spoken and kept.seq not in tail_plan.unquoted]
     importance = _QUOTE_IMPORTANCE_IN_SMALL if tail_plan.budgets.total < _SMALL else _QUOTE_IMPORTANCE
     quotes = [quote for kept in to_quote for quote in _quotes(kept, session, importance, counter, now)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from datetime import date
 from typing import TYPE_CHECKING, Protocol
 
 from omcli.base.record import record
@@ -25,7 +26,7 @@ CLOSING = f"</{TAG}>"
 _PREAMBLE_FROM = 600
 _HEADINGS_FROM = 120
 _TIMES_FROM = 6000
-"""Smallest budget, in tokens, for which times of day are printed.
+"""Smallest budget, in tokens, for which times of day and the dates that rows refer to are printed.
 
 A time costs 4 tokens and applies to one or two rows of about 30 tokens, so a smaller budget is better spent on more
 rows.
@@ -48,6 +49,8 @@ class Head:
     is_kept: bool = True
     """True if the rows are in a store, where they can be looked up."""
     freeze_point: FreezePoint | None = None
+    age: str | None = None
+    """Time since the last message, such as `3 days ago`, or None if it is less than a day, unknown, or frozen."""
 
     @property
     def preamble(self) -> str:
@@ -66,7 +69,7 @@ class Head:
 
     @property
     def has_times(self) -> bool:
-        """True if the budget is large enough for times of day, not only dates."""
+        """True if the budget is large enough for times of day, and for the dates that rows refer to."""
         return self.budgets.total >= _TIMES_FROM
 
     @property
@@ -124,6 +127,19 @@ def uncovered(above: Sequence[str], headings: Sequence[str]) -> Sequence[str]:
         if over != own:
             return headings[same:]
     return headings[len(above) :]
+
+
+_SPANS = ((365, "year"), (30, "month"), (7, "week"), (1, "day"))
+
+
+def age(at: str | None, now: str) -> str | None:
+    """Return the time from an instant to another in words, or None if it is less than a day or unknown."""
+    if at is None or at[:10] >= now[:10]:
+        return None
+    days = (date.fromisoformat(now[:10]) - date.fromisoformat(at[:10])).days
+    length, unit = next(span for span in _SPANS if span[0] <= days)
+    count = days // length
+    return f"{count} {unit}{'' if count == 1 else 's'} ago"
 
 
 def outcome(turn: Turn) -> str | None:

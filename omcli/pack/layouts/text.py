@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from omcli.base.record import field, record
-from omcli.memory.notation import escape_tags, line
+from omcli.base.record import field, record, replace
+from omcli.memory.notation import escape_tags, full_text, line
 from omcli.memory.observation import Kind, Observation
 from omcli.pack.budget import Tier
 from omcli.pack.layouts.layout import CLOSING, Head, PackContent, spoken, uncovered
@@ -44,7 +44,8 @@ class Text:
 
     def _written(self, observation: Observation) -> tuple[Observation, tuple[str, ...], str]:
         if id(observation) not in self.written:
-            written = ("- " if self.is_markdown else "") + self.head.notation.render_under(line(observation))
+            shown = replace(line(observation), text=full_text(observation, has_date=self.head.has_times))
+            written = ("- " if self.is_markdown else "") + self.head.notation.render_under(shown)
             self.written[id(observation)] = (observation, self._headings(observation), written)
         return self.written[id(observation)]
 
@@ -61,7 +62,10 @@ class Text:
         """Return the tier's heading, or an empty string if the budget is too small for headings."""
         if not self.head.has_headings:
             return ""
-        return (_MARKDOWN if self.is_markdown else _HEADINGS)[tier]
+        heading = (_MARKDOWN if self.is_markdown else _HEADINGS)[tier]
+        if tier is not Tier.TAIL or self.head.age is None or not self.head.has_preamble:
+            return heading
+        return f"{heading.removesuffix(':')}, {self.head.age}{'' if self.is_markdown else ':'}"
 
     def frame(self) -> str:
         """Return a pack without tiers, but with the gaps between them."""

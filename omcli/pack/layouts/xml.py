@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 
 from omcli.base.record import record
-from omcli.memory.notation import single_line
+from omcli.memory.notation import full_text, reference, single_line
 from omcli.memory.observation import Observation, handle
 from omcli.pack.budget import Tier
 from omcli.pack.layouts.layout import CLOSING, Head, PackContent, outcome
@@ -38,8 +38,9 @@ class Xml:
             "priority": observation.priority,
             "status": observation.status,
             "type": observation.type,
+            "refers_to": reference(observation) if self.head.has_times else None,
         }
-        return _tag("row", attributes, single_line(observation.text))
+        return _tag("row", attributes, single_line(full_text(observation)))
 
     def turn(self, turn: Turn) -> str:
         """Return a `message` element. Line breaks in its text are kept."""
