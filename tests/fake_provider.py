@@ -11,6 +11,7 @@ when none is left, the reply is the echo of `omcli.providers.scripted`.
 from __future__ import annotations
 
 import argparse
+import gzip
 import json
 import ssl
 import threading
@@ -57,6 +58,8 @@ class Act:
     """Takes the request and never answers."""
     trickle: float = 0
     """Seconds between two bytes."""
+    is_compressed: bool = False
+    """A body in gzip."""
     drop_after: int | None = None
     """Bytes of the body after which the connection is closed."""
     mid_stream_error: str | None = None
@@ -249,7 +252,10 @@ class _Handler(BaseHTTPRequestHandler):
             self.close_connection = True
             return
         kind, content = _content(act, asked)
-        self._send(act.status, {"content-type": kind, **act.headers}, content, act=act)
+        sent = {"content-type": kind, **act.headers}
+        if act.is_compressed:
+            sent, content = {**sent, "content-encoding": "gzip"}, gzip.compress(content)
+        self._send(act.status, sent, content, act=act)
 
     def _send(self, status: int, headers: Mapping[str, str], content: bytes, *, act: Act | None = None) -> None:
         self.send_response(status)

@@ -22,7 +22,8 @@
     │   │   └── Looped       69
     │   ├── Refused          69
     │   ├── Unusable         69
-    │   └── OverLimit        69
+    │   ├── OverLimit        69
+    │   └── Waiting          69
     ├── NotAllowed           77
     ├── BadConfiguration     78
     │   ├── UnknownModel     78
@@ -191,6 +192,12 @@ class OverLimit(ProviderFailed):
     slug = "over-limit"
 
 
+class Waiting(ProviderFailed):
+    """The model failed before, and is not asked again yet."""
+
+    slug = "waiting"
+
+
 class NotAllowed(OmError):
     """The API key is missing, or the endpoint does not accept it."""
 
@@ -231,5 +238,5 @@ OF_MATERIAL = (*OF_REPLIES, PromptTooLong)
 """Errors of a model with one particular input. Other input may work."""
 ELSEWHERE = (LaneTaken, StaleBatch)
 """Errors raised because another process is doing the work, or has done it."""
-OF_ONE_SESSION = (*OF_MATERIAL, *ELSEWHERE)
+OF_ONE_SESSION = (*OF_MATERIAL, Waiting, *ELSEWHERE)
 """Errors that leave other sessions unaffected."""

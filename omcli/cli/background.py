@@ -89,10 +89,15 @@ def leave(
         return Left(error=error)
 
 
-def model_arguments(*, observer: str | None, model: str | None, base_url: str | None, verify: bool) -> list[str]:
+def model_arguments(
+    *, observer: str | None, model: str | None, base_url: str | None, verify: bool, again: bool
+) -> list[str]:
     """Return the command-line options that make a worker use the same model."""
     given = {"--observer": observer, "--model": model, "--base-url": base_url}
-    return [f"{name}={value}" for name, value in given.items() if value is not None] + ["--verify"] * verify
+    return [f"{name}={value}" for name, value in given.items() if value is not None] + [
+        *["--verify"] * verify,
+        *["--again"] * again,
+    ]
 
 
 def checked_models(run: Run, make: MakeDeps, wiring: Wiring | None = None) -> CheckedModels:

@@ -359,6 +359,7 @@ BaseUrlOption = Annotated[
 VerifyOption = Annotated[
     bool, option("--verify", help="Drop a model's rows that mention things not found in their messages.")
 ]
+AgainOption = Annotated[bool, option("--again", help="Ask the model now, even if it failed for the session before.")]
 EstimateOption = Annotated[
     bool, option("--estimate", help="Print the calls, tokens and dollars it would take, and change nothing.")
 ]
@@ -366,8 +367,15 @@ BestEffortOption = Annotated[bool, option("--best-effort", help="Treat model fai
 
 
 def apply_model_options(
-    run: Run, role: str, *, provider: str | None, model: str | None, base_url: str | None, verify: bool = False
+    run: Run,
+    role: str,
+    *,
+    provider: str | None,
+    model: str | None,
+    base_url: str | None,
+    verify: bool = False,
+    again: bool = False,
 ) -> None:
     """Override a role's model settings with the options above. `role` is `observer` or `reflector`."""
     run.apply_options({f"{role}.provider": provider, f"{role}.model": model, f"{role}.base_url": base_url})
-    run.apply_options({"observe.verify": verify or None})
+    run.apply_options({"observe.verify": verify or None, "provider.longest_wait": 0 if again else None})

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from enum import StrEnum
 from typing import Protocol
 
-from omcli.base.record import record
+from omcli.base.record import field, mutable_record, record
 
 
 @record
@@ -50,6 +50,44 @@ class Reply:
     """Number of input tokens read from the endpoint's cache."""
 
 
+MOST_CALLS = 3
+"""Maximum number of calls for one ask."""
+
+
+@mutable_record
+class Calls:
+    """The calls left for one ask.
+
+    An ask is everything done to get one usable reply: for the messages from one point of a session, or for one batch of
+    rows. It includes retries after network errors, looser output modes, corrections, shorter replies and smaller
+    slices. Requests that an endpoint refuses because of their form or length do not count, because no reply is made.
+    """
+
+    left: int = MOST_CALLS
+    reserved: int = 0
+    """Number of calls kept for a fallback model."""
+    is_begun: bool = False
+    """True once a model was asked."""
+
+    @property
+    def is_over(self) -> bool:
+        """True if no call is left."""
+        return self.left <= self.reserved
+
+    @property
+    def is_last(self) -> bool:
+        """True if one call is left."""
+        return self.left == self.reserved + 1
+
+    def take(self) -> None:
+        """Count a call."""
+        self.left -= 1
+
+    def renew(self) -> None:
+        """Allow all calls again, for the next ask of the same work."""
+        self.left = MOST_CALLS
+
+
 @record
 class Prompt:
     system: str
@@ -67,8 +105,11 @@ class Prompt:
     session: str | None = None
     """Session that the call is for, recorded in the ledger. It is never sent to the model."""
     reads: Callable[[Reply], object] | None = None
-    """Function that parses a reply. It raises ProviderFailed if the reply is unusable, which the ledger then records.
+    """Function that parses and checks a reply. It raises ProviderFailed if the reply is unusable, which the ledger then
+    records.
     """
+    calls: Calls = field(default_factory=Calls)
+    """The calls left for the ask that the prompt belongs to. A provider takes one for each reply or failure."""
 
 
 class Provider(Protocol):
@@ -87,10 +128,10 @@ class Provider(Protocol):
         """True if prompts may contain images."""
 
     def ask(self, prompt: Prompt) -> Reply:
-        """Return the reply to a prompt.
+        """Return the reply to a prompt, and take one of its calls for each reply or failure.
 
-        Raise NotAllowed if the key is missing or not accepted, BadConfiguration if the model cannot be called as
-        configured, and ProviderFailed on any other failure.
+        At least one call must be left. Raise NotAllowed if the key is missing or not accepted, BadConfiguration if the
+        model cannot be called as configured, and ProviderFailed on any other failure.
         """
 
 
@@ -116,8 +157,27 @@ class ModelCall:
     """`ok`, or the slug of the error."""
 
 
+@record
+class FailedCalls:
+    """Successive failed calls of one purpose: no call of the same provider and lane for the session succeeded since."""
+
+    lane: str
+    session: str | None
+    """None for a reflection across sessions."""
+    provider: str
+    number: int
+    last: str
+    """Instant of the last one."""
+
+
 class Ledger(Protocol):
     """Record of all model calls and their costs."""
+
+    def failing(self, *, since: str) -> tuple[FailedCalls, ...]:
+        """Return the purposes whose latest calls failed, counting calls that ended at or after `since`.
+
+        Interrupted calls, and those refused because of the key or the settings, count as neither failed nor successful.
+        """
 
     def note_call(self, call: ModelCall) -> None:
         """Record a call after it has ended."""

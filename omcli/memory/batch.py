@@ -143,8 +143,12 @@ class BatchReader(Protocol):
         loop.
 
         If ProviderFailed, NotAllowed or BadConfiguration is raised, the slice counts as unread. After CutOff or
-        PromptTooLong, retry with a smaller slice. After Looped, a kind of CutOff, also pass `warmer`.
+        PromptTooLong, retry with a smaller slice while `may_ask`. After Looped, a kind of CutOff, also pass `warmer`.
         """
+
+    @property
+    def may_ask(self) -> bool:
+        """True if the model may be asked again about the messages after the last slice that was read or skipped."""
 
     def skip(self, part: Batch) -> None:
         """Have rules observe the next slice instead of the model."""

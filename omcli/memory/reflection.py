@@ -22,6 +22,8 @@ class Material:
     most_rows: int = 0
     """Maximum number of reflections. 0 means no limit."""
     project: str | None = None
+    session: str | None = None
+    """Session that is reflected on, or None across sessions."""
 
 
 @record
@@ -94,13 +96,6 @@ class ReflectionAttempt:
     figures: Mapping[str, object]
     is_undone: bool = False
 
-    @property
-    def is_empty(self) -> bool:
-        """True if trying again on the same rows is pointless: they could not be made shorter, or the model's replies
-        could not be used. After other failures, such as an unreachable endpoint, another attempt is made.
-        """
-        return self.ending is ReflectionOutcome.EMPTY or bool(self.figures.get("in_vain"))
-
     def is_about(self, mark: str) -> bool:
         """Return True if `mark` is the fingerprint of the rows that the attempt read or of those it left."""
         return mark in (self.fingerprint, self.figures.get("left"))
@@ -109,7 +104,7 @@ class ReflectionAttempt:
         """Return the reason not to reflect again on rows with the fingerprint `mark`, or None if there is none."""
         if self.fingerprint == mark and self.is_undone:
             return f"the reflection of {self.at} on these rows was undone; `--again` makes another"
-        if self.fingerprint == mark and self.is_empty:
+        if self.fingerprint == mark and self.ending is ReflectionOutcome.EMPTY:
             return f"nothing has changed since {self.at}, when nothing could be made of these rows"
         if self.figures.get("left") == mark:
             return f"nothing has changed since {self.at}, when these rows were left as they are"

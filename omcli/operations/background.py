@@ -154,6 +154,5 @@ def _note_reflector(session: str, deps: Deps, error: OmError) -> None:
         fingerprint=deps.reflector.mark(rows),
         ending=ReflectionOutcome.FAILED,
         error=error.message,
-        figures={"in_vain": False},
     )
     deps.store.reflections.fold(failed, now=deps.clock.now())

@@ -36,6 +36,11 @@ def _extend_nothing() -> None:
     """Extend no lease."""
 
 
+def _never(_: str) -> bool:
+    """Let no session wait."""
+    return False
+
+
 class Verbatim(StrEnum):
     """High-priority rows to keep verbatim."""
 
@@ -101,6 +106,8 @@ class ObserverDeps:
     """True if rules observe slices for which the model fails; otherwise the error is raised."""
     takes_images: bool = False
     """True if the model takes images; they are then stored until they are observed."""
+    waits: Callable[[str], bool] = _never
+    """Return True if a session waits because the model failed for it, and nothing stands in for the model."""
 
     @property
     def is_model(self) -> bool:
@@ -117,6 +124,8 @@ class ReflectorDeps:
     is_model: bool = False
     stand_in: Reflector | None = None
     """Reflector to use if the model fails. None means the error is raised."""
+    waits: Callable[[str], bool] = _never
+    """Return True if a session waits, as for the observer."""
 
     def mark(self, rows: Sequence[Observation], *, target: float | None = None) -> str:
         """Return a fingerprint of the rows and of the settings for folding them.

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from math import ceil
 
 from omcli.base.record import record
-from omcli.llm.model import EndReason, ModelCall, Prompt, Provider, Reply, Spent
+from omcli.llm.model import EndReason, FailedCalls, ModelCall, Prompt, Provider, Reply, Spent
 from omcli.memory.message import TokenCounter
 from omcli.memory.reflection import Material, Reflected, Reflector
 from omcli.reflectors.model import Compression, prompt_of
@@ -68,6 +68,10 @@ class CallList:
 
     def calls(self, *, since: str | None = None, until: str | None = None) -> Iterator[ModelCall]:
         return (call for call in self._calls if (since or "") <= call.at and (until is None or call.at < until))
+
+    def failing(self, *, since: str) -> tuple[FailedCalls, ...]:  # noqa: ARG002 - of the protocol
+        """Return none, because no call is made."""
+        return ()
 
     def spent(self, *, since: str) -> Spent:
         calls = list(self.calls(since=since))

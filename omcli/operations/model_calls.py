@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from enum import StrEnum
 
-from omcli.base.errors import OmError, OverLimit, ProviderFailed
+from omcli.base.errors import OmError, OverLimit, ProviderFailed, Waiting
 from omcli.base.record import mutable_record, record
-from omcli.llm.model import EndReason, Ledger, ModelCall, Prompt, Provider, Reply, Spent
+from omcli.llm.model import MOST_CALLS, EndReason, Ledger, ModelCall, Prompt, Provider, Reply, Spent
 from omcli.memory.ports import Lane
-from omcli.operations.clock import Clock
+from omcli.operations.clock import Clock, later
 
 
 class CountedProvider:
@@ -22,6 +22,7 @@ class CountedProvider:
         lane: Lane,
         ledger: Callable[[], Ledger],
         limits: tuple[Limit, ...],
+        patience: Patience,
         cost: Callable[[Reply], float | None],
         clock: Clock,
         warn: Callable[[str], None],
@@ -33,6 +34,7 @@ class CountedProvider:
         self._lane = lane
         self._ledger = ledger
         self._limits = limits
+        self._patience = patience
         self._cost = cost
         self._clock = clock
         self._warn = warn
@@ -52,10 +54,15 @@ class CountedProvider:
         return self._provider.takes_images
 
     def ask(self, prompt: Prompt) -> Reply:
-        """Return the reply to a prompt. Raise OverLimit before the call if a hard limit is reached, and the provider's
-        errors.
+        """Return the reply to a prompt.
+
+        Before the call, raise OverLimit if a hard limit is reached, and Waiting if the prompt begins an ask and earlier
+        failures make the session wait. Raise the provider's errors.
         """
         self._check()
+        if not prompt.calls.is_begun:
+            self._patience.check(self._ledger(), lane=self._lane, session=prompt.session, provider=self.name)
+            prompt.calls.is_begun = True
         begun = self._clock.monotonic()
         try:
             reply = self._provider.ask(prompt)
@@ -108,7 +115,10 @@ def _outcome(prompt: Prompt, reply: Reply) -> str:
 
 
 class WithFallback:
-    """A provider with a fallback. If the first provider fails, the second is asked once with the same prompt."""
+    """A provider with a fallback. If the first provider fails, the second is asked with the same prompt.
+
+    One of the ask's calls is kept for the second provider.
+    """
 
     def __init__(self, first: Provider, second: Provider, *, warn: Callable[[str], None]) -> None:
         self._first = first
@@ -133,15 +143,90 @@ class WithFallback:
 
         Raise the second provider's errors. If the first provider raises OverLimit, the second is not asked.
         """
+        calls = prompt.calls
+        if calls.left == 1:  # the first provider replied before, and is asked to correct its reply
+            return self._first.ask(prompt)
+        is_begun = calls.is_begun
+        calls.reserved += 1
         try:
             return self._first.ask(prompt)
         except OverLimit:
             raise
         except OmError as error:
             self._warn(f"{self._first.model}: {error.message}; asking {self._second.model}")
+        finally:
+            calls.reserved -= 1
+        calls.is_begun = is_begun  # the second provider has failures of its own
         return self._second.ask(prompt)
 
 
+_FIRST_WAIT, _GROWTH = 60.0, 3.0
+"""Seconds to wait after the first failed call beyond `MOST_CALLS`, and the factor by which each further one multiplies
+them.
+"""
+_LOOKED_BACK = 7.0
+"""Days for which failed calls count."""
+
+
+@record
+class WaitingModel:
+    """A model that failed for a session and is not asked again yet."""
+
+    lane: str
+    session: str | None
+    """None for a reflection across sessions."""
+    provider: str
+    failures: int
+    """Number of successive failed calls."""
+    until: str
+    """Instant after which it is asked again."""
+
+    @property
+    def reason(self) -> str:
+        """The failures and the end of the wait, as one phrase."""
+        who = self.session or "all sessions"
+        return f"{self.provider} failed {self.failures} times in a row for {who} and is asked again at {self.until}"
+
+
+@record
+class Patience:
+    """Rules for the time that a session waits for a model after successive failed calls.
+
+    As many failures as one ask can make (`MOST_CALLS`) cause no wait. The next one causes a wait of a minute, and each
+    further one triples it, up to `longest` seconds. A successful call ends it.
+    """
+
+    longest: float
+    """0 means that no session waits."""
+    clock: Clock
+
+    def waiting(self, ledger: Ledger) -> tuple[WaitingModel, ...]:
+        """Return the models that are not asked again yet, and for which sessions."""
+        if not self.longest:
+            return ()
+        now = self.clock.now()
+        failing = ledger.failing(since=self.clock.after(-_LOOKED_BACK * 86_400))
+        return tuple(
+            WaitingModel(
+                lane=each.lane, session=each.session, provider=each.provider, failures=each.number, until=until
+            )
+            for each in failing
+            if each.last <= now < (until := later(each.last, self._wait(each.number)))  # a clock may have been ahead
+        )
+
+    def check(self, ledger: Ledger, *, lane: str, session: str | None, provider: str) -> None:
+        """Raise Waiting if this provider is not asked again yet for this session in this lane."""
+        for found in self.waiting(ledger):
+            if (found.lane, found.session, found.provider) == (lane, session, provider):
+                raise Waiting(f"{found.reason}; nothing was asked", hint="`--again` asks now; nothing is lost")
+
+    def _wait(self, failures: int) -> float:
+        beyond = failures - MOST_CALLS
+        return 0.0 if beyond < 1 else min(self.longest, _FIRST_WAIT * _GROWTH ** min(beyond - 1, _MOST_GROWTH))
+
+
+_MOST_GROWTH = 30
+"""Largest exponent of the growth, so that no number overflows."""
 _OF_A_DAY, _OF_A_MONTH = len("2026-02-10"), len("2026-02")
 
 

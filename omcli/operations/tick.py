@@ -78,10 +78,15 @@ class TickReport:
 
 
 def due(deps: Deps, when: Due, *, sessions: Sequence[str] | None = None) -> Iterator[TickReport]:
-    """Yield the sessions with work due, among the given ones or all, without doing any of it."""
+    """Yield the sessions with work due, among the given ones or all, without doing any of it.
+
+    No work is due for which a session waits because a model failed.
+    """
     for session_id, has_pending, has_rows in _sessions(deps, sessions):
         observe = has_pending and _is_due(session_id, deps, when)
         ahead = has_pending and not observe and _step(session_id, deps, when) is not None
+        if (observe or ahead) and deps.observer.waits(session_id):
+            observe = ahead = False
         fold = when.reflects and has_rows and reflect.is_due(session_id, deps)
         if observe or ahead or fold:
             yield TickReport(session=session_id, observe=observe, ahead=ahead, reflect=fold)

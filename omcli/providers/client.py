@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Callable, Iterator
 from urllib.parse import urlsplit
 
@@ -11,8 +12,17 @@ from omcli.base.errors import BadConfiguration
 from omcli.providers.endpoints import is_local_url
 from omcli.providers.wire import RequestFailed
 
-_LARGEST_REPLY = 16 << 20
-"""Maximum size of a response in bytes, before decompression."""
+_ENCODINGS = ("gzip", "deflate")
+"""Encodings that are asked for and decoded here."""
+_PIECE = 1 << 16
+"""Maximum number of bytes to decode at once."""
+_ACCEPTED = {"accept-encoding": ", ".join(_ENCODINGS)}
+_ANY_HEADER = zlib.MAX_WBITS | 32
+"""Makes zlib accept both encodings."""
+
+
+class ResponseTooLarge(httpx2.ReadError):
+    """Raised if a response is larger than any reply can be."""
 
 
 def new_client(address: str, *, seconds: float) -> httpx2.Client:
@@ -22,7 +32,7 @@ def new_client(address: str, *, seconds: float) -> httpx2.Client:
     """
     here = {f"all://{urlsplit(address).netloc}": None} if is_local_url(address) else {}
     try:
-        return httpx2.Client(timeout=seconds, follow_redirects=False, mounts=here)
+        return httpx2.Client(timeout=seconds, follow_redirects=False, mounts=here, headers=_ACCEPTED)
     except OSError as error:
         raise RequestFailed(
             BadConfiguration,
@@ -31,14 +41,25 @@ def new_client(address: str, *, seconds: float) -> httpx2.Client:
         ) from error
 
 
-def watch(http: httpx2.Client, connected: Callable[[], None]) -> None:
-    """Call `connected` once the connection is established, and make responses that are too large fail."""
-    http.event_hooks = {"request": [lambda sent: _call_when_connected(sent, connected)], "response": [_limit_size]}
+def watch(http: httpx2.Client, connected: Callable[[], None], *, most: int) -> None:
+    """Call `connected` once the connection is established, and make responses of more than `most` bytes fail."""
+    http.event_hooks = {
+        "request": [lambda sent: _call_when_connected(sent, connected)],
+        "response": [lambda response: _limit_size(response, most)],
+    }
 
 
-def _limit_size(response: httpx2.Response) -> None:
-    """Make reading a response fail after `_LARGEST_REPLY` bytes, because a server could send an endless response."""
-    response.stream = _SizeLimit(response.stream, most=_LARGEST_REPLY)
+def _limit_size(response: httpx2.Response, most: int) -> None:
+    """Make reading a response fail after `most` decoded bytes, because a server could send an endless response.
+
+    The response is decoded here, piece by piece. httpx2 would decode a piece of 64 kB to 64 MB at once.
+    """
+    encoding = response.headers.get("content-encoding", "identity").strip().lower()
+    if encoding in _ENCODINGS:
+        del response.headers["content-encoding"]
+    elif encoding != "identity":
+        raise httpx2.DecodingError(f"the response is encoded as {encoding[:40]!r}, which was not asked for")
+    response.stream = _SizeLimit(response.stream, most=most, is_encoded=encoding in _ENCODINGS)
 
 
 def _call_when_connected(request: httpx2.Request, connected: Callable[[], None]) -> None:
@@ -50,20 +71,35 @@ def _call_when_connected(request: httpx2.Request, connected: Callable[[], None])
 
 
 class _SizeLimit(httpx2.SyncByteStream):
-    """A byte stream that raises ReadError after `most` bytes."""
+    """A decoded byte stream that raises ResponseTooLarge after `most` bytes."""
 
-    def __init__(self, stream: httpx2.SyncByteStream | httpx2.AsyncByteStream, *, most: int) -> None:
+    def __init__(self, stream: httpx2.SyncByteStream | httpx2.AsyncByteStream, *, most: int, is_encoded: bool) -> None:
         assert isinstance(stream, httpx2.SyncByteStream), "the client is not asynchronous"
         self._stream = stream
         self._most = most
+        self._is_encoded = is_encoded
 
     def __iter__(self) -> Iterator[bytes]:
         left = self._most
-        for piece in self._stream:
+        for piece in _decoded(self._stream) if self._is_encoded else self._stream:
             left -= len(piece)
             if left < 0:
-                raise httpx2.ReadError(f"the response has more than {self._most} bytes")
+                raise ResponseTooLarge(f"the reply has more than {self._most} bytes")
             yield piece
 
     def close(self) -> None:
         self._stream.close()
+
+
+def _decoded(stream: httpx2.SyncByteStream) -> Iterator[bytes]:
+    """Yield the decoded bytes of a stream in small pieces. Raise DecodingError if it cannot be decoded."""
+    decoder = zlib.decompressobj(_ANY_HEADER)
+    try:
+        for piece in stream:
+            rest = piece
+            while rest and not decoder.eof:
+                yield decoder.decompress(rest, _PIECE)
+                rest = decoder.unconsumed_tail
+    except zlib.error as error:
+        raise httpx2.DecodingError(f"the response cannot be decoded: {error}") from error
+    yield decoder.flush()

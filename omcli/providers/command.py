@@ -12,7 +12,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from types import FrameType
 from typing import IO, Self
@@ -21,10 +21,8 @@ from omcli.base.errors import BadConfiguration, ProviderFailed, Unreachable, Unu
 from omcli.base.record import record
 from omcli.llm.model import EndReason, Prompt, Reply
 from omcli.providers.failures import as_one_line
-from omcli.providers.wire import whole_text
+from omcli.providers.wire import largest_reply, whole_text
 
-_MOST = 8_000_000
-"""Maximum size of a reply, in bytes. A program that writes more is assumed never to end."""
 _KEPT_OF_STDERR = 4_000
 _CHUNK = 65_536
 _GUARD = 'read -r group || exit; read -r rest; kill -9 "-$group"'
@@ -60,11 +58,12 @@ class Command:
         Raise BadConfiguration if the program cannot be started, Unreachable if it fails or exceeds the timeout, and
         Unusable if its output is empty or too large.
         """
+        prompt.calls.take()
         with tempfile.TemporaryFile() as stdin, tempfile.TemporaryFile() as stderr:
             # stdin is a file, because writing to a pipe fails if the program does not read all of it.
             stdin.write(whole_text(prompt).encode(errors="replace"))
             stdin.seek(0)
-            code, output = self._run(stdin, stderr)
+            code, output = self._run(stdin, stderr, most=largest_reply(prompt.max_output))
             if code:
                 raise self._failure(code, _last_line(stderr))
         text = output.decode(errors="replace").strip()
@@ -72,7 +71,7 @@ class Command:
             raise Unusable(f"{self.model} ended without a reply", hint="its stdout is the reply")
         return Reply(text=text, stop=EndReason.END, model=self.model)
 
-    def _run(self, stdin: IO[bytes], stderr: IO[bytes]) -> tuple[int, bytes]:
+    def _run(self, stdin: IO[bytes], stderr: IO[bytes], *, most: int) -> tuple[int, bytes]:
         deadline = time.monotonic() + self.seconds
         with _SignalHold() as held, _watch() as register:
             try:
@@ -89,7 +88,7 @@ class Command:
                 raise BadConfiguration(f"{self.model} cannot be started: {why}") from error
             try:
                 held.release()
-                output = self._output(process, deadline)
+                output = self._output(process, deadline, most=most)
                 return process.wait(timeout=max(0.0, deadline - time.monotonic())), output
             except subprocess.TimeoutExpired:
                 raise Unreachable(
@@ -99,24 +98,24 @@ class Command:
             finally:
                 _end(process)
 
-    def _output(self, process: subprocess.Popen[bytes], deadline: float) -> bytes:
+    def _output(self, process: subprocess.Popen[bytes], deadline: float, *, most: int) -> bytes:
         """Read the program's stdout to its end.
 
-        Raise TimeoutExpired at the deadline, and Unusable if the output is too large.
+        Raise TimeoutExpired at the deadline, and Unusable if there are more than `most` bytes.
         """
         assert process.stdout is not None
         chunks: list[bytes] = []
         size = 0
         with selectors.DefaultSelector() as selector:
             selector.register(process.stdout, selectors.EVENT_READ)
-            while size <= _MOST:
+            while size <= most:
                 if not selector.select(timeout=max(0.0, deadline - time.monotonic())):
                     raise subprocess.TimeoutExpired(self.model, self.seconds)
                 if not (chunk := os.read(process.stdout.fileno(), _CHUNK)):
                     return b"".join(chunks)
                 chunks.append(chunk)
                 size += len(chunk)
-        raise Unusable(f"{self.model} wrote more than {_MOST // 1_000_000} MB", hint="a reply is one JSON document")
+        raise Unusable(f"{self.model} wrote more than {most} bytes", hint="a reply is one JSON document")
 
     def _failure(self, code: int, message: str) -> ProviderFailed:
         how = f"was ended by {_signal_name(-code)}" if code < 0 else f"ended with exit code {code}"
@@ -210,12 +209,12 @@ def _watch() -> Iterator[Callable[[], None] | None]:
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
-    """Kill the program and its children unless the program has already ended."""
+    """Kill the program and all children that are left in its process group, even if the program itself has ended."""
     assert process.stdout is not None
     process.stdout.close()
-    if process.returncode is None:
+    with suppress(ProcessLookupError, PermissionError):  # no process is left; macOS raises the other for zombies
         os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
+    process.wait()
 
 
 def _last_line(stderr: IO[bytes]) -> str:

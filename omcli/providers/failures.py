@@ -17,6 +17,7 @@ from omcli.base.errors import (
     ProviderFailed,
     UnknownModel,
     Unreachable,
+    Unusable,
 )
 from omcli.providers.wire import RequestFailed
 from omcli.text.redaction import redact
@@ -118,8 +119,12 @@ def of_error(error: Exception) -> RequestFailed:
     """Return the failure for an error raised by httpx2 or a layer below it; an SDK may have wrapped the error."""
     import httpx2
 
+    from omcli.providers.client import ResponseTooLarge
+
     chain = _all_errors(error)
     inner = chain[-1]
+    if isinstance(inner, ResponseTooLarge):
+        return RequestFailed(Unusable, str(inner))
     if isinstance(inner, ssl.SSLCertVerificationError):
         return RequestFailed(
             Unreachable,

@@ -9,7 +9,15 @@ from collections.abc import Callable
 from queue import Empty, SimpleQueue
 from typing import TypeVar
 
-from omcli.base.errors import BadConfiguration, NotAllowed, OmError, UnknownModel, Unreachable, Unusable
+from omcli.base.errors import (
+    BadConfiguration,
+    NotAllowed,
+    OmError,
+    PromptTooLong,
+    UnknownModel,
+    Unreachable,
+    Unusable,
+)
 from omcli.base.record import record, replace
 from omcli.llm.json_reply import json_in
 from omcli.llm.model import EndReason, OutputMode, OutputModes, Prompt, Reply
@@ -45,7 +53,7 @@ class RemoteTarget:
 
 
 class RemoteModel:
-    """A provider over HTTP. Each prompt has one deadline, and temporary failures are retried at most twice.
+    """A provider over HTTP. Each prompt has one deadline. Temporary failures are retried while calls are left.
 
     Fields that the endpoint refused are not sent again, and the output mode that worked is remembered.
     """
@@ -85,16 +93,22 @@ class RemoteModel:
             except RequestFailed as failed:
                 if (other := self._without_refused(request, failed)) is not None:
                     request, misses = other, misses if other.output_mode is request.output_mode else 0
-                elif not retries.sleep_after(failed):
+                    continue
+                if failed.kind is not PromptTooLong:
+                    prompt.calls.take()
+                if prompt.calls.is_over or not retries.sleep_after(failed):
                     raise self._error(failed) from failed
                 continue
+            prompt.calls.take()
             usage += reply.usage
             is_json = isinstance(json_in(reply.text), dict | list)
             misses += 0 if is_json else 1
             looser = self._next_mode(request.output_mode)
-            if is_json or reply.stop is not EndReason.END or looser is None:
+            if is_json or reply.stop is not EndReason.END or looser is None or prompt.calls.is_over:
                 return self._reply(request, reply, usage)
             if misses >= _TRIES_FOR_JSON:
+                # Every endpoint understands the loosest mode.
+                looser = self._wire.output_modes[-1] if prompt.calls.is_last else looser
                 request, misses = replace(request, output_mode=looser), 0
 
     def _send(self, request: Request, retries: RetryState) -> PlainReply:
@@ -107,7 +121,7 @@ class RemoteModel:
         with new_client(self._target.address, seconds=seconds) as http:
 
             def work(connected: Callable[[], None]) -> PlainReply:
-                watch(http, connected)
+                watch(http, connected, most=request.most_bytes)
                 return self._wire.send(request, http=http, seconds=seconds + _AFTERWARDS)
 
             try:

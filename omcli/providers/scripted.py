@@ -45,7 +45,7 @@ from pathlib import Path
 from typing import Any
 
 from omcli.base import errors
-from omcli.base.errors import BadConfiguration, OmError, Unreachable, Unusable
+from omcli.base.errors import BadConfiguration, OmError, PromptTooLong, Unreachable, Unusable
 from omcli.base.record import record
 from omcli.llm.model import EndReason, Picture, Prompt, Reply
 from omcli.providers.wire import token_count
@@ -97,6 +97,8 @@ class Scripted:
         the text is blank. Raise BadConfiguration if the record of requests cannot be written.
         """
         entry = self._next(prompt)
+        if entry is None or entry.error is not PromptTooLong:
+            prompt.calls.take()
         if entry is None:
             raise Unreachable(f"{self.model} has no reply left", hint="add one, or delete the record beside it")
         if self._sleep_for(entry) >= self._seconds:

@@ -16,6 +16,11 @@ if TYPE_CHECKING:
 
 STREAMED_FROM = 8_192
 """Replies that may exceed this many output tokens are streamed, because proxies close connections that stay silent."""
+_LARGEST_REPLY = 16 << 20
+"""Maximum size in bytes of a response without an output limit."""
+_LEAST_BYTES = 256 << 10
+_BYTES_PER_TOKEN, _BYTES_PER_EVENT = 64, 512
+"""Maximum size of a token in a plain response, and in a streamed one, where each token may be an event."""
 _MOST_TOKENS = 10**12
 """Maximum plausible token count of a request. Larger counts are ignored."""
 
@@ -32,6 +37,18 @@ class Request:
     def is_stream(self) -> bool:
         """True if the reply is to be streamed."""
         return (self.prompt.max_output or 0) > STREAMED_FROM
+
+    @property
+    def most_bytes(self) -> int:
+        """Maximum size of the decoded response."""
+        return largest_reply(self.prompt.max_output, streamed=self.is_stream)
+
+
+def largest_reply(max_output: int | None, *, streamed: bool = False) -> int:
+    """Return the maximum size in bytes of a response, which follows from the output limit in the request, if any."""
+    if max_output is None:
+        return _LARGEST_REPLY
+    return min(_LARGEST_REPLY, _LEAST_BYTES + max_output * (_BYTES_PER_EVENT if streamed else _BYTES_PER_TOKEN))
 
 
 @record

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from omcli.base.record import record, replace
 from omcli.memory.message import TokenCounter, row_tokens
-from omcli.memory.observation import PINNED, Dropped, Kind, Observation, Status
+from omcli.memory.observation import PINNED, Draft, Kind, Observation, Status
 from omcli.memory.reflection import Reflected
 from omcli.pack.budget import last_fitting
 from omcli.pack.cross_session import days
+from omcli.text.similarity import is_about
 
 GLOBAL = "global-prune"
 """Tag of rows made by folding across sessions. These rows are not folded again."""
@@ -78,21 +79,39 @@ def _batches(
         yield GlobalBatch(project=project, rows=tuple(batch), tokens=tokens)
 
 
-def limit_tokens(reflected: Reflected, *, target: int, counter: TokenCounter) -> Reflected:
-    """Tag the reflections of a batch with `GLOBAL`, and cut them to at most `target` tokens in total if possible.
+def limit_tokens(reflected: Reflected, rows: Sequence[Observation], *, target: int, counter: TokenCounter) -> Reflected:
+    """Tag the reflections of a batch of `rows` with `GLOBAL`, and limit them to `target` tokens in total if possible.
 
     If they are too long, each reflection is cut to an equal share. If that is not enough, the last reflections are
-    removed until the others fit or one is left. The rows that these would replace are dropped.
+    removed until the others fit or one is left. A row stays visible if what is left of its reflection is not about it.
+    If the rows would not become shorter, they all stay.
     """
     drafts = [replace(draft, tags=tuple(dict.fromkeys((*draft.tags, GLOBAL)))) for draft in reflected.reflections]
     if sum(counter.text(draft.text) for draft in drafts) <= target:
         return replace(reflected, reflections=tuple(drafts))
     share = max(_FEWEST, target // len(drafts))
-    drafts = [replace(draft, text=_cut(draft.text, share, counter)) for draft in drafts]
-    dropped = list(reflected.dropped)
-    while len(drafts) > 1 and sum(counter.text(draft.text) for draft in drafts) > target:
-        dropped += [Dropped(row=row, reason="trimmed") for row in drafts.pop().replaces]
-    return replace(reflected, reflections=tuple(drafts), dropped=tuple(dropped))
+    texts = {row.id: row.text for row in rows}
+    left = [_shortened(draft, share, texts, counter) for draft in drafts]
+    left = [draft for draft, whole in zip(left, drafts, strict=True) if draft.replaces or not whole.replaces]
+    while len(left) > 1 and sum(counter.text(draft.text) for draft in left) > target:
+        left.pop()
+    hidden = {row for draft in left for row in draft.replaces} | {gone.row for gone in reflected.dropped}
+    freed = sum(row_tokens(row, counter) for row in rows if row.id in hidden)
+    if sum(counter.text(draft.text) for draft in left) >= freed:
+        return Reflected(items=reflected.items, attempts=reflected.attempts)
+    findings = {**reflected.findings, "trimmed": len(drafts) - len(left)}
+    return replace(reflected, reflections=tuple(left), findings={name: n for name, n in findings.items() if n})
+
+
+def _shortened(draft: Draft, most: int, texts: Mapping[str, str], counter: TokenCounter) -> Draft:
+    """Cut a draft to `most` tokens. Of its rows, keep those that the rest of its text is about."""
+    text = _cut(draft.text, most, counter)
+    if text == draft.text:
+        return draft
+    replaces, supports = (
+        tuple(row for row in some if is_about(text.lower(), texts[row])) for some in (draft.replaces, draft.supports)
+    )
+    return replace(draft, text=text, replaces=replaces, supports=supports)
 
 
 def _cut(text: str, most: int, counter: TokenCounter) -> str:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from omcli.base.errors import OF_MATERIAL, OF_REPLIES, PromptTooLong, ProviderFailed, Unusable
+from omcli.base.errors import OF_REPLIES, PromptTooLong, ProviderFailed, Unusable
 from omcli.base.record import record, replace
 from omcli.llm import prompts
-from omcli.llm.model import Prompt, Provider, Reply
+from omcli.llm.model import Calls, Prompt, Provider, Reply
 from omcli.llm.schema import STATED, TEXT, TEXTS, list_of, object_of, one_of, optional
 from omcli.memory.message import TokenCounter, rows_tokens
 from omcli.memory.observation import Observation
@@ -17,6 +17,11 @@ from omcli.reflectors.validation import ValidatedReflection, joined, validate
 from omcli.text.clean import one_line
 from omcli.text.hashes import hash_of
 from omcli.text.instants import minute
+
+_MOST_FAULTS = 2
+"""Maximum number of parts of a batch that may fail before it is given up."""
+_MOST_REFUSALS = 8
+"""Maximum number of prompts for one batch that may be too long for the model before it is given up."""
 
 
 class ModelReflector:
@@ -30,103 +35,128 @@ class ModelReflector:
     def reflect(self, material: Material) -> Reflected:
         """Return the first valid reply that meets the target, or the shortest valid reply if none does.
 
-        A reply is valid only if fewer tokens remain visible than before. If no reply is valid, raise the error of the
-        last one: Unusable, CutOff or Refused. Any other ProviderFailed ends the attempts, and is raised if no earlier
-        reply was valid. NotAllowed and BadConfiguration are always raised. Rows that exceed the model's context are
-        folded in two halves.
+        The result is empty if the model could not make the rows shorter. If no reply can be used, raise the error of
+        the last one: Unusable, CutOff or Refused. Any other ProviderFailed ends the attempts, and is raised if no
+        earlier reply was valid. NotAllowed and BadConfiguration are always raised.
+
+        Rows that exceed the model's context are folded in smaller parts. A part of which nothing comes stays unchanged,
+        and after two of them all further rows do.
         """
-        try:
-            return self._reflected(material)
-        except PromptTooLong:
-            if len(material.rows) < 2:
-                raise
-            return self._split(material)
-
-    def _split(self, material: Material) -> Reflected:
-        """Fold the older and the newer half of the rows separately. If one half fails, its rows stay unchanged."""
-        middle = len(material.rows) // 2
-        parts: list[Reflected] = []
-        fault: ProviderFailed | None = None
-        for rows in (material.rows[:middle], material.rows[middle:]):
+        calls = Calls()
+        rows, size = material.rows, len(material.rows)
+        done: list[Reflected] = []
+        faults: list[ProviderFailed] = []
+        refusals = 0
+        while rows and len(faults) < _MOST_FAULTS and refusals < _MOST_REFUSALS:
+            part = rows[:size]
             try:
-                parts.append(self.reflect(replace(material, rows=rows, target=self._share(material, rows))))
-            except OF_MATERIAL as error:
-                fault = error
-        if fault is not None and not parts:
-            raise fault
-        return joined(parts, material.most_rows)
+                done.append(self._reflected(self._part(material, part), calls))
+            except PromptTooLong as error:
+                refusals += 1
+                if len(part) > 1 and refusals < _MOST_REFUSALS:
+                    size = len(part) // 2
+                    continue
+                faults.append(error)
+            except OF_REPLIES as error:
+                faults.append(error)
+            rows = rows[len(part) :]
+            calls.renew()
+        if not done:
+            raise faults[-1]
+        return done[0] if len(done) == 1 else joined(done, material.most_rows)
 
-    def _share(self, material: Material, rows: Sequence[Observation]) -> int:
-        """Return the part of the target, in tokens, that some of the rows get in proportion to their size."""
+    def _part(self, material: Material, rows: Sequence[Observation]) -> Material:
+        """Return some of the rows as material. Their target is a share of the whole in proportion to their size."""
+        if len(rows) == len(material.rows):
+            return material
         some, whole = (rows_tokens(each, self._counter) for each in (rows, material.rows))
-        return material.target * some // max(1, whole)
+        return replace(material, rows=tuple(rows), target=material.target * some // max(1, whole))
 
-    def _reflected(self, material: Material) -> Reflected:
-        attempts = _ModelRun(self._provider, self._counter, self._compression, material)
+    def _reflected(self, material: Material, calls: Calls) -> Reflected:
+        attempts = _ModelRun(self._provider, self._counter, self._compression, material, calls)
         best: ValidatedReflection | None = None
         try:
             for found in attempts.validated():
                 best = found if best is None or found.tokens < best.tokens else best
                 if found.tokens <= material.target:
                     break
+        except PromptTooLong:
+            raise
         except ProviderFailed:
             if best is None:
                 raise
-        if best is None:
-            raise attempts.fault
-        return replace(best.reflected, attempts=attempts.asked)
+        if best is not None:
+            return replace(best.reflected, attempts=attempts.asked)
+        if attempts.usable is not None:
+            return Reflected(attempts=attempts.asked, findings=attempts.usable.reflected.findings)
+        raise attempts.fault
 
 
 class _ModelRun:
-    def __init__(self, provider: Provider, counter: TokenCounter, compression: Compression, material: Material) -> None:
+    def __init__(
+        self, provider: Provider, counter: TokenCounter, compression: Compression, material: Material, calls: Calls
+    ) -> None:
         self._provider = provider
         self._counter = counter
         self._compression = compression
         self._material = material
+        self._calls = calls
         self._before = rows_tokens(material.rows, counter)
         self.asked = 0
-        """Number of requests to the model."""
+        """Number of prompts for the model."""
+        self.usable: ValidatedReflection | None = None
+        """The last usable reply, even if it was not shorter than the rows."""
         self.fault: ProviderFailed = Unusable("no reply")
-        """Error of the last invalid reply."""
+        """Error of the last reply that could not be used."""
 
     def validated(self) -> Iterator[ValidatedReflection]:
-        """Make one attempt per level of compression, and yield the valid replies."""
+        """Make one attempt per level of compression, and yield the valid replies that are shorter than the rows.
+
+        A usable reply ends an ask. So the attempts after it may make as many calls again.
+        """
         size: int | None = None
         for attempt in range(len(self._compression.levels)):
+            if self._calls.is_over:
+                return
             try:
-                reply = self._reply(attempt, size)
+                found = self._reply(attempt, size)
             except OF_REPLIES as error:
                 self.fault = error
                 continue
-            is_last = attempt == len(self._compression.levels) - 1
-            found = validate(reply, self._material, self._counter, trims=self._compression.trims and is_last)
+            self.usable = found
             size = found.written
-            if not found.holds:
-                self.fault = Unusable("the reply cites rows or has names that it was not shown, or is empty")
-            elif found.tokens >= self._before:
-                self.fault = Unusable(
-                    f"the reply is not shorter than the rows it replaces: {found.tokens} of {self._before} tokens"
-                )
-            else:
+            self._calls.renew()
+            if found.tokens < self._before:
                 yield found
 
-    def _reply(self, attempt: int, size: int | None) -> ReflectorReply:
-        """Return a parsed reply.
+    def _reply(self, attempt: int, size: int | None) -> ValidatedReflection:
+        """Return a usable reply. Raise Unusable, CutOff or Refused.
 
         If a reply cannot be parsed, ask again with the reason. This is done at most once per reflection.
         """
         reply = self._ask(attempt, size)
         try:
-            return parse_reply(reply)
+            parsed = parse_reply(reply)
         except Unusable as error:
-            if self.asked > attempt + 1 or not reply.text.strip():
+            if self.asked > attempt + 1 or not reply.text.strip() or self._calls.is_over:
                 raise
-            return parse_reply(self._ask(attempt, size, fault=f"Your last reply could not be read: {error.message}."))
+            fault = f"Your last reply could not be read: {error.message}."
+            parsed = parse_reply(self._ask(attempt, size, fault=fault))
+        return self._checked(parsed, attempt)
+
+    def _checked(self, reply: ReflectorReply, attempt: int) -> ValidatedReflection:
+        is_last = attempt == len(self._compression.levels) - 1
+        found = validate(reply, self._material, self._counter, trims=self._compression.trims and is_last)
+        if not (found.holds and reply.has_rows):
+            raise Unusable("the reply cites rows or has names that it was not shown, or is empty")
+        return found
 
     def _ask(self, attempt: int, size: int | None, *, fault: str = "") -> Reply:
         prompt = prompt_of(self._material, self._compression, attempt=attempt, size=size, fault=fault)
         self.asked += 1
-        return self._provider.ask(prompt)
+        return self._provider.ask(
+            replace(prompt, reads=lambda reply: self._checked(parse_reply(reply), attempt), calls=self._calls)
+        )
 
 
 GUIDANCE = (
@@ -188,14 +218,9 @@ def prompt_of(
         temperature=None
         if compression.temperature is None
         else round(compression.temperature + compression.step * attempt, 4),
-        session=_session(material),
+        session=material.session,
         reads=parse_reply,
     )
-
-
-def _session(material: Material) -> str | None:
-    sessions = {row.session for row in material.rows}
-    return sessions.pop() if len(sessions) == 1 else None
 
 
 _CLOSING = "Reply with the JSON object and nothing else."

@@ -62,6 +62,11 @@ class ReflectorReply:
     drops: tuple[ProposedDrop, ...] = ()
     items: tuple[ProposedItem, ...] = ()
 
+    @property
+    def has_rows(self) -> bool:
+        """True if the reply says anything about the rows."""
+        return bool(self.reflections or self.keep or self.drops)
+
 
 _KEYS = ("reflections", "keep", "drop", "items")
 _FACTS = lazily(r"^[ \t]*(?:[*#]{1,6}[ \t]*)?FACTS[*]{0,2}:[*]{0,2}", re.MULTILINE)

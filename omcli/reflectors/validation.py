@@ -59,9 +59,9 @@ def validate(
     """Return the valid part of a reply.
 
     Rows that the reply does not account for stay visible. So do protected and important rows that it does not really
-    repeat. `trims` removes the last reflections, and drops the rows they replace, until the target is met or one is
-    left. Without `retires`, a row in force or an important open row is dropped only if the reply names a row that makes
-    it redundant; with `retires`, a reason is enough.
+    repeat. `trims` removes the last reflections until the others fit into the target or one is left; the rows that
+    they would replace stay visible. Without `retires`, a row in force or an important open row is dropped only if the
+    reply names a row that makes it redundant; with `retires`, a reason is enough.
     """
     validator = _CheckedReply(material=material, rows=rows_by_label(material), counter=counter, retires=retires)
     validator.keep(reply)
@@ -189,15 +189,13 @@ class _CheckedReply:
                     self.verdicts[row.id] = Dropped(row=row.id, reason=proposed.reason, by=by.id if by else None)
 
     def trim(self) -> None:
-        """Remove the last reflections until the target is met or one is left.
+        """Remove the last reflections until the others fit into the target or one is left.
 
-        The rows that they replaced are dropped, unless protected.
+        The rows that they replaced stay visible, because no other row says what they say.
         """
-        while len(self.reflections) > 1 and self.tokens > self.material.target:
-            for row in sorted(self.reflections.pop().replaces):
+        while len(self.reflections) > 1 and self.written > self.material.target:
+            for row in self.reflections.pop().replaces:
                 del self.verdicts[row]
-                if row not in self.material.protected:
-                    self.verdicts[row] = Dropped(row=row, reason="trimmed")
             self.findings["trimmed"] += 1
 
     def items(self, reply: ReflectorReply) -> tuple[Draft, ...]:

@@ -218,6 +218,8 @@ class ProviderSettings:
 
     timeout: float = 60.0
     """Seconds that a request may take, including all attempts."""
+    longest_wait: float = 21_600.0
+    """Maximum number of seconds that a session waits after successive failures of a model; 0 for never."""
 
 
 @record

@@ -6,11 +6,23 @@ import sqlite3
 from collections.abc import Iterator, Sequence
 
 from omcli import __version__
-from omcli.llm.model import ModelCall, OutputMode, Spent
+from omcli.llm.model import FailedCalls, ModelCall, OutputMode, Spent
 from omcli.sqlite import codec, dialect
 from omcli.sqlite.dialect import PAGE, Table
 
 _COLUMNS = "at, lane, provider, model, input_tokens, output_tokens, cached_tokens, cost, duration, outcome"
+
+_FAILING = """
+    WITH recent AS (SELECT * FROM calls WHERE at >= ?), worked AS (
+        SELECT lane, session, provider, max(CASE outcome WHEN 'ok' THEN number ELSE 0 END) AS number
+        FROM recent GROUP BY lane, session, provider)
+    SELECT c.lane, s.id AS session, c.provider, count(*) AS number, max(c.at) AS last
+    FROM recent AS c JOIN worked AS w ON w.lane = c.lane AND w.session IS c.session AND w.provider = c.provider
+    LEFT JOIN sessions AS s ON s.number = c.session
+    WHERE c.number > w.number AND c.outcome NOT IN
+        ('ok', 'interrupted', 'not-allowed', 'unknown-model', 'bad-configuration')
+    GROUP BY c.lane, c.session, c.provider ORDER BY last
+"""
 
 
 class SqliteLedger(Table):
@@ -46,6 +58,11 @@ class SqliteLedger(Table):
                 (since,),
             ).fetchone()
         return Spent(tokens=tokens, cost=cost)
+
+    def failing(self, *, since: str) -> tuple[FailedCalls, ...]:
+        with self._database.reading() as connection:
+            found = connection.execute(_FAILING, (since,)).fetchall()
+        return tuple(FailedCalls(**{name: row[name] for name in row.keys()}) for row in found)  # noqa: SIM118
 
     def output_mode(self, endpoint: str, model: str) -> OutputMode | None:
         """Return the way in which an endpoint accepts structured output, or None if this version of om has not found it

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from omcli.operations.deps import Deps, ObserverDeps, ReflectorDeps
     from omcli.operations.estimate import CallList
     from omcli.operations.ingest.sessions import TranscriptCounts
-    from omcli.operations.model_calls import Limit
+    from omcli.operations.model_calls import Limit, WaitingModel
     from omcli.operations.tick import Due
     from omcli.pack.budget import Budgets
     from omcli.pack.context_pack import Choice
@@ -356,6 +356,12 @@ class Wiring:
             ledger=lambda: (self._usual or self).store,
             estimate=self._estimate,
         )
+
+    def waiting_models(self) -> tuple[WaitingModel, ...]:
+        """Return the models that failed for a session and are not asked again yet. A missing store has none."""
+        from omcli.wiring.policies import patience
+
+        return patience(self.settings, self.clock).waiting(self.reading.ledger)
 
     @property
     def limits(self) -> tuple[Limit, ...]:

@@ -149,6 +149,7 @@ class Models:
             model=model,
             rules_stand_in=role.fallback == RULES,
             takes_images=provider.takes_images,
+            waits=self._waits(role, provider, Lane.OBSERVE),
         )
 
     def reflector(self, usual: ReflectorDeps) -> ReflectorDeps | None:
@@ -174,7 +175,23 @@ class Models:
             name=_name(provider),
             is_model=True,
             stand_in=RuleReflector(self._counter) if role.fallback == RULES else None,
+            waits=self._waits(role, provider, Lane.REFLECT),
         )
+
+    def _waits(self, role: ModelSettings, provider: Provider, lane: Lane) -> Callable[[str], bool]:
+        """Return the function that tells if a session waits for this model. None waits if another one or rules stand in
+        for it.
+        """
+        from omcli.wiring.policies import patience
+
+        of_model = patience(self._settings, self._clock)
+        stands_in = role.fallback == RULES or role.fallback_model is not None
+
+        def waits(session: str) -> bool:
+            waiting = () if stands_in else of_model.waiting(self._ledger().ledger)
+            return any((each.lane, each.session, each.provider) == (lane, session, provider.name) for each in waiting)
+
+        return waits
 
     def reflector_name(self) -> str:
         """Return the name of the reflector, even if its key is missing. No model is called."""
@@ -225,7 +242,7 @@ class Models:
 
     def _counted(self, spec: ModelSpec, lane: Lane) -> Provider:
         from omcli.operations.model_calls import CountedProvider
-        from omcli.wiring.policies import limits
+        from omcli.wiring.policies import limits, patience
 
         estimate = self._estimate
         return CountedProvider(
@@ -233,6 +250,7 @@ class Models:
             lane=lane,
             ledger=(lambda: self._ledger().ledger) if estimate is None else (lambda: estimate),
             limits=limits(self._settings) if estimate is None else (),
+            patience=patience(self._settings, self._clock),
             cost=partial(cost, endpoint=spec.endpoint, settings=self._settings),
             clock=self._clock,
             warn=self._warn,

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from omcli.memory.session import EvictionPolicy
     from omcli.operations.clock import Clock
     from omcli.operations.deps import ObserverDeps
-    from omcli.operations.model_calls import Limit
+    from omcli.operations.model_calls import Limit, Patience
     from omcli.operations.tick import Due
     from omcli.pack.budget import Budgets
     from omcli.pack.context_pack import Choice
@@ -139,6 +139,12 @@ def retention(settings: Settings, clock: Clock) -> RetentionRules:
 
 def _days_ago(days: float | None, clock: Clock) -> str | None:
     return None if days is None else clock.after(-min(days, _LONGEST_AGO) * 86_400)
+
+
+def patience(settings: Settings, clock: Clock) -> Patience:
+    from omcli.operations.model_calls import Patience
+
+    return Patience(longest=settings.provider.longest_wait, clock=clock)
 
 
 def limits(settings: Settings) -> tuple[Limit, ...]:

@@ -173,18 +173,44 @@ def test_projects_do_not_mix(om: Om) -> None:
 
 
 def test_what_a_batch_comes_to_has_a_share_of_the_target(om: Om) -> None:
-    """S2.28: the last of too many rows go, with a reason; the first stays."""
+    """S2.28, XA7: the last of too many rows go, and what they told stays in sight; the next run goes on with that."""
     kept(om, *(aged(number, 30, f"Ship {'abcdef'[number]} took on {'coal ' * 30}") for number in range(6)))
     long = [
         told(f"Ship {letter} took on {'coal ' * 20}", f"o{number}") for number, letter in enumerate("abcdef", start=1)
     ]
     env = DUET | {"OM_REFLECT_TARGET": "60"}
+    sources = {each["id"] for each in rows(om)}
     across(om, model=always(om, reply(*long)), env=env)
-    left = in_sight(om)
-    assert left
-    assert sum(each["tokens"] for each in left) <= 60
-    assert left[0]["text"].startswith("Ship a took on coal")
-    assert {each["reason"] for each in rows(om) if "dropped_at" in each} <= {"trimmed"}
+    new = [each for each in in_sight(om) if each["id"] not in sources]
+    assert new
+    assert sum(each["tokens"] for each in new) <= 60
+    assert new[0]["text"].startswith("Ship a took on coal")
+    assert sources & {each["id"] for each in in_sight(om)}
+    for each in rows(om, "--all"):
+        assert "dropped_at" not in each
+        assert each["id"] not in sources or each.get("superseded_by") in {None, *(one["id"] for one in new)}
+    told_so = " ".join(texts(om))
+    assert all(f"Ship {letter} took" in told_so for letter in "abcdef")
+    again = across(om, model=always(om, reply(*long[: len(sources) - len(new)])), env=env)
+    assert "nothing has changed" not in again.stderr
+
+
+def test_a_batch_that_cannot_shrink_is_left_alone(om: Om) -> None:
+    """XA6: one lone old row that the model keeps, and others that are folded; and nobody is asked about it again."""
+    kept(om, aged(1, 365, "The lighthouse keeper is called Enno, and his dog is called Fiete", project=HARBOURS))
+    kept(om, *(aged(number, 30, f"Ship {number} lies in the harbour") for number in range(2, 5)))
+    assert sorted(map(len, plan(om)[1])) == [1, 3]
+    lone, good = reply(keep=labels(1)), reply(told("Ships lie in the harbour", *labels(3)))
+    attempts = [lone, lone, good, lone] if len(plan(om)[1][0]) == 1 else [good, lone, lone]
+    model = reflecting(om, *attempts, {"text": good, "times": 9})
+    across(om, model=model)
+    assert sorted(texts(om)) == [
+        "Ships lie in the harbour",
+        "The lighthouse keeper is called Enno, and his dog is called Fiete",
+    ]
+    asked = len(model.asked)
+    assert "nothing has changed" in across(om, model=model).stderr
+    assert len(model.asked) == asked
 
 
 @pytest.mark.parametrize("failure", ["[]", "", {"error": "unreachable"}, {"text": "cut", "stop": "length"}])
@@ -205,14 +231,17 @@ def test_a_batch_that_fails_aborts_all_of_it(om: Om, failure: object) -> None:
 
 
 def test_every_batch_that_replies_nothing_leaves_everything(om: Om) -> None:
-    """T48: exit 69, and nobody is asked the same again (F35), unless it is wanted."""
+    """T48, S2.41, XA5: exit 69 with the batch, and the next run tries again, until it has to wait."""
     kept(om, *(aged(number, 30, f"row {number}") for number in range(1, 7)))
     before = log(om)
     model = always(om, "[]")
     across(om, model=model, code=69)
     asked = len(model.asked)
-    run = across(om, model=model)
-    assert ("nothing has changed since" in run.stderr, len(model.asked)) == (True, asked)
+    assert "batch 1 of 1" in across(om, model=model, code=69).stderr
+    assert asked < len(model.asked) <= 2 * asked
+    asked = len(model.asked)
+    assert "in a row" in across(om, model=model, code=69).stderr
+    assert len(model.asked) == asked
     across(om, "--again", model=model, code=69)
     assert (len(model.asked) > asked, log(om)) == (True, before)
     run = across(om, "--best-effort", "--again", model=model)

@@ -38,6 +38,10 @@ class _Reading:
         self._observer = observer
         self._observed = Observed(drafts=())
 
+    @property
+    def may_ask(self) -> bool:
+        return True
+
     def read(self, part: Batch, *, warmer: bool = False) -> None:
         self._observed = self._observer.observe(part)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from omcli.base.errors import OmError
+from omcli.base.errors import OmError, PromptTooLong
 from omcli.llm.model import EndReason, Prompt, Reply
 from omcli.memory.message import Message
 
@@ -27,6 +27,8 @@ class ScriptedModel:
     def ask(self, prompt: Prompt) -> Reply:
         self.asked.append(prompt)
         reply = self._replies[min(len(self.asked), len(self._replies)) - 1]
+        if not isinstance(reply, PromptTooLong):
+            prompt.calls.take()
         if isinstance(reply, OmError):
             raise reply
         return reply if isinstance(reply, Reply) else Reply(text=reply, stop=EndReason.END, model=self.model)

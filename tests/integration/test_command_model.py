@@ -74,7 +74,7 @@ def test_whatever_becomes_of_it_signals_do_what_they_did(line: str) -> None:
         ("yes | head -c 900 | tr -d '\\n' >&2; exit 1", Unreachable, "…"),
         ("true", Unusable, "without a reply"),
         ("printf ' \\n\\n'", Unusable, "without a reply"),
-        ("yes", Unusable, "more than 8 MB"),
+        ("yes", Unusable, "more than 16777216 bytes"),
     ],
 )
 def test_a_program_that_fails_is_told_in_a_line(script: str, kind: type[OmError], said: str) -> None:
@@ -161,3 +161,23 @@ def until(happened: Callable[[], bool]) -> None:
     while not happened():
         assert time.monotonic() < deadline, "it never happened"
         time.sleep(0.02)
+
+
+def test_children_that_a_program_leaves_behind_end_with_it(tmp_path: Path) -> None:
+    """Also those that have closed the stdout of a program that ended well."""
+    pid = tmp_path / "pid"
+    child = f"sh -c 'echo $$ > {pid}; exec sleep 600' >/dev/null 2>&1 &"
+    script = f"{child} while [ ! -s {pid} ]; do sleep 0.01; done; echo hello"
+    assert ask(shell(script)).text == "hello"
+    left, deadline = int(pid.read_text()), time.monotonic() + 60
+    while _runs(left):
+        assert time.monotonic() < deadline, "the child lives on"
+        time.sleep(0.01)
+
+
+def _runs(pid: int) -> bool:
+    """Whether a process runs. One that has ended and waits for its parent to notice does not."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+    except (FileNotFoundError, ProcessLookupError):
+        return False

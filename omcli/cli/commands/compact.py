@@ -95,7 +95,7 @@ def compact(
     In --json output, `text` is what is printed otherwise, and its rows and messages follow. `reached` is true if all
     rows that remain after folding (`rows_fitting` of `rows`) and the last messages fit.
 
-    Nothing is printed that would lose a message. If a model fails twice at messages that are not among the last ones,
+    Nothing is printed that would lose a message. If a model fails at messages that are not among the last ones,
     the exit code is 69; use --observer rules, or the setting observer.fallback, to compact without it. If such messages
     are still pending because of --max-iterations or --dry-run, it is 75. It is 77 or 78 if the model cannot be used, 75
     if another process is working on the session, and 1 if the result would be empty or larger than its input.

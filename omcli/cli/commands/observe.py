@@ -9,6 +9,7 @@ from omcli.base.errors import ELSEWHERE, OF_MODELS, BadInput, BadUsage, NoInput,
 from omcli.cli.command import Run, check_transcript, with_shared
 from omcli.cli.console import Exit, counted
 from omcli.cli.options import (
+    AgainOption,
     BaseUrlOption,
     BestEffortOption,
     EstimateOption,
@@ -59,10 +60,9 @@ def observe(
     model: ModelOption = None,
     base_url: BaseUrlOption = None,
     later: Annotated[bool, option("--later", help="Only store the messages; `om tick` observes them.")] = False,
-    background: Annotated[
-        bool, option("--background", help="Store the messages and leave the rest to a worker.")
-    ] = False,
+    background: Annotated[bool, option("--background", help="Store the messages; a worker does the rest.")] = False,
     verify: VerifyOption = False,
+    again: AgainOption = False,
     estimate: EstimateOption = False,
     tolerant: BestEffortOption = False,
 ) -> None:
@@ -73,7 +73,8 @@ def observe(
     has grown. A file that cannot be read is skipped; an error of the store ends the run.
 
     Rules observe, unless you choose a model: with --model, --observer, OM_OBSERVER_PROVIDER or in a configuration file.
-    An API key alone chooses none. If the model fails, the messages are stored and the next run observes them.
+    An API key alone chooses none. If the model fails, the messages are stored and a later run observes them. After
+    failures in a row a session waits longer each time (`om status` shows until when); --again asks the model now.
 
     --estimate prints what the chosen model would be asked, at its known price: `om` builds the prompts on a private
     copy of the store, and counts each reply as a quarter of what its prompt shows. No key is needed.
@@ -87,7 +88,7 @@ def observe(
     if estimate and (later or background):
         raise BadUsage("`--estimate` excludes `--later` and `--background`")
     check_transcript("observe", given=bool(files), format_name=format_, session=session)
-    apply_model_options(run, "observer", provider=observer, model=model, base_url=base_url, verify=verify)
+    apply_model_options(run, "observer", provider=observer, model=model, base_url=base_url, verify=verify, again=again)
     if estimate:
         _estimate(run, files, format_, session)
         return
@@ -104,7 +105,7 @@ def observe(
         if background:
             from omcli.cli.background import leave, model_arguments, worker_as_dict
 
-            words = model_arguments(observer=observer, model=model, base_url=base_url, verify=verify)
+            words = model_arguments(observer=observer, model=model, base_url=base_url, verify=verify, again=again)
             shown.worker = worker_as_dict(leave(run, deps, shown.sessions, words, unable=failed))
         note_unused_key(run)
         shown.finish(failed)

@@ -46,7 +46,9 @@ def reflect(
     across: Annotated[bool, option("--global", help="Reflect across sessions, on rows older than a few days.")] = False,
     meta: Annotated[bool, option("--meta", help="Fold the session's reflections.")] = False,
     dry_run: DryRunOption = False,
-    again: Annotated[bool, option("--again", help="Retry rows that yielded no reflection before.")] = False,
+    again: Annotated[
+        bool, option("--again", help="Retry rows that yielded no reflection before, and ask a model that failed.")
+    ] = False,
     min_age: Annotated[
         str | None, option("--min-age", metavar="AGE", help="With --global: skip rows younger than this: 3d, 12h.")
     ] = None,
@@ -61,7 +63,7 @@ def reflect(
     exact words: open ones, decisions, facts, instructions and preferences. Rules reflect, unless you choose a model; an
     API key alone chooses none. Prints the new rows.
     """
-    apply_model_options(run, "reflector", provider=reflector, model=model, base_url=base_url)
+    apply_model_options(run, "reflector", provider=reflector, model=model, base_url=base_url, again=again)
     if across and (session is not None or meta):
         raise BadUsage(
             "`--global` and `--session` or `--meta` exclude each other",

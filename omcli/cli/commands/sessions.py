@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated
 
+from omcli.base.record import fields_of
 from omcli.cli.background import last_worker
 from omcli.cli.command import Run, with_shared
 from omcli.cli.console import counted, size
@@ -105,7 +106,7 @@ om status --counter chars-4 --json | jq .message_tokens
 """
 
 
-@with_shared(examples=_STATUS_EXAMPLES, without=["now"])
+@with_shared(examples=_STATUS_EXAMPLES)
 def status(run: Run) -> None:
     """Show the store, its contents, and pending work."""
     run.is_read_only("nothing new is remembered")
@@ -113,7 +114,8 @@ def status(run: Run) -> None:
     log, ran = last_worker(run)
     if run.json:
         worker = {"log": str(log), "last": _worker(ran)} if ran else {}
-        run.output.document({**_status_as_dict(run, numbers), "background": worker})
+        waiting = [fields_of(each) for each in run.wiring.waiting_models()]
+        run.output.document({**_status_as_dict(run, numbers), "waiting": waiting, "background": worker})
         return
     rows = [
         ("store", str(run.settings.db)),
@@ -130,6 +132,7 @@ def status(run: Run) -> None:
     for error in numbers.errors:
         of = error.session or "all sessions"
         rows.append(("last error", f"{error.at} {error.lane} of {of}: {error.error}"))
+    rows += [("waiting", f"{each.lane}: {each.reason}") for each in run.wiring.waiting_models()]
     if ran:
         rows.append(("background", f"{log}: {ran.at} {_worker_result(ran)}"))
     run.output.fields(rows)

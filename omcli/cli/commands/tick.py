@@ -9,6 +9,7 @@ from omcli.cli.background import at_work, checked_models, leave, model_arguments
 from omcli.cli.command import Run, with_shared
 from omcli.cli.console import Exit
 from omcli.cli.options import (
+    AgainOption,
     BaseUrlOption,
     BestEffortOption,
     EstimateOption,
@@ -48,6 +49,7 @@ def tick(
     model: ModelOption = None,
     base_url: BaseUrlOption = None,
     verify: VerifyOption = False,
+    again: AgainOption = False,
     estimate: EstimateOption = False,
     tolerant: BestEffortOption = False,
     worker: Annotated[bool, option("--worker", hidden=True)] = False,
@@ -59,6 +61,9 @@ def tick(
     may observe earlier (`observe.precompute`): its observations are buffered, and written without another call when the
     session is due.
 
+    If a model fails, its session waits before the model is asked again, longer after each failure in a row
+    (`provider.longest_wait`). Nothing that needs the model is due until then, except with --again.
+
     If the observer cannot be used (for example without an API key), sessions are still reflected on. If the reflector
     cannot be used, they are still observed. The exit code is then 77 or 78. --estimate prints what the chosen models
     would be asked; rules stand in for them on a private copy of the store.
@@ -69,7 +74,7 @@ def tick(
     """
     if check and background:
         raise BadUsage("`--check` and `--background` exclude each other")
-    apply_model_options(run, "observer", provider=observer, model=model, base_url=base_url, verify=verify)
+    apply_model_options(run, "observer", provider=observer, model=model, base_url=base_url, verify=verify, again=again)
     if estimate and (check or background):
         raise BadUsage("`--estimate` excludes `--check` and `--background`")
     sessions = session or None
@@ -81,7 +86,7 @@ def tick(
     if check:
         _check(run, sessions)
     elif background:
-        words = model_arguments(observer=observer, model=model, base_url=base_url, verify=verify)
+        words = model_arguments(observer=observer, model=model, base_url=base_url, verify=verify, again=again)
         _leave(run, sessions, words)
     elif worker:
         with at_work(run) as note:
@@ -104,9 +109,11 @@ def _estimate(run: Run, sessions: Sequence[str] | None) -> None:
 def _check(run: Run, sessions: Sequence[str] | None) -> None:
     from omcli.operations import tick
 
-    deps = run.deps_or_empty(reflector=run.wiring.named_reflector(run.counter))
-    when = run.wiring.due()
-    due = list(tick.due(deps, when, sessions=sessions))
+    checked = checked_models(run, run.deps_or_empty)
+    deps = checked.deps
+    if checked.errors:  # what would be due if the models were available
+        deps = run.deps_or_empty(reflector=run.wiring.named_reflector(run.counter))
+    due = list(tick.due(deps, run.wiring.due(), sessions=sessions))
     if run.json:
         run.output.document({"due": [due_as_dict(found) for found in due]})
     for found in due if not run.json else ():
@@ -204,8 +211,12 @@ def _print(run: Run, ticked: TickReport) -> None:
 
 
 def _note_nothing_due(run: Run, sessions: Sequence[str] | None) -> None:
-    if not _note_unknown(run, sessions):
-        run.console.note("nothing is due")
+    if _note_unknown(run, sessions):
+        return
+    run.console.note("nothing is due")
+    for waiting in run.wiring.waiting_models():
+        if sessions is None or waiting.session in sessions:
+            run.console.note(f"{waiting.reason}; `--again` asks now")
 
 
 def _note_unknown(run: Run, sessions: Sequence[str] | None) -> bool:

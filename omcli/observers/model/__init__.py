@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from omcli.base.errors import ProviderFailed, Unusable
 from omcli.base.record import positional_record, replace
 from omcli.llm.json_reply import whole
-from omcli.llm.model import Provider
+from omcli.llm.model import Calls, Provider
 from omcli.memory.batch import Batch, Observed, Observer
 from omcli.memory.message import LARGEST_IMAGE, Image, TokenCounter
 from omcli.memory.observation import Draft
@@ -71,23 +71,23 @@ class ModelObserver:
         reading.read(batch)
         return reading.observed()
 
-    def ask_slice(self, part: Batch) -> ValidatedReply | None:
+    def ask_slice(self, part: Batch, calls: Calls) -> ValidatedReply | None:
         """Return the model's validated reply for a slice, or None if nothing in the slice can be shown to a model.
 
-        Raise ProviderFailed if the reply is missing or unusable, and NotAllowed or BadConfiguration as the provider
-        does.
+        `calls` must not be over. Raise ProviderFailed if the reply is missing or unusable, and NotAllowed or
+        BadConfiguration as the provider does.
         """
         shown = view_transcript(part, limits=self.limits, counter=self.counter, pictures=self._picture)
         if not shown.new:
             return None
         recorded = select_context_rows(part.context_rows, room=self._context_room(shown.tokens), counter=self.counter)
-        return self._validated_reply(part, Evidence(shown=shown, recorded=recorded, cwd=part.cwd))
+        return self._validated_reply(part, Evidence(shown=shown, recorded=recorded, cwd=part.cwd), calls)
 
-    def _validated_reply(self, batch: Batch, evidence: Evidence) -> ValidatedReply:
+    def _validated_reply(self, batch: Batch, evidence: Evidence, calls: Calls) -> ValidatedReply:
         """Ask the model and return its validated reply.
 
         If the reply is unusable, ask once more with the reason. If the text of its rows is too long, ask once for a
-        shorter reply, and trim the shorter of the two to the limit.
+        shorter reply, and trim the shorter of the two to the limit. Neither is asked for once `calls` is over.
         """
         token = self.new_token()
 
@@ -95,13 +95,10 @@ class ModelObserver:
             situation = PromptContext(
                 now=self.now(), cwd=batch.cwd, guidance=self.guidance, correction=correction, session=batch.session
             )
-            return whole(
-                self.provider.ask(
-                    observer_prompt(
-                        evidence, situation, token=token, max_output=self.limits.reply, temperature=self.temperature
-                    )
-                )
+            prompt = observer_prompt(
+                evidence, situation, token=token, max_output=self.limits.reply, temperature=self.temperature
             )
+            return whole(self.provider.ask(replace(prompt, reads=lambda reply: check(whole(reply)), calls=calls)))
 
         def check(text: str) -> ValidatedReply:
             return validate(
@@ -112,11 +109,16 @@ class ModelObserver:
         try:
             reply = check(text)
         except Unusable as error:
+            if calls.is_over:
+                raise
             reply = check(ask(f"Your last reply could not be used: {error.message}."))
             reply.findings["repaired"] += 1
         most = self.limits.output
         if (size := text_tokens(reply.drafts, self.counter)) <= most:
             return reply
+        if calls.is_over:
+            reply.findings["not_shortened"] += 1
+            return trim(reply, most, self.counter)
         said = f"Your last reply had {size} tokens of text; at most {most} are allowed. Keep what matters most."
         try:
             shorter = check(ask(said))

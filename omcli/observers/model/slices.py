@@ -6,12 +6,13 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 
 from omcli.base.record import field, mutable_record, replace
+from omcli.llm.model import Calls
 from omcli.memory.batch import Batch, Observed, Observer, part_of_batch
 from omcli.memory.observation import Draft, Kind, Observation, Priority
 from omcli.observers.model.merge import limit_priority, merge_rows
 from omcli.observers.model.validation import ValidatedReply
 
-Ask = Callable[[Batch], ValidatedReply | None]
+Ask = Callable[[Batch, Calls], ValidatedReply | None]
 """Function that asks a model about a slice. It returns None if nothing in the slice can be shown to a model."""
 
 
@@ -42,6 +43,8 @@ class SliceReader:
     used: list[str] = field(default_factory=list)
     title: str | None = None
     findings: Counter[str] = field(default_factory=Counter)
+    calls: Calls = field(default_factory=Calls)
+    """The calls left to read the messages after `through`."""
     waits_after: int | None = None
     """The last slice's `after` if the model's reply to it had no rows, otherwise None."""
 
@@ -56,17 +59,24 @@ class SliceReader:
         standing = [row for row in self.batch.context_rows if row.id not in replaced]
         own = [_as_context_row(label, draft, part.session) for label, draft in shown.items()]
         ask = self.ask_warmer if warmer else self.ask
-        reply = ask(replace(part, context_rows=(*standing, *own)))
+        reply = ask(replace(part, context_rows=(*standing, *own)), self.calls)
         if reply is None:
             self.skip(part)
         else:
             self._add_reply(part, reply, shown)
+            self.calls = Calls(is_begun=True)
+
+    @property
+    def may_ask(self) -> bool:
+        """True if a call is left to read the next slice."""
+        return not self.calls.is_over
 
     def skip(self, part: Batch) -> None:
         """Leave the next slice to the rules without asking the model."""
         self.unread.update(kept.seq for kept in part.messages)
         self.waits_after = None
         self.through = part.through
+        self.calls = Calls()
 
     def observed(self) -> Observed:
         """Return the observations from the slices read or skipped so far."""

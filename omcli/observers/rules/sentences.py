@@ -228,7 +228,7 @@ def cut(text: str, limit: int) -> str:
         return text
     end = text.rfind(" ", 0, limit - 1)
     if end <= 0:  # a script without spaces, or one long run of characters
-        wide = [] if text.isascii() else list(_WIDE.finditer(text, 0, max(0, limit - 1)))
+        wide = [] if text.isascii() else list(_WIDE.finditer(text, 0, max(0, limit - 2)))
         end = wide[-1].end() if wide else 0
     return f"{text[:end].rstrip()} …" if end > 0 else "…"
 

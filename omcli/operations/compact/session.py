@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from enum import StrEnum
 
-from omcli.base.errors import OverLimit, ProviderFailed
+from omcli.base.errors import ProviderFailed
 from omcli.base.record import mutable_record, record
 from omcli.memory.changes import OperationKind, OperationWrite
 from omcli.memory.message import UNLIMITED, TokenCounter, message_tokens, row_tokens
@@ -30,8 +30,6 @@ from omcli.pack.context_pack import ContextPack
 from omcli.pack.layouts.compacted import CompactHead
 from omcli.pack.tail import Turn
 
-_TRIES = 2
-"""Maximum number of attempts to observe with a model that fails."""
 _WORTH_IT = 0.9
 """Folding stops when a round leaves at least this share of the tokens read."""
 
@@ -127,7 +125,7 @@ def compact(session_id: str, deps: Deps, asked: CompactLimits) -> CompactReport:
     """Shrink a session to a token target and return the pack to print.
 
     Messages are never changed. Raise LaneTaken if another process holds a lane, StaleBatch if another process changes
-    the session, and the error of a model that is unavailable, or that failed twice so that messages would be lost.
+    the session, and the error of a model that is unavailable, or that failed so that messages would be lost.
     Finished steps are not undone.
     """
     steps = _Steps(most=asked.most)
@@ -161,19 +159,13 @@ def compact(session_id: str, deps: Deps, asked: CompactLimits) -> CompactReport:
 
 
 def _observe_waiting(session_id: str, deps: Deps, steps: _Steps) -> ProviderFailed | None:
-    """Observe the pending messages. Return the model's error if it fails twice."""
-    failed: ProviderFailed | None = None
-    for _ in range(_TRIES):
-        if steps.left == 0 or isinstance(failed, OverLimit):
-            break
-        try:
-            for _step in observe_session(session_id, deps, batches=steps.left):
-                steps.done += 1
-        except ProviderFailed as error:
-            failed = error
-        else:
-            return None
-    return failed
+    """Observe the pending messages. Return the model's error if it fails."""
+    try:
+        for _step in observe_session(session_id, deps, batches=steps.left):
+            steps.done += 1
+    except ProviderFailed as error:
+        return error
+    return None
 
 
 def _with_loss(error: ProviderFailed, uncovered: int) -> ProviderFailed:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from omcli.base.errors import OmError
+from omcli.base.errors import OmError, Waiting
 from omcli.base.record import field, record, replace
 from omcli.memory.batch import Batch, BatchOutcome, Observed, part_of_batch
 from omcli.memory.observation import UNDER, Draft, Kind, Observation, Priority, Replacement
@@ -223,7 +223,7 @@ def batch_parts(batch: Batch, observed: Observed, is_last: Callable[[Batch], boo
         if stopped.through > batch.after:
             read = part_of_batch(batch, batch.after, stopped.through)
             yield from batch_parts(read, replace(observed, stopped=None), is_last)
-        if isinstance(stopped.error, OmError):
+        if isinstance(stopped.error, OmError) and not isinstance(stopped.error, Waiting):
             rest = part_of_batch(batch, stopped.through, batch.through)
             yield BatchPart(batch=rest, observed=Observed(drafts=(), stopped=stopped), outcome=BatchOutcome.FAILED)
         raise stopped.error

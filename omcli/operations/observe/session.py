@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 
-from omcli.base.errors import OF_MATERIAL, OF_MODELS, CutOff, Looped, OmError, PromptTooLong
+from omcli.base.errors import OF_MODELS, OF_ONE_SESSION, CutOff, Looped, OmError, PromptTooLong
 from omcli.base.record import replace
 from omcli.memory.batch import Batch, BatchReader, Observed, Observer, SlicedObserver, Stopped, next_slice
 from omcli.memory.observation import Observation
@@ -78,6 +78,8 @@ class SessionBatches:
 
 _MOST_HALVINGS = 4
 """Maximum number of times a slice is halved because it is too long for the model."""
+_LAST_PARTS = 4
+"""Number of parts that a slice is divided into after a second reply was cut off, because one call is left."""
 
 
 def session_observer(deps: Deps, extend: Callable[[], None]) -> Observer:
@@ -115,7 +117,7 @@ class SlicedReader:
         Raise LaneTaken if the lease has expired, and the model's errors unless rules stand in for it.
         """
         part = self._next(batch, after)
-        halvings, warmer = 0, False
+        halvings, cuts, warmer = 0, 0, False
         while True:
             self._extend()
             self._show_progress(batch, part)
@@ -124,7 +126,10 @@ class SlicedReader:
             except (CutOff, PromptTooLong) as error:
                 warmer = warmer or isinstance(error, Looped)
                 halvings += isinstance(error, PromptTooLong)
-                smaller = self._first_part(batch, part) if halvings <= _MOST_HALVINGS else None
+                cuts += isinstance(error, CutOff)
+                may_halve = reading.may_ask and halvings <= _MOST_HALVINGS
+                parts = 2 if cuts < 2 else _LAST_PARTS
+                smaller = self._first_part(batch, part, parts) if may_halve else None
                 if smaller is not None:
                     part = smaller
                     continue
@@ -136,12 +141,13 @@ class SlicedReader:
     def _next(self, batch: Batch, after: int) -> Batch:
         return next_slice(batch, after=after, max_tokens=self._max_tokens, max_messages=self._max_messages)
 
-    def _first_part(self, batch: Batch, part: Batch) -> Batch | None:
-        """Return the first half of a slice, or None if it cannot be divided. Later slices will not be larger than that
-        half.
+    def _first_part(self, batch: Batch, part: Batch, parts: int) -> Batch | None:
+        """Return the first of `parts` parts of a slice, or None if it cannot be divided.
+
+        Later slices will not be larger than that part.
         """
-        self._max_tokens = max(1, sum(kept.tokens for kept in part.messages) // 2)
-        self._max_messages = len(part.messages) // 2
+        self._max_tokens = max(1, sum(kept.tokens for kept in part.messages) // parts)
+        self._max_messages = max(len(part.messages) // parts, len(part.messages) > 1)
         smaller = self._next(batch, part.after) if self._max_messages else None
         return smaller if smaller and len(smaller.messages) < len(part.messages) else None
 
@@ -226,7 +232,7 @@ def observe_files(
                         each(row)
         except OmError as failure:
             error = failure
-        is_asked = is_asked and (not isinstance(error, OF_MODELS) or isinstance(error, OF_MATERIAL))
+        is_asked = is_asked and (not isinstance(error, OF_MODELS) or isinstance(error, OF_ONE_SESSION))
         is_pending = report.sessions and (error is None or isinstance(error, OF_MODELS))
         yield replace(
             report,

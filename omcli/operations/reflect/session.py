@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TypeVar
 
-from omcli.base.errors import OF_MODELS, OF_REPLIES
+from omcli.base.errors import OF_MODELS, Waiting
 from omcli.base.record import field, record, replace
 from omcli.memory.message import rows_tokens
 from omcli.memory.observation import Draft, Dropped, Kind, Observation, Replacement
@@ -51,7 +51,7 @@ def reflect_rows(
     if not again and (note := skip_reason(scope, mark, deps)):
         return Reflection(scope=scope, ending=None, read=len(rows), note=note)
     sink = FoldSink(scope, mark, deps, target=target, part_of=part_of)
-    source = [FoldBatch(material=material(rows, deps, target=target))]
+    source = [FoldBatch(material=replace(material(rows, deps, target=target), session=session_id))]
     if dry_run:
         reflector = deps.reflector.open()
         for batch in source:
@@ -71,8 +71,9 @@ def skip_reason(scope: Scope, mark: str, deps: Deps) -> str | None:
 
 
 def is_due(session_id: str, deps: Deps) -> bool:
-    """Return True if the session's rows or reflections are due to be folded."""
-    return rows_are_due(session_id, deps) or meta_is_due(session_id, deps)
+    """Return True if the session's rows or reflections are due, and the session does not wait for a model."""
+    is_due = rows_are_due(session_id, deps) or meta_is_due(session_id, deps)
+    return is_due and not deps.reflector.waits(session_id)
 
 
 def rows_are_due(session_id: str, deps: Deps) -> bool:
@@ -99,6 +100,8 @@ def reflect_if_due(session_id: str, deps: Deps, *, in_any_case: bool = False) ->
     Return the last reflection, or None if nothing was due. Raise the same errors as `reflect_session`.
     """
     reflection = None
+    if not in_any_case and deps.reflector.waits(session_id):
+        return None
     if in_any_case or rows_are_due(session_id, deps):
         reflection = reflect_session(session_id, deps)
     if meta_is_due(session_id, deps):
@@ -162,18 +165,23 @@ class RecordedReflector:
         if deps.reflector.is_model:
             deps.busy(f"{self._scope.session or given.project or 'all projects'}: reflecting on {len(given.rows)} rows")
         try:
-            return deps.reflector.open().reflect(given)
+            reflected = deps.reflector.open().reflect(given)
+            if deps.reflector.stand_in is None or reflected.reflections or reflected.dropped or reflected.items:
+                return reflected
+            deps.warn("the model could not make the rows shorter; reflected by rules")
+            return deps.reflector.stand_in.reflect(given)
         except OF_MODELS as error:
             if deps.reflector.stand_in is not None:
                 deps.warn(f"{error.message}; reflected by rules")
                 return deps.reflector.stand_in.reflect(given)
+            if isinstance(error, Waiting):
+                raise  # nothing was tried
             error.message = f"{batch.part}{error.message}"
             failed = ReflectionWrite(
                 scope=self._scope,
                 fingerprint=self._mark,
                 ending=ReflectionOutcome.FAILED,
                 error=error.message,
-                figures={"in_vain": isinstance(error, OF_REPLIES)},
             )
             deps.store.reflections.fold(failed, now=deps.clock.now())
             raise
@@ -222,7 +230,8 @@ class FoldSink:
             self.snapshot = deps.store.backups.snapshot(now=deps.clock.now())
         is_whole = self._scope.session is not None and deps.reflector.policy.meta is Meta.WHOLE
         again_with = whole.rows if is_whole else ()  # across sessions, new reflections are not folded again
-        left = deps.reflector.mark((*whole.left, *again_with), target=self._target)
+        is_trimmed = bool(whole.findings.get("trimmed"))  # the rows that were left can be folded next time
+        left = None if is_trimmed else deps.reflector.mark((*whole.left, *again_with), target=self._target)
         read = [row for batch, _ in self._results for row in batch.material.rows]
         dropped = [gone for _, reflected in self._results for gone in reflected.dropped]
         folding = as_fold(whole, read, dropped, replaced, self._mark, left=left)
@@ -411,7 +420,8 @@ def reflect_cross_session(
     recorded = RecordedReflector(_SCOPE, mark, deps)
     for batch in _batches(plan, deps):
         reflected = recorded.reflect(batch)
-        sink.write(batch, limit_tokens(reflected, target=batch.material.target, counter=deps.counter))
+        given = batch.material
+        sink.write(batch, limit_tokens(reflected, given.rows, target=given.target, counter=deps.counter))
     reflection = sink.fold()
     return GlobalReflection(plan=plan, reflection=reflection, snapshot=sink.snapshot)
 

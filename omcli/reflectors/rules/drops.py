@@ -122,7 +122,7 @@ class _ClauseIndex:
 
         Return None unless each part of the row is contained in a row that may cover it.
         """
-        if not one.row.text.startswith(AGENT) or len(one.words) <= _FEWEST_WORDS:
+        if not one.row.text.startswith(AGENT) or len(one.words) < _FEWEST_WORDS:
             return None
         parts = one.row.text.removeprefix(AGENT).split(" · ")
         holders = [self._whole(one.row, _clauses(part)) for part in parts]

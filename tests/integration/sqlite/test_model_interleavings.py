@@ -24,7 +24,7 @@ from omcli.memory.ports import Lane, Store
 from omcli.observers.model import ModelObserver
 from omcli.observers.rules import RuleObserver
 from omcli.operations.deps import Deps, Meta, ObserverDeps, Policy
-from omcli.operations.model_calls import CountedProvider
+from omcli.operations.model_calls import CountedProvider, Patience
 from omcli.operations.observe.session import observe_session
 from omcli.operations.reflect.session import reflect_session
 from omcli.operations.tick import Due, TickReport, tick
@@ -198,7 +198,7 @@ class Actor:
         ledger = cast("SqliteStore", self.store).ledger
         return CountedProvider(
             self.model, lane=lane, ledger=lambda: ledger, limits=(), cost=lambda _: None, clock=self.clock,
-            warn=lambda _: None,
+            patience=Patience(longest=0, clock=self.clock), warn=lambda _: None,
         )  # fmt: skip
 
 

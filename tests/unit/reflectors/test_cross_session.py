@@ -7,7 +7,6 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omcli.memory.message import TokenCounter
 from omcli.memory.observation import PINNED, Draft, Kind, Observation, Type
 from omcli.memory.reflection import Reflected
 from omcli.reflectors.cross_session import GLOBAL, GlobalPlan, limit_tokens, plan_global
@@ -103,57 +102,84 @@ def test_every_visible_row_is_left_alone_or_in_one_batch(rows: list[Observation]
 # ---- what may come of a batch
 
 
-def drafts(*lengths: int) -> Reflected:
-    """Reflections of so many words, each on one row."""
+WORDS = "tide berth crane rope anchor hull pilot quay mast buoy".split()
+
+
+def drafts(*lengths: int, size: int = 100) -> tuple[Reflected, tuple[Observation, ...]]:
+    """Reflections of so many words, each on one of the rows of `size` words, and the rows."""
+    rows = tuple(row(number, " ".join([WORDS[number]] * size)) for number in range(len(lengths)))
     told = [
         Draft(
-            text=" ".join(["tide"] * length),
+            text=" ".join([WORDS[number]] * length),
             type=Type.FACT,
             importance=5,
             sources=(number,),
-            replaces=(f"r{number}",),
-            supports=(f"r{number}",),
+            replaces=(rows[number].id,),
+            supports=(rows[number].id,),
         )
         for number, length in enumerate(lengths)
     ]
-    return Reflected(reflections=tuple(told))
+    return Reflected(reflections=tuple(told)), rows
 
 
-def capped(reflected: Reflected, target: int, by: TokenCounter | None = None) -> Reflected:
+def capped(given_drafts: tuple[Reflected, tuple[Observation, ...]], target: int) -> Reflected:
     """Reflections after limiting their tokens."""
-    return limit_tokens(reflected, target=target, counter=by or WordCounter())
+    reflected, rows = given_drafts
+    return limit_tokens(reflected, rows, target=target, counter=WordCounter())
 
 
 def test_reflections_that_fit_are_tagged_and_left_as_they_are() -> None:
     """S2.28."""
     given_drafts = drafts(40, 50)
     found = capped(given_drafts, 90)
-    assert texts(found.reflections) == texts(given_drafts.reflections)
+    assert texts(found.reflections) == texts(given_drafts[0].reflections)
     assert [draft.tags for draft in found.reflections] == [(GLOBAL,)] * 2
     assert found.dropped == ()
 
 
 def test_reflections_that_do_not_fit_are_cut_to_their_share() -> None:
     """S2.28: only those that are longer."""
-    found = capped(drafts(20, 200), 120)
+    found = capped(drafts(20, 200, size=300), 120)
     short, long = texts(found.reflections)
     assert short == " ".join(["tide"] * 20)
-    assert long == f"{' '.join(['tide'] * 57)}… [truncated {143 * 5} chars]"
+    assert long == f"{' '.join(['berth'] * 57)}… [truncated {143 * 6} chars]"
 
 
-def test_the_last_reflections_go_where_there_is_no_room_but_the_first_stays() -> None:
-    """S2.28: with the rows that they told."""
+def test_the_last_reflections_go_where_there_is_no_room_and_their_rows_stay() -> None:
+    """S2.28, XA7: a row is hidden only by a row that tells it; the first reflection stays."""
     found = capped(drafts(30, 30, 30), 45)
-    assert len(found.reflections) == 2
-    assert [(gone.row, gone.reason) for gone in found.dropped] == [("r2", "trimmed")]
+    assert [draft.replaces for draft in found.reflections] == [(row(0, "").id,), (row(1, "").id,)]
+    assert (found.dropped, found.findings) == ((), {"trimmed": 1})
     assert len(capped(drafts(30, 30), 1).reflections) == 1
 
 
-@given(st.lists(st.integers(0, 90), min_size=1, max_size=6), st.integers(0, 200))
-def test_what_comes_of_a_batch_fits_or_is_one_row(lengths: list[int], target: int) -> None:
-    """S2.28: and no row of the batch is forgotten."""
-    given_drafts = drafts(*lengths)
+def test_a_row_that_only_the_cut_part_tells_stays() -> None:
+    """XA7: of two rows that one reflection told."""
+    reflected, rows = drafts(100, 100)
+    text = f"{'tide ' * 90}berth"
+    ids = tuple(each.id for each in rows)
+    both = replace(reflected.reflections[0], text=text, replaces=ids, supports=ids)
+    (told,) = capped((Reflected(reflections=(both,)), rows), 30).reflections
+    assert (told.replaces, told.supports) == (ids[:1], ids[:1])
+
+
+def test_nothing_is_made_of_rows_that_would_not_become_shorter() -> None:
+    """XA7: with the rows of what was cut back in sight."""
+    found = capped(drafts(60, 60, size=10), 40)
+    assert (found.reflections, found.dropped) == ((), ())
+
+
+@given(st.lists(st.integers(0, 90), min_size=1, max_size=6), st.integers(0, 200), st.integers(1, 100))
+def test_what_comes_of_a_batch_fits_and_tells_what_it_hides(lengths: list[int], target: int, size: int) -> None:
+    """S2.28, XA7: or is one row; and there is less in sight than before."""
+    given_drafts = drafts(*lengths, size=size)
     found = capped(given_drafts, target)
-    assert len(found.reflections) == 1 or sum(WordCounter().text(draft.text) for draft in found.reflections) <= target
-    told = [row for draft in found.reflections for row in draft.replaces] + [gone.row for gone in found.dropped]
-    assert sorted(told) == [f"r{number}" for number in range(len(lengths))]
+    counter, rows = WordCounter(), {row.id: row for row in given_drafts[1]}
+    made = sum(counter.text(draft.text) for draft in found.reflections)
+    assert len(found.reflections) <= 1 or made <= target
+    assert found.dropped == ()
+    for draft in found.reflections:
+        assert all(not draft.text or rows[each].text.split()[0] in draft.text for each in draft.replaces)
+    told = [row for draft in found.reflections for row in draft.replaces]
+    whole = sum(counter.text(draft.text) for draft in given_drafts[0].reflections) <= target
+    assert whole or not told or made < sum(counter.text(rows[each].text) for each in told)
