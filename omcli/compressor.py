@@ -52,7 +52,7 @@ class Stats:
     cross: int
     """Tokens of rows from other sessions and of lasting items."""
     total: int
-    """Tokens of all three tiers."""
+    """Tokens of `Context.text`: the three tiers with their headings."""
     pending: int
     """Messages of the session that no observation covers yet."""
     counter: str

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 
 import pytest
@@ -71,9 +72,17 @@ def test_a_pack_is_written_in_a_notation(told: Om, to: str) -> None:
     assert told("context", "--to", to, "--notation", "words", env={"OM_NOTATION": "brackets"}).stdout == plain
 
 
-@pytest.mark.parametrize("to", ["xml", "json"])
-def test_where_priorities_are_fields_a_notation_changes_nothing(told: Om, to: str) -> None:
-    assert told("context", "--to", to, "--notation", "emoji").stdout == told("context", "--to", to).stdout
+def test_where_priorities_are_fields_a_notation_changes_nothing(told: Om) -> None:
+    assert told("context", "--to", "xml", "--notation", "emoji").stdout == told("context", "--to", "xml").stdout
+
+
+def test_in_json_a_notation_changes_only_the_printed_text(told: Om) -> None:
+    """XB6: the rows beside the text have their priorities as fields."""
+    plain, marked = (
+        json.loads(told("context", "--to", "json", *more).stdout) for more in ([], ["--notation", "emoji"])
+    )
+    assert marked["text"] != plain["text"]
+    assert marked["observations"] == plain["observations"]
 
 
 @pytest.mark.parametrize("notation", [notation.name for notation in NOTATIONS])
@@ -94,13 +103,14 @@ def test_an_unknown_notation_is_refused_by_flag_and_warned_of_in_the_environment
 
 
 def test_the_prefix_of_a_pack_does_not_change_with_the_day(told: Om) -> None:
-    """F52: at midnight the pack is the same to the byte; dates are absolute in every notation."""
+    """F52, S0.29: at midnight only the age of the last messages changes; dates are absolute in every notation."""
     for notation in NOTATIONS:
         before, after = (
-            told("context", "--notation", notation.name, "--now", f"2026-02-{now}Z").stdout
+            told("context", "--notation", notation.name, "--now", f"2026-02-{now}Z").stdout.partition(" messages, ")
             for now in ("11T23:59:00", "12T00:01:00")
         )
-        assert before == after
+        assert before[0] == after[0] != ""
+        assert before[2] == after[2].replace("2 days ago:", "1 day ago:", 1) != after[2]
 
 
 def test_a_log_that_comes_back_in_a_transcript_is_not_taken_in(told: Om) -> None:

@@ -292,7 +292,8 @@ class TestBuildContext:
         assert found.working not in found.memory
         assert found.cross in found.memory
         stats = found.stats
-        assert stats.total == stats.working + stats.session + stats.cross
+        assert stats.total == counter("o200k-approx").text(found.text)
+        assert stats.total > stats.working + stats.session + stats.cross  # headings, too
         assert min(stats.working, stats.session, stats.cross) > 0
         assert (stats.pending, stats.counter, stats.budget) == (1, "o200k-approx", 3000)
 
