@@ -221,6 +221,27 @@ class ContextCompressor:
             )
             return context_of(contexted.pack, self._notation, order=wiring.choice.order)
 
+    def working_memory(self, budget: int = 800) -> str:
+        """Return the session's current task, modified files, errors, decisions and commands as Markdown, in at most
+        `budget` tokens and never more than 800. It is empty if there are none.
+
+        Messages that a model has not observed yet are included, by rules. The store is only read, as by
+        `build_context`, which raises the same errors.
+        """
+        if not isinstance(budget, int) or budget < 0:
+            raise BadUsage(f"{budget!r} is not a valid budget (expected tokens, 0 or more)")
+        from omcli.operations.context import Place, working_block
+
+        with self._open_wiring() as wiring:
+            found = working_block(
+                wiring.reading,
+                Place(project=self._project, session=self.session),
+                budget=budget,
+                counter=self._counter,
+                rules=lambda: wiring.deps(self._counter, open_store=lambda: wiring.reading),
+            )
+            return found.block.printed
+
     def tick(self) -> Worked:
         """Observe pending messages and reflect, where the settings make this due; usually there is nothing to do.
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, NoReturn, TypeVar
 
 from omcli.base.errors import BadConfiguration, BadUsage, NoInput
 from omcli.cli.console import Colour, Console, counted
-from omcli.cli.options import Parameter, Values, counter_names, option, parameters, preset_names
+from omcli.cli.options import SESSION_VARIABLE, Parameter, Values, counter_names, option, parameters, preset_names
 from omcli.cli.output import Output
 from omcli.memory.notation import named
 from omcli.settings import files, resolve
@@ -174,7 +174,7 @@ class Run:
     @property
     def active_session(self) -> str | None:
         """The session id that an agent has set in the environment, if any."""
-        return os.environ.get("CLAUDE_CODE_SESSION_ID")
+        return os.environ.get(SESSION_VARIABLE)
 
     def layout(self, to: _Layout) -> _Layout:
         """Return the layout chosen by `--to` and `--json`. Raise BadUsage if they contradict each other."""

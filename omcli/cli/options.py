@@ -11,12 +11,12 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from enum import Enum
+from enum import Enum, StrEnum
 from pathlib import Path
 from types import NoneType
 from typing import TYPE_CHECKING, Annotated, Any, get_args, get_origin, get_type_hints
 
-from omcli.base.errors import OmError
+from omcli.base.errors import BadUsage, OmError
 from omcli.base.record import record, replace
 from omcli.memory.notation import NOTATIONS
 from omcli.memory.observation import handle
@@ -160,6 +160,8 @@ def _number(text: str, kind: type[int | float], at_least: int | None) -> float |
     return number if at_least is None or number >= at_least else None
 
 
+SESSION_VARIABLE = "CLAUDE_CODE_SESSION_ID"
+"""Environment variable in which an agent names its session."""
 _LAST = 50
 """Maximum number of sessions, rows or operations that completion offers."""
 _TIMES = "2026-01-28, 2026-01-28T09:30Z, 7d, 12h"
@@ -265,6 +267,27 @@ TagOption = Annotated[
 HiddenOption = Annotated[bool, option("--all", help="Include superseded and dropped rows.")]
 
 
+class Sharing(StrEnum):
+    """Sessions whose rows are included."""
+
+    SESSION = "session"
+    PROJECT = "project"
+    GLOBAL = "global"
+    ALL = "all"
+    """The same as `global`."""
+
+    @property
+    def setting(self) -> str:
+        """The value of the setting `scope`."""
+        return str(Sharing.GLOBAL if self is Sharing.ALL else self)
+
+
+ScopeOption = Annotated[
+    Sharing | None,
+    option("--scope", help="Include only this session, all sessions of this project, or all sessions (global, all)."),
+]
+
+
 class RowFilter:
     """Options that select rows. `om log`, `om items` and `om export` share them."""
 
@@ -273,6 +296,7 @@ class RowFilter:
         *,
         session: Annotated[str | None, session_option()] = None,
         project: Annotated[str | None, project_option()] = None,
+        scope: ScopeOption = None,
         tag: TagOption = None,
         since: SinceOption = None,
         until: UntilOption = None,
@@ -282,7 +306,7 @@ class RowFilter:
         self.tags = tag or []
         self.last = within_limit(last)
         self._period = (since, until)
-        self._query = LogQuery(session=session, project=project_path(project), hidden=all_)
+        self._query = replace(_within(scope, session, project_path(project)), hidden=all_)
 
     def query(self, now: str) -> LogQuery:
         """Return a query for the rows. Tags and `last` are left to the command. Raise BadUsage if the period is
@@ -290,6 +314,19 @@ class RowFilter:
         """
         begins, ends = period(*self._period, now=now)
         return replace(self._query, since=begins, until=ends)
+
+
+def _within(scope: Sharing | None, session: str | None, project: str | None) -> LogQuery:
+    """Return a query for the session and project that a scope limits rows to. Raise BadUsage if it contradicts them."""
+    if scope is Sharing.SESSION:
+        session = session or os.environ.get(SESSION_VARIABLE)
+        if session is None:
+            raise BadUsage("`--scope session` without a session", hint="name it: `--session ID`")
+    elif scope is Sharing.PROJECT:
+        project = project or project_path(".")
+    elif scope is not None and (session or project):
+        raise BadUsage(f"`--scope {scope}` and `--{'session' if session else 'project'}` exclude each other")
+    return LogQuery(session=session, project=project)
 
 
 LARGEST = 1_000_000_000

@@ -63,13 +63,11 @@ class Pending:
     blocks: int = 0
     """Number of buffered batches."""
     after: int = 0
-    """`seq` of the cursor: all later messages are pending, ..."""
     late: frozenset[int] = frozenset()
-    """... and the earlier ones with these `seq`, which were restored later."""
+    """All messages after the `seq` `after` are pending, and those in `late`, which were restored later."""
 
     @property
     def first(self) -> int:
-        """Smallest `seq` that a pending message may have."""
         return min(self.late, default=self.after + 1)
 
     def besides(self, seqs: Iterable[int]) -> int:

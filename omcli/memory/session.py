@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from omcli.base.record import record, replace
 
+NO_PROJECT = ""  # in a query: rows that belong to no project
+
 
 @record
 class Session:

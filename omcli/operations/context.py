@@ -11,8 +11,8 @@ from omcli.base.record import record, replace
 from omcli.memory.message import UNLIMITED, KeptMessage, TokenCounter
 from omcli.memory.notation import WORDS, Notation
 from omcli.memory.observation import CURRENT, Kind, Observation
-from omcli.memory.ports import LogQuery, Store
-from omcli.memory.session import Session
+from omcli.memory.ports import Logged, LogQuery, Store
+from omcli.memory.session import NO_PROJECT, Session
 from omcli.pack.budget import Budgets, Tier, shares
 from omcli.pack.context_pack import Choice, ContextPack, Unobserved, pack
 from omcli.pack.cross_session import SHARED_TYPES
@@ -83,13 +83,14 @@ def context(
     session, note = session_of_pack(store, place)
     own = session.project if session and session.project else place.project
     project = None if place.is_everywhere else own
+    shared = (project,) if project is None or _has_project(store, session, own) else (project, NO_PROJECT)
     bare = to is not PackFormat.JSON  # only JSON prints the sources of rows
     pending = store.batches.pending(session.id) if session else None
     usual = partial(pack, session=session, budgets=budgets, counter=counter, now=now, to=to, notation=notation)
 
     def packed(freeze_point: FreezePoint | None, rows: tuple[Observation, ...]) -> ContextPack:
         as_of = freeze_point.position if freeze_point else None
-        cross = _cross_rows(store, project, session, as_of=as_of, bare=bare) if budgets.cross > 0 else ()
+        cross = _cross_rows(store, shared, session, as_of=as_of, bare=bare) if budgets.cross > 0 else ()
         fill = partial(usual, cross=cross, choice=choice, freeze_point=freeze_point)
         if session is None or pending is None:
             return fill()
@@ -172,16 +173,26 @@ def session_of_pack(store: Store, place: Place) -> tuple[Session | None, str | N
     return None, None
 
 
+def _has_project(store: Store, session: Session | None, own: str) -> bool:
+    """Return True if a session belongs to a project. A session that is not stored yet is in the current directory, if
+    that is known as a project.
+    """
+    if session is not None:
+        return session.project is not None
+    return bool(store.sessions.summaries(project=own, last=1))
+
+
 def _cross_rows(
-    store: Store, project: str | None, session: Session | None, *, as_of: int | None, bare: bool
+    store: Store, projects: Sequence[str | None], session: Session | None, *, as_of: int | None, bare: bool
 ) -> tuple[Observation, ...]:
-    """Return rows of interest to other sessions, from one project or all (None), in the order they were added."""
+    """Return rows of interest to other sessions, from these projects or all (None), in the order they were added."""
     own = session.id if session else None
-    newest = LogQuery(project=project, other_than=own, last=_SHARED_CANDIDATES, as_of=as_of, bare=bare)
-    by_hand = replace(newest, kinds=(Kind.NOTE, Kind.REFLECTION, Kind.ITEM))
-    observed = replace(newest, kinds=(Kind.OBSERVATION,), types=SHARED_TYPES)
-    logged = sorted((*store.rows.log(by_hand), *store.rows.log(observed)), key=lambda row: row.position)
-    return tuple(row.observation for row in logged)
+    logged: list[Logged] = []
+    for project in projects:
+        newest = LogQuery(project=project, other_than=own, last=_SHARED_CANDIDATES, as_of=as_of, bare=bare)
+        logged += store.rows.log(replace(newest, kinds=(Kind.NOTE, Kind.REFLECTION, Kind.ITEM)))
+        logged += store.rows.log(replace(newest, kinds=(Kind.OBSERVATION,), types=SHARED_TYPES))
+    return tuple(row.observation for row in sorted(logged, key=lambda row: row.position))
 
 
 def _last_messages(
@@ -243,9 +254,14 @@ class BlockResult:
     note: str | None = None
 
 
-def working_block(store: Store, place: Place, *, budget: int, counter: TokenCounter) -> BlockResult:
+def working_block(
+    store: Store, place: Place, *, budget: int, counter: TokenCounter, rules: Callable[[], Deps]
+) -> BlockResult:
     """Return the working-memory block of the session that `om context` would choose. It uses hidden rows too, except
-    undone ones. The store is only read.
+    undone ones.
+
+    The store is only read. Messages that a model has not observed yet are observed for this block by the observer of
+    `rules`, which writes the rows of tool calls in any case.
     """
     from omcli.memory.changes import UNDONE  # noqa: PLC0415 - no pack needs it
     from omcli.pack.working_block import working_block as block_of  # noqa: PLC0415 - no pack needs it
@@ -255,6 +271,10 @@ def working_block(store: Store, place: Place, *, budget: int, counter: TokenCoun
     query = LogQuery(session=name, kinds=(Kind.OBSERVATION, Kind.NOTE), hidden=True)
     everything = (logged.observation for logged in store.rows.log(query)) if name else ()
     rows = tuple(row for row in everything if row.reason != UNDONE)
+    if session is not None and store.batches.pending(session.id).messages:
+        from omcli.operations.observe.provisional import provisional_rows  # noqa: PLC0415 - usually nothing is pending
+
+        rows = provisional_rows(session.id, rules()).after(rows)
     if session is None and name:
         note = None if rows else f"unknown session `{name}`"
     block = block_of(rows, cwd=session.cwd if session else None, budget=budget, counter=counter)

@@ -12,6 +12,7 @@ from omcli.base import record
 from omcli.base.errors import UnknownId
 from omcli.memory.observation import Kind, Observation, Replacement
 from omcli.memory.ports import Logged, LogQuery, Rows, Tombstones
+from omcli.memory.session import NO_PROJECT
 from omcli.sqlite import codec, dialect, sessions
 from omcli.sqlite.dialect import PAGE, Table
 
@@ -401,7 +402,7 @@ def _clauses(connection: sqlite3.Connection, query: LogQuery, *, visible: str) -
     if query.other_than is not None:
         limit_to(dialect.not_same("o.session", "?"), codec.session_number(connection, query.other_than) or 0)
     if query.project is not None:
-        limit_to("o.project = ?", codec.project_number(connection, query.project))
+        limit_to("o.project IS NULL" if query.project == NO_PROJECT else "o.project = ?", *_numbers(connection, query))
     for column, words in (("kind", query.kinds), ("type", query.types), ("priority", query.priorities)):
         if words:
             limit_to(f"o.{column} IN ({', '.join('?' * len(words))})", *words)
@@ -415,6 +416,11 @@ def _clauses(connection: sqlite3.Connection, query: LogQuery, *, visible: str) -
     if not query.hidden:
         limit_to(visible, *[query.as_of] * visible.count("?"))
     return conditions, values
+
+
+def _numbers(connection: sqlite3.Connection, query: LogQuery) -> tuple[int | None, ...]:
+    """Return the number of the query's project, or nothing if it selects rows without a project."""
+    return () if query.project in (None, NO_PROJECT) else (codec.project_number(connection, str(query.project)),)
 
 
 def _select(

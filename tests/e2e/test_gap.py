@@ -10,6 +10,8 @@ import pytest
 from omcli.tokenizers import counter
 from tests.architecture.hot_path import loaded
 from tests.conftest import Om
+from tests.e2e.contents import assert_covered_once
+from tests.e2e.scripts import always
 from tests.e2e.transcripts import Talk
 
 SESSION = "5d0c6e0a-0000-4000-8000-00000000000c"
@@ -32,7 +34,14 @@ def document(om: Om, *options: str) -> dict[str, Any]:
 def test_the_tail_grows_into_free_budget_back_to_the_first_unobserved_message(om: Om) -> None:
     """XB1, S0.1, S0.4, C13: what waits is not due, and the tail's own 8,000 tokens don't reach it."""
     om("observe", "--later", stdin=talk(40).text())
-    om("tick", "--check", "--session", SESSION, env={"OM_OBSERVE_TOKENS": "100000"}, code=1)
+    om(
+        "tick",
+        "--check",
+        "--session",
+        SESSION,
+        env={"OM_OBSERVER_MODEL": "scripted/nowhere", "OM_OBSERVE_TOKENS": "100000"},
+        code=1,
+    )
     found = document(om)
     assert (found["pending"], found["gap"], len(found["messages"])) == (80, 0, 80)
     assert found["observations"] == []
@@ -64,10 +73,10 @@ def test_rules_stand_in_for_what_the_tail_does_not_reach(om: Om, options: tuple[
     assert (found["pending"], found["gap"]) == (80, 0)
     assert found["observations"]
     assert all(row["tags"][-1] == "provisional" for row in found["observations"])
-    pack = om("context", "--session", SESSION, *options)
+    pack = om("context", "--session", SESSION, *options, "--now", "2026-03-11T01:00Z")
     assert "(provisional)" in pack.stdout
     assert counter("o200k-approx").text(pack.stdout) <= found["budget"]
-    assert om("context", "--session", SESSION, *options, "--now", "2031-01-01T00:00Z").stdout == pack.stdout
+    assert om("context", "--session", SESSION, *options, "--now", "2026-03-11T05:00Z").stdout == pack.stdout
     assert om("log", "--session", SESSION).stdout == ""
     assert om.db.read_bytes() == bytes_before
     om("observe", stdin=talk(40).text())
@@ -116,3 +125,39 @@ def test_a_list_of_messages_without_rows_has_no_empty_memory(om: Om) -> None:
         assert [message["role"] for message in json.loads(printed)] == ["user", "assistant"] * 2
     for to in ("text", "markdown", "xml"):
         assert om("context", "--session", SESSION, "--tier", "session", "--to", to).stdout == ""
+
+
+def test_the_working_memory_block_knows_tool_calls_before_a_model_does(om: Om) -> None:
+    """XB15, S4.2, S4.9, S4.10, S4.13: not due, failing, and observed; the same lines, and each row once."""
+    work = Talk(session=SESSION).user("Please fix the login test in auth.ts.")
+    work.call("Edit", {"file_path": "/repo/auth.ts", "old_string": "a()", "new_string": "b()"}).result("ok")
+    work.call("Bash", {"command": "bun test"}).result("1 fail", is_error=True)
+    model = always(om, "echo")
+    om("observe", "--later", stdin=work.text())
+    om("tick", "--model", model.model, code=1)  # not due
+    block = om("context", "--working-memory", "--session", SESSION)
+    assert "### Modified Files" in block.stdout
+    assert "auth.ts" in block.stdout
+    assert "bun test" in block.stdout.partition("### Recent Errors")[2]
+    assert "provisional" not in block.stdout
+    assert om("log", "--session", SESSION).stdout == ""
+    om("observe", "--model", "scripted/nowhere", "--best-effort", stdin=work.text(), code=None)
+    assert om("context", "--working-memory", "--session", SESSION).stdout == block.stdout
+    om("observe", "--model", model.model, stdin=work.text())
+    after = om("context", "--working-memory", "--session", SESSION).stdout
+    assert after.count("auth.ts") == block.stdout.count("auth.ts")
+    assert after.count("bun test") == block.stdout.count("bun test")
+    sources = [row["source"] for row in om("log", "--session", SESSION, "--jsonl").lines if "file" in row["type"]]
+    assert sources == ["rules"]
+    assert_covered_once(om.db)
+
+
+def test_an_error_mended_in_messages_that_wait_is_resolved_in_the_block(om: Om) -> None:
+    """XB15, S4.16: the stored row stays as it is."""
+    broken = Talk(session=SESSION).user("Run the tests").call("Bash", {"command": "bun test"})
+    broken.result("1 fail", is_error=True)
+    om("observe", stdin=broken.text())
+    om("observe", "--later", stdin=broken.call("Bash", {"command": "bun test"}).result("12 pass").text())
+    block = om("context", "--working-memory", "--session", SESSION).stdout
+    assert block.partition("### Recent Errors")[2].partition("###")[0].count("(resolved)") == 1
+    assert "resolved" not in om("log", "--session", SESSION).stdout

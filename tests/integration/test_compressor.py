@@ -297,6 +297,27 @@ class TestBuildContext:
         assert min(stats.working, stats.session, stats.cross) > 0
         assert (stats.pending, stats.counter, stats.budget) == (1, "o200k-approx", 3000)
 
+    def test_the_working_memory_block_holds_what_no_model_has_observed_yet(self, make: Make, tmp_path: Path) -> None:
+        """XB15, S4.10: before each call; what a tick writes later doubles nothing."""
+        made = make(settings=scripted(tmp_path, "echo"))
+        assert made.working_memory() == ""
+        made.ingest(
+            [
+                user("Please fix the login test."),
+                {"role": "assistant", "tool_calls": [
+                    {"id": "c1", "type": "function",
+                     "function": {"name": "bash", "arguments": '{"command": "bun test"}'}},
+                ]},
+                {"role": "tool", "tool_call_id": "c1", "content": '{"exit_code": 1, "stderr": "1 fail"}'},
+            ]
+        )  # fmt: skip
+        block = made.working_memory()
+        assert block.startswith("## Working Memory\n")
+        assert "bun test" in block
+        made.flush()
+        assert made.working_memory().count("bun test") == block.count("bun test")
+        assert made.working_memory(0) == ""
+
     def test_a_budget_is_a_promise(self, make: Make) -> None:
         made = make()
         made.ingest(story(60))

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
 from omcli.base.errors import BadUsage
 from omcli.cli.command import Run, with_shared
 from omcli.cli.console import counted
-from omcli.cli.options import NotationOption, option, session_option, tokens_option
+from omcli.cli.options import NotationOption, ScopeOption, option, session_option, tokens_option
 from omcli.operations.context import Place, working_block
 from omcli.operations.context import context as pack
 from omcli.pack.budget import Tier
@@ -17,6 +18,7 @@ from omcli.pack.layouts import PackFormat
 if TYPE_CHECKING:
     from omcli.memory.notation import Notation
     from omcli.operations.context import Place
+    from omcli.operations.deps import Deps
 
 _EXAMPLES = """\b
 om context --session "$CLAUDE_CODE_SESSION_ID" --budget 8000
@@ -39,6 +41,7 @@ def context(
     cross_budget: Annotated[int | None, tokens_option("--cross-budget", "Tokens for other sessions.")] = None,
     session_budget: Annotated[int | None, tokens_option("--session-budget", "Tokens for this session.")] = None,
     tail_budget: Annotated[int | None, tokens_option("--tail-budget", "Tokens for the last messages.")] = None,
+    scope: ScopeOption = None,
     to: Annotated[PackFormat, option("--to", help="Output format.")] = PackFormat.TEXT,
     notation: NotationOption = None,
     working_memory: Annotated[
@@ -57,23 +60,21 @@ def context(
     It never has more tokens than its budget, and the same memory gives the same bytes. --json prints the same text
     as `text`, with its rows and messages beside it.
 
-    Every message is in a tier. If messages are not observed yet, the last messages also use budget that is free, back
-    to the first of them. If it is not enough, rows made by rules for this pack only stand in, marked `provisional`.
-    `gap` in --json is the number of messages in no tier.
+    Messages that are not observed yet are among the last messages, which may use free budget for them, or else in rows
+    that rules make for this pack only, marked `provisional`. `gap` in --json is the number of messages in no tier.
 
-    --session defaults to $CLAUDE_CODE_SESSION_ID, then to the last session of this directory, then to the last session
-    of all.
+    --scope says whose facts the first tier has; sessions without a project share with each other. --session defaults to
+    $CLAUDE_CODE_SESSION_ID, then to the last session of this directory, then to the last session of all.
 
-    --working-memory prints the session's current task, modified files, errors and their status, and decisions, followed
-    by commands, delegated tasks and searches. Each takes one line; all together take at most 800 tokens. They come from
-    all observations of the session, so compaction does not change them.
+    --working-memory prints the session's current task, modified files, errors and decisions, then commands, delegated
+    tasks and searches, in at most 800 tokens. They come from all observations, so compaction does not change them.
 
     With the setting context.freeze (preset duet), the output stays the same up to a freeze point, so that the
     provider's prompt cache stays valid, and newer messages are appended. The freeze point moves when rows are folded or
     unfolded, when you write a note, or when the messages after it exceed context.evict tokens or their budget.
     --refresh and --working-memory ignore the freeze point.
     """
-    run.is_read_only("nothing new is remembered")
+    run.apply_options({"scope": scope and scope.setting})
     asked = {Tier.CROSS: cross_budget, Tier.SESSION: session_budget, Tier.TAIL: tail_budget}
     has_tiers = bool(tier) or any(tokens is not None for tokens in asked.values())
     if working_memory and has_tiers:
@@ -85,9 +86,10 @@ def context(
     elif said.block and not (has_tiers or run.json) and to in (PackFormat.TEXT, PackFormat.MARKDOWN):
         _print_block(run, session, budget=said.session if total is None else total, to=to)
     else:
-        most = {name.value: 0 if tier and name not in tier else tokens for name, tokens in asked.items()}
-        most = {**most, "total": total}
-        _print_pack(run, session, most=most, to=to, notation=run.notation(notation), refresh=refresh)
+        tiers = {name.value: 0 if tier and name not in tier else tokens for name, tokens in asked.items()}
+        _print_pack(
+            run, session, most={**tiers, "total": total}, to=to, notation=run.notation(notation), refresh=refresh
+        )
 
 
 def _print_pack(
@@ -111,7 +113,7 @@ def _print_pack(
         notation=notation,
         choice=run.wiring.choice,
         eviction=None if refresh else run.wiring.eviction,
-        rules=lambda: run.deps(open_store=lambda: run.wiring.reading),
+        rules=partial(_rules, run),
     )
     if contexted.note:
         run.console.note(contexted.note)
@@ -132,7 +134,11 @@ def _print_block(run: Run, session: str | None, *, budget: int | None, to: PackF
     if to not in (PackFormat.TEXT, PackFormat.MARKDOWN, PackFormat.JSON) or (run.json and to is PackFormat.MARKDOWN):
         raise BadUsage(f"`--working-memory` is printed as Markdown or JSON, not `--to {to}`")
     blocked = working_block(
-        run.wiring.reading, _place(run, session), budget=CAP if budget is None else budget, counter=run.counter
+        run.wiring.reading,
+        _place(run, session),
+        budget=CAP if budget is None else budget,
+        counter=run.counter,
+        rules=partial(_rules, run),
     )
     if blocked.note:
         run.console.note(blocked.note)
@@ -142,7 +148,13 @@ def _print_block(run: Run, session: str | None, *, budget: int | None, to: PackF
         run.output.text(blocked.block.printed)
 
 
+def _rules(run: Run) -> Deps:
+    """Return dependencies with rules as the observer of a store that is only read."""
+    return run.deps(open_store=lambda: run.wiring.reading)
+
+
 def _place(run: Run, session: str | None) -> Place:
+    run.is_read_only("nothing new is remembered")
     return Place(
         project=run.project,
         session=session,

@@ -31,7 +31,13 @@ class ProvisionalRows:
         rows = tuple(row for row in self.rows if not tail.issuperset(row.sources))
         ids = {row.id for row in rows}
         gone = {replaced for replaced, by in self.replaced_by if by in ids}
-        return (*(row for row in stored if row.id not in gone), *rows)
+        return (*(row for row in stored if row.id not in gone), *map(_marked, rows))
+
+    def after(self, stored: Sequence[Observation]) -> tuple[Observation, ...]:
+        """Return all rows of a session, hidden ones too: the stored ones as they would be, then the rows here."""
+        by = dict(self.replaced_by)
+        hidden = (replace(row, superseded_by=by[row.id]) if row.id in by else row for row in stored)
+        return (*hidden, *self.rows)
 
 
 def provisional_rows(session: str, deps: Deps) -> ProvisionalRows:
@@ -54,12 +60,15 @@ def provisional_rows(session: str, deps: Deps) -> ProvisionalRows:
     times = {kept.seq: kept.message.at for kept in batch.messages if kept.message.at}
     last = max(times.values(), default=None)
     return ProvisionalRows(
-        rows=tuple(_marked(row, at=times.get(max(row.sources), last)) for row in rows),
+        rows=tuple(_dated(row, at=times.get(max(row.sources), last)) for row in rows),
         replaced_by=tuple((replacement.row, replacement.by) for replacement in replaced),
         messages=frozenset(kept.seq for kept in batch.messages),
     )
 
 
-def _marked(row: Observation, *, at: str | None) -> Observation:
-    text = f"{row.text} ({PROVISIONAL})"
-    return replace(row, text=text, observed_at=at or row.observed_at, tags=(*row.tags, PROVISIONAL))
+def _dated(row: Observation, *, at: str | None) -> Observation:
+    return replace(row, observed_at=at or row.observed_at, tags=(*row.tags, PROVISIONAL))
+
+
+def _marked(row: Observation) -> Observation:
+    return replace(row, text=f"{row.text} ({PROVISIONAL})")

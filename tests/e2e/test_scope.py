@@ -1,0 +1,60 @@
+"""Whose facts are shared: of a session, a project or all, and of sessions without a project."""
+
+from __future__ import annotations
+
+from tests.conftest import Om
+from tests.e2e.transcripts import Talk
+
+PIPED = "User: Always answer in French.\nAssistant: I will.\n"
+
+
+def test_sessions_without_a_project_share_with_each_other(om: Om) -> None:
+    """XB3, D8: what was piped; one that is not stored yet as well as one that is, and no session of a project."""
+    om("observe", "--format", "text", "--session", "A", "-", stdin=PIPED)
+    assert "Always answer in French" in om("context", "--session", "B").stdout
+    om("observe", "--format", "text", "--session", "B", "-", stdin="User: How are you?\nAssistant: Fine.\n")
+    assert "Always answer in French" in om("context", "--session", "B", "--tier", "cross").stdout
+    assert om("context", "--session", "B", "--scope", "session", "--tier", "cross").stdout == ""
+    work = Talk(session="W").user("Never push on Fridays.")
+    om("observe", stdin=work.text())
+    assert om("context", "--session", "W", "--tier", "cross").stdout == ""
+    assert "Fridays" not in om("context", "--session", "B").stdout
+    om("note", "Ships sail at dawn")
+    assert "Ships sail" in om("context", "--session", "B").stdout, "noted in the directory that it is read in"
+
+
+def test_the_scope_of_a_pack_is_an_option(om: Om) -> None:
+    """XB3, D8: over the setting, also one that a preset has."""
+    om("observe", stdin=Talk(session="far", cwd="/far").user("Always use tabs in C files.").text())
+    om("observe", stdin=Talk(session="near").user("Always use spaces in Python files.").text())
+    own = Talk(session="own").user("Where does the gauge stand?").text()
+    om("observe", stdin=own)
+
+    def cross(*options: str, env: dict[str, str] | None = None) -> list[str]:
+        text = om("context", "--session", "own", "--tier", "cross", *options, env=env).stdout
+        return [word for word in ("spaces", "tabs") if word in text]
+
+    assert cross() == cross("--scope", "project", env={"OM_SCOPE": "global"}) == ["spaces"]
+    assert cross("--scope", "session") == cross(env={"OM_SCOPE": "session"}) == []
+    assert cross("--scope", "global") == cross("--scope", "all") == ["spaces", "tabs"]
+    assert om("context", "--scope", "world", code=2).stdout == ""
+
+
+def test_the_scope_of_listed_rows_is_the_same_option(om: Om) -> None:
+    """XB3, D8, T65: `log` and `items`; without a session there is none to limit to."""
+    here = str(om.folder)
+    om("observe", "-q", stdin=Talk(session="far", cwd="/far").user("Always use tabs in C files.").text())
+    om("observe", "-q", stdin=Talk(session="near", cwd=here).user("Always use spaces in Python files.").text())
+    om("note", "--item", "Tests run with tox")
+
+    def listed(*words: str, env: dict[str, str] | None = None) -> int:
+        return len(om(*words, "--jsonl", env=env).lines)
+
+    assert listed("log", "--scope", "all") == listed("log", "--scope", "global") == listed("log") == 3
+    assert listed("log", "--scope", "project") == 2
+    assert listed("log", "--scope", "session", "--session", "far") == 1
+    assert listed("log", "--scope", "session", env={"CLAUDE_CODE_SESSION_ID": "near"}) == 1
+    assert listed("items", "--scope", "project") == 1
+    for command in ("log", "items"):
+        assert "`--scope session` without a session" in om(command, "--scope", "session", code=2).stderr
+        assert "exclude each other" in om(command, "--scope", "all", "--session", "far", code=2).stderr
