@@ -31,6 +31,8 @@ class Batch:
     cwd: str | None = None
     context_rows: tuple[Observation, ...] = ()
     """Visible observations of the session, oldest first, that the batch may settle, supersede or repeat."""
+    shared_rows: tuple[Observation, ...] = ()
+    """Notes, items, reflections and rows of other sessions, best first. A model may use them, but not replace them."""
     deferred_through: int = 0
     """Last `seq` that an observer was already offered from the same cursor without result. 0 means none."""
     is_late: bool = False

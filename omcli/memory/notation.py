@@ -186,10 +186,7 @@ def reference(row: Observation) -> str | None:
 
 
 def full_text(row: Observation, *, has_date: bool = False) -> str:
-    """Return a row's text, followed by the next step if it is the current task.
-
-    With `has_date`, its `reference` is added.
-    """
+    """Return a row's text with its `reference` (if `has_date`), and with the next step if it is the current task."""
     text = row.text
     if has_date and (spoken := reference(row)):
         text += f" ({spoken.replace('/', ' to ')})"

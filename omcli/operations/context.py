@@ -90,7 +90,7 @@ def context(
 
     def packed(freeze_point: FreezePoint | None, rows: tuple[Observation, ...]) -> ContextPack:
         as_of = freeze_point.position if freeze_point else None
-        cross = _cross_rows(store, shared, session, as_of=as_of, bare=bare) if budgets.cross > 0 else ()
+        cross = cross_rows(store, shared, session, as_of=as_of, bare=bare) if budgets.cross > 0 else ()
         fill = partial(usual, cross=cross, choice=choice, freeze_point=freeze_point)
         if session is None or pending is None:
             return fill()
@@ -182,7 +182,7 @@ def _has_project(store: Store, session: Session | None, own: str) -> bool:
     return bool(store.sessions.summaries(project=own, last=1))
 
 
-def _cross_rows(
+def cross_rows(
     store: Store, projects: Sequence[str | None], session: Session | None, *, as_of: int | None, bare: bool
 ) -> tuple[Observation, ...]:
     """Return rows of interest to other sessions, from these projects or all (None), in the order they were added."""

@@ -102,6 +102,8 @@ class ObserverDeps:
     batch_messages: int | None = None
     slice_tokens: int | None = None
     """Maximum number of a batch's tokens to show to a model at once. None means `batch_tokens`."""
+    has_shared_rows: bool = False
+    """True to show the model notes, items and rows of other sessions in the project."""
     rules_stand_in: bool = False
     """True if rules observe slices for which the model fails; otherwise the error is raised."""
     takes_images: bool = False

@@ -147,6 +147,7 @@ class Models:
         return replace(
             observer_deps(observe, usual, most=most),
             model=model,
+            has_shared_rows=settings.scope != "session",
             rules_stand_in=role.fallback == RULES,
             takes_images=provider.takes_images,
             waits=self._waits(role, provider, Lane.OBSERVE),

@@ -246,6 +246,32 @@ def test_the_current_task_and_its_next_step_are_printed_once(om: Om) -> None:
     assert "harbours are meant" not in pack
 
 
+def test_a_model_is_shown_notes_items_and_other_sessions_and_may_say_it_used_them(om: Om) -> None:
+    """XB14, S2.15, S2.18, T64: by labels of their own; it can replace none of them."""
+    om("observe", "-q", om.write("o.jsonl", Talk(session="other").user("Always run make lint before you push.").text()))
+    om("note", "The pigment is kept in the cellar.", "--session", "s", "--now", "2026-02-10T08:00Z")
+    talk = tide_story()
+    reply = answer(said(KEPT, "m7", replaces=["p1", "p2"]), used=["p1", "p99"])
+    model = always(om, reply)
+    asking = ("observe", om.write("t.jsonl", talk.text()), "--session", "s", "--now", "2026-03-01T08:00Z")
+    om(*asking, "--model", model.model)
+    [prompt] = model.prompts
+    known = prompt[prompt.index("Known from notes and earlier sessions") :].split("\n\n")[0]
+    assert "make lint" in known
+    assert "cellar" in known
+    assert [line.split(" ")[0] for line in known.splitlines()[1:]] == ["p1", "p2"]
+    [first] = [text for text in ("make lint", "cellar") if text in known.splitlines()[1]]
+    used = {row["text"]: row.get("last_used_at") for row in rows(om)}
+    assert [text for text, at in used.items() if at] == [text for text in used if first in text]
+    assert KEPT in used
+    assert all(any(text in row for row in used) for text in ("make lint", "cellar")), "neither is replaced"
+    alone = always(om, answer(), name="alone.json")
+    om("observe", om.write("t.jsonl", talk.user("Go on.").text()), "--session", "s", "--model", alone.model,
+       env={"OM_SCOPE": "session"})  # fmt: skip
+    assert "make lint" not in alone.prompts[0]
+    assert "cellar" in alone.prompts[0]
+
+
 def test_no_schema_has_what_a_grammar_cannot_read(om: Om) -> None:
     """T26, F41."""
     model = always(om, "echo")

@@ -80,7 +80,12 @@ class ModelObserver:
         shown = view_transcript(part, limits=self.limits, counter=self.counter, pictures=self._picture)
         if not shown.new:
             return None
-        recorded = select_context_rows(part.context_rows, room=self._context_room(shown.tokens), counter=self.counter)
+        recorded = select_context_rows(
+            part.context_rows,
+            room=self._context_room(shown.tokens),
+            counter=self.counter,
+            shared=part.shared_rows,
+        )
         return self._validated_reply(part, Evidence(shown=shown, recorded=recorded, cwd=part.cwd), calls)
 
     def _validated_reply(self, batch: Batch, evidence: Evidence, calls: Calls) -> ValidatedReply:

@@ -28,15 +28,34 @@ class ContextRows:
 
     labels: Mapping[str, Observation]
     lines: tuple[str, ...]
+    shared_lines: tuple[str, ...] = ()
+    """Lines of rows that may be used, but not replaced, best first."""
+
+    def is_shared(self, label: str) -> bool:
+        """Return True if the row with this label must not be replaced."""
+        return label.startswith(_SHARED)
 
 
-def select_context_rows(rows: Sequence[Observation], *, room: int | None, counter: TokenCounter) -> ContextRows:
+_SHARED = "p"
+"""First letter of the labels of notes, items and rows of other sessions."""
+_SHARED_PART = 3
+"""These rows get the room divided by this number."""
+_MOST_SHARED = 40
+
+
+def select_context_rows(
+    rows: Sequence[Observation], *, room: int | None, counter: TokenCounter, shared: Sequence[Observation] = ()
+) -> ContextRows:
     """Choose the most useful rows that fit into `room` tokens, or all rows if `room` is None.
 
-    Rows for tool events are shown only if they are open, because rules write these rows anyway.
+    At most a third of the room goes to `shared`, which is ordered best first. Rows for tool events are shown only if
+    they are open, because rules write these rows anyway.
     """
     candidates = [row for row in rows if row.type not in TOOL_EVENTS or row.status is Status.OPEN]
-    left_over = room
+    fitting = list(
+        _fitting(shared[:_MOST_SHARED], room=None if room is None else room // _SHARED_PART, counter=counter)
+    )
+    left_over = None if room is None else room - sum(cost for _, cost in fitting)
     chosen: set[int] = set()
     for place in _row_order(candidates):
         cost = counter.text(f"o99 {_line(candidates[place])}\n")
@@ -44,8 +63,24 @@ def select_context_rows(rows: Sequence[Observation], *, room: int | None, counte
             chosen.add(place)
             left_over = None if left_over is None else left_over - cost
     kept = [candidates[place] for place in sorted(chosen)]
-    labels = {f"o{number}": row for number, row in enumerate(kept, start=1)}
-    return ContextRows(labels=labels, lines=tuple(f"{label} {_line(row)}" for label, row in labels.items()))
+    own = {f"o{number}": row for number, row in enumerate(kept, start=1)}
+    others = {f"{_SHARED}{number}": row for number, (row, _) in enumerate(fitting, start=1)}
+    return ContextRows(
+        labels=own | others,
+        lines=tuple(f"{label} {_line(row)}" for label, row in own.items()),
+        shared_lines=tuple(f"{label} {_line(row)}" for label, row in others.items()),
+    )
+
+
+def _fitting(
+    rows: Sequence[Observation], *, room: int | None, counter: TokenCounter
+) -> Iterator[tuple[Observation, int]]:
+    """Yield the rows that fit into `room` tokens, and what they cost."""
+    for row in rows:
+        cost = counter.text(f"p99 {_line(row)}\n")
+        if room is None or cost <= room:
+            room = None if room is None else room - cost
+            yield row, cost
 
 
 def _row_order(rows: Sequence[Observation]) -> Iterator[int]:

@@ -69,6 +69,10 @@ def _preamble(recorded: ContextRows, situation: PromptContext, utc_offset: int |
         yield "Already recorded, do not repeat:\n"
         yield from (f"{line}\n" for line in recorded.lines)
         yield "\n"
+    if recorded.shared_lines:
+        yield "Known from notes and earlier sessions, do not repeat or replace:\n"
+        yield from (f"{line}\n" for line in recorded.shared_lines)
+        yield "\n"
     yield f"Today: {shown_minute(situation.now, utc_offset)[:10]}. Times below: {_offset_name(utc_offset)}.\n"
     if situation.cwd:
         yield f"Project: {situation.cwd.rstrip('/').rpartition('/')[2]}, in {situation.cwd}\n"

@@ -116,7 +116,8 @@ class _CheckedReply:
         kind = self._type(row, sources)
         status = self._status(row, kind)
         refers_to, is_estimate = self._row_date(row, text, sources)
-        cited = self.evidence.rows(row.replaces)
+        recorded = self.evidence.recorded
+        cited = self.evidence.rows(label for label in row.replaces if not recorded.is_shared(label))
         supporting, missing = self.evidence.support(text, sources, (*_texts_of(cited), refers_to or ""))
         self.findings["sources_added"] += len(supporting) > len(sources)
         replaced = [] if missing else rows_to_replace(cited, text, status)[:MOST_REPLACED]

@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterable, Iterator
 from omcli.base.errors import OF_MODELS, OF_ONE_SESSION, CutOff, Looped, OmError, PromptTooLong
 from omcli.base.record import replace
 from omcli.memory.batch import Batch, BatchReader, Observed, Observer, SlicedObserver, Stopped, next_slice
-from omcli.memory.observation import Observation
-from omcli.memory.ports import Lane
+from omcli.memory.observation import Kind, Observation
+from omcli.memory.ports import Lane, LogQuery
 from omcli.operations.deps import CONTEXT_ROWS, Deps, hold
 from omcli.operations.ingest.files import FileInput, FileReport, count_pending, ingest_files
 from omcli.operations.observe.rows import RecordSink, Step
@@ -76,6 +76,7 @@ class SessionBatches:
 
 # ---- the observer: rules, or a model that reads a batch in slices as large as it accepts
 
+_MADE = (Kind.NOTE, Kind.ITEM, Kind.REFLECTION)
 _MOST_HALVINGS = 4
 """Maximum number of times a slice is halved because it is too long for the model."""
 _LAST_PARTS = 4
@@ -101,6 +102,7 @@ class SlicedReader:
 
         Raise LaneTaken if the lease has expired.
         """
+        batch = replace(batch, shared_rows=self._shared_rows(batch))
         reading, through = self._model.begin(batch), batch.after
         try:
             while through < batch.through:
@@ -109,6 +111,20 @@ class SlicedReader:
             observed = reading.observed() if through > batch.after else Observed(drafts=())
             return replace(observed, stopped=Stopped(through=through, error=error))
         return reading.observed()
+
+    def _shared_rows(self, batch: Batch) -> tuple[Observation, ...]:
+        """Return the session's notes, items and reflections, and rows of other sessions in its project, best first."""
+        from omcli.operations.context import cross_rows  # noqa: PLC0415 - only models are shown these rows
+        from omcli.pack.cross_session import by_value, each_once, is_shared  # noqa: PLC0415
+
+        rows, session = self._deps.store.rows, self._deps.store.sessions.find(batch.session)
+        query = LogQuery(session=batch.session, kinds=_MADE, last=CONTEXT_ROWS, bare=True)
+        found = [logged.observation for logged in rows.log(query)]
+        if self._deps.observer.has_shared_rows and session is not None and session.project is not None:
+            shared = cross_rows(self._deps.store, (session.project,), session, as_of=None, bare=True)
+            found += [row for row in shared if is_shared(row, session=batch.session)]
+        once = each_once(found, besides=batch.context_rows)
+        return tuple(once[place] for place in by_value(once, now=self._deps.clock.now()))
 
     def _read(self, reading: BatchReader, batch: Batch, after: int) -> int:
         """Let the model read the slice after `after`, or as much of it as it accepts. Return the `seq` of the last
