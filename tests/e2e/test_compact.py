@@ -644,8 +644,8 @@ class TestMessages:
             assert 1 <= len(messages) <= most
             assert messages[-1]["text"].startswith("Message 39 ")
         small = ("compact", path, "--target-tokens", "900")
-        assert "Last messages:" in om(*small).stdout
-        assert "Last messages:" not in om(*small, "--keep-recent", "0").stdout
+        assert "Last messages" in om(*small).stdout
+        assert "Last messages" not in om(*small, "--keep-recent", "0").stdout
 
 
 def tree() -> list[dict[str, Any]]:

@@ -195,7 +195,7 @@ def test_what_outgrows_its_threshold_is_told_by_rows_to_whoever_comes_next(om: O
     om("tick", "--model", model.model, env=env)
     (shown,) = model.transcripts
     assert re.findall("gauge ([0-9])", shown) == ["0", "1"]
-    noted, _, raw = om("context", "--session", "s", env=env).stdout.partition("Last messages:")
+    noted, _, raw = om("context", "--session", "s", env=env).stdout.partition("Last messages")
     assert "Sailors painted both gauges red" in noted
     assert re.findall("gauge ([0-9])", raw) == ["2", "3"]
 
