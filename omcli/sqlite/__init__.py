@@ -55,9 +55,10 @@ class SqliteStore:
         With `read_only` nothing is written, and a missing store is read as an empty one. `wait` is in seconds.
         `is_gone` returns True if the owner of a lease has ended (default: `lanes.is_gone`).
 
-        Raise CannotCreate if the file cannot be created, InputOutput if the disk fails, StoreLocked if another process
-        holds the lock, NewerStore if a later version wrote the store, MigrationFailed if a migration fails, and
-        BadConfiguration if the file is not a store.
+        Raise CannotCreate if the file cannot be created, InputOutput if it cannot be read, written or copied before a
+        migration or is damaged, StoreLocked if another process holds the lock, NewerStore if a later version wrote the
+        store, MigrationFailed if a migration fails, and BadConfiguration if the file is not a store or SQLite is too
+        old.
         """
 
         def back_up(old: int) -> None:

@@ -21,8 +21,8 @@ from omcli.sqlite import codec, dialect, lanes, messages, sessions
 def put(connection: sqlite3.Connection, block: BufferedBatch, *, session: int) -> None:
     """Store a buffered batch, replacing those it contains.
 
-    Raise StaleBatch if its messages are already covered or buffered, or if messages in its range are missing or were
-    added.
+    Raise StaleBatch if its messages are already covered or buffered, or if messages in its range have been hidden or
+    restored since it was read.
     """
     batch = block.batch
     span = Span(block.begins, batch.through)

@@ -29,7 +29,7 @@ def open_for_writing(
     """Open the store at `path`. Create or migrate it with the schema's `steps` if needed.
 
     Before a migration, `back_up` is called with the old version. Raise CannotCreate if the file cannot be created,
-    MigrationFailed if a step fails, the errors of `check_version`, and SQLite's own errors.
+    MigrationFailed if a step fails, the errors of `check_version`, `connect` and `back_up`, and SQLite's own errors.
     """
     create(path)
     _let_write_log(path)
@@ -65,7 +65,8 @@ def open_temporary(*, steps: tuple[Path, ...]) -> sqlite3.Connection:
 
 
 def open_copy(path: Path, *, wait: float, steps: Sequence[Path]) -> sqlite3.Connection:
-    """Open a private copy of the store at `path`, without its leases. It is kept like `open_temporary`'s store.
+    """Open a private copy of the store at `path`, without its leases. Like a temporary store, it is on disk only if it
+    does not fit into SQLite's cache.
 
     Raise the errors of `open_for_reading`.
     """
@@ -91,8 +92,9 @@ def open_for_reading(path: Path, *, wait: float, steps: Sequence[Path]) -> sqlit
     If there is no file, return an empty store in memory. A store with an older schema is copied into memory and
     migrated there, so that it can be read until a write migrates the file.
 
-    SQLite may leave an empty `-wal` and a `-shm` file next to the store, which the next writer removes. Raise the
-    errors of `check_version` and SQLite's own errors.
+    SQLite may leave an empty `-wal` and a `-shm` file next to the store, which the next writer removes. Raise
+    InputOutput if the folder cannot be searched, MigrationFailed if a step fails, the errors of `check_version` and
+    `connect`, and SQLite's own errors.
     """
     connection = _reader(path, wait=wait) if _exists(path) else sqlite3.connect(":memory:")
     try:
@@ -107,7 +109,11 @@ def open_for_reading(path: Path, *, wait: float, steps: Sequence[Path]) -> sqlit
 
 
 def connect(path: Path, mode: str, *, wait: float, immutable: bool = False) -> sqlite3.Connection:
-    """Connect to a file in mode `ro` or `rw`. Transactions begin and end only explicitly."""
+    """Connect to a file in mode `ro` or `rw`. Transactions begin and end only explicitly.
+
+    An `immutable` file is read without locks and without a write-ahead log. Raise BadConfiguration if SQLite is too
+    old.
+    """
     if sqlite3.sqlite_version_info < _OLDEST_SQLITE:
         raise BadConfiguration(
             f"this Python has SQLite {sqlite3.sqlite_version}, om needs 3.38 or later", hint="use a newer Python"

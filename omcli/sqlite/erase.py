@@ -17,7 +17,8 @@ _HELD_BY_THEM = f"seq IN (SELECT message FROM message_holds WHERE {_BY_THEM}) AN
 def erase(
     connection: sqlite3.Connection, numbers: Iterable[int], *, now: str, besides: Iterable[bytes] = ()
 ) -> tuple[int, int]:
-    """Delete everything that these prune and forget operations hid. Return the numbers of deleted rows and messages.
+    """Delete everything that these prune and forget operations hid. Return the numbers of deleted rows and counted
+    messages.
 
     `besides` are ids of additional rows to delete. Buffered batches made from the messages or containing forgotten text
     are deleted too, and so are all bookmarks, because they may contain some of the text.
@@ -34,7 +35,7 @@ def erase(
 
 
 def preview(connection: sqlite3.Connection, numbers: Iterable[int]) -> tuple[int, int]:
-    """Return the numbers of rows and messages that `erase` would delete."""
+    """Return the numbers of rows and counted messages that `erase` would delete."""
     which = dialect.as_list(numbers)
     (counted,) = connection.execute(
         f"SELECT coalesce(sum(counted), 0) FROM aside_messages WHERE {_HELD_BY_THEM}", {"which": which}

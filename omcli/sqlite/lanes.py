@@ -40,8 +40,8 @@ def last_end(connection: sqlite3.Connection, *, session: int, cursor: int) -> tu
 
 
 def deferred(connection: sqlite3.Connection, *, session: int, after: int) -> int:
-    """Return the `seq` up to which an observer was offered messages from this cursor without result, or 0 if it was
-    not.
+    """Return the `seq` up to which an observer deferred messages in a batch that began at `after`, or 0 if there is no
+    such batch.
     """
     (through,) = connection.execute(
         "SELECT coalesce(max(through), 0) FROM batches WHERE session = ? AND lane = ? AND after = ? AND outcome = ?"

@@ -44,7 +44,9 @@ _AND_REPLACED = """WITH RECURSIVE shown (position) AS (SELECT * FROM ({}) UNION
     JOIN observations AS o ON o.superseded_by = s.id
     WHERE o.session = s.session AND o.hidden_by IS NULL AND o.dropped_at IS NULL)
     SELECT position FROM shown ORDER BY 1 DESC LIMIT ?"""
-"""Query for the positions that another query selects, and those of the rows that they replaced by observing."""
+"""Query for the last positions among those that another query selects and those of the rows that they replaced by
+observing.
+"""
 
 _OF_ID = codec.id_is()
 _LINKED = (
@@ -325,7 +327,7 @@ def _replaced_since(query: LogQuery) -> str:
 
 
 def _as_of(query: LogQuery, found: tuple[Logged, ...]) -> tuple[Logged, ...]:
-    """Return the rows as they were at the query's `as_of`, or before they were replaced."""
+    """Return the rows as they were at the query's `as_of` or, with `has_replaced`, before they were replaced."""
     if query.as_of is None and not query.has_replaced:
         return found
     return tuple(

@@ -52,7 +52,7 @@ class SqliteSessions(Table, Sessions):
 
 
 def find(connection: sqlite3.Connection, session: str) -> Session | None:
-    """Return a session, or None if only its id is known."""
+    """Return a session, or None if no messages were ever appended to it."""
     sql = "SELECT * FROM sessions WHERE id = ? AND agent IS NOT NULL"
     row = dialect.execute(connection, sql, (session,)).fetchone()
     return codec.session(row) if row else None
@@ -103,7 +103,7 @@ def is_forgotten(connection: sqlite3.Connection, row: Observation) -> bool:
 
 
 def is_forgotten_text(connection: sqlite3.Connection, text: str | None) -> bool:
-    """Return True if the text of a title or a fact was forgotten, in any session."""
+    """Return True if the text of a title or row was forgotten, in any session. Rows of tool events don't count."""
     if text is None or not _has_any(connection):
         return False
     from omcli.memory.coverage import tombstone_of  # noqa: PLC0415
@@ -262,8 +262,9 @@ def _end_of(connection: sqlite3.Connection, *, session: int, rest: int, evicted:
 def _last_row(connection: sqlite3.Connection, values: dict[str, object]) -> int | None:
     """Return the position of the pack's last row, or None if nothing in the session was observed yet.
 
-    Candidates are the rows of the batch that contains the last message before the freeze point, rows made by operations
-    that were not undone, and rows without messages (written by hand or imported).
+    Candidates are the position before the session's first observation, the rows of the batch that contains the last
+    message before the freeze point, rows made by operations that were not undone, and rows without messages (written by
+    hand or imported).
     """
 
     def found(asked: str) -> int:
