@@ -80,7 +80,9 @@ class UnknownId(BadInput):
 
 
 class NotUndoable(BadInput):
-    """An operation cannot be undone: it was undone already, its rows are deleted, or a later one depends on it."""
+    """An operation cannot be undone, for example because it was undone already, its rows are deleted, or a later one
+    depends on it; or there is nothing to undo.
+    """
 
     slug = "not-undoable"
 
@@ -93,14 +95,14 @@ class NoInput(OmError):
 
 
 class CannotCreate(OmError):
-    """A file or folder cannot be created."""
+    """A file, folder or entry of a scheduler cannot be created or changed."""
 
     slug = "cannot-create"
     exit_code = 73
 
 
 class InputOutput(OmError):
-    """Reading or writing failed: the disk is full, faulty or read-only."""
+    """Reading or writing failed, for example because the disk is full, faulty or read-only."""
 
     slug = "input-output"
     exit_code = 74
@@ -120,7 +122,7 @@ class StoreLocked(TryAgain):
 
 
 class SessionTaken(TryAgain):
-    """Another process started a session with the same name but other messages."""
+    """Another process started a session with the same id but other messages."""
 
     slug = "session-taken"
 

@@ -28,7 +28,9 @@ class GroupRow:
 
 @record
 class MessageRange:
-    """The messages that a group was made from, given by printed ids, by indexes in the session, or both."""
+    """The messages that a group was made from, given by printed ids, by indexes in the session, or both. None means
+    unknown.
+    """
 
     first: str | None = None
     last: str | None = None

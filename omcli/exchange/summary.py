@@ -24,12 +24,13 @@ _OWN_TITLES = frozenset({"Conversation Memory", "From Other Sessions", "Summary"
 _RAW = frozenset({"Last messages:", "Last Messages"})
 """Headings of the messages in a pack. The messages are skipped because the transcript contains them."""
 _LONGEST = 600
-"""Maximum length of a row, in characters. A longer paragraph is split between sentences."""
+"""Maximum length of a row, in characters. A longer paragraph is split between sentences; a longer sentence stays whole.
+"""
 _SENTENCE_END = lazily(r"(?<=[.!?。！？]) +")
 
 
 def parse(text: str) -> Iterator[Group | NotARow]:
-    """Parse each list item and paragraph as a row. A row without a mark is prefixed with the heading above it.
+    """Parse each list item and paragraph as a row. A row without a mark is prefixed with the heading above it, if any.
 
     Text in pi's format is parsed by `pi.parse`. Text without rows gives a `NotARow`; no error is ever raised.
     """

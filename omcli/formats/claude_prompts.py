@@ -44,7 +44,9 @@ class UserText:
 
 
 def user_text(words: str) -> UserText | None:
-    """Classify text in the user's role, given without injected blocks. Return None if a program wrote all of it."""
+    """Classify text in the user's role, given without injected blocks. Return None if it is blank or a program wrote
+    all of it.
+    """
     opening = words.lstrip()
     if not opening or opening.startswith(_WRITTEN_BY_CLIENT) or _EDITOR_NOTE.fullmatch(words.strip()):
         return None
@@ -72,7 +74,7 @@ def reason_to_refuse(result: str) -> str | None:
 
 
 def _tag_content(words: str, tag: str) -> str | None:
-    """Return the text between a tag and its end tag, or None.
+    """Return the text between a tag and its end tag, or None if either is missing.
 
     A regular expression would be very slow on a megabyte of blanks.
     """

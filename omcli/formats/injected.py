@@ -1,4 +1,4 @@
-"""Removing text that programs put into messages: reminders, editor selections, om's own output."""
+"""Removing text that programs put into messages, such as reminders, editor selections and om's own output."""
 
 from __future__ import annotations
 

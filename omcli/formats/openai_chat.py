@@ -78,8 +78,10 @@ class _Conversation:
         return chain(facts, items)
 
     def facts(self, entry: Record, *, whole: bool) -> list[Facts]:
-        """Return the session's facts if they changed, otherwise an empty list. The `id` of a `whole` conversation is
-        the session's.
+        """Return the session's facts if they changed, otherwise an empty list.
+
+        The `id` of a `whole` conversation is the session's id, unless the record also has a session id or the `id` is a
+        number.
         """
         session = _identifier(entry, "session_id", "conversation_id", "thread_id")
         row = string(entry.get("id")) if whole else None
@@ -158,8 +160,8 @@ class _Conversation:
         )
 
     def _answered(self, call_id: str | None, tool: str | None) -> tuple[str | None, str | None]:
-        """Return id and tool of the call that a result answers: the first open call with its id or, without an id, with
-        its tool.
+        """Return id and tool of the call that a result answers: the first open call with its id or, if it has no id,
+        the first with its tool (or any, if it names none). If there is no such call, return `call_id` and `tool`.
         """
         for place, (waiting_id, waiting_tool) in enumerate(self.waiting):
             if waiting_id == call_id or (call_id is None and tool in (None, waiting_tool)):

@@ -50,7 +50,11 @@ _CALL = "None"
 
 
 def detect(sample: Sample) -> bool:
-    """Return True if a person and an agent take turns after at most a title, or if a person's turn begins the text."""
+    """Return True if a person and an agent speak after at most a title, or if the text begins with a turn of several
+    words by `User` or `Human`.
+
+    After a title, a speaker must also occur twice.
+    """
     if sample.shape is not InputShape.TEXT:
         return False
     lines = (line.rstrip("\r") for line in sample.text.split("\n"))
@@ -130,7 +134,9 @@ class _Lines:
             yield self._held.popleft()
 
     def through(self, end: re.Pattern[str]) -> list[str]:
-        """Take the lines up to and including the first match, or none if nothing matches."""
+        """Take the lines up to and including the first match, or none if none of the next `_LONGEST_BLOCK` lines
+        matches.
+        """
         if self._endless:
             return []
         for count in range(_LONGEST_BLOCK):
@@ -185,7 +191,11 @@ def _block_end(line: str) -> re.Pattern[str] | None:
 
 
 def _items(turn: _Turn, *, call_id: str | None, is_all: bool) -> Iterator[Item]:
-    """Yield a turn's message, title or `Skip`. `call_id` is the id of the call right before it, if any."""
+    """Yield a turn's message, title or `Skip`, or nothing for an empty opening.
+
+    `call_id` is the id of the call right before it, if any. `is_all` is True if nothing follows: a title alone is a
+    message.
+    """
     said, role = turn.text, turn.role
     if not turn.speaker and turn.title and not is_all:
         yield Facts(title=turn.title)

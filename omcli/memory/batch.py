@@ -14,7 +14,7 @@ from omcli.memory.observation import Draft, Observation
 
 @record
 class Batch:
-    """Successive messages of one session that no observation covers yet."""
+    """Successive pending messages of one session, to be observed together."""
 
     session: str
     after: int
@@ -30,11 +30,11 @@ class Batch:
     """
     cwd: str | None = None
     context_rows: tuple[Observation, ...] = ()
-    """Visible observations of the session, oldest first, that the batch may settle, supersede or repeat."""
+    """Visible or buffered observations of the session that the batch may settle, supersede or repeat, oldest first."""
     shared_rows: tuple[Observation, ...] = ()
     """Notes, items, reflections and rows of other sessions, best first. A model may use them, but not replace them."""
     deferred_through: int = 0
-    """Last `seq` that an observer was already offered from the same cursor without result. 0 means none."""
+    """Last `seq` of an earlier batch with the same `after` that an observer deferred. 0 means none."""
     is_late: bool = False
     """True if the cursor has already passed these messages: they were hidden at the time and restored later."""
 
@@ -50,30 +50,30 @@ class BatchOutcome(StrEnum):
     DEFERRED = "deferred"
     """Nothing is worth noting yet. The cursor does not move, because later messages may add meaning to these."""
     FAILED = "failed"
-    """The observer failed. Nothing was written, and the cursor did not move."""
+    """The observer failed. No rows were written, and the cursor did not move."""
 
 
 @record
 class Pending:
-    """Messages of a session that no observation covers yet."""
+    """Messages of a session that no batch covers yet."""
 
     messages: int
     tokens: Mapping[str, int]
     """Tokens by counter. Numbers from different counters are never added."""
     fresh_tokens: Mapping[str, int]
-    """Tokens, by counter, of the messages that have not been offered to an observer."""
+    """Tokens, by counter, of the messages that no observer has deferred."""
     blocks: int = 0
     """Number of buffered batches."""
     after: int = 0
     late: frozenset[int] = frozenset()
-    """All messages after the `seq` `after` are pending, and those in `late`, which were restored later."""
+    """All messages after the `seq` `after` are pending, and those in `late`, which were restored behind the cursor."""
 
     @property
     def first(self) -> int:
         return min(self.late, default=self.after + 1)
 
     def besides(self, seqs: Iterable[int]) -> int:
-        """Return the number of pending messages without those with these `seq`."""
+        """Return the number of pending messages whose `seq` is not among `seqs`."""
         return self.messages - sum(1 for seq in set(seqs) if seq > self.after or seq in self.late)
 
 
@@ -176,12 +176,11 @@ class MessageSize(NamedTuple):
 
 
 def batch_length(waiting: Iterable[MessageSize], *, max_tokens: int, max_messages: int | None = None) -> int:
-    """Return the number of messages in the next batch: at most `max_tokens` and `max_messages`, but at least one
-    message.
+    """Return the number of messages that fit into the next batch, at least one if any is pending. None means no limit.
 
-    `waiting` lists the pending messages, oldest first, and is read only up to about twice `max_tokens`. A call is kept
-    together with its result if the two, with everything between them, fit into one batch: the batch then ends before
-    the call.
+    `waiting` lists the pending messages, oldest first, and is read only up to about twice `max_tokens`. A batch that
+    would end between a call and its result ends before the call instead, if the two fit into one batch with everything
+    between them and the call is not the first message.
     """
     starts: list[int] = []
     calls: dict[str, int] = {}
@@ -218,9 +217,9 @@ def _before_open_calls(length: int, pairs: list[tuple[int, int]]) -> int:
 
 
 def next_slice(batch: Batch, *, after: int, max_tokens: int, max_messages: int | None = None) -> Batch:
-    """Return the next slice, which starts after the message `after` and has the length given by `batch_length`.
+    """Return the next slice: the messages whose `seq` is greater than `after`, as many as `batch_length` allows.
 
-    At least one message must follow `after`.
+    At least one message of the batch must follow `after`.
     """
     left = [kept for kept in batch.messages if kept.seq > after]
     waiting = (MessageSize(kept.tokens, kept.message.role, kept.message.call_id) for kept in left)

@@ -24,9 +24,7 @@ class BufferedBatch:
     """Result of observing messages before they are due. It is not part of memory until it is written."""
 
     batch: Batch
-    """The observed messages. After reading from the store, only those that still exist and are not covered; possibly
-    none.
-    """
+    """The observed messages. When read from the store, only those neither hidden nor covered; possibly none."""
     begins: int
     """`batch.after` at the time of observation. `batch` may now start later because the cursor has moved."""
     observed: Observed
@@ -45,7 +43,7 @@ class Span(NamedTuple):
 
 
 def is_covered(span: Span, others: Iterable[Span], cursor: int) -> bool:
-    """Return True if the cursor has passed the span or another span contains it."""
+    """Return True if the cursor has reached the end of the span, or if one of `others` contains it."""
     held = any(other.after <= span.after and span.through <= other.through for other in others)
     return held or span.through <= cursor
 
@@ -65,10 +63,10 @@ def in_line(spans: Iterable[Span], cursor: int) -> Iterator[tuple[Span, int]]:
 
 
 def count_due(sizes: Sequence[int], *, waiting: int, floor: int) -> int:
-    """Return the number of buffered batches to write, oldest first, so that `floor` tokens stay unobserved.
+    """Return the number of buffered batches to write, oldest first, so that at least `floor` tokens stay unobserved.
 
-    If any batch is buffered, at least one is written. `sizes` lists the tokens of each batch's messages, oldest first,
-    and `waiting` is the number of tokens in all pending messages.
+    If any batch is buffered, at least one is written, even if fewer tokens then stay. `sizes` lists the tokens of each
+    batch's messages, oldest first, and `waiting` is the number of tokens in all pending messages.
     """
     fitting = sum(waiting - end >= floor for end in accumulate(sizes))
     return max(fitting, min(1, len(sizes)))
@@ -81,14 +79,14 @@ def tokens_of(amount: float, whole: int) -> int:
 
 @record
 class BufferPolicy:
-    """Thresholds, in tokens, for observing ahead. 0 disables a threshold."""
+    """Thresholds for observing ahead; 0 disables one. Tokens are new if they are neither buffered nor deferred."""
 
     at: int = 0
-    """Observe ahead when this many tokens are pending, unless a batch is already buffered."""
+    """Observe ahead when at least this many tokens are new and no batch is buffered. Ignored if `every` is set."""
     every: int = 0
-    """Observe ahead each time this many new tokens are pending."""
+    """Observe ahead each time at least this many tokens are new."""
     late: int = 0
-    """Replaces `every` once at least `late_from` tokens are pending."""
+    """Number of tokens that replaces `every` once at least `late_from` tokens are pending."""
     late_from: int = 0
     messages: int = 0
     """Minimum number of messages in a buffered batch."""
@@ -104,14 +102,16 @@ class BufferPolicy:
         return cls(every=int(amount), late=late, late_from=late_from, messages=messages)
 
     def step(self, waiting: int) -> int:
-        """Return the number of new tokens that make a buffered batch due while `waiting` tokens are pending."""
+        """Return the number of new tokens that make a buffered batch due at `waiting` pending tokens. 0 without
+        `every`.
+        """
         return self.late if self.late and waiting >= self.late_from else self.every
 
     def is_due(self, *, waiting: int, fresh: int, messages: int, blocks: int) -> bool:
         """Return True if the next batch should be observed ahead.
 
-        `waiting` counts all pending tokens, `fresh` those neither buffered nor offered to an observer, `messages` the
-        messages not yet buffered, and `blocks` the buffered batches.
+        `waiting` counts all pending tokens, `fresh` those neither buffered nor deferred, `messages` the messages not
+        yet buffered, and `blocks` the buffered batches.
         """
         needed = self.step(waiting) if self.every else self.at if not blocks else 0
         return 0 < needed <= fresh and messages >= self.messages

@@ -26,7 +26,7 @@ class OperationKind(StrEnum):
     PRUNE = "prune"
     FORGET = "forget"
     NOTE = "note"
-    """Writing a row by hand that replaces others."""
+    """A note that resolves rows."""
     UNDO = "undo"
 
 
@@ -41,7 +41,7 @@ class SessionTitle(NamedTuple):
 class OperationWrite:
     """An operation to write: the rows it adds, and the rows, messages and titles it hides.
 
-    Anything that two operations hide becomes visible again only after both are undone.
+    What two operations hide, other than by `dropped`, becomes visible again only after both are undone.
     """
 
     verb: OperationKind
@@ -60,7 +60,8 @@ class OperationWrite:
     digests: tuple[str, ...] = ()
     """Additional tombstones, for buffered observations that must not be written."""
     seen: int | None = None
-    """Log position of the last row considered. If the log has newer rows, the operation is rejected as stale."""
+    """Log position of the last row considered, if any. If the log has newer rows, the operation is rejected as stale.
+    """
     figures: Mapping[str, object] = field(default_factory=dict)
     """Options of the request, for display, without hidden text. When pruning or forgetting, the store adds the counts
     `rows`, `messages`, `titles` and `ahead` (number of `digests`).
@@ -76,7 +77,7 @@ class Operation:
     scope: Scope
     at: str
     made: int
-    """Number of rows it wrote."""
+    """Number of rows it wrote, except those that were permanently deleted."""
     hidden: int
     """Number of rows it hides, including those it moved out of the log."""
     messages: int
@@ -87,15 +88,13 @@ class Operation:
     undone_by: int | None = None
     """Number of the operation that undid it."""
     final_at: str | None = None
-    """Instant at which undoing it became impossible because rows or messages were permanently deleted."""
+    """Instant at which undoing it became impossible because rows, messages or titles were permanently deleted."""
     uncounted: int = 0
     """Number of other messages it hides: events, queued prompts and the like."""
 
     @property
     def can_be_undone(self) -> bool:
-        """True if nothing in the record prevents undoing it. The store may still refuse because of later changes to its
-        rows.
-        """
+        """True unless the operation is an undo, was undone, is final or changed nothing. The store may still refuse."""
         put_aside = self.hidden or self.messages or self.uncounted
         did = self.made or put_aside or self.figures.get("titles") or self.figures.get("ahead")
         return self.verb is not OperationKind.UNDO and self.undone_by is None and self.final_at is None and bool(did)
@@ -107,7 +106,7 @@ class UndoPreview:
     rows: tuple[Observation, ...]
     """Rows to restore, in log order, except those replaced since."""
     gone: tuple[Observation, ...]
-    """Rows that the operation wrote. They will be hidden."""
+    """Rows that the operation wrote and that are still visible. They will be hidden."""
     messages: tuple[KeptMessage, ...]
     titles: tuple[SessionTitle, ...]
     held_by: tuple[int, ...]
@@ -130,7 +129,7 @@ class EraseResult:
     messages: int = 0
     """Number of counted messages (see `Message.is_counted`)."""
     bytes_before: int = 0
-    """Size of the store's files before the deletion."""
+    """Size of the store's files before the deletion, or 0 in a preview."""
     bytes_after: int = 0
 
 
@@ -139,7 +138,7 @@ class RowHistory:
     """Origin and fate of one row."""
 
     made_by: Operation | None = None
-    """Operation that wrote the row, or None if it was observed, noted or imported."""
+    """Operation that wrote the row, or None if it was observed or imported, or is a note that resolves nothing."""
     hidden_by: Operation | None = None
     """Operation that hid the row, or None if it is visible or a later observation replaced it."""
     replaced: tuple[Observation, ...] = ()

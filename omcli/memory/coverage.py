@@ -30,7 +30,7 @@ def _parts(row: Observation | Draft) -> Iterator[str]:
 
 
 def covers(rows: Sequence[Draft], draft: Draft) -> bool:
-    """Return True if the rows that share a message with `draft` together contain everything in it.
+    """Return True if the rows that share a message with `draft` together contain most of it (see `similarity.says`).
 
     They are taken together because one message may yield several rows.
     """
@@ -41,8 +41,8 @@ def covers(rows: Sequence[Draft], draft: Draft) -> bool:
 def repeats(draft: Draft, rows: Sequence[Draft]) -> bool:
     """Return True if the rows that share a message with `draft` make it redundant.
 
-    This is stricter than `covers`, because a redundant draft is dropped: the rows must contain all of its names and at
-    least three quarters of its words, common ones included.
+    This is stricter than `covers`, because a redundant draft is dropped: the rows must contain all of its anchors and
+    at least three quarters of its words.
     """
     told = "\n".join(row.text for row in rows if set(row.sources) & set(draft.sources))
     words = content_terms(draft.text) - SPEAKERS

@@ -25,13 +25,13 @@ class Role(StrEnum):
     RESULT = "result"
     """The result of a tool call. `text` holds the output; `failed` and `exit_code` hold the outcome."""
     EVENT = "event"
-    """Other events worth keeping: a slash command, an interruption, a compaction."""
+    """Another event worth keeping, such as a slash command, an interruption or a compaction (see `MessageKind`)."""
 
 
 class MessageKind(StrEnum):
     """Kind of a message that is not a plain prompt, reply, call or result.
 
-    User messages with a kind come from outside a prompt: they are stored, but not counted as prompts.
+    User messages with a kind are not prompts. Only notes among them are counted (`Message.is_counted`).
     """
 
     QUEUED = "queued"
@@ -83,7 +83,9 @@ def attachment(kind: str, media_type: str, size: int) -> str:
 
 @record
 class Message:
-    """One turn or tool event. `text` is verbatim, except that secrets and injected context are removed."""
+    """One turn or tool event. `text` is verbatim, without secrets and injected context, with attachments as
+    placeholders.
+    """
 
     role: Role
     text: str
@@ -185,7 +187,7 @@ def digest(*parts: str | None) -> str:
 
 
 def content_digest(message: Message, *, tool_of_result: bool = False) -> str:
-    """Return a digest of the message's content, which excludes its session, id and instant.
+    """Return a digest of the message's role, kind, name, tool, call id, text, agent and images.
 
     A result's tool is included only with `tool_of_result`, because it is taken from the call, which may be missing from
     a partial transcript.
@@ -206,8 +208,8 @@ def results_by_call(messages: Sequence[Message]) -> dict[int, tuple[int, ...]]:
     """Map the index of each call to the ascending indexes of its results (empty if it has none).
 
     Producers repeat ids, so a result belongs to the nearest earlier call with its id. If successive calls share an id,
-    each gets one result in order, and the last call gets the remaining ones. A result without an id belongs to the
-    nearest earlier call without an id that has no result yet.
+    each gets one result in order, and the last call gets the remaining ones. From the last call without an id to the
+    first, each gets the last remaining result without an id after it.
     """
     found: dict[int, tuple[int, ...]] = {}
     twins = _same_before(messages)

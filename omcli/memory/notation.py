@@ -61,7 +61,7 @@ class PrintedRow:
 
 @record
 class MarkValue:
-    """Priority, status and importance expressed by a mark."""
+    """Priority, status and importance expressed by a mark. A status or importance of None fits any."""
 
     priority: Priority
     status: Status | None = None
@@ -85,7 +85,7 @@ class Notation:
     undated: re.Pattern[str]
     """Matches a row without a date, printed below a line that gives the minute."""
     usual: str
-    """Mark of a medium-priority row without status. It is omitted below a line that gives the minute."""
+    """Mark, if any, of a medium-priority row without status. It is omitted below a line that gives the minute."""
     may_repeat: bool
     """True if several marks in front of the text are accepted."""
 
@@ -180,13 +180,13 @@ def line(row: Observation) -> PrintedRow:
 
 
 def reference(row: Observation) -> str | None:
-    """Return the date that a row refers to, or None if it is the row's own or in its text."""
+    """Return the date that a row refers to, or None if it has none or its own date or text already contains it."""
     spoken = row.refers_to
     return None if not spoken or row.dated.startswith(spoken) or spoken in row.text else spoken
 
 
 def full_text(row: Observation, *, has_date: bool = False) -> str:
-    """Return a row's text with its `reference` (if `has_date`), and with the next step if it is the current task."""
+    """Return a row's text with its `reference` (if `has_date`), and the next step if it is the current open task."""
     text = row.text
     if has_date and (spoken := reference(row)):
         text += f" ({spoken.replace('/', ' to ')})"
@@ -195,7 +195,7 @@ def full_text(row: Observation, *, has_date: bool = False) -> str:
 
 
 def single_line(text: str) -> str:
-    """Return the text on one line. Line breaks become spaces, and other spaces are kept."""
+    """Return the text on one line. A run of line breaks becomes one space; control characters are cut or replaced."""
     return text if text.isprintable() else printable(_BREAKS.sub(" ", text))
 
 

@@ -60,7 +60,7 @@ class Type(StrEnum):
 OVERRULED = frozenset({Type.DECISION, Type.FACT, Type.INSTRUCTION, Type.PREFERENCE})
 """Types of rows that hold until another row supersedes them."""
 IN_FORCE = frozenset({Type.DECISION, Type.INSTRUCTION, Type.CORRECTION, Type.PREFERENCE})
-"""Types of rows that are kept word for word while they hold."""
+"""Types of rows that are in force until they are settled (`Observation.is_in_force`)."""
 ITEM_TYPES = (Type.KNOWLEDGE, Type.BEHAVIOR, Type.EVENT, Type.SKILL, Type.PROFILE, Type.TOOL)
 """Types of items."""
 PINNED = "pinned"
@@ -77,7 +77,7 @@ TOOL_EVENTS = frozenset({
     Type.FILE_MODIFIED, Type.FILE_CREATED, Type.FILE_READ, Type.COMMAND_RUN, Type.COMMAND_ERROR, Type.TOOL_ERROR,
     Type.TOOL_USED, Type.SEARCH_PERFORMED, Type.TODO_UPDATED, Type.TASK_DELEGATED, Type.EXCERPT,
 })  # fmt: skip
-"""Types of tool events. Only rules write such rows, never a model."""
+"""Types of tool events. Of the observers, only rules write such rows."""
 
 
 HIGH_FROM = 7
@@ -163,7 +163,7 @@ UNDER = "under"
 
 @record
 class Observation:
-    """A row of memory. Rows are never edited: only their visibility and the fields that explain it change."""
+    """A row of memory. Never edited: only its visibility, the fields that explain it, and `last_used_at` change."""
 
     id: str
     """UUIDv7 in lower case, with dashes."""
@@ -191,7 +191,7 @@ class Observation:
     metadata: Mapping[str, object] = field(default_factory=dict)
     last_used_at: str | None = None
     generation: int = 0
-    """0 for an observation, n + 1 for a reflection on rows of generation n."""
+    """0 unless the row is a reflection, which has one more than the highest generation of the rows it was made from."""
     superseded_by: str | None = None
     dropped_at: str | None = None
     reason: str | None = None
@@ -216,7 +216,7 @@ class Observation:
 
     @property
     def is_visible(self) -> bool:
-        """True if the row is neither superseded nor dropped."""
+        """True if the row is neither superseded nor dropped. A forgotten row is not recognised."""
         return self.superseded_by is None and self.dropped_at is None
 
 
@@ -231,11 +231,11 @@ class Replacement:
 
 @record
 class Dropped:
-    """A row to hide without a replacement."""
+    """A row to hide: superseded by the row `by` if that is given, otherwise dropped."""
 
     row: str
     reason: str
-    """`duplicate`, `superseded`, `resolved`, `trivial`, or free text."""
+    """A word such as `duplicate`, `resolved` or `trivial`, or other text for people."""
     by: str | None = None
     """Id of the row that makes it redundant, if any."""
 

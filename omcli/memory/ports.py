@@ -29,7 +29,7 @@ if TYPE_CHECKING:  # these modules take long to import
 
 
 class Lane(StrEnum):
-    """A kind of work done on a session in order. Each lane has its own cursor and lease."""
+    """A kind of work on a session, or on all of them, with a lease of its own. Only OBSERVE has a cursor."""
 
     OBSERVE = "observe"
     REFLECT = "reflect"
@@ -54,6 +54,7 @@ class LogQuery:
     other_than: str | None = None
     """Only rows of other sessions, or of no session."""
     project: str | None = None
+    """Only rows of this project, or of no project (NO_PROJECT)."""
     kinds: tuple[Kind, ...] = ()
     types: tuple[Type, ...] = ()
     priorities: tuple[Priority, ...] = ()
@@ -72,7 +73,7 @@ class LogQuery:
     has_replaced: bool = False
     """With `last`: also the rows of the same session that these replaced by observing, as they were before."""
     bare: bool = False
-    """Leave `sources`, `message_ids` and `metadata` empty, because they take longest to read."""
+    """Leave `sources`, `message_ids`, `metadata` and `supports` empty, because they take longest to read."""
 
 
 @record
@@ -126,15 +127,15 @@ class MessageLog(Protocol):
     ) -> Appended:
         """Append the new messages in order, and create or update their session.
 
-        Messages already stored in any session are left as they are, except that one stored under its `formerly`
-        identity gets the current identity. An exit code that exceeds 64 bits is dropped. Raise SessionTaken, and store
-        nothing, if the session does not begin with the first `opening` messages (see `begins_with`).
+        Messages that were ever stored, in any session, are left as they are, except that one stored under its
+        `formerly` identity gets the current identity. An exit code that exceeds 64 bits is dropped. Raise SessionTaken,
+        and store nothing, if the session does not begin with the first `opening` messages (see `begins_with`).
         """
 
     def begins_with(self, session: str, identities: Sequence[str]) -> bool:
-        """Return True if the session begins with these messages or, if it is shorter, consists of the first of them.
+        """Return True if the session, with hidden and deleted messages, begins with these, or these begin with it.
 
-        Identities of messages that were deleted or belong to another session are skipped.
+        Identities of messages in other sessions are skipped.
         """
 
     def known(self, identities: Sequence[str]) -> tuple[bool, ...]:
@@ -150,23 +151,21 @@ class MessageLog(Protocol):
         """Return the message with this printed id. Raise UnknownId if no message or more than one has it."""
 
     def named(self, key: str) -> tuple[KeptMessage, ...]:
-        """Return all messages with this printed id, hidden ones included, in order of arrival."""
+        """Return all messages with this printed id, including hidden but not deleted ones, in order of arrival."""
 
     def all(self) -> Iterator[KeptMessage]:
         """Yield the messages of all sessions, read on demand."""
 
     def tail(self, session: str, *, max_tokens: int, after: int = 0) -> tuple[KeptMessage, ...]:
-        """Return the newest main-thread messages after a `seq`, oldest first: at most `max_tokens`, but at least one if
-        there is any.
+        """Return the newest main-thread messages after a `seq`, oldest first: at least one, if any, and at most
+        `max_tokens`.
         """
 
     def outline(self, session: str) -> tuple[MessageOutline, ...]:
         """Return the messages of the session in order, without their text."""
 
     def tokens(self, session: str) -> Mapping[str, int]:
-        """Return the tokens of the session's main thread by counter, or those of its subagents if it has no main
-        thread.
-        """
+        """Return the tokens of the session's main thread (without one, of its subagents) by counter."""
 
     def image(self, sha256: str) -> bytes | None:
         """Return the content of an image, or None if it was not kept or its message has been observed."""
@@ -191,7 +190,7 @@ class Batches(Protocol):
     """Pending messages, the outcomes of batches, and buffered batches."""
 
     def pending(self, session: str, *, ahead: bool = False) -> Pending:
-        """Count the session's uncovered messages. With `ahead`, count only those that are not buffered."""
+        """Count the session's uncovered messages. With `ahead`, count only those after the last buffered batch."""
 
     def unobserved(
         self,
@@ -219,7 +218,7 @@ class Batches(Protocol):
         """
 
     def newest_unobserved(self, session: str, *, max_tokens: int, context_rows: int = 0) -> Batch | None:
-        """Return the newest uncovered messages, also late ones, or None. This batch cannot be recorded."""
+        """Return the newest uncovered messages, also late ones, at least one, or None. This cannot be recorded."""
 
     def record(
         self,
@@ -236,10 +235,12 @@ class Batches(Protocol):
     ) -> None:
         """Write a batch's rows, hide the rows they replace and move the cursor to `batch.through`, in one transaction.
 
-        A `folding` is written first, in the same transaction (see `Reflections.fold`). Rows in `used` get `now` as
-        their `last_used_at`. The session gets the `title` if it has none. Batches that failed (with `error`), were
-        deferred or are late do not move the cursor. Buffered batches that the cursor has passed are deleted. A row
-        whose text was forgotten is skipped and replaces nothing. Replacements of hidden or unknown rows are ignored.
+        A `folding` is written first, in the same transaction, and may raise its own StaleBatch (see
+        `Reflections.fold`). Rows in `used` get `now` as their `last_used_at`. The session gets the `title` if it has
+        none and the title was not forgotten. Batches that failed (with `error`), were deferred or are late do not move
+        the cursor. Buffered batches that the cursor has passed are deleted. A row whose text was forgotten is skipped
+        and replaces nothing. A row that an operation has hidden is replaced once it is restored. Other replacements of
+        hidden or unknown rows are ignored.
 
         Raise StaleBatch if the cursor is no longer at `batch.after` (batches after a buffered one may still fail or be
         deferred), if a message of a late batch is covered, or if messages in the range have been hidden or restored
@@ -276,14 +277,14 @@ class Reflections(Protocol):
     """Reflections, including failed attempts."""
 
     def fold(self, folding: ReflectionWrite, *, now: str) -> None:
-        """Write a reflection's rows and hide the rows it folds, in one transaction.
+        """Write a reflection, even a failed or empty one, and hide the rows it folds, in one transaction.
 
         Raise StaleBatch if a row that was read is no longer visible, or if the operation it is part of was undone or
         made final.
         """
 
     def last_attempt(self, scope: Scope, mark: str | None = None) -> ReflectionAttempt | None:
-        """Return the last attempt in a scope. With the fingerprint `mark`, return the last attempt that read or left
+        """Return the last attempt in a scope, if any. With the fingerprint `mark`, return the last that read or left
         those rows.
         """
 
@@ -301,15 +302,13 @@ class Operations(Protocol):
         """Write an operation in one transaction and return it as recorded.
 
         An operation that hides nothing may serve as the whole that later reflections are part of
-        (`ReflectionWrite.part_of`). Unknown rows and messages are ignored. `for_good` also deletes everything the
-        operation hides, including rows already hidden; disk space is freed later by `erase`. Raise StaleBatch if the
-        log has rows after `OperationWrite.seen`.
+        (`ReflectionWrite.part_of`). Unknown rows and messages are ignored. When pruning or forgetting, `for_good` also
+        deletes everything the operation hides, including rows already hidden; disk space is freed later by `erase`.
+        Raise StaleBatch if the log has rows after `OperationWrite.seen`.
         """
 
     def history(self, *, last: int | None = None) -> tuple[Operation, ...]:
-        """Return the operations that had an effect, newest first. The parts of an operation are counted with it, not
-        listed.
-        """
+        """Return the operations, newest first, without failed or empty reflections. Parts count with the whole."""
 
     def undo(self, number: int | None = None, *, now: str) -> Operation:
         """Undo an operation, by default the last one that can be undone, and return the undo operation.
@@ -323,26 +322,26 @@ class Operations(Protocol):
         """Return the effect that `undo` would have, without changing anything. Raise NotUndoable if `undo` would."""
 
     def erase(self, numbers: Sequence[int], *, now: str) -> EraseResult:
-        """Permanently delete everything hidden by the prune and forget operations with these numbers, and free the disk
-        space.
+        """Permanently delete everything hidden by these prune and forget operations, and free the disk space.
 
-        Rows that a deleted row replaced are deleted too. Buffered batches that contain deleted messages are deleted, so
-        that their other messages are observed again. Tombstones and the identities and printed ids of messages are
-        kept. A reflection whose rows were deleted cannot be undone. Without numbers, only disk space is freed.
+        Rows that a deleted row replaced, buffered batches with deleted messages or forgotten text, and all bookmarks
+        are deleted too. Other messages of such batches are observed again. Tombstones and the identities and printed
+        ids of messages are kept. A reflection whose rows were deleted cannot be undone. Without numbers, only disk
+        space is freed.
         """
 
     def preview_erase(self, numbers: Sequence[int]) -> EraseResult:
         """Count what `erase` would delete, without changing anything."""
 
     def traces(self, observation: str) -> RowHistory:
-        """Return the origin and fate of the row with this id."""
+        """Return the origin and fate of the row with this id. Raise UnknownId if it is unknown or forgotten."""
 
 
 class Tombstones(Protocol):
     """Forgotten rows, titles and text that must not be stored again."""
 
     def rows(self) -> tuple[Observation, ...]:
-        """Return the forgotten rows that are not yet deleted, in log order, without their links."""
+        """Return the forgotten rows and those they replaced, unless deleted, in log order, without their links."""
 
     def titles(self) -> tuple[SessionTitle, ...]:
         """Return the forgotten titles that are not yet deleted, sorted by session."""
@@ -367,8 +366,7 @@ class Rows(Protocol):
         """Yield the selected rows in log order, read on demand. Rows added during the iteration may be included."""
 
     def find(self, reference: str) -> Observation:
-        """Return the row with this id, or with a handle that begins with these digits (at least 4), even if it is
-        hidden.
+        """Return the row with this id, or with a handle that begins with these digits (at least 4), unless forgotten.
 
         Raise UnknownId unless exactly one row matches.
         """
@@ -387,8 +385,8 @@ class TextSearch(Protocol):
         """Return the rows that contain `text` (see `row_says`): rows of the log in order, then forgotten rows."""
 
     def related(self, rows: Sequence[str], messages: Sequence[int]) -> RelatedRows:
-        """Return the rows derived from the rows with these ids and from these messages, and the rows that the given
-        rows replaced.
+        """Return rows derived from the rows with these ids or from these messages, and rows that the given ones
+        replaced.
         """
 
 
@@ -419,7 +417,7 @@ class Backups(Protocol):
     """Backups of the store, kept in its folder."""
 
     def snapshot(self, *, now: str) -> str | None:
-        """Copy the whole store to a new file and return its name, or None if the store is temporary.
+        """Copy the whole store to a new file in its folder and return its path, or None if the store is temporary.
 
         Raise CannotCreate or InputOutput if this fails.
         """
@@ -452,8 +450,9 @@ class Leases(Protocol):
 class Store(Protocol):
     """Durable storage of messages and rows, divided into roles. Code that needs only one role takes that role alone.
 
-    Every method of a role is one transaction. Text is returned unchanged, except that halves of surrogate pairs, which
-    are not valid Unicode, become U+FFFD. Methods that write may raise StoreLocked or InputOutput.
+    Every method is one transaction, except those that return iterators, which read page by page. Text is returned
+    unchanged, except that halves of surrogate pairs become U+FFFD. Methods that write may raise StoreLocked or
+    InputOutput.
     """
 
     @property

@@ -79,7 +79,7 @@ class ReflectionWrite:
     dropped: tuple[Dropped, ...] = ()
     error: str | None = None
     figures: Mapping[str, object] = field(default_factory=dict)
-    """Counts to display."""
+    """Counts to display, and `left`: the fingerprint of remaining rows that are not worth another reflection."""
     part_of: int | None = None
     """Number of the operation that this reflection is part of, if any."""
 

@@ -36,7 +36,7 @@ _COVERED_FIRST = (Support.STRONG, Support.PARTIAL, Support.NONE)
 
 @record
 class RetentionRules:
-    """Limits for pruning. A row that exceeds any limit is pruned unless it is protected.
+    """Limits for pruning; None means no limit. A row that exceeds any limit is pruned unless it is protected.
 
     The limits apply to one session or to all sessions, and to either the sessions' own rows or cross-session rows.
     """
@@ -44,9 +44,9 @@ class RetentionRules:
     before: str | None = None
     """Prune rows dated before this instant."""
     keep_last: int | None = None
-    """In each session, keep only this many of the newest rows."""
+    """In each session (or project, with `is_across`), keep only this many of the newest rows."""
     max_tokens: int | None = None
-    """In each session, prune the least important rows until at most this many tokens remain."""
+    """In each session (or project), prune the least important rows until at most this many tokens remain."""
     keep_sessions: int | None = None
     """Keep only the rows of this many most recently active sessions."""
     messages_before: str | None = None
@@ -76,9 +76,9 @@ class Pool:
     session: str | None
     rows: tuple[Observation, ...]
     active_at: str
-    """Instant of the last activity in the session."""
+    """Instant of the session's last message, or of its newest visible row if that is later."""
     hidden: tuple[Observation, ...] = ()
-    """Hidden rows. Only the limits on age and on the number of sessions apply to them."""
+    """Superseded and dropped rows. Only the limits on age and number of sessions apply, without protection."""
 
 
 @record
@@ -96,7 +96,7 @@ class MessageOutline:
 
 
 def is_across(row: Observation) -> bool:
-    """Return True if the row belongs to no single session: a project's note, a cross-session reflection, or an item."""
+    """Return True if the row is an item or belongs to no session, such as a project's note."""
     return row.session is None or row.kind is Kind.ITEM
 
 
@@ -174,7 +174,7 @@ def first_to_go(
 
 
 def _up_to(rows: Iterable[Observation], over: int, tokens: Callable[[Observation], int]) -> Iterator[Observation]:
-    """Yield rows until they add up to `over` tokens."""
+    """Yield rows until they add up to at least `over` tokens."""
     for row in rows:
         if over <= 0:
             return
@@ -264,7 +264,9 @@ def label(now: str) -> str:
 
 
 def backups_among(names: Iterable[str], store: str) -> tuple[Backup, ...]:
-    """Return the backups of a store, oldest first. `names` are the names of the files in its folder."""
+    """Return a store's dated backups (none made before a migration), oldest first. `names` are those of its folder's
+    files.
+    """
     found = []
     for name in names:
         told = _NAME.fullmatch(name.removeprefix(store)) if name.startswith(store) else None

@@ -66,13 +66,13 @@ class FreezePoint:
     """State of a session when its frozen pack last had to change. It is not stored but derived from stored data."""
 
     message: int
-    """`seq` of the last message before the tail."""
+    """`seq` of the last message before the tail, or 0 if there is none."""
     position: int | None
     """Log position of the last row when the pack changed (`Logged.position`). None if the session had no observations.
     In that case the pack includes all rows.
     """
     at: str | None
-    """Instant at which the row at `position` was written."""
+    """Instant at which the last row up to `position` was written, or None if there is no such row."""
     is_last: bool
     """True if the freeze point cannot move further, because all messages after it are unobserved."""
 

@@ -18,7 +18,7 @@ Notes = dict[str, Any]
 STAMP = "stamp"
 """Key in `Bookmark.found` for the file's stamp. Only the last bookmark of a file has it."""
 _SMALL = 1 << 16
-"""Maximum size of `carried`, in bytes. In large files the maximum is an eighth of the bytes before the bookmark."""
+"""Maximum size of `carried`, in bytes, unless an eighth of the bytes before the bookmark is more."""
 
 
 @record
@@ -28,7 +28,7 @@ class Origin:
     path: str
     """Absolute path, with links resolved."""
     terms: str
-    """Everything besides the file that determines the result: program version, format and requested session."""
+    """Everything besides the file that determines the result: version of om, format, requested session."""
 
 
 @record
@@ -211,8 +211,8 @@ class Transcript:
     origin: Origin | None = None
     """The file, or None for input that cannot be read again, such as a pipe."""
     stamp: str | None = None
-    """Size, modification time and inode of the file when it was opened. None if it was modified so recently that a
-    further change might go unnoticed.
+    """Size, modification time and inode of the file when it was opened. None without a file, or if it was modified so
+    recently that a further change might go unnoticed.
     """
     earlier: IngestedPart | None = None
     """Start of the file that was ingested earlier and is not among the items."""
@@ -232,8 +232,8 @@ class Identities:
     """Identities of the messages of one session, in transcript order.
 
     An identity always depends on the content, because producers repeat ids (as in exports with masked ids) and rewrite
-    messages under the same id. It also depends on the producer's id or, without one, on the second of writing and the
-    number of equal messages before it. That number does not change when the transcript grows.
+    messages under the same id. It also depends on the producer's id and the instant or, without an id, on the second of
+    writing and the number of equal messages before it. That number does not change when the transcript grows.
 
     `copies` is True if the format's sessions copy messages from earlier ones (after a resume). Ids and instants then
     identify messages across sessions. Content alone never does, because two sessions may both contain "ok".
@@ -296,7 +296,5 @@ def printed_key(message: Message, identity: str) -> str:
 
 
 def derived_session(format_name: str, opening: Message) -> str:
-    """Return a session id derived from the first prompt, for a transcript without one. The id does not change when the
-    file grows or is piped.
-    """
+    """Return a session id derived from the first prompt (or message). It stays the same if a file grows or is piped."""
     return f"{format_name}-{digest(opening.id, opening.at, opening.name, opening.text)[:12]}"

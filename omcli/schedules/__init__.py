@@ -16,7 +16,7 @@ NAMES = ("cron", "systemd", "launchd")
 
 
 def scheduler(name: str, environment: Mapping[str, str]) -> Scheduler:
-    """Return the scheduler with this name."""
+    """Return the scheduler with this name, one of NAMES."""
     home = Path(os.path.expanduser("~"))  # noqa: PTH111 - Path.home() raises if there is none
     if name == "systemd":
         folder = environment.get("XDG_CONFIG_HOME", "").strip()

@@ -153,9 +153,13 @@ class Scheduler(Protocol):
         ...
 
     def install(self, job: Job, *, dry_run: bool = False) -> ScheduleResult:
-        """Install the job, replacing its earlier entries. Raise CannotCreate or InputOutput on failure."""
+        """Install the job, replacing its earlier entries.
+
+        Raise CannotCreate or InputOutput if an entry cannot be read or written, or a program does not end in time.
+        Other failures of `systemctl` and `launchctl` are part of the result instead (`ScheduleResult.said`).
+        """
         ...
 
     def remove(self, name: str, *, dry_run: bool = False) -> ScheduleResult:
-        """Remove the job's entries, if any. Raise CannotCreate or InputOutput on failure."""
+        """Remove the job's entries, if any. Errors are raised or returned as by `install`."""
         ...

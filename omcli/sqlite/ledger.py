@@ -26,7 +26,7 @@ _FAILING = """
 
 
 class SqliteLedger(Table):
-    """Implementation of `llm.model.Ledger` and `OutputModes` in the tables `calls` and `rungs`."""
+    """Implementation of `llm.model.Ledger` and `OutputModes` in the tables `calls` and `rungs`, and printed notices."""
 
     def note_call(self, call: ModelCall) -> None:
         columns: dialect.Columns = {name: getattr(call, name) for name in _COLUMNS.split(", ")}

@@ -206,7 +206,7 @@ def day_of(at: str, utc_offset: int | None = None) -> date:
 
 
 def day(of_year: int, of_month: int, number: int) -> str | None:
-    """Return a day, or None if it does not exist."""
+    """Return a day, or None if it does not exist or is before 1970."""
     try:
         return _text(date(of_year, of_month, number))
     except ValueError:

@@ -33,8 +33,8 @@ def clean(text: str) -> str:
 
 
 def one_line(text: str) -> str:
-    """Return text on one line. Runs of white space and control characters become single spaces, and terminal escape
-    sequences are removed.
+    """Return text on one line. Runs of white space and control characters become single spaces. Terminal escape
+    sequences and marks that change the direction of text are removed.
     """
     line = " ".join(text.split())
     if line.isprintable():
@@ -43,9 +43,11 @@ def one_line(text: str) -> str:
 
 
 def printable(text: str) -> str:
-    """Return text that is safe to print on a terminal, without escape sequences. Tabs are kept.
+    """Return text that is safe to print on a terminal, without escape sequences and marks that change the direction of
+    text. Line feeds and tabs are kept.
 
-    Every line break becomes `\n`. Other control characters and lone surrogates become U+FFFD.
+    A carriage return, alone or before a line feed, becomes a line feed. Other control characters and lone surrogates
+    become U+FFFD.
     """
     if text.replace("\n", "").replace("\t", "").isprintable() or not _UNPRINTABLE.search(text):
         return text

@@ -1,4 +1,4 @@
-"""Similarity of texts: equal text, shared names and words, and repetition.
+"""Similarity of texts: equal text, shared anchors and words, and repetition.
 
 Rows that differ only in a name, a number or a negation may count as similar here. `reflectors.rules` distinguishes such
 rows.
@@ -18,7 +18,7 @@ _COMMON_WEIGHT = 0.25
 SPEAKERS = frozenset({"user", "agent", "assistant"})
 """Speakers named at the beginning of rows written by rules."""
 LEAST_TOUCHED = 0.2
-"""Text without any of a row's names is about the row only if it contains at least this share of the row's words."""
+"""Text without any of a row's anchors is about the row only if it contains at least this share of the row's words."""
 
 
 def folded_text(text: str) -> str:
@@ -27,9 +27,9 @@ def folded_text(text: str) -> str:
 
 
 def says(told: str, text: str) -> bool:
-    """Return True if `told` contains at least three quarters of the names in `text`, and half of its words.
+    """Return True if `told` contains at least three quarters of the anchors in `text`, and half of its other words.
 
-    Names are anchors, compared without case. Common words count a quarter.
+    Anchors are compared without case. Common words count a quarter.
     """
     told = told.lower()
     names = {name.lower() for name in anchors(text)}
@@ -39,7 +39,7 @@ def says(told: str, text: str) -> bool:
 
 
 def is_about(told: str, text: str) -> bool:
-    """Return True if `told` contains one of the names in `text`, or at least a fifth of its words."""
+    """Return True if `told` contains one of the anchors in `text`, or at least a fifth of its words."""
     return any(name and name in told for name in anchors(text)) or share(told, text) >= LEAST_TOUCHED
 
 

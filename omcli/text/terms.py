@@ -91,7 +91,7 @@ def terms_of(texts: Sequence[str]) -> list[frozenset[str]]:
     """Return the terms of each text: identifiers, paths and numbers verbatim, and other words in lower case without
     endings.
 
-    Scripts without spaces yield pairs of characters. Function words are left out.
+    Scripts without spaces yield pairs of characters. Function words and single letters are left out.
     """
     forms = cache(_terms)  # most words occur many times
     return [frozenset(chain.from_iterable(map(forms, _TERMS.findall(text)))) for text in texts]
@@ -115,7 +115,9 @@ def _terms(token: str) -> tuple[str, ...]:
 
 
 def folded(word: str) -> str:
-    """Return a word without the most common English endings: "tests" and "testing" become "test"."""
+    """Return a word without the most common English endings, if at least three letters remain: "tests" and "testing"
+    become "test".
+    """
     if word.endswith(_SUFFIXES):
         for suffix in _SUFFIXES:
             if word.endswith(suffix) and len(word) >= len(suffix) + 3:

@@ -132,7 +132,7 @@ class MessageReader:
         yield from found or [Skip(Reason.NOISE)]
 
     def _user(self, entry: Record, message: partial[Message]) -> Iterable[Item]:
-        """Return the items of a user record: tool results, then the prompt."""
+        """Return the items of a user record: tool results, then the prompt, or only the summary if it is one."""
         content = _content(entry)
         if content is None:
             return [_MALFORMED]
@@ -271,7 +271,7 @@ class MessageReader:
 
 
 def _key(kind: str, producer_id: str | None) -> int | None:
-    """Return the hash of an id, or None for a masked id, because some exports give many ids the same mask."""
+    """Return the hash of an id, or None if it is missing or masked: some exports give many ids the same mask."""
     return None if producer_id is None or "REDACTED" in producer_id else hash_of(kind, producer_id)
 
 
@@ -282,7 +282,9 @@ def _ids(uuid: str | None) -> Iterator[str | None]:
 
 
 def _agent(entry: Record) -> str | None:
-    """Return the id of a record's subagent or, in headless output, of the call that started it."""
+    """Return the id of a record's subagent or, in headless output, of the call that started it, or None for the main
+    thread.
+    """
     if entry.get("isSidechain") is True:
         return string(entry.get("agentId")) or "sidechain"
     return string(entry.get("parent_tool_use_id"))

@@ -96,7 +96,9 @@ def texts_and_images(content: object) -> tuple[list[str], tuple[Image, ...]]:
 
 
 def is_injected(entry: Record) -> bool:
-    """Return True if a program wrote a record's text: a skill, a hook, a notice or another agent."""
+    """Return True if a program wrote a record's text, such as a skill, a hook, a notice or a message from another
+    agent.
+    """
     origin = record(entry.get("origin"))
     return (
         entry.get("isMeta") is True
@@ -208,7 +210,7 @@ class PromptQueue:
 
 
 def is_prompt(content: object) -> bool:
-    """Return True if queued content is a person's prompt, not a task notice or a slash command."""
+    """Return True if queued content is a person's prompt: neither blank nor a task notice or slash command."""
     parts, _ = texts_and_images(content)
     opening = parts[0].lstrip() if parts else ""
     return bool(opening) and not (opening.startswith(_NOTICES) or _COMMAND.match(opening) or _is_task(opening))

@@ -94,7 +94,7 @@ _REPEATED = Skip(Reason.REPEATED)
 
 
 class Rollout:
-    """Reads the records of a rollout. Its state consists of the session's facts, open calls and held-back prompts."""
+    """Reads the records of a rollout."""
 
     def __init__(self) -> None:
         self._facts = Facts()
@@ -381,14 +381,14 @@ class PromptReader:
 
 
 def _with_offset(zone: str, item: Item) -> Item:
-    """Return the item. A message gets its UTC offset in the zone, if known."""
+    """Return the item. A message gets its UTC offset in the zone, if it is known and not 0."""
     offset = _offset_at(zone, item.at) if isinstance(item, Message) else None
     return replace(item, utc_offset=offset) if offset and isinstance(item, Message) else item
 
 
 def _offset_at(zone: str | None, at: str | None) -> int | None:
-    """Return a zone's offset at an instant, in minutes east of UTC. None if the zone is unknown or the instant is not
-    UTC.
+    """Return a zone's offset at an instant, in minutes east of UTC. None if the zone or the instant is unknown, or if
+    the instant is not in UTC.
 
     Zones (`Europe/Berlin`) are looked up in the system's database.
     """
