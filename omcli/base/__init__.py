@@ -1,9 +1,13 @@
-"""Foundation of all other packages: records, errors, and regular expressions compiled on first use."""
+"""Foundation of all other packages: records, errors, and functions that every package may need."""
 
 from __future__ import annotations
 
 import re
 from typing import Any, AnyStr, cast
+
+
+def ignore(*_: object) -> None:
+    """Do nothing: the default of callbacks that report rows, messages or progress."""
 
 
 def lazily(expression: AnyStr, flags: int = 0) -> re.Pattern[AnyStr]:

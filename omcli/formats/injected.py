@@ -125,7 +125,6 @@ def _json_blocks(said: str, found: re.Match[str] | None) -> Iterator[tuple[int, 
 
 # ---- files of exported memory
 
-_STRING = r'"(?:[^"\\]|\\.)*"'
 # Exported rows quote messages, often after `User:`, so they would be detected as a dialogue.
 _EXPORT = lazily(
     r"\s*(?:Date: [0-9]{4}-[0-9]{2}-[0-9]{2}\n- \[[!?i]\] [0-9]{2}:[0-9]{2} "

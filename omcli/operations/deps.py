@@ -7,6 +7,7 @@ from contextlib import contextmanager, suppress
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
+from omcli.base import ignore
 from omcli.base.errors import InputOutput, LaneTaken, TryAgain
 from omcli.base.record import field, mutable_record, record
 from omcli.memory.batch import Observer, SlicedObserver
@@ -22,18 +23,6 @@ if TYPE_CHECKING:
 BATCH_TOKENS = 35_000
 CONTEXT_ROWS = 150
 """Number of newest rows that accompany a batch, and also of newest mutable ones (`Observation.is_mutable`)."""
-
-
-def _ignore(text: str) -> None:
-    """Drop a message to the user."""
-
-
-def _hide_progress(name: str, counts: TranscriptCounts) -> None:
-    """Show no progress."""
-
-
-def _extend_nothing() -> None:
-    """Extend no lease."""
 
 
 def _never(_: str) -> bool:
@@ -145,7 +134,7 @@ class ReflectorDeps:
 class LongWork:
     """Work in progress that holds a lane from start to end, if there is any."""
 
-    extend: Callable[[], None] = _extend_nothing
+    extend: Callable[[], None] = ignore
     """Extend the lease if needed. Raise LaneTaken if the lease has expired."""
     wait: float = 0.0
     """Minimum number of seconds to wait for other lanes. `Deps.wait` applies if it is longer."""
@@ -167,9 +156,9 @@ class Deps:
     """Seconds to wait for a lane held by another process."""
     observer: ObserverDeps
     reflector: ReflectorDeps
-    warn: Callable[[str], None] = _ignore
-    show_busy: Callable[[str], None] = _ignore
-    show_progress: Callable[[str, TranscriptCounts], None] = _hide_progress
+    warn: Callable[[str], None] = ignore
+    show_busy: Callable[[str], None] = ignore
+    show_progress: Callable[[str, TranscriptCounts], None] = ignore
     long_work: LongWork = field(default_factory=LongWork)
 
     @property
@@ -257,4 +246,4 @@ def hold_throughout(session: str, lane: Lane, deps: Deps, *, wait: float = 0.0) 
         try:
             yield extend
         finally:
-            work.extend, work.wait = _extend_nothing, 0.0
+            work.extend, work.wait = ignore, 0.0

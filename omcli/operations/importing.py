@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
+from omcli.base import ignore
 from omcli.base.errors import BadInput, OmError, UnknownId
 from omcli.base.record import field, record, replace
 from omcli.exchange.groups import MARK, NOWHERE, Exchange, Group, GroupRow, MessageRange, NotARow, origin_fields
@@ -355,12 +356,8 @@ def import_summary(name: str, text: str, session_id: str, deps: Deps) -> Summary
         deps,
         session=session_id,
         project=project,
-        each=_kept,
+        each=ignore,
     )
     if report.error is not None:
         raise report.error
     return SummaryReport(rows=report.observations, tokens=deps.counter.text(text))
-
-
-def _kept(_row: Observation) -> None:
-    """Drop a row."""

@@ -7,6 +7,7 @@ from contextlib import closing, contextmanager
 from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
+from omcli.base import ignore
 from omcli.base.errors import BadConfiguration, BadUsage
 from omcli.settings.settings import FLAG
 
@@ -36,17 +37,9 @@ if TYPE_CHECKING:
     from omcli.wiring.models import Models
 
 
-def _hide_progress(name: str, counts: TranscriptCounts) -> None:
-    """Show no progress."""
-
-
 def _no_bookmarks(_origin: Origin) -> tuple[Bookmark, ...]:
     """Return no bookmarks, so that a file is read from its beginning."""
     return ()
-
-
-def _ignore(text: str) -> None:
-    """Drop a message to the user."""
 
 
 def _rule_observer() -> Observer:
@@ -262,10 +255,10 @@ class Wiring:
     def deps(
         self,
         counter: TokenCounter,
-        progress: Callable[[str, TranscriptCounts], None] = _hide_progress,
+        progress: Callable[[str, TranscriptCounts], None] = ignore,
         *,
-        warn: Callable[[str], None] = _ignore,
-        busy: Callable[[str], None] = _ignore,
+        warn: Callable[[str], None] = ignore,
+        busy: Callable[[str], None] = ignore,
         observer: ObserverDeps | None = None,
         reflector: ReflectorDeps | None = None,
         open_store: Callable[[], Store] | None = None,
@@ -298,7 +291,7 @@ class Wiring:
         return ObserverDeps(open=_rule_observer, batch_tokens=batch_tokens or BATCH_TOKENS, takes_images=takes_images)
 
     def observer(
-        self, counter: TokenCounter, *, warn: Callable[[str], None] = _ignore, batch_tokens: int | None = None
+        self, counter: TokenCounter, *, warn: Callable[[str], None] = ignore, batch_tokens: int | None = None
     ) -> ObserverDeps:
         """Return the model that observes, or rules. `batch_tokens` limits the size of a batch.
 
@@ -307,7 +300,7 @@ class Wiring:
         model = self._models(counter, warn).observer(self.rule_observer(), most=batch_tokens)
         return model or self.rule_observer(batch_tokens=batch_tokens)
 
-    def reflector(self, counter: TokenCounter, *, warn: Callable[[str], None] = _ignore) -> ReflectorDeps:
+    def reflector(self, counter: TokenCounter, *, warn: Callable[[str], None] = ignore) -> ReflectorDeps:
         """Return the model that reflects, or rules. Raise the same errors as `observer`."""
         rules = self._rule_reflector(counter)
         return self._models(counter, warn).reflector(rules) or rules
@@ -326,7 +319,7 @@ class Wiring:
 
         No API key is needed, and no model can be called.
         """
-        name = self._models(counter, _ignore).reflector_name()  # the run that reflects will warn
+        name = self._models(counter, ignore).reflector_name()  # the run that reflects will warn
         return self._rule_reflector(counter, name=name)
 
     def _rule_reflector(self, counter: TokenCounter, *, name: str = "rules") -> ReflectorDeps:

@@ -30,8 +30,13 @@ main()
 
 def loaded(om: Om, *arguments: str) -> set[str]:
     """Return the modules in memory at the end of a run."""
+    return set(last_word(om, _WATCHED, *arguments).split())
+
+
+def last_word(om: Om, program: str, *arguments: str) -> str:
+    """Run a Python program that runs `om`, and return the last line on its stderr."""
     done = subprocess.run(
-        [sys.executable, "-c", _WATCHED, *arguments],
+        [sys.executable, "-c", program, *arguments],
         capture_output=True,
         text=True,
         env=om.environment(),
@@ -41,7 +46,7 @@ def loaded(om: Om, *arguments: str) -> set[str]:
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    return set(done.stderr.splitlines()[-1].split())
+    return done.stderr.splitlines()[-1]
 
 
 def hot_path(om: Om) -> dict[str, set[str]]:

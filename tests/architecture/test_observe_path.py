@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from collections import Counter
 from collections.abc import Callable
 
 import pytest
 
 from omcli.memory.observation import Status, Type
+from tests.architecture.hot_path import last_word
 from tests.conftest import Om
 from tests.e2e.reflecting import kept
 from tests.material import row
@@ -71,18 +70,7 @@ main()
 
 def traced(om: Om, claim: str, record: str, *arguments: str) -> dict[str, list[str]]:
     """The deepest stack of a run, the calls from module to module between two calls, and the modules loaded."""
-    done = subprocess.run(
-        [sys.executable, "-c", TRACED, claim, record, *arguments],
-        capture_output=True,
-        text=True,
-        env=om.environment(),
-        cwd=om.folder,
-        stdin=subprocess.DEVNULL,
-        timeout=300,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    found: dict[str, list[str]] = json.loads(done.stderr.splitlines()[-1])
+    found: dict[str, list[str]] = json.loads(last_word(om, TRACED, claim, record, *arguments))
     return found
 
 

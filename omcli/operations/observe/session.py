@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 
+from omcli.base import ignore
 from omcli.base.errors import OF_MODELS, OF_ONE_SESSION, CutOff, Looped, OmError, PromptTooLong
 from omcli.base.record import replace
 from omcli.memory.batch import Batch, BatchReader, Observed, Observer, SlicedObserver, Stopped, next_slice
@@ -216,16 +217,12 @@ def write_buffered(session_id: str, deps: Deps, *, floor: int, is_due: Callable[
 # ---- files: each transcript is ingested, then the sessions in it are observed
 
 
-def _ignore(row: Observation) -> None:
-    """Drop a row."""
-
-
 def observe_files(
     inputs: Iterable[FileInput],
     deps: Deps,
     *,
     session: str | None = None,
-    each: Callable[[Observation], None] = _ignore,
+    each: Callable[[Observation], None] = ignore,
 ) -> Iterator[FileReport]:
     """Ingest and observe each input, and yield its report. An error in one input does not stop the others.
 

@@ -83,7 +83,7 @@ def rows_are_due(session_id: str, deps: Deps) -> bool:
     if set(stored) <= {counter} and not policy.is_due(sum(stored.values())):
         return False  # known from an index, without reading a row
     rows = rows_to_fold(session_id, deps)
-    return policy.is_due(rows_tokens(rows, deps.counter)) and not _skip_reason(session_id, rows, deps)
+    return policy.is_due(rows_tokens(rows, deps.counter)) and not _was_tried(session_id, rows, deps)
 
 
 def meta_is_due(session_id: str, deps: Deps) -> bool:
@@ -91,7 +91,7 @@ def meta_is_due(session_id: str, deps: Deps) -> bool:
     if deps.reflector.policy.meta is not Meta.GENERATIONS:
         return False
     rows = rows_to_fold(session_id, deps, meta=True)
-    return len(rows) >= deps.reflector.policy.meta_at and not _skip_reason(session_id, rows, deps)
+    return len(rows) >= deps.reflector.policy.meta_at and not _was_tried(session_id, rows, deps)
 
 
 def reflect_if_due(session_id: str, deps: Deps, *, in_any_case: bool = False) -> Reflection | None:
@@ -109,7 +109,7 @@ def reflect_if_due(session_id: str, deps: Deps, *, in_any_case: bool = False) ->
     return reflection
 
 
-def _skip_reason(session_id: str, rows: Sequence[Observation], deps: Deps) -> bool:
+def _was_tried(session_id: str, rows: Sequence[Observation], deps: Deps) -> bool:
     return skip_reason(Scope(session=session_id), deps.reflector.mark(rows), deps) is not None
 
 
