@@ -227,3 +227,21 @@ def test_a_failed_reflection_is_tried_again_by_tick(om: Om) -> None:
     env = {"OM_REFLECT_TOKENS": "1", "OM_REFLECTOR_MODEL": model.model, "OM_REFLECTOR_PROVIDER": "scripted"}
     codes = [om("tick", minute(number), env=env, code=None).code for number in (0, 0, 1, 60)]
     assert codes == [69, 69, 1, 69]
+
+
+def test_a_daily_note_that_waits_holds_back_no_other(om: Om) -> None:
+    """XA4: each note is a session of its own."""
+    notes = om.folder / "notes"
+    notes.mkdir()
+    (notes / "2026-02-27.md").write_text("# Friday\n\nWe decided to use the tide tables of Cuxhaven.\n")
+    with FakeModel([Act(text=PROSE)] * 60) as fake:
+        consolidate = ("consolidate", "--notes", notes, "--no-places")
+        om(*consolidate, minute(0), env=chat(fake), code=None)
+        om(*consolidate, minute(1), env=chat(fake), code=None)
+        assert len(waiting(om, minute(2), env=chat(fake))) == 1
+        asked = len(fake.asked)
+        (notes / "2026-02-28.md").write_text("# Saturday\n\nWe decided to paint the mast red.\n")
+        om(*consolidate, minute(2), env=chat(fake), code=None)
+    later = [str(each.body) for each in fake.asked[asked:]]
+    assert later
+    assert all("mast red" in body for body in later)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 
-from omcli.base.errors import OF_MATERIAL, OF_MODELS, CannotCreate, InputOutput, OmError, Unusable
+from omcli.base.errors import OF_MODELS, OF_ONE_SESSION, CannotCreate, InputOutput, OmError, Unusable
 from omcli.base.record import record, replace
 from omcli.memory.changes import UNDONE
 from omcli.memory.daily_notes import Note, Notebook, section, session_of
@@ -61,7 +61,7 @@ def keep_notes(
     """Ingest new text in the notes, observe it and reflect on it, day by day; then archive notes that are due.
 
     A note is archived once all of it is observed and reflected on and its lasting facts are in `MEMORY.md`, so an
-    interrupted run can be repeated. If a model fails, the remaining notes are only ingested. Forgotten facts are
+    interrupted run can be repeated. Once a model is unavailable, notes are only ingested. Forgotten facts are
     removed from `MEMORY.md` first. Only notes with work to do are yielded. Raise NoInput if the folder is missing.
     """
     with suppress(InputOutput, CannotCreate):  # a part that has to write reports the error
@@ -76,7 +76,7 @@ def keep_notes(
         if report is None:
             continue
         yield report
-        if isinstance(report.error, OF_MODELS) and not isinstance(report.error, OF_MATERIAL):
+        if isinstance(report.error, OF_MODELS) and not isinstance(report.error, OF_ONE_SESSION):
             asks = False
 
 
