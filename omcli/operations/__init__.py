@@ -1,1 +1,1 @@
-"""Operations on a store, such as observing, compacting and forgetting. Most return an immutable report."""
+"""The use cases behind the commands, such as observing, compacting and forgetting. Most return an immutable report."""

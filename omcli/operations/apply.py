@@ -1,4 +1,4 @@
-"""Showing pending messages to an agent, and writing its reply: either all of the reply or none of it."""
+"""Showing pending messages to an agent, and storing its reply: either all of the reply or none of it."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _AGAIN = "nothing was written; `om pending` shows what waits now"
 
 @record
 class ApplyReport:
-    """The rows written or hidden."""
+    """The changes that a reply made or, in a dry run, would make."""
 
     session: str
     messages: int
@@ -62,10 +62,11 @@ def apply(
     counters: Callable[[str], TokenCounter],
     dry_run: bool = False,
 ) -> ApplyReport:
-    """Write an agent's reply to `om pending`. A dry run writes nothing.
+    """Store the rows in an agent's reply to `om pending`, and make its changes to existing rows. A dry run writes
+    nothing.
 
-    Raise BadInput if the reply is invalid, and StaleBatch if its messages or rows have changed since they were shown.
-    In either case nothing is written.
+    `counters` returns the token counter with a given name. Raise BadInput if the reply is invalid, and StaleBatch if
+    its messages or rows have changed since they were shown. In either case nothing is written.
     """
     given = parse_agent_reply(document)
     store = deps.store
@@ -86,8 +87,8 @@ def apply(
 
 
 def _shown_again(wanted: PendingToken, store: Store, counters: Callable[[str], TokenCounter]) -> PendingView:
-    """Rebuild the view that `om pending` showed. Raise BadInput if its session or counter is unknown, and StaleBatch if
-    it has changed.
+    """Rebuild the view that `om pending` showed, with messages in full. Raise BadInput if the session or the counter is
+    unknown, and StaleBatch if the view has changed.
     """
     session = store.sessions.find(wanted.session)
     if session is None:
@@ -106,9 +107,10 @@ def _shown_again(wanted: PendingToken, store: Store, counters: Callable[[str], T
 
 
 def _rows(given: AgentReply, shown: PendingView, store: Store) -> dict[str, Observation]:
-    """Return the rows that the reply may refer to, by reference.
+    """Return the rows that the reply may refer to, by reference (label, id or handle).
 
-    Raise BadInput for an unknown row or one that belongs elsewhere, and StaleBatch for a hidden one.
+    Raise BadInput for a reference that is unknown or ambiguous and for a row that belongs elsewhere, and StaleBatch for
+    a hidden row.
     """
     rows = dict(shown.evidence.recorded.labels)
     rows |= {name: row for row in rows.values() for name in (row.id, handle(row.id))}
@@ -133,7 +135,8 @@ def _rows(given: AgentReply, shown: PendingView, store: Store) -> dict[str, Obse
 def _observed(given: AgentReply, shown: PendingView, rows: Mapping[str, Observation], deps: Deps) -> Observed:
     """Return the observations in the reply.
 
-    Raise BadInput if they are missing although messages are pending, or present although none are.
+    Raise BadInput if the reply lacks observations although messages are pending, or if it has any part of an observer's
+    answer although none are.
     """
     if shown.batch is not None:
         if given.lacks_observations:
@@ -152,7 +155,7 @@ def _evidence(shown: PendingView, rows: Mapping[str, Observation]) -> Evidence:
 def _fold(
     session: str, given: AgentReply, folded: Reflected, rows: Mapping[str, Observation], deps: Deps
 ) -> ReflectionWrite | None:
-    """Return the reply's changes to rows, or None if it refers to no rows."""
+    """Return the reply's changes to rows, or None if its reflections, items and retirements name no rows."""
     read = read_by(given, rows)
     if not read:
         return None
@@ -231,7 +234,8 @@ def read_by(given: AgentReply, rows: Mapping[str, Observation]) -> tuple[Observa
 def reflected(given: AgentReply, rows: Mapping[str, Observation], *, counter: TokenCounter, now: str) -> Reflected:
     """Return the changes to rows that a reply makes. `rows` must contain every row that the reply names.
 
-    Rows that a user wrote or pinned stay visible. Raise BadInput if the reply retires one of these, if a text mentions
+    Rows that a user wrote or pinned stay visible unless a reflection repeats them word for word. Raise BadInput if the
+    reply retires one of these, if a row is to replace itself, if a text is empty once secrets are removed or mentions
     something that is not in its source rows, or if the reflections are no shorter than their source rows.
     """
     read = read_by(given, rows)
@@ -286,7 +290,7 @@ def _answer(given: AgentReply, rows: Mapping[str, Observation], labels: Mapping[
 
 
 def _check_texts(answer: ReflectorReply, material: Material, counter: TokenCounter) -> None:
-    """Raise BadInput if a text is invalid. The error gives the text's position in the reply."""
+    """Raise BadInput if the text of a reflection or item is invalid. The error gives the position of the text."""
     parts = [
         (f"reflections[{number}]", ReflectorReply(reflections=(one,))) for number, one in enumerate(answer.reflections)
     ]
@@ -328,15 +332,15 @@ def _is_user_row(row: Observation) -> bool:
 @record
 class PendingMessages:
     pending_view: PendingView | None
-    """None if there is no session."""
+    """None if the session is unknown or, if none was requested, if no session has pending messages."""
     messages: int
     """Number of pending messages in the session, including those shown."""
 
 
 def pending(store: Store, *, session: str | None, tokens: int, counter: TokenCounter) -> PendingMessages:
-    """Return the oldest pending messages of a session, about `tokens` of them. The store is only read.
+    """Return the oldest pending messages of a session, about `tokens` tokens, or more if none of these would be shown.
 
-    The default session is the most recent one with pending messages.
+    If `session` is None, the most recently ingested session with pending messages is used. The store is only read.
     """
     meant = store.sessions.find(session) if session is not None else _waiting(store)
     if meant is None:
@@ -356,7 +360,7 @@ def _waiting(store: Store) -> Session | None:
 
 
 _ROWS = 600
-"""Maximum number of newest rows to choose from."""
+"""Maximum number of newest rows from which those to show are chosen."""
 _ROOM = 2_000
 """Maximum number of tokens for the rows shown."""
 _CHARS_PER_TOKEN = 4
@@ -378,10 +382,10 @@ class PendingView:
 def pending_view(
     store: Store, session: Session, batch: Batch | None, *, counter: TokenCounter, tokens: int | None = None
 ) -> PendingView:
-    """Return the messages of a batch and the rows of its session as shown to an agent. Messages are shortened to fit
-    `tokens`.
+    """Return the messages of a batch and the rows of its session as shown to an agent.
 
-    Labels depend only on the store and the counter, which decides how many rows fit.
+    Messages are shortened to fit into about `tokens` tokens; None means that they are shown in full. Labels do not
+    depend on `tokens`. They depend only on the store, the batch, and the counter, which decides how many rows fit.
     """
     rows = [logged.observation for logged in store.rows.log(LogQuery(session=session.id, last=_ROWS))]
     recorded = select_context_rows(rows, room=_ROOM, counter=counter)
@@ -419,7 +423,7 @@ def excerpt_of(kept: KeptMessage, tokens: int) -> str:
 
 
 def belongs(row: Observation, session: Session) -> bool:
-    """Return True if a reply about the session may change the row: it belongs to the session, or to no session and no
-    other project.
+    """Return True if a reply about the session may change the row: the row belongs to the session, or to no session and
+    no other project.
     """
     return row.session == session.id or (row.session is None and row.project in (None, session.project))

@@ -17,7 +17,8 @@ from omcli.operations.tick import Due, TickReport, Trigger, due, tick
 
 
 def run_due(deps: Deps, when: Due, sessions: Sequence[str]) -> Iterator[TickReport]:
-    """Do the work due in each session, repeatedly, until nothing is due.
+    """Do the work due in each session, and yield a report of each tick. Ticks are repeated until nothing is due in the
+    session, nothing changes, or the work fails.
 
     Each session has a lane for one worker. A worker that finds the lane taken leaves the messages to the lane's holder,
     which checks again after releasing the lane, so no message is missed. If a user's command is working on a session,
@@ -54,7 +55,8 @@ def _done(session: str, deps: Deps, when: Due) -> TickReport | None:
 
 
 def _place(session: str, store: Store) -> tuple[int, int, int]:
-    """Return numbers that change whenever messages of the session are observed, offered or ingested.
+    """Return numbers that change whenever messages of the session are observed, deferred or ingested; zeros if none are
+    pending.
 
     The number of pending messages is not enough, because as many may have arrived as were observed.
     """
@@ -67,7 +69,7 @@ def _has_progress(done: TickReport) -> bool:
 
 
 class MakeDeps(Protocol):
-    """Returns dependencies with this observer and reflector. None means rules."""
+    """Returns dependencies with the given observer and reflector. None means rules."""
 
     def __call__(self, *, observer: ObserverDeps | None = None, reflector: ReflectorDeps | None = None) -> Deps: ...
 
@@ -77,7 +79,7 @@ class CheckedModels:
     """The work that can be done, and the unavailable models that prevent other work."""
 
     deps: Deps
-    """Dependencies with the available models."""
+    """Dependencies with the available models, and with rules in place of the others."""
     when: Due
     """Work that needs an unavailable model is never due."""
     missing: Mapping[Lane, OmError]
@@ -89,7 +91,9 @@ class CheckedModels:
         return tuple({error.message: error for error in reversed([*self.missing.values()])}.values())[::-1]
 
     def note(self, rules: Deps, when: Due, sessions: Sequence[str] | None) -> None:
-        """Record the errors in the lanes that would be due according to `rules` and `when`."""
+        """Record the errors in the lanes that would be due according to `rules` and `when`, in the given sessions or
+        all.
+        """
         for lane, error in self.missing.items():
             record_missing(rules, when, error, sessions, lanes=(lane,))
 
@@ -129,9 +133,10 @@ def record_missing(
     *,
     lanes: Sequence[Lane] = (Lane.OBSERVE, Lane.REFLECT),
 ) -> None:
-    """Record an error as a failed model call in the lanes that are due, in the given sessions or all.
+    """Record an error as a failed batch or reflection in the lanes that are due, in the given sessions or all.
 
-    `om status` shows the error until the lane succeeds. No model is called.
+    `om status` shows the error until the lane succeeds. No model is called. If the error cannot be stored, it is
+    ignored here.
     """
     for found in due(deps, when, sessions=sessions):
         with suppress(TryAgain, InputOutput):  # the error itself is reported anyway

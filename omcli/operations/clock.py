@@ -14,14 +14,14 @@ class Clock:
     """The time. A pinned clock does not advance, so repeated runs print the same bytes, but `sleep` takes real time."""
 
     def __init__(self, pinned: str | None = None) -> None:
-        """`pinned` is a time in ISO format, in UTC."""
+        """`pinned` is a time in ISO format, in UTC. None means the real time."""
         self._pinned = None if pinned is None else datetime.fromisoformat(f"{pinned.removesuffix('Z')}+00:00")
 
     def now(self) -> str:
         return self.after(0)
 
     def after(self, seconds: float) -> str:
-        """Return the time this many seconds from now. Negative seconds give a past time."""
+        """Return the time this many seconds from now, but not before 1970. Negative seconds give a past time."""
         return format_time(self._moment() + timedelta(seconds=seconds)) or "1970-01-01T00:00:00.000Z"
 
     def milliseconds(self) -> int:
@@ -54,11 +54,11 @@ _DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 
 
 def period(since: str | None, until: str | None, *, now: str) -> tuple[str | None, str | None]:
-    """Return the start of a period (inclusive) and its end (exclusive).
+    """Return the start of a period (inclusive) and its end (exclusive), each None if it is not given.
 
     Each is a day in UTC (`2026-01-28`; an end includes that day), a time (`2026-01-28T09:30Z`, UTC if no zone is given)
-    or an age (`90m`, `12h`, `7d`, `2w`, `6mo`, `1y`). Raise BadUsage for anything else, for a date that does not exist,
-    and if the period does not start before it ends.
+    or an age (such as `90m`, `12h`, `7d`, `2w`, `6mo` or `3 days`). Raise BadUsage for anything else, for a time that
+    does not exist, and if the period does not start before it ends.
     """
     begins = None if since is None else _end(since, now=now, option="--since", days=0)
     ends = None if until is None else _end(until, now=now, option="--until", days=1)

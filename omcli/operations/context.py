@@ -1,4 +1,4 @@
-"""The context pack of a session: choosing the session, the candidate rows and the rows that fit."""
+"""The context pack and the working-memory block of a session: choosing the session and its rows."""
 
 from __future__ import annotations
 
@@ -25,11 +25,13 @@ if TYPE_CHECKING:
     from omcli.pack.working_block import WorkingBlock
 
 _CANDIDATES = 600
-"""A tier is chosen from at most this many of the newest rows, so that a store with a million rows is as fast as a small
-one.
+"""The session's tier is chosen from at most this many of its newest rows, unless its budget is unlimited, so that a
+store with a million rows is as fast as a small one.
 """
 _SHARED_CANDIDATES = 150
-"""Maximum number of candidate rows from other sessions: once for observations, and once for all other rows."""
+"""Maximum number of newest observations of other sessions to choose from in each project, and also of newest notes,
+reflections and items.
+"""
 _EXCERPTS = 6
 """Tokens of messages to read per token of the tail's budget, because long tool results are printed as excerpts."""
 
@@ -41,16 +43,16 @@ class Place:
     project: str
     """The current directory."""
     session: str | None = None
-    """The requested session."""
+    """The requested session, if any."""
     current: str | None = None
-    """The running session, from environment variables."""
+    """The running session according to environment variables, if any."""
     is_everywhere: bool = False
     """True if rows from all projects may be included."""
 
 
 @record
 class ContextResult:
-    """A pack, and a message to the user about the choice of its session."""
+    """A pack, and a message to the user about the choice of its session, if the user did not determine it."""
 
     pack: ContextPack
     note: str | None = None
@@ -71,14 +73,17 @@ def context(
 ) -> ContextResult:
     """Return the pack for an agent, within the budgets. The store is only read.
 
-    The session is the requested one, otherwise the current one, the last one in this project, or the last one in any
-    project. Without a session, the pack contains rows from other sessions in the project.
+    The session is the requested one. If none is requested, it is the current one if that is stored, otherwise the last
+    one in this project, otherwise the last one in any project. If there is no session, or the requested one is unknown,
+    the pack contains only rows of other sessions.
 
-    With an `eviction` policy, the pack is frozen at a freeze point. The freeze point is moved until all messages after
-    it fit, which depends on the budgets too, so packs are built until one fits. A frozen or append-only pack also holds
-    the rows that later ones replaced, while all fit. Its rows then only grow at the end until an operation hides some.
+    With an `eviction` policy, a session's pack is frozen at a freeze point. The freeze point is moved until all
+    messages after it fit, which depends on the budgets too, so packs are built until one fits. A frozen or append-only
+    pack also holds the rows that later ones replaced, while all fit. Its rows then only grow at the end until an
+    operation hides some.
 
-    Messages that are neither observed nor in the tail are observed for this pack only, by the observer of `rules`.
+    Messages that are neither observed nor in the tail are observed for this pack only, by the observer of `rules`. This
+    is not done if `rules` is None, or if the session's tier or the tail has no budget.
     """
     session, note = session_of_pack(store, place)
     own = session.project if session and session.project else place.project
@@ -124,7 +129,7 @@ def _with_provisional(
     pending: Pending,
     deps: Deps,
 ) -> ContextPack:
-    """Return the pack with rows of the messages that are in no tier, made for this pack only."""
+    """Return the pack with rows that were made for this pack only, from the messages that are in no tier."""
     from omcli.operations.observe.provisional import provisional_rows  # noqa: PLC0415 - there is usually no such message
 
     provisional = provisional_rows(session, deps)
@@ -138,7 +143,9 @@ def _with_provisional(
 
 
 def _as_printed(eviction: EvictionPolicy, budgets: Budgets) -> EvictionPolicy:
-    """Return the eviction policy, limited to the part of the budget that the tail is guaranteed."""
+    """Return the eviction policy, limited to the part of the budget that the tail is guaranteed. Without a budget for
+    the tail, it is unchanged.
+    """
     if budgets.tail <= 0:
         return eviction
     return eviction.within(shares(budgets.total, budgets.limits)[Tier.TAIL])
@@ -158,7 +165,7 @@ def _each_freeze_point(
 
 
 def session_of_pack(store: Store, place: Place) -> tuple[Session | None, str | None]:
-    """Return the session of the pack, if any, and a message to the user about the choice."""
+    """Return the session of the pack, and a message to the user about the choice. Each is None if there is none."""
     if place.session is not None:
         session = store.sessions.find(place.session)
         note = None if session else f"unknown session `{place.session}`: only what other sessions left behind"
@@ -174,8 +181,8 @@ def session_of_pack(store: Store, place: Place) -> tuple[Session | None, str | N
 
 
 def _has_project(store: Store, session: Session | None, own: str) -> bool:
-    """Return True if a session belongs to a project. A session that is not stored yet is in the current directory, if
-    that is known as a project.
+    """Return True if the session belongs to a project. If `session` is None, return True if any session is stored in
+    the project `own`.
     """
     if session is not None:
         return session.project is not None
@@ -185,7 +192,9 @@ def _has_project(store: Store, session: Session | None, own: str) -> bool:
 def cross_rows(
     store: Store, projects: Sequence[str | None], session: Session | None, *, as_of: int | None, bare: bool
 ) -> tuple[Observation, ...]:
-    """Return rows of interest to other sessions, from these projects or all (None), in the order they were added."""
+    """Return the rows of these projects (None means all) that may concern other sessions, in the order they were added.
+    Rows of `session` are left out.
+    """
     own = session.id if session else None
     logged: list[Logged] = []
     for project in projects:
@@ -216,9 +225,8 @@ def _row_lists(
     *,
     bare: bool,
 ) -> Iterator[tuple[Observation, ...]]:
-    """Yield the session's rows, in a frozen or append-only pack first with the rows that they replaced.
-
-    That first list is left out if it is too long.
+    """Yield the session's rows. In a frozen or append-only pack, first yield them together with the rows that they
+    replaced, unless that list has the maximum length.
     """
     if session is None:
         yield ()
@@ -234,7 +242,9 @@ def _row_lists(
 
 
 def _with_next_step(rows: tuple[Observation, ...], store: Store) -> tuple[Observation, ...]:
-    """Return rows without metadata, except for the next step of the current task: packs print no other."""
+    """Return the rows without metadata, which packs do not print, except for the current task, whose next step they
+    print.
+    """
     return tuple(
         replace(row, metadata=store.rows.find(row.id).metadata)
         if CURRENT in row.tags
@@ -247,7 +257,7 @@ def _with_next_step(rows: tuple[Observation, ...], store: Store) -> tuple[Observ
 
 @record
 class BlockResult:
-    """A working-memory block, its session, and a message to the user about the choice of the session."""
+    """A working-memory block, its session, and a message to the user about the choice of the session, if any."""
 
     block: WorkingBlock
     session: str | None
@@ -257,11 +267,10 @@ class BlockResult:
 def working_block(
     store: Store, place: Place, *, budget: int, counter: TokenCounter, rules: Callable[[], Deps]
 ) -> BlockResult:
-    """Return the working-memory block of the session that `om context` would choose. It uses hidden rows too, except
-    undone ones.
+    """Return the working-memory block of the session that `om context` would choose. Superseded and dropped rows are
+    used too, except rows made by operations that were undone.
 
-    The store is only read. Messages that a model has not observed yet are observed for this block by the observer of
-    `rules`, which writes the rows of tool calls in any case.
+    The store is only read. Pending messages are observed for this block only, by the observer of `rules`.
     """
     from omcli.memory.changes import UNDONE  # noqa: PLC0415 - no pack needs it
     from omcli.pack.working_block import working_block as block_of  # noqa: PLC0415 - no pack needs it

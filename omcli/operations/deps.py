@@ -26,7 +26,7 @@ CONTEXT_ROWS = 150
 
 
 def _never(_: str) -> bool:
-    """Let no session wait."""
+    """Return False, because no session waits."""
     return False
 
 
@@ -45,7 +45,7 @@ class Meta(StrEnum):
     NEVER = "never"
     """Reflections are left as they are."""
     GENERATIONS = "generations"
-    """Several reflections of one generation are folded into one of the next."""
+    """Several reflections of one generation are folded into fewer of the next."""
     WHOLE = "whole"
     """Reflections are folded again, together with new rows."""
 
@@ -55,7 +55,7 @@ class Policy:
     """When to reflect on a session, and the size of the result."""
 
     tokens: int | None = 20_000
-    """A session is due when its rows reach this many tokens. None means never."""
+    """A session is due when its rows reach this many tokens or, if not `inclusive`, exceed it. None means never."""
     inclusive: bool = True
     target: float = 0.5
     """Target size: a share of the tokens read if at most 1, otherwise a number of tokens."""
@@ -92,7 +92,9 @@ class ObserverDeps:
     slice_tokens: int | None = None
     """Maximum number of a batch's tokens to show to a model at once. None means `batch_tokens`."""
     has_shared_rows: bool = False
-    """True to show the model notes, items and rows of other sessions in the project."""
+    """True to show the model rows of other sessions in the project, in addition to the session's own notes, items and
+    reflections.
+    """
     rules_stand_in: bool = False
     """True if rules observe slices for which the model fails; otherwise the error is raised."""
     takes_images: bool = False
@@ -116,10 +118,11 @@ class ReflectorDeps:
     stand_in: Reflector | None = None
     """Reflector to use if the model fails. None means the error is raised."""
     waits: Callable[[str], bool] = _never
-    """Return True if a session waits, as for the observer."""
+    """Return True if a session waits because the model failed for it, and nothing stands in for the model."""
 
     def mark(self, rows: Sequence[Observation], *, target: float | None = None) -> str:
-        """Return a fingerprint of the rows and of the settings for folding them.
+        """Return a fingerprint of the rows, the reflector's name and the settings for folding. `target` overrides the
+        policy's target.
 
         Rows that yielded nothing are tried again when their fingerprint changes.
         """
@@ -135,7 +138,7 @@ class LongWork:
     """Work in progress that holds a lane from start to end, if there is any."""
 
     extend: Callable[[], None] = ignore
-    """Extend the lease if needed. Raise LaneTaken if the lease has expired."""
+    """Extend the lease if needed. Raise LaneTaken if the lease had expired and another process has taken the lane."""
     wait: float = 0.0
     """Minimum number of seconds to wait for other lanes. `Deps.wait` applies if it is longer."""
 
@@ -145,7 +148,7 @@ class Deps:
     """All external resources that an operation uses."""
 
     open_store: Callable[[], Store]
-    """Return the store, always the same object. A missing store is created."""
+    """Return the store, always the same object. By default, a missing store is created."""
     counter: TokenCounter
     clock: Clock
     new_id: Callable[[], str]
@@ -188,7 +191,8 @@ _POLL_SECONDS = 0.1
 
 @contextmanager
 def hold(session: str, lane: Lane, deps: Deps, *, wait: float | None = None) -> Iterator[Callable[[], None]]:
-    """Hold a lane of a session, and yield a function that extends the lease or raises LaneTaken if it has expired.
+    """Hold a lane of a session, and yield a function that extends the lease. That function raises LaneTaken if the
+    lease had expired and another process has taken the lane.
 
     Raise LaneTaken if another process still holds the lane after `wait` seconds (by default the longer of `deps.wait`
     and `deps.long_work.wait`).

@@ -31,7 +31,9 @@ class PromptMeter:
     counter: TokenCounter
 
     def ask(self, prompt: Prompt) -> Reply:
-        """Return an empty reply, with the tokens of the prompt and of a reply of the usual size."""
+        """Return an empty reply, with the tokens of the prompt and of a reply of the usual size, at most
+        `prompt.max_output`.
+        """
         count = self.counter.text
         shown = sum(count(part) if isinstance(part, str) else _PICTURE_TOKENS for part in prompt.content)
         written = ceil(shown * REPLY_SHARE)
@@ -70,7 +72,7 @@ class CallList:
         return (call for call in self._calls if (since or "") <= call.at and (until is None or call.at < until))
 
     def failing(self, *, since: str) -> tuple[FailedCalls, ...]:  # noqa: ARG002 - of the protocol
-        """Return none, because no call is made."""
+        """Return an empty tuple, because no call is made."""
         return ()
 
     def spent(self, *, since: str) -> Spent:

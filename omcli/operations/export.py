@@ -94,14 +94,18 @@ def _group(shared: _Origin, rows: Sequence[Observation], cwd: str | None) -> Gro
 
 
 def _parent(place: int, rows: Sequence[Observation], places: Mapping[str, int]) -> int | None:
-    """Return the position of the row that this row is a detail of, or None unless that row precedes it."""
+    """Return the position of the row that this row is a detail of, or None if there is none or it does not precede this
+    row in the group.
+    """
     above = places.get(_said(rows[place], UNDER) or "")
     return above if above is not None and above < place else None
 
 
 def _reach(row: Observation, batch: Covered | None) -> MessageRange:
-    """Return the range of messages that a group covers: the imported one, otherwise its batch's, otherwise that of the
-    row's sources.
+    """Return the range of messages that a group covers: the imported range, otherwise its batch's, otherwise that of
+    the row's sources, otherwise `NOWHERE`.
+
+    An imported range that equals part of the batch's range is replaced by the batch's range, which is complete.
     """
     said = range_of(row.metadata)
     if batch is not None and (said == NOWHERE or said in _reaches(batch)):
@@ -116,8 +120,8 @@ def _reaches(batch: Covered) -> tuple[MessageRange, MessageRange]:
 
 
 def _derived_id(row: Observation) -> str:
-    """Return `obs_{milliseconds}_{random}`, with both numbers from the row's UUIDv7, so that a group's id is the same
-    in every export.
+    """Return `obs_{milliseconds}_{random}`, with both parts from the row's UUIDv7, so that a group's id is the same in
+    every export.
     """
     digits = row.id.replace("-", "")
     return f"obs_{int(digits[:12], 16)}_{digits[-12:]}"

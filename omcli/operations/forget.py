@@ -1,4 +1,4 @@
-"""Forgetting: hiding rows and messages, and keeping their content from being stored again."""
+"""Forgetting (hiding rows and messages, and keeping their content from being stored again), and undoing operations."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _TRIES = 10
 
 @record
 class ForgetRequest:
-    """Rows and messages to forget: those with these ids, or all that contain `match`."""
+    """Rows and messages to forget: all that contain `match` or, if it is None, those with these ids."""
 
     ids: tuple[str, ...] = ()
     match: str | None = None
@@ -30,7 +30,9 @@ class ForgetRequest:
     """Limits `match` to this session."""
     project: str | None = None
     with_derived: bool = False
-    """True to also forget rows made from these, directly or through other rows."""
+    """True to also forget rows that were made from these rows or messages, or that replaced these rows, directly or
+    through other rows.
+    """
 
 
 @record
@@ -47,25 +49,29 @@ class BufferedPart:
 @record
 class ForgetReport:
     rows: tuple[Observation, ...]
-    """Forgotten rows. Rows that were forgotten earlier but not deleted yet are last."""
+    """Forgotten rows, including rows that were forgotten earlier but are not deleted yet."""
     messages: tuple[KeptMessage, ...]
     titles: tuple[SessionTitle, ...]
     along: tuple[Observation, ...] = ()
     """Rows that the forgotten rows had replaced; they are forgotten too."""
     telling: tuple[Observation, ...] = ()
-    """Visible rows made from forgotten ones; they may still contain the forgotten text."""
+    """Visible rows that were made from forgotten rows or messages, or that replaced forgotten rows. They may still
+    contain the forgotten text.
+    """
     ahead: tuple[BufferedPart, ...] = ()
     """Parts of buffered batches that will not be written."""
     telling_ahead: tuple[BufferedPart, ...] = ()
-    """Parts of buffered batches made from forgotten rows; they may still contain the forgotten text."""
+    """Parts of buffered batches made from forgotten rows or parts; they may still contain the forgotten text."""
     sources: tuple[KeptMessage, ...] = ()
-    """Source messages of the rows; they may still contain the forgotten text."""
+    """Source messages of the forgotten rows and parts, unless they are forgotten too; they may still contain the
+    forgotten text.
+    """
     seen: int = 0
-    """Position in the log of the last row that was searched."""
+    """Position in the log of the last row that was searched, or 0 if there are no rows."""
     done: Operation | None = None
     """None if nothing was done."""
     erased: EraseResult | None = None
-    """None if rows were only hidden."""
+    """None if rows were only hidden, or in a dry run."""
 
     @property
     def is_empty(self) -> bool:
@@ -75,7 +81,8 @@ class ForgetReport:
 def forget(
     store: Store, wanted: ForgetRequest, *, clock: Clock, dry_run: bool = False, for_good: bool = False
 ) -> ForgetReport:
-    """Hide rows and messages in one operation, or delete them with `for_good`. `dry_run` only finds them.
+    """Hide rows, messages and session titles in one operation, or delete them with `for_good`. `dry_run` only finds
+    them.
 
     The search is repeated if other processes write rows during it. Raise UnknownId if an id is unknown or ambiguous,
     BadUsage if `match` is empty, and StaleBatch if other processes keep writing.
@@ -158,7 +165,9 @@ def _named(store: Store, ids: Iterable[str]) -> tuple[list[Observation], list[Ke
 
 
 def _message(store: Store, key: str) -> KeptMessage | None:
-    """Return the message with a printed id, even if it was pruned, or None. Raise UnknownId if there are several."""
+    """Return the message with a printed id, even if it is hidden, or None if there is none. Raise UnknownId if several
+    messages have this id, unless exactly one of them is visible.
+    """
     found = store.messages.named(key)
     return store.messages.by_key(key) if len(found) > 1 else next(iter(found), None)
 
@@ -183,9 +192,11 @@ def _is_covered(wanted: ForgetRequest, session: str | None, project: str | None)
 def _ahead(
     store: Store, wanted: ForgetRequest, gone: Collection[str], messages: Collection[int]
 ) -> tuple[tuple[BufferedPart, ...], tuple[BufferedPart, ...]]:
-    """Return the parts of buffered batches that match, and the parts made from forgotten rows or parts.
+    """Return the parts of buffered batches that match, and the parts made from forgotten rows or parts. With
+    `with_derived`, the first tuple contains both.
 
-    Parts made from one of `messages` are in neither list, unless they match: without that message they are not written.
+    Parts made from one of `messages` are in neither tuple, unless they match, because without that message they are not
+    written.
     """
     text, projects, of_it = folded_text(wanted.match or ""), _project_by_session(store), set(gone)
     ahead: list[BufferedPart] = []
@@ -213,8 +224,8 @@ def _ahead(
 def _titles(
     store: Store, wanted: ForgetRequest, rows: Iterable[Observation], messages: Iterable[KeptMessage]
 ) -> Iterator[SessionTitle]:
-    """Yield titles that contain `match`, repeat one of the rows or occur in one of the messages. Hidden titles are
-    included.
+    """Yield the session titles that contain `match`. Without `match`, yield those that repeat one of the session's
+    given rows or occur in one of its given messages. Hidden titles are included.
     """
     rows, messages = list(rows), list(messages)
     projects = _project_by_session(store)
@@ -245,7 +256,7 @@ class UndoReport:
 def undo(operations: Operations, number: int | None, *, clock: Clock, dry_run: bool = False) -> UndoReport:
     """Undo an operation, by default the last one that can be undone. `dry_run` changes nothing.
 
-    Raise NotUndoable if the operation cannot be undone.
+    Raise NotUndoable if the operation is unknown or cannot be undone, or if there is none to undo.
     """
     undoing = operations.preview_undo(number)
     return UndoReport(undoing=undoing, by=None if dry_run else operations.undo(undoing.undone.number, now=clock.now()))

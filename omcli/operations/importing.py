@@ -1,4 +1,7 @@
-"""Importing memory from another tool. Rows are stored as they are, and their source messages count as observed."""
+"""Importing memory from another tool. Rows are stored word for word, except for secrets.
+
+The source messages of the rows count as observed.
+"""
 
 from __future__ import annotations
 
@@ -38,13 +41,13 @@ class ImportReport:
     observations: int = 0
     """Number of rows written."""
     known: int = 0
-    """Rows that were already stored or that occur twice."""
+    """Number of rows that were already stored or that occur twice."""
     covered: int = 0
     """Number of messages that now count as observed."""
     missing: int = 0
-    """Number of groups whose messages are not in the store."""
+    """Number of groups that name messages as covered although the last of these is not stored in the session."""
     skipped: Mapping[str, int] = field(default_factory=dict)
-    """Number of lines and objects that gave no row, by reason."""
+    """Number of lines, objects and rows that were not stored, by reason. Known rows are not included."""
     redactions: Mapping[str, int] = field(default_factory=dict)
     """Number of removed secrets, by rule."""
     sessions: tuple[str, ...] = ()
@@ -63,8 +66,8 @@ def import_files(
 ) -> Iterator[ImportReport]:
     """Import each input, and yield its report. An error in one input does not stop the others.
 
-    `session` overrides the sessions named in the inputs. Rows without a session belong to the project. `each` is called
-    with every stored row.
+    `session` overrides the sessions named in the inputs. Items belong to no session. Rows without a session belong to
+    the directory that the input names for them, otherwise to `project`. `each` is called with every stored row.
     """
     for entry in inputs:
         writer = _GroupWriter(exchange.name, deps, session=session, project=project, each=each)
@@ -101,7 +104,7 @@ class _GroupWriter:
 
     @property
     def is_empty(self) -> bool:
-        """True if the input was not empty but no row could be read from it."""
+        """True if parts of the input were skipped and none gave a new or known row."""
         return bool(self._skipped) and not (self._counts["new"] or self._counts["known"])
 
     def report(self, name: str, error: OmError | None) -> ImportReport:
@@ -120,6 +123,9 @@ class _GroupWriter:
     def take(self, found: Group | NotARow) -> None:
         """Write a group's rows and move the session's cursor to the last message that the group covers, in one
         transaction.
+
+        Text that is not a row is only counted. Raise LaneTaken or StaleBatch if another process is observing the
+        session.
         """
         if isinstance(found, NotARow):
             self._skipped[found.reason] += 1
@@ -251,7 +257,9 @@ class _Place:
                 self.note(logged.observation)
 
     def _pending(self, session: str) -> Batch | None:
-        """Return the messages after the cursor as a batch, or None if restored messages before it are uncovered."""
+        """Return the messages after the cursor as a batch. Return None if there are none, or if restored messages
+        before the cursor are not covered.
+        """
         last = self._store.messages.newest(session, 1)
         batch = self._store.batches.unobserved_up_to(session, last[0].seq) if last else None
         return batch if batch and not batch.is_late else None
@@ -262,11 +270,13 @@ class _Place:
         self._known.setdefault((row.text, None), row.id)
 
     def known(self, row: Observation, *, is_dated: bool) -> str | None:
-        """Return the id of a row with the same text and minute. If the row has no date, any time matches."""
+        """Return the id of a stored row with the same text and minute, or None. If the row has no date, any time
+        matches.
+        """
         return self._known.get((row.text, minute(row.dated) if is_dated else None))
 
     def ends(self, reach: MessageRange) -> tuple[KeptMessage | None, KeptMessage | None]:
-        """Return the first and last message of a group, each None if it is not stored.
+        """Return the first and last message of a group, each None if it is not named or is not stored in the session.
 
         A message named by its position must be pending.
         """
@@ -275,7 +285,7 @@ class _Place:
         return self._named(reach.first), self._named(reach.last)
 
     def is_missing(self, reach: MessageRange) -> bool:
-        """Return True if the group names messages that are not stored."""
+        """Return True if the last message that the group names is not stored in the session."""
         if reach.end is not None:
             return reach.end > self._begin + (len(self._batch.messages) if self._batch else 0)
         return reach.last is not None and self.ends(reach)[1] is None
@@ -342,7 +352,7 @@ class SummaryReport:
 def import_summary(name: str, text: str, session_id: str, deps: Deps) -> SummaryReport:
     """Store a summary as rows, unless the session already has rows, which are assumed to cover it.
 
-    Raise BadInput if the summary is empty.
+    Raise BadInput if the summary is empty or gives no row, and the error of storing it if that fails.
     """
     if not text.strip():
         raise BadInput("the summary is empty")

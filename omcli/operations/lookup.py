@@ -24,7 +24,7 @@ def log(store: Store, query: LogQuery) -> Iterator[Observation]:
 
 
 def unknown(store: Store, query: LogQuery) -> str | None:
-    """Return a message if the store does not know the session or project in a query, otherwise None."""
+    """Return an error text if the store does not know the session or project in a query, otherwise None."""
     session, project = query.session, query.project
     if session is not None and not (store.sessions.find(session) or _has(store, LogQuery(session=session))):
         return f"unknown session `{session}`; `om sessions` lists them"
@@ -58,7 +58,9 @@ def items(
     project: str | None = None,
     hidden: bool = False,
 ) -> tuple[Observation, ...]:
-    """Return the items that have all of these tags, in the order in which packs for other sessions show them."""
+    """Return the selected items that have all of these tags, ignoring case, in the order in which they rank in other
+    sessions' packs.
+    """
     query = LogQuery(kinds=(Kind.ITEM,), types=types, project=project, hidden=hidden)
     wanted = {tag.casefold() for tag in tags}
     found = [

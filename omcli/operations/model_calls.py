@@ -13,7 +13,9 @@ from omcli.operations.clock import Clock, later
 
 
 class CountedProvider:
-    """A provider whose calls are recorded in the ledger and refused once a hard limit is reached."""
+    """A provider that records its calls in the ledger. It refuses calls once a hard limit is reached, and while a
+    session waits after failures.
+    """
 
     def __init__(
         self,
@@ -27,8 +29,8 @@ class CountedProvider:
         clock: Clock,
         warn: Callable[[str], None],
     ) -> None:
-        """`ledger` returns the ledger and is first called at the first model call. `warn` is called once per soft
-        limit.
+        """`ledger` returns the ledger and is first called at the first model call. `warn` is called once for each soft
+        limit that is reached.
         """
         self._provider = provider
         self._lane = lane
@@ -103,7 +105,9 @@ class CountedProvider:
 
 
 def _outcome(prompt: Prompt, reply: Reply) -> str:
-    """Return the outcome of a call: `ok` only if the reply is complete and can be read."""
+    """Return the outcome of a call: `ok` if the reply is complete and can be read, otherwise the reason why it ended or
+    the slug of the error.
+    """
     if reply.stop is not EndReason.END:
         return reply.stop
     try:
@@ -139,9 +143,11 @@ class WithFallback:
         return self._first.takes_images and self._second.takes_images
 
     def ask(self, prompt: Prompt) -> Reply:
-        """Return the first provider's reply, or the second's if the first one fails.
+        """Return the first provider's reply, or the second's if the first one fails. Raise the second provider's
+        errors.
 
-        Raise the second provider's errors. If the first provider raises OverLimit, the second is not asked.
+        If the first provider raises OverLimit, or if the ask has only one call left, the second is not asked, and the
+        first provider's error is raised.
         """
         calls = prompt.calls
         if calls.left == 1:  # the first provider replied before, and is asked to correct its reply
@@ -179,7 +185,7 @@ class WaitingModel:
     failures: int
     """Number of successive failed calls."""
     until: str
-    """Instant after which it is asked again."""
+    """Instant at which it may be asked again."""
 
     @property
     def reason(self) -> str:
@@ -197,11 +203,11 @@ class Patience:
     """
 
     longest: float
-    """0 means that no session waits."""
+    """Maximum number of seconds to wait. 0 means that no session waits."""
     clock: Clock
 
     def waiting(self, ledger: Ledger) -> tuple[WaitingModel, ...]:
-        """Return the models that are not asked again yet, and for which sessions."""
+        """Return the models that are not asked again yet, each with its lane and session."""
         if not self.longest:
             return ()
         now = self.clock.now()
@@ -226,7 +232,7 @@ class Patience:
 
 
 _MOST_GROWTH = 30
-"""Largest exponent of the growth, so that no number overflows."""
+"""Maximum exponent of the growth, so that no number overflows."""
 _OF_A_DAY, _OF_A_MONTH = len("2026-02-10"), len("2026-02")
 
 
@@ -257,7 +263,7 @@ class Limit:
         return spent.cost if self.is_cost else spent.tokens
 
     def check(self, spent: Spent) -> str | None:
-        """Return a message if the limit is reached, otherwise None."""
+        """Return a text that says so if the limit is reached, otherwise None."""
         used = self.used(spent)
         if used < self.most:
             return None

@@ -37,7 +37,7 @@ class KeptNote:
     redactions: dict[str, int]
     resolved: tuple[Observation, ...] = ()
     operation: int | None = None
-    """The operation that wrote the note and hid the resolved rows, if any."""
+    """Number of the operation that wrote the note and hid the resolved rows, or None if the note resolves none."""
 
 
 def note(
@@ -55,12 +55,12 @@ def note(
     is_item: bool = False,
     resolves: tuple[str, ...] = (),
 ) -> KeptNote:
-    """Write a note, or with `is_item` a lasting fact. Rows that it `resolves` are hidden.
+    """Write a note or, with `is_item`, a lasting fact. The rows with the ids or handles in `resolves` are hidden.
 
-    The note belongs to the given session, otherwise to that of a resolved row, otherwise to the project.
+    The note belongs to the given session, otherwise to that of the first resolved row, otherwise to the project.
 
-    Raise BadUsage if the note is empty or the type is not valid for items, UnknownId if a resolved row is unknown, and
-    BadInput if it is already hidden.
+    Raise BadUsage if the note is empty or an item cannot have the type, UnknownId if a resolved row is unknown or its
+    handle ambiguous, and BadInput if it is already hidden.
     """
     if is_item and type_ not in (None, *ITEM_TYPES):
         raise BadUsage(f"`{type_}` is not a valid type of an item", hint=f"types: {', '.join(ITEM_TYPES)}")

@@ -33,7 +33,7 @@ class PruneReport:
     done: Operation | None = None
     """None if nothing was done."""
     erased: EraseResult | None = None
-    """None if rows were only hidden."""
+    """None if rows were only hidden, or in a dry run."""
 
     @property
     def is_empty(self) -> bool:
@@ -53,7 +53,8 @@ def prune(
     """Hide rows and messages by retention rules, in one operation. With `for_good`, delete them permanently.
 
     Without `in_full`, reported rows lack the fields that are slowest to read (`LogQuery.bare`). `for_good` also deletes
-    rows that are already hidden, by age or with their session, and frees the disk space. `dry_run` changes nothing.
+    rows that are already hidden and exceed the limit on age or on the number of sessions, and frees the disk space.
+    `dry_run` changes nothing.
     """
     found = _plan(store, rules, counter=counter, for_good=for_good)
     if in_full:  # read before they are deleted
@@ -80,7 +81,8 @@ def _change(
 
 
 def preview_erase(operations: Operations) -> tuple[tuple[Operation, ...], EraseResult]:
-    """Return the operations whose hidden rows are not deleted yet, and what `erase` would delete.
+    """Return the prune and forget operations whose hidden rows and messages are not deleted yet, and what `erase` would
+    delete.
 
     Each row and message counts once.
     """
@@ -126,7 +128,9 @@ def _plan(store: Store, rules: RetentionRules, *, counter: TokenCounter, for_goo
 def _rows_by_session(
     store: Store, rules: RetentionRules, sessions: dict[str, SessionSummary], *, with_hidden: bool
 ) -> tuple[Pool, ...]:
-    """Return the rows by session or, for rules across sessions, by project. Sessions without rows are included."""
+    """Return the rows of sessions by session, including sessions without rows. For rules across sessions, return the
+    cross-session rows by project instead.
+    """
     pools: dict[str | None, list[Observation]] = defaultdict(list)
     if not rules.is_across:
         pools |= {name: [] for name in sessions if rules.session in (None, name)}
@@ -156,7 +160,9 @@ def _in_full(store: Store, bare: Sequence[Observation]) -> Iterator[Observation]
 
 
 def _active_at(summary: SessionSummary | None, rows: list[Observation]) -> str:
-    """Return the time of a session's last activity: of its last message, or of its last row if that is later."""
+    """Return the time of a session's last activity: of its last message (or its last ingest, if no message is dated),
+    or of its last row if that is later.
+    """
     seen = (summary.last_at or summary.seen_at) if summary else ""
     return max([seen, *(row.dated for row in rows)])
 

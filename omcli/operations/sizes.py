@@ -25,7 +25,7 @@ class StoreCounts:
     hidden: int
     """Superseded or dropped rows."""
     pending: int
-    """Messages that no observation covers yet."""
+    """Messages that no batch covers yet."""
     message_tokens: int
     observation_tokens: int
     counter: str
@@ -39,7 +39,9 @@ class StoreCounts:
 
 
 def status(store: Store, counter: TokenCounter) -> StoreCounts:
-    """Return the sizes. All tokens are recounted if some were stored with another counter, so that units never mix."""
+    """Return the store in numbers. All tokens are recounted if some were stored with another counter, so that units
+    never mix.
+    """
     stored = store.sessions.status()
     recounted = bool({*stored.message_tokens, *stored.observation_tokens} - {counter.name})
     if recounted:
@@ -99,7 +101,9 @@ def count_text(text: str, counter: TokenCounter) -> TokenCount:
 def count_items(
     items: Iterable[Item], counter: TokenCounter, *, format_name: str | None, unit: CountUnit
 ) -> TokenCount:
-    """Return the tokens of a transcript's messages as they are, including secrets."""
+    """Return the tokens of a transcript's messages as they are, including secrets. The overhead of a conversation is
+    included unless `unit` is EVENT.
+    """
     messages = [item for item in items if isinstance(item, Message)]
     tokens = (
         sum(counter.message(message) for message in messages)

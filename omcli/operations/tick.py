@@ -1,4 +1,4 @@
-"""Due work: observing sessions that have grown enough, then reflecting on them."""
+"""Due work: observing the sessions that are due, then reflecting on them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from omcli.operations.reflect.session import Reflection
 
 
 class Trigger(StrEnum):
-    """Event that makes observing due."""
+    """Condition that makes observing due."""
 
     TOKENS = "tokens"
     TURN = "turn"
@@ -27,7 +27,7 @@ class Trigger(StrEnum):
     TOOL = "tool"
     """A tool call's result."""
     MANUAL = "manual"
-    """No event makes observing due."""
+    """Observing is never due."""
 
 
 @record
@@ -40,16 +40,19 @@ class Due:
     batches: int | None = None
     """Maximum number of batches per tick. None means no limit."""
     block_after: int = 0
-    """If at least this many tokens are pending, the command that ingested them observes them itself. 0 means never."""
+    """Number of pending tokens at which the command that ingested them observes them itself (see `overdue`). 0 means
+    never.
+    """
     ahead: BufferPolicy | None = None
     """When to observe ahead. None means never."""
     floor: int = 0
-    """Tokens left unobserved when buffered batches are written."""
+    """Minimum number of tokens left unobserved when buffered batches are written. One batch is written in any case."""
     reflects: bool = True
     """False if reflecting is never due."""
     is_free: bool = False
-    """True if rules observe: they cost nothing, so no number of tokens has to be reached, and a command that leaves
-    work to a worker observes itself."""
+    """True if rules observe. They cost nothing, so any number of pending tokens is enough, and a command that leaves
+    work to a worker observes itself if no other process is observing.
+    """
 
 
 @record
@@ -93,10 +96,11 @@ def due(deps: Deps, when: Due, *, sessions: Sequence[str] | None = None) -> Iter
 
 
 def tick(deps: Deps, when: Due, *, sessions: Sequence[str] | None = None) -> Iterator[TickReport]:
-    """Do the work due in each session: observe it or observe ahead, then reflect.
+    """Do the work due in each of the given sessions or all, and yield a report of each: observe it or observe ahead,
+    then reflect.
 
-    A session that another process has just finished is omitted. An error that would affect every session, such as a
-    locked store, ends the run.
+    A session that another process has just finished is omitted. An error is part of the session's report. An error that
+    would affect every session, such as a locked store, ends the run.
     """
     for found in due(deps, when, sessions=sessions):
         ticked = _tick_session(found, deps, when)
@@ -108,9 +112,10 @@ def tick(deps: Deps, when: Due, *, sessions: Sequence[str] | None = None) -> Ite
 
 
 def overdue(session_id: str, deps: Deps, when: Due) -> int | None:
-    """Return a session's pending tokens if they are too many for a background worker, otherwise None.
+    """Return a session's pending tokens if they reach `Due.block_after`, so that a background worker would be too slow,
+    otherwise None.
 
-    Buffered messages do not count.
+    Buffered messages do not count. With `Trigger.MANUAL`, nothing is overdue.
     """
     if not when.block_after or when.trigger is Trigger.MANUAL:
         return None

@@ -81,9 +81,10 @@ Event = FileReport | TickReport | WatchError | RoundEnd
 class Watch:
     """Follows files: each round ingests changed files and does the work due in their sessions.
 
-    An error in a file is yielded once, until the file changes. An error of the store is yielded once, and the work is
-    retried. A model that failed is called again after a minute. If it could not handle its input, it is called again
-    only when there are new messages. Lanes held by other processes are not errors.
+    A file with an error is read again when it changes. The store, and a session with an error, are tried again in a
+    later round. A model that failed is called again after a minute. If it could not handle its input, it is called
+    again only when there are new messages. An error of a file, a session or the store is yielded once, until there is a
+    success or a different error. Work that other processes are doing or have done is not an error.
     """
 
     def __init__(
@@ -135,7 +136,7 @@ class Watch:
                 yield WatchError(about=place, error=error)
 
     def _take_in(self, opened: RoundDeps, looked: FoundFiles, due: Iterable[str]) -> Iterator[Event]:
-        """Ingest files. Raise errors that affect every file."""
+        """Ingest files, and do the work due in their sessions. Raise errors that affect every file."""
         for path in sorted(due):  # a session sorts before its subagents
             (report,) = ingest_files([opened.transcript(path)], opened.deps)
             error = report.error
@@ -161,7 +162,9 @@ class Watch:
         return (not isinstance(error, NoInput) or self._places.exists(path)) and self._is_new(path, error)
 
     def _tick(self, opened: RoundDeps, session: str) -> Iterator[TickReport]:
-        """Do the work due in a session. Raise errors that affect every session."""
+        """Do the work due in a session, or put it off if models must not be called yet. Raise errors that affect every
+        session.
+        """
         self._waiting.pop(session, None)
         if self._clock.monotonic() < self._asked_from:
             self._waiting[session] = self._asked_from
@@ -213,8 +216,8 @@ class _Known:
 class Debouncer:
     """Decides which files to ingest now.
 
-    A changed file is ingested once two looks find it unchanged, or after `seconds` if it keeps changing, and never more
-    often than that. The file stays due until its last state is ingested.
+    A changed file is ingested once two successive looks find it in the same state, or after `seconds` if it keeps
+    changing, and never more often than that. The file stays due until its last state is ingested.
     """
 
     def __init__(self, seconds: float) -> None:

@@ -143,8 +143,9 @@ class Wiring:
 
     @cached_property
     def store(self) -> SqliteStore:
-        """The store, created if missing. Raise CannotCreate, InputOutput, StoreLocked or BadConfiguration if it cannot
-        be opened.
+        """The store, created if missing and migrated if older; temporary if the wiring is apart from the usual one.
+
+        Raise CannotCreate, InputOutput, StoreLocked, BadConfiguration or MigrationFailed if it cannot be opened.
         """
         from omcli.sqlite import SqliteStore
 
@@ -232,7 +233,7 @@ class Wiring:
         return store
 
     def close(self) -> None:
-        """Close all stores: the last one to close a store writes its log into the file."""
+        """Close all stores. When the last connection to a store is closed, SQLite writes its log into the file."""
         while self._opened:
             self._opened.pop().close()
 
@@ -242,7 +243,8 @@ class Wiring:
         """Open a file or standard input as a transcript in the given or detected format.
 
         A file that was ingested before with the same terms is read from its bookmark unless `is_whole`. Raise NoInput
-        if reading fails, BadInput for a directory or an unknown format, and the errors of opening the store.
+        if reading fails, BadUsage if the given format is unknown, BadInput for a directory or if no format is detected,
+        and the errors of opening the store.
         """
         from omcli.wiring.inputs import transcript
 
@@ -295,7 +297,8 @@ class Wiring:
     ) -> ObserverDeps:
         """Return the model that observes, or rules. `batch_tokens` limits the size of a batch.
 
-        Raise NotAllowed, BadConfiguration or NoInput if the model is unavailable.
+        Raise NotAllowed or BadConfiguration if the model is unavailable and rules do not stand in for it, and NoInput
+        if its file of instructions cannot be read.
         """
         model = self._models(counter, warn).observer(self.rule_observer(), most=batch_tokens)
         return model or self.rule_observer(batch_tokens=batch_tokens)

@@ -30,7 +30,10 @@ if TYPE_CHECKING:
 def consolidate_input(
     wiring: Wiring, session: str | None, named: Sequence[Path] | None, *, takes_in: bool, read_only: bool
 ) -> tuple[ConsolidateInput, KnownFiles]:
-    """Return the maintenance to do and the files found. `named` places override those in the settings."""
+    """Return the maintenance to do and the files found. `named` places override those in the settings.
+
+    Unless `takes_in`, no files are searched for. With `read_only`, the store is only read.
+    """
     said = wiring.settings.consolidate
     notes = None if said.notes is None else Path(os.path.realpath(said.notes))
     places = KnownFiles()
@@ -73,7 +76,7 @@ def _notebook(folder: Path) -> NotesFolder:
 
 
 def _before(wiring: Wiring, age: float | None) -> str | None:
-    """Return the local date that is this many days ago, or None if there is no age or no such date."""
+    """Return the local date that is this many days ago (rounded up), or None if there is no age or no such date."""
     today = date.fromtimestamp(wiring.clock.milliseconds() / 1000)  # noqa: DTZ012 - notes have local dates
     if age is None or age >= today.toordinal() - 1:
         return None
@@ -111,10 +114,11 @@ def changed_files(
     others: bool,
     without: Path | None,
 ) -> KnownFiles:
-    """Return the changed files in some places, by default the folders of known agents. With `others`, include all files
-    ingested before.
+    """Return the new and changed files in some places, by default the folders of known agents. With `others`, include
+    all files ingested before.
 
-    Files in the folder `without` are skipped. A file is read again with the format and session of its first ingest.
+    Files in the folder `without` are skipped. A file is read again with the format and session with which it was
+    ingested before.
     """
     known = {taken.origin.path: taken for taken in taken_in}
     missing, unseen = list[str](), list[str]()
@@ -139,7 +143,7 @@ def changed_files(
 
 
 def _is_nothing_to_read(path: str) -> bool:
-    """Return True if the file is missing, or if reading it could block, as with a pipe."""
+    """Return True if the file is missing or is not a regular file: reading a pipe, for example, could block."""
     try:
         return not stat.S_ISREG(os.stat(path).st_mode)  # noqa: PTH116
     except (FileNotFoundError, NotADirectoryError):

@@ -19,8 +19,8 @@ _USUAL = (*(f"*{ending}" for ending in TRANSCRIPTS), "*.json", "*.txt", "*.md")
 class Folders:
     """The named files, and the files in the named folders and their subfolders.
 
-    In folders, files are found by a pattern or by the usual names of transcripts. Hidden files are skipped. Links are
-    followed, and each file is found once.
+    In folders, files are found by a pattern or by the usual names of transcripts. Hidden files and folders are skipped
+    there. Links are followed, and each file is found once.
     """
 
     def __init__(self, paths: Iterable[str], patterns: Iterable[str] = ()) -> None:
@@ -101,7 +101,7 @@ class _Look:
             self.files[path] = (found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
 
     def _is_first(self, found: os.stat_result) -> bool:
-        """Return False if this file was already seen under another name."""
+        """Return False if this file or folder was already seen under another name."""
         key = (found.st_dev, found.st_ino)
         is_first = key not in self._seen
         self._seen.add(key)

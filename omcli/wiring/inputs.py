@@ -32,7 +32,8 @@ def transcript(
     """Open a file or standard input as a transcript in the given or detected format.
 
     `bookmarks` returns the bookmarks of a file that was ingested with the same terms; only the rest is read. Raise
-    NoInput if reading fails, BadInput for a directory or an unknown format, and the errors of `bookmarks`.
+    NoInput if reading fails, BadUsage if the given format is unknown, BadInput for a directory or if no format is
+    detected, and the errors of `bookmarks`.
     """
     with _opened(name) as stream:
         origin = _origin(name, stream, terms=terms(format_name, session))
@@ -83,8 +84,9 @@ def content(name: str) -> bytes:
 
 
 def transcript_in(stream: BinaryIO, *, format_name: str | None = None, origin: Origin | None = None) -> Transcript:
-    """Return a stream as a transcript in the given or detected format. Raise UnknownFormat or, if reading fails,
-    NoInput.
+    """Return a stream as a transcript in the given or detected format, or without a format if the stream is empty.
+
+    Raise NoInput if reading fails, BadUsage if the given format is unknown, and UnknownFormat if none is detected.
     """
     from omcli.formats import detect, named
     from omcli.formats.source import InputShape, RecordStream
@@ -161,7 +163,7 @@ _TICK_NS = 2_000_000_000
 
 
 def stamp(of: os.stat_result) -> str:
-    """Return a file's size, time and inode. A file with an unchanged stamp is not read again."""
+    """Return a file's size, modification time and inode as text. A file with an unchanged stamp is not read again."""
     return f"{of.st_size}-{of.st_mtime_ns}-{of.st_ino}"
 
 
@@ -178,7 +180,7 @@ def terms(format_name: str | None, session: str | None) -> str:
 
 
 def asked(terms: str) -> tuple[str | None, str | None]:
-    """Return the format and session that a file was read with."""
+    """Return the format and session, from the `terms` of a file, that were requested when the file was read."""
     import json
 
     _, _, format_name, session = json.loads(terms)

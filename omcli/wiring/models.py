@@ -34,7 +34,9 @@ _ROLE = {Lane.OBSERVE: "observer", Lane.REFLECT: "reflector"}
 
 
 def endpoint_with_key(environment: Mapping[str, str]) -> str | None:
-    """Return the endpoint whose key is in the environment, Anthropic before OpenAI, or None if there is no key."""
+    """Return the endpoint of the first usual key in the environment, in the order of `USUAL_KEYS`, or None if there is
+    no key.
+    """
     for variable, name in USUAL_KEYS.items():
         if environment.get(variable):
             return name
@@ -77,7 +79,7 @@ def spec_of(role: ModelSettings, settings: Settings, environment: Mapping[str, s
 
 
 def is_named(name: str, settings: Settings, environment: Mapping[str, str]) -> bool:
-    """Return True if `observer` or `reflector` is a model, available or not."""
+    """Return True if the role `name` (`observer` or `reflector`) is given to a model, available or not."""
     try:
         return spec_of(getattr(settings, name), settings, environment) is not None
     except BadConfiguration:
@@ -98,7 +100,9 @@ class Models:
         ledger: Callable[[], SqliteStore],
         estimate: CallList | None = None,
     ) -> None:
-        """`store` opens the store that contains the images, and `ledger` the store that records all calls."""
+        """`store` opens the store that contains the images, and `ledger` the store that records all calls. With
+        `estimate`, calls are only added to that list.
+        """
         self._settings = settings
         self._counter = counter
         self._clock = clock
@@ -110,8 +114,8 @@ class Models:
     def observer(self, usual: ObserverDeps, *, most: int | None = None) -> ObserverDeps | None:
         """Return the model that observes, or None for rules. `usual` supplies the limits that are not in the settings.
 
-        If given, `most` also limits the tokens in a batch. Raise NotAllowed, BadConfiguration or NoInput if the model
-        is unavailable.
+        If given, `most` also limits the tokens in a batch. Raise NotAllowed or BadConfiguration if the model is
+        unavailable and rules do not stand in for it, and NoInput if its file of instructions cannot be read.
         """
         settings = self._settings
         role = settings.observer
@@ -180,8 +184,8 @@ class Models:
         )
 
     def _waits(self, role: ModelSettings, provider: Provider, lane: Lane) -> Callable[[str], bool]:
-        """Return the function that tells if a session waits for this model. None waits if another one or rules stand in
-        for it.
+        """Return a function that returns True if a session waits for this model. No session waits if a fallback model
+        or rules stand in for it.
         """
         from omcli.wiring.policies import patience
 
@@ -217,7 +221,9 @@ class Models:
             return None
 
     def _provider(self, role: ModelSettings, lane: Lane) -> Provider | None:
-        """Return the metered model for a role with its fallback, or None for rules."""
+        """Return the metered model for a role with its fallback, or None for rules. If only the first model's key is
+        missing, warn and return the fallback alone.
+        """
         spec = spec_of(role, self._settings, os.environ)
         if spec is None:
             return None
@@ -281,7 +287,9 @@ def _name(provider: Provider) -> str:
 
 
 def name_of(role: ModelSettings, settings: Settings) -> str:
-    """Return the name of a model that may be unavailable, or `rules` if there is no endpoint."""
+    """Return the name of the model for a role, available or not, or `rules` if no model is chosen or its provider is
+    unknown.
+    """
     from omcli.providers.endpoints import endpoint
 
     try:
@@ -309,8 +317,8 @@ def _compression(role: ModelSettings, settings: Settings) -> Compression:
 
 
 def cost(reply: Reply, *, endpoint: str, settings: Settings) -> float | None:
-    """Return the price of a reply in US dollars, or None if the price is unknown. The user's own prices take
-    precedence.
+    """Return the price of a reply in US dollars, or None if the price or a token count is unknown. The user's own
+    prices take precedence.
     """
 
     from omcli.providers import endpoints
@@ -339,7 +347,9 @@ class _StoredOutputModes:
 
 
 def temperature(settings: Settings, role: str) -> float | None:
-    """Return the temperature to send, or None if it was not set, because many models refuse it."""
+    """Return the temperature to send, or None to send none. It is None unless it was set, because many models refuse
+    it.
+    """
     if settings.origin(f"{role}.temperature") == "default":
         return None
     found: ModelSettings = getattr(settings, role)
@@ -353,7 +363,9 @@ def _token() -> str:
 
 
 def _prompt_text(role: ModelSettings, sentences: str | None) -> str | None:
-    """Return additions to the prompt, from the settings and the user's file. Raise NoInput if it cannot be read."""
+    """Return additions to the prompt, from the settings and the user's file, or None if there are none. Raise NoInput
+    if the file cannot be read.
+    """
     length = f"Write {' to '.join(sentences.split('-'))} sentences altogether." if sentences else ""
     own = ""
     if role.instructions_file is not None:

@@ -29,7 +29,8 @@ _MUCH = 10
 def budgets(settings: Settings, asked: Mapping[str, int | None]) -> Budgets:
     """Return the budgets of a pack (`total`) and its tiers: the requested ones, otherwise those in the settings.
 
-    A tier that is not printed gets nothing. The tail of a frozen pack may grow until it is cut.
+    By default, a tier that is not printed gets nothing, and neither do other sessions if the scope is one session. The
+    tail of a frozen pack may grow until it is cut.
     """
     from omcli.memory.message import UNLIMITED
     from omcli.pack.budget import Tier, budgets
@@ -93,7 +94,7 @@ def choice(settings: Settings) -> Choice:
 
 
 def due(settings: Settings, *, has_model: bool) -> Due:
-    """Return when observing is due. Without a model, it is due as soon as anything is pending."""
+    """Return when observing is due. Without a model, any number of pending tokens is enough."""
     from omcli.memory.buffer import BufferPolicy
     from omcli.operations.tick import Due, Trigger
 

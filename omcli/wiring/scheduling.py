@@ -28,8 +28,8 @@ _SECONDS = 60
 def job(name: str, when: When, settings: Settings, files: Files) -> Job:
     """Return a command for the scheduler that uses the same store and settings as this run.
 
-    Flags and variables are passed on unless they may be secrets; configuration files are read again. Raise BadUsage if
-    a file name cannot be used in a schedule.
+    Settings in `_PASSED` are passed on as flags if a flag or variable sets them. Other flags and variables are not
+    passed on; configuration files are read again. Raise BadUsage if a file name cannot be used in a schedule.
     """
     from omcli.settings import user_file
 
@@ -79,7 +79,7 @@ def missing_variables(environment: Mapping[str, str], keys: Path) -> list[str]:
 
 
 def is_open(keys: Path) -> bool:
-    """Return True if other users have any access to the key file."""
+    """Return True if other users have any access to the key file, and False if it is missing or cannot be looked at."""
     try:
         return bool(keys.stat().st_mode & 0o077)
     except OSError:
@@ -87,7 +87,9 @@ def is_open(keys: Path) -> bool:
 
 
 def _options(settings: Settings, files: Files) -> list[str]:
-    """Return flags for settings from flags and variables, and for files not found without this environment."""
+    """Return flags for the settings that flags or variables set, and for files that would not be found without this
+    environment.
+    """
     said = {key: settings.origin(key) for key in _PASSED}
     flags = []
     for key, by in said.items():

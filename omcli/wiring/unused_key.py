@@ -29,7 +29,9 @@ class UnusedKey:
 
     @classmethod
     def find(cls, settings: Settings, environment: Mapping[str, str]) -> UnusedKey | None:
-        """Return the first key that is set, or None if there is none, or if a model or rules were chosen."""
+        """Return the first key that is set. Return None if there is none, or if a model or rules were chosen to
+        observe.
+        """
         if settings.observer.provider or settings.observer.model:
             return None
         found = ((variable, name) for variable, name in USUAL_KEYS.items() if environment.get(variable))
@@ -37,7 +39,7 @@ class UnusedKey:
 
     @property
     def model(self) -> str:
-        """The default model of the key's provider."""
+        """The default model of the key's provider, or the provider's name if it has none."""
         from omcli.providers.endpoints import endpoint
 
         return endpoint(self.provider).model or self.provider

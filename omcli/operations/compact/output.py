@@ -65,7 +65,7 @@ class TailPlan:
     """Messages that may be printed."""
     budgets: Budgets
     unquoted: frozenset[int]
-    """`seq` of messages not to quote, because they will be shown verbatim."""
+    """`seq` of messages not to quote, because they will be shown verbatim or remain in the host's own transcript."""
     staying: tuple[KeptMessage, ...] = ()
     """Messages that remain in the host's own transcript, if any."""
 
@@ -77,8 +77,9 @@ class TailPlan:
 def plan_tail(store: Store, session_id: str, wanted: CompactRequest, counter: TokenCounter) -> TailPlan:
     """Read the last messages, and decide which of them are kept and how many tokens they get.
 
-    If a number of tokens was requested, keep as many as fit when printed, but at least one unless it is 0. Otherwise
-    they share the target with the rows.
+    If a number of tokens was requested, keep as many messages as fit when printed, but at least one unless the number
+    is 0. Otherwise the messages share the target with the rows. If the output has no tail, the kept messages are those
+    that remain in the host's own transcript.
     """
     share = int(wanted.target * _TAIL_SHARE)
     keep = share if wanted.keep is None else wanted.keep
@@ -152,8 +153,8 @@ def compact_output(
 ) -> ContextPack:
     """Return the pack of a session within the target: rows, quotes from its agent, and the last messages.
 
-    Quotes replace rows that only report the agent's words. If `is_quoted` is False, there are no quotes and all rows
-    are kept.
+    Quotes replace rows that only report the agent's words, except the current task. If `is_quoted` is False, there are
+    no quotes and all rows are kept.
     """
     return pack(
         session=session,
@@ -171,7 +172,7 @@ def compact_output(
 
 def _is_entry(message: Message) -> bool:
     """Return True if the message begins an entry in the host's transcript. Calls and results are parts of other
-    entries.
+    entries, and some events have no entry.
     """
     return message.role not in (Role.CALL, Role.RESULT) and message.kind not in _OF_NO_ENTRY
 
@@ -189,8 +190,8 @@ def _with_quotes(
 
 
 def _place(row: Observation) -> int:
-    """Return the `seq` by which a row is sorted. A request or question precedes its answer even if both are its
-    sources.
+    """Return the `seq` by which a row is sorted, or 0 if it has no sources. A request or question precedes its answer
+    even if both are its sources.
     """
     if not row.sources:
         return 0

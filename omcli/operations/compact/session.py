@@ -40,9 +40,9 @@ class RefuseReason(StrEnum):
     EMPTY = "empty"
     """There is nothing to print, or nothing to replace."""
     LARGER = "larger"
-    """The result has more tokens than the session it would replace."""
+    """The result has more tokens than the messages and the earlier summary that it would replace."""
     UNCOVERED = "uncovered"
-    """Messages would be lost, because no observation covers them yet."""
+    """Messages would be lost, because no batch covers them yet."""
 
 
 @record
@@ -91,9 +91,9 @@ class CompactResult:
     rows: int
     """Number of visible rows after folding."""
     rows_fitting: int
-    """Number of them that fit into the target together with the last messages."""
+    """Number of visible rows that fit into the target together with the last messages."""
     uncovered: int
-    """Messages that would be lost: no observation covers them, and they are not among the last messages."""
+    """Number of messages that would be lost: no batch covers them, and they are not among the last messages."""
 
 
 @record
@@ -107,7 +107,7 @@ class CompactReport:
     """The output. All token counts in this report use its counter."""
     refusal: RefuseReason | None
     error: ProviderFailed | None
-    """Error that kept rows from being folded, or some of the last messages from being observed."""
+    """Error that kept rows from being folded, or some of the last messages from being observed, if any."""
 
 
 @mutable_record
@@ -159,7 +159,7 @@ def compact(session_id: str, deps: Deps, asked: CompactLimits) -> CompactReport:
 
 
 def _observe_waiting(session_id: str, deps: Deps, steps: _Steps) -> ProviderFailed | None:
-    """Observe the pending messages. Return the model's error if it fails."""
+    """Observe the pending messages. Return the model's error if it gives no usable reply, otherwise None."""
     try:
         for _step in observe_session(session_id, deps, batches=steps.left):
             steps.done += 1
@@ -178,7 +178,7 @@ def _with_loss(error: ProviderFailed, uncovered: int) -> ProviderFailed:
 
 
 def _uncovered(session_id: str, store: Store) -> frozenset[int]:
-    """Return the `seq` of the messages that no observation covers, or none if an observer was offered all of them."""
+    """Return the `seq` of the messages that no batch covers, or an empty set if an observer deferred all of them."""
     if not any(store.batches.pending(session_id).fresh_tokens.values()):
         return frozenset()
     return frozenset(each.seq for each in store.messages.outline(session_id) if not each.is_covered)
@@ -193,7 +193,7 @@ class _Room:
     asked: CompactLimits
     tail: TailPlan
     pending: frozenset[int]
-    """The `seq` of the messages that no observation covers."""
+    """The `seq` of the messages that no batch covers (see `_uncovered`)."""
     tokens_before: int
     """Tokens of the session's messages and of an earlier summary."""
 
@@ -242,7 +242,9 @@ _NO_FIGURES = CompactHead()
 
 
 def _fold(room: _Room, steps: _Steps) -> ProviderFailed | None:
-    """Fold rows in one operation, until they fit or folding no longer helps. Return the model's error if it fails."""
+    """Fold rows in one operation, until they fit, folding no longer helps, or no step is left. Return the model's error
+    if it gives no usable reply, otherwise None.
+    """
     operation: int | None = None
     while steps.left != 0 and not room.holds(room.rows()):
         read = left = 0
@@ -297,7 +299,7 @@ class _Stats:
     rows: int
     """Number of visible rows."""
     fitting: int
-    """Number of them that can be printed."""
+    """Number of visible rows that can be printed."""
 
     @property
     def contract(self) -> Contract:
@@ -337,7 +339,9 @@ def _refuse_reason(pack: ContextPack, result: CompactResult, room: _Room) -> Ref
 
 
 def _tokens_before(session_id: str, store: Store, counter: TokenCounter) -> int:
-    """Return the tokens of the main thread's messages, recounted if some were stored with another counter."""
+    """Return the tokens of a session's messages (see `MessageLog.tokens`), recounted if some were stored with another
+    counter.
+    """
     stored = store.messages.tokens(session_id)
     if set(stored) <= {counter.name}:
         return sum(stored.values())

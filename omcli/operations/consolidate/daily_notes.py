@@ -32,7 +32,7 @@ class ArchivePolicy:
     before: str | None = None
     """Notes of earlier days are archived. None means that no notes are archived."""
     reads_only: bool = False
-    """True if no file is changed."""
+    """True to leave forgotten facts in `MEMORY.md`, so that no file is changed unless notes are archived."""
 
     def takes(self, note: Note) -> bool:
         return self.before is not None and note.day < self.before
@@ -61,8 +61,9 @@ def keep_notes(
     """Ingest new text in the notes, observe it and reflect on it, day by day; then archive notes that are due.
 
     A note is archived once all of it is observed and reflected on and its lasting facts are in `MEMORY.md`, so an
-    interrupted run can be repeated. Once a model is unavailable, notes are only ingested. Forgotten facts are
-    removed from `MEMORY.md` first. Only notes with work to do are yielded. Raise NoInput if the folder is missing.
+    interrupted run can be repeated. Once a model is unavailable, notes are only ingested. Forgotten facts are removed
+    from `MEMORY.md` first. Only reports of notes with work to do are yielded. `extend` is called before each note.
+    Raise NoInput if the folder cannot be read.
     """
     with suppress(InputOutput, CannotCreate):  # a part that has to write reports the error
         if not archiving.reads_only:
@@ -81,9 +82,10 @@ def keep_notes(
 
 
 def plan_notes(notebook: Notebook, store: Store, archiving: ArchivePolicy) -> Iterator[tuple[Note, bool, bool]]:
-    """Yield each note with work to do and two flags: True if it would be ingested, and True if it would be archived.
+    """Yield each note to ingest or archive and two flags: True if it would be ingested, and True if it would be
+    archived.
 
-    Raise NoInput if the folder is missing.
+    Raise NoInput if the folder or a note cannot be read.
     """
     known = {taken.origin.path: taken for taken in store.bookmarks.files()}
     for note in notebook.notes():
@@ -132,7 +134,7 @@ def _taken_in(note: Note, notebook: Notebook, deps: Deps) -> FileReport:
 
 
 def _is_reflected(session: str, deps: Deps) -> bool:
-    """Return True if the last reflection on a day succeeded, or if there was none and the day has no rows."""
+    """Return True if the last reflection on a day did not fail, or if there was none and the day has no rows."""
     last = deps.store.reflections.last_attempt(Scope(session=session))
     if last is not None:
         return last.ending is not ReflectionOutcome.FAILED
@@ -140,7 +142,8 @@ def _is_reflected(session: str, deps: Deps) -> bool:
 
 
 def _moved(report: NoteReport, notebook: Notebook, deps: Deps, known: IngestedFile) -> NoteReport:
-    """Write a note's lasting facts, then archive it, unless messages are pending or the note has changed.
+    """Write a note's lasting facts, then archive it, unless messages are pending that no observer has deferred, or the
+    note has changed.
 
     Raise Unusable if the last reflection on the note failed.
     """
@@ -160,7 +163,7 @@ def _moved(report: NoteReport, notebook: Notebook, deps: Deps, known: IngestedFi
 
 
 def _are_forgotten(facts: Sequence[str], store: Store) -> tuple[bool, ...]:
-    """Return, for each fact, True if a row with its text was forgotten."""
+    """Return, for each fact, True if a row with its text was forgotten, be it as a user's statement or not."""
     bare, said = (store.tombstones.match_texts([f"{by}{fact}" for fact in facts]) for by in ("", USER))
     return tuple(map(any, zip(bare, said, strict=True)))
 
@@ -168,8 +171,8 @@ def _are_forgotten(facts: Sequence[str], store: Store) -> tuple[bool, ...]:
 def lasting(session: str, store: Store) -> tuple[str, ...]:
     """Return the texts of a session's lasting facts, at most `MOST_FACTS`: items first, then the most salient rows.
 
-    Hidden rows are included, because old rows are folded across sessions, but not if they were undone or replaced by
-    another row of the session.
+    Superseded and dropped rows are included, because old rows are folded across sessions, but not if they were undone
+    or replaced by another row of the session.
     """
     kinds = (Kind.OBSERVATION, Kind.REFLECTION, Kind.NOTE)
     rows = [logged.observation for logged in store.rows.log(LogQuery(session=session, kinds=kinds, hidden=True))]

@@ -45,7 +45,9 @@ class ConsolidateInput:
     """The requested maintenance."""
 
     session: str | None = None
-    """The only session to maintain, or None for all. It is observed and reflected on even if it has not ended."""
+    """The only session to maintain, or None for all. It is observed even if it has not ended, and reflected on even if
+    that is not due.
+    """
     sources: Sequence[TranscriptFile] = ()
     notebook: Notebook | None = None
     archiving: ArchivePolicy = ArchivePolicy()
@@ -128,7 +130,7 @@ def _order(code: int) -> int:
 
 
 def consolidate(agenda: ConsolidateInput, deps: Deps, *, missing: Mapping[Lane, OmError]) -> ConsolidateReport:
-    """Do all parts in order, under one lease.
+    """Do all parts that `agenda` requests, in order, under one lease.
 
     `missing` maps lanes to the errors of unavailable models; the work that needs these models is skipped. Raise
     LaneTaken at once if another process is consolidating.
@@ -167,7 +169,9 @@ def _check_models(missing: Mapping[Lane, OmError], *lanes: Lane) -> None:
 
 
 def _take_in(agenda: ConsolidateInput, deps: Deps, done: ConsolidateReport, extend: Callable[[], None]) -> None:
-    """Ingest the sources and record failures. New messages are observed later."""
+    """Ingest the sources and record failures, until an error occurs that would affect every file. New messages are
+    observed later.
+    """
     for source in agenda.sources:
         extend()
         for report in ingest_files([source.input], deps, session=source.session):
@@ -185,7 +189,9 @@ def _look_after(
     done: ConsolidateReport,
     extend: Callable[[], None],
 ) -> None:
-    """Observe the pending messages of ended sessions, and reflect on sessions that are due."""
+    """Observe the pending messages of ended sessions, and reflect on sessions that are due. If a session is requested,
+    do both for that session alone.
+    """
     with done.part(_SESSIONS):
         for summary in deps.store.sessions.summaries():
             session = summary.session.id
@@ -206,7 +212,9 @@ def _look_after(
 
 
 def is_active(summary: SessionSummary, clock: Clock) -> bool:
-    """Return True if the session's last message is recent. A message dated in the future does not count."""
+    """Return True if the session's last message is less than `IDLE_SECONDS` old. Messages without a date or dated in
+    the future do not count.
+    """
     return summary.last_at is not None and clock.after(-IDLE_SECONDS) < summary.last_at <= clock.now()
 
 
@@ -259,14 +267,16 @@ class ConsolidatePlan:
     sessions: tuple[DueSession, ...]
     going_on: tuple[str, ...]
     notes: tuple[tuple[Note, bool, bool], ...]
-    """Notes with work to do and two flags each: True if it would be ingested, and True if it would be archived."""
+    """Notes to ingest or archive and two flags each: True if it would be ingested, and True if it would be archived."""
     plan: GlobalPlan | None
     pruned: PruneReport | None
     backup: bool
 
 
 def plan_consolidate(agenda: ConsolidateInput, deps: Deps) -> ConsolidatePlan:
-    """Return the plan. Raise NoInput if the folder of notes is missing."""
+    """Return what `consolidate` would do, without doing it. Raise NoInput if the folder of notes or a note cannot be
+    read.
+    """
     going_on, plan = [], None
     if agenda.session is None:
         summaries = deps.store.sessions.summaries()

@@ -25,7 +25,7 @@ from omcli.text.clean import clean
 from omcli.text.redaction import redact
 
 CHUNK = 500
-"""Messages per transaction."""
+"""Maximum number of messages per transaction."""
 _PICTURES = 16 << 20
 """A chunk with more bytes of images than this is written early."""
 
@@ -46,17 +46,20 @@ class FileReport:
     format: str | None = None
     """None for an empty input or one that could not be opened."""
     session_id: str | None = None
-    """The session of the messages: the given one, otherwise the first one named in the input, otherwise a derived one.
+    """The first session of the messages: the given one, otherwise the first one named in the input, otherwise a derived
+    one. Without messages, the named one, or the given one if the input is empty.
     """
     sessions: tuple[str, ...] = ()
-    """All sessions of the input, in order of appearance."""
+    """All sessions that messages of the input belong to, in order of appearance."""
     cwd: str | None = None
     abandoned: frozenset[str] = frozenset()
     """Ids of messages on abandoned branches; empty unless the whole input was read."""
     counts: MessageCounts = field(default_factory=MessageCounts)
     new_messages: int = 0
     known_messages: int = 0
-    """Messages that were already stored or that occur twice. New and known messages together are all messages kept."""
+    """Messages that were already stored or that occur twice. New and known messages together are all counted messages
+    of the main thread or, if there is none, of the side chains.
+    """
     side_messages: int = 0
     """Messages in side chains; 0 if there is no main thread."""
     images: int = 0
@@ -67,11 +70,13 @@ class FileReport:
     redactions: Mapping[str, int] = field(default_factory=dict)
     """Number of removed secrets, by rule."""
     unread_bytes: int = 0
-    """Size of the unchanged beginning of a file, which was not read again. All other fields describe the whole file."""
+    """Size of the unchanged beginning of a file, which was not read again. Counts of messages, skipped records and
+    secrets describe the whole file.
+    """
     observations: int = 0
     """Number of rows written."""
     pending: int = 0
-    """Number of messages in these sessions that no observation covers yet."""
+    """Number of messages in these sessions that no batch covers yet; 0 after an error, unless a model failed."""
     message_tokens: int = 0
     """Tokens of the newly observed messages."""
     observation_tokens: int = 0
@@ -104,7 +109,7 @@ def ingest_files(inputs: Iterable[FileInput], deps: Deps, *, session: str | None
 
 
 def count_pending(sessions: Iterable[str], deps: Deps) -> int:
-    """Return the number of messages in these sessions that no observation covers yet."""
+    """Return the number of messages in these sessions that no batch covers yet."""
     pending = 0
     for session_id in sessions:
         pending += deps.store.batches.pending(session_id).messages
@@ -168,7 +173,7 @@ class MessageWriter:
         self.sessions: list[str] = []
         """Sessions of the stored messages, in order of appearance."""
         self.bookmarks: list[Bookmark] = []
-        """Positions in the file up to which everything is stored; empty if nothing was read."""
+        """Bookmarks of this reading. Everything up to each of them is stored."""
         self.conversations = conversations
         self._deps = deps
         self._identities: dict[str, Identities] = {
@@ -191,8 +196,8 @@ class MessageWriter:
     def append(self, name: str) -> None:
         """Store all messages, one transaction per chunk.
 
-        Raise StoreLocked if another process writes for too long, and InputOutput if the disk fails. Earlier chunks stay
-        stored.
+        Raise StoreLocked if another process writes for too long, InputOutput if the disk fails, and the errors of
+        reading the transcript. Earlier chunks stay stored.
         """
         session, chunk, pictures = "", list[tuple[Incoming, Message]](), 0
         for step in self.conversations:

@@ -44,11 +44,11 @@ class MessageCounts:
     """Failed tool results."""
     compactions: int = 0
     asides: int = 0
-    """Messages that are kept but not counted: remarks, slash commands, interruptions."""
+    """Messages that are kept but not counted, such as remarks, slash commands and interruptions."""
 
     @property
     def messages(self) -> int:
-        """Prompts, answers, tool calls and results together."""
+        """Prompts, notes, answers, tool calls and results together."""
         return self.human_messages + self.assistant_messages + self.tool_calls + self.tool_results
 
 
@@ -94,7 +94,7 @@ class TranscriptCounts:
 
     @property
     def is_side_only(self) -> bool:
-        """True if there are only side chains, as in a subagent's transcript."""
+        """True if the main thread has no messages, as in a subagent's transcript."""
         return not any(self.main.values())
 
     @property
@@ -170,7 +170,7 @@ class TranscriptSessions:
         """Facts found before the session was known."""
         self._waiting: list[Message] = []
         self.openings: dict[str, int] = {}
-        """Number of opening messages of each derived session that has nothing stored yet."""
+        """Number of opening messages of each derived session that this reading has not written to yet."""
         self._taken: Counter[str] = Counter()
         """Number of this transcript's sessions derived from each prompt."""
         if self.earlier is not None:
@@ -224,7 +224,9 @@ class TranscriptSessions:
                 yield item
 
     def identities(self, session_id: str, before: Counter[int] | None = None) -> Identities:
-        """Return a new source of identities for a session's messages, starting with the first one in this reading."""
+        """Return a new source of identities for a session's messages, starting with the first one in this reading or,
+        with `before`, after the occurrences that it counts.
+        """
         return Identities(session_id, format_name=self.format, copies=self._copies, before=before)
 
     def _is_settled(self, item: Item | None) -> bool:

@@ -26,15 +26,17 @@ _NO_COINCIDENCE = 3
 class Ingested:
     new: int = 0
     known: int = 0
-    """Messages that were already stored."""
+    """Messages that were already stored, or that were forgotten."""
     skipped: Mapping[str, int] = field(default_factory=dict)
-    """Number of records without a message, by reason. `injected` counts system messages and om's own output."""
+    """Number of records without a message, by reason. For example, `injected` counts system messages and om's own
+    output.
+    """
     faults: Mapping[str, int] = field(default_factory=dict)
     """Skipped records that may have been messages, by reason."""
     redactions: Mapping[str, int] = field(default_factory=dict)
     """Number of removed secrets, by rule."""
     pending: int = 0
-    """Number of the session's messages that no observation covers yet."""
+    """Number of the session's messages that no batch covers yet."""
 
 
 def ingest(

@@ -84,7 +84,7 @@ class WaitingMessages(NamedTuple):
     tokens: int
     """Counted with the operation's counter, even if another one was used when the messages were stored."""
     fresh: int
-    """Tokens of the messages that have not been offered to an observer yet."""
+    """Tokens of the messages that no observer has deferred."""
     blocks: int
     """Number of the session's buffered batches."""
 
@@ -115,8 +115,8 @@ def _waiting(session_id: str, deps: Deps, *, ahead: bool) -> Iterator[Batch]:
 
 
 def due_buffered(session_id: str, deps: Deps, *, floor: int) -> tuple[BufferedBatch, ...]:
-    """Return the oldest buffered batches to write. At least one is returned, if any; beyond that, `floor` tokens stay
-    unobserved.
+    """Return the oldest buffered batches to write. At least one is returned, if any; beyond that, at least `floor`
+    tokens stay unobserved.
     """
     buffered = deps.store.batches.buffered(session_id)
     if not buffered:
@@ -136,8 +136,8 @@ def buffered_rows(
 ) -> tuple[tuple[Observation, ...], tuple[Replacement, ...]]:
     """Return the rows that a buffered batch would write now, and the rows that they would replace.
 
-    A row is left out if one of its messages has been forgotten since, or if the cursor has passed all of them, because
-    other rows then cover them.
+    A row is left out if one of its uncovered messages has been hidden since, or if the cursor has passed all of its
+    messages, because other rows then cover them.
     """
     begins, batch, observed = buffered.begins, buffered.batch, buffered.observed
     cited = {seq for draft in observed.drafts for seq in draft.sources}

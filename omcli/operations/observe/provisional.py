@@ -24,7 +24,7 @@ class ProvisionalRows:
     """`seq` of the messages that were observed."""
 
     def over(self, stored: Sequence[Observation], tail: frozenset[int]) -> tuple[Observation, ...]:
-        """Return the stored rows, followed by the rows here that say something about messages outside the tail.
+        """Return the stored rows, followed by the rows here whose messages are not all in the tail.
 
         Stored rows that the latter replace are left out.
         """
@@ -34,14 +34,16 @@ class ProvisionalRows:
         return (*(row for row in stored if row.id not in gone), *map(_marked, rows))
 
     def after(self, stored: Sequence[Observation]) -> tuple[Observation, ...]:
-        """Return all rows of a session, hidden ones too: the stored ones as they would be, then the rows here."""
+        """Return the given stored rows, followed by the rows here. A stored row that one of these would replace is
+        marked as superseded.
+        """
         by = dict(self.replaced_by)
         hidden = (replace(row, superseded_by=by[row.id]) if row.id in by else row for row in stored)
         return (*hidden, *self.rows)
 
 
 def provisional_rows(session: str, deps: Deps) -> ProvisionalRows:
-    """Observe the newest pending messages of a session by the observer of `deps`, and store nothing.
+    """Observe the newest pending messages of a session with the observer of `deps`, and store nothing.
 
     The same messages give the same rows, with the same ids and times, so that a pack is printed the same again.
     """

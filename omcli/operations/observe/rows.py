@@ -214,9 +214,11 @@ class BatchPart:
 
 
 def batch_parts(batch: Batch, observed: Observed, is_last: Callable[[Batch], bool]) -> Iterator[BatchPart]:
-    """Yield the observed part of a batch, then the rest as deferred or failed.
+    """Yield the observed part of a batch, then the rest, if any, as deferred or failed.
 
-    After the parts, raise the error that stopped the observer, if any.
+    Messages that gave no rows yet are deferred only in a batch that no pending message follows. If the observer
+    stopped, its error is raised after the parts; the rest then counts as failed, unless the observer was interrupted or
+    its model is not asked again yet.
     """
     stopped, waits = observed.stopped, observed.waits_after
     if stopped is not None:

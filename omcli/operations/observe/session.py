@@ -69,7 +69,9 @@ class SessionBatches:
             done += 1
 
     def is_last(self, batch: Batch) -> bool:
-        """Return True if no pending message follows the batch. Messages after a late batch are already covered."""
+        """Return True if no pending message follows the batch. For a late batch, return False, because the messages
+        after it are already covered.
+        """
         if batch.is_late:
             return False
         return self._deps.store.batches.pending(batch.session).messages <= len(batch.messages)
@@ -101,7 +103,7 @@ class SlicedReader:
     def observe(self, batch: Batch) -> Observed:
         """Return the observations of a batch, or of its beginning if the model fails or is interrupted.
 
-        Raise LaneTaken if the lease has expired.
+        Raise LaneTaken if the lease had expired and another process has taken the lane.
         """
         batch = replace(batch, shared_rows=self._shared_rows(batch))
         reading, through = self._model.begin(batch), batch.after
@@ -114,7 +116,9 @@ class SlicedReader:
         return reading.observed()
 
     def _shared_rows(self, batch: Batch) -> tuple[Observation, ...]:
-        """Return the session's notes, items and reflections, and rows of other sessions in its project, best first."""
+        """Return the session's notes, items and reflections and, with `ObserverDeps.has_shared_rows`, rows of other
+        sessions in its project, best first.
+        """
         from omcli.operations.context import cross_rows  # noqa: PLC0415 - only models are shown these rows
         from omcli.pack.cross_session import by_value, each_once, is_shared  # noqa: PLC0415
 
@@ -131,7 +135,8 @@ class SlicedReader:
         """Let the model read the slice after `after`, or as much of it as it accepts. Return the `seq` of the last
         message read.
 
-        Raise LaneTaken if the lease has expired, and the model's errors unless rules stand in for it.
+        Raise LaneTaken if the lease had expired and another process has taken the lane, and the model's errors unless
+        rules stand in for it.
         """
         part = self._next(batch, after)
         halvings, cuts, warmer = 0, 0, False
@@ -200,8 +205,8 @@ def observe_ahead(session_id: str, deps: Deps, *, step: Callable[[], int | None]
 
 
 def write_buffered(session_id: str, deps: Deps, *, floor: int, is_due: Callable[[], bool]) -> Iterator[Step]:
-    """Write the oldest buffered batches without calling a model. At least one is written; beyond that, `floor` tokens
-    stay unobserved.
+    """Write the oldest buffered batches without calling a model. At least one is written; beyond that, at least `floor`
+    tokens stay unobserved.
 
     Nothing is done if `is_due`, called once the lane is held, returns False. Raise LaneTaken and StaleBatch like
     `observe_session`.

@@ -22,9 +22,9 @@ def reflect_session(
 ) -> Reflection:
     """Fold a session's rows, or with `meta` its reflections.
 
-    Rows that yielded nothing before are skipped until they change, unless `again` is set. `dry_run` writes nothing.
-    Raise LaneTaken if another process holds the lane, StaleBatch if another process has hidden some of the rows, and
-    the reflector's errors. No row changes in these cases.
+    Rows that yielded nothing before, or whose folding was undone, are skipped until they change, unless `again` is set.
+    `dry_run` writes nothing. Raise LaneTaken if another process holds the lane, StaleBatch if another process has
+    hidden some of the rows, and the reflector's errors. No row changes in these cases.
     """
     rows = rows_to_fold(session_id, deps, meta=meta)
     return reflect_rows(rows, session_id, deps, dry_run=dry_run, again=again)
@@ -87,7 +87,7 @@ def rows_are_due(session_id: str, deps: Deps) -> bool:
 
 
 def meta_is_due(session_id: str, deps: Deps) -> bool:
-    """Return True if one generation has enough reflections to fold."""
+    """Return True if one generation has enough reflections to fold, and they need not be skipped."""
     if deps.reflector.policy.meta is not Meta.GENERATIONS:
         return False
     rows = rows_to_fold(session_id, deps, meta=True)
@@ -97,7 +97,8 @@ def meta_is_due(session_id: str, deps: Deps) -> bool:
 def reflect_if_due(session_id: str, deps: Deps, *, in_any_case: bool = False) -> Reflection | None:
     """Fold a session's rows if they are due or `in_any_case`, then its reflections if they are due.
 
-    Return the last reflection, or None if nothing was due. Raise the same errors as `reflect_session`.
+    Return the last reflection, or None if nothing was due or the session waits for a model. Raise the same errors as
+    `reflect_session`.
     """
     reflection = None
     if not in_any_case and deps.reflector.waits(session_id):
@@ -116,7 +117,8 @@ def _was_tried(session_id: str, rows: Sequence[Observation], deps: Deps) -> bool
 def rows_to_fold(session_id: str, deps: Deps, *, meta: bool = False) -> tuple[Observation, ...]:
     """Return the rows to fold, oldest first: observations, and reflections too if the policy folds them again.
 
-    With `meta`, return the reflections of the lowest generation that has at least two.
+    With `meta`, return the reflections of the lowest generation that has at least two; none if there is no such
+    generation.
     """
     kinds: tuple[Kind, ...] = (Kind.OBSERVATION,)
     if deps.reflector.policy.meta is Meta.WHOLE:
@@ -160,7 +162,11 @@ class RecordedReflector:
         self._deps = deps
 
     def reflect(self, batch: FoldBatch) -> Reflected:
-        """Return the result for a batch. A failure is recorded and raised, unless rules stand in for the model."""
+        """Return the result for a batch. If rules may stand in for the model, they fold the rows when it fails or
+        cannot make them shorter.
+
+        If not, its failure is recorded and raised. Waiting is only raised, because nothing was tried.
+        """
         deps, given = self._deps, batch.material
         if deps.reflector.is_model:
             deps.busy(f"{self._scope.session or given.project or 'all projects'}: reflecting on {len(given.rows)} rows")
@@ -206,7 +212,7 @@ class FoldSink:
         With `backs_up`, the store is copied before it is changed.
         """
         self.snapshot: str | None = None
-        """Copy of the store made before the change."""
+        """Path of the copy of the store made before the change, or None if none was made."""
         self._scope = scope
         self._mark = mark
         self._deps = deps
@@ -279,7 +285,9 @@ class Reflection:
 def to_rows(
     scope: Scope, rows: Sequence[Observation], reflected: Reflected, deps: Deps
 ) -> tuple[Reflection, tuple[Replacement, ...]]:
-    """Return the outcome of reflecting on `rows`, with drafts turned into rows, and the replacements."""
+    """Return the outcome of reflecting on `rows`, with drafts turned into rows, and the replacements. Forgotten
+    reflections and items, and items that are already stored, are left out.
+    """
     fresh = {folded_text(draft.text): draft for draft in reversed(reflected.items)}
     drafts, item_drafts = reflected.reflections, tuple(reversed(fresh.values()))
     made = as_rows(
@@ -329,7 +337,8 @@ def as_fold(
 ) -> ReflectionWrite:
     """Return a reflection in the form that the store writes.
 
-    `left` is the fingerprint of the rows that can still be folded. They are not tried again until they change.
+    `left` is the fingerprint of the rows that the next reflection would read. They are not tried again until they
+    change. With None, they may be tried again.
     """
     assert reflection.ending is not None
     figures = {
@@ -395,17 +404,20 @@ class GlobalReflection:
     reflection: Reflection
     """The sum over all batches. Its `ending` is None if nothing was tried."""
     snapshot: str | None = None
-    """Path of the copy of the store made before the change."""
+    """Path of the copy of the store made before the change, or None if nothing was changed or the store is temporary.
+    """
 
 
 def reflect_cross_session(
     deps: Deps, *, min_age: float, batch_tokens: int, dry_run: bool = False, again: bool = False
 ) -> GlobalReflection:
-    """Fold rows of all sessions that are older than `min_age` days, in batches of up to `batch_tokens`.
+    """Fold rows that are at least `min_age` days old, whatever their session, in batches of up to `batch_tokens` (see
+    `plan_global`).
 
-    All batches are reflected on first. Then the store is copied, and everything is written in one transaction. If the
-    model fails, no row is changed and the error names the batch. `dry_run` only returns the plan. Raise StaleBatch if
-    another process has hidden some of the rows, and the reflector's errors.
+    All batches are reflected on first. If any can be folded, the store is then copied, and everything is written in one
+    transaction. Rows that yielded nothing before, or whose folding was undone, are skipped until they change, unless
+    `again` is set. If the model fails, no row is changed and the error names the batch. `dry_run` only returns the
+    plan. Raise StaleBatch if another process has hidden some of the rows, and the reflector's errors.
     """
     rows = [logged.observation for logged in deps.store.rows.log(LogQuery(kinds=_KINDS))]
     plan = plan_global(rows, now=deps.clock.now(), min_age=min_age, batch_tokens=batch_tokens, counter=deps.counter)
