@@ -48,9 +48,9 @@ class Stats:
     working: int
     """Tokens of the last messages as printed."""
     session: int
-    """Tokens of the session's observations."""
+    """Tokens of the session's own rows."""
     cross: int
-    """Tokens of rows from other sessions and of lasting items."""
+    """Tokens of rows of other sessions or of none, such as lasting items."""
     total: int
     """Tokens of `Context.text`: the three tiers with their headings."""
     pending: int
@@ -177,7 +177,8 @@ class ContextCompressor:
         is new even if its text is known, unless its `id` or `timestamp` is known.
 
         A message is a dict in the format of OpenAI's chat completions or Anthropic's Messages, an object of their SDKs,
-        or a `Message`. System messages and om's own output are not stored.
+        or a `Message`. System messages and om's own output are not stored. Nothing is stored if the settings disable
+        writing.
 
         Raise BadInput if a message is invalid, StoreLocked if another process writes for longer than `wait`, and
         CannotCreate, InputOutput or BadConfiguration if the store cannot be opened.
@@ -222,10 +223,10 @@ class ContextCompressor:
             return context_of(contexted.pack, self._notation, order=wiring.choice.order)
 
     def working_memory(self, budget: int = 800) -> str:
-        """Return the session's current task, modified files, errors, decisions and commands as Markdown, in at most
-        `budget` tokens and never more than 800. It is empty if there are none.
+        """Return the session's current state, such as its task, modified files, errors, decisions and commands, as
+        Markdown in at most `budget` tokens and never more than 800. It is empty if there is none.
 
-        Messages that a model has not observed yet are included, by rules. The store is only read, as by
+        Messages that no model has observed yet are observed by rules for this call. The store is only read, as by
         `build_context`, which raises the same errors.
         """
         if not isinstance(budget, int) or budget < 0:
@@ -245,8 +246,9 @@ class ContextCompressor:
     def tick(self) -> Worked:
         """Observe pending messages and reflect, where the settings make this due; usually there is nothing to do.
 
-        Errors of a model, or LaneTaken if another process is working on the session, are returned in `Worked.error`,
-        and the messages stay pending. Raise an error only if the store cannot be opened.
+        Errors, such as those of a model, or LaneTaken if another process is working on the session, are returned in
+        `Worked.error`. Messages that could not be observed stay pending. Raise an error only if the store cannot be
+        opened.
         """
         from omcli.operations import tick
 
@@ -267,7 +269,8 @@ class ContextCompressor:
         """Observe all pending messages, due or not, then reflect if that is due.
 
         Raise ProviderFailed, NotAllowed or BadConfiguration if a model fails, LaneTaken or StoreLocked if another
-        process works for longer than `wait`, and InputOutput if the disk fails. Earlier results are stored.
+        process works for longer than `wait`, StaleBatch if another process has hidden rows that were being folded, and
+        InputOutput if the disk fails. Earlier results are stored.
         """
         from omcli.operations import tick
 
@@ -286,7 +289,7 @@ class ContextCompressor:
     def reflect(self) -> Worked:
         """Fold observations into fewer rows and extract lasting items, due or not. Use it at the end of a session.
 
-        Raise the same errors as `flush`.
+        Rows that yielded nothing before are skipped until they change. Raise the same errors as `flush`.
         """
         from omcli.operations.reflect.session import reflect_session
 
@@ -379,7 +382,7 @@ def is_message(said: object) -> TypeGuard[Said]:
 
 
 def message_list(messages: object) -> list[Said]:
-    """Return the messages as a list. Raise BadInput if the argument is anything else."""
+    """Return the messages as a list. Raise BadInput if the argument is not iterable or contains anything else."""
     if isinstance(messages, str | bytes) or not isinstance(messages, Iterable):
         raise BadInput(
             f"{type(messages).__name__} is not a valid message", hint="a message is a dict with `role` and `content`"
@@ -394,7 +397,9 @@ def message_list(messages: object) -> list[Said]:
 
 
 def transcript_of(messages: Sequence[Said]) -> Transcript:
-    """Return the messages as a transcript. Raise BadInput if they are invalid."""
+    """Return the messages as a transcript. Raise BadInput if one is invalid, or if they include both dicts and
+    `Message`s.
+    """
     from omcli.memory.transcript import Transcript
 
     own = [message for message in messages if isinstance(message, Message)]

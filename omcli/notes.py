@@ -74,7 +74,7 @@ class NotesFolder:
         yield Transcript(format=FORMAT, items=items, origin=self._origin(note), stamp=self._settled(of))
 
     def remember(self, note: Note, section: str) -> None:
-        """Add a section to `MEMORY.md`."""
+        """Write the section of the note's day to `MEMORY.md`, replacing an older one."""
         target = Path(os.path.realpath(self._folder / _MEMORY))
         with _writing(target):
             for _ in range(_TRIES):

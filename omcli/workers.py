@@ -34,7 +34,7 @@ class WorkerRun:
     owner: str
     """Name of the process (`sqlite.lanes.current_process`)."""
     ended: int | None = None
-    """Exit code, or None if unknown."""
+    """Exit code, or None if the log does not contain one."""
     error: str | None = None
     is_gone: bool = False
     """True if the process has ended without logging its end."""
@@ -56,7 +56,9 @@ def log_file(environment: Mapping[str, str]) -> Path:
 
 
 def opened(log: Path) -> int:
-    """Open the log for appending, readable only by the user. Return its descriptor. Raise CannotCreate on failure."""
+    """Open the log for appending, readable only by the user, and return its descriptor. A full log is rotated first.
+    Raise CannotCreate on failure.
+    """
     try:
         log.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         stream = _open_log(log)
@@ -90,7 +92,8 @@ def line(ran: WorkerRun, store: Path) -> str:
 
 
 def last_run(log: Path, store: Path) -> WorkerRun | None:
-    """Return the last run on a store, according to the end of the log. An unfinished run has no `ended`.
+    """Return the last run on a store, according to the end of the log, or None if there is none. An unfinished run has
+    no `ended`.
 
     Runs that did nothing are ignored.
     """

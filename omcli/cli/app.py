@@ -27,7 +27,7 @@ om log --since 7d --priority high   show the observation log
 _ALIAS = "_alias_of_"
 _SHARED = "Global options"
 _WIDEST_OPTION = 26
-"""Width of the options column in help. If an option is wider, its description begins on the next line."""
+"""Maximum width of the options column in help. If an option is wider, its description begins on the next line."""
 
 
 def run_command(arguments: list[str]) -> int:
@@ -44,7 +44,9 @@ def run_command(arguments: list[str]) -> int:
 
 
 def cli(arguments: list[str]) -> typer.Typer:
-    """Return the application for these arguments. If they begin with a command, only that command is imported."""
+    """Return the application for these arguments. If they begin with a command, only that command is imported; if they
+    begin with `--version`, none is.
+    """
     app = typer.Typer(
         cls=_Group,
         rich_markup_mode=None,

@@ -1,4 +1,4 @@
-"""Background workers: leaving due work to a worker unless too much is pending, and running as a worker."""
+"""Background workers: leaving due work to a worker or doing it at once, and running as a worker."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ class Left:
     """Due work that was left to a worker or done at once."""
 
     sessions: tuple[str, ...] = ()
-    """Sessions left to a worker."""
+    """Sessions left to a new worker, or to running workers that already hold them."""
     at_once: tuple[str, ...] = ()
-    """Sessions that were worked on at once because too much was pending."""
+    """Sessions that were worked on at once, because rules observe or because too much was pending."""
     log: Path | None = None
     """The workers' log, or None if no work was left to a worker."""
     is_started: bool = False
@@ -49,7 +49,9 @@ class Left:
     if none could be started (see `error`).
     """
     error: OmError | None = None
-    """The error that kept a worker from starting. It has been printed, and the work is still due."""
+    """The error of the store or of starting a worker that ended this. It has been printed, and work that was not done
+    is still due.
+    """
 
 
 def leave(
@@ -60,11 +62,12 @@ def leave(
     *,
     unable: OmError | None,
 ) -> Left:
-    """Leave the due work of the given sessions to a worker. It is done at once if too much is pending, or if rules
-    observe. None means all sessions.
+    """Leave the due work of the given sessions to a worker. None means all sessions. A session is worked on at once if
+    too much is pending in it, or if rules observe and no other process is observing it.
 
     `words` are command-line options to pass to the worker. If the observer is unavailable, `unable` is its error, and
-    the worker only reflects. Errors are printed as warnings, because the messages are already stored.
+    the worker only reflects. Errors of the store or of starting a worker are printed as warnings, because the messages
+    are already stored.
     """
     if sessions is not None and not sessions:
         return Left()  # nothing was stored, so no store is created
@@ -92,7 +95,7 @@ def leave(
 def model_arguments(
     *, observer: str | None, model: str | None, base_url: str | None, verify: bool, again: bool
 ) -> list[str]:
-    """Return the command-line options that make a worker use the same model."""
+    """Return the command-line options that pass these model options on to a worker."""
     given = {"--observer": observer, "--model": model, "--base-url": base_url}
     return [f"{name}={value}" for name, value in given.items() if value is not None] + [
         *["--verify"] * verify,
@@ -138,7 +141,11 @@ def _is_overdue(run: Run, session: str, deps: Deps, when: Due) -> bool:
 
 
 def _at_once(run: Run, sessions: Sequence[str], deps: Deps) -> set[str]:
-    """Do the due work of the sessions, and return those whose model failed, because a worker's model would fail too."""
+    """Do the due work of the sessions. Return those that are not left to a worker, because it would fail too.
+
+    These are the sessions whose model failed, or all sessions if a model is unavailable or an error affects every
+    session.
+    """
     from omcli.operations.tick import tick
 
     if not sessions:
@@ -178,7 +185,8 @@ def _started(run: Run, deps: Deps, sessions: Sequence[str], words: Sequence[str]
 
 
 def _named(sessions: Sequence[str]) -> list[str]:
-    """Return the command-line options that name the sessions. If they don't fit, return none, which means all sessions.
+    """Return the command-line options that name the sessions. If they don't fit or a name is not printable, return
+    none, which means all sessions.
 
     The names come from transcripts and may have any length.
     """
@@ -189,7 +197,7 @@ def _named(sessions: Sequence[str]) -> list[str]:
 
 
 def last_worker(run: Run) -> tuple[Path, WorkerRun | None]:
-    """Return the workers' log, and the result of the last worker on this store (None if there was none)."""
+    """Return the path of the workers' log, and the last worker's run on this store, or None if there was none."""
     log = log_file(os.environ)
     ran = last_run(log, _store(run))
     if ran is not None and ran.ended is None:

@@ -82,8 +82,8 @@ class Run:
         directory: Annotated[Path | None, option("-C", metavar="DIR", help="Run as if started in DIR.")] = None,
         colour: Annotated[Colour, option("--color", help="When to use colour.")] = Colour.AUTO,
     ) -> None:
-        """Store the values of the shared options. Raise BadUsage if `--wait` or `--now` is invalid, and NoInput if `-C`
-        names no folder.
+        """Store the values of the shared options, and change to the directory of `-C`. Raise BadUsage if `--wait` or
+        `--now` is invalid, and NoInput if the directory cannot be entered.
         """
         self.json = json
         self.strict = strict
@@ -106,8 +106,8 @@ class Run:
     def settings(self) -> Settings:
         """The settings of the run. On first use, warnings and notes about them are printed.
 
-        Raise BadConfiguration if a configuration file or the preset is invalid, or on any warning with `--strict`, and
-        BadUsage if an option is invalid.
+        Raise BadConfiguration if `--preset` is unknown, if a configuration file given explicitly cannot be read, or on
+        any warning with `--strict`. Raise BadUsage if another option is invalid.
         """
         settings = resolve(self._flags, os.environ, config=self._config)
         for warning in settings.warnings:
@@ -118,8 +118,8 @@ class Run:
 
     @property
     def shared_arguments(self) -> list[str]:
-        """The shared options as arguments for another `om` process on the same store. `-C` is left out because the
-        process inherits the directory.
+        """The shared options that determine the store, the settings and the time, as arguments for another `om`
+        process. `-C` is left out because the process inherits the directory.
         """
         shared = ("db", "preset", "counter", "wait")
         given = {name: self._flags[name] for name in shared} | {"config": self._config, "now": self._now}
@@ -141,18 +141,24 @@ class Run:
 
     @cached_property
     def counter(self) -> TokenCounter:
-        """The token counter of the settings. If it is unavailable, the default counter, with a warning."""
+        """The token counter of the settings. If it is unknown or unavailable, the default counter, with a warning.
+        Raise BadUsage if `--counter` names an unknown one, and BadConfiguration instead of the warning with `--strict`.
+        """
         return self.wiring.counter_or_default(self._warn)
 
     def notation(self, name: str | None) -> Notation:
-        """Return the notation with this name. None means the notation of the settings."""
+        """Return the notation with this name. None means the notation of the settings. Raise BadUsage if the name is
+        unknown.
+        """
         if name is None:
             return self.wiring.notation_or_default(self._warn)
 
         return named(name)
 
     def is_read_only(self, consequence: str) -> bool:
-        """Return True if the settings disable writing, and print a note with the setting and this consequence."""
+        """Return True if the settings disable writing. In that case, print a note with the origin of that setting and
+        this consequence.
+        """
         if self.settings.disabled:
             self.console.note(f"disabled by {self.settings.origin('disabled')}: {consequence}")
         return self.settings.disabled
@@ -275,7 +281,9 @@ class CliCommand:
         return (*parameters(self._function), *(each for group in (*self._groups, Run) for each in self._of(group)))
 
     def run(self, values: Values) -> None:
-        """Run the command with these values. Raise OmError if it fails, or Exit if it has already printed the error."""
+        """Run the command with these values. Raise OmError if it fails, or Exit if everything was printed but the exit
+        code is not 0.
+        """
         own = dict(values)
         run, *groups = (
             group(**{each.name: own.pop(each.name) for each in self._of(group)}) for group in (Run, *self._groups)
@@ -295,7 +303,7 @@ def with_shared(
     """Return a decorator that makes a command of a function. The function takes a `Run`, then one object per option
     group.
 
-    `without` names the options of `Run` and the groups that the command does not have.
+    `without` names the options that the command does not have, although `Run` or a group declares them.
     """
 
     def as_command(function: Callable[..., None]) -> CliCommand:
@@ -313,7 +321,7 @@ def shared_options() -> tuple[Parameter, ...]:
 
 
 def _handle_interrupt() -> None:
-    """Make Ctrl-C raise KeyboardInterrupt from now on, so that the run releases its leases."""
+    """Make Ctrl-C raise KeyboardInterrupt from now on, unless it is ignored, so that the run releases its leases."""
     if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
         signal.signal(signal.SIGINT, _interrupt)
 
@@ -327,7 +335,7 @@ def ignore_unraisable() -> None:
     """Stop printing exceptions that Python cannot raise, because a signal has ended the run.
 
     If the signal arrives while a `with` block is being entered, its generator stays suspended. Python closes the
-    generator only after the store was closed, and that fails. If the exception of the signal itself could not be
+    generator only after the store was closed, which makes it fail. If the exception of the signal itself could not be
     raised, the run still ends.
     """
     sys.unraisablehook = _end_or_ignore
@@ -345,7 +353,9 @@ def _end_or_ignore(ignored: sys.UnraisableHookArgs) -> None:
 
 
 def check_transcript(command: str, *, given: bool, format_name: str | None, session: str | None) -> None:
-    """Raise BadUsage if no transcript is given, the format is unknown or the session is empty."""
+    """Raise BadUsage if no transcript is given and stdin is a terminal, if the format is unknown, or if the session is
+    empty.
+    """
     if not given and is_terminal_input():
         raise BadUsage("no transcript given", hint=f"`om {command} FILE`, or `om {command} < FILE`")
     if session is not None and not session.strip():

@@ -76,11 +76,13 @@ class Console:
             self._line(error.hint, label="hint: ", style="cyan")
 
     def warn_of(self, error: OmError, *, about: str = "") -> None:
-        """Print an error as a warning, because the run continues."""
+        """Print an error as a warning, without its hint, because the run continues."""
         self.warn(f"{f'{about}: ' if about else ''}{error.message}")
 
     def progress(self, text: str) -> None:
-        """Show progress on the last line of a terminal. The next output replaces it."""
+        """Show progress on the last line of a terminal, unless quiet. The next output replaces it. A dumb terminal
+        shows none, because it cannot erase a line.
+        """
         if self._quiet or not _is_terminal() or os.environ.get("TERM") == "dumb":
             return
 

@@ -15,8 +15,8 @@ _REFUSED = 1
 
 
 def confirm(run: Run, what: str, *, is_sure: bool) -> None:
-    """Ask before permanently deleting `what`, unless `is_sure`. Raise BadUsage if there is no terminal, and Exit if the
-    answer is no.
+    """Ask before permanently deleting `what`, unless `is_sure`. Raise BadUsage if stdin or stderr is not a terminal,
+    and Exit if the answer is not yes.
     """
     if is_sure:
         return

@@ -103,7 +103,7 @@ def _failure(error: OSError) -> OmError:
 def command_first(arguments: Sequence[str]) -> list[str]:
     """Move shared options that precede the command behind it.
 
-    Any other line is returned unchanged, so that Typer reports the error.
+    Any other line is returned unchanged. If it is invalid, Typer reports the error.
     """
     if not arguments or not arguments[0].startswith("-"):
         return list(arguments)
@@ -121,8 +121,8 @@ def command_first(arguments: Sequence[str]) -> list[str]:
 
 
 def _takes_next(options: Mapping[str, Parameter], word: str) -> bool | None:
-    """Return True if the next word is the option's value, and None if the option is unknown. `-qC DIR` is read as `-q
-    -C DIR`.
+    """Return True if the next word is the option's value, and None if the word is not a known option. `-qC DIR` is read
+    as `-q -C DIR`.
     """
     if word.startswith("--"):
         name, has_value, _ = word.partition("=")

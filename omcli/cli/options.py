@@ -45,7 +45,7 @@ class ParameterOptions:
     aliases: tuple[str, ...] = ()
     """Former names. They still work, but help and completion don't show them."""
     at_least: int | None = None
-    """Smallest valid number."""
+    """Smallest valid number; None for no limit."""
     settings: Mapping[str, object]
     """Further settings for Typer, such as help, metavar and completion."""
 
@@ -208,7 +208,9 @@ def provider_names() -> list[str]:
 
 
 def session_ids(ctx: Any) -> list[tuple[str, str]]:
-    """Return the last sessions with their titles. On errors return none, because completion cannot show them."""
+    """Return the last sessions, each with its title or otherwise its project. Return none on errors, because completion
+    cannot show an error.
+    """
     with suppress(OmError, OSError):
         found = _reading(ctx).sessions.summaries(last=_LAST)
         return [(summary.session.id, summary.session.title or summary.session.project or "") for summary in found]
@@ -317,7 +319,10 @@ class RowFilter:
 
 
 def _within(scope: Sharing | None, session: str | None, project: str | None) -> LogQuery:
-    """Return a query for the session and project that a scope limits rows to. Raise BadUsage if it contradicts them."""
+    """Return a query for the session and project that are given or that the scope names.
+
+    Raise BadUsage if the scope contradicts them, or if it needs a session and none is known.
+    """
     if scope is Sharing.SESSION:
         session = session or os.environ.get(SESSION_VARIABLE)
         if session is None:
@@ -334,7 +339,7 @@ LARGEST = 1_000_000_000
 
 
 def within_limit(number: int | None) -> int | None:
-    """Return the number, but at most `LARGEST`."""
+    """Return the number, but at most `LARGEST`. None stays None."""
     return None if number is None else min(number, LARGEST)
 
 
@@ -344,7 +349,7 @@ def is_within(at: str, begins: str | None, ends: str | None) -> bool:
 
 
 def project_path(project: str | None) -> str | None:
-    """Return a project as it is stored: an absolute path without a trailing slash."""
+    """Return a project as it is stored: an absolute path without a trailing slash. None stays None."""
     return None if project is None else str(Path(project).expanduser().absolute())
 
 
@@ -413,6 +418,6 @@ def apply_model_options(
     verify: bool = False,
     again: bool = False,
 ) -> None:
-    """Override a role's model settings with the options above. `role` is `observer` or `reflector`."""
+    """Override a role's model settings with the values of the options above. `role` is `observer` or `reflector`."""
     run.apply_options({f"{role}.provider": provider, f"{role}.model": model, f"{role}.base_url": base_url})
     run.apply_options({"observe.verify": verify or None, "provider.longest_wait": 0 if again else None})

@@ -28,7 +28,7 @@ _STYLES = {Priority.HIGH: _BOLD, Priority.LOW: "\033[2m"}
 _PLAIN = "\033[0m"
 _GAP = "  "
 _WIDEST_SETTING = 60
-"""Maximum width of a setting, in columns, up to which comments are aligned."""
+"""Maximum number of characters to which settings are padded, so that the comments after them are aligned."""
 _WIDEST_PRIORITY = max(len(priority) for priority in Priority)
 _ZERO_WIDTH = ("Mn", "Me", "Cf")
 """Unicode categories of characters without width."""
@@ -103,7 +103,9 @@ class Output:
         self.text(f"{json_line(content)}\n")
 
     def row(self, row: Observation, *, notation: Notation | None = None, remark: str = "") -> None:
-        """Write a row on one line, as `om log` does or in a notation, followed by the remark in parentheses."""
+        """Write a row as `om log` does or in a notation, followed by the remark in parentheses, if there is one. A row
+        takes one line, or several on a narrow terminal.
+        """
         remark = f" ({remark})" if remark else ""
         if (terminal := self.terminal) is not None and notation is None:
             status = f" {row.status}" if row.status in (Status.DONE, Status.RESOLVED) else ""
@@ -143,7 +145,7 @@ class Output:
             self.text(f"{self.terminal.paragraph(printable(text))}\n")
 
     def section(self, title: str, text: str) -> None:
-        """Write a title, followed by the lines of `text`."""
+        """Write an empty line and a title, followed by the lines of `text`."""
         lines = [printable(each) for each in text.splitlines()]
         if self.terminal is None:
             self.text("".join(f"{each}\n" for each in ("", f"--- {printable(title)}", *lines)))
@@ -152,7 +154,7 @@ class Output:
             self.text(f"\n{self.terminal.heading(printable(title))}{shown}")
 
     def settings(self, written: Mapping[str, str], origins: Mapping[str, str]) -> None:
-        """Write settings as in a configuration file, with their origins as comments."""
+        """Write settings as in a configuration file, with their origins, if any are given, as comments."""
         if self.terminal is not None:
             self.text(self.terminal.settings({key: printable(value) for key, value in written.items()}, origins))
             return
@@ -184,7 +186,7 @@ class Output:
 
 
 def _columns(text: str) -> int:
-    """Return the width of a line of text: two columns for a wide character, none for a combining one."""
+    """Return the width of a line of text: two columns for a wide character, none for a combining or invisible one."""
     if text.isascii():
         return len(text)
     from unicodedata import category, east_asian_width
@@ -194,7 +196,11 @@ def _columns(text: str) -> int:
 
 
 def row_line(row: Observation) -> str:
-    """Return `HANDLE [YYYY-MM-DD HH:MM] PRIORITY TYPE: TEXT`, in fixed columns for `cut` and `grep`."""
+    """Return `HANDLE [YYYY-MM-DD HH:MM] PRIORITY TYPE: TEXT`. All parts up to the type begin in fixed columns, for
+    `cut` and `grep`.
+
+    A status of done or resolved follows the type, and the state of a hidden row follows the text in parentheses.
+    """
     settled = f" {row.status}" if row.status in (Status.DONE, Status.RESOLVED) else ""
     return (
         f"{handle(row.id)} [{minute(row.dated)}] {row.priority:<{_WIDEST_PRIORITY}} "
@@ -203,7 +209,7 @@ def row_line(row: Observation) -> str:
 
 
 def notation_line(row: Observation, notation: Notation) -> str:
-    """Return the handle, followed by the row in a notation."""
+    """Return the handle, the row in a notation and, for a hidden row, its state in parentheses."""
     return f"{handle(row.id)} {notation.render(line(row))}{gone(row)}"
 
 

@@ -90,7 +90,7 @@ def _numbers(numbers: Mapping[str, int]) -> str:
 
 
 def report_tick(run: Run, ticked: TickReport) -> None:
-    """Print the work done in a session on stderr."""
+    """Print the work done in a session on stderr. Print nothing if an error stopped it before any was done."""
 
     parts = [counted(len(ticked.rows), "observation")] if ticked.observe else []
     if ticked.activated:
@@ -252,7 +252,7 @@ def _estimate_as_dict(one: CallSum) -> dict[str, object]:
 
 
 def dollars(cost: float) -> str:
-    """Format an amount in US dollars, with four decimals below one dollar."""
+    """Format an amount in US dollars with two decimals, or with four if it is below one dollar but not 0."""
     return f"${cost:.2f}" if cost >= 1 or not cost else f"${cost:.4f}"
 
 
@@ -260,7 +260,8 @@ _KEY_NOTICE = "unused-key"
 
 
 def note_unused_key(run: Run) -> None:
-    """Print once per store that an API key is set although no model is chosen, how to choose one, and what it costs.
+    """Print once per store that an API key is set although no model is chosen, how to choose one, and its cost if
+    known.
 
     Call this after rules have observed.
     """

@@ -31,8 +31,8 @@ class Terminal:
         self._console = _console(StringIO(), has_colour=has_colour, width=columns, height=lines)
 
     def table(self, header: Sequence[str], rows: Sequence[Sequence[str]], *, wrapped: Collection[str]) -> str:
-        """Render aligned columns; those in `wrapped` may take several lines. Rows that do not fit are rendered as
-        paragraphs.
+        """Render aligned columns; those in `wrapped` may take several lines. If the columns do not fit, all rows are
+        rendered as paragraphs.
         """
         widths = [max(map(cell_len, column)) for column in zip(header, *rows, strict=True)]
         needed = [
@@ -55,7 +55,7 @@ class Terminal:
         return self._render(table)
 
     def _paragraph(self, header: Sequence[str], row: Sequence[str]) -> RenderableType:
-        """Render a row as a heading, followed by a line of names and values."""
+        """Render a row as a heading, followed by a line of names and values. Empty values are left out."""
         pairs = [(name, cell) for name, cell in zip(header[1:], row[1:], strict=True) if cell and cell != "-"]
         parts = [Text.assemble((f"{name.lower()} ", "dim"), cell) for name, cell in pairs]
         heading = Text(row[0], style="bold", overflow="fold")
@@ -97,7 +97,7 @@ class Terminal:
         return self._render(grid)
 
     def heading(self, text: str) -> str:
-        """Render a heading with a line across the terminal."""
+        """Render a heading with a line across the terminal, or without the line if the text leaves no room for it."""
         title = Text(text, style="bold", overflow="fold")
         has_room = title.cell_len + _GAP < self._console.width  # a rule would cut a longer title
         return self._render(Rule(title, style="dim", align="left") if has_room else title)

@@ -42,7 +42,7 @@ class Reply:
     text: str
     stop: EndReason
     model: str
-    """Name of the model that replied, as reported by the endpoint."""
+    """Name of the model that replied, as reported by the endpoint, or otherwise as requested."""
     input_tokens: int | None = None
     """Input tokens of all attempts as counted by the endpoint, including cached ones. None if unknown."""
     output_tokens: int | None = None
@@ -71,12 +71,12 @@ class Calls:
 
     @property
     def is_over(self) -> bool:
-        """True if no call is left."""
+        """True if no call is left except reserved ones."""
         return self.left <= self.reserved
 
     @property
     def is_last(self) -> bool:
-        """True if one call is left."""
+        """True if one call is left in addition to reserved ones."""
         return self.left == self.reserved + 1
 
     def take(self) -> None:
@@ -95,13 +95,13 @@ class Prompt:
     content: tuple[str | Picture, ...]
     """Text and images, in order."""
     schema: Mapping[str, object]
-    """JSON schema of the reply. All fields are required, with null for absence. No length limits, no `\\d`."""
+    """JSON schema of the reply. All fields are required; null means absence. It has no length limits and no `\\d`."""
     name: str
     """Name of the schema in requests. It may contain letters and underscores."""
     max_output: int | None = None
     """Maximum number of tokens in the reply. None leaves the limit to the provider."""
     temperature: float | None = None
-    """Sampling temperature. None means the endpoint's default."""
+    """Sampling temperature, for protocols that have one. None means the endpoint's default."""
     session: str | None = None
     """Session that the call is for, recorded in the ledger. It is never sent to the model."""
     reads: Callable[[Reply], object] | None = None
@@ -167,7 +167,7 @@ class FailedCalls:
     provider: str
     number: int
     last: str
-    """Instant of the last one."""
+    """Instant at which the last of them ended."""
 
 
 class Ledger(Protocol):

@@ -45,7 +45,7 @@ def provider(spec: ModelSpec, *, environment: Mapping[str, str], output_modes: O
     """Return a provider that is ready to use. Nothing is sent.
 
     Raise BadConfiguration if the endpoint is unknown, the model is not named, the timeout or the base URL is not valid,
-    or a program or file is not found. Raise NotAllowed if a key is needed but missing, or is not valid.
+    or a program or file of replies cannot be used. Raise NotAllowed if a key is needed but missing, or is not valid.
     """
     place, model = endpoint(spec.endpoint), model_of(spec)
     if spec.timeout <= 0:

@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 STREAMED_FROM = 8_192
 """Replies that may exceed this many output tokens are streamed, because proxies close connections that stay silent."""
 _LARGEST_REPLY = 16 << 20
-"""Maximum size in bytes of a response without an output limit."""
+"""Maximum size of a response in bytes, whatever the output limit is."""
 _LEAST_BYTES = 256 << 10
 _BYTES_PER_TOKEN, _BYTES_PER_EVENT = 64, 512
-"""Maximum size of a token in a plain response, and in a streamed one, where each token may be an event."""
+"""Maximum size of a token in bytes, in a plain response and in a streamed one, where each token may be an event."""
 _MOST_TOKENS = 10**12
 """Maximum plausible token count of a request. Larger counts are ignored."""
 
@@ -31,7 +31,9 @@ class Request:
     prompt: Prompt
     output_mode: OutputMode
     omitted: frozenset[str] = frozenset()
-    """Optional fields that are left out because the endpoint refused them earlier."""
+    """Optional fields that are left out because the endpoint refused them earlier, or because the model takes no
+    images.
+    """
 
     @property
     def is_stream(self) -> bool:

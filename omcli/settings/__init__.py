@@ -72,7 +72,7 @@ def user_file(environment: Mapping[str, str]) -> Path:
 
 
 def project_file() -> Path | None:
-    """Return the nearest project file in the current directory or above.
+    """Return the nearest project file in the current directory or above, or None if there is none.
 
     The search ends at the root of a Git repository, and never includes a home directory above the current one.
     """

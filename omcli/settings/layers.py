@@ -41,16 +41,16 @@ class SourceValue:
 
     value: object
     by: str
-    """Name of the flag, variable, file or preset that gives the value."""
+    """`flag`, or the name of the variable, file or preset that gives the value."""
     folder: Path | None = None
-    """Folder that relative paths start from."""
+    """Folder that relative paths start from; None for the current directory."""
     opposite: bool = False
     """True if the value was given under a key that is the negation of this one."""
     is_project: bool = False
     """True if the project's file gives it."""
 
     def as_written(self, key: str) -> str:
-        """Return the setting as it is written in its source."""
+        """Return the setting as it is written in its source, with the name of the source. A long value is cut."""
         key = next((name for name, other in _OPPOSITES.items() if self.opposite and other == key), key)
         if self.by.startswith(PREFIX):
             return f"`{self.by}={str(self.value)[:_SHOWN]}`"
@@ -61,7 +61,9 @@ class Layers:
     """The values of each layer, and the settings that result."""
 
     def __init__(self, *, flags: Mapping[str, object], variables: Mapping[str, str], files: Files) -> None:
-        """Read the files. Raise BadConfiguration if a file given explicitly cannot be read."""
+        """Read the files and the preset. Raise BadConfiguration if a file given explicitly cannot be read, or if a flag
+        names an unknown preset.
+        """
         self._warnings: list[str] = []
         self._narrowed: list[str] = []
         self._project = files.project
@@ -107,8 +109,8 @@ class Layers:
         return (f"{self._project} narrows memory here: {', '.join(self._narrowed)}",)
 
     def _take(self, key: str, given: SourceValue, values: dict[str, Any]) -> bool:
-        """Parse a value into `values`. If it is invalid, add a warning and return False; raise BadUsage if a flag gave
-        it.
+        """Parse a value into `values`. If it is invalid or a project's file may not set it, add a warning and return
+        False; raise BadUsage if a flag gave an invalid value.
         """
         whole = values.get("effective_context", DEFAULTS.effective_context)
         if given.by == FLAG and isinstance(given.value, Path):
@@ -130,7 +132,7 @@ class Layers:
     def _may_be(self, key: str, value: object, whole: int) -> bool:
         """Return True if the project's file may set this value. Add a warning if not, and a note if it narrows memory.
 
-        A command says itself that memory is disabled.
+        `disabled` gets no note, because commands report it themselves.
         """
         own = self._without_project(key, whole)
         change = reaches_further(key, value, own)
@@ -205,7 +207,7 @@ class Layers:
 
 
 def read(path: Path) -> dict[str, Any]:
-    """Return the content of a file. Raise BadConfiguration if it cannot be read or is not TOML."""
+    """Return the content of a file. Raise BadConfiguration if it cannot be read, is too large or is not TOML."""
     import tomllib  # noqa: PLC0415 - not needed for variables
 
     try:

@@ -19,9 +19,11 @@ FLAG = "flag"
 
 # Annotations are used at run time: `values` chooses the parser of a value by the text of its annotation.
 Tokens: TypeAlias = int
-"""A number of tokens. In a file, it may also be a share of `effective_context`: `32.5%`."""
+"""A number of tokens. It may also be given as a share of `effective_context`: `32.5%`."""
 Amount: TypeAlias = float
-"""Up to 1, a share; above 1, a number of tokens. In a file, it may also be a share of `effective_context`."""
+"""A share or multiple of another number of tokens if small, otherwise a number of tokens; each setting draws the line.
+It may also be given as a share of `effective_context`: `32.5%`.
+"""
 Days: TypeAlias = float
 Span: TypeAlias = str
 """A range, such as `2-5`."""
@@ -47,9 +49,9 @@ class ObserveSettings:
     inclusive: bool = True
     """True if exactly `tokens` are enough."""
     chunk_messages: int = 0
-    """Maximum number of messages to observe at a time, oldest first; 0 for no limit."""
+    """Maximum number of messages that a model observes at a time, oldest first; 0 for no limit."""
     batch_tokens: Tokens = 6_000
-    """Maximum tokens of messages shown to a model at a time."""
+    """Maximum tokens of messages shown to a model at a time, unless `newest_only` is set."""
     max_transcript: Tokens | None = 35_000
     """Maximum number of tokens in a batch for a model or, with `newest_only`, of the part that it is shown; None for
     35,000.
@@ -59,25 +61,34 @@ class ObserveSettings:
     observe the rest.
     """
     max_output: Tokens | None = 8_000
-    """Maximum number of tokens in the rows of one reply."""
+    """Maximum number of tokens in the rows of one reply; None for 8,000."""
     sentences: Span | None = None
-    """Number of sentences to ask a model for."""
+    """Number of sentences to ask a model for; None to ask for no number."""
     previous_tokens: Tokens | None = 1_500
-    """Tokens of earlier rows shown to a model so that it does not repeat them."""
+    """Tokens of earlier rows shown to a model so that it does not repeat them. At most an eighth of the transcript's
+    tokens are used, or 700 if that is more. None removes both limits.
+    """
     verify: bool = False
-    """True to drop a model's rows that mention names missing from their messages, instead of marking them as
+    """True to drop a model's rows that name something missing from their messages, instead of marking them as
     unverified.
     """
     precompute: Amount = 0.0
-    """Share of `tokens`, or multiple of tokens, at which a model observes before a batch is due; 0 for never."""
+    """Unobserved tokens at which a model observes before a batch is due: up to 1, a share of `tokens`; above 1, a
+    number of tokens after which it observes each time. 0 for never.
+    """
     precompute_late: Tokens = 0
-    """Multiple to use instead once `precompute_late_from` tokens are unobserved; 0 for no change."""
+    """Number of tokens that replaces a `precompute` above 1 once `precompute_late_from` tokens are unobserved; 0 for no
+    change.
+    """
     precompute_late_from: Tokens = 0
     floor: Tokens = 0
-    """Tokens to leave unobserved when rows observed before they were due are written."""
+    """Minimum number of tokens to leave unobserved when buffered batches are written; at least one batch is written all
+    the same.
+    """
     block_after: Amount = 2.0
-    """Multiple of `tokens` (from 100 on: tokens) that may be unobserved before `--background` waits for the run; 0 for
-    no limit."""
+    """Unobserved tokens at which a command with `--background` observes at once instead of leaving that to a worker:
+    below 100, a multiple of `tokens`; otherwise a number of tokens. 0 for never.
+    """
 
 
 @record
@@ -92,15 +103,17 @@ class ReflectSettings:
     """Size of the result: up to 1, a share of the folded rows; above 1, a number of tokens. 1 accepts anything smaller.
     """
     rows: int = 0
-    """Number of rows in the result; 0 for as many as needed."""
+    """Maximum number of reflections made at once; 0 for no limit."""
     sentences: Span | None = None
-    """Length to ask a model for."""
+    """Number of sentences to ask a model for; None to ask for no number."""
     attempts: int = 2
-    """Maximum number of requests to a model; then its best reply is used."""
+    """Maximum number of requests to a model, which is also limited by the number of `levels`; then its best reply is
+    used.
+    """
     levels: tuple[int, ...] = (1, 3)
     """Compression to ask for in each attempt, from 0 (none) to 4 (strongest)."""
     temperature_step: float = 0.0
-    """Added to the reflector's temperature in each further attempt."""
+    """Number added to the reflector's temperature, if that is set, in each further attempt."""
     verbatim: Verbatim = "open"
     """High-priority rows to keep word for word: none, those that are open or mutable, or all."""
     meta: Meta = "never"
@@ -110,8 +123,7 @@ class ReflectSettings:
     min_age: Days = 3.0
     """Minimum age of observations that are folded across sessions."""
     batch_tokens: Tokens = 20_000
-    """Maximum tokens of rows shown to a model at a time when reflecting across sessions; defaults to `tokens` if that
-    is set.
+    """Maximum tokens of rows folded at a time by `om compact` and across sessions; defaults to `tokens` if that is set.
     """
 
 
@@ -122,24 +134,28 @@ class ContextSettings:
     budget: Tokens | None = None
     """Maximum tokens of the whole pack; None for the sum of its tiers."""
     cross: Tokens | None = 4_000
-    """Maximum tokens of rows from other sessions."""
+    """Maximum tokens of rows of other sessions or of none; None for no limit except the whole pack's."""
     session: Tokens | None = 8_000
-    """Maximum tokens of rows from the session."""
+    """Maximum tokens of rows from the session; None as for `cross`."""
     tail: Tokens | None = 8_000
-    """Maximum tokens of the last messages."""
+    """Maximum tokens of the last messages; None as for `cross`. While messages are unobserved, the tail may also use
+    free budget.
+    """
     evict: Tokens | None = None
-    """With `freeze`: tokens of messages at which the tail is cut back to `tail`, and to at most three quarters of this
-    number. With None, it is never cut if the host keeps the messages; a printed tail is cut to half when it is full.
-    Unobserved messages are never cut off."""
+    """With `freeze`: if the last messages exceed this many tokens, they are cut to `tail`, or to three quarters of this
+    number if that is less. With None, a printed tail is cut to half when it is full, and a tail that is not printed is
+    never cut. Unobserved messages are never cut off.
+    """
     result_chars: int | None = 1_500
-    """Maximum characters of a call's arguments or a result among the last messages; None for no limit. The newest are
-    whole in any case, as long as they take at most half of the tail."""
+    """Maximum characters of a tool's arguments, a result or an event among the last messages; None for no limit. A
+    small tail lowers it. Without `freeze`, the newest messages are whole as long as they take at most half of the tail.
+    """
     order: tuple[Part, ...] = ("cross", "session", "tail")
-    """Order of the tiers."""
+    """Tiers to print, in this order. A tier that is left out is printed only if a budget is requested for it."""
     reflections: int | None = None
-    """Maximum number of reflections from the session."""
+    """Maximum number of reflections from the session; None for no limit."""
     observations: int | None = None
-    """Maximum number of other rows from the session."""
+    """Maximum number of other rows from the session; None for no limit."""
     select: Select = "worth"
     """Rows of the session to prefer if not all fit: the most informative, or the newest."""
     rank: Rank = "half-life"
@@ -147,7 +163,7 @@ class ContextSettings:
     render: Direction = "asc"
     """Order of rows: oldest first, or newest first."""
     block: bool = False
-    """True to print the working-memory block by default."""
+    """True if `om context` prints the working-memory block, unless tiers or another format are requested."""
     append_only: bool = False
     """True to keep rows that later ones replaced, while all rows fit, so that the pack grows only at the end of its
     tiers until rows are folded, pruned or forgotten. `freeze` includes this."""
@@ -159,10 +175,12 @@ class ContextSettings:
 
 @record
 class RetentionSettings:
-    """Rows that `om consolidate` keeps visible. `om prune` has options for the same rules."""
+    """Rows and messages that `om consolidate` keeps visible; None means no limit. `om prune` has options for the same
+    rules.
+    """
 
     older_than: Days | None = None
-    """Age beyond which rows are hidden; None for no limit."""
+    """Age beyond which rows are hidden."""
     keep_last: int | None = None
     """Number of newest rows to keep in each session."""
     max_tokens: Tokens | None = None
@@ -170,7 +188,7 @@ class RetentionSettings:
     keep_sessions: int | None = None
     """Number of most recently active sessions whose rows are kept."""
     raw_older_than: Days | None = None
-    """Age beyond which observed messages are hidden; None for no limit."""
+    """Age beyond which observed messages are hidden."""
 
 
 @record
@@ -180,7 +198,8 @@ class ModelSettings:
     provider: str | None = None
     """`anthropic`, `openai`, `ollama`, …, `command`, or `rules` for no model.
 
-    None means that `model` tells it, or else the API key in the environment. Without a model, None means rules.
+    None means the provider in `model`, or else the one whose API key is in the environment. Without a model, None means
+    rules.
     """
     model: str | None = None
     """The provider's name for the model, or `PROVIDER/NAME`."""
@@ -189,9 +208,10 @@ class ModelSettings:
     command: str | None = None
     """Command line to run for the provider `command`."""
     temperature: float | None = 0.3
-    """None means that no temperature is sent."""
+    """Sampling temperature. It is sent only if it was set, because many models refuse it; None means that none is sent.
+    """
     effort: str | None = None
-    """Reasoning effort, if the provider supports it."""
+    """Reasoning effort, if the provider supports it; None for the endpoint's default."""
     max_output: Tokens | None = None
     """Maximum number of tokens in a reply; None leaves the limit to the provider."""
     fallback_model: str | None = None
@@ -206,7 +226,7 @@ class ModelSettings:
 
 @record
 class ToolSettings:
-    """Maximum number of characters of a tool call's arguments and result that are shown to a model."""
+    """Maximum number of characters of a tool call's arguments and result that are shown to an observing model."""
 
     args_chars: int = 1_500
     result_chars: int = 1_500
@@ -239,7 +259,7 @@ class CostLimits:
 
 @record
 class ConsolidateSettings:
-    """Input of `om consolidate`."""
+    """Input of `om consolidate`, and what it archives and backs up."""
 
     places: tuple[Path, ...] | None = None
     """Folders and files of transcripts; None for the folders of all agents that om knows."""
@@ -248,7 +268,7 @@ class ConsolidateSettings:
     archive_after: Days | None = None
     """Age at which notes are moved to `archive` and their lasting facts to `MEMORY.md`; None for never."""
     backups: int = 5
-    """Number of backups of the store to keep; 0 for none."""
+    """Number of backups of the store to keep; with 0, none is made."""
 
 
 @record
@@ -285,12 +305,12 @@ class Settings:
     origins: Mapping[str, str] = field(default_factory=dict)
     """Origins by key, for values that are not built-in defaults."""
     warnings: tuple[str, ...] = ()
-    """Warnings about values in variables and files that were ignored."""
+    """Warnings about files, keys and values that were ignored."""
     notes: tuple[str, ...] = ()
-    """What the project's file narrows."""
+    """Note on the settings that the project's file narrows, if it narrows any."""
 
     def origin(self, key: str) -> str:
-        """Return the origin of a key's value: a flag, a variable, a file, a preset, or `default`."""
+        """Return the origin of a key's value: `flag`, a variable, a file, a preset, or `default`."""
         return self.origins.get(key, "default")
 
 

@@ -37,7 +37,9 @@ def as_json(of: Settings) -> dict[str, object]:
 
 
 def toml(key: str, value: object) -> str:
-    """Return a value of `as_json`, or a plain value, as TOML."""
+    """Return a value of `as_json`, or a plain value, as TOML. None becomes `"unlimited"` for a limit, otherwise
+    `"unset"`.
+    """
     if value is None:
         is_limit = KEYS[key].startswith(("int", "Tokens", "Days")) or key.startswith("limits.")
         return '"unlimited"' if is_limit else '"unset"'
@@ -140,13 +142,15 @@ PROJECT_RULES: Mapping[str, ProjectRule] = {
 
 
 def project_may_set(key: str, value: object) -> bool:
-    """Return False if no value of the user's own could make this one valid in a project's file."""
+    """Return True if a project's file may set this value, at least for some values of the user's own."""
     is_model = key.endswith(".provider") and str(value).strip().lower() != _RULES
     return PROJECT_RULES[key] is not ProjectRule.NONE and not is_model
 
 
 def reaches_further(key: str, value: object, than: object) -> int:
-    """Compare two parsed values of a key: 1 if the first reaches further, -1 if less far, otherwise 0."""
+    """Compare two parsed values of a key: 1 if the first reaches further, -1 if less far, otherwise 0. Keys that are
+    not in `_REACHES` always give 0.
+    """
     if key not in _REACHES:
         return 0
     far, own = _REACHES[key](value), _REACHES[key](than)

@@ -145,7 +145,7 @@ class _Job:
         return self.run.wiring.apart() if self.session is None else nullcontext(self.run.wiring)
 
     def check(self, *, target: int, keep: int | None) -> None:
-        """Raise BadUsage if options contradict each other."""
+        """Raise BadUsage if options contradict each other or lack another that they need."""
         if self.file is None and self.format is not None:
             raise BadUsage("`--format` needs a transcript", hint="`om compact FILE --format NAME`")
         if self.is_dry and (self.session is None or self.file is not None):
@@ -159,9 +159,10 @@ class _Job:
         return self.shape in (CompactFormat.JSON, CompactFormat.PI)
 
     def refuse(self, reason: str, *, code: int = 0) -> None:
-        """Tell the calling program to keep its messages, if the layout can. Raise Exit if the exit code is not 0.
+        """Print that the calling program should keep its messages, if the layout can express that. Raise Exit if `code`
+        is not 0, unless the layout can express it and `--best-effort` is given.
 
-        A layout that cannot say it never ends with 0, because a program would take the empty output for the result.
+        Output in any other layout must not end with 0, because a program would take the empty output for the result.
         """
         if self.shape is CompactFormat.JSON:
             self.run.output.document({"replace": False, "reason": reason})
@@ -257,7 +258,7 @@ def _ingest_file(job: _Job, wiring: Wiring, deps: Deps) -> FileReport | None:
 
 
 def _refuse_empty(job: _Job, taken: FileReport | None) -> None:
-    """Report that there are no messages to compact. Raise Exit as `refuse` does."""
+    """Report that there are no messages to compact, or no such session. Raise Exit as `refuse` does."""
     if taken is not None:
         job.run.console.report(", ".join([f"{job.name}: no messages", *_missing_parts(taken)]))
     else:

@@ -111,7 +111,7 @@ def consolidate(
 
 
 def _days(age: str | None) -> str | float | None:
-    """Return an age in days; a bare number is returned unchanged. Raise BadUsage if the age is invalid."""
+    """Return an age in days. None and a whole number are returned unchanged. Raise BadUsage if the age is invalid."""
     return age if age is None or age.isdecimal() else days(age)
 
 
@@ -127,8 +127,10 @@ def _check(session: str | None, place: Sequence[Path] | None, notes: str | None,
 def _work(
     run: Run, session: str | None, place: Sequence[Path] | None, *, no_places: bool, read_only: bool
 ) -> tuple[ConsolidateInput, int]:
-    """Return the input of the maintenance, and the number of unchanged files. Raise BadUsage if an option is invalid,
-    and NoInput if a path does not exist.
+    """Return the input of the maintenance, and the number of unchanged files.
+
+    Raise BadUsage if notes are to be archived but have no folder, and NoInput if a path given with `--place` does not
+    exist. Other missing paths give warnings.
     """
     from omcli.wiring.consolidate_inputs import consolidate_input
 
@@ -246,9 +248,10 @@ def _backup(done: ConsolidateReport) -> str | None:
 
 
 def _end(run: Run, done: ConsolidateReport, *, is_all: bool, is_tolerant: bool) -> None:
-    """Raise Exit with the code of the decisive failure, if any. Bad files count only if all files were bad.
+    """Raise Exit with the code of the decisive failure, if any.
 
-    `is_all` is True if every file that was named has been read.
+    Bad files count only with `--strict`, or if `is_all` is True and all files were bad. `is_all` is True if files were
+    named and none was skipped as unchanged.
     """
     exit_error = done.exit_error(but=OF_MODELS if is_tolerant else ())
     if exit_error is not None:

@@ -101,7 +101,9 @@ def _print_pack(
     notation: Notation,
     refresh: bool,
 ) -> None:
-    """Print the pack. `most` has the maximum number of tokens for each tier and for the whole pack."""
+    """Print the pack. `most` has the maximum number of tokens for each tier and, as `total`, for the whole pack; None
+    leaves a limit to the settings.
+    """
     layout = run.layout(to)
     contexted = pack(
         run.wiring.reading,
@@ -128,7 +130,9 @@ def _print_pack(
 
 
 def _print_block(run: Run, session: str | None, *, budget: int | None, to: PackFormat) -> None:
-    """Print the working-memory block as Markdown or as one JSON document. Raise BadUsage for any other format."""
+    """Print the working-memory block as Markdown or as one JSON document. Raise BadUsage for any other format, and for
+    `--json` with `--to markdown`.
+    """
     from omcli.pack.working_block import CAP, document
 
     if to not in (PackFormat.TEXT, PackFormat.MARKDOWN, PackFormat.JSON) or (run.json and to is PackFormat.MARKDOWN):

@@ -147,7 +147,7 @@ def _report(run: Run, found: ForgetReport, *, dry_run: bool) -> None:
 
 
 def _first_names(ids: Sequence[str]) -> str:
-    """Return the ids as text. If there are many, only the first ones and the number of the others."""
+    """Return ids or paths as text. If there are many, only the first ones and the number of the others."""
     more = len(ids) - _MANY
     return " ".join(ids[:_MANY]) + (f" and {more} more (`--json` lists all)" if more > 0 else "")
 

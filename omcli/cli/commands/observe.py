@@ -46,7 +46,9 @@ _BAD_INPUT: tuple[type[OmError], ...] = (BadInput, NoInput)
 _OF_ONE_INPUT = (*_BAD_INPUT, TryAgain, *OF_MODELS)
 """Errors that concern only one input. Any other error would occur again with the next input."""
 _TOLERATED = (*OF_MODELS, *ELSEWHERE)
-"""Errors that `--best-effort` turns into warnings. The messages are stored and stay pending."""
+"""Errors that `--best-effort` and `--background` turn into warnings. The messages are stored, and stay pending unless
+another process observes them.
+"""
 
 
 @with_shared(examples=_EXAMPLES)
@@ -81,7 +83,7 @@ def observe(
 
     With --background, a worker does what `om tick` would do, and this command returns at once. The command observes
     itself if rules observe, which takes a moment, or if more messages are pending than `observe.block_after` allows.
-    Errors are then only warnings; `om status` shows the worker's log and its last result.
+    Errors of models are then only warnings; `om status` shows the worker's log and its last result.
     """
     if later and background:
         raise BadUsage("`--later` and `--background` exclude each other")
@@ -137,7 +139,8 @@ def _estimate(run: Run, files: list[str] | None, format_name: str | None, sessio
 def _deps(run: Run, *, later: bool, is_tolerant: bool) -> tuple[Deps, OmError | None]:
     """Return the dependencies, and the error if the model is unavailable.
 
-    The model is checked before anything is read, so that its error is printed first.
+    The model is checked before anything is read, so that its error is printed first. If nothing is observed now, its
+    error is ignored.
     """
     try:
         return run.deps(observer=run.observer()), None
@@ -202,10 +205,10 @@ class _ReportOutput:
             self._run.console.note(f"{counted(left, 'more input')} not read: the store failed")
 
     def finish(self, failed: OmError | None) -> None:
-        """Print the document, and raise Exit with the code of the decisive error, if any.
+        """Print the document if `--json` is given, and raise Exit with the code of the decisive error, if any.
 
-        `failed` is the error of an unavailable model; errors of inputs take precedence. A bad input among good ones
-        does not change the exit code, except with `--strict`.
+        `failed` is the error of an unavailable model; errors of inputs take precedence. A bad input among good ones or
+        a skipped line changes the exit code only with `--strict`.
         """
         reports = self._reports
         failures = [report.error for report in reports if report.error is not None]

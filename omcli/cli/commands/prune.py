@@ -91,7 +91,7 @@ def _instant(run: Run, older_than: str) -> str:
 
 
 def _check(rules: RetentionRules, *, is_raw: bool, for_good: bool) -> None:
-    """Raise BadUsage if rules contradict each other, or if no rule is given without `for_good`."""
+    """Raise BadUsage if options contradict each other, or if neither a rule nor `for_good` is given."""
     if is_raw and (rules.messages_before is None or rules.is_about_rows or rules.is_across or rules.spares_none):
         raise BadUsage("`--raw` takes only `--older-than` and `--session`", hint="`om prune --raw --older-than 30d`")
     if rules.keep_sessions is not None and (rules.session is not None or rules.is_across):
@@ -164,7 +164,9 @@ def _in_words(found: PruneReport) -> str:
 
 
 def _erase(run: Run, *, is_sure: bool, dry_run: bool) -> None:
-    """Delete everything that was pruned or forgotten."""
+    """Delete everything that was pruned or forgotten, after asking unless `is_sure`. With `dry_run`, only report how
+    much that is.
+    """
     from omcli.operations.prune import erase, preview_erase
 
     found, gone = preview_erase(run.wiring.reading.operations)

@@ -71,8 +71,8 @@ def schedule(
 
 
 def _scheduler(**asked: bool) -> str:
-    """Return the name of the chosen scheduler. Raise BadUsage if several are chosen, because the job would run several
-    times.
+    """Return the name of the chosen scheduler. Raise BadUsage if none is chosen, or if several are, because the job
+    would run several times.
     """
     from omcli.schedules import default_name
 

@@ -98,7 +98,9 @@ def watch(
 
 
 def _check(run: Run, paths: list[str], *, spans: dict[str, float], once: bool, jsonl: bool) -> None:
-    """Raise BadUsage if options are invalid or contradict each other, and NoInput if none of the paths exists."""
+    """Raise BadUsage if options are invalid or contradict each other, and NoInput if none of the paths exists. Print a
+    note for each missing path if others exist.
+    """
     for name, given in spans.items():
         least = _SHORTEST if name == "--interval" else 0
         check_number(given, option=f"{name} ", least=least, most=_LONGEST)
@@ -177,7 +179,9 @@ class _EventOutput:
         self._failed: dict[str, OmError] = {}
 
     def show(self, event: Event) -> None:
-        """Print the rows of an event on stdout, and everything else on stderr."""
+        """Print the rows of an event on stdout, and everything else on stderr. With `--json`, rows and reports are kept
+        for `finish` instead.
+        """
         from omcli.operations.ingest.files import FileReport
         from omcli.operations.tick import TickReport
         from omcli.operations.watch import WatchError
@@ -197,7 +201,8 @@ class _EventOutput:
     def finish(self) -> None:
         """Print the document if `--json` is given, and raise Exit with the code of the decisive error, if any.
 
-        Files that are not transcripts do not change the exit code, unless all files failed or `--strict` is given.
+        Files that cannot be read or are not transcripts do not change the exit code, unless all files failed or
+        `--strict` is given.
         """
         if self._run.json:
             found = {"followed": self._followed, "files": self._files, "sessions": self._sessions}
