@@ -90,7 +90,7 @@ _CERTAINTIES = ("exact", "estimated")
 
 @record
 class ReplyReflection:
-    """A row that replaces others."""
+    """A reflection that the agent wrote to replace rows."""
 
     text: str
     priority: str
@@ -337,9 +337,9 @@ def check_messages(handed: AgentReply, evidence: Evidence) -> None:
 
 
 def observe_reply(answer: ObserverReply, evidence: Evidence, batch: Batch, *, rules: Observer) -> Observed:
-    """Return a batch's observations: the agent's rows, with the tool events that the rules find.
+    """Return a batch's observations: the agent's rows and task, with the tool events that the rules find.
 
-    Raise BadInput if more than half of the rows lack text or valid sources.
+    Raise BadInput if more than half of the rows lack text, use unknown labels, or cite no new message.
     """
     try:
         reply = validate(answer, evidence, batch, token="", most_rows=MOST_ROWS, verify=False)

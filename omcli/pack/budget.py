@@ -14,11 +14,11 @@ class Tier(StrEnum):
     """Parts of a pack, in their default printing order."""
 
     CROSS = "cross"
-    """Lasting facts from other sessions of the project."""
+    """Rows of other sessions or of none, such as lasting facts."""
     SESSION = "session"
-    """Observations of this session."""
+    """Rows of this session."""
     TAIL = "tail"
-    """The last messages, verbatim."""
+    """The last messages, whole or as excerpts."""
 
 
 DEFAULTS: Mapping[Tier, int] = {Tier.CROSS: 4000, Tier.SESSION: 8000, Tier.TAIL: 8000}

@@ -42,18 +42,20 @@ class ContextPack:
     total: int
     """Tokens of `printed`, never more than the budget."""
     left_out: int
-    """Number of eligible rows that did not fit."""
+    """Number of rows that could be in the pack but did not fit."""
     counter: str
     """Name of the token counter used for all counts."""
     budgets: Budgets
     pending: int
     """Number of messages in the session that are not observed yet."""
     gap: int | None
-    """Number of those messages that are in no tier. None if they are not known."""
+    """Number of the session's unobserved messages that are neither in the tail nor covered by a row made for this pack.
+    None if `pack` was not given the unobserved messages.
+    """
     freeze_point: FreezePoint | None
     printed: str
     """The pack in the requested layout, ending with a line break; empty if there is nothing to print. A JSON document
-    contains it as a text.
+    contains it as `text`.
     """
 
 
@@ -87,8 +89,8 @@ class Choice:
     order: tuple[Tier, ...] = tuple(Tier)
     """Printing order of the tiers."""
     result_chars: int | None = tail.TOOL_CHARS
-    """Maximum length of a call's arguments or a result among the last messages, except the newest ones, in characters.
-    None means no limit.
+    """Maximum length, in characters, of a call's arguments, a result or an event among the last messages, except the
+    newest ones. None means no limit.
     """
     fading: float = ranking.HALF_LIFE
     """Divisor of the score of other sessions' rows for each week of age."""
@@ -114,10 +116,10 @@ def pack(
     """Choose the rows and messages that fit into the budgets, and print them.
 
     `cross` holds rows of other sessions or of none, and `observations` those of the session, each in the order they
-    were added. Rows of
-    `cross` are left out unless `cross_session.is_shared` accepts them. `messages` holds the session's main thread,
-    oldest first. Rows are printed whole or not at all, but long messages may be cut. `layout` overrides the layout of
-    the format `to`. The instant `now` only affects how rows of other sessions are ranked.
+    were added. Hidden rows are left out, as are rows of `cross` that `cross_session.is_shared` rejects or that repeat
+    the text of another row. `messages` holds the session's main thread, oldest first. Rows are printed whole or not at
+    all, but long messages may be cut. `layout` overrides the layout of the format `to`. The instant `now` affects only
+    the ranking of other sessions' rows and the age in the heading of the last messages.
 
     If the tail does not reach back to the first of the `unobserved` messages, it may also use the budget that is still
     free, unless the pack is frozen or the tail's budget is fixed.
@@ -358,7 +360,7 @@ class _Draft:
         """Return the printed pack and the number of tokens in each tier.
 
         If the pack exceeds a budget because costs are only estimates, the lowest-ranked items are dropped until it
-        fits.
+        fits. If it exceeds the budget even without items, the text is empty.
         """
         while True:
             tokens = self.tokens()

@@ -24,8 +24,9 @@ SHARED_TYPES = (*sorted(_LASTING | _LASTING_IF_HIGH), Type.BLOCKER)
 def is_shared(row: Observation, *, session: str | None) -> bool:
     """Return True if a row is visible, does not belong to `session`, and is worth showing there.
 
-    Requests, tasks and todos are never shared. Other reflections, items and notes always are. Observations are shared
-    if they have a lasting type; outcomes and events only with high priority, and blockers only until they are settled.
+    Requests, tasks, delegated tasks and todos are never shared. Other reflections, items and notes always are.
+    Observations are shared if they have a lasting type; outcomes and events only with high priority, and blockers only
+    until they are settled.
     """
     if not row.is_visible or row.type in _CURRENT_WORK or (row.session is not None and row.session == session):
         return False

@@ -1,4 +1,4 @@
-"""A pack as a JSON document: its text, and beside it the rows and messages that the text contains."""
+"""A pack as a JSON document: its text, together with the rows and messages that the text contains."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from omcli.text.clean import json_line
 
 
 def document(pack: ContextPack, about: Mapping[str, object] = MappingProxyType({})) -> str:
-    """Return a pack as a JSON document: its printed text, and the rows and messages in it with all their fields.
+    """Return a pack as a JSON document: its printed text, and the rows and messages in it as objects.
 
     It has the form `{"schema": 1, …, "tokens": {…}, "text": "…", "cross": […], "observations": […], "messages": […]}`.
     `tokens` counts the text and its tiers as printed, because the text is what a model is given. `about` holds
-    additional keys. In a frozen pack, `frozen_at` is the instant of the last row, or null if the session had no
-    observations.
+    additional keys. In a frozen pack, `frozen_at` is the instant at which the last row before the freeze point was
+    written, or null if there is no such row.
     """
     top = {
         "schema": 1,

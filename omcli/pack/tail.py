@@ -18,7 +18,7 @@ _WHOLE_SHARE = 2
 _TOKEN_CHARS = 4
 """Typical number of characters per token."""
 _TOOL_SHARE = 8
-"""A text of a tool is cut to at most the room divided by this number."""
+"""Texts of tools and events are cut to at most the room divided by this number."""
 _SHORTENED = frozenset({Role.CALL, Role.RESULT, Role.EVENT})
 _CHARS_PER_TOKEN = 8
 """Maximum number of characters per token assumed in the search for the length of an excerpt. Prose has fewer."""

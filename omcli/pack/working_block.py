@@ -2,7 +2,7 @@
 
 It is made from all observations and notes of a session, including superseded and dropped ones. So reflecting and
 pruning do not change a single byte of it. Only rows replaced by another observation or note of the session are left
-out.
+out, apart from failures that it resolved.
 """
 
 from __future__ import annotations

@@ -115,7 +115,9 @@ class _File:
 
 
 def file_lines(facts: Iterable[Fact], *, cwd: str | None) -> Iterator[FactLine]:
-    """Yield a line per file with a summary of its changes and the description of the last one."""
+    """Yield a line per file with a summary of its changes and the description of the last one. A row that names no file
+    gets a line of its own.
+    """
     files: dict[str, _File] = {}
     for fact in facts:
         if fact.row.type not in FILE_CHANGES:
@@ -154,7 +156,8 @@ def _change(file: _File, fact: Fact) -> None:
 def failure_lines(facts: Iterable[Fact], *, cwd: str | None) -> dict[str, FactLine]:
     """Map each failed command, and each target that a tool failed on, to its line. The keys are made by `_failed_at`.
 
-    A failure is marked as resolved if the command succeeded later, or the target was changed later.
+    A failure is marked as resolved if its row is settled, if the command succeeded later, or if the target was changed
+    later.
     """
     lines: dict[str, FactLine] = {}
     times: dict[str, int] = {}

@@ -46,8 +46,8 @@ class BlockLine:
 def sections_of(rows: Iterable[Observation], *, cwd: str | None) -> dict[str, tuple[BlockLine, ...]]:
     """Return the lines of each section, most important first; empty if the session has nothing to continue from.
 
-    That is the case if it contains only requests, questions, file reads and reports. `rows` are the session's rows in
-    the order they were added.
+    That is the case if it contains only rows such as requests, questions, file reads and reports. `rows` are the
+    session's rows in the order they were added.
     """
     facts = list(_standing(list(rows)))
     failures = failure_lines(facts, cwd=cwd)

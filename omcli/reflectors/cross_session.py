@@ -21,7 +21,7 @@ _MARKER = "… [truncated {} chars]"
 
 @record
 class GlobalBatch:
-    """Rows from any session of one project, oldest first, that are folded together."""
+    """Rows of one project or of none, from any session, oldest first, that are folded together."""
 
     project: str | None
     rows: tuple[Observation, ...]
@@ -83,8 +83,8 @@ def limit_tokens(reflected: Reflected, rows: Sequence[Observation], *, target: i
     """Tag the reflections of a batch of `rows` with `GLOBAL`, and limit them to `target` tokens in total if possible.
 
     If they are too long, each reflection is cut to an equal share. If that is not enough, the last reflections are
-    removed until the others fit or one is left. A row stays visible if what is left of its reflection is not about it.
-    If the rows would not become shorter, they all stay.
+    removed until the others fit or one is left. A row stays visible if what is left of its reflection is not about it,
+    and a reflection that would then replace no row is removed. If the rows would not become shorter, they all stay.
     """
     drafts = [replace(draft, tags=tuple(dict.fromkeys((*draft.tags, GLOBAL)))) for draft in reflected.reflections]
     if sum(counter.text(draft.text) for draft in drafts) <= target:

@@ -69,8 +69,8 @@ _WHO = lazily(
 def lasting(rows: Sequence[Observation]) -> tuple[Draft, ...]:
     """Return items for the lasting facts among the rows, except for facts that already are items.
 
-    Lasting facts are preferences, permanent instructions and corrections, high-priority decisions, and facts about the
-    user.
+    Lasting facts are unsettled observations: preferences, permanent instructions and corrections, high-priority
+    decisions that choose something, and facts about the user.
     """
     known = {folded_text(row.text) for row in rows if row.kind is Kind.ITEM}
     covered = {support for row in rows if row.kind is Kind.ITEM for support in row.supports}
@@ -154,7 +154,8 @@ def folded(
     also: Iterable[Observation] = (),
     status: Status | None = None,
 ) -> Draft:
-    """Return a draft that replaces several rows, with the type and priority of the most important and the latest date.
+    """Return a draft that replaces several rows, with the type and priority of the most important and the latest event
+    date.
 
     Rows in `also` support the draft, but are not replaced. Rows with the same date keep their order, so that the result
     is deterministic. If `status` is None, the draft gets the status that all rows have in common, if any.

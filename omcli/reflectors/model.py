@@ -19,13 +19,15 @@ from omcli.text.hashes import hash_of
 from omcli.text.instants import minute
 
 _MOST_FAULTS = 2
-"""Maximum number of parts of a batch that may fail before it is given up."""
+"""Number of failed parts after which the rest of a batch is given up."""
 _MOST_REFUSALS = 8
-"""Maximum number of prompts for one batch that may be too long for the model before it is given up."""
+"""Number of prompts too long for the model after which the rest of a batch is given up."""
 
 
 class ModelReflector:
-    """Folds rows with a model. Each attempt asks for less detail, until the result meets the target."""
+    """Folds rows with a model. Each attempt asks for less detail, until the result meets the target or no attempt is
+    left.
+    """
 
     def __init__(self, provider: Provider, counter: TokenCounter, *, compression: Compression) -> None:
         self._provider = provider
@@ -36,11 +38,12 @@ class ModelReflector:
         """Return the first valid reply that meets the target, or the shortest valid reply if none does.
 
         The result is empty if the model could not make the rows shorter. If no reply can be used, raise the error of
-        the last one: Unusable, CutOff or Refused. Any other ProviderFailed ends the attempts, and is raised if no
-        earlier reply was valid. NotAllowed and BadConfiguration are always raised.
+        the last one: Unusable, CutOff or Refused. Any other ProviderFailed except PromptTooLong ends the attempts, and
+        is raised if no earlier reply was valid. NotAllowed and BadConfiguration are always raised.
 
-        Rows that exceed the model's context are folded in smaller parts. A part of which nothing comes stays unchanged,
-        and after two of them all further rows do.
+        After PromptTooLong, the rows are folded in smaller parts. The rows of a part that fails stay unchanged. So do
+        all further rows after two failed parts, or after eight prompts that were too long. If no part can be folded,
+        raise the last error.
         """
         calls = Calls()
         rows, size = material.rows, len(material.rows)
@@ -112,7 +115,8 @@ class _ModelRun:
     def validated(self) -> Iterator[ValidatedReflection]:
         """Make one attempt per level of compression, and yield the valid replies that are shorter than the rows.
 
-        A usable reply ends an ask. So the attempts after it may make as many calls again.
+        The attempts end early when no call is left. A usable reply ends an ask. So the attempts after it may make as
+        many calls again.
         """
         size: int | None = None
         for attempt in range(len(self._compression.levels)):
@@ -130,9 +134,10 @@ class _ModelRun:
                 yield found
 
     def _reply(self, attempt: int, size: int | None) -> ValidatedReflection:
-        """Return a usable reply. Raise Unusable, CutOff or Refused.
+        """Return a usable reply. Raise Unusable, CutOff or Refused if there is none.
 
-        If a reply cannot be parsed, ask again with the reason. This is done at most once per reflection.
+        If a reply has text but cannot be parsed, ask again with the reason. This is done at most once per run, and only
+        while a call is left.
         """
         reply = self._ask(attempt, size)
         try:

@@ -64,7 +64,7 @@ class ReflectorReply:
 
     @property
     def has_rows(self) -> bool:
-        """True if the reply says anything about the rows."""
+        """True if the reply has reflections, or rows to keep or drop."""
         return bool(self.reflections or self.keep or self.drops)
 
 

@@ -1,4 +1,4 @@
-"""Validation of a model's reply: a verdict for each row, after checking all labels and names in the reply."""
+"""Validation of a model's reply: a verdict for each row, after checking all labels and anchors in the reply."""
 
 from __future__ import annotations
 
@@ -59,9 +59,9 @@ def validate(
     """Return the valid part of a reply.
 
     Rows that the reply does not account for stay visible. So do protected and important rows that it does not really
-    repeat. `trims` removes the last reflections until the others fit into the target or one is left; the rows that
-    they would replace stay visible. Without `retires`, a row in force or an important open row is dropped only if the
-    reply names a row that makes it redundant; with `retires`, a reason is enough.
+    repeat. `trims` removes the last reflections until the others fit into the target or one is left; the rows that they
+    would replace stay visible. Without `retires`, a row in force, an open failure or an unsettled high-priority row is
+    dropped only if the reply names a row that makes it redundant; with `retires`, a reason is enough.
     """
     validator = _CheckedReply(material=material, rows=rows_by_label(material), counter=counter, retires=retires)
     validator.keep(reply)
@@ -106,7 +106,9 @@ class _CheckedReply:
         self.findings["unknown"] += sum(label not in self.rows for label in reply.keep)
 
     def reflect(self, proposed: ProposedRow) -> None:
-        """Replace the rows that a reflection cites, if all of them exist and contain all names in the reflection."""
+        """Replace the rows that a reflection cites, if all of them exist and together contain all anchors in the
+        reflection. Rows that must stay (`_may_go`) are not replaced.
+        """
         text = self._clean(proposed.text)
         cited = self._source_rows(proposed.rows, text)
         if not cited:
@@ -129,9 +131,9 @@ class _CheckedReply:
                 self.findings["idle"] += 1  # all rows it cites stay visible
 
     def _source_rows(self, labels: Sequence[str] | None, text: str) -> list[Observation]:
-        """Return the rows that text cites.
+        """Return the rows with these labels, or all rows if `labels` is None.
 
-        Return none if a cited row does not exist, or if the text contains a name that the rows lack.
+        Return none if a label is unknown, if the text is empty, or if it contains an anchor that the rows lack.
         """
         wanted = self.rows.keys() if labels is None else set(labels)
         cited = [row for label, row in self.rows.items() if label in wanted]
@@ -140,7 +142,8 @@ class _CheckedReply:
         return cited
 
     def _may_go(self, row: Observation, text: str) -> bool:
-        """Return True if text may replace a row. The text must contain protected rows word for word.
+        """Return True if text may replace a row that has no verdict yet. The text must contain protected rows word for
+        word.
 
         An important row is recorded as held back if the text is not about it.
         """
@@ -201,7 +204,8 @@ class _CheckedReply:
     def items(self, reply: ReflectorReply) -> tuple[Draft, ...]:
         """Return the valid lasting facts without duplicates.
 
-        A fact is valid if the rows it cites contain all of its names and at least one of its words.
+        A fact is valid if the rows it cites contain all of its anchors and at least one of its words. In a reply
+        without labels, only the anchors are checked, in all rows.
         """
         known = {folded_text(row.text) for row in self.material.rows if row.kind is Kind.ITEM}
         drafts: dict[str, Draft] = {}
@@ -269,7 +273,7 @@ def _shares_nothing(text: str, rows: Sequence[Observation]) -> bool:
 
 
 def _searchable(row: Observation) -> str:
-    """Return the text and dates of a row, to search for the names in a reflection."""
+    """Return the text and dates of a row, to search for the anchors in a reflection."""
     return searchable(f"{row.text} {minute(row.dated)} {row.refers_to or ''}")
 
 
@@ -278,7 +282,8 @@ def _reflection(
 ) -> Draft:
     """Return a model's reflection as a draft.
 
-    It is at least as important as the rows it cites, and open if all of them are open.
+    It is at least as important as the rows it cites, unless the reply has no labels. If the reply gives no status, it
+    is open if all of these rows are open.
     """
     draft = folded(cited, text, reason="reflected")
     inherited = draft.priority if proposed.rows is not None else None
@@ -302,7 +307,9 @@ def _type(proposed: ProposedRow, draft: Draft, cited: Sequence[Observation]) -> 
 
 
 def joined(parts: Sequence[Reflected], most_rows: int) -> Reflected:
-    """Combine the results for parts of the rows, with at most `most_rows` reflections. 0 means no limit."""
+    """Combine the results for parts of the rows, with at most `most_rows` reflections unless these would be too long
+    (see `in_rows`). 0 means no limit.
+    """
     findings = sum((Counter(part.findings) for part in parts), Counter[str]())
     return Reflected(
         reflections=tuple(_joined([draft for part in parts for draft in part.reflections], most_rows)),
@@ -314,7 +321,10 @@ def joined(parts: Sequence[Reflected], most_rows: int) -> Reflected:
 
 
 def _joined(drafts: Sequence[Draft], most: int) -> list[Draft]:
-    """Join reflections into at most `most` rows. 0 means no limit."""
+    """Join reflections into at most `most` rows, or into more if these would be too long (see `in_rows`).
+
+    0 means no limit.
+    """
     if not most or len(drafts) <= most:
         return list(drafts)
     return [_one(some) for some in in_rows(drafts, most_rows=most)]

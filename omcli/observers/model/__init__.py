@@ -21,7 +21,7 @@ from omcli.pack.budget import last_fitting
 
 _PICTURES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
 _LEAST_PREVIOUS, _PREVIOUS_SHARE = 700, 8
-"""Context rows get an eighth of the transcript's tokens, but at least 700."""
+"""Context rows get an eighth of the transcript's tokens, but at least 700 and at most `ObserverLimits.previous`."""
 _WARMER_BY = 0.1
 
 
@@ -45,10 +45,14 @@ class ModelObserver:
     this function, no images are sent.
     """
     verify: bool = False
-    """True to reject rows that contain names missing from their sources. Otherwise they are marked as unverified."""
+    """True to reject rows that contain anchors missing from their sources. Otherwise such rows are marked as
+    unverified.
+    """
 
     def for_retry(self) -> ModelObserver:
-        """Return a copy of this observer with a slightly higher temperature, for a retry after a reply that loops."""
+        """Return a copy of this observer with a slightly higher temperature, for a retry after a reply that loops. A
+        temperature of None stays None.
+        """
         return replace(self, temperature=None if self.temperature is None else self.temperature + _WARMER_BY)
 
     def begin(self, batch: Batch) -> SliceReader:

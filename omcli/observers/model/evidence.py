@@ -16,7 +16,7 @@ from omcli.text.phrases import searchable, unknown_anchors
 from omcli.text.terms import terms_of
 
 UNVERIFIED = "unverified"
-"""Tag and metadata key of a row that contains names missing from its sources."""
+"""Tag and metadata key of a row that contains anchors missing from its sources."""
 _RECENT = 12
 """Number of newest rows to choose before open and high-priority rows."""
 _ROW_CHARS = 400
@@ -37,9 +37,9 @@ class ContextRows:
 
 
 _SHARED = "p"
-"""First letter of the labels of notes, items and rows of other sessions."""
+"""First letter of the labels of shared rows (`Batch.shared_rows`)."""
 _SHARED_PART = 3
-"""These rows get the room divided by this number."""
+"""Shared rows get at most the room divided by this number."""
 _MOST_SHARED = 40
 
 
@@ -48,8 +48,8 @@ def select_context_rows(
 ) -> ContextRows:
     """Choose the most useful rows that fit into `room` tokens, or all rows if `room` is None.
 
-    At most a third of the room goes to `shared`, which is ordered best first. Rows for tool events are shown only if
-    they are open, because rules write these rows anyway.
+    At most a third of the room and `_MOST_SHARED` rows go to `shared`, which is ordered best first. Of `rows`, those
+    for tool events are shown only if they are open, because rules write such rows anyway.
     """
     candidates = [row for row in rows if row.type not in TOOL_EVENTS or row.status is Status.OPEN]
     fitting = list(
@@ -105,8 +105,8 @@ def _line(row: Observation) -> str:
 
 
 _NEAR = 3
-"""Number of messages before and after each cited one to search for missing names. For example, a row that cites a
-result may contain a name from its call.
+"""Number of messages before and after each cited one to search for missing anchors. For example, a row that cites a
+result may contain a path from its call.
 """
 _SAID = frozenset({Role.USER, Role.ASSISTANT})
 
@@ -130,10 +130,10 @@ class Evidence:
         return tuple(label for label in self.shown.labels if label in wanted)
 
     def support(self, text: str, labels: Sequence[str], also: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """Return the labels of the messages that support `text`, and the names in `text` that none of them contains.
+        """Return the labels of the messages that support `text`, and the anchors in `text` that none of them contains.
 
-        Nearby messages that contain a missing name are added to those in `labels`. Names that occur in `also` are not
-        missing.
+        Nearby messages that contain a missing anchor are added to those in `labels`. Anchors that occur in `also` are
+        not missing.
         """
         missing = self._missing(text, labels, also)
         supporting = list(labels)
@@ -177,7 +177,7 @@ class Evidence:
         return tuple(name for name in names if not any(self._has_name(label, name) for label in labels))
 
     def _has_name(self, label: str, name: str) -> bool:
-        """Return True if a message contains the name. A path may be relative to the working directory."""
+        """Return True if a message contains the anchor `name`. A path may be relative to the working directory."""
         return " ".join(below(self.cwd, name).split()) in self._searchable(label)
 
     def _searchable(self, label: str) -> str:

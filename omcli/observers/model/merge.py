@@ -30,7 +30,9 @@ class MergedRows:
     drafts: tuple[Draft, ...]
     """All rows, oldest first."""
     added_back: int
-    """Number of rows that the rules found and the model left out."""
+    """Number of rows about speech that the rules found and the model left out. Messages that it was not shown do not
+    count.
+    """
     recorded_by_rules: int
     """Number of the model's rows that were left out because the rules' rows already contain them."""
 

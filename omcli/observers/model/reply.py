@@ -198,7 +198,7 @@ def _text_rows(text: str) -> Iterator[ReplyRow]:
 
 
 def _list_item(line: str, day: str) -> ReplyRow | None:
-    """Parse a list item, or a line that starts with a priority or a date. Return None for prose."""
+    """Parse a list item, or a line that starts with a mark such as a priority or a date. Return None for prose."""
     bullet = _BULLET.match(line)
     text = (line[bullet.end() :] if bullet else line).strip()
     priority, status, time = "", "", ""

@@ -49,7 +49,8 @@ class SliceReader:
     """The last slice's `after` if the model's reply to it had no rows, otherwise None."""
 
     def read(self, part: Batch, *, warmer: bool = False) -> None:
-        """Ask the model about the next slice, with rows from earlier slices as context.
+        """Ask the model about the next slice, with rows from earlier slices as context. Skip a slice of which nothing
+        can be shown.
 
         Raise ProviderFailed if there is no usable reply, and NotAllowed or BadConfiguration as the provider does. The
         slice then counts as unread.

@@ -1,4 +1,4 @@
-"""Validation of a model's reply: labels must exist, names must occur in the sources, and dates must be valid."""
+"""Validation of a model's reply: labels must exist, anchors must occur in the sources, and dates must be valid."""
 
 from __future__ import annotations
 
@@ -68,7 +68,8 @@ def validate(
 ) -> ValidatedReply:
     """Return the valid part of a reply. With `verify`, reject rows that would otherwise be marked as unverified.
 
-    Raise Unusable if more than half of the rows lack text or valid sources.
+    Raise Unusable if more than half of the rows have a fault: they lack text, use unknown labels, or cite no new
+    message.
     """
     trial = _CheckedReply(evidence=evidence, batch=batch, token=token, verify=verify, cites=answer.cites)
     drafts = [trial.draft(row) for row in answer.rows[:_MOST_READ]]
@@ -150,7 +151,9 @@ class _CheckedReply:
         return row_text(once)
 
     def without_known(self, drafts: Sequence[Draft]) -> tuple[tuple[Draft, ...], tuple[str, ...]]:
-        """Return the drafts that repeat no context row, and the ids of the context rows that other drafts repeat."""
+        """Return the drafts, except those that have the text of a context row and replace nothing, and the ids of the
+        context rows that these repeat.
+        """
         standing = {row.text: row.id for row in self.batch.context_rows}
         known = [draft for draft in drafts if draft.text in standing and not draft.replaces]
         self.findings["duplicates"] += len(known)
@@ -161,7 +164,7 @@ class _CheckedReply:
         return tuple(row.id for row in self.evidence.rows(known[:_MOST_USED]))
 
     def task(self, answer: ObserverReply) -> Draft | None:
-        """Return a row for the current task, or None if the task is unchanged, empty, or contains unknown names."""
+        """Return a row for the current task, or None if the task is unchanged, empty, or contains unknown anchors."""
         texts = (self.text(answer.current_task), self.text(answer.next_step))
         text, step = (each[:_LONGEST_TASK].rstrip() for each in texts)
         earlier = [row for row in self.batch.context_rows if CURRENT in row.tags]
@@ -259,7 +262,7 @@ class _CheckedReply:
 
 
 def _texts_of(rows: Iterable[Observation]) -> list[str]:
-    """Return the text of verified rows. New rows may use the names in it."""
+    """Return the text of verified rows. New rows may use the anchors in it."""
     return [row.text for row in rows if UNVERIFIED not in row.tags]
 
 
@@ -362,7 +365,8 @@ class RowDate:
 def row_date(text: str, given: str, messages: Sequence[Message]) -> RowDate:
     """Return the date that a row refers to.
 
-    This is the model's date if it is valid, otherwise the date parsed from the row's text.
+    This is the model's date if it is valid, otherwise the date parsed from the row's text. There is none if the text
+    names no date, or if its words mean different dates for different messages.
     """
     date = _checked_date(given)
     # All messages of a day give the same reading.

@@ -28,16 +28,17 @@ from omcli.text.phrases import searchable, unknown_anchors
 from omcli.text.spoken_dates import spoken_date
 
 _MAX_EVENTS = 40
-"""Number of tool results after which a turn is split, because unattended agents may work for hours."""
+"""Number of tool results after which a turn is split at the next call, because unattended agents may work for hours."""
 
 
 class RuleObserver:
     """A deterministic observer that uses no model."""
 
     def observe(self, batch: Batch) -> Observed:
-        """Return the rows observed in a batch, oldest first.
+        """Return the rows observed in a batch and the context rows that it changes, oldest first.
 
-        Rows with an anchor (`text.phrases`) that none of their sources contains are omitted.
+        A new row is left out if it contains an anchor (`text.phrases`) that none of its sources contains, unless it
+        quotes a source verbatim.
         """
         calls = {
             kept.message.call_id: kept
@@ -83,7 +84,9 @@ def _by_agent(messages: Sequence[KeptMessage]) -> list[list[KeptMessage]]:
 
 
 def _turns(thread: Sequence[KeptMessage]) -> Iterator[list[KeptMessage]]:
-    """Split a thread at prompts and slash commands, and after `_MAX_EVENTS` tool results."""
+    """Split a thread before prompts, queued messages and slash commands. A turn with at least `_MAX_EVENTS` tool
+    results is also split before its next tool call.
+    """
     turn: list[KeptMessage] = []
     events = 0
     for kept in thread:
@@ -106,9 +109,10 @@ def _text_drafts(
     with_agent: bool,
     with_tools: bool,
 ) -> Iterator[Draft]:
-    """Yield the rows about speech in a turn.
+    """Yield the rows about what people and the agent write in a turn, and about its events.
 
-    `after` is the next turn, or None. `with_agent` is False if only people talk to each other.
+    `after` is the next turn, or None. `with_agent` is False if only people talk to each other. `with_tools` is True if
+    the turn has tool events.
     """
     texts = [kept for kept in turn if kept.message.role is Role.ASSISTANT]
     for kept in turn:
@@ -150,7 +154,9 @@ class _Sources:
         return cls(messages={kept.seq: kept for kept in messages}, earlier=earlier)
 
     def dated(self, draft: Draft) -> Draft:
-        """Return a row with `refers_to` set to the date in its text, unless its sources imply different dates."""
+        """Return a row with `refers_to` set to the date in its text. The row is unchanged if it has no date, if its
+        sources imply different dates, or if it is an event, whose text is a command.
+        """
         if draft.type is Type.EVENT:  # its text is a command
             return draft
         readings: set[str | None] = set()
@@ -248,7 +254,9 @@ def _last_texts(turn: Sequence[KeptMessage]) -> list[KeptMessage]:
 
 
 def _turn_end(closing: Sequence[KeptMessage], *, since: int | None, accepted: bool) -> TurnDone | None:
-    """Return the turn's end event, or None if its last text is missing, only asks, or announces more work."""
+    """Return the turn's end event. Return None if the turn's last text is missing, contains nothing but questions,
+    offers and courtesies, or ends by announcing more work.
+    """
     if not closing:
         return None
     report = list(chain.from_iterable(map(text_parts, map(attrgetter("message.text"), closing))))
@@ -275,7 +283,9 @@ def _turn_end(closing: Sequence[KeptMessage], *, since: int | None, accepted: bo
 
 
 def _has_question(parts: Sequence[TextPart]) -> bool:
-    """Return True if a report asks a question. Tables, and list items under next steps or an offer, do not count."""
+    """Return True if a report asks a question. Offers, courtesies and table rows do not count, and neither do list
+    items under next steps or an offer.
+    """
     offers = False
     for part in parts:
         if part.is_heading or part.text.endswith(":"):
@@ -288,7 +298,9 @@ def _has_question(parts: Sequence[TextPart]) -> bool:
 
 
 def _is_unfinished(parts: Sequence[TextPart]) -> bool:
-    """Return True if a report states that something is missing or failing. Tables and conditions do not count."""
+    """Return True if a report states that something is missing or failing. Conditions, table rows, announcements,
+    offers and courtesies do not count.
+    """
     for part in parts:
         undone = None if " | " in part.text or agents.says_nothing(part.text) else _UNDONE.search(part.text)
         if undone and not _CONDITION.search(part.text, 0, undone.start()):

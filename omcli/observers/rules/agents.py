@@ -1,8 +1,8 @@
 """Rows about an agent's text: the report that ends a turn, and findings before it.
 
-A turn's last text is its report. From earlier texts only findings, decisions, blockers and names are kept. In a chat
-without tools, little of each answer is kept. Patterns match lower-case text, which is three times as fast as ignoring
-case.
+A turn's last text is its report. From earlier texts, only findings, decisions, blockers and sentences with anchors are
+kept. In a chat without tools, little of each answer is kept. Patterns match lower-case text, which is three times as
+fast as ignoring case.
 """
 
 from __future__ import annotations
@@ -170,7 +170,7 @@ _ROW_CHARACTERS = 500
 _NOTABLE = frozenset({Type.FACT, Type.DECISION, Type.BLOCKER})
 _MIN_PROGRESS = 30
 _UNNAMED_IMPORTANCE = 4
-"""Importance of a sentence without a name or a type."""
+"""Importance of a sentence that has neither an anchor nor a type, and is not a guess."""
 _STATUS: Mapping[Type, Status] = MappingProxyType({
     Type.OUTCOME: Status.DONE, Type.BLOCKER: Status.OPEN, Type.QUESTION: Status.OPEN,
 })  # fmt: skip
@@ -180,7 +180,7 @@ _AGENT_IMPORTANCE: Mapping[Type, int] = MappingProxyType({
 
 
 def progress_drafts(texts: Sequence[KeptMessage]) -> Iterator[Draft]:
-    """Yield rows for findings, decisions, blockers and names in the texts before a turn's report."""
+    """Yield rows for findings, decisions, blockers and sentences with anchors in texts that are not a turn's report."""
     for text in texts:
         content = list(filter(_is_kept, text_parts(text.message.text)))
         for row in group_sentences(content, list(map(_progress_type, map(text_of, content)))):
@@ -206,7 +206,7 @@ def _progress_type(sentence: str) -> Type | None:
 def report_drafts(text: KeptMessage, *, worked: bool, in_chat: bool = False) -> Iterator[Draft]:
     """Yield rows for a turn's report.
 
-    `worked` means that the turn used tools, `in_chat` that there are no tool calls at all.
+    `worked` means that the turn used tools, `in_chat` that the whole batch has no tool calls.
     """
     speaker = text.message.name or "Agent"
     parts = [part for part in text_parts(text.message.text) if not says_nothing(part.text)]
@@ -226,7 +226,9 @@ def report_drafts(text: KeptMessage, *, worked: bool, in_chat: bool = False) -> 
 
 
 def _report_kinds(parts: Sequence[TextPart]) -> list[Type | None]:
-    """Return each sentence's type. Items under "Next steps" are plans."""
+    """Return each sentence's type. A heading such as "Next steps" and the items under it are plans. Other headings have
+    no type.
+    """
     kinds: list[Type | None] = []
     is_next = False
     for part in parts:
@@ -243,7 +245,9 @@ def _agent_importance(text: str, kind: Type | None) -> int:
 
 
 _MAX_WEIGHT = 3
-"""Sentences with at least this negated weight are dropped. They have at least 900 characters and name little."""
+"""A sentence is dropped if its weight, negated, is at least this. Such sentences have at least 900 characters and few
+anchors.
+"""
 
 
 def report_summary(parts: Sequence[TextPart], limit: int) -> str:
@@ -254,8 +258,8 @@ def report_summary(parts: Sequence[TextPart], limit: int) -> str:
 def select_sentences(parts: Sequence[TextPart], limit: int) -> list[TextPart]:
     """Return the most informative sentences of a report in order, within `limit` characters plus headings.
 
-    Names (up to three), a type (`agent_type`), the first position and a place under "Next steps" add weight; length
-    reduces it.
+    Anchors (up to three), a type (`agent_type`), the first position and a place under "Next steps" add weight; length
+    reduces it. Announcements, offers, courtesies and introductions without a list are left out.
     """
     weights: list[tuple[float, int]] = []
     under = ""

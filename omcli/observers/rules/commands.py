@@ -1,4 +1,4 @@
-"""Rows about commands, commits, pull requests and failed tool calls."""
+"""Rows about commands (including commits, pushes and pull requests) and failed tool calls."""
 
 from __future__ import annotations
 
@@ -31,7 +31,9 @@ _EXIT_TAIL = lazily(r"Command exited with code \d+")
 
 
 def command_drafts(events: Sequence[ToolEvent]) -> Iterator[Draft]:
-    """Yield a row per distinct command and outcome, and one row for all read-only commands."""
+    """Yield a row per commit, push, pull request or release, a row per other distinct command and outcome, and one row
+    for all read-only commands.
+    """
     read_only: list[tuple[str, ToolEvent]] = []
     others: dict[tuple[str, str], list[ToolEvent]] = {}
     for event in events:

@@ -232,7 +232,9 @@ _POINTS_AHEAD = lazily(
 
 
 def follows_on(sentence: str) -> bool:
-    """Return True if a sentence depends on the previous one: it starts with a pronoun or conjunction."""
+    """Return True if a sentence depends on the previous one because of its first word, such as a pronoun or
+    conjunction.
+    """
     said = plain(sentence)
     return bool(_NEEDS_PREVIOUS.match(said) or _NEEDS_PREVIOUS_CJK.match(said))
 
@@ -285,7 +287,9 @@ def is_no(text: str) -> bool:
 
 
 def is_courtesy(sentence: str) -> bool:
-    """Return True for a short greeting, thanks or praise without a number or name."""
+    """Return True for a bare acknowledgement such as "done" or "got it", and for a short greeting, thanks or praise
+    without a number, code name or quotation.
+    """
     if _BARE_COURTESY.match(sentence.lower()):
         return True
     said = plain(sentence)

@@ -60,8 +60,10 @@ class ParsedCommand:
 def covers(succeeded: Iterable[ParsedCommand], failed: ParsedCommand) -> bool:
     """Return True if one of the successful commands does everything that the failed one should have done.
 
-    Its arguments and narrowing flags must be among those of the failed command: `npm test` covers `npm run test --
-    parser`, but not the other way round. Any other unknown flag prevents a match.
+    The arguments and narrowing flags of the successful command must be among those of the failed one: `npm test` covers
+    `npm run test -- parser`, but not the other way round. Flags such as `--verbose`, which do not change what is
+    checked, are ignored. Any other flag must be in both commands or in neither. A command with a flag such as
+    `--dry-run` covers nothing.
     """
     for one in succeeded:
         if one.does != failed.does or not one.on <= failed.on or any(map(_NO_EFFECT_FLAG.fullmatch, one.flags)):
@@ -109,7 +111,9 @@ class _OpenFailure:
     key: str
     directory: str | None
     command: ParsedCommand | None
-    """Last part that is not read-only, or None if it cannot be parsed."""
+    """Last part of the command that is not read-only. None means that there is no such part, or that the command cannot
+    be parsed.
+    """
 
 
 @mutable_record
@@ -119,7 +123,7 @@ class OpenFailures:
     _failures: dict[int, _OpenFailure] = field(default_factory=dict)
 
     def add(self, number: int, row: Draft, directory: str | None) -> None:
-        """Add a failure if its row is open and names a command or a target."""
+        """Add a failure if its row is open and has a key (`failure_key`)."""
         if row.status is Status.OPEN and (key := failure_key(row)):
             parts = parse_parts(str(row.metadata.get("command", "")))
             self._failures[number] = _OpenFailure(key=key, directory=directory, command=parts[-1] if parts else None)

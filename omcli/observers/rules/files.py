@@ -34,7 +34,8 @@ _ROW_CHARACTERS = 900
 def file_change_drafts(events: Sequence[ToolEvent], interest: IdentifierCounts, paths: Paths) -> Iterator[Draft]:
     """Yield one row per changed file, citing all its edits.
 
-    Each row names added and removed definitions, and quotes new lines that mention recurring identifiers.
+    Unless the file was deleted, its row has a summary (`change_summary`), and quotes new lines that mention recurring
+    identifiers.
     """
     by_path: dict[str, list[tuple[ToolEvent, FileChange]]] = {}
     for event in events:
@@ -94,7 +95,11 @@ _CHANGE_CHARACTERS = 90
 
 
 def change_summary(changes: list[FileChange]) -> str:
-    """Summarise changes to one file by added and removed definitions, a changed line, or the edited definitions."""
+    """Return a summary of the changes to one file, or "" if there is nothing to name.
+
+    It names the added and removed definitions. If there are none, it shows a changed line, and if there is none to
+    show, it names the edited definitions.
+    """
     old, new = "\n".join(change.old for change in changes), "\n".join(change.new for change in changes)
     old_names, new_names = _names_in(old), _names_in(new)
     added = [name for name in new_names if name not in old_names]
@@ -108,7 +113,9 @@ def change_summary(changes: list[FileChange]) -> str:
 
 
 def _line_change(old: str, new: str) -> str:
-    """Return a one-line change as `old` → `new`, otherwise the first line added or removed."""
+    """Return a one-line change as `old` → `new`, otherwise the first line added or, if none is, removed. Long lines are
+    passed over, and code is preferred to comments. Return "" if no line is left.
+    """
     old_lines = [line.strip() for line in old.splitlines() if line.strip()]
     new_ones = [line.strip() for line in new.splitlines() if line.strip()]
     removed = [line for line in old_lines if line not in new_ones]
@@ -143,9 +150,9 @@ _MOST_LINES = 2000
 _READ_CHARACTERS = 20_000
 """Number of characters read per message to count identifiers."""
 _RESULT_SHARE = 0.4
-"""Weight of a mention in tool output, which names many irrelevant things. Mentions in messages count as 1."""
+"""Weight of a mention in tool output, which names many irrelevant things. Mentions in other messages count as 1."""
 _MIN_COUNT = 1.5
-"""Minimum weighted count of a recurring identifier, such as two mentions in messages."""
+"""Minimum weighted count of a recurring identifier. Two mentions outside tool output are enough."""
 _SUBJECT_CHARACTERS = 60
 
 _WORD = lazily(r"[A-Za-z_][A-Za-z0-9_]{3,}")
@@ -177,7 +184,9 @@ class IdentifierCounts:
         )
 
     def select_lines(self, lines: Sequence[str]) -> list[str]:
-        """Return up to `_LINES` lines in order, preferring those that add the most weight per character."""
+        """Return up to `_LINES` lines that mention recurring identifiers, in order, preferring those that add the most
+        weight per character.
+        """
         named = ((place, self.counts.keys() & _WORD.findall(line)) for place, line in enumerate(lines))
         queue = [(-self._weight(names, lines[place]), place, names) for place, names in named if names]
         heapify(queue)
@@ -198,7 +207,7 @@ class IdentifierCounts:
 
 
 def _is_identifier(word: str) -> bool:
-    """Return True if a word looks like an identifier: camelCase, two-part PascalCase, snake_case."""
+    """Return True if a word looks like an identifier, such as one in camelCase, two-part PascalCase or snake_case."""
     return not (word.isalpha() and word.islower()) and _IDENTIFIER.search(word) is not None
 
 
@@ -210,7 +219,9 @@ def new_lines(changes: Sequence[FileChange]) -> list[str]:
 
 
 def excerpt_drafts(events: Sequence[ToolEvent], interest: IdentifierCounts, paths: Paths) -> Iterator[Draft]:
-    """Yield a row per read, search or command, with the output lines that `interest` selects."""
+    """Yield a row per read, search or command, with the output lines that `interest` selects. Each line is quoted only
+    once. There is no row if no line is left to quote.
+    """
     quoted: set[str] = set()
     for event in reversed(events):  # a repeated line is quoted from its last output
         if event.kind not in (ToolKind.READ, ToolKind.SEARCH, ToolKind.RUN):

@@ -1,4 +1,4 @@
-"""Cues in nine languages other than English, for rules, preferences, decisions, corrections, requests, yes and no.
+"""Cues in nine languages besides English: for rules, preferences, decisions, corrections, requests and short replies.
 
 Only the most valuable kinds of sentences have cues. Cues match whole words, except in Chinese, Japanese and Korean,
 where words are not separated or have endings attached.
@@ -19,7 +19,7 @@ class Language:
 
     name: str
     rule: tuple[str, ...]
-    """Lasting rules: always, never, from now on."""
+    """Cues of lasting rules, such as always, never and from now on."""
     narrative: str = r"(?!)"
     """Start of a sentence that describes what always happens, and so is not a rule."""
     preference: tuple[str, ...]

@@ -1,7 +1,7 @@
-"""Rows about people's messages: prompts, answers, refusals, notes and conversations between people.
+"""Rows about what people write: prompts, answers, refusals, commands, notes and conversations between people.
 
-A short prompt is kept verbatim in one row, but its lasting rules, preferences and decisions become separate rows. A
-long prompt becomes several rows.
+A short prompt is kept verbatim in one row, apart from long code, but its lasting rules, preferences and decisions
+become separate rows. A long prompt becomes several rows.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ _PASTED_IMPORTANCE = 5
 
 
 def prompt_drafts(prompt: KeptMessage, asked: KeptMessage | None) -> Iterable[Draft]:
-    """Return the rows for a prompt. `asked` is the agent's last text, which the prompt may answer."""
+    """Return the rows for a prompt. `asked` is the agent's last text, if any, which the prompt may answer."""
     speaker = prompt.message.name or "User"
     text = without_code(prompt.message.text)
     question = _last_question(asked)
@@ -92,9 +92,11 @@ def _short_prompt(
     prompt: KeptMessage, speaker: str, text: str, content: Sequence[TextPart],
     answers: tuple[str, KeptMessage | None] | None = None,
 ) -> Iterator[Draft]:  # fmt: skip
-    """Yield one row for the prompt, and another for each lasting rule in it.
+    """Yield a row for the prompt, and a separate row for each lasting rule, preference or decision in it. The first row
+    is omitted if the prompt contains nothing else.
 
-    `answers` is the question that the prompt answers, with its message.
+    `answers` is the question that the prompt answers, with its message, or None. The first row that is yielded quotes
+    the question.
     """
     suffix, also = (f" (answering: {answers[0]})", answers[1]) if answers else ("", None)
     for row, importance in _short_rows(text, content):
@@ -104,7 +106,7 @@ def _short_prompt(
 
 
 def _long_prompt(prompt: KeptMessage, speaker: str) -> Iterator[Draft]:
-    """Yield rows for the person's own words, then one row for pasted logs and tables."""
+    """Yield rows for the person's own words, then one row for the pasted lines, if any."""
     words, pasted = split_pasted(prompt.message.text)
     parts = text_parts(words)
     content = _with_content(parts)
@@ -140,7 +142,9 @@ def _short_rows(text: str, content: Sequence[TextPart]) -> Iterator[tuple[RowTex
 
 
 def with_work_importance(draft: Draft) -> Draft:
-    """Raise the importance of words to an agent at work, because they direct it. Wishes become requests."""
+    """Return a row about words to an agent at work with an importance of at least `_WORK_IMPORTANCE`, because such
+    words direct the agent. A wish becomes a request. An excerpt of pasted data is unchanged.
+    """
     if draft.type is Type.EXCERPT:
         return draft  # pasted data
     wished = draft.type is Type.FACT and cues.is_wanted(draft.text.partition(": ")[2])
@@ -153,7 +157,9 @@ def _is_empty(part: TextPart) -> bool:
 
 
 def _is_lasting(row: RowText) -> bool:
-    """Return True if a row is a rule, preference or decision that applies beyond its prompt."""
+    """Return True if a row is a rule, preference or decision that applies beyond its prompt, and has at least
+    `MIN_CHARACTERS`.
+    """
     if text_length(row.text) < MIN_CHARACTERS or row.kind not in people_cues.LASTING:
         return False
     return row.kind is not Type.INSTRUCTION or people_cues.is_lasting_rule(row.text)
@@ -213,10 +219,11 @@ def _select(parts: Sequence[TextPart], limit: int) -> list[TextPart]:
 
 
 def chat_drafts(kept: KeptMessage, previous: KeptMessage | None) -> Iterator[Draft]:
-    """Yield rows for a message between people, without courtesies, questions and reactions.
+    """Yield rows for a message between people, without courtesies, questions, reactions and short remarks of little
+    importance.
 
-    A short answer is stored with the question in `previous`, the message before it. Only preferences and decisions keep
-    their type, because people do not instruct each other.
+    A short answer is stored with the question in `previous`, the message before it, if another person asked it.
+    Preferences and decisions keep their type. All other rows are facts, because people do not instruct each other.
     """
     content = list(filterfalse(_is_small_talk, text_parts(kept.message.text)))
     speaker = kept.message.name or "User"
@@ -278,7 +285,7 @@ def _note_drafts(note: KeptMessage) -> Iterator[Draft]:
 
 
 def _last_question(asked: KeptMessage | None) -> str:
-    """Return the last question in a message, cut to 300 characters."""
+    """Return the last question in a message, cut to 300 characters, or "" if there is none."""
     if asked is None or not _QUESTION_MARK.search(asked.message.text):
         return ""
     questions = list(filter(cues.has_question_mark, map(text_of, text_parts(asked.message.text))))
@@ -286,11 +293,11 @@ def _last_question(asked: KeptMessage | None) -> str:
 
 
 _PASTED_CHARACTERS = 400
-"""Number of characters kept from pasted lines."""
+"""Maximum number of characters kept from pasted lines."""
 _LINE_SHOWN = 300
 """Number of characters examined at the start of a line."""
 _MIN_PASTED = 200
-"""A single log line of at most this many characters does not count as pasted."""
+"""A single line of at most this many characters does not count as pasted."""
 _ESCAPES = 3
 """Minimum number of escaped line ends, quotes and quoted keys in a line of data."""
 _ESCAPE_MARKS = ("\\n", '\\"', '":', '"}', '"]')

@@ -1,7 +1,7 @@
 """Cues in what people say to an agent or to each other: rules, preferences, decisions, corrections and facts.
 
-A rule applies from then on, such as "Never push to main". Sentences such as "It never ends" and "Fix it so that it
-never ends" are not rules.
+A rule applies to everything that follows, such as "Never push to main". Sentences such as "It never ends" and "Fix it
+so that it never ends" are not rules.
 """
 
 from __future__ import annotations
@@ -278,7 +278,10 @@ _OWN_FACT = lazily(r"\d|\b(?:i|my|we|our)\b")
 
 
 def chat_importance(sentence: str) -> int:
-    """Return an importance from 3 to 7 for a sentence in a chat. Deeds, habits, names, numbers and dates raise it."""
+    """Return an importance from 3 to 7 for a sentence in a chat.
+
+    Statements about the speaker raise it, as do deeds, habits, rules, preferences, decisions, names, numbers and dates.
+    """
     said = plain(sentence)
     did = bool(_DID_SOMETHING.search(said)) or is_about_event(said)
     named = has_name_or_number(said) or bool(_NAME_INSIDE.search(plain_quotes(sentence)) or _WHEN.search(said))

@@ -1,7 +1,7 @@
 """A table of rows whose status may change, with indexes for repeats, failures, requests and claims.
 
-A claim is a short statement that a later row may supersede, such as one with "use X instead of Y", "no longer Y", or a
-new value for the same thing.
+A claim is a short statement that may be superseded later, for example by a row with "use X instead of Y" or "no longer
+Y", or by one that gives the same thing a new value.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ class RowTable:
 
     rows: dict[int, Draft] = field(default_factory=dict)
     asked: set[int] = field(default_factory=set)
-    """Row numbers of questions and requests."""
+    """Numbers of the questions and requests that have source messages."""
     failures: OpenFailures | None = None
     """Open failures, or None before the first row about a failure."""
     todo_list: int = -1
     """Number of the row with the latest complete todo list, or -1 without one."""
     latest: int = 0
-    """Largest `seq` among the rows' sources."""
+    """Largest `seq` among the sources of all rows added so far, or 0 if no row has any."""
     _by_key: dict[tuple[Type, str, str | None], int] = field(default_factory=dict)
     _running: dict[int, int] = field(default_factory=dict)
     """Numbers of rows about running commands and subagents, by source `seq`."""
@@ -63,13 +63,15 @@ class RowTable:
         return self._positions.get(number) or (self.rows[number].sources[-1], number)
 
     def remaining(self, numbers: Iterable[int]) -> Iterator[tuple[int, Draft]]:
-        """Yield the rows that are still in the table. Settling a row may remove others with the same text."""
+        """Yield each of these rows with its number, unless the row is no longer in the table when its turn comes.
+        Settling a row may remove others with the same text.
+        """
         for number in tuple(numbers):
             if number in self.rows:
                 yield number, self.rows[number]
 
     def running(self, sources: Iterable[int]) -> set[int]:
-        """Return the numbers of rows about running commands that have one of these sources."""
+        """Return the numbers of rows about running commands and subagents that have one of these sources."""
         return {self._running[seq] for seq in sources if seq in self._running}
 
     def add(self, draft: Draft, position: tuple[int, int] | None = None) -> int:
@@ -114,7 +116,9 @@ class RowTable:
         return replace(draft, sources=merged(old.sources, draft.sources), replaces=replaces, reason=reason)
 
     def merge_repeats(self, draft: Draft) -> Draft:
-        """Merge a new row with the open failures that it repeats, and with the row that has the same key."""
+        """Remove the open failures that a row repeats, and the row with the same key. Return the row merged with those
+        removed, or unchanged if there are none.
+        """
         if draft.type in FAILURES and self.failures is not None:
             for number, row in self.remaining(self.failures.repeated_by(draft, failure_directory(draft))):
                 draft = self.replace(number, with_count(row, draft), reason="failed again")
@@ -166,7 +170,11 @@ def _is_counted(draft: Draft) -> bool:
 
 
 def with_count(old: Draft, new: Draft) -> Draft:
-    """Return the new row with the occurrences of both rows added up, if they are counted."""
+    """Return the new row with the counts of both rows added up: edits of a file, or how often a command ran or a call
+    failed.
+
+    Other rows, and rows about running commands, are returned unchanged.
+    """
     if new.type in FILE_CHANGES:
         edits = _edits(old) + _edits(new) + (new.type is Type.FILE_CREATED)  # the file already existed
         return replace(new, metadata=MappingProxyType({**new.metadata, "edits": edits}))
@@ -183,13 +191,15 @@ def _edits(draft: Draft) -> int:
 
 
 def failure_directory(draft: Draft) -> str | None:
-    """Return the directory that a failed command ran in, or None if it is unknown."""
+    """Return the directory that a failed command ran in. None means that it is unknown, or that the row is not about a
+    failure.
+    """
     directory = draft.metadata.get("directory") if draft.type in FAILURES else None
     return directory if isinstance(directory, str) else None
 
 
 def is_running(draft: Draft) -> bool:
-    """Return True if a row is about a process that is still running."""
+    """Return True if a row is about a process or subagent that is still running."""
     return draft.status is Status.OPEN and isinstance(draft.metadata.get("process"), str)
 
 
@@ -274,7 +284,7 @@ class _Claim:
     """Row type and the text around the claim's only value, such as `the limit is`, or None without such a value."""
     value: str
     said: str
-    """Text without the speaker and without an appended earlier value."""
+    """Text without the speaker and without an appended `(earlier: …)`."""
 
 
 @record
@@ -287,7 +297,7 @@ class _ClaimUpdate:
     takes_back: bool
     """True if the row withdraws the last statement: "scrap that"."""
     frame: tuple[Type, str, str] | None
-    """As in `_Claim`. A claim with the same frame is superseded."""
+    """As in `_Claim`. A claim of the same speaker with the same frame is superseded."""
 
 
 def _claim_of(row: Draft) -> _Claim | None:
@@ -325,7 +335,10 @@ def _may_replace(change: _ClaimUpdate, claim: _Claim) -> bool:
 
 
 def _is_dropped(claim: _Claim, named: frozenset[str], about: frozenset[str]) -> bool:
-    """Return True if a claim uses the thing given up (`named`) for the same subject (`about`)."""
+    """Return True if a claim uses the thing given up (`named`) for the same subject (`about`).
+
+    A claim that itself gives up the thing does not count, and neither does an agent's claim that is not a decision.
+    """
     if not named <= claim.words or (about and not about & claim.words):
         return False
     if claim.speaker == _AGENT and claim.kind is not Type.DECISION:
@@ -336,7 +349,9 @@ def _is_dropped(claim: _Claim, named: frozenset[str], about: frozenset[str]) -> 
 
 
 def _has_new_value(claim: _Claim, change: _ClaimUpdate) -> bool:
-    """Return True if the new row repeats a claim with another value: `The limit is 20` after `The limit is 10`."""
+    """Return True if the new row repeats a claim of the same speaker with another value: `The limit is 20` after `The
+    limit is 10`.
+    """
     return change.frame is not None and claim.frame == change.frame and claim.speaker == change.speaker
 
 
@@ -347,7 +362,9 @@ def _with_earlier(text: str, claim: _Claim, *, anew: bool) -> str:
 
 
 def _is_claim(row: Draft, said: str) -> bool:
-    """Return True if a row is a short statement, even if it is classified as a request."""
+    """Return True if a row is a short decision, fact, instruction or preference, or a short request worded as a
+    statement.
+    """
     is_statement = row.type in OVERRULED or (row.type is Type.REQUEST and bool(_STATEMENT.match(said)))
     return is_statement and len(said) <= _LONGEST_OLD
 
@@ -369,8 +386,8 @@ def _split_at_value(said: str, speaker: str) -> tuple[str, str, str] | None:
     """Split a statement into the lower-case text before its value, the value, and the lower-case text after it.
 
     Return None unless the statement has exactly one value (a date, weekday, number or name) after a word such as "is"
-    or "at", at least `_FEWEST_WORDS` other words and no past tense. A name counts only if a person can have just one:
-    "I live in …".
+    or "at", at least `_FEWEST_WORDS` other words and no past tense. A name counts only if the speaker is the user and
+    there can be just one name: "I live in …".
     """
     values = list(islice(_VALUE.finditer(said), 2))
     if len(values) != 1:

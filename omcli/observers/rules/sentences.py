@@ -1,4 +1,4 @@
-"""Splitting text, without code and markup, into sentences, list items and table rows, and grouping these into rows."""
+"""Splitting text, without code and markup, into sentences, headings, items and table rows, and grouping them."""
 
 from __future__ import annotations
 
@@ -81,7 +81,9 @@ def text_parts(text: str) -> tuple[TextPart, ...]:
 
 
 def _is_heading(line: str, body: str, following: str) -> bool:
-    """Return True if a short line ends with a colon, or if a list starts below it."""
+    """Return True if a short line ends with a colon, or if it ends without punctuation and a list follows. Below a list
+    item, the list must be indented deeper.
+    """
     if body.endswith((":", "：")):
         return len(body) < _HEADING_CHARACTERS
     if len(body) > _HEADING_CHARACTERS or body[-1] in ".!?…。！？,;" or not (below := _BULLET.match(following)):
@@ -223,7 +225,9 @@ _WIDE = lazily("[\u2e80-\u9fff\uac00-\ud7af\uff00-\uffef]")
 
 
 def cut(text: str, limit: int) -> str:
-    """Shorten text to `limit` characters. Cut between words, never inside a name, and append an ellipsis."""
+    """Return text of at most `limit` characters. Longer text is cut between words, never inside a name, and ends with
+    an ellipsis. If not even the first word fits, only the ellipsis is left.
+    """
     if len(text) <= limit:
         return text
     end = text.rfind(" ", 0, limit - 1)
@@ -239,12 +243,14 @@ def first_lines(text: str, count: int | None) -> list[str]:
 
 
 MIN_CHARACTERS = 20
-"""Minimum length (`text_length`) of a sentence that is kept although it names nothing."""
+"""Minimum length (`text_length`) of a sentence that is kept although it contains no anchor and answers nothing."""
 
 
 def text_draft(source: KeptMessage, text: str, kind: Type, importance: int, *, status: Status | None = None,
            also: KeptMessage | None = None) -> Draft:  # fmt: skip
-    """Return a row about a message and the message that it answers (`also`). `refers_to` is set later."""
+    """Return a row about a message and the message that it answers or refuses (`also`), if any. `refers_to` is set
+    later.
+    """
     seqs = {source.seq} if also is None else {source.seq, also.seq}
     return Draft(text=text, type=kind, importance=importance, status=status, sources=tuple(sorted(seqs)),
                  event_at=source.message.at)  # fmt: skip
@@ -259,7 +265,7 @@ _FRAGMENT_WORDS = 3
 _SHORT_WORDS = 8
 """Maximum number of words in a fact or result that joins another: "Fixed. All tests pass."."""
 _OWN_ROW = frozenset({Type.INSTRUCTION, Type.PREFERENCE, Type.DECISION, Type.CORRECTION, Type.QUESTION, Type.BLOCKER})
-"""Types that always start a new row."""
+"""Types of sentences that always start a new row, except after a heading."""
 _ONE_PER_ROW = frozenset({Type.FACT, Type.OUTCOME})
 """Types that a row contains only once, apart from short sentences."""
 
@@ -274,7 +280,9 @@ class RowText:
 
 
 def group_sentences(parts: Sequence[TextPart], kinds: Sequence[Type | None]) -> Iterator[RowText]:
-    """Group sentences into rows. A sentence joins the previous row if it depends on that row or fits its type."""
+    """Group sentences into rows. A sentence joins the previous row if it depends on that row or fits its type, and the
+    row stays within `_ROW_WORDS`.
+    """
     row: list[TextPart] = []
     kind: Type | None = None
     words = 0
@@ -326,7 +334,10 @@ def joined_sentences(parts: Sequence[TextPart]) -> str:
 
 
 def split_question(part: TextPart) -> Iterator[TextPart]:
-    """Yield a sentence, with each question after a comma as a separate part: "I use SQLite, how do I index it?"."""
+    """Yield a sentence, with each question after a comma as a separate part: "I use SQLite, how do I index it?".
+
+    A question after a fragment, as in "OK, can you …", is not separated.
+    """
     start = 0
     for joint in _COMMA.finditer(part.text):
         statement = part.text[start : joint.start() + 1]

@@ -64,7 +64,9 @@ _COMMAND_WIDTH = 160
 
 
 def command_of(arguments: Mapping[str, object], raw: str) -> str:
-    """Return a run tool's command line without a leading `cd`, or an empty string."""
+    """Return a run tool's command line: the one in its arguments, without a leading `cd`, or `raw` if there are no
+    arguments. Return an empty string if the arguments contain no command.
+    """
     line = _command_line(arguments)
     return _CHANGES_DIRECTORY.sub("", line).strip() if line else "" if arguments else raw.strip()
 
@@ -93,7 +95,7 @@ def same_directory(one: str | None, other: str | None) -> bool:
 
 
 def _command_line(arguments: Mapping[str, object]) -> str:
-    """Return the command line without the shell that wraps it (`bash -lc`)."""
+    """Return the command line without the shell that wraps it (`bash -lc`), or "" if the arguments contain none."""
     for name in ("command", "cmd", "script", "code", "input", "action"):
         value = arguments.get(name)
         if isinstance(value, dict):
@@ -109,7 +111,8 @@ def _command_line(arguments: Mapping[str, object]) -> str:
 
 
 def short(command: str, width: int = _COMMAND_WIDTH) -> str:
-    """Return a command's first line, without redirections and pipes that only trim its output.
+    """Return a command's first line, without redirections and pipes that only trim its output. An ellipsis marks
+    further lines.
 
     If the line is too long, its middle is cut, and the last word, usually a file, is kept if possible.
     """
@@ -126,12 +129,16 @@ def short(command: str, width: int = _COMMAND_WIDTH) -> str:
 
 
 def is_status_lost(command: str) -> bool:
-    """Return True if the exit status is not the command's own, because of a pipe, `|| true` or `; echo`."""
+    """Return True if the exit status may not be the command's own, because of something such as a pipe, `|| true` or `;
+    echo`.
+    """
     return bool(_MASKS_STATUS.search(_without_quotes(command)))
 
 
 def is_read_only(command: str) -> bool:
-    """Return True if every part of a command only lists, prints, searches or compares."""
+    """Return True if every part of a command only reads (lists, prints, searches, compares and the like) and no output
+    goes to a file.
+    """
     bare = _without_quotes(command)
     if "<<" in bare or _WRITES.search(bare):
         return False
@@ -219,6 +226,6 @@ def commit_in(output: str) -> tuple[str, str, str] | None:
 
 
 def request_url(output: str) -> str:
-    """Return the URL of a pull request or release in the output, or an empty string."""
+    """Return the URL of a pull request, merge request or release in the output, or an empty string."""
     match = _PUBLISHED.search(output)
     return match.group() if match else ""

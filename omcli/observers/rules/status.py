@@ -34,13 +34,13 @@ class TurnAnswered:
 
 @record
 class TurnDone:
-    """An agent's turn ended with a text, and the person did not object."""
+    """An agent's turn ended with a text to which the person has not objected so far."""
 
     seq: int
     """`seq` of the text."""
     at: str | None
     since: int | None
-    """`seq` of the prompt that began the turn, or None if that is in an earlier batch."""
+    """`seq` of the prompt or slash command that began the turn, or None if that is in an earlier batch."""
     is_complete: bool
     """True if nothing is asked, missing or failing."""
     asks: bool
@@ -79,7 +79,7 @@ StatusEvent = Succeeded | TurnAnswered | TurnDone | TurnUnfinished
 
 _CHANGES = FILE_CHANGES | {Type.COMMAND_RUN, Type.OUTCOME}
 _CLOSED_BY_TEXT = FAILURES | {Type.REQUEST, Type.BLOCKER, Type.PLAN}
-"""Types closed by the text that ends a turn, and reopened if the turn continues after all."""
+"""Types of rows that are closed by the text that ends a turn, and reopened if the turn turns out to be unfinished."""
 # A failed check is only resolved by the same check.
 _CHECKS = lazily(
     r"\b(?:tests?|spec|lint|check|typecheck|build|compile|verify|validate|deploy|publish|release|push|migrate|make|"
@@ -170,7 +170,9 @@ class _StatusWriter:
         self.table.add(self.table.replace_claims(self.table.merge_repeats(self._note_earlier(draft))))
 
     def _note_earlier(self, draft: Draft) -> Draft:
-        """Record the previous unanswered request in a new request's metadata."""
+        """Return a person's new question or request with the previous unanswered request in its metadata. Other rows
+        are unchanged.
+        """
         left = self._unanswered
         if left is None or draft.type not in ASKED or draft.text.startswith(AGENT) or draft.sources[-1] <= left:
             return draft
@@ -178,7 +180,9 @@ class _StatusWriter:
         return replace(draft, metadata=MappingProxyType({**draft.metadata, _PREVIOUS: left}))
 
     def _asked_before(self, draft: Draft) -> int | None:
-        """Return the number of the person's last open request if a new one repeats all its words."""
+        """Return the number of the person's last question or request if a new one repeats all its words, otherwise
+        None. The last one must be open and have more than `_FEW_WORDS` words.
+        """
         if draft.type not in ASKED or draft.text.startswith(AGENT):
             return None
         last = max((n for n in self.table.asked if not self.table.rows[n].text.startswith(AGENT)), default=None)
@@ -195,7 +199,9 @@ class _StatusWriter:
                 self._settle(number, self.table.rows[number], Status.RESOLVED, success.sources, at=success.at)
 
     def answer_question(self, reply: TurnAnswered) -> None:
-        """Replace the agent's open questions with the row that answers them, and quote the question in it."""
+        """Replace the agent's open questions with the row that seems to answer them, if any, and quote short questions
+        in it.
+        """
         questions = [
             n
             for n in sorted(self.table.asked)
@@ -216,7 +222,11 @@ class _StatusWriter:
         return next((number for number in new if self.table.rows[number].sources[-1] == prompt), None)
 
     def close_turn(self, ended: TurnDone) -> None:
-        """Close a turn's questions and finished requests, with the failures, blockers and plans that they settle."""
+        """Close a turn's questions and finished requests, with the failures, blockers and plans that they settle.
+
+        Minor failures are also resolved if the person went on to something else, or if the agent reports a complete
+        result. Nothing is closed if rows from later messages exist.
+        """
         if self.table.latest > ended.seq:
             return  # the turn continued, or was stopped
         for number, status in self._closings(ended):
@@ -296,8 +306,9 @@ class _StatusWriter:
     def _is_done(self, asked: Draft, ended: TurnDone) -> bool:
         """Return True if the request seems done.
 
-        If the agent reports a result, no serious open failure may follow the last change. Otherwise there must be no
-        serious open failure, and the person must have gone on to something else.
+        The turn must have ended with nothing asked, missing or failing (`TurnDone.is_complete`). If the agent reports a
+        result, no serious open failure may follow the last change. Otherwise there must be no serious open failure, and
+        the person must have gone on to something else.
         """
         start = asked.sources[-1]
         rows = self.table.rows
@@ -312,7 +323,9 @@ class _StatusWriter:
         )
 
     def _asked_since(self, since: int | None) -> list[int]:
-        """Return the numbers of the person's requests since the turn began, or otherwise of the latest ones."""
+        """Return the numbers of the person's questions and requests since the turn began, or of the latest ones if
+        there are none.
+        """
         rows = {number: self.table.rows[number] for number in sorted(self.table.asked)}
         asked = {n: row.sources[-1] for n, row in rows.items() if not row.text.startswith(AGENT)}
         in_turn = [number for number, seq in asked.items() if since is not None and seq >= since]
@@ -329,8 +342,8 @@ class _StatusWriter:
         at: str | None = None,
         position: tuple[int, int] | None = None,
     ) -> None:
-        """Set the status of a row and cite the messages (`by`) that settle it. Without a status, mark it as passed
-        over.
+        """Set the status of a row and cite the messages (`by`) that settle it. None removes the status and gives as the
+        reason that the row was passed over. A resolved row of high importance gets medium priority.
         """
         self.table.remove(number)
         is_resolved = status is Status.RESOLVED and row.importance >= _SERIOUS
@@ -361,7 +374,9 @@ def _is_open_question(row: Draft) -> bool:
 
 
 def _with_question(answer: Draft, question: str) -> Draft | None:
-    """Return an answer with its question in the text, or None if it does not seem to answer the question."""
+    """Return an answer that quotes its question if it is short, or None if the row does not seem to answer the
+    question.
+    """
     quoted = _NAMED_QUESTION.search(answer.text)
     if f": {question[:_QUOTED_QUESTION]}" in answer.text or (quoted and quoted[1] in question):
         return answer

@@ -22,7 +22,10 @@ _PATCH_MOVE = lazily(r"^\*\*\* Move to: (.+)$")
 
 @record
 class FileChange:
-    """A replacement of `old` with `new` in a file. `old` is empty for a created file, and `new` for a deleted one."""
+    """A replacement of `old` with `new` in a file.
+
+    `old` is empty for a created file, and `new` for a deleted one. Both are empty if the tool gives only the path.
+    """
 
     path: str
     old: str = ""
@@ -111,7 +114,7 @@ class ToolKind(Enum):
     ASK = "ask"
     """Asks the user a question."""
     REMOTE = "remote"
-    """An unknown tool of an MCP server or connector. Its verb shows if it is read-only."""
+    """An unknown tool of an MCP server or connector. The verb at the start of its name shows if it is read-only."""
 
 
 _KINDS_BY_NAME: Mapping[str, ToolKind] = MappingProxyType(
@@ -206,12 +209,16 @@ class ToolEvent:
 
     @property
     def at(self) -> str | None:
-        """Time of the result, or of the call if the result has none."""
+        """Time of the result, or of the call if there is no result or its time is unknown."""
         return (self.result.message.at if self.result else None) or self.call.message.at
 
     @property
     def failed(self) -> bool:
-        """True if the transcript or exit code marks a failure or, without either, the output starts like an error."""
+        """True if the transcript or a nonzero exit code marks a failure.
+
+        If the transcript marks neither failure nor success and gives no exit code, True if the output starts like an
+        error or its JSON has an `error`. The output of reads and searches is not examined.
+        """
         if self.result is None:
             return False
         if self.result.message.failed or self.exit_code:
@@ -238,7 +245,7 @@ class ToolEvent:
 
 
 def tool_kind(name: str) -> ToolKind | None:
-    """Return the kind of the tool with this name, or None if it is unknown."""
+    """Return the kind of the tool with this name, or None if it is unknown. An MCP server's unknown tool is REMOTE."""
     known = _KINDS_BY_NAME.get(name.lower())
     if known is not None:
         return known
@@ -316,7 +323,7 @@ def _exit_code(result: KeptMessage | None, reply: Mapping[str, object]) -> int |
 
 
 def target_of(event: ToolEvent) -> str:
-    """Return the file, pattern or address a tool was used on, or an empty string."""
+    """Return what a tool was used on, such as a file, pattern or address, or an empty string."""
     if event.kind in (ToolKind.EDIT, ToolKind.WRITE) and (changes := changed_files(event.arguments, event.raw)):
         return changes[0].path
     if event.kind is ToolKind.SEARCH:

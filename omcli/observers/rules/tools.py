@@ -1,7 +1,7 @@
 """Rows about a turn's tool calls. All edits of a file share a row, and so do all reads.
 
-Importance follows the coding-agent design: edits 7, failures 8, commands 4, todos and delegations 5, reading and
-searching 3.
+Importance follows the coding-agent design, with edits at 7, most failures at 8, most commands at 4, todos and
+delegations at 5, and reading and searching at 3.
 """
 
 from __future__ import annotations
@@ -54,10 +54,10 @@ class ToolRules:
         """Chooses the lines to quote from files and output."""
 
     def events_by_turn(self, turns: Sequence[Sequence[KeptMessage]]) -> list[list[ToolEvent]]:
-        """Return the answered calls of each turn, in the order of their results.
+        """Return the answered calls of known tools in each turn, in the order of their results.
 
         A call that the user refused with a comment is left out, because the comment becomes a row. A background command
-        is reported once, when it ends.
+        that ends within the batch is reported only at its end.
         """
         started = dict(self._running)
         finished: set[int] = set()
@@ -135,7 +135,8 @@ class _Todo:
 
 
 def todo_draft(events: Sequence[ToolEvent]) -> Draft | None:
-    """Return a row with the todo list at the end of the turn, or None if the turn did not change it.
+    """Return a row with the todo list at the end of the turn, or None if the turn did not write the list or left it
+    empty.
 
     If the tool writes one entry at a time, the row has only the changed entries.
     """
@@ -172,7 +173,9 @@ def todo_draft(events: Sequence[ToolEvent]) -> Draft | None:
 
 
 def _list_text(listed: Sequence[_Todo], *, now: str) -> str:
-    """Describe a list as `1 completed, 2 pending; now: …; next: …`, or entry by entry if some text is unknown."""
+    """Describe a list as `1 completed, 2 pending; now: …; next: …`, or entry by entry if some text is unknown. An empty
+    list is described as "none left".
+    """
     if not listed:
         return "none left"
     if not all(todo.text for todo in listed):

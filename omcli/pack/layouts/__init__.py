@@ -16,7 +16,7 @@ class PackFormat(StrEnum):
     MARKDOWN = "markdown"
     XML = "xml"
     JSON = "json"
-    """The text, and its rows and messages beside it."""
+    """A document with the printed text, and its rows and messages as objects."""
     MESSAGES = "messages"
     """Chat messages for OpenAI's API."""
     ANTHROPIC = "anthropic"

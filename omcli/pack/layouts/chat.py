@@ -98,7 +98,7 @@ def _each_once(ids: Iterable[str], spelled: Callable[[str], str]) -> Iterator[st
 
 
 def call_id(turn: Turn) -> str:
-    """Return the id that links a call with its results. If the message has no id, one is made from its key."""
+    """Return the id that links a call with its results. If the message has no call id, one is made from its key."""
     return turn.message.call_id or f"call-{turn.kept.key}"
 
 

@@ -45,12 +45,15 @@ class Head:
     notation: Notation = WORDS
     """Notation of rows in layouts that print them as text."""
     order: tuple[Tier, ...] = tuple(Tier)
-    """Printing order of the tiers. In chat messages the tail is always last, and JSON has a fixed order."""
+    """Printing order of the tiers. In chat messages the tail is always last, and the lists in JSON have a fixed order.
+    """
     is_kept: bool = True
     """True if the rows are in a store, where they can be looked up."""
     freeze_point: FreezePoint | None = None
     age: str | None = None
-    """Time since the last message, such as `3 days ago`, or None if it is less than a day, unknown, or frozen."""
+    """Time since the last message, such as `3 days ago`. None if the message is of the same day or has no time, or if
+    the pack is frozen.
+    """
 
     @property
     def preamble(self) -> str:
@@ -133,7 +136,7 @@ _SPANS = ((365, "year"), (30, "month"), (7, "week"), (1, "day"))
 
 
 def age(at: str | None, now: str) -> str | None:
-    """Return the time from an instant to another in words, or None if it is less than a day or unknown."""
+    """Return the time from an instant to another in words, or None if the first is unknown or not on an earlier day."""
     if at is None or at[:10] >= now[:10]:
         return None
     days = (date.fromisoformat(now[:10]) - date.fromisoformat(at[:10])).days
@@ -152,7 +155,8 @@ def outcome(turn: Turn) -> str | None:
 
 
 def spoken(turn: Turn, *, mark: str = "") -> str:
-    """Return a message as text: `user: text`, `[toolCall name(arguments)]`, `[toolResult name (error)] output`.
+    """Return a message as text, such as `user: text`, `[toolCall name(arguments)]` or `[toolResult name (error)]
+    output`.
 
     `mark` is printed before and after the speaker, such as `**` in Markdown.
     """

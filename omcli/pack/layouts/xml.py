@@ -21,7 +21,7 @@ _NOT_XML = re.compile("[^\t\n\r -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 class Xml:
     """Layout as a well-formed XML document.
 
-    The text of a row or message is the content of its element, and all its other fields are attributes.
+    The text of a row or message is the content of its element, and its other printed fields are attributes.
     """
 
     head: Head

@@ -38,8 +38,8 @@ _CLAUSE_ENDS = lazily(r" · |[.:;!?](?= |$)")
 def repeated(rows: Sequence[Observation]) -> Iterator[Dropped]:
     """Yield the rows that another row repeats, each with the id of that row. `rows` is oldest first.
 
-    Of identical rows the most important is kept, or the newest of equally important ones. Rows that differ in a number,
-    a name, a negation or their day do not repeat each other.
+    Of identical rows the most important is kept, or the newest of equally important ones. Rows that differ in a detail
+    such as a number, a name, a negation or their day do not repeat each other.
     """
     left: list[Observation] = []
     latest: dict[tuple[str, str | None, str | None], Observation] = {}
@@ -120,7 +120,8 @@ class _ClauseIndex:
     def of(self, one: _Statement) -> _Statement | None:
         """Return the row that contains the first part of an agent's row.
 
-        Return None unless each part of the row is contained in a row that may cover it.
+        Return None if the row is not an agent's, if it is short, or if no row that may cover it contains one of its
+        parts.
         """
         if not one.row.text.startswith(AGENT) or len(one.words) < _FEWEST_WORDS:
             return None
@@ -169,8 +170,8 @@ def by_importance(working: WorkingSet, *, now: str) -> Iterator[Dropped]:
 
     Low-priority rows and announcements older than two days are first, and then settled medium rows older than three
     days. After these, low-priority rows, announcements and settled rows of any age follow. Each group is oldest first.
-    The remaining medium rows are last: the least informative first, and the most recent last. Protected, high-priority
-    and open rows, and rows in force, are never dropped.
+    The remaining medium rows are last: the least informative first, and the most recent last. Protected, high-priority,
+    open and pinned rows, rows in force, notes and items are never dropped.
     """
     rows = list(working.rows.values())
     free = [row for row in rows if not (row.id in working.protected or is_kept(row) or row.is_in_force)]

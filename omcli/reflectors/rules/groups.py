@@ -1,4 +1,4 @@
-"""Groups of rows that are folded into one: repeated commands, resolved failures, file edits, and finished requests.
+"""Groups of rows folded into one: repeated commands, resolved failures, reads, file edits, and finished requests.
 
 Every fold is a proposal. `WorkingSet.fold` accepts it only if it is not longer than the rows it replaces.
 """
@@ -39,7 +39,9 @@ Groups = dict[object, list[Observation]]
 
 
 def by_command(rows: Sequence[Observation]) -> Iterator[Draft]:
-    """Fold runs of the same command into a count and the last result. Failures that now succeed are included."""
+    """Fold runs of the same command in the same directory into a count and the last result. Failures that now succeed
+    are included.
+    """
     types = FAILURES | {Type.COMMAND_RUN}
     by_command: Groups = defaultdict(list)
     for row in rows:

@@ -97,10 +97,10 @@ class _Part:
 
 
 def single_row(material: Material, working: WorkingSet) -> tuple[Draft, ...]:
-    """Join the remaining rows, except protected ones, into `material.most_rows` reflections.
+    """Join the remaining rows, except protected ones, into at most `material.most_rows` reflections.
 
-    Return an empty tuple if that would save nothing. There are more reflections if one would be too long for a row (see
-    `in_rows`).
+    Return an empty tuple if that would give no fewer rows, or more tokens. There are more reflections if one would be
+    too long for a row (see `in_rows`).
     """
     given = {row.id: row for row in material.rows}
     left = [_Part(row.text, (row,)) for row in working.rows.values() if row.id not in working.protected]
