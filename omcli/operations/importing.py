@@ -143,7 +143,9 @@ class _GroupWriter:
             self._each(row)
 
     def _clean_group(self, group: Group) -> Group:
-        """Return the group without secrets and without characters that cannot be stored."""
+        """Return the group without secrets and without characters that cannot be stored. If the ids of its messages
+        contain a secret, its range of messages is left out.
+        """
         entries = [
             replace(entry, line=replace(entry.line, text=self._clean(single_line(entry.line.text))))
             for entry in group.entries

@@ -263,7 +263,7 @@ class Limit:
         return spent.cost if self.is_cost else spent.tokens
 
     def check(self, spent: Spent) -> str | None:
-        """Return a text that says so if the limit is reached, otherwise None."""
+        """Return a message to the user if the limit is reached, otherwise None."""
         used = self.used(spent)
         if used < self.most:
             return None
@@ -291,11 +291,11 @@ class CallSum:
     output_tokens: int = 0
     cached_tokens: int = 0
     untold: int = 0
-    """Successful calls without complete token counts from the endpoint."""
+    """Number of successful calls without complete token counts from the endpoint."""
     cost: float = 0.0
     """US dollars."""
     unpriced: int = 0
-    """Calls without a known price, unless they failed without token counts."""
+    """Number of calls without a known price, unless they failed without token counts."""
     duration: int = 0
     """Milliseconds."""
 

@@ -21,18 +21,18 @@ class StoreCounts:
     sessions: int
     messages: int
     observations: int
-    """Visible rows."""
+    """Number of visible rows."""
     hidden: int
-    """Superseded or dropped rows."""
+    """Number of superseded or dropped rows."""
     pending: int
-    """Messages that no batch covers yet."""
+    """Number of messages that no batch covers yet."""
     message_tokens: int
     observation_tokens: int
     counter: str
     blocks: int
-    """Buffered batches."""
+    """Number of buffered batches."""
     ahead: int
-    """Pending messages in buffered batches."""
+    """Number of pending messages in buffered batches."""
     recounted: bool
     """True if all tokens were recounted because some stored counts are by another counter."""
     errors: tuple[LaneError, ...]

@@ -96,8 +96,8 @@ def due(deps: Deps, when: Due, *, sessions: Sequence[str] | None = None) -> Iter
 
 
 def tick(deps: Deps, when: Due, *, sessions: Sequence[str] | None = None) -> Iterator[TickReport]:
-    """Do the work due in each of the given sessions or all, and yield a report of each: observe it or observe ahead,
-    then reflect.
+    """Do the work due in each of the given sessions or all: observe it or observe ahead, then reflect. Yield a report
+    of each session.
 
     A session that another process has just finished is omitted. An error is part of the session's report. An error that
     would affect every session, such as a locked store, ends the run.

@@ -30,7 +30,7 @@ time.
 @record
 class ArchivePolicy:
     before: str | None = None
-    """Notes of earlier days are archived. None means that no notes are archived."""
+    """Notes of days before this date are archived. None means that no notes are archived."""
     reads_only: bool = False
     """True to leave forgotten facts in `MEMORY.md`, so that no file is changed unless notes are archived."""
 

@@ -57,16 +57,16 @@ class FileReport:
     counts: MessageCounts = field(default_factory=MessageCounts)
     new_messages: int = 0
     known_messages: int = 0
-    """Messages that were already stored or that occur twice. New and known messages together are all counted messages
-    of the main thread or, if there is none, of the side chains.
+    """Number of messages that were already stored or that occur twice. New and known messages together are all counted
+    messages of the main thread or, if there is none, of the side chains.
     """
     side_messages: int = 0
-    """Messages in side chains; 0 if there is no main thread."""
+    """Number of messages in side chains; 0 if there is no main thread."""
     images: int = 0
     skipped: Mapping[str, int] = field(default_factory=dict)
     """Number of records or parts of records that contain no message, by reason."""
     faults: Mapping[str, int] = field(default_factory=dict)
-    """Skipped records that may have been messages, by reason."""
+    """Number of skipped records that may have been messages, by reason."""
     redactions: Mapping[str, int] = field(default_factory=dict)
     """Number of removed secrets, by rule."""
     unread_bytes: int = 0
@@ -289,7 +289,9 @@ class MessageWriter:
 
 
 def _may_be_kept(notes: Notes) -> bool:
-    """Return True if the notes, which may include messages verbatim, contain no secret."""
+    """Return True if the notes, which may include messages verbatim, contain no secret. Return False if they are nested
+    too deeply to be searched.
+    """
     try:
         return not redact(as_json(notes, hashes=False)).counts
     except RecursionError:

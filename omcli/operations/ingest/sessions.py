@@ -48,7 +48,7 @@ class MessageCounts:
 
     @property
     def messages(self) -> int:
-        """Prompts, notes, answers, tool calls and results together."""
+        """Prompts (including pieces of daily notes), answers, tool calls and results together."""
         return self.human_messages + self.assistant_messages + self.tool_calls + self.tool_results
 
 

@@ -26,13 +26,13 @@ _NO_COINCIDENCE = 3
 class Ingested:
     new: int = 0
     known: int = 0
-    """Messages that were already stored, or that were forgotten."""
+    """Number of messages that were already stored, or that were forgotten."""
     skipped: Mapping[str, int] = field(default_factory=dict)
     """Number of records without a message, by reason. For example, `injected` counts system messages and om's own
     output.
     """
     faults: Mapping[str, int] = field(default_factory=dict)
-    """Skipped records that may have been messages, by reason."""
+    """Number of skipped records that may have been messages, by reason."""
     redactions: Mapping[str, int] = field(default_factory=dict)
     """Number of removed secrets, by rule."""
     pending: int = 0
@@ -197,8 +197,8 @@ def _same_length(messages: Sequence[Message], end: int, newest: Sequence[Message
 
 
 def _is_same(said: Message, kept: Message) -> bool:
-    """Return True if a given message equals a stored one. Calls and results are compared by id, because agents may
-    shorten their text.
+    """Return True if a given message equals a stored one. Calls and results that have a call id are compared by it,
+    because agents may shorten their text.
     """
     if said.role is not kept.role or said.agent != kept.agent:
         return False

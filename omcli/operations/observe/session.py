@@ -47,7 +47,7 @@ class SessionBatches:
     """
 
     def __init__(self, session_id: str, deps: Deps, extend: Callable[[], None], *, most: int | None = None) -> None:
-        """`extend` extends the lease before each batch."""
+        """`extend` extends the lease before each batch. `most` limits the number of batches, unless it is None."""
         self._session_id = session_id
         self._deps = deps
         self._extend = extend

@@ -365,8 +365,8 @@ def as_fold(
 def _place(draft: Draft, kind: Kind, scope: Scope, rows: Sequence[Observation]) -> RowPlace:
     """Return the attributes of a new reflection or item.
 
-    Its project is that of its source rows, because a session may contain rows of several projects or of none, for
-    example imported ones.
+    Its project is that of the first source row with a project, because a session may contain rows of several projects
+    or of none, for example imported ones.
     """
     made_of = [row for row in rows if row.id in draft.supports]
     is_item = kind is Kind.ITEM
