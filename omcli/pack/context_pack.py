@@ -61,14 +61,14 @@ class ContextPack:
 
 @record
 class Unobserved:
-    """Messages of the session that no stored row covers."""
+    """Pending messages of the session, some of which may have been observed for this pack only."""
 
     pending: Pending
     stood_in_for: frozenset[int] = frozenset()
-    """`seq` of those that were observed for this pack only."""
+    """`seq` of the pending messages that were observed for this pack only."""
 
     def besides(self, tail: Iterable[Turn]) -> int:
-        """Return the number of messages that neither this tail nor any row holds."""
+        """Return the number of pending messages that are neither in this tail nor observed for this pack."""
         return self.pending.besides([*self.stood_in_for, *(turn.kept.seq for turn in tail)])
 
 
@@ -81,7 +81,9 @@ class Choice:
     others: int | None = None
     """Maximum number of the session's other rows; the newest are kept. None means no limit."""
     is_recent: bool = False
-    """True to prefer the newest rows of the session, pinned rows and reflections first, to the most salient ones."""
+    """True to rank the session's rows by age instead of salience: pinned rows and the current task first, then
+    reflections, then the others, each group newest first.
+    """
     is_descending: bool = False
     """True to print the newest rows of the session first."""
     is_append_only: bool = False
@@ -89,8 +91,8 @@ class Choice:
     order: tuple[Tier, ...] = tuple(Tier)
     """Printing order of the tiers."""
     result_chars: int | None = tail.TOOL_CHARS
-    """Maximum length, in characters, of a call's arguments, a result or an event among the last messages, except the
-    newest ones. None means no limit.
+    """Maximum length, in characters, of a call's arguments, a result or an event in the tail, except in its newest
+    messages (see `tail.newest`). None means no limit.
     """
     fading: float = ranking.HALF_LIFE
     """Divisor of the score of other sessions' rows for each week of age."""
@@ -317,8 +319,9 @@ class _Draft:
     def fill(self) -> None:
         """Fill each tier up to its share plus the tokens that earlier tiers left unused.
 
-        The tiers of rows are then filled again with the rest. In a frozen pack this happens before the tail is filled,
-        so that new messages do not change the rows.
+        The tiers of rows are then filled again with the rest, and finally the tail may reach back (`_reach_back`). In a
+        frozen pack the rows are filled again before the tail is filled, so that new messages do not change them, and
+        the tail does not reach back.
         """
         limits = self.limits
         given = shares(self.budgets.total - self.scales.frame(), limits)
@@ -392,7 +395,7 @@ class _Draft:
 def _count_to_drop(cost_list: Sequence[int], excess: int) -> int:
     """Return the number of items to drop in order to save `excess` tokens.
 
-    It is at least one. Otherwise it is at most an eighth of the items, because their costs are only estimates.
+    It is at least one, and at most an eighth of the items if that is more, because their costs are only estimates.
     """
     most = max(1, len(cost_list) // 8)
     given_up = 0

@@ -11,7 +11,7 @@ from omcli.text.clean import below
 from omcli.text.phrases import with_times
 
 LINE_CHARACTERS = 300
-"""Maximum length of a line, in characters. A longer one is cut between words."""
+"""Maximum length of a line, in characters. A longer one is cut, between words if possible."""
 
 
 @record

@@ -165,7 +165,8 @@ _DONE_BESIDES = 3
 def task_lines(facts: Sequence[Fact]) -> list[FactLine]:
     """Return the lines of the current task.
 
-    These are the todo list, tasks and plans noted by hand, the last observed task, and the last approved plan.
+    These are the todo list, tasks and plans noted by hand, the last observed task, and the last approved plan. Settled
+    tasks and plans are left out.
     """
     by_hand = [
         fact

@@ -70,9 +70,9 @@ def merge_rows(
     """Merge the rules' rows with the model's. The rules' rows for tool events and for people's words are always kept.
 
     A row from rules about an agent's words is dropped if model rows from the same messages cover it without being
-    longer. A row from rules that is kept takes type, importance, status and date from model rows that cover it. Model
-    rows are added if they contain more than the kept rows. `unread` contains the `seq` of messages that were not shown
-    to the model.
+    longer. A row from rules that is kept may take its type, importance, status and date from model rows that cover it.
+    Verified model rows are added if they contain more than the kept rows, and unverified ones always, except for rows
+    that only repeat tool output. `unread` contains the `seq` of messages that were not shown to the model.
     """
     tools = [draft for draft in by_rules if draft.type in TOOL_EVENTS]
     speech = [draft for draft in by_rules if draft.type not in TOOL_EVENTS]

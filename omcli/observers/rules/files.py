@@ -1,4 +1,4 @@
-"""Rows about changed files, reads, searches and excerpts from tool output."""
+"""Rows about changed files, reads, searches and read-only remote tools, and excerpts from tool output."""
 
 from __future__ import annotations
 

@@ -330,7 +330,9 @@ def _update_of(row: Draft) -> _ClaimUpdate | None:
 
 
 def _may_replace(change: _ClaimUpdate, claim: _Claim) -> bool:
-    """Return True if the speaker made the claim, or is the user and the agent made the claim."""
+    """Return True if the same speaker made the claim and wrote the new row, or if an agent made the claim and the user
+    wrote the new row.
+    """
     return claim.speaker == change.speaker or (claim.speaker == _AGENT and change.speaker == _PERSON)
 
 

@@ -276,7 +276,7 @@ _COMMA = lazily(r",\s+(?:and |but |so )?(?=\w)")
 class RowText:
     text: str
     kind: Type | None
-    """Type of the first sentence that has one."""
+    """Type of the first sentence that has one, or None if none has."""
 
 
 def group_sentences(parts: Sequence[TextPart], kinds: Sequence[Type | None]) -> Iterator[RowText]:

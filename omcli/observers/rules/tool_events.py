@@ -216,7 +216,7 @@ class ToolEvent:
     def failed(self) -> bool:
         """True if the transcript or a nonzero exit code marks a failure.
 
-        If the transcript marks neither failure nor success and gives no exit code, True if the output starts like an
+        If the transcript marks neither failure nor success and no exit code is known, True if the output starts like an
         error or its JSON has an `error`. The output of reads and searches is not examined.
         """
         if self.result is None:

@@ -135,8 +135,8 @@ class _Todo:
 
 
 def todo_draft(events: Sequence[ToolEvent]) -> Draft | None:
-    """Return a row with the todo list at the end of the turn, or None if the turn did not write the list or left it
-    empty.
+    """Return a row with the todo list at the end of the turn. Return None if the turn did not write the list, or wrote
+    an empty list last.
 
     If the tool writes one entry at a time, the row has only the changed entries.
     """

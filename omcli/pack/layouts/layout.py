@@ -26,7 +26,7 @@ CLOSING = f"</{TAG}>"
 _PREAMBLE_FROM = 600
 _HEADINGS_FROM = 120
 _TIMES_FROM = 6000
-"""Smallest budget, in tokens, for which times of day and the dates that rows refer to are printed.
+"""Smallest budget, in tokens, for which the dates that rows refer to and, except in XML, times of day are printed.
 
 A time costs 4 tokens and applies to one or two rows of about 30 tokens, so a smaller budget is better spent on more
 rows.
@@ -121,7 +121,9 @@ class Layout(Protocol):
         """Return a tier as printed; empty if it has no content."""
 
     def whole(self, shown: PackContent, tokens: Mapping[Tier, int], /) -> str:
-        """Return the pack as printed, ending with a line break. `tokens` holds the token counts of the tiers."""
+        """Return the pack as printed, ending with a line break. In most layouts an empty pack is an empty string.
+        `tokens` holds the token counts of the tiers.
+        """
 
 
 def uncovered(above: Sequence[str], headings: Sequence[str]) -> Sequence[str]:
