@@ -31,7 +31,7 @@ from omcli.text.redaction import redact
 
 @record
 class KeptNote:
-    """A stored note, and the number of secrets removed from it."""
+    """A stored note, and the number of secrets removed from it, by rule."""
 
     observation: Observation
     redactions: dict[str, int]

@@ -45,7 +45,7 @@ def transcript(
 
 
 def _resume(stream: BinaryIO, origin: Origin, bookmarks: Iterable[Bookmark]) -> Transcript | None:
-    """Return the part of a file after its bookmark, or None if there is no valid bookmark."""
+    """Return the part of a file after its last valid bookmark, or None if there is no valid bookmark."""
     from omcli.formats.source import known_part
     from omcli.memory.transcript import Transcript
 
@@ -180,7 +180,9 @@ def terms(format_name: str | None, session: str | None) -> str:
 
 
 def asked(terms: str) -> tuple[str | None, str | None]:
-    """Return the format and session, from the `terms` of a file, that were requested when the file was read."""
+    """Return the format and session, from the `terms` of a file, that were requested when the file was read. Each is
+    None if it was not requested.
+    """
     import json
 
     _, _, format_name, session = json.loads(terms)

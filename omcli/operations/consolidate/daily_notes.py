@@ -62,8 +62,8 @@ def keep_notes(
 
     A note is archived once all of it is observed and reflected on and its lasting facts are in `MEMORY.md`, so an
     interrupted run can be repeated. Once a model is unavailable, notes are only ingested. Forgotten facts are removed
-    from `MEMORY.md` first. Only reports of notes with work to do are yielded. `extend` is called before each note.
-    Raise NoInput if the folder cannot be read.
+    from `MEMORY.md` first, unless `archiving.reads_only`. Only reports of notes with work to do are yielded. `extend`
+    is called before each note. Raise NoInput if the folder cannot be read.
     """
     with suppress(InputOutput, CannotCreate):  # a part that has to write reports the error
         if not archiving.reads_only:

@@ -59,9 +59,9 @@ class TranscriptCounts:
     main: Counter[str] = field(default_factory=Counter)
     side: Counter[str] = field(default_factory=Counter)
     skipped: Counter[str] = field(default_factory=Counter)
-    """Skipped records by reason. Unknown record types include their names, as in `unknown-type:foo`."""
+    """Number of skipped records by reason. Unknown record types include their names, as in `unknown-type:foo`."""
     faults: Counter[str] = field(default_factory=Counter)
-    """Skipped records that may have been messages."""
+    """Number of skipped records that may have been messages, by reason."""
     conversations: int = 1
     images: int = 0
 
