@@ -79,7 +79,7 @@ class Context:
     """The last messages in OpenAI's chat format, oldest first, so that an agent can continue from them. Each call has
     its result.
 
-    Long results and arguments are shortened. `ingest` recognises these messages.
+    Long results and arguments may be shortened. `ingest` recognises these messages.
     """
     anthropic_messages: tuple[Mapping[str, object], ...]
     """The last messages in Anthropic's Messages format."""
@@ -91,7 +91,7 @@ class Worked:
     """Results of observing and reflecting."""
 
     observations: tuple[Observation, ...] = ()
-    """Rows written, oldest first."""
+    """Rows written by observing, oldest first."""
     reflections: tuple[Observation, ...] = ()
     """Rows that replaced other rows."""
     items: tuple[Observation, ...] = ()
@@ -99,7 +99,7 @@ class Worked:
     pending: int = 0
     """Number of messages that no observation covers yet."""
     error: OmError | None = None
-    """Error that stopped the work. Earlier results are stored."""
+    """Error that stopped the work, or None. Earlier results are stored."""
     warnings: tuple[str, ...] = ()
     """Warnings for the user."""
 
@@ -329,7 +329,7 @@ class ContextCompressor:
             yield None if wiring.settings.disabled else wiring
 
     def _keep_images(self, wiring: Wiring) -> bool:
-        """Return True if images are kept until observed. Determined once, because it may load an SDK."""
+        """Return True if images are kept until observed. This is determined once, because it may load an SDK."""
         if self._keeps_pictures is None:
             self._keeps_pictures = False
             with suppress(*OF_MODELS):  # the later observer reports it

@@ -29,16 +29,16 @@ class Counter:
     name: str
     count: CountText
     count_tool: CountText | None = None
-    """Counts tool arguments and results. None means that they are counted like other text."""
+    """Counts the text of tool calls and results. None means that they are counted like other text."""
     count_by_line: Callable[[], CountText] | None = None
-    """Returns a `count` that is faster for texts with lines in common."""
+    """Returns a `count` that is faster for texts with lines in common. None means that `count` is used for them too."""
     per_message: int = 0
     """Tokens added to each message of a user or an assistant. Tool calls and results are part of one, so they have
     none.
     """
     per_conversation: int = 0
     per_image: int = 1600
-    """A constant, because an image has no text to count."""
+    """Tokens of each image. They are a constant, because an image has no text to count."""
 
     def text(self, text: str) -> int:
         return self.count(text)
@@ -165,7 +165,9 @@ def _count(text: str) -> int:
 
 
 def _count_by_line() -> CountText:
-    """Return a `_count` that weighs each distinct line only once. The weight of text is the sum over its lines."""
+    """Return a `_count` that weighs each distinct line only once. The weight of text is the sum of the weights of its
+    lines and line ends.
+    """
     weights: dict[str, int] = {}
 
     def weight(line: str) -> int:

@@ -49,8 +49,8 @@ class Left:
     if none could be started (see `error`).
     """
     error: OmError | None = None
-    """The error of the store or of starting a worker that ended this. It has been printed, and work that was not done
-    is still due.
+    """Error of the store or of starting a worker, if there was one. It has been printed, and work that was not done is
+    still due.
     """
 
 

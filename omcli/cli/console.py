@@ -1,4 +1,4 @@
-"""Everything on stderr: notes, warnings, errors and progress."""
+"""Everything on stderr: notes, results, warnings, errors, questions and progress."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ class Colour(StrEnum):
 
 
 class Console:
-    """Prints notes, warnings, errors and progress on stderr. `quiet` hides all but errors, and `as_json` prints errors
-    as JSON.
+    """Prints notes, results, warnings, errors, questions and progress on stderr. `quiet` hides all but errors and
+    questions, and `as_json` prints errors as JSON.
     """
 
     def __init__(self, *, quiet: bool = False, as_json: bool = False, colour: Colour = Colour.AUTO) -> None:

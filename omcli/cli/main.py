@@ -18,8 +18,8 @@ from omcli.cli.console import Console, Exit
 from omcli.cli.options import Parameter, Values, plain
 
 _GARBAGE = 50_000
-"""New objects before garbage is collected. With Python's default of 700, collecting takes 5 % of a short run and frees
-nothing.
+"""Number of new objects after which garbage is collected. With Python's default of 700, collecting takes 5 % of a short
+run and frees nothing.
 """
 _INTERRUPTED = 130
 _TERMINATED = 143

@@ -86,7 +86,7 @@ class Parameter:
         return kind if kind in (int, float) else None
 
     def value(self, text: str) -> object:
-        """Return the value of a word, or None if only Typer can parse it."""
+        """Return the value of a word, or None if Typer has to parse or reject it."""
         kind = _value_kind(self.kind)
         if get_origin(kind) is list:
             (kind,) = get_args(kind)

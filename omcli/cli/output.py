@@ -68,7 +68,9 @@ class Output:
         return self._lost is not None
 
     def text(self, text: str) -> None:
-        """Write text verbatim."""
+        """Write text verbatim. Raise InputOutput if stdout is closed and OSError if writing fails, except inside
+        `optional`.
+        """
         self._before()
         with self._writing():
             if sys.stdout is None:

@@ -1,4 +1,4 @@
-"""Reports that several commands print, as one line and as JSON."""
+"""Reports that several commands print, as text and as JSON."""
 
 from __future__ import annotations
 

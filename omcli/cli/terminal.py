@@ -87,7 +87,7 @@ class Terminal:
         return self._render(grid)
 
     def settings(self, written: Mapping[str, str], origins: Mapping[str, str]) -> str:
-        """Render settings as in a configuration file, with their origins as comments."""
+        """Render settings as in a configuration file, with their origins, if any are given, as comments."""
         grid = Table.grid(padding=(0, _GAP, 0, 0))
         grid.add_column(overflow="fold")
         grid.add_column(overflow="fold", style="dim")

@@ -47,7 +47,7 @@ class Reply:
     """Input tokens of all attempts as counted by the endpoint, including cached ones. None if unknown."""
     output_tokens: int | None = None
     cached_tokens: int | None = None
-    """Number of input tokens read from the endpoint's cache."""
+    """Number of input tokens read from the endpoint's cache; None if unknown."""
 
 
 MOST_CALLS = 3
@@ -67,7 +67,9 @@ class Calls:
     reserved: int = 0
     """Number of calls kept for a fallback model."""
     is_begun: bool = False
-    """True once a model was asked."""
+    """True if a session's wait need not be checked, because a model was already asked in this ask or in an earlier one
+    for the same work.
+    """
 
     @property
     def is_over(self) -> bool:
@@ -103,7 +105,9 @@ class Prompt:
     temperature: float | None = None
     """Sampling temperature, for protocols that have one. None means the endpoint's default."""
     session: str | None = None
-    """Session that the call is for, recorded in the ledger. It is never sent to the model."""
+    """Session that the call is for, recorded in the ledger; None for a reflection across sessions. It is never sent to
+    the model.
+    """
     reads: Callable[[Reply], object] | None = None
     """Function that parses and checks a reply. It raises ProviderFailed if the reply is unusable, which the ledger then
     records.
@@ -154,7 +158,7 @@ class ModelCall:
     duration: int
     """Duration in milliseconds."""
     outcome: str
-    """`ok`, or the slug of the error."""
+    """`ok`, `interrupted`, the reason why the reply ended early (an `EndReason`), or the slug of the error."""
 
 
 @record

@@ -1,4 +1,4 @@
-"""A model over HTTP. Failed requests are retried, with looser output modes if needed, until the deadline."""
+"""A model over HTTP. Failed requests are retried, with looser output modes if needed, while time and calls are left."""
 
 from __future__ import annotations
 

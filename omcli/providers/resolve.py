@@ -65,7 +65,9 @@ def provider(spec: ModelSpec, *, environment: Mapping[str, str], output_modes: O
 
 
 def model_of(spec: ModelSpec) -> str:
-    """Return the model's name, or the endpoint's default model. Raise BadConfiguration if there is neither."""
+    """Return the model's name, or the endpoint's default model. Raise BadConfiguration if there is neither, or if the
+    endpoint is unknown.
+    """
     place = endpoint(spec.endpoint)
     model = spec.model or place.model
     if model is None:

@@ -21,7 +21,7 @@ A reply is one of:
     `until`   name of a file in the script's folder; the reply is given once it exists, with the same deadline
     `error`   slug of an error to raise instead: `unreachable`, `not-a-model`, `prompt-too-long`, `refused`,
               `unusable-reply`, `not-allowed`, `unknown-model`, …; `text` is then its message
-    `times`   number of requests that take this reply; default 1
+    `times`   number of requests that take this reply; default 1, or any number for a single reply
     `when`    name of a schema (`Prompt.name`): requests with other schemas skip the reply. So one file can contain
               replies for the observer and for the reflector.
 
@@ -29,7 +29,7 @@ Requests are recorded in a file next to the script, `replies.json.asked.jsonl`, 
 of the request, from 1), `reply` (index of the reply in the script, from 0; null if none was left), `name`, `system`,
 `content` (texts, and pictures as `{"image": media type, "bytes": size}`), `schema`, `max_output`, `temperature`. The
 record also determines which replies are left. It is read under a lock, so any number of processes can share a script,
-in sequence or at once, and each reply is given only once. A request is recorded before its reply is given, so a request
+in sequence or at once, and no reply is given too often. A request is recorded before its reply is given, so a request
 that is killed while it sleeps has used up its reply, as with a paid model. To start again, delete the record.
 """
 

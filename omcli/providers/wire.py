@@ -150,7 +150,9 @@ def as_plain(event: object) -> object:
 
 
 def system_text(prompt: Prompt, output_mode: OutputMode) -> str:
-    """Return the system prompt, followed by the JSON schema unless the output mode puts that into the request."""
+    """Return the system prompt, followed by the JSON schema unless the output mode is JSON_SCHEMA, which puts it into
+    the request.
+    """
     if output_mode is OutputMode.JSON_SCHEMA:
         return prompt.system
     schema = json.dumps(prompt.schema, ensure_ascii=False, separators=(",", ":"))

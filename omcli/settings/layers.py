@@ -195,7 +195,9 @@ class Layers:
         return {key: replace(value, is_project=True) for key, value in given.items()}
 
     def _of_file(self, path: Path) -> dict[str, SourceValue]:
-        """Return the values of a file by key. Raise BadConfiguration if it cannot be read."""
+        """Return the values of a file by key, and add a warning for each unknown key. Raise BadConfiguration if the
+        file cannot be read.
+        """
         given = {}
         for name, value in _by_key(read(path)):
             key = _OPPOSITES.get(name, name)

@@ -121,7 +121,7 @@ class ReflectSettings:
     meta_at: int = 5
     """Number of reflections of one generation at which they are folded into the next generation."""
     min_age: Days = 3.0
-    """Minimum age of observations that are folded across sessions."""
+    """Minimum age of rows that are folded across sessions."""
     batch_tokens: Tokens = 20_000
     """Maximum tokens of rows folded at a time by `om compact` and across sessions; defaults to `tokens` if that is set.
     """
@@ -175,25 +175,27 @@ class ContextSettings:
 
 @record
 class RetentionSettings:
-    """Rows and messages that `om consolidate` keeps visible; None means no limit. `om prune` has options for the same
-    rules.
+    """Rows and messages that `om consolidate` keeps visible. Protected rows are always kept. `om prune` has options for
+    the same rules.
     """
 
     older_than: Days | None = None
-    """Age beyond which rows are hidden."""
+    """Age beyond which rows are hidden; None for no limit."""
     keep_last: int | None = None
-    """Number of newest rows to keep in each session."""
+    """Number of newest rows to keep in each session; None for no limit."""
     max_tokens: Tokens | None = None
-    """Tokens of rows to keep in each session; the least important are hidden first."""
+    """Tokens of rows to keep in each session; the least important are hidden first. None for no limit."""
     keep_sessions: int | None = None
-    """Number of most recently active sessions whose rows are kept."""
+    """Number of most recently active sessions whose rows are kept; None for no limit."""
     raw_older_than: Days | None = None
-    """Age beyond which observed messages are hidden."""
+    """Age beyond which observed messages are hidden; None for no limit."""
 
 
 @record
 class ModelSettings:
-    """A model and its fallbacks. If the reflector has no provider of its own, it uses the observer's model."""
+    """A model and its fallbacks. If no provider is set for the reflector, it takes its provider, model and related
+    values from the observer, except those that are set.
+    """
 
     provider: str | None = None
     """`anthropic`, `openai`, `ollama`, …, `command`, or `rules` for no model.
@@ -202,7 +204,9 @@ class ModelSettings:
     rules.
     """
     model: str | None = None
-    """The provider's name for the model, or `PROVIDER/NAME`."""
+    """The provider's name for the model, or `PROVIDER/NAME`. None means the default model of `provider`, or rules if
+    that is None too.
+    """
     base_url: str | None = None
     """Endpoint to use instead of the provider's own."""
     command: str | None = None
@@ -215,11 +219,13 @@ class ModelSettings:
     max_output: Tokens | None = None
     """Maximum number of tokens in a reply; None leaves the limit to the provider."""
     fallback_model: str | None = None
-    """Model to try once if the first one fails."""
+    """Model to try once if the first one fails, or None."""
     fallback: Fallback = "none"
-    """Reaction to failing models: `none` leaves the messages pending, and `rules` lets rules observe or reflect."""
+    """Reaction to failing models: `none` leaves messages pending and rows unfolded; `rules` lets rules observe or
+    reflect.
+    """
     instructions_file: Path | None = None
-    """File with additional instructions for the model."""
+    """File with additional instructions for the model, if any."""
     images: bool = True
     """True to show images to a model that accepts them. Only the observer uses this."""
 
@@ -239,12 +245,14 @@ class ProviderSettings:
     timeout: float = 60.0
     """Seconds that a request may take, including all attempts."""
     longest_wait: float = 21_600.0
-    """Maximum number of seconds that a session waits after successive failures of a model; 0 for never."""
+    """Maximum number of seconds that a session waits after successive failures of a model; 0 for no wait."""
 
 
 @record
 class CostLimits:
-    """Limits on what models may cost. Soft limits only warn; once a hard limit is reached, no request is sent."""
+    """Limits on what models may cost; None means no limit. Soft limits only warn; once a hard limit is reached, no
+    request is sent.
+    """
 
     day_tokens: int | None = None
     month_tokens: int | None = None
@@ -262,11 +270,13 @@ class ConsolidateSettings:
     """Input of `om consolidate`, and what it archives and backs up."""
 
     places: tuple[Path, ...] | None = None
-    """Folders and files of transcripts; None for the folders of all agents that om knows."""
+    """Folders and files of transcripts, read in addition to files ingested before; None for the folders of all agents
+    that om knows.
+    """
     notes: Path | None = None
-    """Folder of daily notes, `YYYY-MM-DD.md`."""
+    """Folder of daily notes, which are named `YYYY-MM-DD.md`; None if there are no notes."""
     archive_after: Days | None = None
-    """Age at which notes are moved to `archive` and their lasting facts to `MEMORY.md`; None for never."""
+    """Age beyond which notes are moved to `archive`, once their lasting facts are in `MEMORY.md`; None for never."""
     backups: int = 5
     """Number of backups of the store to keep; with 0, none is made."""
 

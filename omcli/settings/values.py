@@ -116,7 +116,7 @@ _REACHES: Mapping[str, Callable[[Any], float]] = {
 _FREE = frozenset(
     {"counter", "notation", "context.select", "context.rank", "context.render", "context.append_only", "context.freeze"}
 )
-"""Keys that change how memory is printed, and not how much of it."""
+"""Keys that change how memory is selected and printed within a budget, and not the budget itself."""
 
 
 class ProjectRule(StrEnum):

@@ -136,7 +136,7 @@ class _Job:
 
     @property
     def name(self) -> str:
-        """The name of the file or session in messages."""
+        """The name of the file or session, for notes to the user."""
         return self.file or self.session or ""
 
     @property

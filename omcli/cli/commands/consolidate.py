@@ -130,7 +130,7 @@ def _work(
     """Return the input of the maintenance, and the number of unchanged files.
 
     Raise BadUsage if notes are to be archived but have no folder, and NoInput if a path given with `--place` does not
-    exist. Other missing paths give warnings.
+    exist. Other missing or unreadable paths give warnings.
     """
     from omcli.wiring.consolidate_inputs import consolidate_input
 

@@ -72,8 +72,8 @@ def export(
 
 
 def _write(file: Path, pieces: Iterable[str]) -> None:
-    """Write a file that only its owner can read. Raise CannotCreate if it cannot be opened, and InputOutput if writing
-    fails.
+    """Write a file. If it is new, only its owner can read it. Raise CannotCreate if it cannot be opened, and
+    InputOutput if writing fails.
     """
     try:
         opened = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)

@@ -144,7 +144,7 @@ def _remove(run: Run, chosen: Scheduler, *, dry_run: bool) -> None:
 
 
 def _print_result(run: Run, done: ScheduleResult, *, dry_run: bool) -> None:
-    """Print one line per change, and the commands that must be run by hand."""
+    """Print one line per change, unless `--json` is given, and the commands that must be run by hand."""
     if not run.json:
         for change in done.changes:
             run.output.line(f"{change.step:<7}  {change.place}")
