@@ -134,7 +134,8 @@ class _ModelRun:
                 yield found
 
     def _reply(self, attempt: int, size: int | None) -> ValidatedReflection:
-        """Return a usable reply. Raise Unusable, CutOff or Refused if there is none.
+        """Return a usable reply. Raise Unusable, CutOff or Refused if the reply cannot be used, and the provider's
+        error if there is no reply.
 
         If a reply has text but cannot be parsed, ask again with the reason. This is done at most once per run, and only
         while a call is left.

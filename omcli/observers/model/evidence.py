@@ -75,7 +75,7 @@ def select_context_rows(
 def _fitting(
     rows: Sequence[Observation], *, room: int | None, counter: TokenCounter
 ) -> Iterator[tuple[Observation, int]]:
-    """Yield the rows that fit into `room` tokens, and what they cost."""
+    """Yield the rows that fit into `room` tokens, or all rows if `room` is None, and what they cost."""
     for row in rows:
         cost = counter.text(f"p99 {_line(row)}\n")
         if room is None or cost <= room:

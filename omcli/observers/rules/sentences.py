@@ -149,7 +149,9 @@ def _cjk_count(text: str) -> int:
 
 
 def _clean(text: str) -> str:
-    """Return text on one line without Markdown's bold marks, except in inline code, `**kwargs` and `__main__`."""
+    """Return text on one line, without the `**` around bold text. Inline code and names such as `**kwargs` are
+    unchanged.
+    """
     line = one_line(text)
     if "**" not in text:
         return line
@@ -225,8 +227,9 @@ _WIDE = lazily("[\u2e80-\u9fff\uac00-\ud7af\uff00-\uffef]")
 
 
 def cut(text: str, limit: int) -> str:
-    """Return text of at most `limit` characters. Longer text is cut between words, never inside a name, and ends with
-    an ellipsis. If not even the first word fits, only the ellipsis is left.
+    """Return text of at most `limit` characters. Longer text is cut between words (in scripts without spaces, between
+    characters), never inside a name, and ends with an ellipsis. If not even the first word fits, only the ellipsis is
+    left.
     """
     if len(text) <= limit:
         return text

@@ -188,7 +188,9 @@ def has_error(output: str) -> bool:
 
 
 def error_lines(output: str, limit: int) -> str:
-    """Return the first error lines of the output, or otherwise its last line, within `limit` characters."""
+    """Return the first error lines of the output, or otherwise its last line, within `limit` characters. The result is
+    empty if the output is blank.
+    """
     kept: dict[str, str] = {}
     room = limit
     for line in _errors_or_last(output.splitlines()):

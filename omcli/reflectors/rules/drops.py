@@ -120,8 +120,7 @@ class _ClauseIndex:
     def of(self, one: _Statement) -> _Statement | None:
         """Return the row that contains the first part of an agent's row.
 
-        Return None if the row is not an agent's, if it is short, or if no row that may cover it contains one of its
-        parts.
+        Return None if the row is not an agent's, if it is short, or if one of its parts is in no row that may cover it.
         """
         if not one.row.text.startswith(AGENT) or len(one.words) < _FEWEST_WORDS:
             return None
