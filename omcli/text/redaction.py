@@ -1,8 +1,9 @@
 """Redaction: removing secrets and <private> blocks from text before it is stored or sent.
 
-Secrets are keys of a known form, passwords in URLs and headers, and values assigned to a name such as `password`. For
-speed, patterns are tried only at places found by string search. Keys with a known prefix are tried at the start of a
-long run of letters, digits, `-` and `_`. Everything else is tried at a trigger, a string such as `token`.
+Secrets are keys of a known form (the table `FORMATS`), and what the rules in `secret_rules.py` find: values assigned to
+a name such as `password`, private keys, and passwords in URLs, headers and commands. For speed, patterns are tried only
+at candidates found by a fast search. Keys of a known form are tried at the start of a long run of letters, digits, `-`
+and `_`. Colour codes are skipped.
 
 No match ends inside an escape sequence or takes only one of a JSON string's quotes.
 """
@@ -11,9 +12,12 @@ from __future__ import annotations
 
 import json
 import re
+from bisect import bisect_right
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
+from functools import cache
 from operator import attrgetter
+from typing import Any
 
 from omcli.base import lazily
 from omcli.base.record import positional_record, record
@@ -115,217 +119,317 @@ def _is_json(text: str) -> bool:
     return True
 
 
-# ---- assigned secrets: `password = "…"`, `API_KEY=…`, `"client_secret": "…"`, `--token …`
+def each_secret(text: str) -> list[Secret]:
+    """Return every secret in text, in no particular order. Secrets may overlap."""
+    if "\x1b" in text or "u001b[" in text:
+        return _under_colours(text)
+    return _each_in(text)
+
+
+_COLOUR = lazily(r"(?:\x1b|\\+u001b)\[[0-9;:]{0,20}[mK]", re.IGNORECASE)
+
+
+def _under_colours(text: str) -> list[Secret]:
+    """Return the secrets of a text without its colour codes, by their places in the text with them."""
+    parts: list[str] = []
+    lengths, shifts = [0], [0]
+    at = length = 0
+    for code in _COLOUR.finditer(text):
+        parts.append(text[at : code.start()])
+        length += code.start() - at
+        at = code.end()
+        lengths.append(length)
+        shifts.append(at - length)
+    parts.append(text[at:])
+    secrets: list[Secret] = []
+    for secret in _each_in("".join(parts)):
+        start, last = (place + shifts[bisect_right(lengths, place) - 1] for place in (secret.start, secret.end - 1))
+        secrets.append(Secret(start, last + 1, secret.rank, secret.rule))
+    return secrets
+
+
+# ---- the search
 #
-# The name must end right before the separator (`max_tokens=100` sets no token), and the value must look like a real
-# secret: code, types, placeholders and prose are kept.
+# A candidate is a place where a secret may be. It is found by a pattern that begins with one letter or a fixed string,
+# which Python searches for fastest, and that checks as much of the place as it cheaply can: a pass takes less than a
+# millisecond per megabyte, and leaves few candidates to the rules.
 
-# In lower case. A name that contains one of these may have a secret as its value.
-NAME_TRIGGERS = (b"pass", b"pwd", b"secret", b"token", b"key")
-
-# Secrets chosen by people may be short; generated ones are long.
-_CHOSEN = r"pass(?:word|wd|phrase)|(?<=_)pass|pwd|secret(?:[_-]?(?:access[_-]?)?key|[_-]?token)?"
-_KEY_KINDS = ("api", "access", "private", "account", "auth", "encryption", "signing", "master")
-_GENERATED = "token|" + "|".join(f"(?<={kind})key|(?<={kind}[_-])key" for kind in _KEY_KINDS)
-
-
-def _quoted(quote: str, depth: int) -> str:
-    r"""Return a pattern for a value whose quotes follow `depth` backslashes: 0 in text, 1 in JSON, 3 in nested JSON.
-
-    The value contains only whole escape sequences, and no `"` that could end a JSON string around it.
-    """
-    plain = rf'[^"\\\n{quote}]'
-    escapes = rf"\\{{{2 * depth + 2}}}|\\{{{2 * depth + 1}}}{quote}|\\{{{depth + 1}}}{plain}"
-    if quote != '"' and depth == 0:
-        escapes += r'|\\"'
-    return rf"\\{{{depth}}}{quote}(?P<value{depth}_{ord(quote)}>(?:{plain}|{escapes})++)"
-
-
-_BARE = r"[^\s\"'`\\,;&|<>(){}\[\]$]"
-_QUOTES = (('"', 15), ('"', 7), ('"', 3), ('"', 1), ("'", 1), ('"', 0), ("'", 0), ("`", 0))
-_REST = lazily(f"{_BARE}*")
-_ASSIGNED = lazily(
-    rf"(?:(?P<chosen>{_CHOSEN})|{_GENERATED})\d{{0,2}}(?P<closing>\\*[\"'`])?\]?"
-    # `=`, `: type =`, `=>`, `:`, `:=`, the space after a `--flag`, the `>` of `<password>`.
-    r"(?P<separator>[ \t]{0,4}(?:(?::[ \t]{0,4}[A-Za-z_][\w.\[\], |]{0,40})?=(?![=~])>?|:=?)[ \t]{0,4}|[ \t]{1,4}|>)"
-    r"(?:[rbu]{1,2}(?=[\"']))?(?:"
-    + "|".join(_quoted(quote, depth) for quote, depth in _QUOTES)
-    + rf"|(?P<bare>{_BARE}{{6,64}}+)(?![(\[{{$]))",
-    re.IGNORECASE,
+# The end of a name: digits, a closing quote, a bracket; then `=`, `:`, `>`, `|`, a comma with a quote, or a blank with
+# a value that is not just words. A wide colon is a `?` here, like everything that is not Latin-1.
+_NAME_END = (
+    rb"[0-9]{0,2}(?:\\*[\"'`])?\]?"
+    rb"(?:[ \t]{0,40}[=:>|]|[ \t]{0,4}\?|,[ \t]?\\*[\"']|[ \t]{1,40}[^\s0-9]{0,64}[0-9])"
 )
-_FLAG = lazily(r"(?:^|[\s\"'`])--[\w-]{0,30}$")
-
-_PLACEHOLDER = lazily(
-    r"<[^>]*>|\{[^}]*\}|^\$|\$\(|^%|%\(|\.\.\.|…|\*\*\*|x{4}|[•●]{2}|^\[|\s"
-    r"|your|example|placeholder|change.?me|dummy|redacted|sample|insert|replace|undefined|required|optional",
-    re.IGNORECASE,
+# Candidates by the name of the rules that are tried at each (`secret_rules.RULES`).
+_CANDIDATES = tuple(
+    (name, lazily(pattern))
+    for name, pattern in (
+        ("url", rb"://[^\s\"']{0,100}(?:[:@]|hook)"),
+        ("signature", rb"sig=[0-9a-z%+/]{40}"),
+        ("azure", rb"q~[\w~.-]{31}"),
+        ("bearer", rb"bearer\s"),
+        ("authorization", rb"auth(?:orization|" + _NAME_END + rb")"),
+        ("cookie", rb"c(?:ookies?\\*[\"'`]?\]?\s?[:= ]|url(?:\.exe)?\s|ontrase.a)"),
+        ("key", rb"k(?:eygen\s|ey(?: block)?-----|(?:ey|(?<=tok)en)" + _NAME_END + rb")"),
+        ("password", rb"p(?:(?<= -p)|(?:ass(?:word|wd|phrase|wort|code|e)?|wd?|sk)" + _NAME_END + rb")"),
+        ("secret", rb"secret(?:[_-]?(?:access[_-]?)?key|[_-]?token)?" + _NAME_END),
+    )
 )
-# These follow the closing quote of a JSON string. No value starts with them.
-_JSON_PUNCTUATION = (",", ":", "}", "]")
-_NAME_LIKE = lazily(r"pass|pwd|secret|token|key|credential", re.IGNORECASE)
-_PATH = lazily(r"\.{0,2}/|~/|[A-Za-z]:\\|[A-Za-z][A-Za-z0-9+.-]*://")
-_AWS_SECRET = lazily(r"(?=.*[0-9])[A-Za-z0-9/+]{40}")  # may well begin like a path
-_ONE_DIGIT = lazily("[0-9]")
-_DATE = lazily(r"\d{4}-\d\d-\d\d")
-_CODE_PATH = lazily(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+")
-_WORDS = lazily(r"[A-Za-z]+(?:[-_.][A-Za-z]+)*")
-_KEY_TEXT = lazily(r"(?![0-9]+$)[\w.~+/=:@-]+")
+# Names that the patterns cannot see.
+_FOREIGN_NAMES = ("пароль", "Пароль", "密码", "密碼", "パスワード", "비밀번호")
 
 
-def named_secret(text: str, at: int) -> tuple[int, int] | None:
-    """Return start and end of the secret assigned to the name at index `at`, or None if there is none."""
-    found = _ASSIGNED.match(text, at)
-    if found is None or found.lastgroup is None:
-        return None
-    value, is_bare, is_chosen = found[found.lastgroup], found.lastgroup == "bare", found["chosen"] is not None
-    if not found["separator"].strip() and not _FLAG.search(text[max(0, at - 40) : at]):
-        return None
-    if is_bare and found["closing"]:
-        return None  # a quoted name without a quoted value: a number, or code
-    is_env = is_bare and found["separator"] == "=" and text[at : at + 3].isupper()
-    plausible = _is_chosen(value, is_bare=is_bare, is_env=is_env) if is_chosen else _is_key(value, is_bare=is_bare)
-    if not plausible or value.startswith(_JSON_PUNCTUATION) or len(set(value)) < 4 or _PLACEHOLDER.search(value):
-        return None
-    start, end = found.span(found.lastgroup)
-    rest = _REST.match(text, end) if is_bare else None
-    return start, rest.end() if rest else end
+def _each_in(text: str) -> list[Secret]:
+    # One byte per character, so that byte indexes are also indexes into the text.
+    flat = text.encode("latin-1", "replace")
+    found = _keys(text, flat.translate(_SHAPE))
+    lowered = flat.lower()
+    for name, pattern in _CANDIDATES:
+        if pattern.search(lowered):
+            found += _at_each(pattern.finditer(lowered), name, text)
+    if not text.isascii():
+        for name in _FOREIGN_NAMES:
+            if name in text:
+                found += _at_each(re.finditer(name, text), "password", text)
+    return found
 
 
-def _is_chosen(value: str, *, is_bare: bool, is_env: bool) -> bool:
-    """Return True if the value could be a password chosen by a person."""
-    if _AWS_SECRET.fullmatch(value):
-        return True
-    if len(value) < 6 or _PATH.match(value):
-        return False
-    if is_bare and (_CODE_PATH.fullmatch(value) or (value.isidentifier() and _NAME_LIKE.search(value))):
-        return False
-    value = value.rstrip(":*.!?")
-    if not _WORDS.fullmatch(value):
-        return value.isascii() or any(character.isdecimal() for character in value)
-    if _NAME_LIKE.search(value):
-        return False
-    if is_bare:
-        return is_env and len(value) >= 8
-    return (value.islower() and value.isalpha() and len(value) >= 8) or len(re.split("[-_.]", value)) >= 4
+def _at_each(candidates: Iterable[re.Match[Any]], name: str, text: str) -> list[Secret]:
+    """Return the secrets at candidates, by the rules with this name. Candidates within a secret are skipped."""
+    from omcli.text.secret_rules import RULES  # noqa: PLC0415 - not needed for most messages
 
-
-def _is_key(value: str, *, is_bare: bool) -> bool:
-    """Return True if the value could be a generated key: long, and with at least three digits or a digit and mixed
-    case.
-    """
-    digits = len(_ONE_DIGIT.findall(value))
-    if len(value) < (16 if is_bare else 12) or not digits or not _KEY_TEXT.fullmatch(value):
-        return False
-    if _PATH.match(value) or _DATE.match(value) or _CODE_PATH.fullmatch(value):
-        return False
-    return digits >= 3 or (not value.islower() and not value.isupper())
+    found: list[Secret] = []
+    end = 0
+    for candidate in candidates:
+        if (at := candidate.start()) < end:
+            continue
+        for rank, rule, find in RULES[name]:
+            if span := find(text, at):
+                found.append(Secret(*span, rank, rule))
+                end = span[1]
+    return found
 
 
 # ---- keys of a known form
 
-_DIGIT = r"(?=[A-Za-z_-]*[0-9])"
-# One in thirty short random keys has no digit.
-_MIXED = r"(?=[a-z_-]*[0-9A-Z])"
-_KEY_PATTERNS = {
-    "anthropic-key": rf"sk-ant-{_DIGIT}[\w-]{{16,}}",
-    "openrouter-key": rf"sk-or-{_DIGIT}[\w-]{{16,}}",
-    "openai-key": rf"sk-{_DIGIT}(?:(?:proj|svcacct|admin)-[\w-]{{16,}}|[A-Za-z0-9]{{20,}})",
-    "github-token": r"gh[pousr]_[A-Za-z0-9]{30,}|github_pat_\w{30,}",
-    "aws-key-id": r"A(?:KI|SI|BI|CC)A[A-Z0-9]{16}",
-    "slack-token": r"(?:xox[abeoprs](?:\.xox[abp])?|xapp-[0-9])-[\w-]{10,}",
-    "google-key": r"AIza[\w-]{35}",
-    "gitlab-token": rf"gl(?:pat|dt|rtr?|cbt|ptt|ft|imt|agent|soat|ffct|oas|wt)-{_MIXED}[\w-]{{20,}}(?:\.[\w.]{{8,}})?",
-    "npm-token": r"npm_[A-Za-z0-9]{30,}",
-    "pypi-token": r"pypi-Ag[\w-]{40,}",
-    "huggingface-token": r"hf_[A-Za-z0-9]{30,}",
-    "stripe-key": rf"(?:[sr]k_(?:live|test)|whsec)_{_MIXED}[A-Za-z0-9]{{16,}}",
-    "xai-key": r"xai-[A-Za-z0-9]{40,}",
-    "sendgrid-key": r"(?<=SG\.)[\w-]{20,}\.[\w-]{16,}",
-    "telegram-token": r"(?<=[0-9]{8}:)AA[\w-]{32,34}(?![\w-])",
-    "jwt": r"eyJ[\w-]{10,}\.[\w-]{10,}(?:\.[\w-]*){0,3}",
-}
-_ONE_OF_THEM = "|".join(f"(?P<{rule.replace('-', '_')}>{pattern})" for rule, pattern in _KEY_PATTERNS.items())
-_KEY = lazily(rf"(?:{_ONE_OF_THEM})(?![A-Za-z0-9])", re.ASCII)
 _KEY_LETTERS = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ_abcdefghijklmnopqrstuvwxyz-"
 _SHAPE = bytes(ord("k") if byte in _KEY_LETTERS else ord(" ") for byte in range(256))
-# Minimum length of a key, and minimum number of distinct characters in it.
+# Minimum length of the first part of a key, up to the first character that is none of `_KEY_LETTERS`.
 _LONG_RUN = b"k" * 20
-_DISTINCT = 8
 # Number of characters after a backslash to skip: in JSON, a key may follow an escape sequence such as a line break.
 _ESCAPED = {"n": 1, "r": 1, "t": 1, "u": 5}
 
 
-# Returns start and end of the secret whose trigger is at an index of the text, or None.
-Find = Callable[[str, int], tuple[int, int] | None]
-
-
-def _matching(pattern: str, *, distinct: int = 1) -> Find:
-    """Return a `Find` function for a pattern. The secret is its group `secret` if it has one, otherwise the whole
-    match.
-    """
-    compiled = lazily(pattern, re.ASCII)
-    group = "secret" if "(?P<secret>" in pattern else 0
-
-    def find(text: str, at: int) -> tuple[int, int] | None:
-        found = compiled.match(text, at)
-        return found.span(group) if found and len(set(found[group])) >= distinct else None
-
-    return find
-
-
-_PEM_BREAK = r"(?:\s|\\+[nrt])*+"
-_PEM = (
-    r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----"
-    # Up to the END line, even if the lines are quoted in a list. Without END, up to the end of the base64.
-    r"(?:(?:[A-Za-z0-9+/=\s:,.()\"'\\]|-(?!-))*+-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----"
-    rf"|{_PEM_BREAK}(?:[A-Za-z0-9+/=]{{16,}}+{_PEM_BREAK})++)"
-)
-_EXAMPLE = r"pass(?:word|wd)?|pwd|pw|secret|token|x+|\*+|\.+"  # placeholders that documentation uses
-_URL = (
-    rf"://[^\s/:@\"'`\\<>{{}}$]{{0,100}}:(?!(?:{_EXAMPLE})@)"
-    r"(?P<secret>[^\s/?#\"'`\\<>{}\[\]$]{1,200})@(?=[A-Za-z0-9\[])"
-)
-_AUTHORIZATION = (
-    r"(?:(?i:authorization)(?P<name>\\*[\"'`])?\]?\s?[:=]\s?(?(name)\\*[\"'`]|(?:\\*[\"'`])?)"
-    r"(?:(?i:basic)\s{1,4}(?=[A-Za-z+/]*(?:[0-9]|[a-z][A-Z]))"
-    r"|(?:(?i:bearer|token|digest|apikey)\s{1,4})?(?=[A-Za-z._~+/=-]*[0-9]))"
-    r"|(?i:bearer)\s{1,4}(?=[A-Za-z._~+/=-]*[0-9])(?=\S{16}))"
-    r"(?P<secret>[A-Za-z0-9._~+/=-]{8,}+)(?![(\[{$<])"
-)
-# Rule, its triggers (in lower case, matched in any case), and the function called at each occurrence.
-_TRIGGERED: tuple[tuple[str, tuple[bytes, ...], Find], ...] = (
-    ("private-key", (b"-----begin ",), _matching(_PEM)),
-    ("url-password", (b"://",), _matching(_URL)),
-    ("authorization", (b"authorization", b"bearer "), _matching(_AUTHORIZATION, distinct=6)),
-    ("assigned-secret", NAME_TRIGGERS, named_secret),
-)
-
-
-def each_secret(text: str) -> Iterator[Secret]:
-    """Yield every secret in text, in no particular order. Secrets may overlap."""
-    # One byte per character, so that byte indexes are also indexes into the text.
-    flat = text.encode("latin-1", "replace")
-    yield from _keys(text, flat.translate(_SHAPE))
-    lowered = flat.lower()
-    for rank, (rule, triggers, find) in enumerate(_TRIGGERED, start=1):
-        for trigger in triggers:
-            at = lowered.find(trigger)
-            while at >= 0:
-                found = find(text, at)
-                if found:
-                    yield Secret(*found, rank, rule)
-                at = lowered.find(trigger, max(at + 1, found[1] if found else 0))
-
-
-def _keys(text: str, shape: bytes) -> Iterator[Secret]:
-    """Yield secrets with a known prefix. `shape` has a `k` in place of every character that a key may contain."""
+def _keys(text: str, shape: bytes) -> list[Secret]:
+    """Return secrets with a known prefix. `shape` has a `k` in place of every character that a key may contain."""
+    keys: list[Secret] = []
     at = shape.find(_LONG_RUN)
     while at >= 0:
-        found = _KEY.match(text, at)
-        if not found and text[at - 1 : at] == "\\":
-            found = _KEY.match(text, at + _ESCAPED.get(text[at], 0))
-        end = found.end() if found else 0
-        if found and found.lastgroup and len(set(found[0])) >= _DISTINCT:
-            yield Secret(*found.span(), 0, found.lastgroup.replace("_", "-"))
-        run_end = shape.find(b" ", at)
-        at = -1 if run_end < 0 else shape.find(_LONG_RUN, max(run_end, end))
+        found = None
+        before = text[at - 1 : at]
+        if text[at : at + 3] in _HEADS or text[at : at + 2] in _HEADS or before in _OUTSIDE:
+            found = _key_at(text, at)
+        if not found and before == "\\":
+            found = _key_at(text, at + _ESCAPED.get(text[at], 0))
+        elif not found and text[at] == "-":  # a line removed by a diff
+            found = _key_at(text, at + 1)
+        if found:
+            rule, start, end = found
+            keys.append(Secret(start, end, 0, rule))
+        run_end = shape.find(b" ", at + len(_LONG_RUN))
+        at = -1 if run_end < 0 else shape.find(_LONG_RUN, max(run_end, found[2] if found else 0))
+    return keys
+
+
+_DIGIT = r"(?=[A-Za-z_-]*[0-9])"
+# One in thirty short random keys has no digit.
+_MIXED = r"(?=[a-z_-]*[0-9A-Z])"
+_CAPITAL = r"(?=[a-z0-9_-]*[A-Z])"
+_UUID = r"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}"
+_LETTERS = "[A-Za-z0-9]"
+_HEX = "[a-f0-9]"
+_URL = r"[\w-]"
+_B64 = "[A-Za-z0-9+/]"
+
+# Name of the rule, one or more prefixes, and what follows the prefix. A prefix that contains another character than
+# letters, digits, `-` and `_` is kept up to the last one of these.
+FORMATS: tuple[tuple[str, str, str], ...] = (
+    ("anthropic-key", "sk-ant-", rf"{_DIGIT}{_URL}{{16,}}"),
+    ("openrouter-key", "sk-or-", rf"{_DIGIT}{_URL}{{16,}}"),
+    ("langfuse-key", "sk-lf-", _UUID),
+    ("openai-key", "sk-", rf"{_DIGIT}(?:(?:proj|svcacct|admin|None)-{_URL}{{16,}}|{_LETTERS}{{20,}})"),
+    ("github-token", "ghp_ gho_ ghu_ ghs_ ghr_", rf"{_LETTERS}{{30,}}"),
+    ("github-token", "github_pat_", r"\w{30,}"),
+    ("aws-key-id", "AKIA ASIA ABIA ACCA", "[A-Z0-9]{16}"),
+    ("aws-key", "ABSK", rf"{_DIGIT}{_B64}{{109,}}={{0,2}}"),
+    ("aws-key", "bedrock-api-key-", rf"{_B64}{{30,}}={{0,2}}"),
+    ("slack-token", "xoxa- xoxb- xoxe- xoxo- xoxp- xoxr- xoxs- xapp-", rf"{_URL}{{10,}}"),
+    ("slack-token", "xoxe.", rf"xox[abp]-{_URL}{{10,}}"),
+    ("google-key", "AIza", rf"{_URL}{{35}}"),
+    ("google-token", "ya29.", rf"{_URL}{{20,}}(?:\.{_URL}+)*"),
+    ("google-token", "1//0", rf"{_DIGIT}{_URL}{{40,}}"),
+    ("google-secret", "GOCSPX-", rf"{_URL}{{28}}"),
+    (
+        "gitlab-token",
+        "glpat- gldt- glrt- glrtr- glcbt- glptt- glft- glimt- glagent- glsoat- glffct- gloas- glwt-",
+        rf"{_MIXED}{_URL}{{20,}}(?:\.[\w.]{{8,}})?",
+    ),
+    ("gitlab-token", "GR1348941", rf"{_URL}{{20}}"),
+    ("npm-token", "npm_", rf"{_LETTERS}{{30,}}"),
+    ("pypi-token", "pypi-Ag", rf"{_URL}{{40,}}"),
+    ("rubygems-key", "rubygems_", rf"{_HEX}{{48}}"),
+    ("crates-token", "cio", rf"(?=[A-Za-z]*[0-9]){_CAPITAL}{_LETTERS}{{32}}"),
+    ("clojars-token", "CLOJARS_", "[a-f0-9]{60}"),
+    ("nuget-key", "oy2", "(?=[a-z]*[0-9])[a-z0-9]{43}"),
+    ("huggingface-token", "hf_ api_org_", rf"{_LETTERS}{{30,}}"),
+    ("stripe-key", "sk_live_ sk_test_ rk_live_ rk_test_", rf"{_MIXED}{_LETTERS}{{16,}}"),
+    ("stripe-key", "whsec_", rf"{_MIXED}{_B64}{{16,}}={{0,2}}"),
+    ("elevenlabs-key", "sk_", rf"{_HEX}{{48}}"),
+    ("xai-key", "xai-", rf"{_LETTERS}{{40,}}"),
+    ("groq-key", "gsk_", rf"{_LETTERS}{{40,}}"),
+    ("replicate-token", "r8_", rf"{_MIXED}{_LETTERS}{{37}}"),
+    ("perplexity-key", "pplx-", rf"{_LETTERS}{{40,}}"),
+    ("fireworks-key", "fw_", rf"{_MIXED}{_LETTERS}{{22,}}"),
+    ("together-key", "tgp_v1_", rf"{_URL}{{40,}}"),
+    ("cerebras-key", "csk-", rf"{_LETTERS}{{40,}}"),
+    ("nvidia-key", "nvapi-", rf"{_URL}{{40,}}"),
+    ("tavily-key", "tvly-", rf"{_MIXED}(?:dev-|prod-)?{_LETTERS}{{20,}}"),
+    ("firecrawl-key", "fc-", rf"{_HEX}{{32}}"),
+    ("jina-key", "jina_", rf"{_URL}{{50,}}"),
+    ("langsmith-key", "lsv2_pt_ lsv2_sk_", r"[a-f0-9]{32}_[a-f0-9]{10}"),
+    ("wandb-key", "wandb_v1_", rf"{_URL}{{40,}}"),
+    ("sendgrid-key", "SG.", rf"{_URL}{{20,}}\.{_URL}{{16,}}"),
+    ("mailgun-key", "key-", rf"{_HEX}{{32}}"),
+    ("brevo-key", "xkeysib- xsmtpsib-", rf"{_HEX}{{64}}-{_LETTERS}{{16}}"),
+    ("resend-key", "re_", rf"{_MIXED}{_LETTERS}{{8}}_{_LETTERS}{{20,}}"),
+    ("telegram-token", ":AA", rf"(?<=[0-9]{{8}}:AA){_URL}{{32,34}}(?![\w-])"),
+    ("discord-token", "MT Mj Mz ND NT Nj Nz OD OT", rf"{_URL}{{22,26}}\.{_URL}{{6}}\.{_URL}{{27,38}}"),
+    ("vault-token", "hvs. hvb. hvr.", rf"{_URL}{{20,}}"),
+    ("terraform-token", "atlasv1.", rf"{_URL}{{60,}}"),
+    ("digitalocean-token", "dop_v1_ doo_v1_ dor_v1_", rf"{_HEX}{{64}}"),
+    ("docker-token", "dckr_pat_ dckr_oat_", rf"{_URL}{{20,}}"),
+    ("shopify-token", "shpat_ shpca_ shppa_ shpss_", "[a-fA-F0-9]{32}"),
+    ("databricks-token", "dapi", rf"{_HEX}{{32}}(?:-[0-9])?"),
+    ("linear-key", "lin_api_ lin_oauth_", rf"{_LETTERS}{{32,}}"),
+    ("age-key", "AGE-SECRET-KEY-1", "[A-Z0-9]{58}"),
+    ("1password-token", "ops_eyJ", rf"{_B64}{{100,}}={{0,3}}"),
+    ("1password-key", "A3-", "[A-Z0-9]{6}-(?:[A-Z0-9]{11}|[A-Z0-9]{6}-[A-Z0-9]{5})(?:-[A-Z0-9]{5}){3}"),
+    ("adobe-secret", "p8e-", rf"{_LETTERS}{{32}}"),
+    ("alibaba-key-id", "LTAI", rf"(?=[A-Za-z]*[0-9]){_LETTERS}{{20}}"),
+    ("artifactory-key", "AKCp", rf"{_LETTERS}{{60,}}"),
+    ("artifactory-token", "cmVmd", rf"{_LETTERS}{{59}}"),
+    ("atlassian-token", "ATATT3 ATCTT3", rf"{_URL}{{60,}}(?:=[A-F0-9]{{8}})?"),
+    ("bitbucket-token", "ATBB", rf"{_MIXED}{_LETTERS}{{32}}"),
+    ("buildkite-token", "bkua_", rf"{_HEX}{{40}}"),
+    ("circleci-token", "CCIPAT_ CCIPRJ_", r"\w{20,}"),
+    ("clickhouse-key", "4b1d", rf"{_CAPITAL}{_LETTERS}{{38}}"),
+    ("cloudflare-key", "v1.0-", r"[a-f0-9]{24}-[a-f0-9]{146}"),
+    ("contentful-token", "CFPAT-", rf"{_URL}{{40,}}"),
+    (
+        "doppler-token",
+        "dp.pt. dp.st. dp.sa. dp.ct. dp.scim. dp.audit.",
+        rf"(?:[a-z0-9_-]{{2,35}}\.)?{_LETTERS}{{40,44}}",
+    ),
+    ("duffel-token", "duffel_test_ duffel_live_", rf"{_URL}{{40,}}"),
+    ("dynatrace-token", "dt0c01. dt0s01. dt0s16.", r"[A-Z0-9]{24}\.[A-Z0-9]{64}"),
+    ("easypost-key", "EZAK EZTK", rf"{_LETTERS}{{54}}"),
+    ("facebook-token", "EAA", rf"(?=[A-Za-z]*[0-9]){_LETTERS}{{80,}}"),
+    ("figma-token", "figd_", rf"{_URL}{{36,}}"),
+    ("flutterwave-key", "FLWSECK-", rf"{_LETTERS}{{32}}-X"),
+    ("flutterwave-key", "FLWSECK_TEST-", rf"{_LETTERS}{{12,32}}(?:-X)?"),
+    ("fly-token", "fo1_", rf"{_URL}{{43}}"),
+    ("fly-token", "fm1r_ fm1a_ fm2_", rf"{_B64}{{100,}}={{0,3}}"),
+    ("frameio-token", "fio-u-", rf"{_URL}{{60,}}"),
+    ("grafana-token", "glc_", rf"{_B64}{{32,}}={{0,3}}"),
+    ("grafana-token", "glsa_", rf"{_LETTERS}{{32}}_[A-Fa-f0-9]{{8}}"),
+    ("grafana-key", "eyJrIjoi", rf"{_LETTERS}{{60,}}={{0,3}}"),
+    ("harness-key", "pat. sat.", rf"{_URL}{{22}}\.{_LETTERS}{{24}}\.{_LETTERS}{{20}}"),
+    ("heroku-key", "HRKU-", rf"{_MIXED}{_URL}{{36,}}"),
+    ("honeycomb-key", "hcaik_ hcxik_ hcamk_", "[a-z0-9]{58}"),
+    ("hubspot-token", "pat-na1- pat-eu1-", _UUID),
+    ("infracost-key", "ico-", rf"{_MIXED}{_LETTERS}{{32}}"),
+    ("netlify-token", "nfp_", rf"{_LETTERS}{{36,}}"),
+    ("neon-key", "napi_", "[a-z0-9]{60,}"),
+    ("newrelic-key", "NRAK-", "[A-Z0-9]{27}"),
+    ("newrelic-key", "NRII- NRIQ-", rf"{_URL}{{32}}"),
+    ("notion-token", "ntn_", rf"[0-9]{{11}}{_LETTERS}{{35}}"),
+    ("notion-token", "secret_", rf"{_DIGIT}{_CAPITAL}{_LETTERS}{{43}}"),
+    ("octopus-key", "API-", "(?=[A-Z]*[0-9])[A-Z0-9]{25,32}"),
+    ("openshift-token", "sha256~", rf"{_URL}{{43}}"),
+    ("plaid-token", "access-sandbox- access-development- access-production-", _UUID),
+    ("planetscale-token", "pscale_tkn_ pscale_oauth_ pscale_pw_", r"[\w=.-]{32,}"),
+    ("postman-key", "PMAK-", r"[a-f0-9]{24}-[a-f0-9]{34}"),
+    ("posthog-key", "phx_", rf"{_LETTERS}{{40,}}"),
+    ("prefect-token", "pnu_", rf"{_LETTERS}{{36}}"),
+    ("pulumi-token", "pul-", rf"{_HEX}{{40}}"),
+    ("readme-token", "rdme_", "[a-z0-9]{70}"),
+    ("render-key", "rnd_", rf"{_MIXED}{_LETTERS}{{28,}}"),
+    ("scalingo-token", "tk-us-", rf"{_URL}{{48}}"),
+    ("sentry-token", "sntrys_", rf"eyJ{_B64}{{40,}}={{0,2}}_{_B64}{{43}}"),
+    ("sentry-token", "sntryu_", rf"{_HEX}{{64}}"),
+    ("shippo-token", "shippo_live_ shippo_test_", "[a-fA-F0-9]{40}"),
+    ("sonar-token", "squ_ sqp_ sqa_", rf"{_HEX}{{40}}"),
+    ("sourcegraph-token", "sgp_", "(?:(?:[a-fA-F0-9]{16}|local)_)?[a-fA-F0-9]{40}"),
+    ("square-token", "EAAA sq0atp- sq0csp-", rf"{_DIGIT}{_CAPITAL}{_URL}{{22,60}}"),
+    ("supabase-key", "sbp_", rf"{_HEX}{{40}}"),
+    ("supabase-key", "sb_secret_", rf"{_URL}{{30,}}"),
+    (
+        "tailscale-key",
+        "tskey-auth- tskey-api- tskey-client- tskey-scim-",
+        rf"{_LETTERS}{{8,}}(?:CNTRL)?-{_LETTERS}{{20,}}",
+    ),
+    ("twilio-key", "SK", rf"{_HEX}{{32}}"),
+    ("twitter-token", "AAAAAAAAAAAAAAAAAAAA", r"\w{1,80}%[\w%]{20,}"),
+    ("vercel-token", "vcp_ vci_ vca_ vcr_ vck_", rf"{_LETTERS}{{40,}}"),
+    ("yandex-key", "AQVN", rf"{_URL}{{35,38}}"),
+    ("jwt", "eyJ", rf"{_URL}{{10,}}\.{_URL}{{10,}}(?:\.{_URL}*){{0,3}}"),
+    ("jwt", "ZXlK", rf"{_B64}{{60,}}={{0,2}}"),
+)
+
+
+def _key_at(text: str, at: int) -> tuple[str, int, int] | None:
+    """Return rule, start and end of the key whose prefix ends or begins at the start of a run, or None."""
+    index = _formats()
+    head = text[at : at + 3]
+    formats = index.get(head) or index.get(head[:2])  # a long prefix is found by its first three characters
+    if formats is None:
+        if text[at - 1 : at] not in _OUTSIDE:
+            return None
+        formats = index.get((text[max(0, at - 2) : at],))
+    if formats is not None and (found := _one_of(formats).match(text, at)) and len(set(found[0])) >= _DISTINCT:
+        return formats[int((found.lastgroup or "_0")[1:])][0], found.start(), found.end()
+    return None
+
+
+# Characters before a run in the middle of a prefix, and the first two or three characters of all other runs with a key.
+_OUTSIDE = frozenset("./~")
+_HEADS = frozenset(prefix.rpartition(":")[2][:3] for _, prefixes, _ in FORMATS for prefix in prefixes.split())
+# Minimum number of distinct characters in a key.
+_DISTINCT = 8
+_KEPT = re.compile(r"(?:.*[^\w-])?", re.DOTALL)
+_Formats = tuple[tuple[str, str], ...]
+# By the first two or three characters of a run, or, in a tuple, by the two characters before it.
+_Index = dict[str | tuple[str], _Formats]
+
+
+@cache
+def _formats() -> _Index:
+    index: _Index = {}
+    for rule, prefixes, shape in FORMATS:
+        for prefix in prefixes.split():
+            kept = _KEPT.match(prefix)[0]  # type: ignore[index]  # matches anything
+            begins = prefix[len(kept) :]
+            head = begins[:3] if len(begins) > 1 else (kept[-2:],)
+            before = f"(?<={re.escape(kept)})" if kept else ""
+            index[head] = (*index.get(head, ()), (rule, before + re.escape(begins) + shape))
+    for head, formats in list(index.items()):
+        if len(head) == 3 and head[:2] in index:
+            index[head] = (*formats, *index[head[:2]])
+    return index
+
+
+@cache
+def _one_of(formats: _Formats) -> re.Pattern[str]:
+    """Return a pattern that matches any of the formats, each in a group named after its position."""
+    alternatives = "|".join(f"(?P<_{at}>{pattern})" for at, (_, pattern) in enumerate(formats))
+    return re.compile(rf"(?:{alternatives})(?![A-Za-z0-9])", re.ASCII)
