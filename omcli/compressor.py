@@ -52,7 +52,7 @@ class Stats:
     cross: int
     """Tokens of rows of other sessions or of none, such as lasting items."""
     total: int
-    """Tokens of `Context.text`: the three tiers with their headings."""
+    """Tokens of `Context.text`, including what surrounds the three tiers."""
     pending: int
     """Messages of the session that no observation covers yet."""
     counter: str

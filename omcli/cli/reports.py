@@ -260,8 +260,8 @@ _KEY_NOTICE = "unused-key"
 
 
 def note_unused_key(run: Run) -> None:
-    """Print once per store that an API key is set although no model is chosen, how to choose one, and its cost if
-    known.
+    """Print once per store, unless quiet, that an API key is set although no model is chosen, how to choose one, and
+    its cost if known.
 
     Call this after rules have observed.
     """

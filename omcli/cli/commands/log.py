@@ -79,7 +79,9 @@ def log(
 
 
 def _with_tags(rows: Iterator[Observation], tags: Sequence[str], *, last: int | None) -> Iterator[Observation]:
-    """Return the rows that have all of these tags, ignoring case; if `last` is given, only the last ones."""
+    """Return the rows that have all of these tags, ignoring case. If `last` is given, return only that many, the last
+    ones.
+    """
     wanted = {tag.casefold() for tag in tags}
     found = (row for row in rows if wanted <= {tag.casefold() for tag in row.tags})
     return found if last is None else iter(deque(found, maxlen=last))
