@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 
 from omcli.base import lazily
 from omcli.base.record import record
 from omcli.memory.notation import PrintedRow
-from omcli.memory.observation import Kind
+from omcli.memory.observation import UNDER, Kind, Observation
 
 _MARKUP = {"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;"}
 _SPECIAL = lazily('[&<>"`\0-\x1f\x7f-\x9f\u2028\u2029]')
@@ -91,16 +91,25 @@ def lines_of(text: str) -> list[str]:
     return [line.removesuffix("\r") for line in text.removeprefix("\ufeff").split("\n")]
 
 
-def outline(group: Group) -> Iterator[tuple[int, GroupRow]]:
-    """Yield each row of a group with its depth. Details follow the row they belong to, one level deeper."""
+def outline(entries: Sequence[GroupRow]) -> Iterator[tuple[int, GroupRow]]:
+    """Yield each row with its depth. Details follow the row they belong to, one level deeper."""
     below: dict[int | None, list[int]] = {}
-    for place, entry in enumerate(group.entries):
+    for place, entry in enumerate(entries):
         below.setdefault(entry.under, []).append(place)
     waiting = [(0, place) for place in reversed(below.get(None, ()))]
     while waiting:
         depth, place = waiting.pop()
-        yield depth, group.entries[place]
+        yield depth, entries[place]
         waiting += [(depth + 1, child) for child in reversed(below.get(place, ()))]
+
+
+def parents(rows: Sequence[Observation]) -> Iterator[int | None]:
+    """Yield for each row the index of the row that it is a detail of, or None unless that row precedes it."""
+    places: dict[str, int] = {}
+    for place, row in enumerate(rows):
+        above = row.metadata.get(UNDER)
+        yield places.get(above) if isinstance(above, str) else None
+        places[row.id] = place
 
 
 def escape_tag(text: str, tag: str) -> str:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import chain
 
 from omcli.base import lazily
 from omcli.base.record import replace
-from omcli.exchange.groups import Exchange, Group, GroupRow, NotARow, lines_of, outline
-from omcli.memory.notation import BRACKETS, EMOJI, Notation
+from omcli.exchange.groups import Exchange, Group, GroupRow, NotARow, escape_tag, lines_of, outline, unescape_tag
+from omcli.memory.notation import BRACKETS, EMOJI, Notation, PrintedRow
 from omcli.text.calendar import MONTHS
 
 _DAY = lazily(r"[*# ]*Date:[* ]*(?P<year>[0-9]{4})-(?P<month>[0-9]{2})-(?P<day>[0-9]{2})[* ]*")
@@ -16,35 +17,52 @@ _SPOKEN_DAY = lazily(r"[*# ]*Date:[* ]*(?P<month>[A-Za-z]{3,9})\.? (?P<day>[0-9]
 _ROW = lazily(r"(?P<indent>[ \t]*)[-*] (?P<rest>.*)", re.DOTALL)
 _TIME = lazily(r"\(?(?P<time>[0-2]?[0-9]:[0-5][0-9])\)? (?P<words>.*)", re.DOTALL)
 _READ = (BRACKETS, EMOJI)
-_INDENT = "  "
+INDENT = "  "
 _TAB = "    "
+_ELEMENT = "summary"
 
 
 def render(groups: Iterable[Group], _tokens: Callable[[str], int]) -> Iterator[str]:
     """Yield the text of groups, with a header whenever the day changes."""
+    return days(chain.from_iterable(nested(group.entries) for group in groups))
+
+
+def days(rows: Iterable[tuple[int, GroupRow]], *, write: Callable[[PrintedRow], str] | None = None) -> Iterator[str]:
+    """Yield rows with their depths as text: a header whenever the day changes, after a blank line unless it is the
+    first. `write` returns a row's line as `row` does.
+    """
     day = ""
-    for group in groups:
-        for depth, entry in _by_day(group):
-            if entry.line.dated[:10] != day:
-                yield f"{day and chr(10)}Date: {entry.line.dated[:10]}\n"
-                day = entry.line.dated[:10]
-            mark = BRACKETS.mark(entry.line)
-            yield f"{_INDENT * depth}- {mark} {entry.line.dated[11:]} {BRACKETS.words(entry.line, mark)}\n"
+    for depth, entry in rows:
+        if entry.line.dated[:10] != day:
+            yield f"{day and chr(10)}{header(entry.line)}"
+            day = entry.line.dated[:10]
+        yield f"{INDENT * depth}{(write or row)(entry.line)}"
 
 
-def _by_day(group: Group) -> Iterator[tuple[int, GroupRow]]:
-    """Return the outline of a group. A detail is nested only if it has the same day as its row.
+def header(line: PrintedRow) -> str:
+    return f"Date: {line.dated[:10]}\n"
+
+
+def row(line: PrintedRow) -> str:
+    """Return a row as a line that ends with a line break. pi puts summaries into a `summary` element, which no row may
+    close.
+    """
+    mark = BRACKETS.mark(line)
+    return f"- {mark} {line.dated[11:]} {escape_tag(BRACKETS.words(line, mark), _ELEMENT)}\n"
+
+
+def nested(entries: Sequence[GroupRow]) -> Iterator[tuple[int, GroupRow]]:
+    """Yield rows with their depths, details after their row. A detail is nested only if it has the same day as its row.
 
     Otherwise the `Date:` header of its day would separate it from the row.
     """
-    entries = group.entries
     same = [
         entry
         if entry.under is None or entries[entry.under].line.dated[:10] == entry.line.dated[:10]
         else replace(entry, under=None)
         for entry in entries
     ]
-    return outline(replace(group, entries=tuple(same)))
+    return outline(same)
 
 
 def parse(text: str) -> Iterator[Group | NotARow]:
@@ -69,7 +87,8 @@ def parse(text: str) -> Iterator[Group | NotARow]:
         notation, mark, rest = _split_mark(found["rest"])
         timed = _TIME.fullmatch(rest)
         clock = timed["time"].rjust(5, "0") if timed else clock
-        line = notation.line(timed["words"] if timed else rest, mark=mark, dated=f"{day} {clock}")
+        words = unescape_tag(timed["words"] if timed else rest, _ELEMENT)
+        line = notation.line(words, mark=mark, dated=f"{day} {clock}")
         under = above[-1][1] if above else None
         above.append((indent, len(entries)))
         entries.append(GroupRow(line=line if mark else replace(line, mark=""), under=under))

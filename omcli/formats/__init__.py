@@ -21,7 +21,12 @@ from omcli.text.instants import instant, utc_offset
 # only if one of its keys occurs in the input (`keys_of`), or if it has no keys.
 _FORMATS: Mapping[str, tuple[str, frozenset[str]]] = {
     "codex": ("codex", frozenset({"type", "record_type", "instructions", "ts"})),
-    "pi": ("pi", frozenset({"type"})),
+    "pi": (
+        "pi",
+        frozenset(
+            {"type", "stopReason", "toolCallId", "command", "summary", "messagesToSummarize", "preparation", "state"}
+        ),
+    ),
     "claude-code": (
         "claude_code",
         frozenset({"sessionId", "parentUuid", "leafUuid", "snapshot", "session_id"}),

@@ -31,6 +31,8 @@ def without_injected(said: str) -> str:
         blocks += map(re.Match.span, _LOG_LINE.finditer(said))
     if WORKING_TITLE in said:
         blocks += map(re.Match.span, _BLOCK.finditer(said))
+    if "Date: " in said:
+        blocks += map(re.Match.span, _PI_SUMMARY.finditer(said))
     if ('"schema"' in said or '"kind"' in said or f"<{TAG}" in said) and (found := _JSON.search(said)):
         blocks += _json_blocks(said, found)
     if not blocks:
@@ -90,6 +92,13 @@ _HEADING = rf"\n### (?:{'|'.join(WORKING_HEADINGS)})\n"
 _END = r"(?:\n|\Z)"
 _BLOCK = lazily(
     rf"^{WORKING_TITLE}\n{_HEADING}- .*{_END}(?:- .*{_END}|{_HEADING}|\n?… \(\+\d+ more\){_END})*", re.MULTILINE
+)
+# Memory as `om compact --to pi` and `om export --to pi` print it, with the words that pi puts around a summary.
+_PI_ROWS = rf"Date: \d{{4}}-\d\d-\d\d\n(?: *- \[[!?i]\] \d\d:\d\d .*{_END})+"
+_PI_SUMMARY = lazily(
+    r"^(?:(?:The conversation history before this point was compacted into the following summary:\s*)?<summary>\s*)?"
+    rf"{_PI_ROWS}(?:\n{_PI_ROWS})*(?:\s*</summary>)?",
+    re.MULTILINE,
 )
 # The rest of a cut-off document: its line, and the lines after it that continue the JSON.
 _CUT_OFF = lazily(r'[^\n]*(?:\n[ \t]*["\[\]{}][^\n]*)*')

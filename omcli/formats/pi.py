@@ -1,4 +1,4 @@
-"""pi: session files of the pi coding agent, versions 1 to 3."""
+"""pi: session files of the pi coding agent, versions 1 to 3, and its messages without their entries."""
 
 from __future__ import annotations
 
@@ -7,18 +7,27 @@ from functools import partial
 from itertools import chain
 
 from omcli.base import lazily
+from omcli.base.record import replace
 from omcli.formats import Format, TranscriptFolders, by_record
 from omcli.formats.injected import without_injected
 from omcli.formats.source import InputShape, Record, Sample
 from omcli.formats.values import compact_json, exit_code, image_from_text, image_text, objects, record, string, text
 from omcli.memory.message import Image, Message, MessageKind, Role
-from omcli.memory.transcript import Abandoned, Facts, Item, ReaderState, Reason, Skip
+from omcli.memory.transcript import Abandoned, Facts, Handover, Item, ReaderState, Reason, Skip
 from omcli.text.instants import instant
 
 # Settings, bookmarks, the state of extensions.
 _NOISE = frozenset({"thinking_level_change", "label", "custom"})
 # The session's id at the end of the file name: `<time>_<id>.jsonl`.
 _SESSION_FILE = lazily(r"_([^_/\\]+)\.jsonl$")
+_TO_SUMMARIZE = "messagesToSummarize"
+_ROLES = {
+    "toolResult": "toolCallId",
+    "bashExecution": "command",
+    "branchSummary": "summary",
+    "compactionSummary": "summary",
+}
+"""Roles that only pi has, each with a key of its messages."""
 _EXIT_CODE = lazily(r"\n\nCommand exited with code (-?\d+)\s*\Z")
 
 
@@ -28,9 +37,17 @@ class _EntryReader:
     def __init__(self, state: ReaderState | None) -> None:
         self._session: str | None = state["session"] if state else None
         self._tree = _Entries()
+        self._handover: Handover | None = None
 
     def items(self, entry: Record) -> Iterator[Item]:
-        if entry.get("type") != "session":
+        if (messages := _messages(entry)) is not None:
+            yield from _facts(entry)
+            self._handover = _request(entry)
+            for message in messages:
+                yield from self._bare(message) if isinstance(message, dict) else (Skip(Reason.NOT_AN_OBJECT),)
+        elif "role" in entry and "type" not in entry:
+            yield from self._bare(entry)
+        elif entry.get("type") != "session":
             said = tuple(_items(entry))
             self._tree.add(entry, said)
             yield from said
@@ -41,8 +58,19 @@ class _EntryReader:
             known = self._session is not None
             yield Skip(Reason.NOISE if known else Reason.MALFORMED, "" if known else "session")
 
+    def _bare(self, message: Record) -> Iterator[Item]:
+        """Yield the items of a message without its entry, as extensions are given them."""
+        request = self._handover or Handover()
+        summary = text(message.get("summary"))
+        if not request.summary and message.get("role") == "compactionSummary" and not without_injected(summary).strip():
+            request = replace(request, summary=summary)  # memory in pi's form, which is not a message
+        self._handover = request
+        yield from _bare_items(message)
+
     def end(self) -> Iterator[Item]:
-        """Yield the ids of messages that are not on the last entry's branch."""
+        """Yield the host's request if there is one, and the ids of messages that are not on the last entry's branch."""
+        if self._handover is not None:
+            yield self._handover
         if abandoned := self._tree.abandoned():
             yield Abandoned(ids=abandoned)
 
@@ -90,15 +118,61 @@ def _header(entry: Record, session: str) -> Facts:
     )
 
 
+# ---- messages without entries
+
+
+def _preparation(entry: Record) -> Record | None:
+    """Return the object that pi passes to extensions when it compacts, also from inside its event, or None."""
+    return next((found for found in (entry, record(entry.get("preparation"))) if _TO_SUMMARIZE in found), None)
+
+
+def _messages(entry: Record) -> list[object] | None:
+    """Return the messages of a whole conversation: those that pi is about to summarise, or those of a state that the
+    duet agent saved. Return None for other records.
+    """
+    preparation = _preparation(entry)
+    if preparation is None:
+        found = record(record(entry.get("state")).get("agent")).get("messages")
+        return found if isinstance(found, list) else None
+    first, rest = preparation.get(_TO_SUMMARIZE), preparation.get("turnPrefixMessages")
+    return [*(first if isinstance(first, list) else ()), *(rest if isinstance(rest, list) else ())]
+
+
+def _facts(entry: Record) -> Iterator[Item]:
+    state = record(entry.get("state"))
+    if session := string(entry.get("sessionId")):
+        model = string(record(state.get("options")).get("model"))
+        yield Facts(session=session, cwd=string(state.get("cwd")) or string(entry.get("cwd")), model=model)
+
+
+def _request(entry: Record) -> Handover:
+    preparation = _preparation(entry) or {}
+    tokens = preparation.get("tokensBefore")
+    return Handover(
+        first_kept=string(preparation.get("firstKeptEntryId")),
+        tokens_before=tokens if type(tokens) is int and tokens >= 0 else None,
+        summary=text(preparation.get("previousSummary")),
+    )
+
+
+def _bare_items(message: Record) -> Iterator[Item]:
+    """Yield the items of a message without its entry, with the ids that duet gives to messages."""
+    response = string(message.get("responseId"))
+    own = string(message.get("id")) or (f"msg_assistant_{response}" if response else None)
+    for item in _of_role({"id": own}, message):
+        if isinstance(item, Message) and item.role is Role.RESULT and item.call_id:
+            yield replace(item, id=f"msg_tool_{item.call_id}")
+        else:
+            yield item
+
+
+# ---- entries
+
+
 def _items(entry: Record) -> Iterable[Item]:
     kind, message = text(entry.get("type")), entry.get("message")
     if kind == "message" and isinstance(message, dict):
-        role = text(message.get("role"))
-        if role in _READERS:
-            return _READERS[role](entry, message)
-        if role in {"custom", "hookMessage", "system"}:
-            return [Skip(Reason.INJECTED)]
-        return [Skip(Reason.UNKNOWN_TYPE if role else Reason.MALFORMED, role[:40] or "message")]
+        return _of_role(entry, message)
     if kind == "message":
         return [Skip(Reason.MALFORMED, kind)]
     if kind in _SUMMARIES:
@@ -112,6 +186,15 @@ def _items(entry: Record) -> Iterable[Item]:
     if kind == "custom_message":
         return [Skip(Reason.INJECTED)]
     return [Skip(Reason.UNKNOWN_TYPE if kind else Reason.MALFORMED, kind[:40])]
+
+
+def _of_role(entry: Record, message: Record) -> Iterable[Item]:
+    role = text(message.get("role"))
+    if role in _READERS:
+        return _READERS[role](entry, message)
+    if role in {"custom", "hookMessage", "system"}:
+        return [Skip(Reason.INJECTED)]
+    return [Skip(Reason.UNKNOWN_TYPE if role else Reason.MALFORMED, role[:40] or "message")]
 
 
 def _at(entry: Record, message: Record) -> str | None:
@@ -235,9 +318,17 @@ def _content(content: object) -> tuple[str, tuple[Image, ...]]:
 
 
 def detect(sample: Sample) -> bool:
-    """Return True for a session header, or for a message that only pi writes, because a partial file has no header."""
-    return sample.shape is InputShape.LINES and any(
-        _is_header(entry) or _is_pi_message(entry) for entry in sample.records
+    """Return True for a session header, or for a message that only pi writes, because a partial file has no header.
+
+    Messages without entries may also be a list, or inside an object.
+    """
+    is_entries = sample.shape is InputShape.LINES
+    return any(
+        (is_entries and (_is_header(entry) or _is_pi_message(entry)))
+        or _is_bare(entry)
+        or any(isinstance(message, dict) and "role" in message for message in _messages(entry) or ())
+        or _preparation(entry) is not None
+        for entry in sample.records
     )
 
 
@@ -247,8 +338,16 @@ def _is_header(entry: Record) -> bool:
 
 def _is_pi_message(entry: Record) -> bool:
     message = record(entry.get("message"))
-    is_pi = "stopReason" in message or message.get("role") in ("toolResult", "bashExecution")
-    return entry.get("type") == "message" and is_pi
+    return entry.get("type") == "message" and (
+        "stopReason" in message or message.get("role") in ("toolResult", "bashExecution")
+    )
+
+
+def _is_bare(message: Record) -> bool:
+    """Return True for a message without its entry that only pi writes."""
+    role = text(message.get("role"))
+    is_pi = _ROLES[role] in message if role in _ROLES else role == "assistant" and "stopReason" in message
+    return is_pi and "type" not in message
 
 
 FORMAT = Format(

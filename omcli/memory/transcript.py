@@ -25,8 +25,7 @@ _SMALL = 1 << 16
 class Origin:
     """A file that can be read again, and the conditions under which it is read."""
 
-    path: str
-    """Absolute path, with links resolved."""
+    path: str  # absolute, with links resolved
     terms: str
     """Everything besides the file that determines the result: version of om, format, requested session."""
 
@@ -35,7 +34,7 @@ class Origin:
 class IngestedFile:
     origin: Origin
     stamp: str | None
-    """Size, modification time and inode of the file when all of it had been ingested, or None if unknown."""
+    """See `Bookmark.stamp`."""
 
 
 @record
@@ -52,9 +51,7 @@ class Bookmark:
     found: str
     """The reader's findings in the bytes before the bookmark, as JSON."""
     carried: bytes | None = None
-    """Compressed state with which a reader can resume here. None if the bookmark can only show that a file is
-    unchanged.
-    """
+    """Compressed state with which a reader can resume here, or None if it can't."""
 
     @classmethod
     def at(cls, offset: int, digest: bytes, *, found: Notes, carried: Notes | None) -> Self:
@@ -176,10 +173,18 @@ class NewConversation:
 
 @record
 class Abandoned:
-    """Messages on abandoned branches of the conversation."""
+    """The producer's ids of messages on abandoned branches of the conversation."""
 
     ids: frozenset[str]
-    """The producer's ids."""
+
+
+@record
+class Handover:
+    """A host's request to replace all messages of a transcript, and its earlier summary of others. None is unknown."""
+
+    first_kept: str | None = None  # id of the host's first entry that remains
+    tokens_before: int | None = None
+    summary: str = ""
 
 
 ReaderState = Notes
@@ -187,17 +192,15 @@ ReaderState = Notes
 
 @record
 class Checkpoint:
-    """A place in the input: earlier items come from before it, and later items from after it."""
+    """A place in the input between two items, with length and digest of the bytes before it (see `Beginning`)."""
 
     offset: int
-    """Number of bytes before the checkpoint."""
     digest: bytes
-    """Digest of the bytes before the checkpoint (see `Beginning`)."""
     reader_state: ReaderState | None = None
     """State from which to resume here, or None at the end of the input."""
 
 
-Item = Message | Facts | Skip | NewConversation | Abandoned | Checkpoint
+Item = Message | Facts | Skip | NewConversation | Abandoned | Handover | Checkpoint
 
 
 @record
@@ -211,11 +214,10 @@ class Transcript:
     origin: Origin | None = None
     """The file, or None for input that cannot be read again, such as a pipe."""
     stamp: str | None = None
-    """Size, modification time and inode of the file when it was opened. None without a file, or if it was modified so
-    recently that a further change might go unnoticed.
+    """See `Bookmark.stamp`. None without a file, or if it changed so recently that a further change might go unnoticed.
     """
     earlier: IngestedPart | None = None
-    """Start of the file that was ingested earlier and is not among the items."""
+    """Start of the file that was ingested earlier, not among the items."""
 
 
 # ---- identities: the same for a message read again from its file, from a grown file, or from a resumed session's copy

@@ -17,12 +17,13 @@ from omcli.exchange.groups import (
     Group,
     GroupRow,
     MessageRange,
+    parents,
     range_of,
 )
 from omcli.memory.batch import Covered
 from omcli.memory.message import TokenCounter
 from omcli.memory.notation import line
-from omcli.memory.observation import UNDER, Kind, Observation
+from omcli.memory.observation import Kind, Observation
 from omcli.memory.ports import Logged, LogQuery, Store
 
 
@@ -78,9 +79,8 @@ def _each_group(store: Store, query: LogQuery) -> Iterator[Group]:
 
 def _group(shared: _Origin, rows: Sequence[Observation], cwd: str | None) -> Group:
     first = rows[0]
-    places = {row.id: place for place, row in enumerate(rows)}
     return Group(
-        entries=tuple(GroupRow(line=line(row), under=_parent(place, rows, places)) for place, row in enumerate(rows)),
+        entries=tuple(GroupRow(line=line(row), under=above) for row, above in zip(rows, parents(rows), strict=True)),
         kind=shared.kind,
         id=shared.written_as or _derived_id(first),
         session=shared.session,
@@ -91,14 +91,6 @@ def _group(shared: _Origin, rows: Sequence[Observation], cwd: str | None) -> Gro
         tags=first.tags,
         generation=max(row.generation for row in rows),
     )
-
-
-def _parent(place: int, rows: Sequence[Observation], places: Mapping[str, int]) -> int | None:
-    """Return the position of the row that this row is a detail of, or None if there is none or it does not precede this
-    row in the group.
-    """
-    above = places.get(_said(rows[place], UNDER) or "")
-    return above if above is not None and above < place else None
 
 
 def _reach(row: Observation, batch: Covered | None) -> MessageRange:

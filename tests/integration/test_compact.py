@@ -16,10 +16,10 @@ from omcli.memory.ports import LogQuery
 from omcli.memory.session import Session
 from omcli.observers.rules import RuleObserver
 from omcli.operations.clock import Clock
+from omcli.operations.compact.layouts import CompactFormat
 from omcli.operations.compact.output import CompactRequest
 from omcli.operations.compact.session import CompactLimits, CompactReport, RefuseReason, compact
 from omcli.operations.deps import Deps
-from omcli.pack.layouts.compacted import CompactFormat
 from omcli.reflectors.rules import RuleReflector
 from omcli.sqlite import SqliteStore
 from omcli.tokenizers import counter
@@ -167,6 +167,6 @@ def test_nothing_is_refused_in_silence() -> None:
     """T58, F8."""
     hush = [Message(role=Role.RESULT, text="nobody asked", call_id="x", tool="Bash")]
     assert compacted(hush, CompactFormat.TEXT, 1000, None, "chars-4").refusal is RefuseReason.EMPTY
-    short = [Message(role=Role.USER, text="We decided to use port 8080.")]
+    short = [Message(role=Role.USER, text="We decided to use port 8080.", id="e1")]
     assert compacted(short, CompactFormat.TEXT, 1000, None, "chars-4").refusal is RefuseReason.LARGER
     assert compacted(short, CompactFormat.PI, 1000, None, "chars-4").refusal is RefuseReason.EMPTY, "all of it stays"

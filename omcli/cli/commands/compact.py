@@ -27,7 +27,7 @@ from omcli.cli.options import (
     within_limit,
 )
 from omcli.cli.reports import missing_parts
-from omcli.pack.layouts.compacted import CompactFormat
+from omcli.operations.compact.layouts import CompactFormat
 from omcli.wiring.inputs import content
 
 if TYPE_CHECKING:
@@ -42,13 +42,19 @@ om compact < long.jsonl > short.md
 om compact session.jsonl --budget 2000 --to markdown
 om compact --session ID --tail-budget 1500 --to messages
 om compact - --session ID --to pi --best-effort < session.jsonl
+om compact --preset pi --to pi --best-effort < preparation.json
 om compact grown.json --summary grown.json --to messages
 om compact session.jsonl --json | jq '{reached, tokens_before, tokens_after}'
 """
 
 _DEFAULT_BUDGET = 4000
+"""Budget under presets that limit the tokens of a session's rows in a pack."""
 _REFUSED = 1
-_BUDGET = tokens_option("--budget", "Maximum number of tokens to print.", aliases=("--target-tokens",))
+_BUDGET = tokens_option(
+    "--budget",
+    "Maximum number of tokens to print.  [default: 4000, or reflect.tokens if context.session is unlimited]",
+    aliases=("--target-tokens",),
+)
 _TAIL_BUDGET = tokens_option("--tail-budget", "Tokens reserved for the last messages.", aliases=("--keep-recent",))
 _BATCH_TOKENS = tokens_option("--batch-tokens", "Tokens to observe at once.", aliases=("--chunk",), at_least=1)
 _ITERATIONS = option(
@@ -64,7 +70,7 @@ def compact(
     *,
     format_: Annotated[str | None, format_option("Input format. Detected from content if omitted.")] = None,
     session: Annotated[str | None, session_option("Compact this session of the store; FILE is added to it.")] = None,
-    budget: Annotated[int, _BUDGET] = _DEFAULT_BUDGET,
+    budget: Annotated[int | None, _BUDGET] = None,
     tail_budget: Annotated[int | None, _TAIL_BUDGET] = None,
     batch_tokens: Annotated[int | None, _BATCH_TOKENS] = None,
     max_iterations: Annotated[int, _ITERATIONS] = 0,
@@ -90,7 +96,7 @@ def compact(
     messages` (OpenAI) and `--to anthropic` print a message list to continue from: one message with the memory, then the
     last messages, with tool calls and their results. Once that list has grown, pass it both as FILE and as --summary to
     compact it again; the memory in it is not observed again. `--to pi` prints what pi's compaction hook returns, for
-    the branch on which FILE ends.
+    the branch on which FILE ends, or for the hook's `preparation` as JSON.
 
     In --json output, `text` is what is printed otherwise, and its rows and messages follow. `reached` is true if all
     rows that remain after folding (`rows_fitting` of `rows`) and the last messages fit.
@@ -115,7 +121,8 @@ def compact(
         is_dry=dry_run,
         is_tolerant=tolerant,
     )
-    wanted = _wanted(job, target=budget, keep=tail_budget, notation=notation)
+    target = _usual_budget(run) if budget is None else budget
+    wanted = _wanted(job, target=target, keep=tail_budget, notation=notation)
     _compact_or_refuse(job, wanted, chunk=batch_tokens, most=max_iterations)
 
 
@@ -172,6 +179,12 @@ class _Job:
             raise Exit(code)
 
 
+def _usual_budget(run: Run) -> int:
+    """Return the budget under the settings. Rows that packs never leave out are folded once they are due."""
+    settings = run.settings
+    return _DEFAULT_BUDGET if settings.context.session is not None else settings.reflect.tokens or LARGEST
+
+
 def _wanted(job: _Job, *, target: int, keep: int | None, notation: str | None) -> CompactRequest:
     from omcli.operations.compact.output import CompactRequest
 
@@ -216,9 +229,9 @@ def _compact(job: _Job, wanted: CompactRequest, *, chunk: int | None, most: int)
             _refuse_empty(job, taken)
             return
         if taken is not None and job.shape.is_gone_on_from:
-            asked = replace(asked, wanted=replace(wanted, abandoned=taken.abandoned))
-        if job.summary is not None and not job.is_dry:
-            asked = replace(asked, earlier_tokens=_read_summary(job, session_id, deps))
+            asked = replace(asked, wanted=replace(wanted, abandoned=taken.abandoned, handover=taken.handover))
+        if not job.is_dry:
+            asked = replace(asked, earlier_tokens=_read_summary(job, taken, session_id, deps))
         _show(job, compact(session_id, deps, asked), taken)
 
 
@@ -266,21 +279,25 @@ def _refuse_empty(job: _Job, taken: FileReport | None) -> None:
     job.refuse("empty", code=_REFUSED)
 
 
-def _read_summary(job: _Job, session_id: str, deps: Deps) -> int:
+def _read_summary(job: _Job, taken: FileReport | None, session_id: str, deps: Deps) -> int:
     """Store the earlier summary as rows and return its number of tokens, or 0 if the session already has rows.
 
-    Raise NoInput or BadInput, with the file's name, if it cannot be read or is empty.
+    It is the given file, otherwise what the host handed over. Raise NoInput or BadInput, with the file's name, if it
+    cannot be read or is empty.
     """
     from omcli.operations.importing import import_summary
 
-    assert job.summary is not None
+    handed = taken.handover.summary if taken is not None and taken.handover is not None else ""
+    if job.summary is None and not handed.strip():
+        return 0
+    name = job.summary or "previousSummary"
     try:
-        text = content(job.summary).decode("utf-8", "replace")
-        earlier = import_summary(job.summary, text, session_id, deps)
+        text = handed if job.summary is None else content(job.summary).decode("utf-8", "replace")
+        earlier = import_summary(name, text, session_id, deps)
     except (NoInput, BadInput) as error:
-        raise type(error)(f"{job.summary}: {error.message}", hint=error.hint) from None
+        raise type(error)(f"{name}: {error.message}", hint=error.hint) from None
     if earlier.rows:
-        job.run.console.note(f"{job.summary}: {counted(earlier.rows, 'row')} of an earlier summary")
+        job.run.console.note(f"{name}: {counted(earlier.rows, 'row')} of an earlier summary")
     return earlier.tokens
 
 

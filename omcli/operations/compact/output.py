@@ -11,12 +11,13 @@ from omcli.memory.notation import WORDS, Notation
 from omcli.memory.observation import CURRENT, Draft, Kind, Observation, Source, Type
 from omcli.memory.ports import Store
 from omcli.memory.session import Session
+from omcli.memory.transcript import Handover
 from omcli.observers.rules.sentences import text_parts
+from omcli.operations.compact.layouts import CompactFormat, CompactHead, layout
 from omcli.operations.observe.rows import as_row
 from omcli.pack import tail
 from omcli.pack.budget import Budgets, Tier
 from omcli.pack.context_pack import Choice, ContextPack, pack
-from omcli.pack.layouts.compacted import CompactFormat, CompactHead, layout
 from omcli.pack.layouts.layout import Head
 from omcli.pack.selection import PackMeter
 from omcli.pack.tail import TurnGroup
@@ -53,6 +54,8 @@ class CompactRequest:
     """See `Choice.result_chars`."""
     abandoned: frozenset[str] = frozenset()
     """Ids of messages on abandoned branches. They are never among the last messages."""
+    handover: Handover | None = None
+    """The host's request, if there is one. The host then decides which messages remain, and none of these do."""
 
 
 @record
@@ -87,8 +90,7 @@ def plan_tail(store: Store, session_id: str, wanted: CompactRequest, counter: To
     live = tuple(kept for kept in messages if kept.message.id not in wanted.abandoned)
     budgets = Budgets(total=wanted.target, cross=0, session=wanted.target, tail=share)
     if not wanted.shape.has_tail:
-        place = tail.beginning(live, room=keep, tokens=partial(message_tokens, counter=counter), may_begin=_is_entry)
-        staying = live[place:]
+        staying = () if wanted.handover else _staying(live, keep, counter)
         return TailPlan(
             messages=messages,
             shown=(),
@@ -109,6 +111,15 @@ def plan_tail(store: Store, session_id: str, wanted: CompactRequest, counter: To
     )
 
 
+def _staying(messages: Sequence[KeptMessage], keep: int, counter: TokenCounter) -> tuple[KeptMessage, ...]:
+    """Return the newest messages of about `keep` tokens, from the beginning of an entry on. Return none if no entry has
+    an id.
+    """
+    tokens = partial(message_tokens, counter=counter)
+    staying = tuple(messages[tail.beginning(messages, room=keep, tokens=tokens, may_begin=_is_entry) :])
+    return staying if staying and _is_entry(staying[0].message) else ()
+
+
 def _fitting(messages: Sequence[KeptMessage], tokens: int) -> frozenset[int]:
     """Return the `seq` of the newest messages that fit into this many tokens."""
     fitting: list[int] = []
@@ -127,7 +138,7 @@ def _kept(
     budgets = Budgets(total=wanted.target, cross=0, session=0, tail=wanted.target)
     nothing = CompactHead(is_kept=wanted.is_kept)
     head = Head(session=None, counter=counter.name, budgets=budgets, pending=0, notation=wanted.notation)
-    scales = PackMeter(layout=layout(wanted.shape, nothing)(head), counter=counter)
+    scales = PackMeter(layout=layout(wanted.shape, nothing, counter)(head), counter=counter)
 
     def newest(room: int) -> tuple[TurnGroup, ...]:
         return tail.newest(
@@ -163,7 +174,7 @@ def compact_output(
         budgets=tail_plan.budgets,
         counter=counter,
         now=now,
-        layout=layout(wanted.shape, figures),
+        layout=layout(wanted.shape, figures, counter),
         notation=wanted.notation,
         pending=pending,
         choice=Choice(result_chars=wanted.result_chars),
@@ -171,10 +182,12 @@ def compact_output(
 
 
 def _is_entry(message: Message) -> bool:
-    """Return True if the message begins an entry in the host's transcript. Calls and results are parts of other
-    entries, and some events have no entry.
+    """Return True if the message begins an entry in the host's transcript and has its id.
+
+    Calls and results are parts of other entries, and some events have no entry.
     """
-    return message.role not in (Role.CALL, Role.RESULT) and message.kind not in _OF_NO_ENTRY
+    is_entry = message.role not in (Role.CALL, Role.RESULT) and message.kind not in _OF_NO_ENTRY
+    return is_entry and message.id is not None
 
 
 def _with_quotes(

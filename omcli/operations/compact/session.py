@@ -22,12 +22,13 @@ from omcli.memory.observation import Observation
 from omcli.memory.ports import LogQuery, Store
 from omcli.memory.reflection import ReflectionOutcome as Came
 from omcli.memory.reflection import Scope
+from omcli.memory.transcript import Handover
+from omcli.operations.compact.layouts import CompactHead
 from omcli.operations.compact.output import CompactRequest, TailPlan, compact_output, plan_tail
 from omcli.operations.deps import Deps
 from omcli.operations.observe.session import observe_session
 from omcli.operations.reflect.session import Reflection, reflect_rows, rows_to_fold, skip_reason
 from omcli.pack.context_pack import ContextPack
-from omcli.pack.layouts.compacted import CompactHead
 from omcli.pack.tail import Turn
 
 _WORTH_IT = 0.9
@@ -323,9 +324,10 @@ class _Stats:
         )
 
     def printed(self) -> CompactHead:
-        first, before = self.room.tail.first_kept, self.room.tokens_before
-        first_id = None if first is None else first.message.id or first.key
-        return CompactHead(first_kept=first_id, tokens_before=before, is_kept=self.room.asked.wanted.is_kept)
+        wanted, first = self.room.asked.wanted, self.room.tail.first_kept
+        host = wanted.handover or Handover(first_kept=first.message.id if first else None)
+        before = self.room.tokens_before if host.tokens_before is None else host.tokens_before
+        return CompactHead(first_kept=host.first_kept, tokens_before=before, is_kept=wanted.is_kept)
 
 
 def _refuse_reason(pack: ContextPack, result: CompactResult, room: _Room) -> RefuseReason | None:

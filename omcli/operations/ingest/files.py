@@ -12,6 +12,7 @@ from omcli.memory.message import Incoming, Message
 from omcli.memory.transcript import (
     Bookmark,
     Checkpoint,
+    Handover,
     Identities,
     IngestedPart,
     Notes,
@@ -54,6 +55,8 @@ class FileReport:
     cwd: str | None = None
     abandoned: frozenset[str] = frozenset()
     """Ids of messages on abandoned branches; empty unless the whole input was read."""
+    handover: Handover | None = None
+    """The host's request, if the input is one and was read now."""
     counts: MessageCounts = field(default_factory=MessageCounts)
     new_messages: int = 0
     known_messages: int = 0
@@ -140,6 +143,7 @@ def _report(name: str, intake: MessageWriter, error: OmError | None, deps: Deps)
         sessions=tuple(intake.sessions),
         cwd=reading.cwd,
         abandoned=reading.abandoned if reading.earlier is None else frozenset(),
+        handover=reading.handover,
         counts=tally.counts,
         new_messages=new.messages,
         known_messages=known.messages,

@@ -15,6 +15,7 @@ from omcli.memory.transcript import (
     Abandoned,
     Checkpoint,
     Facts,
+    Handover,
     Identities,
     IngestedPart,
     Item,
@@ -158,6 +159,8 @@ class TranscriptSessions:
         """First working directory named in the transcript."""
         self.abandoned: frozenset[str] = frozenset()
         """Ids of messages on abandoned branches, as far as this reading shows."""
+        self.handover: Handover | None = None
+        """The host's request, if this transcript is one."""
         self._items = transcript.items
         self.format = transcript.format or ""
         self.earlier = transcript.earlier
@@ -211,6 +214,8 @@ class TranscriptSessions:
                 self._learn(item)
             elif isinstance(item, Abandoned):
                 self.abandoned |= item.ids
+            elif isinstance(item, Handover):
+                self.handover = item
             if self._waiting and self._is_settled(item):
                 current = self._current or self._begin(
                     self._given or self._derived_id(self._waiting, self._open_store()), self._known

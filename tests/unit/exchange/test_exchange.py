@@ -95,10 +95,12 @@ def test_rows_read_back_as_they_were_written(told: list[Group]) -> None:
 def test_pi_s_text_reads_back_with_its_details_below(told: list[Group]) -> None:
     """S3.7: children are rows with a parent; one of another day stands for itself."""
     [found] = read("pi", written("pi", told)) or [Group(entries=())]
-    outlined = [replace(group, entries=tuple(entry for _, entry in outline(_apart_by_day(group)))) for group in told]
+    outlined = [
+        replace(group, entries=tuple(entry for _, entry in outline(_apart_by_day(group).entries))) for group in told
+    ]
     assert rows([found]) == rows(outlined, BRACKETS)
-    depths = [depth for group in told for depth, _ in outline(_apart_by_day(group))]
-    assert [depth for depth, _ in outline(found)] == depths
+    depths = [depth for group in told for depth, _ in outline(_apart_by_day(group).entries)]
+    assert [depth for depth, _ in outline(found.entries)] == depths
 
 
 def _apart_by_day(group: Group) -> Group:

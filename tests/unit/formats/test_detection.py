@@ -44,6 +44,13 @@ LEAST: list[tuple[str, list[Any]]] = [
     ("codex", [{"session_id": "s", "ts": 1, "text": "x"}]),
     ("pi", [{"type": "session", "id": "s", "timestamp": "t", "cwd": "/"}]),
     ("pi", [{"type": "message", "message": {"stopReason": "stop"}}]),
+    ("pi", [{"role": "assistant", "stopReason": "stop"}]),
+    ("pi", [{"role": "toolResult", "toolCallId": "t"}]),
+    ("pi", [{"role": "bashExecution", "command": "ls"}]),
+    *(("pi", [{"role": role, "summary": "x"}]) for role in ("branchSummary", "compactionSummary")),
+    ("pi", [{"messagesToSummarize": []}]),
+    ("pi", [{"preparation": {"messagesToSummarize": []}}]),
+    ("pi", [{"state": {"agent": {"messages": [SAID]}}}]),
     *(
         ("claude-code", [{"type": "user", key: "x"}])
         for key in ("sessionId", "parentUuid", "leafUuid", "snapshot", "session_id")

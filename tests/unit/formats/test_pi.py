@@ -367,14 +367,17 @@ def test_any_value_may_stand_for_the_content_of_a_record(values: list[object], l
 CONVERSATIONS = {
     path: found["facts"]
     for path, found in expected().items()
-    if found["format"] in {"pi", "openclaw"} and found["role"] == "conversation" and "trajectory" not in path
+    if found["format"] in {"pi", "openclaw", "pi-ai-state"}
+    and found["role"] == "conversation"
+    and "trajectory" not in path
 }
+LINES_OF = [path for path in CONVERSATIONS if path.endswith(".jsonl")]
 
 
 @needs_shared
 @pytest.mark.parametrize("path", CONVERSATIONS)
 def test_a_real_file_has_the_numbers_of_its_index(path: str) -> None:
-    """OpenClaw's session files have the same records."""
+    """OpenClaw's session files have the same records, and duet's states the same messages (XD4)."""
     found = facts_of_file(FORMAT, TRANSCRIPTS / path)
     told = {name: value for name, value in CONVERSATIONS[path].items() if value is not None and name in found}
     assert {name: found[name] for name in told} == told
@@ -387,7 +390,7 @@ def test_real_files_hold_nothing_that_the_reader_does_not_know(path: str) -> Non
 
 
 @needs_shared
-@pytest.mark.parametrize("path", CONVERSATIONS)
+@pytest.mark.parametrize("path", LINES_OF)
 def test_a_file_that_grew_begins_with_the_same_messages(path: str) -> None:
     """F59, F68: whatever line was the last one, what was read before is read again, unchanged and in order."""
     lines = (TRANSCRIPTS / path).read_bytes().splitlines(keepends=True)
@@ -403,4 +406,4 @@ def test_files_of_other_programs_are_not_taken_for_pi() -> None:
     for path, found in expected().items():
         with (TRANSCRIPTS / path).open("rb") as stream:
             recognised = FORMAT.detect(RecordStream(stream).sample)
-        assert recognised == (found["format"] in {"pi", "openclaw"}), path
+        assert recognised == (found["format"] in {"pi", "openclaw", "pi-ai-state"}), path

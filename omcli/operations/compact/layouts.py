@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from enum import StrEnum
 
-from omcli.base.record import record, replace
-from omcli.memory.observation import Observation
+from omcli.base.record import field, record, replace
+from omcli.exchange import pi
+from omcli.exchange.groups import GroupRow, parents
+from omcli.memory.message import TokenCounter
+from omcli.memory.notation import PrintedRow, full_text, line
+from omcli.memory.observation import UNDER, Observation
 from omcli.pack.budget import Tier
 from omcli.pack.layouts import LAYOUTS, PackFormat
 from omcli.pack.layouts.layout import Head, Layout, PackContent
@@ -63,43 +67,58 @@ class Pi:
     """Layout as pi's compaction entry. The last messages are not printed because they remain in pi's session.
 
     The entry has the form `{"summary": …, "firstKeptEntryId": …, "tokensBefore": …, "details": {"type": …,
-    "observationTokens": …}}`.
+    "observationTokens": …}}`. The summary is memory in pi's own form (`omcli.exchange.pi`), and nothing else.
     """
 
-    block: Text
-    """Layout of the memory in the summary."""
+    head: Head
     first_kept: str | None
     """Id of the first entry that pi keeps; None if it keeps none."""
     tokens_before: int
     """Number of tokens in the transcript before compaction."""
+    count: Callable[[str], int]
+    """Function that counts tokens."""
+    written: dict[int, tuple[Observation, PrintedRow, str]] = field(default_factory=dict)
+    """Cache of each row's parts and line, by object id, because a row is rendered several times per summary."""
 
     def headings(self, observation: Observation) -> tuple[str, ...]:
-        return self.block.headings(observation)
+        return (quoted(f"\n{pi.header(self._written(observation)[1])}"),)
 
     def row(self, observation: Observation) -> str:
         """Return a row's line, escaped for a JSON string."""
-        return quoted(self.block.row(observation) + "\n")
+        return quoted((pi.INDENT if observation.metadata.get(UNDER) else "") + self._written(observation)[2])
 
     def turn(self, _turn: Turn) -> str:
         """Return an empty string, because messages remain in pi's session."""
         return ""
 
-    def overhead(self, tier: Tier) -> str:
-        """Return a tier's heading in the summary. The tail has none."""
-        return "" if tier is Tier.TAIL else quoted(self.block.overhead(tier) + "\n")
+    def overhead(self, _tier: Tier) -> str:
+        """Return an empty string, because tiers have no headings."""
+        return ""
 
     def frame(self) -> str:
-        """Return the object with an empty pack as its summary, and with the longest numbers that can occur."""
-        return self._object(self.block.frame(), max(0, self.block.head.budgets.total))
+        """Return the object with an empty summary, and with the longest numbers that can occur."""
+        return self._object("", max(0, self.head.budgets.total))
 
     def part(self, tier: Tier, shown: PackContent) -> str:
-        """Return a tier's part of the summary. The tail has none."""
-        return "" if tier is Tier.TAIL else quoted(self.block.part(tier, shown))
+        """Return the rows of a tier. The tail has none."""
+        return quoted(self._summary(shown.rows(tier)))
 
-    def whole(self, shown: PackContent, tokens: Mapping[Tier, int]) -> str:
+    def whole(self, shown: PackContent, _tokens: Mapping[Tier, int]) -> str:
         """Return the object, or an empty string if the summary would be empty."""
-        summary = self.block.without_tail(shown)
-        return self._object(summary, tokens[Tier.SESSION]) if summary else ""
+        summary = self._summary([*shown.cross, *shown.session])
+        return self._object(summary, self.count(summary)) if summary else ""
+
+    def _written(self, observation: Observation) -> tuple[Observation, PrintedRow, str]:
+        if id(observation) not in self.written:
+            said = replace(line(observation), text=full_text(observation, has_date=True))
+            self.written[id(observation)] = (observation, said, pi.row(said))
+        return self.written[id(observation)]
+
+    def _summary(self, rows: Sequence[Observation]) -> str:
+        shown = [self._written(row)[1] for row in rows]
+        lines = {id(said): self._written(row)[2] for row, said in zip(rows, shown, strict=True)}
+        entries = tuple(GroupRow(line=said, under=above) for said, above in zip(shown, parents(rows), strict=True))
+        return "".join(pi.days(pi.nested(entries), write=lambda said: lines[id(said)]))
 
     def _object(self, summary: str, observed: int) -> str:
         found = {
@@ -111,14 +130,14 @@ class Pi:
         return json_line(found) + "\n"
 
 
-def layout(shape: CompactFormat, figures: CompactHead) -> Callable[[Head], Layout]:
+def layout(shape: CompactFormat, figures: CompactHead, counter: TokenCounter) -> Callable[[Head], Layout]:
     """Return a function that builds the layout of a compacted transcript."""
-    return lambda head: _layout(shape, figures, replace(head, is_kept=figures.is_kept))
+    return lambda head: _layout(shape, figures, replace(head, is_kept=figures.is_kept), counter)
 
 
-def _layout(shape: CompactFormat, figures: CompactHead, head: Head) -> Layout:
+def _layout(shape: CompactFormat, figures: CompactHead, head: Head, counter: TokenCounter) -> Layout:
     if shape is CompactFormat.PI:
-        return Pi(block=Text(head=head), first_kept=figures.first_kept, tokens_before=figures.tokens_before)
+        return Pi(head=head, first_kept=figures.first_kept, tokens_before=figures.tokens_before, count=counter.text)
     if shape.has_calls:
         from omcli.pack.layouts import chat  # noqa: PLC0415 - each shape imports only its own layout
 
