@@ -9,11 +9,11 @@ import sys
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass
 from io import TextIOWrapper
 from pathlib import Path
-from typing import Any, NoReturn, cast
+from typing import Any, NoReturn, TextIO, cast
 
 import typer
 from typer.core import TyperCommand
@@ -53,15 +53,26 @@ class Ended:
         return self
 
 
-def run_here(argv0: str, words: Sequence[str], *, stdin: str | bytes, env: Mapping[str, str], cwd: Path) -> Ended:
+def run_here(
+    argv0: str,
+    words: Sequence[str],
+    *,
+    stdin: str | bytes,
+    env: Mapping[str, str],
+    cwd: Path,
+    stdout: TextIO | None = None,
+) -> Ended:
     """Run a command line as `python -m omcli` does, and leave nothing of it behind in this process.
 
-    An exception that `om` does not handle is raised: in a process of its own it would be printed as a bug.
+    What it prints goes to `stdout` if that is given, such as a terminal. An exception that `om` does not handle is
+    raised: in a process of its own it would be printed as a bug.
     """
     assert threading.current_thread() is threading.main_thread(), "commands that run at once are processes: om.process"
     others: dict[str, str | None] = dict.fromkeys(os.environ.keys() - env.keys())
     with _as_a_process([argv0, *words], cwd):
-        ended = CliRunner().invoke(_APP, list(words), input=stdin, env={**others, **env}, catch_exceptions=False)
+        ended = CliRunner().invoke(
+            _APP, list(words), input=stdin, env={**others, **env}, catch_exceptions=False, stdout=stdout
+        )
     if ended.exit_code == _INTERRUPTED:
         raise KeyboardInterrupt  # whoever runs the tests has pressed Ctrl-C
     return Ended(
@@ -75,10 +86,13 @@ def run_here(argv0: str, words: Sequence[str], *, stdin: str | bytes, env: Mappi
 class _WholeLine(TyperCommand):
     """All of `om`, which reads its arguments itself: plain lines without Typer, the others with it."""
 
-    def main(self, args: Sequence[str] | None = None, *_: object, **__: object) -> NoReturn:
+    def main(
+        self, args: Sequence[str] | None = None, *_: object, stdout: TextIO | None = None, **__: object
+    ) -> NoReturn:
         time.tzset()
-        cast(TextIOWrapper, sys.stdout).reconfigure(errors="backslashreplace")
-        sys.exit(cli.run(list(args or ())))
+        with redirect_stdout(stdout or sys.stdout):
+            cast(TextIOWrapper, sys.stdout).reconfigure(errors="backslashreplace")
+            sys.exit(cli.run(list(args or ())))
 
 
 _APP = typer.Typer(add_completion=False)

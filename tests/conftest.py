@@ -11,6 +11,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from typing import TextIO
 
 import pytest
 from hypothesis import HealthCheck, Phase, settings
@@ -21,7 +22,7 @@ from tests.fake_provider import FakeModel
 
 # How long an example takes says more about the machine, where programs are killed and raced beside it. Every run has
 # the same examples, so that it tells of what was changed. A failing one is only made smaller by
-# `--hypothesis-profile=shrink`, which may take minutes; `search` looks for other examples as well, three times as many.
+# `--hypothesis-profile=shrink`, which may take minutes; `search` looks for other examples as well, five times as many.
 settings.register_profile(
     "search", deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True, max_examples=300
 )
@@ -30,12 +31,10 @@ settings.register_profile(
     "om",
     settings.get_profile("shrink"),
     phases=[Phase.explicit, Phase.reuse, Phase.generate],
+    max_examples=60,
     report_multiple_bugs=False,
 )
 settings.load_profile("om")
-
-# Three processes import every test: they are faster when one has rewritten its assertions for all.
-sys.dont_write_bytecode = False
 
 _IN_MEMORY = "/dev/shm"
 """Where the tests' folders are, if it is there: on a disk every commit and every close of a store waits."""
@@ -47,6 +46,11 @@ SEED = "OM_TEST_SEED"
 # Where the tests run in the background of a shell, Ctrl-C is ignored from birth, by the programs they start as well.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+_FEW_AUTHORITIES = {"SSL_CERT_FILE": str(Path(__file__).parent / "integration" / "certificates" / "nobody.pem")}
+"""The one authority that certificates are checked by. All those of the machine would be read for each request, which
+takes longer than a whole run.
+"""
 
 _CLEARED = ("OM_", "ANTHROPIC_", "OPENAI_", "CLAUDE", "XDG_")
 _CLEARED_NAMES = {
@@ -78,7 +82,14 @@ class Om:
             for name, value in os.environ.items()
             if not name.startswith(_CLEARED) and name not in _CLEARED_NAMES
         }
-        return {**kept, "HOME": str(self.home), "TERM": "dumb", "OM_DB": str(self.db), **(extra or {})}
+        return {
+            **kept,
+            "HOME": str(self.home),
+            "TERM": "dumb",
+            "OM_DB": str(self.db),
+            **_FEW_AUTHORITIES,
+            **(extra or {}),
+        }
 
     def command(self, *arguments: str | Path) -> list[str]:
         """The command line of a process."""
@@ -91,10 +102,16 @@ class Om:
         env: Mapping[str, str] | None = None,
         cwd: Path | None = None,
         code: int | None = 0,
+        stdout: TextIO | None = None,
     ) -> Ended:
         """Run a command in this process, as `omcli.__main__` does; `code` is the exit code expected, None for any."""
         return run_here(
-            self.argv0, list(map(str, arguments)), stdin=stdin, env=self.environment(env), cwd=cwd or self.folder
+            self.argv0,
+            list(map(str, arguments)),
+            stdin=stdin,
+            env=self.environment(env),
+            cwd=cwd or self.folder,
+            stdout=stdout,
         ).expected(code)
 
     def process(
@@ -197,5 +214,7 @@ def fake_model(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeModel]:
     """A model endpoint on the loopback that speaks both wires; the machine's keys and proxies are out of the way."""
     for name in (name for name in os.environ if name.startswith(_CLEARED) or name in _CLEARED_NAMES):
         monkeypatch.delenv(name)
+    for name, value in _FEW_AUTHORITIES.items():
+        monkeypatch.setenv(name, value)
     with FakeModel() as fake:
         yield fake

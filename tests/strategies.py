@@ -16,8 +16,8 @@ from omcli.text.instants import instant
 
 
 def examples(count: int) -> settings:
-    """Settings of a property with other than 100 examples; the profile `search` tries three times as many."""
-    return settings(max_examples=count * settings().max_examples // 100)
+    """Settings of a property with other than 60 examples; the profile `search` tries more than others."""
+    return settings(max_examples=count * settings().max_examples // 60)
 
 
 CLEAN = st.characters(codec="utf-8", exclude_characters="\0")

@@ -10,7 +10,7 @@ import pytest
 
 from omcli.memory.ports import Store
 from omcli.sqlite import SqliteStore
-from tests.fakes import MemoryStore
+from tests.fakes import MemoryStore, empty_store
 
 MakeStore = Callable[[Callable[[str], bool]], Store]
 
@@ -23,6 +23,7 @@ def make_store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[MakeS
         def make(is_gone: Callable[[str], bool]) -> Store:
             if request.param == "memory":
                 return opened.enter_context(MemoryStore(is_gone=is_gone))
+            (tmp_path / "om.db").write_bytes(empty_store())
             return opened.enter_context(SqliteStore.open(tmp_path / "om.db", wait=1, is_gone=is_gone))
 
         yield make
@@ -36,5 +37,6 @@ def store(make_store: MakeStore) -> Store:
 @pytest.fixture
 def file_store(tmp_path: Path) -> Iterator[Store]:
     """Make a store over a file: only that has copies beside it."""
+    (tmp_path / "om.db").write_bytes(empty_store())
     with SqliteStore.open(tmp_path / "om.db", wait=1) as opened:
         yield opened

@@ -23,7 +23,7 @@ from omcli.memory.ports import LogQuery, Store
 from omcli.memory.reflection import ReflectionOutcome, ReflectionWrite, Scope, fingerprint
 from omcli.sqlite import SqliteStore
 from tests.contract.test_state_machine import IN_MEMORY
-from tests.fakes import MemoryStore
+from tests.fakes import MemoryStore, empty_store
 from tests.material import COUNTER, LATER, NOW, call, row, said, session
 from tests.strategies import examples
 
@@ -828,6 +828,7 @@ def test_whatever_was_done_undoing_all_of_it_ends_where_it_began(kind: str, chan
         folder = opened.enter_context(tempfile.TemporaryDirectory(dir=IN_MEMORY))
         store: Store = MemoryStore()
         if kind == "file":
+            (Path(folder) / "om.db").write_bytes(empty_store())
             store = opened.enter_context(SqliteStore.open(Path(folder) / "om.db", wait=1))
         store.messages.append(
             replace(session(), title="Tides"), [said(f"m {number}") for number in range(6)], counter=COUNTER, now=NOW

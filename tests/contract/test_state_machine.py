@@ -23,7 +23,7 @@ from omcli.memory.reflection import ReflectionOutcome, ReflectionWrite, Scope, f
 from omcli.memory.session import EvictionPolicy, Session
 from omcli.sqlite import SqliteStore
 from tests.contract import oracle
-from tests.fakes import MemoryStore
+from tests.fakes import MemoryStore, empty_store
 from tests.material import COUNTER, call, result, row, row_id, said
 from tests.strategies import examples
 
@@ -111,6 +111,7 @@ class TwoStores(RuleBasedStateMachine):
 
     @initialize()
     def open(self) -> None:
+        (Path(self.folder.name) / "om.db").write_bytes(empty_store())
         self.file = SqliteStore.open(Path(self.folder.name) / "om.db", wait=1, is_gone=lambda owner: "host:3" in owner)
         self.reader = SqliteStore.open(Path(self.folder.name) / "om.db", wait=1, read_only=True)
         self.memory = MemoryStore(is_gone=lambda owner: "host:3" in owner)
@@ -448,7 +449,7 @@ class TwoStores(RuleBasedStateMachine):
 
 
 TwoStores.TestCase.settings = settings(
-    examples(100),
+    examples(60),
     stateful_step_count=40,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
 )

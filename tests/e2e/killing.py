@@ -37,7 +37,7 @@ class Killing:
         process.communicate()
         if process.returncode == -signal.SIGKILL:
             return True
-        self.seconds /= 2
+        self.seconds /= 8
         return False
 
     @staticmethod

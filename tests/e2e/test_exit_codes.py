@@ -146,14 +146,16 @@ def test_a_store_that_fails_at_one_of_several_files_ends_the_run_with_its_code(o
     om.write("big.jsonl", big.text())
     om.write("last.jsonl", Talk(session="last").user("We decided to use PNG.").text())
 
-    run = shell(om, "ulimit -f 600; om observe small.jsonl big.jsonl last.jsonl")  # no file may grow beyond 600 kB
+    run = shell(
+        om, "ulimit -f 600; om observe --counter chars-4 small.jsonl big.jsonl last.jsonl"
+    )  # no file may grow beyond 600 kB
     assert run.returncode == 74, run.stderr
     assert "small.jsonl: claude-code, 8 messages (8 new)" in run.stderr
     assert "om: error: big.jsonl: " in run.stderr
     assert run.stderr.endswith("om: 1 more input not read: the store failed\n")
     assert "Traceback" not in run.stderr
 
-    again = om("observe", "--json", "small.jsonl", "big.jsonl", "last.jsonl").document["files"]
+    again = om("observe", "--json", "--counter", "chars-4", "small.jsonl", "big.jsonl", "last.jsonl").document["files"]
     assert [report["messages"] for report in again] == [8, 2000, 1]
     assert again[0]["new_messages"] == 0
     assert om("status", "--json").document["pending"] == 0
@@ -292,7 +294,7 @@ def test_an_interrupted_run_ends_with_its_code_and_leaves_nothing_half_done(
     talk = Talk()
     for at in range(1200):  # more than is looked at before the first one is kept
         talk.user(f"prompt number {at}: {'very ' * 250}long")
-    process = om.start("observe")
+    process = om.start("observe", "--counter", "chars-4")
     assert process.stdin is not None
     process.stdin.write(talk.text().encode())
     process.stdin.flush()
@@ -302,7 +304,7 @@ def test_an_interrupted_run_ends_with_its_code_and_leaves_nothing_half_done(
     stdout, stderr = process.communicate(timeout=60)
     assert (process.returncode, stdout) == (code, b"")
     assert b"Traceback" not in stderr
-    run = om("observe", "--json", stdin=talk.text())
+    run = om("observe", "--json", "--counter", "chars-4", stdin=talk.text())
     assert run.document["files"][0]["messages"] == 1200
     assert om("status", "--json").document["pending"] == 0
 

@@ -61,15 +61,27 @@ def om(tmp_path: Path) -> Om:
     return installed(tmp_path)
 
 
+PROGRAM = f"""\
+#!{sys.executable}
+import sys
+sys.path.insert(0, {str(ROOT)!r})
+from omcli.__main__ import main
+main()
+"""
+STARTS = '#!/bin/sh\ntest "$*" = --version\n'
+"""A program in place of `om` that can be started, for tests that start it to see that and for no other reason."""
+
+
 def installed(folder: Path) -> Om:
     """The `om` command of this checkout in a folder, with a home in it."""
-    script = folder / "om"
-    script.write_text(
-        f"#!{sys.executable}\nimport sys\nsys.path.insert(0, {str(ROOT)!r})\nfrom omcli.__main__ import main\nmain()\n",
-        "utf-8",
-    )
-    script.chmod(0o755)
+    executable(folder / "om", PROGRAM)
     return Installed(folder)
+
+
+def executable(program: Path, text: str) -> None:
+    """Writes a program."""
+    program.write_text(text, "utf-8")
+    program.chmod(0o755)
 
 
 @pytest.fixture
@@ -78,9 +90,8 @@ def machine(om: Om) -> dict[str, str]:
     commands = om.folder / "bin"
     commands.mkdir()
     for name, text in (("crontab", CRONTAB), ("systemctl", ANSWERING), ("launchctl", ANSWERING)):
-        program = commands / name
-        program.write_text(text, "utf-8")
-        program.chmod(0o755)
+        executable(commands / name, text)
+    executable(om.folder / "om", STARTS)
     return {
         "PATH": f"{commands}{os.pathsep}{os.environ['PATH']}",
         "SPOOL": str(om.folder / "spool"),
@@ -298,6 +309,8 @@ def test_a_home_and_an_om_may_be_called_anything(tmp_path: Path) -> None:
 @pytest.mark.parametrize("kind", ["--cron", "--launchd"])
 def test_the_log_of_a_job_stays_small_and_one_that_cannot_be_kept_keeps_no_job_from_running(om: Om, kind: str) -> None:
     """A job that fails every quarter of an hour for years fills no disk; where no log can be written, cron mails it."""
+    said = "consolidated: nothing to do\n"
+    executable(om.folder / "om", f"#!/bin/sh\nprintf '{said}' >&2\n")
     text = om("schedule", kind).stdout
     words = ["/bin/sh", "-c", as_cron(text)] if kind == "--cron" else plistlib.loads(text.encode())["ProgramArguments"]
     env = {"HOME": str(om.home), "PATH": "/usr/bin:/bin"}
@@ -307,7 +320,7 @@ def test_the_log_of_a_job_stays_small_and_one_that_cannot_be_kept_keeps_no_job_f
         (logs / "consolidate.log").write_bytes(b"x" * size)
         done = subprocess.run(words, env=env, cwd=om.home, capture_output=True, check=True)
         assert (done.stdout, done.stderr) == (b"", b"")
-    assert (logs / "consolidate.log").read_text("utf-8") == "consolidated: nothing to do\n"
+    assert (logs / "consolidate.log").read_text("utf-8") == said
     assert (logs / "consolidate.log.1").stat().st_size == 1_000_000
     (logs / "consolidate.log").unlink()
     (logs / "consolidate.log").mkdir()
@@ -316,7 +329,7 @@ def test_the_log_of_a_job_stays_small_and_one_that_cannot_be_kept_keeps_no_job_f
             shutil.rmtree(logs)
             logs.write_text("in the way", "utf-8")
         done = subprocess.run(words, env=env, cwd=om.home, capture_output=True, check=True)
-        assert b"consolidated: nothing to do" in done.stderr
+        assert said.encode() in done.stderr
 
 
 # What is installed
@@ -409,6 +422,8 @@ def test_files_are_installed_once_and_removed_again(
 
 
 def test_systemd_is_told_of_it(om: Om, machine: dict[str, str]) -> None:
+    """And the `om` that it starts is this one."""
+    executable(om.folder / "om", PROGRAM)
     om("schedule", "--systemd", "--install", env=machine)
     started = ["--user daemon-reload", "--user enable --now om-consolidate.timer"]
     assert told(om) == started
@@ -485,20 +500,9 @@ def test_a_disabled_om_installs_nothing(om: Om, machine: dict[str, str]) -> None
 
 def test_an_om_that_others_cannot_start_is_not_installed(om: Om, machine: dict[str, str]) -> None:
     """A schedule that fails every night without a word would be worse than none: 78."""
-    script = om.folder / "other-om"
-    script.write_text(
-        f"#!{sys.executable}\nimport os, sys\nif 'SPOOL' not in os.environ: sys.exit('no omcli here')\n"
-        "from omcli.__main__ import main\nmain()\n",
-        "utf-8",
-    )
-    script.chmod(0o755)
-    done = subprocess.run(
-        [script, "schedule", "--systemd", "--install"],
-        env=om.environment(machine),
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert (done.returncode, done.stdout) == (78, "")
-    assert f"{script} cannot be started by others: no omcli here" in done.stderr
+    executable(om.folder / "om", '#!/bin/sh\nset -u\n: "$SPOOL"\n')
+    done = om("schedule", "--systemd", "--install", env=machine, code=78)
+    assert done.stdout == ""
+    assert f"{om.folder / 'om'} cannot be started by others: " in done.stderr
+    assert "SPOOL" in done.stderr
     assert files(om) == {}

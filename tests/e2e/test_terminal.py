@@ -9,13 +9,15 @@ import re
 import struct
 import subprocess
 import termios
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 
 import pytest
 from rich.cells import cell_len
 
 from tests.conftest import Om
 from tests.e2e.transcripts import tide_story
-from tests.soak import more_in_soak
 
 COMMANDS = ["log", "log --notation emoji", "items", "sessions", "status", "usage", "history", "config --origin"]
 
@@ -30,24 +32,33 @@ def told(om: Om) -> Om:
 
 
 def on_terminal(om: Om, *arguments: str, columns: int = 80, env: dict[str, str] | None = None) -> str:
-    """What a command prints on a terminal so wide."""
+    """What a command prints on a terminal. It runs in this process, so it learns the width from a variable."""
+    leader, follower = pty.openpty()
+    with ThreadPoolExecutor(1) as pool:
+        shown = pool.submit(all_of, leader)
+        with os.fdopen(follower, "w", encoding="utf-8") as stdout:
+            om(*arguments, env={"TERM": "xterm", "COLUMNS": str(columns), **(env or {})}, stdout=stdout)
+        return shown.result()
+
+
+def on_real_terminal(om: Om, *arguments: str, columns: int = 80, env: dict[str, str] | None = None) -> str:
+    """What a process prints on a terminal so wide, which it has to ask for that."""
     leader, follower = pty.openpty()
     fcntl.ioctl(follower, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
     environment = om.environment({"TERM": "xterm", **(env or {})})
     with subprocess.Popen(om.command(*arguments), stdout=follower, stderr=subprocess.DEVNULL, env=environment):
         os.close(follower)
+        return all_of(leader)
+
+
+def all_of(leader: int) -> str:
+    """Everything that is written to a terminal until its other end is closed."""
+    with os.fdopen(leader, "rb", buffering=0) as terminal:
         shown = b""
-        while chunk := read(leader):
-            shown += chunk
-    os.close(leader)
+        with suppress(OSError):  # how Linux tells that the other end was closed
+            while chunk := terminal.read(4096):
+                shown += chunk
     return shown.decode().replace("\r\n", "\n")
-
-
-def read(terminal: int) -> bytes:
-    try:
-        return os.read(terminal, 4096)
-    except OSError:  # the other end was closed
-        return b""
 
 
 def plain(text: str) -> str:
@@ -55,9 +66,12 @@ def plain(text: str) -> str:
     return re.sub(r"\x1b\[[0-9;]*m", "", text)
 
 
-@pytest.mark.parametrize(("line", "columns"), [("log", 80), *((line, 60) for line in COMMANDS)])
-def test_lines_fit_and_say_what_a_pipe_gets(told: Om, line: str, columns: int) -> None:
-    shown = plain(on_terminal(told, *line.split(), columns=columns))
+@pytest.mark.parametrize(
+    ("line", "columns", "printed"),
+    [("log", 80, on_real_terminal), ("log", 60, on_real_terminal), *((line, 60, on_terminal) for line in COMMANDS)],
+)
+def test_lines_fit_and_say_what_a_pipe_gets(told: Om, line: str, columns: int, printed: Callable[..., str]) -> None:
+    shown = plain(printed(told, *line.split(), columns=columns))
     assert all(cell_len(each) <= columns for each in shown.splitlines())
     is_table = line in ("sessions", "history")
     for word in () if is_table else re.findall(r"[a-z]{4,}", told(*line.split()).stdout):
@@ -85,10 +99,15 @@ ENVIRONMENTS: list[tuple[dict[str, str], bool]] = [
 """Variables, and whether a terminal gets colour then."""
 
 
-@pytest.mark.parametrize("command", ["log", *more_in_soak("sessions", "status")])
+@pytest.mark.parametrize("command", ["log", "sessions", "status"])
 @pytest.mark.parametrize(("env", "is_coloured"), ENVIRONMENTS)
 def test_colour_is_a_matter_of_the_environment(told: Om, env: dict[str, str], is_coloured: bool, command: str) -> None:
     assert ("\x1b[" in on_terminal(told, command, env=env)) is is_coloured
+
+
+@pytest.mark.parametrize(("env", "is_coloured"), ENVIRONMENTS[:2])
+def test_a_process_sees_the_terminal_as_well(told: Om, env: dict[str, str], is_coloured: bool) -> None:
+    assert ("\x1b[" in on_real_terminal(told, "log", env=env)) is is_coloured
 
 
 @pytest.mark.parametrize("command", ["sessions", "status"])
@@ -103,5 +122,5 @@ def test_a_terminal_gets_no_colour_if_told_so(told: Om, env: dict[str, str]) -> 
 
 
 def test_the_variable_columns_goes_before_the_width_of_the_terminal(told: Om) -> None:
-    shown = plain(on_terminal(told, "log", columns=200, env={"COLUMNS": "50"}))
+    shown = plain(on_real_terminal(told, "log", columns=200, env={"COLUMNS": "50"}))
     assert 40 < max(map(cell_len, shown.splitlines())) <= 50

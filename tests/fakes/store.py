@@ -5,10 +5,22 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Callable
 from contextlib import suppress
+from functools import cache
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from omcli.sqlite import SqliteStore
 from omcli.sqlite.connection import NOWHERE, open_temporary, steps
 from omcli.sqlite.dialect import Database
+
+
+@cache
+def empty_store() -> bytes:
+    """The file of a store that holds nothing. To write it takes less than to make a store step by step."""
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "om.db"
+        SqliteStore.open(path, wait=1).close()
+        return path.read_bytes()
 
 
 class MemoryStore(SqliteStore):

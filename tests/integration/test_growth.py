@@ -21,6 +21,7 @@ from omcli.operations.ingest.files import FileInput, FileReport
 from omcli.operations.observe.session import observe_files
 from omcli.settings.settings import Settings
 from omcli.wiring import Wiring
+from tests.fakes import empty_store
 from tests.fakes.deps import by_observer
 from tests.strategies import examples
 
@@ -156,6 +157,7 @@ class Store:
 
     def __init__(self, folder: Path) -> None:
         self.db = folder / "om.db"
+        self.db.write_bytes(empty_store())
         self.file = folder / "transcript.jsonl"
 
     def observe(self, content: bytes, *, session: str | None = None, format_name: str | None = None) -> FileReport:
@@ -166,8 +168,7 @@ class Store:
         deps = replace(wiring.deps(wiring.counter("chars-4"), lambda *_: None), observer=by_observer(Silent()))
         opened = partial(wiring.transcript, str(self.file), format_name=format_name, session=session)
         (report,) = observe_files([FileInput(name="file", open=opened)], deps, session=session)
-        if self.db.exists():
-            wiring.store.close()
+        wiring.store.close()
         return report
 
     def execute(self, sql: str) -> list[tuple[object, ...]]:
@@ -175,14 +176,11 @@ class Store:
             return list(connection.execute(sql))
 
     def forget_bookmarks(self) -> None:
-        if self.db.exists():
-            self.execute("DELETE FROM bookmarks")
+        self.execute("DELETE FROM bookmarks")
 
     @property
     def content(self) -> list[list[tuple[object, ...]]]:
         """All messages with their identities in order, all sessions, and how far they are observed."""
-        if not self.db.exists():
-            return []
         with closing(sqlite3.connect(self.db)) as connection:
             return [connection.execute(sql).fetchall() for sql in CONTENT]
 
@@ -226,7 +224,7 @@ def states(whole: bytes, other: bytes, steps: list[tuple[str, float]]) -> Iterat
 
 @pytest.mark.parametrize("kind", KINDS)
 @given(data=st.data())
-@settings(examples(25), suppress_health_check=list(HealthCheck))
+@settings(examples(15), suppress_health_check=list(HealthCheck))
 def test_with_bookmarks_a_file_is_taken_in_exactly_as_without(kind: str, data: st.DataObject) -> None:
     """S0.8, F2, F59, F63: whatever became of the file, what is stored and what is said is the same."""
     whole, other = data.draw(transcripts(kind)), data.draw(transcripts(kind))

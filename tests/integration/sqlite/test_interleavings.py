@@ -26,6 +26,7 @@ from omcli.reflectors.rules import RuleReflector
 from omcli.sqlite import SqliteStore
 from omcli.tokenizers import counter
 from omcli.wiring import id_at
+from tests.fakes import empty_store
 from tests.fakes.deps import by_observer, by_reflector
 from tests.integration.sqlite.running import start
 from tests.integration.sqlite.watching import SetClock, Watcher, word_for_word
@@ -140,6 +141,7 @@ def observe_or_not(name: str, workshop: Deps) -> Iterator[object]:
 @contextmanager
 def play(path: Path, seed: int) -> Iterator[Play]:
     gone = set[str]()
+    path.write_bytes(empty_store())
     with ExitStack() as opened:
         stores = tuple(
             opened.enter_context(SqliteStore.open(path, wait=0, is_gone=gone.__contains__)) for _ in range(2)

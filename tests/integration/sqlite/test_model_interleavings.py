@@ -34,6 +34,7 @@ from omcli.reflectors.rules import RuleReflector
 from omcli.sqlite import SqliteStore
 from omcli.tokenizers import counter
 from omcli.wiring import id_at
+from tests.fakes import empty_store
 from tests.fakes.deps import by_reflector
 from tests.integration.sqlite.watching import SetClock, Watcher, happened_often
 from tests.material import COUNTER, said, session
@@ -327,6 +328,7 @@ class Play:
 @contextmanager
 def play(path: Path, seed: int, *, looks_ahead: bool = False) -> Iterator[Play]:
     gone, chance = set[str](), random.Random(f"models {seed}")
+    path.write_bytes(empty_store())
     with ExitStack() as opened:
         stores = tuple(
             opened.enter_context(SqliteStore.open(path, wait=0, is_gone=gone.__contains__)) for _ in range(2)

@@ -108,7 +108,7 @@ CHANGED = st.builds(
 )
 
 
-@examples(400)
+@examples(200)
 @given(
     st.sampled_from((InputShape.LINES, InputShape.DOCUMENT)),
     st.lists(MADE | CHANGED | st.sampled_from(RECORDS), min_size=1, max_size=3),

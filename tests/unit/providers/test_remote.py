@@ -86,7 +86,7 @@ def test_the_result_of_the_work_is_returned() -> None:
         alive()
         return 7
 
-    assert run_within(work, seconds=5, connect_within=5) == 7
+    assert run_within(work, seconds=60, connect_within=60) == 7
 
 
 def test_the_error_of_the_work_is_raised() -> None:
@@ -94,7 +94,7 @@ def test_the_error_of_the_work_is_raised() -> None:
         raise KeyError("x")
 
     with pytest.raises(KeyError):
-        run_within(fails, seconds=5, connect_within=5)
+        run_within(fails, seconds=60, connect_within=60)
 
 
 @pytest.mark.parametrize(("gives_sign", "outcome"), [(True, Overdue), (False, NotConnected)])

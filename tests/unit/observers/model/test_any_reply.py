@@ -73,7 +73,7 @@ def _batches(draw: st.DrawFn) -> Batch:
     return replace(batch, last_said=before[-1]) if before else batch
 
 
-@examples(400)
+@examples(200)
 @given(_batches(), st.lists(_WRITTEN, min_size=1, max_size=2), st.booleans(), st.sampled_from([40, 8_000]))
 def test_any_reply_gives_valid_rows_or_none(batch: Batch, replies: list[str], verify: bool, output: int) -> None:
     """T20, T21, F3, F40, V1 to V5, V10: either ProviderFailed, or rows that can be stored as they are."""
