@@ -104,8 +104,8 @@ class _GroupWriter:
 
     @property
     def is_empty(self) -> bool:
-        """True if parts of the input were skipped and none gave a new or known row."""
-        return bool(self._skipped) and not (self._counts["new"] or self._counts["known"])
+        """True if parts of the input were skipped and none was a row, whether new, known or forgotten."""
+        return bool(self._skipped) and not (self._counts["new"] or self._counts["known"] or self._skipped["forgotten"])
 
     def report(self, name: str, error: OmError | None) -> ImportReport:
         return ImportReport(

@@ -190,8 +190,5 @@ def asked(terms: str) -> tuple[str | None, str | None]:
 
 
 def _format_version() -> int:
-    """Return the time of the last change to a module directly in `formats/`, because other readers may read a file
-    differently.
-    """
-    with os.scandir(Path(__file__).parents[1] / "formats") as modules:
-        return max(module.stat().st_mtime_ns for module in modules if module.name.endswith(".py"))
+    """Return the time of the last change to a module of `formats/`: a changed reader may read a file differently."""
+    return max(module.stat().st_mtime_ns for module in (Path(__file__).parents[1] / "formats").rglob("*.py"))

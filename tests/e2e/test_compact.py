@@ -496,6 +496,16 @@ class TestSubagents:
         run = om("compact", "--to", to, stdin=talk.text())
         assert "make gauge" in run.stdout
 
+    def test_it_is_compacted_from_a_store_that_counted_with_another_counter(self, om: Om) -> None:
+        """T58: its messages are recounted, none is taken for the main thread's."""
+        side = {"isSidechain": True, "agentId": "a36efb2a"}
+        talk = Talk(session="gauge").user("Look for the tide gauge. " * 90, **side)
+        talk.assistant("The gauge in gauge.c needs tide.h, which nobody has written.", **side)
+        om("observe", "-q", "--counter", "chars-4", stdin=talk.text())
+        document = om("compact", "--session", "gauge", "--json").document
+        assert document["replace"] is True
+        assert document["tokens_before"] > 400
+
 
 class TestRefusals:
     @pytest.mark.parametrize("to", SHAPES)

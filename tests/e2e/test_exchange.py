@@ -340,6 +340,16 @@ def test_one_bad_file_does_not_stop_the_others(om: Om) -> None:
     assert "disabled" in om("import", "--format", "zora", good, env={"OM_DISABLED": "1"}).stderr
 
 
+def test_a_file_of_forgotten_rows_is_memory_too(om: Om) -> None:
+    """D6: its rows are left out and counted; that is no mistake in the file."""
+    text = "[2026-02-10 09:00] NOTE the tide is at noon\n"
+    om("import", "-q", "--format", "zora", stdin=text)
+    om("forget", "-y", rows(om)[0]["id"])
+    run = om("import", "--format", "zora", stdin=text)
+    assert (run.stdout, rows(om)) == ("", [])
+    assert "1 line skipped: forgotten" in run.stderr
+
+
 def test_a_session_that_somebody_is_at_is_left_to_them(om: Om) -> None:
     """Invariant 1: what they observe would be in vain; nothing is lost, and importing again goes on."""
     keep_only(om, TWO)

@@ -347,4 +347,7 @@ def _tokens_before(session_id: str, store: Store, counter: TokenCounter) -> int:
     stored = store.messages.tokens(session_id)
     if set(stored) <= {counter.name}:
         return sum(stored.values())
-    return sum(message_tokens(kept, counter) for kept in store.messages.tail(session_id, max_tokens=UNLIMITED))
+    messages = store.messages.tail(session_id, max_tokens=UNLIMITED)
+    if not messages:  # a session of subagents alone
+        messages = store.messages.by_seq(message.seq for message in store.messages.outline(session_id))
+    return sum(message_tokens(kept, counter) for kept in messages)
