@@ -130,7 +130,7 @@ HOOKS = [
 ]
 
 
-@pytest.mark.parametrize("hook", HOOKS)
+@pytest.mark.parametrize("hook", sorted(set(HOOKS)))
 def test_no_mistake_in_a_hook_blocks_the_agent(reader: dict[str, str], hook: str, tmp_path: Path) -> None:
     """XA2: exit code 2 would refuse the prompt. A typo, a value that is wrong, a store that is none, no om at all."""
     here = reader | {"OM_DB": str(tmp_path / "hook.db")}

@@ -315,10 +315,10 @@ class TestSizes:
         assert all(len(row["message_ids"]) == 2 for row in told)
         assert_covered_once(om.db)
 
-    def test_twenty_thousand_messages_are_taken_in_and_covered_in_batches(self, om: Om) -> None:
+    def test_ten_thousand_messages_are_taken_in_and_covered_in_batches(self, om: Om) -> None:
         """F65: no batch is larger than an observer is shown at once."""
-        talk = long_talk("long", 20_000, lines=2)
-        assert observed(om, om.write("long.jsonl", talk.text()), "--counter", "chars-4")["new_messages"] == 20_000
+        talk = long_talk("long", 10_000, lines=2)
+        assert observed(om, om.write("long.jsonl", talk.text()), "--counter", "chars-4")["new_messages"] == 10_000
         assert_covered_once(om.db)
         with opened(om.db) as connection:
             sizes = connection.execute(

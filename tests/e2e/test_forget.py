@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import pty
-import subprocess
 
 import pytest
 
@@ -14,6 +11,7 @@ from omcli.memory.observation import handle
 from omcli.sqlite import SqliteStore
 from tests.conftest import Om
 from tests.e2e.reflecting import in_sight, labels, reflecting, reply, texts, told
+from tests.e2e.terminals import on_terminal
 from tests.e2e.test_prune import files
 from tests.e2e.transcripts import Talk
 from tests.material import NOW as AT
@@ -443,12 +441,6 @@ def test_nothing_is_done_where_everything_is_disabled(om: Om) -> None:
 def test_history_fits_a_terminal(om: Om) -> None:
     om("note", "x", "--session", "s" * 60)
     om("prune", "--keep-last", "0", "--session", "s" * 60)
-    ours, theirs = pty.openpty()
-    with subprocess.Popen(
-        om.command("history"), stdin=theirs, stdout=theirs, stderr=theirs, env=om.environment({"COLUMNS": "72"})
-    ) as process:
-        os.close(theirs)
-        process.wait(timeout=60)
-        shown = os.read(ours, 10_000).decode()
-    os.close(ours)
-    assert all(len(line.rstrip("\r")) <= 72 for line in shown.splitlines()), shown
+    shown = on_terminal(om, "history", columns=72, env={"TERM": "dumb"})
+    assert shown
+    assert all(len(line) <= 72 for line in shown.splitlines()), shown

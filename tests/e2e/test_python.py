@@ -1,16 +1,19 @@
-"""The Python API and `om` on one store: every step a fresh process, in turns and at the same time."""
+"""The Python API and `om` on one store: in turns, in fresh processes and at the same time."""
 
 from __future__ import annotations
 
 import json
+import os
 import sqlite3
 import subprocess
 import sys
-from contextlib import closing
+from contextlib import chdir, closing
 from time import sleep
 from typing import Any
 
 import pytest
+import typer
+from typer.testing import CliRunner
 
 from omcli.tokenizers import counter
 from tests.architecture.test_hot_path import HEAVY
@@ -69,6 +72,27 @@ def python(om: Om, program: str, given: object = None, env: dict[str, str] | Non
     return json.loads(done.stdout or "null")
 
 
+_HERE = typer.Typer()
+
+
+@_HERE.command()
+def run_program(program: str) -> None:
+    """Run a Python program."""
+    exec(program, {})
+
+
+def here(om: Om, program: str, given: object = None) -> Any:
+    """What a program prints, as JSON; in this process, with nothing of a run before."""
+    environment = om.environment()
+    others: dict[str, str | None] = dict.fromkeys(os.environ.keys() - environment.keys())
+    with chdir(om.folder):
+        done = CliRunner().invoke(
+            _HERE, [program], input=json.dumps(given), env={**others, **environment}, catch_exceptions=False
+        )
+    assert (done.exit_code, done.stderr) == (0, "")
+    return json.loads(done.stdout or "null")
+
+
 def observe(om: Om, messages: list[dict[str, Any]], *arguments: str) -> int:
     """Hands the conversation so far to the command line; how many messages were new."""
     run = om("observe", "--session", SESSION, "--json", *arguments, stdin=json.dumps(messages), env=SETTINGS)
@@ -123,10 +147,10 @@ def test_a_long_session_is_remembered_by_whichever_process_comes_next(om: Om) ->
 
 def test_what_one_session_learnt_the_next_one_is_told(om: Om) -> None:
     """S0.8, T73: from Python all the way, with the end of the session."""
-    items = python(om, ENDED, long_work())
+    items = here(om, ENDED, long_work())
     assert any(STANDING in item for item in items)
     another = CONTEXT.replace('ContextCompressor("tide-table")', 'ContextCompressor("the next one")')
-    assert STANDING in python(om, another, 2000)["cross"]
+    assert STANDING in here(om, another, 2000)["cross"]
     assert STANDING in om("context", "--session", "unheard of").stdout
 
 
@@ -135,7 +159,7 @@ def test_the_numbers_are_the_same_on_the_command_line(om: Om) -> None:
     observe(om, long_work()[:60])
     observe(om, long_work()[:90], "--later")
     found = om("context", "--session", SESSION, "--budget", "1000", "--json").document
-    stats = python(om, CONTEXT, 1000)["stats"]
+    stats = here(om, CONTEXT, 1000)["stats"]
     assert found["pending"] == stats["pending"] == 30
     assert (found["counter"], found["budget"]) == (stats["counter"], stats["budget"])
     assert found["tokens"].keys() == {"total", "cross", "session", "tail"}
@@ -146,13 +170,13 @@ def test_python_and_om_take_turns_and_nothing_is_lost_or_doubled(om: Om) -> None
     """The whole conversation each time, what is new of it, or a window: whoever comes, adds what the others lack."""
     story = long_work()
     assert observe(om, story[:5]) == 4
-    assert python(om, INGEST, story[:9])["new"] == 4
+    assert here(om, INGEST, story[:9])["new"] == 4
     assert observe(om, story[:12]) == 3
-    assert python(om, INGEST, story[12])["new"] == 1
-    assert python(om, INGEST, story[8:20])["new"] == 7
+    assert here(om, INGEST, story[12])["new"] == 1
+    assert here(om, INGEST, story[8:20])["new"] == 7
     assert observe(om, story[:24], "--later") == 4
-    assert python(om, INGEST, story[:24])["new"] == 0
-    assert python(om, INGEST, story[24:26])["new"] == 2
+    assert here(om, INGEST, story[:24])["new"] == 0
+    assert here(om, INGEST, story[24:26])["new"] == 2
     assert observe(om, story[:26]) == 0
     assert kept(om) == 25
 
@@ -163,8 +187,8 @@ def test_a_plain_conversation_that_gets_tools_is_still_the_same(om: Om) -> None:
     use = {"role": "assistant", "content": [{"type": "tool_use", "id": "t1", "name": "ls", "input": {}}]}
     assert observe(om, plain) == 2
     assert observe(om, [*plain, use]) == 1
-    assert python(om, INGEST, [*plain, use])["new"] == 0
-    assert python(om, INGEST, {"role": "user", "content": "hello"})["new"] == 1
+    assert here(om, INGEST, [*plain, use])["new"] == 0
+    assert here(om, INGEST, {"role": "user", "content": "hello"})["new"] == 1
     assert kept(om) == 4
 
 

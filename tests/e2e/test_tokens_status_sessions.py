@@ -2,14 +2,8 @@
 
 from __future__ import annotations
 
-import fcntl
 import json
-import os
-import pty
 import re
-import struct
-import subprocess
-import termios
 
 import pytest
 from rich.cells import cell_len as width
@@ -18,6 +12,7 @@ from omcli.tokenizers import NAMES as COUNTERS
 from omcli.tokenizers import counter as named
 from tests.conftest import Om
 from tests.e2e.scripts import script
+from tests.e2e.terminals import on_real_terminal, on_terminal
 from tests.e2e.transcripts import PROJECT, Talk, tide_story
 
 FOX = "The quick brown fox jumps over the lazy dog"
@@ -159,21 +154,11 @@ def test_sessions_are_listed_the_last_one_first(om: Om) -> None:
     assert len(om("sessions", "--jsonl", "--last", "1").lines) == 1
 
 
-def on_terminal(om: Om, *arguments: str, columns: int, env: dict[str, str] | None = None) -> list[str]:
-    """The lines that a command prints on a terminal so wide."""
-    leader, follower = pty.openpty()
-    fcntl.ioctl(follower, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
-    subprocess.run(om.command(*arguments), stdout=follower, env=om.environment(env), timeout=300, check=True)
-    os.close(follower)
-    with os.fdopen(leader, "rb") as terminal:
-        return terminal.read1().decode().splitlines()
-
-
 def test_a_wide_terminal_is_made_use_of_also_without_buffers(om: Om) -> None:
     """PYTHONUNBUFFERED is set in many containers."""
     om("observe", stdin=tide_story().text())
     for env in ({}, {"PYTHONUNBUFFERED": "1"}):
-        shown = on_terminal(om, "sessions", columns=200, env=env)
+        shown = on_real_terminal(om, "sessions", columns=200, env={"TERM": "dumb", **env}).splitlines()
         assert [line.split() for line in shown] == [line.split() for line in om("sessions").stdout.splitlines()]
 
 
@@ -182,7 +167,7 @@ def test_every_column_of_the_sessions_stays_in_sight_on_a_narrow_terminal(om: Om
     title = "Tide tables for all the harbours between Cuxhaven and Husum"
     named = json.dumps({"type": "ai-title", "sessionId": tide_story().session, "aiTitle": title})
     om("observe", stdin=tide_story().raw(named).text())
-    lines = on_terminal(om, "sessions", columns=columns)
+    lines = on_terminal(om, "sessions", columns=columns, env={"TERM": "dumb"}).splitlines()
 
     assert max(map(len, lines)) <= columns
     assert tide_story().session in lines[0]

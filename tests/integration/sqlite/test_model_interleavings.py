@@ -40,7 +40,7 @@ from tests.integration.sqlite.watching import SetClock, Watcher, happened_often
 from tests.material import COUNTER, said, session
 from tests.soak import first_only
 
-SEEDS, GROUPS, STEPS, DEEPEST = 160, 4, 24, 3
+SEEDS, GROUPS, STEPS, DEEPEST = 160, 6, 24, 3
 LONGEST_LIFE = 14
 """Calls of the store after which somebody dies, at most."""
 COUNTS = counter("chars-4")

@@ -21,10 +21,10 @@ from tests.unit.pack.test_cross_session import ROW
 ORDER = """
 from random import Random
 from omcli.pack.salience import by_salience
-from tests.unit.pack.test_salience import row
+from tests.material import row
 random = Random(1)
 words = "berth crane tide gate pilot ledger queue parser schedule buoy manifest ferry lock beacon cargo".split()
-print(list(by_salience([row(" ".join(random.choices(words, k=20))) for _ in range(300)])))
+print(list(by_salience([row(at, text=" ".join(random.choices(words, k=20))) for at in range(300)])))
 """
 """Prints an order in which nearly equal sums decide."""
 
