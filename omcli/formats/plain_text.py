@@ -87,6 +87,7 @@ def read(source: RecordStream) -> Iterator[Item]:
             yield from _items(turn, call_id=call_id, is_all=following is None)
             call_id = None
         turn = following
+    yield from (Skip(Reason.TOO_LONG) for _ in range(source.left_out))
 
 
 FORMAT = Format(name="text", title="plain text", detect=detect, read=read)

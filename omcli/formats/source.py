@@ -10,6 +10,7 @@ from functools import cached_property
 from typing import BinaryIO
 
 from omcli.base import lazily
+from omcli.base.errors import BadInput
 from omcli.base.record import record
 from omcli.memory.transcript import Beginning, Bookmark, Checkpoint, ReaderState, Reason, Skip
 
@@ -22,6 +23,11 @@ _CLEAN = 0.8
 """Minimum share of lines that must be objects. A lower one would match Markdown exports with embedded JSON lines."""
 _RESYNCHRONISE = 64
 """Maximum number of offsets in a broken line that are tried as the start of an object."""
+LONGEST_LINE = 64 << 20
+"""Maximum length of a line, in bytes. A longer line is skipped, because it may have no end."""
+LARGEST_DOCUMENT = 256 << 20
+"""Maximum size of an input that is read as a whole, in bytes. Parsing takes several times as much memory."""
+_BLOCK = 1 << 18
 _BOM = b"\xef\xbb\xbf"
 _SPACE = " \t\r\n"
 
@@ -68,7 +74,7 @@ class Sample:
 
 
 class RecordStream:
-    """A binary stream, read once. Memory use is bounded by the longest line, or by the size of a single document."""
+    """A binary stream, read once. Memory use is bounded by `LONGEST_LINE`, or by `LARGEST_DOCUMENT`."""
 
     def __init__(self, stream: BinaryIO, *, extent: Beginning | None = None, state: ReaderState | None = None) -> None:
         """Open a stream at its start, or where an earlier reader stopped (always after a line end).
@@ -79,19 +85,37 @@ class RecordStream:
         self.state = state
         self._extent = extent or Beginning()
         self._stream = stream
+        self._skipped_first = 0
+        """Number of lines at the start that are too long."""
         self._head = self._opened() if state is None else b""
         self._is_read = False
+        self.left_out = 0
+        """Number of lines that `text_lines` left out."""
 
     def _opened(self) -> bytes:
-        """Read the first bytes, including a whole line, after any byte order mark and leading blocks of white space."""
+        """Read the first bytes, including a whole line, after any byte order mark and leading blocks of white space.
+
+        Raise BadInput if the first line is too long, unless it may be a document or JSON Lines follow it.
+        """
         head = self._stream.read(_HEAD)
         content = head.removeprefix(_BOM)
         self._extent.add(head[: len(head) - len(content)])
         while content.isspace() and (more := self._stream.read(_HEAD)):
             self._extent.add(content)
             content = more
-        if b"\n" not in content:
-            content += self._stream.readline()  # the first line is longer than the head
+        while b"\n" not in content:
+            content += self._stream.readline(LONGEST_LINE + 1 - len(content))  # the first line is longer than the head
+            start = content.lstrip()[:1]
+            if len(content) <= LONGEST_LINE or start == b"[":
+                break
+            is_passed = start == b"{" and self._pass_over(content)
+            content = self._stream.read(_HEAD)
+            if not is_passed or not content:
+                raise BadInput(
+                    f"its first line is longer than {LONGEST_LINE >> 20} MB",
+                    hint="is it a transcript? Its line ends may be missing",
+                )
+            self._skipped_first += 1
         return content
 
     @property
@@ -106,6 +130,8 @@ class RecordStream:
             return InputShape.LINES
         if not self._head.strip():
             return InputShape.EMPTY
+        if len(self._head) > LONGEST_LINE:
+            return InputShape.LINES if self._document_value is None else InputShape.DOCUMENT
         (_, voters), clean = self._head_lines, self._clean
         if clean >= _CLEAN:
             return InputShape.LINES
@@ -147,8 +173,13 @@ class RecordStream:
             return
         settled_after = self._settled_after
         parsed = iter(self._head_lines[0])
+        yield from (Skip(Reason.TOO_LONG) for _ in range(self._skipped_first))
         last = b""
         for line in self._lines():
+            if len(line) > LONGEST_LINE:
+                settled_after = settled_after if self._pass_over(line) else None
+                yield from next(parsed, (Skip(Reason.TOO_LONG),))
+                continue
             if not line.endswith(b"\n"):
                 last = line
                 break
@@ -163,8 +194,12 @@ class RecordStream:
             yield from parse_line(last, last=True)
 
     def text_lines(self) -> Iterator[str]:
-        """Yield decoded lines without line ends. Invalid UTF-8 becomes U+FFFD."""
+        """Yield decoded lines without line ends. Invalid UTF-8 becomes U+FFFD. A line that is too long is left out."""
         for line in self._lines():
+            if len(line) > LONGEST_LINE:
+                self._pass_over(line)
+                self.left_out += 1
+                continue
             self._extent.add(line)
             yield line.decode("utf-8", "replace").rstrip("\r\n")
         self._is_read = True
@@ -222,15 +257,27 @@ class RecordStream:
         self._head = b""
         for line in whole:
             yield line + b"\n"
-        rest += self._stream.readline() if rest else b""
+        rest += self._stream.readline(max(0, LONGEST_LINE + 1 - len(rest))) if rest else b""
         if rest:
             yield rest
-        yield from self._stream
+        while line := self._stream.readline(LONGEST_LINE + 1):
+            yield line
+
+    def _pass_over(self, line: bytes) -> bool:
+        """Read the rest of a line that is too long, block by block. Return False if the input ends without a line end.
+
+        Signals are handled between the blocks.
+        """
+        while line and not line.endswith(b"\n"):
+            self._extent.add(line)
+            line = self._stream.readline(_BLOCK)
+        self._extent.add(line)
+        return bool(line)
 
     @cached_property
     def _document_value(self) -> object:
-        """The whole input, read as one JSON value, or None if it is invalid."""
-        self._head += self._stream.read()
+        """The whole input, read as one JSON value, or None if it is invalid. Raise BadInput if it is too large."""
+        self._head = read_whole(self._stream, self._head)
         try:
             value: object = json.loads(_text(self._head))
         except (ValueError, RecursionError):
@@ -238,11 +285,31 @@ class RecordStream:
         return value
 
 
+def read_whole(stream: BinaryIO, beginning: bytes = b"") -> bytes:
+    """Return the beginning and the rest of a stream. Raise BadInput if that is more than `LARGEST_DOCUMENT`.
+
+    The stream is read block by block, because signals are handled only between calls.
+    """
+    blocks, size = [beginning], len(beginning)
+    while block := stream.read(_BLOCK):
+        blocks.append(block)
+        size += len(block)
+        if size > LARGEST_DOCUMENT:
+            raise BadInput(
+                f"it is larger than {LARGEST_DOCUMENT >> 20} MB",
+                hint="split it; only transcripts in JSON Lines may be larger",
+            )
+    return b"".join(blocks)
+
+
 def parse_line(line: bytes, *, last: bool = False) -> Iterator[Record | Skip]:
     """Yield the objects on a line: usually one, or more after the producer crashed. Anything else yields a `Skip`.
 
     If the `last` line (without a line end) stops inside an object, it is TRUNCATED, because it may still be growing.
     """
+    if len(line) > LONGEST_LINE:
+        yield Skip(Reason.TOO_LONG)
+        return
     text = _text(line)
     try:
         value = json.loads(text)
@@ -309,9 +376,6 @@ def _text(content: bytes) -> str:
 
 def _records(line: tuple[Record | Skip, ...]) -> list[Record]:
     return [entry for entry in line if isinstance(entry, dict)]
-
-
-_BLOCK = 1 << 18
 
 
 @record

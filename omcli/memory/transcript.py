@@ -124,6 +124,7 @@ class Reason(StrEnum):
 
     NOT_JSON = "not-json"
     TOO_DEEP = "too-deep"
+    TOO_LONG = "too-long"
     NOT_AN_OBJECT = "not-an-object"
     UNKNOWN_TYPE = "unknown-type"
     MALFORMED = "malformed"
@@ -140,10 +141,10 @@ class Reason(StrEnum):
     @property
     def is_fault(self) -> bool:
         """True if content may have been missed. Other records are skipped on purpose."""
-        return self in _FAULTS
+        return self not in _INTENDED
 
 
-_FAULTS = frozenset({Reason.NOT_JSON, Reason.TOO_DEEP, Reason.NOT_AN_OBJECT, Reason.UNKNOWN_TYPE, Reason.MALFORMED})
+_INTENDED = frozenset({Reason.TRUNCATED, Reason.NOISE, Reason.INJECTED, Reason.REPEATED})
 
 
 @positional_record

@@ -78,9 +78,13 @@ def messages_in(messages: Iterable[str]) -> Transcript:
 
 
 def content(name: str) -> bytes:
-    """Return all bytes of a file or standard input. Raise NoInput if reading fails, BadInput for a directory."""
+    """Return all bytes of a file or standard input. Raise NoInput if reading fails, BadInput for a directory or if
+    there are too many.
+    """
+    from omcli.formats.source import read_whole
+
     with _opened(name) as stream, _input_errors():
-        return stream.read()
+        return read_whole(stream)
 
 
 def transcript_in(stream: BinaryIO, *, format_name: str | None = None, origin: Origin | None = None) -> Transcript:

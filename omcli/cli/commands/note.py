@@ -10,6 +10,7 @@ from omcli.cli.command import Run, with_shared
 from omcli.cli.console import counted
 from omcli.cli.options import argument, option, row_ids, session_option
 from omcli.memory.observation import Priority, Type, row
+from omcli.wiring.inputs import STDIN, content
 
 if TYPE_CHECKING:
     from omcli.operations.note import KeptNote
@@ -93,4 +94,4 @@ def _print(run: Run, noted: KeptNote) -> None:
 def _read_text(asked: str | None) -> str:
     if sys.stdin is None or (asked is None and sys.stdin.isatty()):
         raise BadUsage("no text given", hint="`om note TEXT`, or `om note -` to read it from stdin")
-    return sys.stdin.buffer.read().decode("utf-8", "replace")
+    return content(STDIN).decode("utf-8", "replace")

@@ -347,20 +347,18 @@ class Written:
         self.turns = turns
         self.written = 0
 
-    def __iter__(self) -> Written:
-        return self
-
-    def __next__(self) -> bytes:
+    def readline(self, _size: int) -> bytes:
+        """The next line or two."""
         if self.written == self.turns:
-            raise StopIteration
+            return b""
         self.written += 1
         if self.written == 1:
             return b"User: look\n```\n"
         return b"Assistant: aha\n" if self.written % 2 == 0 else b"User: go on\n"
 
-    def read(self, _size: int) -> bytes:
+    def read(self, size: int) -> bytes:
         """The head that formats are told by: here only a few lines."""
-        return b"".join(next(self) for _ in range(10))
+        return b"".join(self.readline(size) for _ in range(10))
 
 
 def test_only_the_current_turn_is_held() -> None:

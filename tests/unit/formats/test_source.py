@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import itertools
 import json
 import random
 import shutil
@@ -17,7 +18,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omcli.formats.source import InputShape, Record, RecordStream, parse_line
+from omcli.base.errors import BadInput
+from omcli.formats.source import (
+    LARGEST_DOCUMENT,
+    LONGEST_LINE,
+    InputShape,
+    Record,
+    RecordStream,
+    parse_line,
+    read_whole,
+)
 from omcli.memory.transcript import Checkpoint, Reason, Skip
 
 GOOD = b'{"type":"user","n":1}'
@@ -409,6 +419,79 @@ def test_memory_is_bounded_where_the_first_lines_are_broken() -> None:
     assert peak < 8 << 20, f"{peak:,} bytes were held while 20 MB went by"
 
 
+MEGABYTE = b"x" * (1 << 20)
+
+
+def too_long(opening: bytes, *, megabytes: int = 80) -> Iterator[bytes]:
+    """The pieces of a line that is longer than a line may be, without its end."""
+    yield opening
+    yield from itertools.repeat(MEGABYTE, megabytes)
+
+
+def piped(*pieces: Iterable[bytes]) -> RecordStream:
+    """A stream of pieces that are made while they are read."""
+    return RecordStream(io.BufferedReader(Pipe(itertools.chain(*pieces))))
+
+
+def test_a_line_that_is_too_long_costs_one_line_wherever_it_is() -> None:
+    """XE6, invariant 10; a line of 200 MB takes no more memory than one of 80."""
+    end = [b'"}\n']
+    places = {
+        "first": [too_long(b'{"a":"'), end, [GOOD, b"\n", GOOD, b"\n"]],
+        "second": [[GOOD, b"\n"], too_long(b'{"a":"', megabytes=200), end, [GOOD]],
+        "last": [[GOOD, b"\n", GOOD, b"\n"], too_long(b'{"a":"')],
+    }
+    for place, pieces in places.items():
+        tracemalloc.start()
+        entries = without_pauses(piped(*pieces))
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        assert [entry for entry in entries if isinstance(entry, dict)] == [json.loads(GOOD)] * 2, place
+        assert [entry for entry in entries if isinstance(entry, Skip)] == [Skip(Reason.TOO_LONG)], place
+        assert peak < 3 * LONGEST_LINE, f"{place}: {peak:,} bytes"
+
+
+def test_reading_goes_on_after_a_line_that_is_too_long_but_not_within_it() -> None:
+    """XE6: a line that is still growing is read again as a whole."""
+    for end, checkpoints in ((b"\n", 1), (b"", 0)):
+        read = piped([GOOD, b"\n"] * 60, too_long(b'{"a":"'), [end])
+        assert sum(isinstance(entry, Checkpoint) for entry in read.records()) == checkpoints
+        assert read.end is not None
+        assert read.end.offset == 60 * (len(GOOD) + 1) + len(b'{"a":"') + 80 * len(MEGABYTE) + len(end)
+
+
+@pytest.mark.parametrize("opening", [b"\0", b"User: ", b'{"a":"'])
+def test_an_input_of_one_endless_line_is_refused(opening: bytes) -> None:
+    """XE6: after so much of it, unless it may be a record with others after it; then at its end."""
+    with pytest.raises(BadInput, match="its first line is longer than 64 MB"):
+        _ = piped(too_long(opening)).shape
+
+
+def test_a_text_line_that_is_too_long_is_left_out_and_counted() -> None:
+    """XE6."""
+    read = piped([b"User: hello\nAssistant: "], too_long(b""), [b"\nUser: bye\n"])
+    assert read.shape is InputShape.TEXT
+    assert list(read.text_lines()) == ["User: hello", "User: bye"]
+    assert read.left_out == 1
+
+
+def test_a_document_may_be_one_long_line_but_not_endless() -> None:
+    """XE6."""
+    read = piped([b"["], [b'{"n": "', MEGABYTE, b'"},'] * 70, [GOOD, b"]"])
+    assert read.shape is InputShape.DOCUMENT
+    assert sum(isinstance(entry, dict) for entry in read.records()) == 71
+    with pytest.raises(BadInput, match="it is larger than 256 MB"):
+        _ = piped([b"["], itertools.repeat(b'{"n": "' + MEGABYTE)).shape
+
+
+def test_what_is_read_as_a_whole_has_a_limit() -> None:
+    """XE6: reading stops there; the rest of an endless input is not asked for."""
+    pieces = iter(itertools.repeat(MEGABYTE, 1000))
+    with pytest.raises(BadInput, match="it is larger than 256 MB"):
+        read_whole(io.BufferedReader(Pipe(pieces)))
+    assert len(list(pieces)) > 1000 - (LARGEST_DOCUMENT >> 20) - 10
+
+
 # Anything at all
 
 
@@ -466,6 +549,7 @@ def test_only_what_may_have_been_missed_is_a_fault() -> None:
     assert {reason for reason in Reason if reason.is_fault} == {
         Reason.NOT_JSON,
         Reason.TOO_DEEP,
+        Reason.TOO_LONG,
         Reason.NOT_AN_OBJECT,
         Reason.UNKNOWN_TYPE,
         Reason.MALFORMED,
