@@ -7,6 +7,7 @@
     │   ├── UnknownId        65
     │   └── NotUndoable      65
     ├── NoInput              66
+    │   └── UnknownSession   66
     ├── CannotCreate         73
     ├── InputOutput          74
     ├── TryAgain             75
@@ -92,6 +93,12 @@ class NoInput(OmError):
 
     slug = "no-input"
     exit_code = 66
+
+
+class UnknownSession(NoInput):
+    """A session is not in the store, or its abbreviated id is ambiguous."""
+
+    slug = "unknown-session"
 
 
 class CannotCreate(OmError):

@@ -182,6 +182,31 @@ class Run:
         """The session id that an agent has set in the environment, if any."""
         return os.environ.get(SESSION_VARIABLE)
 
+    def session(self, reference: str | None, *, may_be_new: bool = False) -> str | None:
+        """Return the id of the session that `--session` names, or None if it names none.
+
+        The session of the running agent need not be stored yet. Raise BadUsage if the reference is empty, and
+        UnknownSession as `lookup.session_id` does.
+        """
+        check_session(reference)
+        if reference in (None, self.active_session) or self.wiring.reading.sessions.find(reference):
+            return reference
+        from omcli.operations.lookup import session_id
+
+        return session_id(self.wiring.reading, reference, may_be_new=may_be_new)
+
+    def session_or_new(self, reference: str | None) -> str | None:
+        """Return the id of the session to store something in, or None (see `lookup.session_id_or_new`). Raise as
+        `session` does.
+        """
+        check_session(reference)
+        if reference is None:
+            return None
+        from omcli.operations.lookup import LAST, is_uuid_handle, session_id_or_new
+
+        is_abbreviated = reference == LAST or is_uuid_handle(reference)  # otherwise the store need not be read
+        return session_id_or_new(self.wiring.reading, reference) if is_abbreviated else reference
+
     def layout(self, to: _Layout) -> _Layout:
         """Return the layout chosen by `--to` and `--json`. Raise BadUsage if they contradict each other."""
         if self.json and to not in ("text", "json"):
@@ -358,10 +383,15 @@ def check_transcript(command: str, *, given: bool, format_name: str | None, sess
     """
     if not given and is_terminal_input():
         raise BadUsage("no transcript given", hint=f"`om {command} FILE`, or `om {command} < FILE`")
-    if session is not None and not session.strip():
-        raise BadUsage("`--session` is empty")
+    check_session(session)
     if format_name:
         check_format(format_name)
+
+
+def check_session(reference: str | None) -> None:
+    """Raise BadUsage if `--session` is given but empty."""
+    if reference is not None and not reference.strip():
+        raise BadUsage("`--session` is empty")
 
 
 def unknown_session(session: str) -> str:

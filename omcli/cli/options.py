@@ -23,6 +23,7 @@ from omcli.memory.observation import handle
 from omcli.memory.ports import LogQuery
 from omcli.operations.clock import period
 from omcli.settings import resolve
+from omcli.text.clean import one_line
 from omcli.text.instants import minute
 from omcli.wiring import Wiring, counters, formats
 
@@ -208,12 +209,11 @@ def provider_names() -> list[str]:
 
 
 def session_ids(ctx: Any) -> list[tuple[str, str]]:
-    """Return the last sessions, each with its title or otherwise its project. Return none on errors, because completion
-    cannot show an error.
-    """
+    """Return the last sessions with their titles or prompts. Return none on errors: completion cannot show them."""
     with suppress(OmError, OSError):
-        found = _reading(ctx).sessions.summaries(last=_LAST)
-        return [(summary.session.id, summary.session.title or summary.session.project or "") for summary in found]
+        store = _reading(ctx).sessions
+        found = [summary.session for summary in store.summaries(last=_LAST)]
+        return [(each.id, one_line(each.title or store.prompt(each.id) or "")[:60]) for each in found]
     return []
 
 
@@ -245,7 +245,7 @@ def _reading(ctx: Any) -> Store:
 
 
 def session_option(about: str = "Only this session.") -> ParameterOptions:
-    """Declare `--session ID`."""
+    """Declare `--session ID`. The value is the beginning of an id or `last`, too; `Run.session` finds the session."""
     return option("--session", metavar="ID", help=about, autocompletion=session_ids)
 
 
@@ -310,12 +310,12 @@ class RowFilter:
         self._period = (since, until)
         self._query = replace(_within(scope, session, project_path(project)), hidden=all_)
 
-    def query(self, now: str) -> LogQuery:
+    def query(self, run: Run) -> LogQuery:
         """Return a query for the rows. Tags and `last` are left to the command. Raise BadUsage if the period is
-        invalid.
+        invalid, and UnknownSession if the session is unknown.
         """
-        begins, ends = period(*self._period, now=now)
-        return replace(self._query, since=begins, until=ends)
+        begins, ends = period(*self._period, now=run.wiring.clock.now())
+        return replace(self._query, since=begins, until=ends, session=run.session(self._query.session))
 
 
 def _within(scope: Sharing | None, session: str | None, project: str | None) -> LogQuery:

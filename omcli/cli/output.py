@@ -165,11 +165,15 @@ class Output:
         for key, shown in lines.items():
             self.line(f"{shown:<{widest}}  # {origins[key]}" if origins else shown)
 
-    def table(self, header: Sequence[str], rows: Sequence[Sequence[str]], *, wrapped: Collection[str] = ()) -> None:
-        """Write aligned columns. On a terminal, cells in `wrapped` columns may take several lines."""
+    def table(
+        self, header: Sequence[str], rows: Sequence[Sequence[str]], *, wrapped: Collection[str] = (), cut: str = ""
+    ) -> None:
+        """Write aligned columns. On a terminal, cells in `wrapped` columns may take several lines, and those of the
+        column `cut` are cut to fit.
+        """
         cells = [[printable(one_line(cell)) for cell in row] for row in rows]
         if self.terminal is not None:
-            self.text(self.terminal.table(header, cells, wrapped=wrapped))
+            self.text(self.terminal.table(header, cells, wrapped=wrapped, cut=cut))
             return
         widths = [max(map(_columns, column)) for column in zip(header, *cells, strict=True)]
         for at, row in enumerate([header, *cells]):

@@ -19,6 +19,8 @@ from rich.text import Text
 
 _NARROWEST = 24
 """Minimum width of text in a table. If there is less room, rows are printed as paragraphs."""
+_NARROWEST_CUT = 10
+"""The same for text that is cut."""
 _GAP = 2
 _STYLES = {"high": "bold", "low": "dim"}
 
@@ -30,15 +32,17 @@ class Terminal:
         columns, lines = shutil.get_terminal_size()
         self._console = _console(StringIO(), has_colour=has_colour, width=columns, height=lines)
 
-    def table(self, header: Sequence[str], rows: Sequence[Sequence[str]], *, wrapped: Collection[str]) -> str:
-        """Render aligned columns; those in `wrapped` may take several lines. If the columns do not fit, all rows are
-        rendered as paragraphs.
+    def table(
+        self, header: Sequence[str], rows: Sequence[Sequence[str]], *, wrapped: Collection[str], cut: str = ""
+    ) -> str:
+        """Render aligned columns. Those in `wrapped` may take several lines; cells of the column `cut` are cut to fit.
+        If the columns do not fit, all rows are rendered as paragraphs.
         """
         widths = [max(map(cell_len, column)) for column in zip(header, *rows, strict=True)]
-        needed = [
-            min(width, _NARROWEST) if name in wrapped else width for name, width in zip(header, widths, strict=True)
-        ]
-        if sum(needed) + _GAP * (len(header) - 1) > self._console.width:
+        narrowest = {**dict.fromkeys(wrapped, _NARROWEST), cut: _NARROWEST_CUT}
+        needed = [min(width, narrowest.get(name, width)) for name, width in zip(header, widths, strict=True)]
+        room = self._console.width - sum(needed) - _GAP * (len(header) - 1)
+        if room < 0:
             return self._render(*(self._paragraph(header, row) for row in rows))
         table = Table(box=None, padding=(0, _GAP, 0, 0), pad_edge=False, header_style="bold")
         for at, name in enumerate(header):
@@ -46,8 +50,9 @@ class Terminal:
             table.add_column(
                 Text(name),
                 no_wrap=name not in wrapped,
-                overflow="fold",
+                overflow="ellipsis" if name == cut else "fold",
                 min_width=needed[at],
+                max_width=needed[at] + room if name == cut else None,
                 justify="right" if is_number and name not in wrapped and at else "left",
             )
         for row in rows:

@@ -243,9 +243,7 @@ def part_of_batch(batch: Batch, after: int, through: int) -> Batch:
 
 
 def _answered(before: Sequence[KeptMessage], messages: Sequence[KeptMessage]) -> tuple[KeptMessage, ...]:
-    """Return the earlier calls whose results are among the messages. If several share a call id, only the latest
-    counts.
-    """
+    """Return the earlier calls whose results are among the messages, the latest of each call id."""
     called: set[str] = set()
     missing: set[str] = set()
     for kept in messages:

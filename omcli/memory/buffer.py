@@ -102,9 +102,7 @@ class BufferPolicy:
         return cls(every=int(amount), late=late, late_from=late_from, messages=messages)
 
     def step(self, waiting: int) -> int:
-        """Return the number of new tokens that make a buffered batch due at `waiting` pending tokens. 0 without
-        `every`.
-        """
+        """Return how many new tokens make a buffered batch due at `waiting` pending tokens, or 0 without `every`."""
         return self.late if self.late and waiting >= self.late_from else self.every
 
     def is_due(self, *, waiting: int, fresh: int, messages: int, blocks: int) -> bool:

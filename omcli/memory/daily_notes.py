@@ -46,9 +46,7 @@ class Notebook(Protocol):
         """Open a note as a transcript of its session. Raise NoInput if it cannot be read."""
 
     def remember(self, note: Note, section: str) -> None:
-        """Write the section of the note's day to `MEMORY.md`, replacing an older one. May raise InputOutput or
-        CannotCreate.
-        """
+        """Write the day's section to `MEMORY.md`, replacing an older one. May raise InputOutput or CannotCreate."""
 
     def forget(self, are_gone: Callable[[Sequence[str]], Sequence[bool]]) -> int:
         """Remove facts from the sections of `MEMORY.md` and return the number removed.

@@ -19,9 +19,7 @@ class Role(StrEnum):
     ASSISTANT = "assistant"
     """The agent's visible text, without its thinking."""
     CALL = "call"
-    """A tool call. `tool` is the tool's name; `text` holds its arguments as the producer wrote them (JSON or free
-    text).
-    """
+    """A tool call: `tool` is its name, `text` its arguments as the producer wrote them (JSON or free text)."""
     RESULT = "result"
     """The result of a tool call. `text` holds the output; `failed` and `exit_code` hold the outcome."""
     EVENT = "event"
@@ -83,9 +81,7 @@ def attachment(kind: str, media_type: str, size: int) -> str:
 
 @record
 class Message:
-    """One turn or tool event. `text` is verbatim, without secrets and injected context, with attachments as
-    placeholders.
-    """
+    """One turn or tool event. `text` is verbatim, but has no secrets, injected context or attachments."""
 
     role: Role
     text: str

@@ -105,9 +105,7 @@ class Notation:
         return found and self.line(found["said"], mark=found["mark"], dated=minute or found["dated"])
 
     def mark(self, said: PrintedRow) -> str:
-        """Return the mark to print: the one the row was read with if it fits, otherwise the first that fits, or "" if
-        none does.
-        """
+        """Return the mark to print: the one the row was read with if it fits, otherwise the first that fits, or ""."""
         meaning = self.mark_value(said.mark) if said.mark else None
         if meaning is not None and _fits(meaning, said):
             return said.mark

@@ -151,15 +151,13 @@ class MessageLog(Protocol):
         """Return the message with this printed id. Raise UnknownId if no message or more than one has it."""
 
     def named(self, key: str) -> tuple[KeptMessage, ...]:
-        """Return all messages with this printed id, including hidden but not deleted ones, in order of arrival."""
+        """Return all messages with this printed id, also hidden but not deleted ones, in order of arrival."""
 
     def all(self) -> Iterator[KeptMessage]:
         """Yield the messages of all sessions, read on demand."""
 
     def tail(self, session: str, *, max_tokens: int, after: int = 0) -> tuple[KeptMessage, ...]:
-        """Return the newest main-thread messages after a `seq`, oldest first: at least one, if any, and at most
-        `max_tokens`.
-        """
+        """Return the newest main-thread messages after a `seq`, of at most `max_tokens` but at least one, in order."""
 
     def outline(self, session: str) -> tuple[MessageOutline, ...]:
         """Return the messages of the session in order, without their text."""
@@ -175,9 +173,7 @@ class Bookmarks(Protocol):
     """Bookmarks, which record how far each file has been ingested."""
 
     def find(self, origin: Origin) -> tuple[Bookmark, ...]:
-        """Return the file's bookmarks by ascending offset. Bookmarks made under other terms (`Origin.terms`) are not
-        returned.
-        """
+        """Return the file's bookmarks, except those under other terms (`Origin.terms`), by ascending offset."""
 
     def put(self, origin: Origin, bookmarks: Sequence[Bookmark]) -> None:
         """Replace all bookmarks of a file, given by ascending offset. Messages before the last one must be stored."""
@@ -284,9 +280,7 @@ class Reflections(Protocol):
         """
 
     def last_attempt(self, scope: Scope, mark: str | None = None) -> ReflectionAttempt | None:
-        """Return the last attempt in a scope, if any. With the fingerprint `mark`, return the last that read or left
-        those rows.
-        """
+        """Return the last attempt in a scope: with a fingerprint `mark`, the last that read or left its rows."""
 
     def support(self, observation: str) -> int:
         """Return the number of rows made from the row with this id."""
@@ -350,10 +344,7 @@ class Tombstones(Protocol):
         """Return, for each row, True if its text was forgotten, so that the store would skip it."""
 
     def match_texts(self, texts: Sequence[str]) -> tuple[bool, ...]:
-        """Return, for each text, True if a session title or a row with this text was forgotten.
-
-        Rows of tool events are not considered, because they are forgotten only in their own session.
-        """
+        """Return, for each text, True if a title or a row with it was forgotten. Rows of tool events don't count."""
 
 
 class Rows(Protocol):
@@ -385,9 +376,7 @@ class TextSearch(Protocol):
         """Return the rows that contain `text` (see `row_says`): rows of the log in order, then forgotten rows."""
 
     def related(self, rows: Sequence[str], messages: Sequence[int]) -> RelatedRows:
-        """Return rows derived from the rows with these ids or from these messages, and rows that the given ones
-        replaced.
-        """
+        """Return rows derived from the rows with these ids or from these messages, and rows that they replaced."""
 
 
 class Sessions(Protocol):
@@ -396,8 +385,14 @@ class Sessions(Protocol):
     def find(self, session: str) -> Session | None:
         """Return the session with this id, or None if no messages were ever appended to it, even if it has rows."""
 
+    def ids(self, prefix: str = "") -> tuple[str, ...]:
+        """Return the ids of sessions with messages or rows that begin with a prefix, sorted."""
+
+    def prompt(self, session: str) -> str | None:
+        """Return the beginning of the first prompt in the session's main thread, or None if it has none."""
+
     def summaries(self, *, project: str | None = None, last: int | None = None) -> tuple[SessionSummary, ...]:
-        """Return the sessions, most recently ingested first, with ties ordered by descending id."""
+        """Return the sessions by descending `active_at`, `seen_at` and id."""
 
     def status(self) -> StoreStatus:
         """Return counts over the whole store."""
@@ -436,8 +431,7 @@ class Leases(Protocol):
     """Leases on the lanes of sessions, so that only one process works on each."""
 
     def claim(self, session: str, lane: Lane, *, owner: str, now: str, expires_at: str) -> None:
-        """Take the lease on a lane, or extend it if the owner already holds it. Raise LaneTaken if another owner holds
-        it.
+        """Take the lease on a lane, or extend the owner's own. Raise LaneTaken if another owner holds it.
 
         A lease that has expired, or whose owner no longer runs, is taken over. A refused claim also shortens the
         current lease to the claim's own `expires_at`, so that a lease taken while the clock was wrong does not last.

@@ -60,6 +60,11 @@ class SessionSummary:
     seen_at: str
     """Instant at which messages of the session were last ingested."""
 
+    @property
+    def active_at(self) -> str:
+        """Instant of the last message, or of its ingestion if that was earlier or messages have no times."""
+        return min(self.last_at or self.seen_at, self.seen_at)
+
 
 @record
 class FreezePoint:

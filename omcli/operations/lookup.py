@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
-from omcli.base.errors import UnknownId
+from omcli.base.errors import UnknownId, UnknownSession
 from omcli.base.record import record, replace
 from omcli.memory.changes import RowHistory
 from omcli.memory.message import KeptMessage
@@ -15,6 +15,120 @@ from omcli.operations.clock import Clock
 from omcli.pack.cross_session import by_value
 
 _POLL_SECONDS = 1.0
+LAST = "last"
+"""Reference to the session with the latest message."""
+_SHORTEST_REFERENCE = 4
+_HANDLE = 8
+_HARDLY_LONGER = 4
+_COMPLETE = 16
+"""Minimum length of an unknown id that is taken for a new session's, unless it is a UUID; people abbreviate to less."""
+_SIMILAR = 0.7
+_MOST_CANDIDATES = 5
+_UUID = "xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx"
+_DIGITS = frozenset("0123456789abcdefABCDEF")
+
+
+# ---- sessions
+
+
+def session_id(store: Store, reference: str, *, may_be_new: bool = False) -> str:
+    """Return the id of the session that a reference names: its id, the beginning of its id, or `last`.
+
+    With `may_be_new`, an unknown id that is long enough to be complete is returned as it is: hooks name sessions that
+    have no messages yet. Raise UnknownSession if the reference matches no session, or several.
+    """
+    found = store.sessions.ids(reference) if len(reference) >= _SHORTEST_REFERENCE else ()
+    if reference in found or reference in store.sessions.ids(reference):
+        return reference
+    if reference == LAST:
+        return _last_session(store)
+    if len(found) > 1:
+        raise UnknownSession(f"{len(found)} sessions begin with `{reference}`", hint=_candidates(found))
+    if not (found or (may_be_new and _is_complete(reference))):
+        raise unknown_session(store, reference)
+    return found[0] if found else reference
+
+
+def session_id_or_new(store: Store, reference: str) -> str:
+    """Return the id of the session to store something in: as named, unless that is `last` or begins the UUID of a known
+    session.
+
+    Other abbreviations are ids of new sessions, because `task-1` must not mean `task-12`. Raise UnknownSession if a
+    reference is ambiguous, or for `last` without sessions.
+    """
+    if reference != LAST and not is_uuid_handle(reference):
+        return reference
+    found = any(_begins_uuid(session) == len(_UUID) for session in store.sessions.ids(reference))
+    return session_id(store, reference) if found or reference == LAST else reference
+
+
+def is_uuid_handle(reference: str) -> bool:
+    """Return True if a reference can be the beginning of a UUID, of at least 8 digits."""
+    return _HANDLE <= _begins_uuid(reference) < len(_UUID)
+
+
+def _begins_uuid(text: str) -> int:
+    """Return the length of a text that is a UUID or the beginning of one, otherwise 0."""
+    fits = all(
+        character == "-" if sign == "-" else character in _DIGITS for character, sign in zip(text, _UUID, strict=False)
+    )
+    return len(text) if fits and len(text) <= len(_UUID) else 0
+
+
+def session_handles(ids: Sequence[str]) -> dict[str, str]:
+    """Map each id of all sessions, given sorted, to its shortest unique beginning of at least 8 characters.
+
+    An id that is hardly longer is not abbreviated.
+    """
+    handles: dict[str, str] = {}
+    for before, session, after in zip(("", *ids[:-1]), ids, (*ids[1:], ""), strict=True):
+        length = max(_HANDLE, _shared(session, before) + 1, _shared(session, after) + 1)
+        length += session[length - 1 : length] == "-"
+        handles[session] = session if len(session) <= length + _HARDLY_LONGER else session[:length]
+    return handles
+
+
+def _shared(one: str, other: str) -> int:
+    """Return the number of characters with which both begin."""
+    pairs = enumerate(zip(one, other, strict=False))
+    return next((at for at, (mine, theirs) in pairs if mine != theirs), min(len(one), len(other)))
+
+
+def unknown_session(store: Store, reference: str) -> UnknownSession:
+    """Return the error for a session that is not in the store, with similar ids as a hint."""
+    from difflib import get_close_matches  # noqa: PLC0415 - only for errors
+
+    ids = store.sessions.ids()
+    if not ids:
+        return UnknownSession(f"unknown session `{reference}`: no sessions yet", hint="`om observe FILE` adds one")
+    handles = session_handles(ids)
+    names = {**{handle: session for session, handle in handles.items()}, **{session: session for session in ids}}
+    near = dict.fromkeys(names[name] for name in get_close_matches(reference, names, n=3, cutoff=_SIMILAR))
+    meant = f"did you mean {_either(f'`{handles[each]}`' for each in near)}? " if near else ""
+    return UnknownSession(f"unknown session `{reference}`", hint=f"{meant}`om sessions` lists them")
+
+
+def _last_session(store: Store) -> str:
+    for summary in store.sessions.summaries(last=1):
+        return summary.session.id
+    raise UnknownSession("no sessions yet", hint="`om observe FILE` adds one")
+
+
+def _is_complete(reference: str) -> bool:
+    return len(reference) >= _COMPLETE and not is_uuid_handle(reference)
+
+
+def _candidates(found: Sequence[str]) -> str:
+    more = len(found) - _MOST_CANDIDATES
+    return f"{_either(f'`{each}`' for each in found[:_MOST_CANDIDATES])}{f', and {more} more' if more > 0 else ''}"
+
+
+def _either(names: Iterable[str]) -> str:
+    *others, last = names
+    return f"{', '.join(others)} or {last}" if others else last
+
+
+# ---- rows and messages
 
 
 def log(store: Store, query: LogQuery) -> Iterator[Observation]:

@@ -6,6 +6,7 @@ import sqlite3
 from collections.abc import Sequence
 
 from omcli.base.record import replace
+from omcli.memory.message import MessageKind, Role
 from omcli.memory.observation import Observation, Source
 from omcli.memory.ports import Lane, Sessions, StoreStatus
 from omcli.memory.session import EvictionPolicy, FreezePoint, Session, SessionSummary
@@ -18,6 +19,15 @@ _PENDING = f"""
     + (SELECT count(*) FROM passed_over AS p JOIN {dialect.by_index("messages AS m", "messages_of_session")}
         ON m.session = p.session AND m.seq = p.message WHERE p.session = s.number))
 """
+_PROMPT_CHARACTERS = 300
+_ACTIVE_AT = "min(coalesce(s.last_at, s.seen_at), s.seen_at)"
+"""`SessionSummary.active_at` as SQL."""
+_LATEST_FIRST = f"{_ACTIVE_AT} DESC, s.seen_at DESC, s.id DESC"
+_LATEST = f"""
+    SELECT number FROM sessions AS s WHERE agent IS NOT NULL AND (:project IS NULL OR cwd = :project)
+    ORDER BY {_LATEST_FIRST} LIMIT :last
+"""
+"""Query for the numbers of the last sessions. It is separate, so that only their messages are counted."""
 _BUFFERED = """
     SELECT (SELECT count(*) FROM blocks), count(DISTINCT m.seq)
     FROM blocks AS b LEFT JOIN cursors AS c ON c.session = b.session AND c.lane = :observe
@@ -32,6 +42,25 @@ class SqliteSessions(Table, Sessions):
     def find(self, session: str) -> Session | None:
         with self._database.reading() as connection:
             return find(connection, session)
+
+    def ids(self, prefix: str = "") -> tuple[str, ...]:
+        with self._database.reading() as connection:
+            found = dialect.execute(
+                connection,
+                "SELECT id FROM sessions AS s WHERE substr(id, 1, length(:prefix)) = :prefix AND (agent IS NOT NULL"
+                " OR EXISTS (SELECT 1 FROM observations AS o WHERE o.session = s.number)) ORDER BY id",
+                {"prefix": prefix},
+            )
+            return tuple(session for (session,) in found)
+
+    def prompt(self, session: str) -> str | None:
+        with self._database.reading() as connection:
+            found = connection.execute(
+                "SELECT substr(text, 1, ?) FROM messages WHERE session = ? AND agent IS NULL AND role = ?"
+                " AND (aside IS NULL OR aside = ?) ORDER BY seq LIMIT 1",
+                (_PROMPT_CHARACTERS, codec.session_number(connection, session), Role.USER, MessageKind.NOTE),
+            ).fetchone()
+            return found[0] if found else None
 
     def summaries(self, *, project: str | None = None, last: int | None = None) -> tuple[SessionSummary, ...]:
         with self._database.reading() as connection:
@@ -132,8 +161,8 @@ def _summaries(connection: sqlite3.Connection, *, project: str | None, last: int
             (SELECT count(*) FROM messages AS m WHERE m.session = s.number AND m.counted) AS messages,
             (SELECT count(*) FROM observations AS o WHERE o.session = s.number AND o.visible) AS observations
         FROM sessions AS s
-        WHERE s.agent IS NOT NULL AND (:project IS NULL OR s.cwd = :project)
-        ORDER BY s.seen_at DESC, s.id DESC LIMIT :last
+        WHERE s.number IN ({_LATEST})
+        ORDER BY {_LATEST_FIRST}
         """,
         {"observe": Lane.OBSERVE, "project": project, "last": dialect.NO_LIMIT if last is None else last},
     )

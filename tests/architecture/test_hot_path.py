@@ -47,7 +47,8 @@ def test_a_quick_command_imports_nothing_heavy(tide: Loaded, arguments: list[str
 
 
 PLAIN = [
-    ["context"], ["context", "--session", "x", "--budget", "800", "--to", "text"], ["context", "--tier=tail", "-q"],
+    ["context"], ["context", "--session", "a-session-to-come", "--budget", "800", "--to", "text"],
+    ["context", "--tier=tail", "-q"],
     ["log", "-n", "5"], ["sessions"], ["status"],
 ]  # fmt: skip
 

@@ -196,7 +196,7 @@ def test_rules_observe_at_once_and_need_no_worker(om: Om) -> None:
     talk = Talk(session="short").user("Always use pnpm in this project.")
     run = om("observe", "--background", "--json", stdin=talk.text())
     assert run.document["background"] == {"started": False, "sessions": [], "at_once": ["short"]}
-    assert "Always use pnpm" in om("context", "--session", "next", env={"OM_SCOPE": "global"}).stdout
+    assert "Always use pnpm" in om("context", "--session", "next-session-0001", env={"OM_SCOPE": "global"}).stdout
     assert (pending(om), begun(om)) == (0, [])
     keep(om, talk.assistant("I will.").user("Never push on Fridays."))
     assert om("tick", "--background").stdout == ""

@@ -308,8 +308,8 @@ class TestSession:
 
     def test_one_that_is_not_there_is_not_made(self, om: Om) -> None:
         """T58: nothing to show, nothing to replace."""
-        run = om("compact", "--session", "nobody", "--to", "pi", code=1)
-        assert json.loads(run.stdout) == {"replace": False, "reason": "empty"}
+        run = om("compact", "--session", "nobody", "--to", "pi", code=66)
+        assert json.loads(run.stdout) == {"replace": False, "reason": "unknown-session"}
         assert "unknown session `nobody`" in run.stderr
         assert not om.db.exists()
 

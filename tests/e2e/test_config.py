@@ -420,8 +420,9 @@ def test_duet_looks_beyond_the_project(remembering: Om) -> None:
     """C10, D8: global scope."""
     elsewhere = remembering.folder / "elsewhere"
     elsewhere.mkdir()
-    assert "A lasting decision" not in remembering("context", "--session", "new", cwd=elsewhere).stdout
-    assert "A lasting decision" in remembering("context", "--session", "new", "--preset", "duet", cwd=elsewhere).stdout
+    new = ("--session", "a-session-to-come")
+    assert "A lasting decision" not in remembering("context", *new, cwd=elsewhere).stdout
+    assert "A lasting decision" in remembering("context", *new, "--preset", "duet", cwd=elsewhere).stdout
     only_own = {"OM_SCOPE": "session"}
     assert "A lasting decision" not in remembering("context", "--session", "long", env=only_own).stdout
 

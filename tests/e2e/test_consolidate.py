@@ -187,7 +187,7 @@ def test_nothing_is_made_where_there_is_nothing_to_take_in(om: Om) -> None:
     notes = om.folder / "notes"
     notes.mkdir()
     (om.folder / "empty").mkdir()
-    for more in ([], ["--no-places"], ["--place", "empty"], ["--notes", "notes"], ["--session", "s"]):
+    for more in ([], ["--no-places"], ["--place", "empty"], ["--notes", "notes"], ["--session", "a-session-to-come"]):
         assert om("consolidate", *more).stderr.endswith("consolidated: nothing to do\n")
     assert om("consolidate", "--notes", "nowhere", code=66).stderr.endswith("consolidated: 1 failure\n")
     assert not om.db.parent.exists()
@@ -336,7 +336,8 @@ def test_only_the_session_that_is_named_is_looked_after(om: Om) -> None:
     om("consolidate", "--session", "one", *NOW)
     waiting = {each["id"]: each["pending"] for each in om("sessions", "--json").document["sessions"]}
     assert waiting == {"one": 0, "two": 3}
-    assert "nothing to do" in om("consolidate", "--session", "nobody", *NOW).stderr
+    assert "unknown session `nobody`" in om("consolidate", "--session", "nobody", *NOW, code=66).stderr
+    assert "nothing to do" in om("consolidate", "--session", "a-session-to-come", *NOW).stderr
 
 
 # What fails
@@ -477,7 +478,7 @@ def test_the_second_one_says_who_is_at_it_and_a_session_that_ends_is_not_kept_wa
         time.sleep(0.02)
     second = om("consolidate", *NOW, code=75)
     assert second.stderr == "om: another `om consolidate` is running; nothing was done\n"
-    om("consolidate", "--session", "another", *NOW)
+    om("consolidate", "--session", "another-session-1", *NOW)
     first.send_signal(signal.SIGTERM)
     first.communicate()
     assert number_of(om.db, "leases") == 0

@@ -12,6 +12,8 @@ from tests.conftest import Om
 from tests.e2e.transcripts import PROJECT, Talk, tide_story
 
 OTHER = "5d0c6e0a-0000-4000-8000-00000000000b"
+NEW = "5d0c6e0a-0000-4000-8000-0000000000ff"
+"""A session without messages."""
 
 
 def observe(om: Om, *talks: Talk) -> None:
@@ -113,10 +115,10 @@ def test_an_unknown_session_is_given_what_others_of_this_project_left_behind(om:
     here.mkdir()
     observe(om, Talk(session=OTHER, cwd=str(here)).user("Always run make lint before you push."), tide_story())
 
-    run = om("context", "--session", "new", cwd=here)
+    run = om("context", "--session", NEW, cwd=here)
     assert "make lint" in run.stdout
     assert "lower case" not in run.stdout, "another project's decision is nobody's business here"
-    assert run.stderr.startswith("om: unknown session `new`")
+    assert run.stderr.startswith(f"om: unknown session `{NEW}`")
 
 
 def test_another_session_s_current_task_is_not_continued(om: Om) -> None:

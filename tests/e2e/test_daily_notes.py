@@ -126,14 +126,14 @@ def test_notes_are_of_the_project_that_they_lie_in(om: Om) -> None:
     """What an agent is told that works there: of the folder around the notes, or of the whole repository."""
     notes = folder(om, d05=HARBOUR)
     consolidated(om, notes)
-    assert "Postgres instead of MySQL" in om("context", "-C", om.folder, "--session", "another", *NOW).stdout
+    assert "Postgres instead of MySQL" in om("context", "-C", om.folder, "--session", "a-session-to-come", *NOW).stdout
     repository = om.folder / "repository"
     deep = repository / "docs" / "days"
     deep.mkdir(parents=True)
     (repository / ".git").mkdir()
     write(deep / "2026-01-06.md", PAINT)
     consolidated(om, deep)
-    assert "the shed green" in om("context", "-C", repository, "--session", "another", *NOW).stdout
+    assert "the shed green" in om("context", "-C", repository, "--session", "a-session-to-come", *NOW).stdout
 
 
 def test_links_that_lead_nowhere_are_no_notes(om: Om) -> None:

@@ -254,7 +254,7 @@ def test_an_export_holds_the_rows_that_were_asked_for(told: Om) -> None:
     assert "Friday" not in texts("--session", "moon")
     assert "UTC" in texts("--project", "/home/ada/moon")
     assert "Cuxhaven" not in texts("--project", "/home/ada/moon")
-    assert "unknown session `nobody`" in told("export", "--to", "zora", "--session", "nobody").stderr
+    assert "unknown session `nobody`" in told("export", "--to", "zora", "--session", "nobody", code=66).stderr
     assert len(texts().splitlines()) == len(rows(told))
     assert len(texts("--all").splitlines()) == len(rows(told, "--all"))
 

@@ -278,7 +278,9 @@ def test_who_only_works_on_what_is_there_makes_no_store(om: Om, command: str, co
         assert not om.db.parent.exists()
 
 
-@pytest.mark.parametrize("command", ["consolidate --session x", "prune --hard --yes", "tick --session x"])
+@pytest.mark.parametrize(
+    "command", ["consolidate --session a-session-to-come", "prune --hard --yes", "tick --session a-session-to-come"]
+)
 def test_what_a_run_reads_and_writes_through_is_closed_behind_it(om: Om, command: str) -> None:
     """Nothing is left beside the store by those that open it twice."""
     om("note", "The store is there.")

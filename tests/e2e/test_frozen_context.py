@@ -219,7 +219,7 @@ def test_json_says_of_which_moment_a_frozen_pack_is(om: Om) -> None:
     assert frozen["frozen_at"] in written
     assert "frozen_at" not in json.loads(session.context("--json", *ROWS, "--refresh"))
     assert "frozen_at" not in om("context", "--json", "--session", session.talk.session).document
-    unknown = om("context", "--json", "--session", "new", env=CUT).document
+    unknown = om("context", "--json", "--session", "a-session-to-come", env=CUT).document
     assert "frozen_at" not in unknown, "of no session there is no freeze point"
 
 

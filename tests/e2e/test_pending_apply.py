@@ -88,7 +88,7 @@ class TestPending:
             f"om: nothing is pending in session {tide_story().session}\n",
         )
         assert run.document["recorded"], "rows can be reflected on, though no message waits"
-        assert "unknown session `nobody`" in om("pending", "--session", "nobody").stderr
+        assert "unknown session `nobody`" in om("pending", "--session", "nobody", code=66).stderr
 
     def test_it_writes_nothing(self, om: Om) -> None:
         keep(om, tide_story())

@@ -151,7 +151,7 @@ def test_what_one_session_learnt_the_next_one_is_told(om: Om) -> None:
     assert any(STANDING in item for item in items)
     another = CONTEXT.replace('ContextCompressor("tide-table")', 'ContextCompressor("the next one")')
     assert STANDING in here(om, another, 2000)["cross"]
-    assert STANDING in om("context", "--session", "unheard of").stdout
+    assert STANDING in om("context", "--session", "one not heard of yet").stdout
 
 
 def test_the_numbers_are_the_same_on_the_command_line(om: Om) -> None:

@@ -133,7 +133,7 @@ def test_items_are_found_by_their_tags(told_story: Om) -> None:
     assert "station ids lower case" in found["decision"]
     assert "metric units" in found["instruction"]
     assert told_story("items", "--tag", "nonsense").stdout == ""
-    pack = told_story("context", "--session", "another", *NOW, env={"OM_SCOPE": "global"}).stdout
+    pack = told_story("context", "--session", "another-session-1", *NOW, env={"OM_SCOPE": "global"}).stdout
     assert "short commit messages" in pack
     assert "metric units" in pack
 

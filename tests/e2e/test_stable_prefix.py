@@ -13,6 +13,7 @@ from tests.e2e.transcripts import Talk
 
 STORIES = Path(__file__).parent.parent / "stories"
 LASTING = {"OM_CONTEXT_APPEND_ONLY": "yes"}
+GROWING = "a-session-that-grows"
 FROZEN = {"OM_CONTEXT_FREEZE": "yes", "OM_CONTEXT_EVICT": "200", "OM_CONTEXT_TAIL": "50"}
 
 
@@ -39,8 +40,10 @@ def growing(om: Om, lines: list[str], *, steps: int, env: dict[str, str]) -> lis
     packs = []
     for step in range(1, steps + 1):
         path = om.write("grown.jsonl", "".join(lines[: max(1, len(lines) * step // steps)]))
-        om("observe", "-q", path, "--session", "s", env=env)
-        pack = om("context", "-q", "--session", "s", "--tier", "session", "--session-budget", "50000", env=env).stdout
+        om("observe", "-q", path, "--session", GROWING, env=env)
+        pack = om(
+            "context", "-q", "--session", GROWING, "--tier", "session", "--session-budget", "50000", env=env
+        ).stdout
         packs.append(pack.removesuffix("</om-memory>\n").rstrip("\n"))
     return packs
 

@@ -115,7 +115,7 @@ def test_rules_wait_for_no_threshold(om: Om) -> None:
     assert om("tick", "--check", "--observer", "rules", env=A_MODEL).stdout == "short  observe\n"
     om("tick")
     assert pending(om) == 0
-    assert "pnpm" in om("context", "--session", "later", cwd=om.folder, env={"OM_SCOPE": "global"}).stdout
+    assert "pnpm" in om("context", "--session", "a-session-to-come", cwd=om.folder, env={"OM_SCOPE": "global"}).stdout
     om("tick", "--check", code=1)
     keep(om, Talk(session="manual").user("Never push on Fridays."))
     om("tick", env={"OM_OBSERVE_TRIGGER": "manual"}, code=1)
@@ -467,9 +467,9 @@ def test_a_session_that_somebody_is_at_keeps_no_other_waiting(om: Om) -> None:
 
 def test_a_session_that_is_not_there_is_said_to_be_missing(om: Om) -> None:
     keep(om, asking("s", 10))
-    assert "unknown session `x`" in om("tick", "--session", "x", code=1).stderr
+    assert "unknown session `x`" in om("tick", "--session", "x", code=66).stderr
     assert om("tick", "--session", "s", env={"OM_OBSERVE_TRIGGER": "manual"}, code=1).stderr == "om: nothing is due\n"
-    assert "unknown session `x`" in om("tick", "--check", "--session", "x", code=1).stderr
+    assert "unknown session `x`" in om("tick", "--check", "--session", "x", code=66).stderr
     assert om("tick", "--check", "--session", "s", env=A_MODEL, code=1).stderr == ""
 
 

@@ -16,6 +16,8 @@ from tests.conftest import Om
 from tests.e2e.transcripts import PROJECT, Talk, tide_story
 
 OTHER = "5d0c6e0a-0000-4000-8000-00000000000b"
+NEW = "5d0c6e0a-0000-4000-8000-0000000000ff"
+"""A session without messages."""
 STORIES = Path(__file__).parents[1] / "stories"
 
 
@@ -194,10 +196,11 @@ def test_the_same_edit_again_is_counted(om: Om) -> None:
     for _ in range(3):
         talk.user("Once more.").call("Edit", EDIT).result("ok")
     assert under(om("context", "-q", "--block", "--session", "s").stdout, "Modified Files") == ["- p (modified × 2)"]
-    assert under(block(om, talk.text()), "Modified Files") == ["- a.py (modified × 3): `x = 1` → `x = 2`"]
-    assert under(block(om, talk.user("Again.").call("Edit", EDIT).result("ok").text()), "Modified Files") == [
-        "- a.py (modified × 4): `x = 1` → `x = 2`"
-    ]
+    for times in (3, 4):
+        om("observe", "-q", stdin=talk.text())
+        printed = om("context", "-q", "--block", "--session", OTHER).stdout
+        assert under(printed, "Modified Files") == [f"- a.py (modified × {times}): `x = 1` → `x = 2`"]
+        talk.user("Again.").call("Edit", EDIT).result("ok")
 
 
 def test_no_rows_and_only_reads_are_no_block(om: Om) -> None:
@@ -216,8 +219,8 @@ def test_nothing_crosses_sessions(om: Om) -> None:
     om("note", "-q", "we ship on Friday", "--type", "decision")
     assert om("context", "-q", "--block", "--session", OTHER).stdout == ""
     assert "a.py" in om("context", "-q", "--block", "--session", Talk().session).stdout
-    unknown = om("context", "--block", "--session", "nobody")
-    assert (unknown.stdout, unknown.stderr) == ("", "om: unknown session `nobody`\n")
+    unknown = om("context", "--block", "--session", NEW)
+    assert (unknown.stdout, unknown.stderr) == ("", f"om: unknown session `{NEW}`\n")
 
 
 def test_the_session_is_chosen_as_for_a_pack(om: Om) -> None:

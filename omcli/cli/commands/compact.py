@@ -6,7 +6,7 @@ from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
-from omcli.base.errors import OF_MODELS, BadInput, BadUsage, NoInput, TryAgain
+from omcli.base.errors import OF_MODELS, BadInput, BadUsage, NoInput, TryAgain, UnknownSession
 from omcli.base.record import fields_of, record, replace
 from omcli.cli.command import Run, check_transcript, with_shared
 from omcli.cli.console import Exit, counted
@@ -204,8 +204,9 @@ def _compact_or_refuse(job: _Job, wanted: CompactRequest, *, chunk: int | None, 
         job.refuse("disabled", code=0 if job.can_refuse else _REFUSED)
         return
     try:
-        _compact(job, wanted, chunk=chunk, most=most)
-    except (*OF_MODELS, TryAgain) as error:
+        session = job.run.session(job.session) if job.file is None else job.run.session_or_new(job.session)
+        _compact(replace(job, session=session), wanted, chunk=chunk, most=most)
+    except (*OF_MODELS, TryAgain, UnknownSession) as error:
         tell = job.run.console.warn_of if job.is_tolerant else job.run.console.error
         tell(error)
         job.refuse(error.slug, code=error.exit_code)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from omcli.base.errors import OF_MODELS, BadUsage, LaneTaken, NoInput, OmError, TryAgain
 from omcli.base.record import replace
-from omcli.cli.command import Run, with_shared
+from omcli.cli.command import Run, check_session, with_shared
 from omcli.cli.console import Exit, counted, error_as_dict
 from omcli.cli.options import (
     BaseUrlOption,
@@ -99,8 +99,6 @@ def consolidate(
     if run.is_read_only("nothing is done"):
         return
     agenda, unchanged = _work(run, session, place, no_places=no_places, read_only=dry_run)
-    if session is not None and not place and run.wiring.reading.sessions.find(session) is None:
-        run.note_unknown_session(session)
     if dry_run:
         _plan(run, agenda)
         return
@@ -118,8 +116,7 @@ def _days(age: str | None) -> str | float | None:
 def _check(session: str | None, place: Sequence[Path] | None, notes: str | None, *, no_places: bool) -> None:
     if place and no_places:
         raise BadUsage("`--place` and `--no-places` exclude each other")
-    if session is not None and not session.strip():
-        raise BadUsage("`--session` is empty")
+    check_session(session)
     if session is not None and notes is not None:
         raise BadUsage("`--notes` and `--session` exclude each other")
 
@@ -138,6 +135,9 @@ def _work(
     if said.archive_after is not None and said.notes is None:
         raise BadUsage("`--archive-after` needs a folder of notes", hint="name it with `--notes`")
     takes_in = not no_places and (session is None or bool(place))
+    session = run.session_or_new(session) if takes_in else run.session(session, may_be_new=True)
+    if session is not None and not takes_in and run.wiring.reading.sessions.find(session) is None:
+        run.note_unknown_session(session)
     found, places = consolidate_input(run.wiring, session, place, takes_in=takes_in, read_only=read_only)
     for missing in places.missing:
         if place:

@@ -57,14 +57,14 @@ def context(
     """Print what an agent should know, within a token budget.
 
     The output has three tiers: lasting facts from other sessions, observations of this session, and its last messages.
-    It never has more tokens than its budget, and the same memory gives the same bytes. --json prints the same text
-    as `text`, with its rows and messages beside it.
+    It never exceeds its budget, and the same memory gives the same bytes. --json has it as `text`, with its rows.
 
     Messages that are not observed yet are among the last messages, which may use free budget for them, or else in rows
     that rules make for this pack only, marked `provisional`. `gap` in --json is the number of messages in no tier.
 
     --scope says whose facts the first tier has; sessions without a project share with each other. --session defaults to
-    $CLAUDE_CODE_SESSION_ID, then to the last session of this directory, then to the last session of all.
+    $CLAUDE_CODE_SESSION_ID, then to the last session of this directory, then to the last session of all. A session
+    without messages yet, as hooks name it, needs a UUID or at least 16 characters; its pack has rows of other sessions.
 
     --working-memory prints the session's current task, modified files, errors and decisions, then commands, delegated
     tasks and searches, in at most 800 tokens. They come from all observations, so compaction does not change them.
@@ -105,6 +105,8 @@ def _print_pack(
     leaves a limit to the settings.
     """
     layout = run.layout(to)
+    if most[Tier.SESSION] != 0 or most[Tier.TAIL] != 0:  # the rows of other sessions suit every session
+        session = run.session(session, may_be_new=True)
     contexted = pack(
         run.wiring.reading,
         _place(run, session),
@@ -139,7 +141,7 @@ def _print_block(run: Run, session: str | None, *, budget: int | None, to: PackF
         raise BadUsage(f"`--working-memory` is printed as Markdown or JSON, not `--to {to}`")
     blocked = working_block(
         run.wiring.reading,
-        _place(run, session),
+        _place(run, run.session(session, may_be_new=True)),
         budget=CAP if budget is None else budget,
         counter=run.counter,
         rules=partial(_rules, run),

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from omcli.base.errors import BadInput, BadUsage, CannotCreate, InputOutput, NoInput
 from omcli.base.record import replace
-from omcli.cli.command import Run, is_terminal_input, with_shared
+from omcli.cli.command import Run, check_session, is_terminal_input, with_shared
 from omcli.cli.console import Exit, counted, error_as_dict
 from omcli.cli.options import (
     RowFilter,
@@ -58,7 +58,7 @@ def export(
     from omcli.operations.export import export as written
 
     exchange = named(to)
-    query = replace(rows.query(run.wiring.clock.now()), last=rows.last)
+    query = replace(rows.query(run), last=rows.last)
     if unknown := lookup.unknown(run.wiring.reading, query):
         run.console.note(unknown)
     pieces = written(run.wiring.reading, query, exchange, run.wiring.counter(exchange.counter))
@@ -113,11 +113,11 @@ def import_(
 
     if not files and is_terminal_input():
         raise BadUsage("nothing to import", hint="`om import --format NAME FILE`, or `< FILE`")
-    if session is not None and not session.strip():
-        raise BadUsage("`--session` is empty")
+    check_session(session)
     exchange = named(format_)
     if run.is_read_only("nothing was stored"):
         return
+    session = run.session_or_new(session)
     inputs = [ImportInput(name=name, read=partial(_read, name)) for name in files or [STDIN]]
     with run.output.optional():  # store rows even if the reader of stdout goes away
         _take_in(run, inputs, exchange, session)

@@ -80,6 +80,7 @@ def forget(
         raise BadUsage("`--session` and `--project` need `--match`")
     if run.is_read_only("nothing is forgotten"):
         return
+    session = run.session(session)
     taken_in = run.wiring.reading.bookmarks.files()  # read first: permanent deletion removes these as well
     wanted = ForgetRequest(
         ids=tuple(ids or ()), match=match, session=session, project=project_path(project), with_derived=derived

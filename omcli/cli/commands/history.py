@@ -53,6 +53,7 @@ def history(
     are permanently deleted. Undoing is listed as an operation, too.
     """
     run.check_stream(jsonl=jsonl)
+    session = run.session(session)
     begins, ends = period(since, until, now=run.wiring.clock.now())
     is_filtered = any(each is not None for each in (session, project, begins, ends))
     listed = run.wiring.reading.operations.history(last=None if is_filtered else within_limit(last))

@@ -52,7 +52,7 @@ def items(
     """
     run.check_stream(jsonl=jsonl)
     now = run.wiring.clock.now()
-    query = rows.query(now)
+    query = rows.query(run)
     if unknown := lookup.unknown(run.wiring.reading, query):
         run.console.note(unknown)
     listed = lookup.items(

@@ -57,7 +57,7 @@ def log(
         raise BadUsage("`--json` prints one document", hint="use `--jsonl` for a stream")
     written = None if notation is None else run.notation(notation)
     query = replace(
-        rows.query(run.wiring.clock.now()),
+        rows.query(run),
         kinds=tuple(kind or ()),
         types=tuple(type_ or ()),
         priorities=tuple(priority or ()),

@@ -54,7 +54,7 @@ def note(
         text = _read_text(text)
     if run.is_read_only("nothing was written"):
         return
-    project = run.project
+    project, session = run.project, run.session_or_new(session)
     noted = note.note(
         text or "",
         open_store=lambda: run.wiring.store,

@@ -91,6 +91,7 @@ def observe(
         raise BadUsage("`--estimate` excludes `--later` and `--background`")
     check_transcript("observe", given=bool(files), format_name=format_, session=session)
     apply_model_options(run, "observer", provider=observer, model=model, base_url=base_url, verify=verify, again=again)
+    session = run.session_or_new(session)
     if estimate:
         _estimate(run, files, format_, session)
         return

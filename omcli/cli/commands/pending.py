@@ -48,6 +48,7 @@ def pending(
     """
     from omcli.operations import apply
 
+    session = run.session(session)
     tokens = min(budget or run.settings.observe.batch_tokens, LARGEST)
     waiting = apply.pending(run.wiring.reading, session=session, tokens=tokens, counter=run.counter)
     if waiting.messages == 0:

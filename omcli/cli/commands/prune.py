@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Annotated
 
 from omcli.base.errors import BadUsage
+from omcli.base.record import replace
 from omcli.cli import deletion
 from omcli.cli.command import Run, with_shared
 from omcli.cli.console import counted
@@ -80,6 +81,7 @@ def prune(
     _check(rules, is_raw=raw, for_good=hard)
     if run.is_read_only("nothing is pruned"):
         return
+    rules = replace(rules, session=run.session(session))
     if rules.is_empty:
         _erase(run, is_sure=yes, dry_run=dry_run)
     else:

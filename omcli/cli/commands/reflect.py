@@ -73,6 +73,7 @@ def reflect(
         raise BadUsage("`--min-age` needs `--global`")
     if run.is_read_only("nothing is reflected on"):
         return
+    session = run.session(session)
     with _model_errors(run, is_tolerant=tolerant):
         if across:
             _across(run, min_age, dry_run=dry_run, again=again)

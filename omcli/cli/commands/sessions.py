@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
+from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
 
-from omcli.base.record import fields_of
+from omcli.base.record import fields_of, record
 from omcli.cli.background import last_worker
 from omcli.cli.command import Run, with_shared
 from omcli.cli.console import counted, size
@@ -14,23 +16,53 @@ from omcli.cli.options import (
     UntilOption,
     is_within,
     last_option,
+    option,
     project_option,
     project_path,
     within_limit,
 )
-from omcli.operations import sizes
+from omcli.operations import lookup, sizes
 from omcli.operations.clock import period
+from omcli.text.clean import one_line
 from omcli.text.instants import minute
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from omcli.memory.ports import Sessions
     from omcli.memory.session import SessionSummary
     from omcli.operations.sizes import StoreCounts
     from omcli.workers import WorkerRun
 
 _SESSIONS_EXAMPLES = """\b
 om sessions -n 10
+om sessions --since 7d --sort messages
 om sessions --jsonl | jq -r 'select(.pending > 0) | .id'
 """
+
+_LONGEST_TITLE = 60
+_LONGEST_PROJECT = 14
+
+
+class SessionSort(StrEnum):
+    """Order of sessions: times and numbers descending, except for the earliest message."""
+
+    LAST = "last"
+    FIRST = "first"
+    MESSAGES = "messages"
+    ROWS = "rows"
+    PENDING = "pending"
+    PROJECT = "project"
+
+    def key(self, summary: SessionSummary) -> str | int:
+        """Return the sort key of a session. Sessions with the same key keep their order, the latest first."""
+        if self is SessionSort.LAST:
+            return 0
+        if self is SessionSort.FIRST:
+            return summary.first_at or summary.seen_at
+        if self is SessionSort.PROJECT:
+            return summary.session.project or ""
+        return -{"messages": summary.messages, "rows": summary.observations, "pending": summary.pending}[self]
 
 
 @with_shared(examples=_SESSIONS_EXAMPLES, without=["counter"])
@@ -40,54 +72,88 @@ def sessions(
     project: Annotated[str | None, project_option()] = None,
     since: SinceOption = None,
     until: UntilOption = None,
-    last: Annotated[int | None, last_option("Only the last N sessions.")] = None,
+    last: Annotated[int | None, last_option("Only the first N sessions of the list.")] = None,
+    sort: Annotated[
+        SessionSort,
+        option("--sort", help="Order: latest or earliest message, most messages, rows or pending, project."),
+    ] = SessionSort.LAST,
     jsonl: StreamOption = False,
 ) -> None:
-    """List sessions, the most recent first."""
+    """List sessions, the one with the latest message first.
+
+    The first column is a handle, the shortest beginning of the session's id that names no other session. Every
+    --session takes it, as it takes the whole id (in --json), any other unique beginning of at least 4 characters, and
+    `last`, the session with the latest message. A session without a title is listed with its first prompt.
+    """
     run.check_stream(jsonl=jsonl)
     begins, ends = period(since, until, now=run.wiring.clock.now())
-    has_period = bool(begins or ends)
-    listed = run.wiring.reading.sessions.summaries(
-        project=project_path(project), last=None if has_period else within_limit(last)
-    )
-    found = [each for each in listed if is_within(each.last_at or each.seen_at, begins, ends)][:last]
+    is_whole = bool(begins or ends) or sort is not SessionSort.LAST
+    store = run.wiring.reading.sessions
+    listed = store.summaries(project=project_path(project), last=None if is_whole else within_limit(last))
+    found = [each for each in listed if is_within(each.last_at or each.seen_at, begins, ends)]
+    rows = [_ListedSession.of(each, store) for each in sorted(found, key=sort.key)[:last]]
+    handles = lookup.session_handles(store.ids()) if rows else {}
     if run.json:
-        run.output.document({"sessions": [_session_as_dict(summary) for summary in found]})
+        run.output.document({"sessions": [_session_as_dict(each, handles) for each in rows]})
     elif jsonl:
-        for summary in found:
-            run.output.json_line(_session_as_dict(summary))
-    elif found:
-        header = ("SESSION", "AGENT", "MESSAGES", "OBSERVATIONS", "PENDING", "LAST", "PROJECT", "TITLE")
-        rows = [_cells(summary) for summary in found]
-        run.output.table(header, rows, wrapped=("PROJECT", "TITLE"))
+        for each in rows:
+            run.output.json_line(_session_as_dict(each, handles))
+    elif rows:
+        _print_table(run, rows, handles)
     elif project is not None:
         run.console.note(f"no sessions of project {project_path(project)}; `om sessions` lists all")
     elif last != 0:
         run.console.note("no sessions yet; `om observe FILE` adds one")
 
 
-def _cells(summary: SessionSummary) -> tuple[str, ...]:
-    session = summary.session
-    return (
-        session.id,
-        session.agent,
-        str(summary.messages),
-        str(summary.observations),
-        str(summary.pending),
-        minute(summary.last_at or summary.seen_at),
-        session.project or "-",
-        session.title or "",
-    )
+@record
+class _ListedSession:
+    """A session with its beginning, if it has no title."""
+
+    summary: SessionSummary
+    prompt: str | None
+
+    @classmethod
+    def of(cls, summary: SessionSummary, store: Sessions) -> _ListedSession:
+        return cls(summary=summary, prompt=None if summary.session.title else store.prompt(summary.session.id))
 
 
-def _session_as_dict(summary: SessionSummary) -> dict[str, object]:
+def _print_table(run: Run, rows: Sequence[_ListedSession], handles: Mapping[str, str]) -> None:
+    """Print one line per session. The pending messages have a column only if there are any."""
+    columns = {
+        "SESSION": [handles[each.summary.session.id] for each in rows],
+        "LAST": [minute(each.summary.last_at or each.summary.seen_at) for each in rows],
+        "MESSAGES": [str(each.summary.messages) for each in rows],
+        "ROWS": [str(each.summary.observations) for each in rows],
+        "PENDING": [str(each.summary.pending) for each in rows],
+        "PROJECT": [_cut(_folder(each.summary.session.project), _LONGEST_PROJECT) for each in rows],
+        "TITLE": [_cut(one_line(each.summary.session.title or each.prompt or ""), _LONGEST_TITLE) for each in rows],
+    }
+    if set(columns["PENDING"]) == {"0"}:
+        del columns["PENDING"]
+    run.output.table(list(columns), list(zip(*columns.values(), strict=True)), cut="TITLE")
+
+
+def _folder(project: str | None) -> str:
+    """Return the last part of a path, in the notation of any system."""
+    return re.split(r"[/\\]", project.rstrip("/\\"))[-1] or project if project else "-"
+
+
+def _cut(text: str, most: int) -> str:
+    return text if len(text) <= most else f"{text[: most - 1]}…"
+
+
+def _session_as_dict(listed: _ListedSession, handles: Mapping[str, str]) -> dict[str, object]:
+    summary = listed.summary
     session = summary.session
     columns = {
         "id": session.id,
+        "handle": handles[session.id],
         "agent": session.agent,
         "project": session.project,
         "branch": session.branch,
         "title": session.title,
+        "prompt": listed.prompt,
         "model": session.model,
         "parent": session.parent,
         "messages": summary.messages,

@@ -77,7 +77,7 @@ def tick(
     apply_model_options(run, "observer", provider=observer, model=model, base_url=base_url, verify=verify, again=again)
     if estimate and (check or background):
         raise BadUsage("`--estimate` excludes `--check` and `--background`")
-    sessions = session or None
+    sessions = [found for each in session or () if (found := run.session(each, may_be_new=True))] or None
     if estimate:
         _estimate(run, sessions)
         return
