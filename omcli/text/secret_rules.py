@@ -279,7 +279,9 @@ def private_key(text: str, at: int) -> tuple[int, int] | None:
         between = text[last : line.start()]
         printed = _NUMBERS.sub("", between)
         first = first if first is not None else printed
-        if printed != first or len(between) > _MOST_BETWEEN_LINES or not _LINE_BREAK.search(between):
+        if printed != first or len(between) > _MOST_BETWEEN_LINES:
+            break
+        if not (between.isspace() or _LINE_BREAK.search(between)):
             break
         if last == begin.end() and len(line[0]) < _LEAST_OF_A_KEY:
             break
