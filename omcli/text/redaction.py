@@ -165,14 +165,14 @@ _CANDIDATES = tuple(
     (name, lazily(pattern))
     for name, pattern in (
         ("url", rb"://[^\s\"']{0,100}(?:[:@]|hook)"),
-        ("signature", rb"sig=[0-9a-z%+/]{40}"),
+        ("signature", rb"sig(?:nature)?=[0-9a-z%+/]{40}"),
         ("azure", rb"q~[\w~.-]{31}"),
         ("bearer", rb"bearer\s"),
         ("authorization", rb"auth(?:orization|" + _NAME_END + rb")"),
-        ("cookie", rb"c(?:ookies?\\*[\"'`]?\]?\s?[:= ]|url(?:\.exe)?\s|ontrase.a)"),
-        ("key", rb"k(?:eygen\s|ey(?: block)?-----|(?:ey|(?<=tok)en)" + _NAME_END + rb")"),
+        ("cookie", rb"c(?:ookies?\\*[\"'`]?\]?\s?[:= ]|url(?:\.exe)?\s|li\s(?<=redis-cli.)|ontrase(?:.|\\+u00f1)a)"),
+        ("key", rb"k(?:eygen\s|ey(?: block)?-----|(?:ey(?:[_-]data)?|(?<=tok)en)" + _NAME_END + rb")"),
         ("password", rb"p(?:(?<= -p)|(?:ass(?:word|wd|phrase|wort|code|e)?|wd?|sk)" + _NAME_END + rb")"),
-        ("secret", rb"secret(?:[_-]?(?:access[_-]?)?key|[_-]?token)?" + _NAME_END),
+        ("secret", rb"secret(?:[_-]?(?:access[_-]?)?key(?:[_-]base)?|[_-]?token)?" + _NAME_END),
     )
 )
 # Names that the patterns cannot see.
@@ -215,8 +215,8 @@ def _at_each(candidates: Iterable[re.Match[Any]], name: str, text: str) -> list[
 _KEY_LETTERS = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ_abcdefghijklmnopqrstuvwxyz-"
 _SHAPE = bytes(ord("k") if byte in _KEY_LETTERS else ord(" ") for byte in range(256))
 # Minimum length of the first part of a key, up to the first character that is none of `_KEY_LETTERS`.
-_LONG_RUN = b"k" * 20
-# Number of characters after a backslash to skip: in JSON, a key may follow an escape sequence such as a line break.
+_LONG_RUN = b"k" * 17
+# Number of characters after a backslash that belong to the escape sequence.
 _ESCAPED = {"n": 1, "r": 1, "t": 1, "u": 5}
 
 
@@ -229,10 +229,10 @@ def _keys(text: str, shape: bytes) -> list[Secret]:
         before = text[at - 1 : at]
         if text[at : at + 3] in _HEADS or text[at : at + 2] in _HEADS or before in _OUTSIDE:
             found = _key_at(text, at)
-        if not found and before == "\\":
-            found = _key_at(text, at + _ESCAPED.get(text[at], 0))
-        elif not found and text[at] == "-":  # a line removed by a diff
-            found = _key_at(text, at + 1)
+        if not found:
+            # After an escape sequence, such as a line break in JSON or `%3D`, or in a line removed by a diff.
+            skipped = _ESCAPED.get(text[at], 0) if before == "\\" else 2 if before == "%" else int(text[at] == "-")
+            found = _key_at(text, at + skipped) if skipped else None
         if found:
             rule, start, end = found
             keys.append(Secret(start, end, 0, rule))
@@ -315,7 +315,8 @@ FORMATS: tuple[tuple[str, str, str], ...] = (
     ("1password-token", "ops_eyJ", rf"{_B64}{{100,}}={{0,3}}"),
     ("1password-key", "A3-", "[A-Z0-9]{6}-(?:[A-Z0-9]{11}|[A-Z0-9]{6}-[A-Z0-9]{5})(?:-[A-Z0-9]{5}){3}"),
     ("adobe-secret", "p8e-", rf"{_LETTERS}{{32}}"),
-    ("alibaba-key-id", "LTAI", rf"(?=[A-Za-z]*[0-9]){_LETTERS}{{20}}"),
+    ("airtable-token", "pat", rf"{_LETTERS}{{14}}\.{_HEX}{{64}}"),
+    ("alibaba-key-id", "LTAI", rf"{_CAPITAL}(?=[A-Z]*[0-9a-z]){_LETTERS}{{20}}"),
     ("artifactory-key", "AKCp", rf"{_LETTERS}{{60,}}"),
     ("artifactory-token", "cmVmd", rf"{_LETTERS}{{59}}"),
     ("atlassian-token", "ATATT3 ATCTT3", rf"{_URL}{{60,}}(?:=[A-F0-9]{{8}})?"),
@@ -357,6 +358,7 @@ FORMATS: tuple[tuple[str, str, str], ...] = (
     ("octopus-key", "API-", "(?=[A-Z]*[0-9])[A-Z0-9]{25,32}"),
     ("openshift-token", "sha256~", rf"{_URL}{{43}}"),
     ("plaid-token", "access-sandbox- access-development- access-production-", _UUID),
+    ("pinecone-key", "pcsk_", rf"{_LETTERS}{{4,8}}_{_LETTERS}{{40,}}"),
     ("planetscale-token", "pscale_tkn_ pscale_oauth_ pscale_pw_", r"[\w=.-]{32,}"),
     ("postman-key", "PMAK-", r"[a-f0-9]{24}-[a-f0-9]{34}"),
     ("posthog-key", "phx_", rf"{_LETTERS}{{40,}}"),

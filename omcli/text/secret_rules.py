@@ -15,12 +15,14 @@ from omcli.base import lazily
 
 # Secrets chosen by people may be short; generated ones are long. Brief names are also words of test reports and code.
 _CHOSEN = (
-    r"pass(?:word|wd|phrase|wort|code)|(?<=mot de )passe|(?<=_)pass|pwd|psk|contraseña"
+    r"pass(?:word|wd|phrase|wort|code)|(?<=mot de )passe|(?<=_)pass|pwd|psk|contrase(?:ñ|\\+u00f1)a"
     r"|пароль|密码|密碼|パスワード|비밀번호"
-    r"|secret(?:[_-]?(?:access[_-]?)?key|[_-]?token)?"
+    r"|secret(?:[_-]?(?:access[_-]?)?key(?:[_-]base)?|[_-]?token)?"
 )
-_BRIEF = r"(?<![a-z0-9_])pass|(?<![a-z0-9])pw"
-_GENERATED = r"(?<=to)ken|key|(?<![a-z])auth"  # `token` is found by its `k`, the rarest letter
+_BRIEF = r"(?:(?<![a-z0-9_])|(?<=\\n))pass|(?:(?<![a-z0-9])|(?<=\\n))pw"  # `\n` as in JSON
+_GENERATED = (
+    r"(?<=to)ken|key(?:[_-]data)?|(?:(?<![a-z])|(?<=\\n))auth"  # `token` is found by its `k`, the rarest letter
+)
 _KEY_OWNER = lazily(
     r"(?:api|access|private|account|auth|encrypt(?:ion)?|signing|master|app|application|license|licence|deploy"
     r"|consumer|client|storage|hmac|jwt|admin|webhook|ingest|subscription)[_-]?$",
@@ -61,16 +63,21 @@ _ASSIGNED = lazily(
 )
 # What precedes a name whose value follows after a blank.
 _BLANK = lazily(
-    r"(?:^|[\s\"'`])--[\w-]{0,30}$|\blogin\s{1,9}\S{1,64}\s{1,9}$|(?:^|\s|n)(?:ENV|ARG|setx)[ \t]{1,4}\w{0,40}$"
+    r"(?:^|[\s\"'`])--[\w-]{0,30}$|\blogin\s{1,9}\S{1,64}\s[^A-Za-z]{0,40}$"
+    r"|(?:^|\W|\\n)(?:ENV|ARG|setx)[ \t]{1,4}\w{0,40}$"
 )
 _DEFINE = lazily(r"(?:define|env)\(\\*[\"']\w{0,40}$", re.IGNORECASE)
 # What precedes a name that is the first on its line: in a file with settings the value extends to the end of the line.
-_FIRST = lazily(r"[ \t+>-]{0,40}(?:\d{1,6}[:\t→| -]{1,4})?[ \t]{0,40}(?:(?:export|set|ENV|ARG)[ \t]{1,4})?[\w.-]{0,60}")
+_FIRST = lazily(
+    r"[ \t+>-]{0,40}(?:[\w./-]{1,80}[:-](?=\d))?(?:\d{1,6}[:\t→| -]{1,4})?[ \t+>-]{0,40}"
+    r"(?:(?:export|set|ENV|ARG)[ \t]{1,4})?[\w.-]{0,60}"
+)
+_LINE_START = lazily(r"[\r\n\"']|\\n")  # a text in quotes begins like a line
 _LINE_END = lazily(r"[ \t]*(?:$|[\r\n\"'\\]|#)")
 _SHELL_WORD = lazily(r"[^\s\"'`\\,;&|<>(){}\[\]]{6,200}+(?=[\s\"'\\]|$)")
 _CONTEXT = 160
 
-_REFERENCE = lazily(r"<[^>]*>|\{[^}]*\}|^\$|\$\(|^%|%\(|\.\.\.|…|\*\*\*|[•●]{2}|^\[")
+_REFERENCE = lazily(r"<[^>]*>|\{[^}]*\}|^\$|\$\(|^%|%\(|\.\.\.|…|\*\*\*|[•●]{2}|^\[|^!\w+$")
 _PLACEHOLDER = lazily(
     r"your|example|placeholder|change.?(?:me|it|this)|dummy|redacted|sample|insert|replace|undefined|required|optional"
     r"|x{4}|here$|^my[-_]|todo|\bfake|\btest",
@@ -83,7 +90,7 @@ _BETWEEN_PARTS = lazily(r"[-_. ]+")
 _PROSE = lazily(
     r"\b(?:the|your|an?|is|are|for|to|of|must|enter|please|or|not|with|new|old|at|characters?|if|no|passwords?|tokens?"
     r"|user(?:name)?|keys?|invalid|forgot|confirm|show|set|reset|change|ihre?|das|der|die|ein(?:geben)?|und|oder|zeichen"
-    r"|mindestens|passwort|votre|le|la|de|mot|passe|su|tu|el|introduzca|contraseña)\b",
+    r"|mindestens|passwort|votre|le|la|de|mot|passe|su|tu|el|introduzca|contrase(?:ñ|\\+u00f1)a)\b",
     re.IGNORECASE,
 )
 # These follow the closing quote of a JSON string. No value starts with them.
@@ -114,6 +121,8 @@ def named_secret(text: str, at: int) -> tuple[int, int] | None:
     is_column = separator in ("", "|") and not (separator == "" and _BLANK.search(before))
     if is_column and not (separator or len(found["separator"]) > 1 or "\t" in found["separator"]):
         return None  # prose
+    if "arn:" in before and separator == ":":
+        return None  # the name of a resource
     if separator == "," and not _DEFINE.search(before):
         return None
     if is_bare and found["closing"] and separator != "|":
@@ -143,7 +152,7 @@ def _extended(text: str, before: str, start: int, end: int, *, is_whole: bool) -
     """Return the range of an unquoted value: up to the end of the line if a setting begins the line, otherwise as far
     as a shell would read a word. Without either, it is empty unless `is_whole`.
     """
-    line = before.replace("\\n", "\n").replace("\r", "\n").rpartition("\n")[2]
+    line = _LINE_START.split(before)[-1]
     word = _WHOLE.match(text, start) if len(line) < _CONTEXT and _FIRST.fullmatch(line) else None
     if word and _LINE_END.match(text, word.end()):
         value = word[0].rstrip(",;")
@@ -324,7 +333,7 @@ _WEBHOOK = (
 _AUTHORIZATION = (
     r"(?:(?i:authorization)(?P<name>\\*[\"'`])?\]?\s?[:=]\s?(?(name)\\*[\"'`]|(?:\\*[\"'`])?)"
     r"(?:(?i:basic)\s{1,4}(?=[A-Za-z+/]*(?:[0-9]|[a-z][A-Z]))"
-    r"|(?:(?i:bearer|token|digest|apikey)\s{1,4})?(?=[A-Za-z._~+/=-]*[0-9]))"
+    r"|(?:(?i:bearer|token|digest|apikey|ssws)\s{1,4})?(?=[A-Za-z._~+/=-]*[0-9]))"
     r"|(?i:bearer)\s{1,4}(?=[A-Za-z._~+/=-]*[0-9])(?=\S{16}))"
     r"(?P<secret>[A-Za-z0-9._~+/=-]{8,}+)(?![(\[{$<])"
 )
@@ -338,7 +347,7 @@ def _in_url(text: str, at: int) -> tuple[int, int] | None:
 
 
 _AZURE = r"(?<=[\w~.-]{3}[0-9])Q~(?P<secret>[\w~.-]{31,34})(?![\w~.-])"
-_SIGNATURE = r"sig=(?P<secret>(?=[A-Za-z%+/]*[0-9])[A-Za-z0-9%+/]{40,90}={0,2})"
+_SIGNATURE = r"(?i:sig(?:nature)?)=(?P<secret>(?=[A-Za-z%+/]*[0-9])[A-Za-z0-9%+/]{40,600}={0,2})"
 
 # Minimum number of distinct characters in a generated secret.
 _DISTINCT = 8
@@ -376,9 +385,10 @@ _WITHIN = r"[^\n;|&]{0,200}?\s"
 _USER = r"(?:\\*[\"'])?[^\s:\"'\\$<-][^\s:\"'\\]{0,63}"
 _CURL = rf"curl(?:\.exe)?\s{_WITHIN[:-2]}(?<=\s)(?:-u|--user|-U|--proxy-user)[ =]?{_USER}:{_ARGUMENT}"
 _SSH_KEYGEN = rf"(?<=ssh-)keygen{_WITHIN}-N ?{_ARGUMENT}"
+_REDIS = rf"(?<=redis-)cli\s{_WITHIN[:-2]}(?<=\s)-a ?{_ARGUMENT}"
 _OPTION = lazily(rf"(?<= -)p(?P<apart>[ =]?){_ARGUMENT}", re.ASCII)
-_TAKES_GLUED = lazily(r"\b(?:mysql\w*|mariadb[\w-]*)(?:\s[^\n;|&]*)?$")
-_TAKES_APART = lazily(r"\b(?:sshpass|mongo\w*|\w+ login)(?:\s[^\n;|&]*)?$")
+_TAKES_GLUED = lazily(r"(?:\b|(?<=\\n))(?:mysql\w*|mariadb[\w-]*)(?:\s[^\n;|&]*)?$")
+_TAKES_APART = lazily(r"(?:\b|(?<=\\n))(?:sshpass|mongo\w*|\w+ login)(?:\s[^\n;|&]*)?$")
 _LINE = 200
 
 
@@ -399,7 +409,12 @@ RULES: Mapping[str, tuple[tuple[int, str, Find], ...]] = {
     "azure": ((8, "azure-secret", _matching(_AZURE, distinct=_DISTINCT)),),
     "bearer": (_AUTHORIZED,),
     "authorization": (_AUTHORIZED, _NAMED),
-    "cookie": ((4, "cookie", _cookies), (6, "command-password", _matching(_CURL)), _NAMED),
+    "cookie": (
+        (4, "cookie", _cookies),
+        (6, "command-password", _matching(_CURL)),
+        (6, "command-password", _matching(_REDIS)),
+        _NAMED,
+    ),
     "key": ((1, "private-key", private_key), (7, "command-password", _matching(_SSH_KEYGEN)), _NAMED),
     "password": ((5, "command-password", _password_option), _NAMED),
     "secret": (_NAMED,),

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
+from functools import lru_cache
 
 from omcli.base.errors import OF_MODELS, BadInput, OmError, SessionTaken
 from omcli.base.record import field, record, replace
-from omcli.memory.message import Incoming, Message
+from omcli.memory.message import Image, Incoming, Message
 from omcli.memory.transcript import (
     Bookmark,
     Checkpoint,
@@ -256,8 +257,7 @@ class MessageWriter:
         if conversations.tally.is_side_only:
             # A subagent may work in its own worktree, so it must not set the session's directory.
             session = replace(session, cwd=None, branch=None)
-        if session.title is not None:
-            session = replace(session, title=redact(clean(session.title)).text)
+        session = replace(session, title=_safe(session.title), branch=_safe(session.branch), model=_safe(session.model))
         incoming, now = tuple([incoming for incoming, _ in chunk]), deps.clock.now()
         log = deps.open_store().messages
         try:
@@ -276,9 +276,16 @@ class MessageWriter:
         """Return the message to store: cleaned, without secrets, and without images if the observer takes none."""
         redacted = redact(clean(message.text))
         self.redactions.update(redacted.counts)
-        kept = message if redacted.text == message.text else replace(message, text=redacted.text)
-        if kept.images and not self._deps.observer.takes_images:
-            kept = replace(kept, images=tuple([replace(image, content=None) for image in kept.images]))
+        tool, name = _safe(message.tool), _safe(message.name)
+        kept = message
+        if (redacted.text, tool, name) != (message.text, message.tool, message.name):
+            kept = replace(message, text=redacted.text, tool=tool, name=name)
+        if kept.images:
+            takes, images = self._deps.observer.takes_images, list[Image]()
+            for image in kept.images:
+                media_type, content = _safe(image.media_type) or "", image.content if takes else None
+                images.append(replace(image, media_type=media_type, content=content))
+            kept = replace(kept, images=tuple(images))
         incoming = Incoming(message=kept, identity="", key="", tokens=self._deps.counter.message(kept))
         return self._with_identity(session_id, incoming, message)
 
@@ -290,6 +297,12 @@ class MessageWriter:
         identity, formerly = identities.with_earlier(message)
         key = printed_key(incoming.message, identity)
         return replace(incoming, identity=identity, formerly=formerly, key=key)
+
+
+@lru_cache(maxsize=256)
+def _safe(name: str | None) -> str | None:
+    """Return a tool's, speaker's, branch's or model's name, or a title, without secrets."""
+    return name and redact(clean(name)).text
 
 
 def _may_be_kept(notes: Notes) -> bool:

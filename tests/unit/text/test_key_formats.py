@@ -69,6 +69,8 @@ RESTS = {
     "AGE-SECRET-KEY-1": fake(58, CAPITALS),
     "ops_eyJ": fake(250),
     "A3-": "-".join(fake(length, CAPITALS) for length in (6, 6, 5, 5, 5, 5)),
+    "pat": f"{fake(14)}.{fake(64, HEX)}",
+    "pcsk_": f"{fake(6)}_{fake(63)}",
     "p8e-": fake(32),
     "LTAI": fake(20),
     "AKCp": fake(69),
