@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from omcli.base import lazily
-from omcli.memory.message import digest
+from omcli.memory.message import Message, digest
 from omcli.memory.observation import TOOL_EVENTS, Draft, Observation
 from omcli.text.phrases import anchors
-from omcli.text.similarity import SPEAKERS, content_terms, folded_text, says
+from omcli.text.similarity import SPEAKERS, content_terms, folded_text, is_distinctive, says
 
 _WORDS_REPEATED = 0.75
 _HALF = lazily("[\ud800-\udfff]")
@@ -53,13 +53,29 @@ def repeats(draft: Draft, rows: Sequence[Draft]) -> bool:
 
 
 def tombstone(said: Draft | Observation, *, session: str | None) -> str:
-    """Return the digest that identifies the text of a row or draft: 32 hex digits.
+    """Return the digest of a row or draft to keep when it is forgotten: 32 hex digits.
 
-    The digest of a tool event depends on the session; other digests do not.
+    It depends on the session if other sessions may well say the same: a tool event, or text that is not distinctive.
     """
-    return tombstone_of(said.text, session=session if said.type in TOOL_EVENTS else None)
+    is_everywhere = said.type not in TOOL_EVENTS and is_distinctive(said.text)
+    return tombstone_of(said.text, session=None if is_everywhere else session)
+
+
+def tombstones(said: Draft | Observation, *, session: str | None) -> tuple[str, ...]:
+    """Return the digests by which a row or draft is recognised as forgotten."""
+    of_session = tombstone_of(said.text, session=session)
+    return (of_session,) if said.type in TOOL_EVENTS else (of_session, tombstone_of(said.text))
 
 
 def tombstone_of(text: str, *, session: str | None = None) -> str:
     """Return the digest of text, for one session or, if `session` is None, for all. Case and spacing are ignored."""
-    return digest(session, folded_text(_HALF.sub("\ufffd", text)))
+    return digest(session, _folded(text))
+
+
+def message_tombstone(message: Message) -> str:
+    """Return the digest of a message's words, whoever says them, in any session."""
+    return digest("message", None, _folded(message.text))
+
+
+def _folded(text: str) -> str:
+    return folded_text(_HALF.sub("\ufffd", text))

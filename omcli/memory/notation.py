@@ -157,9 +157,7 @@ def _fits(meaning: MarkValue, said: PrintedRow) -> bool:
 
 
 def _importance(said: PrintedRow) -> int:
-    """Return the row's importance, or the default of its priority if the importance is unknown or contradicts the
-    priority.
-    """
+    """Return the row's importance, or that of its priority if it is unknown or contradicts the priority."""
     if said.importance is not None and Priority.of_importance(said.importance) is said.priority:
         return said.importance
     return said.priority.importance

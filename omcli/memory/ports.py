@@ -340,6 +340,9 @@ class Tombstones(Protocol):
     def titles(self) -> tuple[SessionTitle, ...]:
         """Return the forgotten titles that are not yet deleted, sorted by session."""
 
+    def has_messages(self, seqs: Sequence[int]) -> bool:
+        """Return True if all messages with these `seq` are forgotten, and not only pruned."""
+
     def match(self, rows: Sequence[Observation]) -> tuple[bool, ...]:
         """Return, for each row, True if its text was forgotten, so that the store would skip it."""
 

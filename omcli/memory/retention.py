@@ -69,9 +69,7 @@ class RetentionRules:
 
 @record
 class Pool:
-    """Visible rows that share one set of limits, in log order: those of a session, or the cross-session rows of a
-    project.
-    """
+    """Visible rows with the same limits, in log order: of a session, or the cross-session rows of a project."""
 
     session: str | None
     rows: tuple[Observation, ...]
@@ -264,9 +262,7 @@ def label(now: str) -> str:
 
 
 def backups_among(names: Iterable[str], store: str) -> tuple[Backup, ...]:
-    """Return a store's dated backups (none made before a migration), oldest first. `names` are those of its folder's
-    files.
-    """
+    """Return a store's dated backups, oldest first, but none made before a migration. `names` are its folder's."""
     found = []
     for name in names:
         told = _NAME.fullmatch(name.removeprefix(store)) if name.startswith(store) else None
@@ -277,9 +273,7 @@ def backups_among(names: Iterable[str], store: str) -> tuple[Backup, ...]:
 
 
 def is_due(backups: Iterable[Backup], now: str) -> bool:
-    """Return True if another backup is due. Backups dated in the future are ignored, because the clock must have been
-    wrong.
-    """
+    """Return True if another backup is due. Backups from the future are ignored: the clock must have been wrong."""
     moment = _of(now)
     return not any(moment - APART < backup.at <= moment for backup in backups)
 

@@ -89,9 +89,7 @@ class IngestedPart:
 
 
 def as_json(notes: Notes, *, hashes: bool = True) -> str:
-    """Return notes as ASCII JSON. Hashes become null unless `hashes`. Raise RecursionError if they are nested too
-    deeply.
-    """
+    """Return notes as ASCII JSON; hashes become null unless `hashes`. Raise RecursionError if nested too deeply."""
     return json.dumps(notes, separators=(",", ":"), default=lambda packed: packed.text if hashes else None)
 
 

@@ -9,7 +9,7 @@ from omcli.base.record import record, replace
 from omcli.memory.changes import EraseResult, Operation, OperationKind, OperationWrite, SessionTitle, UndoPreview
 from omcli.memory.coverage import row_says, tombstone, tombstone_of
 from omcli.memory.message import KeptMessage
-from omcli.memory.observation import Observation, handle
+from omcli.memory.observation import Observation, Source, handle
 from omcli.memory.ports import LogQuery, Operations, Store
 from omcli.memory.reflection import Scope
 from omcli.operations.clock import Clock
@@ -69,7 +69,7 @@ class ForgetReport:
     seen: int = 0
     """Position in the log of the last row that was searched, or 0 if there are no rows."""
     done: Operation | None = None
-    """None if nothing was done."""
+    """None if nothing was found, or everything was forgotten before."""
     erased: EraseResult | None = None
     """None if rows were only hidden, or in a dry run."""
 
@@ -92,7 +92,7 @@ def forget(
         return found
     for tries_left in reversed(range(_TRIES)):
         try:
-            if not found.is_empty:
+            if not found.is_empty and (for_good or not _is_forgotten(store, found)):
                 found = replace(found, done=_change(store, wanted, found, clock=clock, for_good=for_good))
             break
         except StaleBatch:
@@ -100,6 +100,19 @@ def forget(
                 raise
             found = _found(store, wanted)
     return replace(found, erased=store.operations.erase((), now=clock.now())) if for_good else found
+
+
+def _is_forgotten(store: Store, found: ForgetReport) -> bool:
+    """Return True if everything that was found had been forgotten before."""
+    gone = {row.id for row in store.tombstones.rows()}
+    are_kept_out = zip(found.rows, store.tombstones.match(found.rows), strict=True)
+    return (
+        gone.issuperset(row.id for row in (*found.rows, *found.along))
+        and all(is_kept_out or row.source is Source.USER for row, is_kept_out in are_kept_out)
+        and store.tombstones.has_messages([kept.seq for kept in found.messages])
+        and set(store.tombstones.titles()).issuperset(found.titles)
+        and not found.ahead
+    )
 
 
 def _change(store: Store, wanted: ForgetRequest, found: ForgetReport, *, clock: Clock, for_good: bool) -> Operation:

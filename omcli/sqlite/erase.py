@@ -6,7 +6,7 @@ import sqlite3
 from collections import defaultdict
 from collections.abc import Iterable
 
-from omcli.sqlite import codec, dialect, messages
+from omcli.sqlite import codec, dialect, messages, soft_delete
 
 _REVERSIBLE = "('prune', 'forget')"
 """Verbs of operations that can be undone even if some of their rows are deleted."""
@@ -124,8 +124,7 @@ def _erase_messages(connection: sqlite3.Connection, which: str) -> tuple[int, se
         values,
     )
     connection.execute(
-        "UPDATE aside_messages SET erased = 1, text = '', at = NULL, utc_offset = NULL, name = NULL, cwd = NULL,"
-        f" tool = NULL, call_id = NULL, failed = NULL, exit_code = NULL, images = NULL WHERE {_HELD_BY_THEM}",
+        f"UPDATE aside_messages SET {soft_delete.STUB} WHERE {_HELD_BY_THEM}",
         values,
     )
     gone = {"gone": dialect.as_list(seq for seq, _, _ in found)}

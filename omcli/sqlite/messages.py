@@ -147,6 +147,7 @@ def _add(
 ) -> tuple[bool, ...]:
     identities = [bytes.fromhex(incoming.identity) for incoming in messages]
     known = _known(connection, identities)
+    has_tombstones = sessions.has_tombstones(connection)
     new = []
     added: list[tuple[bytes, int]] = []
     for identity, incoming in zip(identities, messages, strict=True):
@@ -154,11 +155,27 @@ def _add(
         if is_new:
             known.add(identity)
             columns = codec.message_columns(incoming, session=session, counter=counter)
-            added.append((identity, dialect.insert(connection, "messages", columns)))
+            seq = dialect.insert(connection, "messages", columns)
+            added.append((identity, seq))
+            is_new = not (has_tombstones and _hide_if_forgotten(connection, incoming.message, seq))
         new.append(is_new)
     # In the order of the table, so that its pages are filled one after another.
     connection.executemany("INSERT INTO identities (identity, message) VALUES (?, ?)", sorted(added))
     return tuple(new)
+
+
+def _hide_if_forgotten(connection: sqlite3.Connection, message: Message, seq: int) -> bool:
+    """Hide a message that was just added, and return True, if its text was forgotten.
+
+    It is stored all the same, because undoing brings it back, and the messages of its session keep their order.
+    """
+    from omcli.memory.coverage import message_tombstone  # noqa: PLC0415 - most stores have no tombstones
+    from omcli.sqlite import soft_delete  # noqa: PLC0415
+
+    operation = sessions.forgotten_by(connection, message_tombstone(message))
+    if operation is not None:
+        soft_delete.hide_forgotten(connection, seq, operation)
+    return operation is not None
 
 
 def _replace_identities(connection: sqlite3.Connection, messages: Iterable[Incoming]) -> None:

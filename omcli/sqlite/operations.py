@@ -7,12 +7,15 @@ from collections.abc import Mapping, Sequence
 
 from omcli.base.errors import NotUndoable, StaleBatch
 from omcli.memory.changes import UNDONE, EraseResult, Operation, OperationKind, OperationWrite, RowHistory, UndoPreview
+from omcli.memory.coverage import message_tombstone
+from omcli.memory.message import Role
 from omcli.memory.ports import Operations, Reflections
 from omcli.memory.reflection import ReflectionAttempt, ReflectionOutcome, ReflectionWrite, Scope
 from omcli.sqlite import codec, dialect, erase, messages, rows, soft_delete
 from omcli.sqlite.connection import size, vacuum
 from omcli.sqlite.dialect import Table
 from omcli.text.instants import minute
+from omcli.text.similarity import is_distinctive
 
 _PARTS = "(SELECT number FROM operations WHERE number = :number OR part_of = :number)"
 _MADE_AND_GONE = (
@@ -111,6 +114,13 @@ def _change(connection: sqlite3.Connection, change: OperationWrite, *, now: str,
     rows.add(connection, change.made, made_by=number)
     for dropped in change.dropped:
         rows.drop(connection, dropped, now=now, hidden_by=number)
+    if change.verb is OperationKind.FORGET:
+        for kept in (
+            *messages.by_seq(connection, change.messages),
+            *messages.hidden_by_seq(connection, change.messages),
+        ):
+            if is_distinctive(kept.message.text, is_tool=kept.message.role in (Role.CALL, Role.RESULT)):
+                soft_delete.add_tombstone(connection, message_tombstone(kept.message), operation=number)
     soft_delete.hide_messages(connection, change.messages, number)
     soft_delete.hide_rows(connection, change.forgotten, number, is_forgotten=True)
     soft_delete.hide_rows(connection, change.along, number, is_forgotten=False)

@@ -103,6 +103,15 @@ class SqliteTombstones(Table, Tombstones):
             )
             return tuple(map(SessionTitle._make, found))
 
+    def has_messages(self, seqs: Sequence[int]) -> bool:
+        with self._database.reading() as connection:
+            forgotten = (
+                "SELECT count(DISTINCT message) FROM message_holds AS h JOIN operations AS o ON o.number = h.operation"
+                f" WHERE o.verb = 'forget' AND o.undone_by IS NULL AND {dialect.among('message')}"
+            )
+            (found,) = connection.execute(forgotten, (dialect.as_list(seqs),)).fetchone()
+        return bool(found == len(set(seqs)))
+
     def match(self, rows: Sequence[Observation]) -> tuple[bool, ...]:
         with self._database.reading() as connection:
             return tuple(sessions.is_forgotten(connection, row) for row in rows)

@@ -124,33 +124,36 @@ def note_new(connection: sqlite3.Connection, session: int, *, instants: Sequence
 
 def is_forgotten(connection: sqlite3.Connection, row: Observation) -> bool:
     """Return True if a row's text was forgotten. Always return False for a row written by the user."""
-    if row.source is Source.USER or not _has_any(connection):
+    if row.source is Source.USER or not has_tombstones(connection):
         return False
-    from omcli.memory.coverage import tombstone  # noqa: PLC0415
+    from omcli.memory.coverage import tombstones  # noqa: PLC0415
 
-    return _exists(connection, tombstone(row, session=row.session))
+    return any(forgotten_by(connection, digest) for digest in tombstones(row, session=row.session))
 
 
 def is_forgotten_text(connection: sqlite3.Connection, text: str | None) -> bool:
     """Return True if the text of a title or row was forgotten, in any session. Rows of tool events don't count."""
-    if text is None or not _has_any(connection):
+    if text is None or not has_tombstones(connection):
         return False
     from omcli.memory.coverage import tombstone_of  # noqa: PLC0415
 
-    return _exists(connection, tombstone_of(text))
+    return forgotten_by(connection, tombstone_of(text)) is not None
 
 
-def _has_any(connection: sqlite3.Connection) -> bool:
+def has_tombstones(connection: sqlite3.Connection) -> bool:
     return connection.execute("SELECT 1 FROM tombstones LIMIT 1").fetchone() is not None
 
 
-def _exists(connection: sqlite3.Connection, digest: str) -> bool:
+def forgotten_by(connection: sqlite3.Connection, digest: str) -> int | None:
+    """Return the number of the operation that forgot a text, or None. If there are several, prefer one that can be
+    undone.
+    """
     found = connection.execute(
-        "SELECT 1 FROM tombstones AS t JOIN operations AS o ON o.number = t.operation"
-        " WHERE t.digest = ? AND o.undone_by IS NULL LIMIT 1",
+        "SELECT o.number FROM tombstones AS t JOIN operations AS o ON o.number = t.operation"
+        " WHERE t.digest = ? AND o.undone_by IS NULL ORDER BY o.final_at IS NOT NULL, o.number LIMIT 1",
         (bytes.fromhex(digest),),
-    )
-    return found.fetchone() is not None
+    ).fetchone()
+    return found[0] if found else None
 
 
 def _summaries(connection: sqlite3.Connection, *, project: str | None, last: int | None) -> tuple[SessionSummary, ...]:

@@ -33,6 +33,24 @@ def hide_messages(connection: sqlite3.Connection, seqs: Sequence[int], number: i
     )
 
 
+STUB = (
+    "erased = 1, text = '', at = NULL, utc_offset = NULL, name = NULL, cwd = NULL, tool = NULL, call_id = NULL,"
+    " failed = NULL, exit_code = NULL, images = NULL"
+)
+"""Assignments that reduce a hidden message to a stub."""
+
+
+def hide_forgotten(connection: sqlite3.Connection, seq: int, number: int) -> None:
+    """Hide a new message for the operation that forgot its text, and delete it if the operation cannot be undone."""
+    hide_messages(connection, [seq], number)
+    (is_final,) = connection.execute(
+        "SELECT final_at IS NOT NULL FROM operations WHERE number = ?", (number,)
+    ).fetchone()
+    if is_final:
+        connection.execute(f"UPDATE aside_messages SET {STUB} WHERE seq = ?", (seq,))
+        connection.execute("DELETE FROM passed_over WHERE message = ?", (seq,))
+
+
 def hide_rows(connection: sqlite3.Connection, references: Iterable[str], number: int, *, is_forgotten: bool) -> None:
     """Hide rows and their links for the operation `number`. If `is_forgotten`, add tombstones for their text.
 

@@ -60,6 +60,20 @@ def _weight(words: Collection[str]) -> float:
     return sum(_COMMON_WEIGHT if word in COMMON_FOLDED else 1.0 for word in words)
 
 
+_DISTINCTIVE, _OF_TOOLS = 2, 8
+"""Minimum number of uncommon words of a distinctive text."""
+
+
+def is_distinctive(text: str, *, is_tool: bool = False) -> bool:
+    """Return True if a text is unlikely to be said twice by chance, unlike `ok`, `go on` or `pytest -q`.
+
+    It has an anchor or a few uncommon words. Calls and results of tools need more words, because they name the same
+    files and commands in many sessions.
+    """
+    words = sum(term not in COMMON_FOLDED for term in content_terms(text) - SPEAKERS)
+    return words >= _OF_TOOLS if is_tool else words >= _DISTINCTIVE or bool(anchors(text))
+
+
 _ROWS, _ROW_CHARS, _EQUAL = 20, 24, 0.5
 """At least `_ROWS` rows of at least `_ROW_CHARS` characters repeat themselves if more than `_EQUAL` are duplicates."""
 _TEXT_CHARS, _WINDOWS, _WINDOW_CHARS, _SEEN_AGAIN = 2_000, 50, 200, 0.4

@@ -140,9 +140,9 @@ class TestForgetting:
         names = [row["id"], *row["message_ids"]] if by_id else ["--match", CODE]
         om("forget", *names)
         again = om("forget", *names, "--json").document
-        assert (len(again["rows"]), len(again["messages"])) == (1, 1)
-        om("undo")
-        assert CODE not in om("log", "--all").stdout, "the first forgetting stands"
+        assert (len(again["rows"]), len(again["messages"]), "operation" in again) == (1, 1, False)
+        assert "forgotten already" in om("forget", *names).stderr
+        assert len(om("history", "--jsonl").lines) == 1, "XE7: forgetting twice is one operation"
         om("undo")
         assert CODE in om("log", "--all").stdout
         assert om("undo", code=65).stdout == ""
@@ -150,8 +150,69 @@ class TestForgetting:
         run = om("forget", *names, "--hard", "--yes")
         assert "1 row, 1 message deleted" in run.stderr
         assert not [path for path in om.db.parent.glob(f"{om.db.name}*") if CODE.encode() in path.read_bytes()]
-        assert om("history").stdout.count("1 row out of sight, 1 message") == 4, "as it was then"
+        assert om("history").stdout.count("1 row out of sight, 1 message") == 3, "as it was then"
         om("forget", *names, code=65 if by_id else 1)
+
+    def test_what_was_pruned_can_still_be_forgotten(self, om: Om) -> None:
+        """XE7: it is hidden already, but not kept out."""
+        harbour(om)
+        om("prune", "--raw", "--older-than", "2026-05-01", *NOW)
+        document = om("forget", "--match", CODE, "--json").document
+        assert (document["operation"], len(document["messages"])) == (2, 1)
+
+    @pytest.mark.parametrize("hard", [[], ["--hard", "--yes"]])
+    @pytest.mark.parametrize("times", [True, False])
+    def test_words_stay_forgotten_in_another_session_and_without_times(
+        self, om: Om, hard: list[str], *, times: bool
+    ) -> None:
+        """XD6, D6, S0.40, S4.13: neither the message nor a row comes back; what was said beside it does."""
+        said = [
+            {"role": "user", "content": f"We decided that the harbour code is {CODE}."},
+            {"role": "assistant", "content": "ok"},
+            {"role": "user", "content": "We decided to use port 8080."},
+        ]
+        first = [{**each, "timestamp": f"2026-03-12T08:4{at}:00Z"} for at, each in enumerate(said)]
+        om("observe", "-q", "--session", "one", stdin=json.dumps(first))
+        om("forget", "--match", CODE, *hard)
+        om("forget", "--match", "ok")
+        copied = json.dumps(first if times else said)
+        for session in ("one", "two"):
+            om("observe", "-q", "--session", session, stdin=copied)
+            om("observe", "-q", "--session", session, stdin=copied)
+            pack = om("context", "--session", session).stdout
+            assert CODE not in pack
+            assert "port 8080" in pack
+        om("observe", "-q", stdin=copied.replace("the harbour code", "the  Harbour code"))
+        assert CODE not in om("log", "--all", "--jsonl").stdout + om("sessions", "--json").stdout
+        assert "\nassistant: ok\n" in om("context", "--session", "two").stdout, "everybody says that"
+        counts = {row["id"]: row["messages"] for row in om("sessions", "--jsonl").lines}
+        assert counts["two"] == 2
+        if hard:
+            assert not [path for path in om.db.parent.glob(f"{om.db.name}*") if CODE.encode() in path.read_bytes()]
+        else:
+            om("undo", "1")
+            assert CODE in om("context", "--session", "two").stdout, "as if nothing had been forgotten"
+
+    def test_a_command_that_was_forgotten_is_run_again(self, om: Om) -> None:
+        """XD6: what many sessions say is kept out only where it was forgotten; long content everywhere."""
+        content = (
+            "The gauge of Husum reads seven inches below zero whenever the northern sluice stays closed overnight."
+        )
+
+        def work(session: str) -> Talk:
+            talk = Talk(session=session).user("Hello. Please run the tests.")
+            talk.call("Bash", {"command": "pytest -q"}).result("1 failed: test_tides", is_error=True)
+            return talk.call("Read", {"file_path": "/home/ada/gauge.md"}).result(content)
+
+        om("observe", "-q", stdin=work("one").text())
+        om("forget", "--match", "pytest")
+        om("forget", "--match", "northern sluice")
+        om("observe", "-q", stdin=work("two").text())
+        assert "pytest -q" in om("log", "--session", "two").stdout
+        assert "pytest -q" not in om("log", "--session", "one").stdout
+        pack = om("context", "--session", "two").stdout
+        assert "pytest" in pack
+        assert "sluice" not in pack + om("log").stdout
 
     def test_the_title_that_tells_it_goes_and_is_not_given_again(self, om: Om) -> None:
         talk = harbour(om)

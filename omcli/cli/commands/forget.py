@@ -59,13 +59,14 @@ def forget(
 ) -> None:
     """Forget rows and messages, and keep their content from coming back.
 
-    They are hidden, and their content is not remembered again. The words of a person or an agent are kept out wherever
-    they appear again: in observations, reflections and imports. What a tool did is kept out only in its own session.
-    `om note` can still write all of it. Titles and buffered observations with that content are forgotten too. `om undo`
-    restores everything, until --hard (here or in `om prune`) deletes it, which cannot be undone and asks first.
+    They are hidden, and their content is not remembered again: the same words of a message or row are kept out wherever
+    they appear, in another session, in a copy without times, in reflections and imports. Words that many sessions share
+    (`ok`, `run the tests`, a short command or its output) are kept out only as the same message and in rows of the same
+    session, and rows about what a tool did only in their own session. `om note` can still write all of it.
 
-    A message is forgotten in its own session. If it appears in another session, it is stored, but no row with the same
-    words is written. Rows and messages that are already forgotten match as well, so that --hard can delete them.
+    Titles and buffered observations with that content are forgotten too. `om undo` restores everything, until --hard
+    (here or in `om prune`) deletes it, which cannot be undone and asks first. Rows and messages that are already
+    forgotten match as well, so that --hard can delete them.
 
     Rows made from forgotten rows or messages may still contain the content, and so may the messages that a forgotten
     row came from. They are listed: --derived forgets such rows too, and you can forget the messages by their ids. Daily
@@ -136,6 +137,8 @@ def _report(run: Run, found: ForgetReport, *, dry_run: bool) -> None:
         run.console.report(f"{_in_words(found)} deleted")
     elif found.done is not None:
         run.console.report(f"{_in_words(found)} forgotten; `om undo {found.done.number}` reverses that")
+    else:
+        run.console.note("all of it is forgotten already; `--hard` deletes it")
     if found.telling:
         names = _first_names([handle(row.id) for row in found.telling])
         run.console.note(f"derived rows may still contain it (add `--derived`): {names}")
