@@ -1,9 +1,13 @@
-"""duet's format: groups of rows between tags or below headings, each with the first and last message it covers."""
+"""duet's format: groups of rows between tags or below headings, each with the first and last message it covers.
+
+Records of duet's store, which contain such groups, can be read too.
+"""
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from omcli.base import lazily
 from omcli.base.record import field, mutable_record, replace
@@ -21,8 +25,10 @@ from omcli.exchange.groups import (
     unescape_attribute,
     unescape_tag,
 )
+from omcli.exchange.pi import day_in
 from omcli.memory.notation import EMOJI, PrintedRow
 from omcli.memory.observation import Kind, Priority
+from omcli.text.instants import instant
 
 _TAG = "observation-group"
 _OPENING = lazily(rf"\s*<{_TAG}(?P<attributes>(?:\s[^<>]*)?)>\s*")
@@ -31,7 +37,9 @@ _ATTRIBUTE = lazily(r'([a-z_-]{1,40})="([^"]*)"')
 _HEADING = lazily(r"## Group `(?P<id>[^`]*)`\s*")
 _RANGE = lazily(r"_range: `?(?P<range>[^`]*?)`?_\s*")
 _BULLET = lazily(r"[ \t]*[*-] (?P<rest>.*)", re.DOTALL)
-_DATE = lazily(r"\((?P<dated>[0-9]{4}-[0-9]{2}-[0-9]{2} [0-9]{2}:[0-9]{2})\) (?P<words>.*)", re.DOTALL)
+_DATE = lazily(
+    r"\((?:(?P<day>[0-9]{4}-[0-9]{2}-[0-9]{2}) )?(?P<clock>[0-2]?[0-9]:[0-5][0-9])\) (?P<words>.*)", re.DOTALL
+)
 
 
 def _in_tags(groups: Iterable[Group], _tokens: Callable[[str], int]) -> Iterator[str]:
@@ -68,10 +76,61 @@ def _rows(group: Group) -> Iterator[str]:
 
 
 def parse(text: str) -> Iterator[Group | NotARow]:
-    """Parse groups in both forms, with tags or headings. A line outside any group gives a `NotARow`."""
+    """Parse groups in both forms, with tags or headings, or in records of duet's own store as JSON. A line outside any
+    group gives a `NotARow`.
+    """
+    records = _records(text)
+    if records is None:
+        yield from _groups(text)
+    for found in records or ():
+        content, day = found.get("content"), _text(found, "observedDate")[:10]
+        if not isinstance(content, str):
+            yield NotARow(reason="no record")
+            continue
+        is_tagged = f"<{_TAG}" in content
+        for group in _groups(content if is_tagged else f"<{_TAG}>\n{content}\n", day=day):
+            yield _of_record(group, found, day) if isinstance(group, Group) else group
+
+
+def _records(text: str) -> list[Mapping[str, object]] | None:
+    """Return the records of duet's store, or None if the text is not a list of them."""
+    if not text.lstrip("\ufeff \t\r\n").startswith("["):
+        return None
+    try:
+        found = json.loads(text.removeprefix("\ufeff"), strict=False)
+    except (ValueError, RecursionError):
+        return None
+    return [each for each in found if isinstance(each, dict)]
+
+
+def _of_record(group: Group, found: Mapping[str, object], day: str) -> Group:
+    """Return a group with the id, the kind and the times of its record. Rows without a time get that of the record."""
+    at = f"{day} {_text(found, 'timeOfDay')[:5]}"
+    dated = at if instant(f"{at}Z") else ""
+    is_reflection = _text(found, "kind") == Kind.REFLECTION
+    entries = (
+        entry if entry.line.dated or entry.clock else replace(entry, line=replace(entry.line, dated=dated))
+        for entry in group.entries
+    )
+    return replace(
+        group,
+        entries=tuple(entries),
+        id=_text(found, "id") or group.id,
+        kind=Kind.REFLECTION if is_reflection else group.kind,
+        created_at=instant(found.get("createdAt")),
+    )
+
+
+def _text(found: Mapping[str, object], key: str) -> str:
+    value = found.get(key)
+    return value if isinstance(value, str) else ""
+
+
+def _groups(text: str, *, day: str = "") -> Iterator[Group | NotARow]:
+    """Parse the groups of a text. `day` is the date of rows that give only their time of day."""
     reading: _Reading | None = None
     for written in lines_of(text):
-        opened = _opened(written)
+        opened = _opened(written, day)
         if opened is not None or (_CLOSING.fullmatch(written) and reading is not None):
             if reading is not None:
                 yield reading.group()
@@ -85,21 +144,22 @@ def parse(text: str) -> Iterator[Group | NotARow]:
         yield reading.group()
 
 
-def _opened(written: str) -> _Reading | None:
+def _opened(written: str, day: str) -> _Reading | None:
     if found := _OPENING.fullmatch(written):
         given = dict(_ATTRIBUTE.findall(found["attributes"]))
         kind = given.get("kind")
         return _Reading(
+            day=day,
             head=Group(
                 entries=(),
                 id=unescape_attribute(given.get("id", "")) or None,
                 kind=Kind(kind) if kind in tuple(Kind) else Kind.OBSERVATION,
                 cwd=unescape_attribute(given.get("cwd", "")) or None,
                 reach=reach_of(given["range"]) if "range" in given else NOWHERE,
-            )
+            ),
         )
     found = _HEADING.fullmatch(written)
-    return _Reading(head=Group(entries=(), id=unescape_attribute(found["id"]) or None)) if found else None
+    return _Reading(day=day, head=Group(entries=(), id=unescape_attribute(found["id"]) or None)) if found else None
 
 
 @mutable_record
@@ -108,11 +168,18 @@ class _Reading:
     rows: list[PrintedRow] = field(default_factory=list)
     more: list[list[str]] = field(default_factory=list)
     """Continuation lines of each row."""
+    clocks: list[str] = field(default_factory=list)
+    """Time of day of each row whose date is not known, otherwise "" (see `GroupRow.clock`)."""
+    day: str = ""
+    """Date of the rows that follow and give only their time of day."""
 
     def add(self, written: str) -> None:
-        """Add a line to the group: the range below the heading, a row, or the continuation of a row."""
+        """Add a line to the group: the range below the heading, a date, a row, or the continuation of a row."""
         if not self.rows and (named := _RANGE.fullmatch(written)):
             self.head = replace(self.head, reach=reach_of(named["range"]))
+            return
+        if header := day_in(written):
+            self.day = header
             return
         bullet = _BULLET.fullmatch(written)
         marked = EMOJI.undated.fullmatch(bullet["rest"] if bullet else written.strip())
@@ -122,8 +189,11 @@ class _Reading:
             self.more[-1].append(written.strip())
             return
         words = unescape_tag(timed["words"] if timed else marked["said"], _TAG)
-        line = EMOJI.line(words, mark=marked["mark"], dated=timed["dated"] if timed else "")
+        self.day = (timed and timed["day"]) or self.day
+        clock = timed["clock"].rjust(5, "0") if timed else ""
+        line = EMOJI.line(words, mark=marked["mark"], dated=f"{self.day} {clock}" if self.day and clock else "")
         self.rows.append(line if marked["mark"] else replace(line, mark=""))
+        self.clocks.append("" if self.day else clock)
         self.more.append([])
 
     def group(self) -> Group:
@@ -133,7 +203,8 @@ class _Reading:
         none.
         """
         rows = (_whole(line, " ".join((line.text, *more))) for line, more in zip(self.rows, self.more, strict=True))
-        return replace(self.head, entries=tuple(GroupRow(line=line) for line in rows))
+        entries = (GroupRow(line=line, clock=clock) for line, clock in zip(rows, self.clocks, strict=True))
+        return replace(self.head, entries=tuple(entries))
 
 
 def _whole(line: PrintedRow, text: str) -> PrintedRow:

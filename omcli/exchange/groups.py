@@ -24,6 +24,8 @@ class GroupRow:
     """Content of the row. `dated` is empty if the file gives no date."""
     under: int | None = None
     """Index of the earlier row in the group that this row is a detail of; None if it is not a detail."""
+    clock: str = ""
+    """Time of day as `HH:MM` if the file gives it without a date."""
 
 
 @record

@@ -74,7 +74,7 @@ def parse(text: str) -> Iterator[Group | NotARow]:
     entries: list[GroupRow] = []
     above: list[tuple[int, int]] = []  # indent and index of rows that may have details
     for written in lines_of(text):
-        if header := _date(written):
+        if header := day_in(written):
             day, clock, above = header, "00:00", []
             continue
         found = _ROW.fullmatch(written)
@@ -104,8 +104,8 @@ def _split_mark(written: str) -> tuple[Notation, str | None, str]:
     return BRACKETS, None, written
 
 
-def _date(written: str) -> str | None:
-    """Return the date in a header as `YYYY-MM-DD`."""
+def day_in(written: str) -> str | None:
+    """Return the date in a `Date:` header as `YYYY-MM-DD`, or None for any other line."""
     if found := _DAY.fullmatch(written):
         return f"{found['year']}-{found['month']}-{found['day']}"
     found = _SPOKEN_DAY.fullmatch(written)

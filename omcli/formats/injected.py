@@ -138,7 +138,7 @@ def _json_blocks(said: str, found: re.Match[str] | None) -> Iterator[tuple[int, 
 _EXPORT = lazily(
     r"\s*(?:Date: [0-9]{4}-[0-9]{2}-[0-9]{2}\n- \[[!?i]\] [0-9]{2}:[0-9]{2} "
     r"|\[[0-9]{4}-[0-9]{2}-[0-9]{2} [0-9]{2}:[0-9]{2}\] (?:CRITICAL|IMPORTANT|NOTE) "
-    r"|<observation-group\s"
+    r'|(?:\[\s*\{[^\[\]{}]{0,600}"content":\s*")?<observation-group\s'
     r"|## Group `[^`\n]*`\n"
     r"|## Conversation Memory\n\n### (?:Summary|Recent)\n"
     rf'|\{{"id":{_STRING},"(?:sessionId":{_STRING},"createdAt":"[^"]*","tier|type":"[a-z]+","category)":"'

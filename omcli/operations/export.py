@@ -72,9 +72,13 @@ def _each_group(store: Store, query: LogQuery) -> Iterator[Group]:
         return found.cwd if found else None
 
     for shared, logged in groupby(store.rows.log(query), key=origin):
-        rows = [entry.observation for entry in logged]
-        cwd = _said(rows[0], CWD) or (directory(shared.session) if shared.session else None)
-        yield _group(shared, rows, cwd or rows[0].project)
+        places: dict[str | None, list[Observation]] = {}
+        for entry in logged:
+            row = entry.observation
+            cwd = _said(row, CWD) or row.project or (directory(row.session) if row.session else None)
+            places.setdefault(cwd, []).append(row)
+        for cwd, rows in places.items():
+            yield _group(shared, rows, cwd)
 
 
 def _group(shared: _Origin, rows: Sequence[Observation], cwd: str | None) -> Group:
@@ -86,7 +90,7 @@ def _group(shared: _Origin, rows: Sequence[Observation], cwd: str | None) -> Gro
         session=shared.session,
         cwd=cwd,
         created_at=_said(first, WRITTEN_AT) or first.observed_at,
-        reach=shared.reach,
+        reach=_reach_of_sources(rows) if shared.reach == NOWHERE else shared.reach,
         category=_said(first, CATEGORY) or f"{first.type}/reflected",
         tags=first.tags,
         generation=max(row.generation for row in rows),
@@ -94,17 +98,24 @@ def _group(shared: _Origin, rows: Sequence[Observation], cwd: str | None) -> Gro
 
 
 def _reach(row: Observation, batch: Covered | None) -> MessageRange:
-    """Return the range of messages that a group covers: the imported range, otherwise its batch's, otherwise that of
-    the row's sources, otherwise `NOWHERE`.
+    """Return the range of messages that a row's group covers: the imported range, otherwise its batch's, otherwise that
+    of an observation's sources, otherwise `NOWHERE`.
 
     An imported range that equals part of the batch's range is replaced by the batch's range, which is complete.
     """
     said = range_of(row.metadata)
     if batch is not None and (said == NOWHERE or said in _reaches(batch)):
         return MessageRange(first=batch.first, last=batch.last, start=batch.start, end=batch.end)
-    if said == NOWHERE and row.kind is Kind.OBSERVATION and row.message_ids:
-        return MessageRange(first=row.message_ids[0], last=row.message_ids[-1])
-    return said
+    return _reach_of_sources([row]) if said == NOWHERE and row.kind is Kind.OBSERVATION else said
+
+
+def _reach_of_sources(rows: Sequence[Observation]) -> MessageRange:
+    """Return the range from the first to the last message that rows were made from, or `NOWHERE` without any.
+
+    Reflections written together were made from rows of several batches.
+    """
+    made_of = sorted(pair for row in rows for pair in zip(row.sources, row.message_ids, strict=True))
+    return MessageRange(first=made_of[0][1], last=made_of[-1][1]) if made_of else NOWHERE
 
 
 def _reaches(batch: Covered) -> tuple[MessageRange, MessageRange]:

@@ -6,7 +6,7 @@ The source messages of the rows count as observed.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from omcli.base import ignore
 from omcli.base.errors import BadInput, OmError, UnknownId
@@ -184,7 +184,8 @@ class _GroupWriter:
     def _rows(self, group: Group, place: _Place, ends: list[KeptMessage]) -> list[Observation]:
         rows: list[Observation] = []
         ids: list[str | None] = []
-        for entry in group.entries:
+        for given in group.entries:
+            entry = _with_date(given, group, ends)
             row = self._row(group, entry, place, ends)
             known = place.known(row, is_dated=bool(instant(entry.line.dated)))
             reason = self._why_not(row)
@@ -228,13 +229,30 @@ class _GroupWriter:
             row_id=deps.new_id(),
             kind=group.kind,
             session=place.session,
-            project=place.project or group.cwd or self._project,
+            project=group.cwd or place.project or self._project,
             keys={kept.seq: kept.key for kept in ends},
             at=place.now,
             tokens=deps.counter.text(draft.text),
             counter=deps.counter.name,
             generation=max(1, group.generation) if is_reflection else 0,
         )
+
+
+def _with_date(entry: GroupRow, group: Group, ends: Sequence[KeptMessage]) -> GroupRow:
+    """Return a row that gives only its time of day with the date of the group's messages or of its writing.
+
+    Among the dates of the messages, it is one on which the time is between the first and the last message, otherwise
+    the last one. If no date is known, the time becomes part of the text.
+    """
+    if not entry.clock:
+        return entry
+    of_messages = [kept.message.at for kept in ends]
+    times = [minute(at) for at in (of_messages if any(of_messages) else [group.created_at]) if at]
+    if not times:
+        return replace(entry, line=replace(entry.line, text=f"({entry.clock}) {entry.line.text}"))
+    dates = [f"{at[:10]} {entry.clock}" for at in times]
+    fitting = (at for at in dates if times[0] <= at <= times[-1])
+    return replace(entry, line=replace(entry.line, dated=next(fitting, dates[-1])))
 
 
 class _Place:

@@ -11,7 +11,7 @@ from omcli.base.errors import CutOff, Unusable
 from omcli.base.record import record, replace
 from omcli.llm.json_reply import is_cut_off, json_in, list_of, read_list, row_text, text_of, texts_of, whole
 from omcli.llm.model import Reply
-from omcli.memory.notation import NOTATIONS
+from omcli.llm.text_rows import rows_in
 from omcli.memory.observation import Observation
 from omcli.memory.reflection import Material
 
@@ -27,6 +27,8 @@ class ProposedRow:
     priority: str = ""
     kind: str = ""
     status: str = ""
+    at: str = ""
+    """Time as `YYYY-MM-DD HH:MM`, or only the date or the time; empty if the reply gives none."""
 
 
 @record
@@ -73,9 +75,8 @@ _FACTS = lazily(r"^[ \t]*(?:[*#]{1,6}[ \t]*)?FACTS[*]{0,2}:[*]{0,2}", re.MULTILI
 _CONDENSED = lazily(r"^[ \t]*(?:[*#]{1,6}[ \t]*)?CONDENSED[*]{0,2}:[*]{0,2}", re.MULTILINE)
 _TAGGED = lazily(r"<observations>(.*?)(?:</observations>|\Z)", re.DOTALL)
 _OTHER_TAGS = lazily(r"<(current-task|suggested-response)>.*?(?:</\1>|\Z)", re.DOTALL)
-_BULLET = lazily(r"(?:[-*•]|\d{1,3}[.)])[ \t]+")
-_HEADING = lazily(r"#{1,6} |Date: |```|\Z")
-_CITED = lazily(r"[\[(](o\d{1,6}(?:,? ?o\d{1,6})*)[\])][.]?\Z")
+_DATED = lazily(r"^[#* \t]{0,8}Date:[ *].*\n+[ \t]*[-*] ", re.MULTILINE)
+_HEADING = lazily(r"[ \t]*(?:#{1,6} |```)")
 
 
 def rows_by_label(material: Material) -> Mapping[str, Observation]:
@@ -134,9 +135,10 @@ def _item(value: object, *, cites: bool) -> ProposedItem:
 
 
 def _from_text(text: str) -> ReflectorReply | None:
-    """Parse a reply that is not JSON. Return None if it has none of the known headings and tags."""
+    """Parse a reply that is not JSON. Return None if it has none of the known headings and tags, and no dated list."""
     facts, condensed, tagged = _FACTS.search(text), _CONDENSED.search(text), _TAGGED.search(text)
-    if not (facts or condensed or tagged):
+    is_list = not (facts or condensed or tagged)
+    if is_list and not _DATED.search(text):
         return None
     items: tuple[ProposedItem, ...] = ()
     rest = text
@@ -151,25 +153,13 @@ def _from_text(text: str) -> ReflectorReply | None:
             rest = text[condensed.end() : facts.start()]
     elif tagged:
         rest = tagged[1]
-    rows = tuple(filter(None, map(_row, _OTHER_TAGS.sub("", rest).splitlines())))
+    rows = tuple(
+        ProposedRow(
+            text=row_text(found.text), rows=found.labels, priority=found.priority, status=found.status, at=found.at
+        )
+        for line, found in rows_in(_OTHER_TAGS.sub("", rest), label="o")
+        if row_text(found.text) and (found.is_listed or not (is_list or _HEADING.match(line)))
+    )
     if not any(row.rows for row in rows):
         rows = tuple(replace(row, rows=None) for row in rows)
     return ReflectorReply(reflections=rows, items=items)
-
-
-def _row(written: str) -> ProposedRow | None:
-    """Parse a row in any notation. Return None for headings and blank lines."""
-    line = written.strip()
-    if _HEADING.match(line):
-        return None
-    if bullet := _BULLET.match(line):
-        line = line[bullet.end() :]
-    rows: tuple[str, ...] = ()
-    if cited := _CITED.search(line):
-        line, rows = line[: cited.start()], tuple(re.findall(r"o\d+", cited[1]))
-    parsed = next((found for notation in NOTATIONS if (found := notation.parse(line, ""))), None)
-    text = row_text(parsed.text if parsed else line)
-    if not text:
-        return None
-    priority, status = (parsed.priority.value, parsed.status or "") if parsed else ("", "")
-    return ProposedRow(text=text, rows=rows, priority=priority, status=status)

@@ -26,7 +26,7 @@ from omcli.memory.observation import (
 from omcli.memory.reflection import Material, Reflected
 from omcli.reflectors.drafts import LASTING_TYPES, folded, in_rows
 from omcli.reflectors.reply import ProposedItem, ProposedRow, ReflectorReply, rows_by_label
-from omcli.text.instants import minute
+from omcli.text.instants import instant, minute
 from omcli.text.phrases import searchable, unknown_anchors
 from omcli.text.redaction import redact
 from omcli.text.similarity import LEAST_TOUCHED, folded_text, is_about, share
@@ -294,10 +294,24 @@ def _reflection(
         type=_type(proposed, draft, cited),
         priority=max(priorities, key=lambda priority: priority.importance, default=Priority.MEDIUM),
         status=STATUSES.get(proposed.status, still_open),
+        event_at=_event_at(proposed.at, cited) or draft.event_at,
         metadata={"folded": len(cited), "first": cited[0].dated[:10], "last": cited[-1].dated[:10]},
         replaces=tuple(row.id for row in replaced),
         source=Source.MODEL,
     )
+
+
+def _event_at(at: str, cited: Sequence[Observation]) -> str | None:
+    """Return the time of the last cited row at a minute, on a day or at a time of day, or None if there is none.
+
+    A minute between two of the rows is taken as it is.
+    """
+    dates = sorted(row.event_at for row in cited if row.event_at)
+    if not at or not dates:
+        return None
+    same = [date for date in dates if at in minute(date)]
+    between = len(at) > len("2026-02-10") and minute(dates[0]) <= at <= minute(dates[-1])
+    return same[-1] if same else instant(f"{at}Z") if between else None
 
 
 def _type(proposed: ProposedRow, draft: Draft, cited: Sequence[Observation]) -> Type:

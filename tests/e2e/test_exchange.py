@@ -15,6 +15,9 @@ from omcli.memory.ports import Lane
 from omcli.sqlite import SqliteStore
 from tests.architecture.hot_path import loaded as modules
 from tests.conftest import Om
+from tests.e2e.reflecting import noticed, reply
+from tests.e2e.reflecting import told as reflection
+from tests.e2e.scripts import script
 from tests.e2e.transcripts import PROJECT, Talk, tide_story
 
 FORMATS = pytest.mark.parametrize("name", NAMES)
@@ -383,3 +386,112 @@ def test_a_secret_in_place_of_an_id_stays_outside(om: Om) -> None:
     secret = "ghp_" + "a1B2c3D4e5F6g7H8i9J0" + "k1L2m3N4o5P6q7R8"
     imported(om, duet("a:b", "Both").replace("a:b", f"{secret}:b", 2).replace("g-", ""))
     assert secret not in om("log", "--jsonl").stdout + om("export", "--to", "duet-groups").stdout
+
+
+@pytest.mark.parametrize(
+    ("reach", "given", "at"),
+    [
+        ("a:d", "\U0001f7e1 (23:55) x", "2026-02-10T23:55"),
+        ("a:d", "\U0001f7e1 (0:05) x", "2026-02-11T00:05"),
+        ("a:a", "\U0001f7e1 (14:33) x", "2026-02-10T14:33"),
+        ("a:d", "\U0001f7e1 (2026-02-09 08:00) y\n* \U0001f7e1 (14:33) x", "2026-02-09T14:33"),
+        ("a:d", "Date: Feb 8, 2026\n* \U0001f7e1 (14:33) x", "2026-02-08T14:33"),
+    ],
+)
+def test_a_time_of_day_is_of_the_day_of_its_messages(om: Om, reach: str, given: str, at: str) -> None:
+    """XD4: `🟡 (14:33)` has the date of the row or the heading above it, otherwise that of its messages."""
+    talk = Talk(session="night")
+    for uuid, minute in zip("abcd", ("10T23:50", "10T23:58", "11T00:02", "11T00:10"), strict=True):
+        talk.user(f"Message {uuid} says nothing.", uuid=uuid, timestamp=f"2026-02-{minute}:00.000Z")
+    keep_only(om, talk)
+    imported(om, f'<observation-group id="g" range="{reach}">\n* {given}\n</observation-group>\n')
+    row = rows(om)[-1]
+    assert (row["text"], row["event_at"][:16], row["priority"]) == ("x", at, "medium")
+
+
+def test_a_time_of_an_unknown_day_stays_in_the_text(om: Om) -> None:
+    """XD4: it is not of today."""
+    imported(om, '<observation-group id="g" range="x:y">\n* \U0001f7e1 (14:33) a\n</observation-group>\n')
+    [row] = rows(om)
+    assert (row["text"], row.get("event_at")) == ("(14:33) a", None)
+
+
+def test_rows_of_two_projects_are_two_groups(om: Om, new_om: Callable[[], Om]) -> None:
+    """XD4, S2.11, S2.13: each group has the directory of its rows, and each row that of its group."""
+    group = (
+        '<observation-group id="{0}" range="a:b" kind="observation" cwd="/work/{0}">\n'
+        "* \U0001f534 (2026-02-10 09:00) {0}\n"
+    )
+    text = "\n".join(f"{group.format(name)}</observation-group>\n" for name in ("tide", "moon"))
+    imported(om, text, "--session", "two")
+    assert [(row["text"], om("show", row["id"], "--json").document["observation"]["project"]) for row in rows(om)] == [
+        ("tide", "/work/tide"), ("moon", "/work/moon"),
+    ]  # fmt: skip
+    assert om("export", "--to", "duet-groups").stdout == text
+    mixed = om("export", "--to", "duet-groups", "--session", "two").stdout
+    other = new_om()
+    other("import", "-q", "--format", "duet-groups", "--session", "two", stdin=mixed)
+    assert other("export", "--to", "duet-groups").stdout == mixed
+
+
+def test_a_reflection_has_the_range_of_its_sources(om: Om, new_om: Callable[[], Om]) -> None:
+    """XD4, S2.11: from the first to the last message that its rows were made from."""
+    noticed(om, "The crane is greased each week", "The berth is paved", "The crane is greased every week again")
+    model = script(om, reply(reflection("Crane greased each week", "o1", "o3")))
+    om("reflect", "--session", "s", "--model", model.model)
+    [made] = [row for row in rows(om) if row["kind"] == "reflection"]
+    messages = om("context", "--session", "s", "--json").document["messages"]
+    first, _, last = (message["id"] for message in messages)
+    assert made["message_ids"] == [first, last]
+    for name in ("duet-groups", "duet-headings"):
+        text = om("export", "--to", name, "--session", "s").stdout
+        assert f"{first}:{last}" in text
+        assert text.count('" range="') + text.count("\n_range: `") == text.count("<observation-g") + text.count(
+            "## Group"
+        )
+        other = new_om()
+        other("import", "-q", "--format", name, "--session", "s", stdin=text)
+        assert other("export", "--to", name).stdout == text
+
+
+def test_the_records_of_duet_s_store_are_read(om: Om) -> None:
+    """XD4, S2.37, C19: id, kind, date and time of day; what they hold is a group, or rows without one."""
+    mem = {"id": "mem_V1StGXR8Z5jd", "createdAt": 1_770_714_000_000, "kind": "observation", "priority": "medium"}
+    held = '<observation-group id="x" range="a:b" cwd="/p">\n* \U0001f7e1 (08:32) Uses pnpm\n* \u2705 Built\n'
+    records = [
+        {**mem, "observedDate": "2026-02-09", "timeOfDay": "08:40", "content": f"{held}</observation-group>"},
+        {
+            **mem,
+            "id": "mem_2",
+            "kind": "reflection",
+            "observedDate": "2026-02-08",
+            "content": "\U0001f534 Never by day",
+        },
+        {"id": "mem_3"},
+    ]
+    report = imported(om, json.dumps(records), "--session", "s")
+    assert (report["observations"], report["skipped"]) == (3, {"no record": 1})
+    assert [(row["kind"], row["text"], row["event_at"][:16], row["priority"]) for row in rows(om)] == [
+        ("observation", "Uses pnpm", "2026-02-09T08:32", "medium"),
+        ("observation", "Built", "2026-02-09T08:40", "high"),
+        ("reflection", "Never by day", "2026-02-10T09:00", "high"),
+    ]
+    assert [row["metadata"]["original_id"] for row in rows(om)] == ["mem_V1StGXR8Z5jd"] * 2 + ["mem_2"]
+    assert "this is exported memory" in om("observe", stdin=json.dumps(records), code=65).stderr
+
+
+def test_duet_s_own_ids_name_the_messages_of_its_state(om: Om) -> None:
+    """XD4, S2.10, S2.12: `state.json` is a transcript, and a range in its ids covers its messages."""
+    messages = [
+        {"role": "user", "content": "List the shed.", "timestamp": 1_770_714_000_000, "id": "msg_user_1"},
+        {"role": "assistant", "content": [{"type": "toolCall", "id": "t1", "name": "bash", "arguments": {}}],
+         "stopReason": "toolUse", "responseId": "r1", "timestamp": 1_770_714_001_000},
+        {"role": "toolResult", "toolCallId": "t1", "toolName": "bash", "content": [], "timestamp": 1_770_714_002_000},
+        {"role": "assistant", "content": "Empty.", "stopReason": "stop", "responseId": "r2"},
+    ]  # fmt: skip
+    state = {"sessionId": "session_1", "state": {"options": {"model": "m"}, "agent": {"messages": messages}}}
+    om("observe", "-q", "--later", stdin=json.dumps(state))
+    assert pending(om, "session_1") == 4
+    assert imported(om, duet("msg_user_1:msg_tool_t1", "The shed was listed"))["covered"] == 3
+    assert imported(om, duet("msg_assistant_r2:msg_assistant_r2", "It is empty"))["covered"] == 1
+    assert {row["session"] for row in rows(om)} == {"session_1"}

@@ -281,6 +281,31 @@ def test_facts_and_condensed_text_are_read(om: Om, text: str, items: list[str], 
     assert texts(om, "--kind", "reflection", "--kind", "observation") == left
 
 
+@pytest.mark.parametrize(
+    ("text", "priority", "status", "at"),
+    [
+        (
+            "<observations>\nDate: Feb 10, 2026\n- [!] 09:00 {}\n</observations>\n<current-task>x\n",
+            "high",
+            None,
+            "09:00",
+        ),
+        ("Here it is.\n\nDate: 2026-02-10\n* \U0001f7e2 (09:01) {}\nThat is all.", "low", None, "09:01"),
+        ("CONDENSED:\n- \u2705 (9:00) {}", "high", "done", "09:00"),
+        ("CONDENSED:\n* [?] {} [o1, o2]", "medium", None, "09:01"),
+        ("FACTS: []\nCONDENSED:\n[2026-02-10 09:00] 2/10 resolved: {}", "low", "resolved", "09:00"),
+        ("CONDENSED: **IMPORTANT** [2027-01-01] {}", "medium", None, "09:01"),
+    ],
+)
+def test_marks_and_times_of_a_text_are_no_words(om: Om, text: str, priority: str, status: str | None, at: str) -> None:
+    """XD4, S3.21, S3.8, T20: in any notation; a row is of the last message of its time, and never of another day."""
+    noticed(om, *CRANES)
+    reflect(om, reflecting(om, text.replace("{}", SHORT)))
+    [row] = [row for row in in_sight(om) if row["kind"] == "reflection"]
+    assert (row["text"], row["priority"], row.get("status")) == (SHORT, priority, status)
+    assert row["event_at"] == f"2026-02-10T{at}:00.000Z"
+
+
 def test_nobody_is_asked_of_nothing_and_who_fails_changes_nothing(om: Om) -> None:
     """T40, S0.31, C17: an empty store, a session without rows; exit 69, and what went wrong is in the status."""
     model = reflecting(om, {"error": "unreachable"})

@@ -107,7 +107,8 @@ def import_(
 
     Prints the new rows, one per line, as `om log` does. Rows that are already stored are skipped, so you can import a
     file again whenever it has grown. Rows without a session belong to the project of the current directory. Messages
-    that a row names as its source count as observed.
+    that a row names as its source count as observed. `--format duet-groups` also reads the records of duet's own store,
+    as JSON.
     """
     from omcli.operations.importing import ImportInput
 

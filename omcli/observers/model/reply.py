@@ -8,10 +8,10 @@ from typing import Any
 
 from omcli.base import lazily
 from omcli.base.errors import CutOff, Unusable
-from omcli.base.record import record, replace
+from omcli.base.record import record
 from omcli.llm.json_reply import is_cut_off, json_in, label_in, text_of, texts_of
 from omcli.llm.schema import STATED, TEXT, TEXTS, Schema, list_of, object_of, one_of, optional
-from omcli.text.spoken_dates import spoken_date
+from omcli.llm.text_rows import rows_in
 
 NAME = "observations"
 
@@ -131,25 +131,6 @@ _SECTIONS = ("observations", "current-task", "suggested-response")
 # Tags count only at the start of a line, because prose may mention one. An unclosed section ends at the next tag.
 _TAG = lazily(rf"^[ \t]*<(?P<close>/)?(?P<name>{'|'.join(_SECTIONS)})>[ \t]*", re.MULTILINE | re.IGNORECASE)
 _CLOSED = lazily(rf"</(?:{'|'.join(_SECTIONS)})>[ \t]*$", re.MULTILINE | re.IGNORECASE)
-_DATE = lazily(r"^[#* \t]{0,8}Date:[ *]{0,4}(?P<date>[^\n*]{1,40})[* ]{0,4}$", re.IGNORECASE)
-_BULLET = lazily(r"^[ \t]*(?:[-*•+](?= )|[0-9]{1,3}[.)](?= ))[ \t]*(?:->[ \t]*|[\u2192\u21b3][ \t]*)?")
-_EMOJI = {"🔴": "high", "🟡": "medium", "🟢": "low", "✅": "done"}
-_MARKS = {
-    **_EMOJI, "[!]": "high", "[?]": "medium", "[i]": "low",
-    "critical": "high", "important": "medium", "note": "low", "high": "high", "med": "medium", "medium": "medium",
-    "low": "low", "[high]": "high", "[med]": "medium", "[medium]": "medium", "[low]": "low",
-    "(high)": "high", "(medium)": "medium", "(low)": "low",
-}  # fmt: skip
-# Words in capitals, or marks that cannot start a sentence.
-_MARK = lazily(
-    r"(?:\*\*)?(?:(?P<mark>[🔴🟡🟢✅]\ufe0f?|\[[!?i]\]|(?:CRITICAL|IMPORTANT|NOTE|HIGH|MEDIUM|MED|LOW)\b|"
-    r"(?:high|medium|low)(?=:)|[\[(](?i:high|medium|med|low)[\])]):?"
-    r"|[\[(]?(?P<day>[0-9]{4}-[0-9]{2}-[0-9]{2})?(?:(?<=[0-9])[T ])?(?P<time>[0-9]{1,2}:[0-9]{2})?(?<=[0-9])[\])]?:?"
-    r"|(?P<done>(?i:done|completed|resolved)):)(?:\*\*)?[ \t]+"
-)
-_MOST_MARKS = 6
-_CITED = lazily(r"[ \t]*[\[(](?P<labels>m[0-9]{1,6}(?:[,; ]{1,3}m[0-9]{1,6}){0,19})[\])][ \t.]*$")
-_LABEL = lazily("m[0-9]+")
 
 
 def parse_text(text: str) -> ObserverReply | None:
@@ -182,43 +163,15 @@ def _sections(text: str) -> Iterator[tuple[str, str]]:
 
 def _text_rows(text: str) -> Iterator[ReplyRow]:
     """Yield a row for each list item. An item indented deeper than the last top-level item becomes that row's child."""
-    day, number = "", -1
+    number = -1
     top: tuple[int, int] | None = None
-    for line in text.splitlines():
-        if header := _DATE.match(line):
-            day = spoken_date(header["date"], at=None) or ""
-        elif row := _list_item(line, day):
-            number += 1
-            indent = len(line) - len(line.lstrip())
-            if top is None or indent <= top[0]:
-                top = (indent, number)
-                yield row
-            else:
-                yield replace(row, under=top[1])
-
-
-def _list_item(line: str, day: str) -> ReplyRow | None:
-    """Parse a list item, or a line that starts with a mark such as a priority or a date. Return None for prose."""
-    bullet = _BULLET.match(line)
-    text = (line[bullet.end() :] if bullet else line).strip()
-    priority, status, time = "", "", ""
-    is_marked = False
-    for _ in range(_MOST_MARKS):
-        if not (mark := _MARK.match(text)):
-            break
-        is_marked = True
-        word = _MARKS.get((mark["mark"] or "").removesuffix("\ufe0f").lower(), "")
-        priority = "high" if word == "done" else word or priority
-        status = "done" if word == "done" or mark["done"] else status
-        day, time = mark["day"] or day, mark["time"] or time
-        text = text[mark.end() :]
-    if not text or not (bullet or is_marked):
-        return None
-    cited = _CITED.search(text)
-    return ReplyRow(
-        text=text[: cited.start()] if cited else text,
-        priority=priority,
-        status=status,
-        at=f"{day} {time:0>5}" if day and time else day or (f"{time:0>5}" if time else ""),
-        sources=tuple(dict.fromkeys(_LABEL.findall(cited["labels"]))) if cited else (),
-    )
+    for line, row in rows_in(text, label="m"):
+        if not row.is_listed:
+            continue
+        number += 1
+        indent = len(line) - len(line.lstrip())
+        under = None if top is None or indent <= top[0] else top[1]
+        if under is None:
+            top = (indent, number)
+        status = "done" if row.status else ""  # resolved rows would have to name the row that they resolve
+        yield ReplyRow(text=row.text, priority=row.priority, status=status, at=row.at, sources=row.labels, under=under)
