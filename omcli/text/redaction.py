@@ -172,6 +172,7 @@ _CANDIDATES = tuple(
         ("cookie", rb"c(?:ookies?\\*[\"'`]?\]?\s?[:= ]|url(?:\.exe)?\s|li\s(?<=redis-cli.)|ontrase(?:.|\\+u00f1)a)"),
         ("key", rb"k(?:eygen\s|ey(?: block)?-----|(?:ey(?:[_-]data)?|(?<=tok)en)" + _NAME_END + rb")"),
         ("password", rb"p(?:(?<= -p)|(?:ass(?:word|wd|phrase|wort|code|e)?|wd?|sk)" + _NAME_END + rb")"),
+        ("identified", rb"identified\s"),
         ("secret", rb"secret(?:[_-]?(?:access[_-]?)?key(?:[_-]base)?|[_-]?token)?" + _NAME_END),
     )
 )

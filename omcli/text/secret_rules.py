@@ -28,6 +28,8 @@ _KEY_OWNER = lazily(
     r"|consumer|client|storage|hmac|jwt|admin|webhook|ingest|subscription)[_-]?$",
     re.IGNORECASE,
 )
+# Tokens that only continue a list or identify a request: `nextToken`, `PublicKeyToken`.
+_PUBLIC_TOKEN = lazily(r"(?:public_?key|next|page|continuation|idempotency|client_?request)[_-]?to$", re.IGNORECASE)
 # In upper case, any key is secret, except these.
 _NAMED_KEY = lazily(
     r"(?<![A-Z])(?!(?:\w+_)?(?:PUBLIC|PRIMARY|FOREIGN|CACHE|SORT|PARTITION|INDEX|ROW|HASH|OBJECT|S3|BUCKET|GROUP|UNIQUE"
@@ -64,9 +66,9 @@ _ASSIGNED = lazily(
 # What precedes a name whose value follows after a blank.
 _BLANK = lazily(
     r"(?:^|[\s\"'`])--[\w-]{0,30}$|\blogin\s{1,9}\S{1,64}\s[^A-Za-z]{0,40}$"
-    r"|(?:^|\W|\\n)(?:ENV|ARG|setx)[ \t]{1,4}\w{0,40}$"
+    r"|(?:^|\W|\\n)(?:ENV|ARG|setx)[ \t]{1,4}\w{0,40}$|\s(?:WITH|with|ENCRYPTED|encrypted)[ \t]{1,4}$"
 )
-_DEFINE = lazily(r"(?:define|env)\(\\*[\"']\w{0,40}$", re.IGNORECASE)
+_DEFINE = lazily(r"(?:define|env|property)\(\\*[\"'][\w.]{0,60}$", re.IGNORECASE)
 # What precedes a name that is the first on its line: in a file with settings the value extends to the end of the line.
 _FIRST = lazily(
     r"[ \t+>-]{0,40}(?:[\w./-]{1,80}[:-](?=\d))?(?:\d{1,6}[:\t→| -]{1,4})?[ \t+>-]{0,40}"
@@ -93,6 +95,9 @@ _PROSE = lazily(
     r"|mindestens|passwort|votre|le|la|de|mot|passe|su|tu|el|introduzca|contrase(?:ñ|\\+u00f1)a)\b",
     re.IGNORECASE,
 )
+_NUMBER = lazily(r"-\d+|\d+(?:\.\d+)+")
+_TYPE = lazily(r"(?:\w+\.)*[A-Z]\w*(?:Key|Token|Secret|Password|Types?|Str)\b\w*")
+_RESOURCE = lazily(r"\barn:[\w:./-]*$")
 # These follow the closing quote of a JSON string. No value starts with them.
 _JSON_PUNCTUATION = (",", ":", "}", "]")
 _NAME_LIKE = lazily(r"pass|pwd|secret|token|key|credential", re.IGNORECASE)
@@ -121,19 +126,13 @@ def named_secret(text: str, at: int) -> tuple[int, int] | None:
     is_column = separator in ("", "|") and not (separator == "" and _BLANK.search(before))
     if is_column and not (separator or len(found["separator"]) > 1 or "\t" in found["separator"]):
         return None  # prose
-    if "arn:" in before and separator == ":":
-        return None  # the name of a resource
-    if separator == "," and not _DEFINE.search(before):
+    if _is_something_else(found, separator, before, is_bare=is_bare):
         return None
-    if is_bare and found["closing"] and separator != "|":
-        return None  # a quoted name without a quoted value: a number, or code
-    if found["brief"] and (separator in ("", "|") or (text[at : at + 2].isupper() and separator != "=")):
-        return None  # a test report
     start, end = found.span(found.lastgroup)
     if is_bare:
         start, end = _extended(text, before, start, end, is_whole=found.lastgroup == "bare")
     value = text[start:end]
-    if value.startswith(_JSON_PUNCTUATION) or len(set(value)) < 4:
+    if len(set(value)) < 4 or _is_no_value(value, separator, is_bare=is_bare):
         return None
     if found["chosen"]:
         is_env = is_bare and separator == "=" and text[at : at + 3].isupper()
@@ -146,6 +145,25 @@ def named_secret(text: str, at: int) -> tuple[int, int] | None:
         return None
     rest = _REST.match(text, end) if found.lastgroup == "bare" else None
     return start, rest.end() if rest else end
+
+
+def _is_something_else(found: re.Match[str], separator: str, before: str, *, is_bare: bool) -> bool:
+    """Return True if this is no assignment of a secret, whatever the value is."""
+    if separator == ",":
+        return not _DEFINE.search(before)
+    if separator == ":" and _RESOURCE.search(before):
+        return True
+    if is_bare and found["closing"] and separator != "|":
+        return True  # a quoted name without a quoted value: a number, or code
+    # A test report: `pass 12`, `PASS: test_x`.
+    return bool(found["brief"]) and (separator in ("", "|") or (found[0][:2].isupper() and separator != "="))
+
+
+def _is_no_value(value: str, separator: str, *, is_bare: bool) -> bool:
+    """Return True for punctuation, a number, an annotation, and the rest of `<password>@host`."""
+    if value.startswith(_JSON_PUNCTUATION) or _NUMBER.fullmatch(value):
+        return True
+    return is_bare and (value.startswith("@") or (separator == ":" and bool(_TYPE.fullmatch(value))))
 
 
 def _extended(text: str, before: str, start: int, end: int, *, is_whole: bool) -> tuple[int, int]:
@@ -199,6 +217,8 @@ def _is_placeholder(value: str) -> bool:
 
 def _is_named_for_a_secret(text: str, at: int, before: str, value: str) -> bool:
     """Return True unless the name ends in `key` and names the key of a table, a cache or a map."""
+    if text[at : at + 3].lower() == "ken":
+        return not _PUBLIC_TOKEN.search(before)
     if text[at : at + 3].lower() != "key" or _KEY_OWNER.search(before):
         return True
     return text[at : at + 3] == "KEY" and bool(_NAMED_KEY.search(before)) and _is_random(value)
@@ -331,11 +351,11 @@ _WEBHOOK = (
     r"|hooks\.zapier\.com/hooks/catch/)(?P<secret>[\w/@-]{16,})"
 )
 _AUTHORIZATION = (
-    r"(?:(?i:authorization)(?P<name>\\*[\"'`])?\]?\s?[:=]\s?(?(name)\\*[\"'`]|(?:\\*[\"'`])?)"
+    r"(?:(?:(?<![A-Za-z])|(?<=\\n))(?i:authorization)(?P<name>\\*[\"'`])?\]?(?:\s?[:=]\s?|\s(?=\\*[\"']))(?(name)\\*[\"'`]|(?:\\*[\"'`])?)"
     r"(?:(?i:basic)\s{1,4}(?=[A-Za-z+/]*(?:[0-9]|[a-z][A-Z]))"
     r"|(?:(?i:bearer|token|digest|apikey|ssws)\s{1,4})?(?=[A-Za-z._~+/=-]*[0-9]))"
     r"|(?i:bearer)\s{1,4}(?=[A-Za-z._~+/=-]*[0-9])(?=\S{16}))"
-    r"(?P<secret>[A-Za-z0-9._~+/=-]{8,}+)(?![(\[{$<])"
+    r"(?!AWS4-)(?P<secret>[A-Za-z0-9._~+/=-]{8,}+)(?![(\[{$<])"
 )
 _url_password = _matching(_URL)
 _webhook = _matching(_WEBHOOK, distinct=8)
@@ -386,6 +406,7 @@ _USER = r"(?:\\*[\"'])?[^\s:\"'\\$<-][^\s:\"'\\]{0,63}"
 _CURL = rf"curl(?:\.exe)?\s{_WITHIN[:-2]}(?<=\s)(?:-u|--user|-U|--proxy-user)[ =]?{_USER}:{_ARGUMENT}"
 _SSH_KEYGEN = rf"(?<=ssh-)keygen{_WITHIN}-N ?{_ARGUMENT}"
 _REDIS = rf"(?<=redis-)cli\s{_WITHIN[:-2]}(?<=\s)-a ?{_ARGUMENT}"
+_IDENTIFIED = rf"(?i:identified\s{{1,4}}(?:with\s{{1,4}}\S{{1,40}}\s{{1,4}})?by)\s{{1,4}}(?=\\*[\"']){_ARGUMENT}"
 _OPTION = lazily(rf"(?<= -)p(?P<apart>[ =]?){_ARGUMENT}", re.ASCII)
 _TAKES_GLUED = lazily(r"(?:\b|(?<=\\n))(?:mysql\w*|mariadb[\w-]*)(?:\s[^\n;|&]*)?$")
 _TAKES_APART = lazily(r"(?:\b|(?<=\\n))(?:sshpass|mongo\w*|\w+ login)(?:\s[^\n;|&]*)?$")
@@ -418,4 +439,5 @@ RULES: Mapping[str, tuple[tuple[int, str, Find], ...]] = {
     "key": ((1, "private-key", private_key), (7, "command-password", _matching(_SSH_KEYGEN)), _NAMED),
     "password": ((5, "command-password", _password_option), _NAMED),
     "secret": (_NAMED,),
+    "identified": ((6, "command-password", _matching(_IDENTIFIED)),),
 }
