@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from omcli.base.errors import InputOutput
 from omcli.cli.console import UNREAD, Colour, Exit, drop_output, has_colour
 from omcli.memory.notation import Notation, line
-from omcli.memory.observation import Observation, Priority, Status, handle
+from omcli.memory.observation import UNVERIFIED, Observation, Priority, Status, handle
 from omcli.text.clean import json_line, one_line, printable
 from omcli.text.instants import minute
 
@@ -110,8 +110,7 @@ class Output:
         """
         remark = f" ({remark})" if remark else ""
         if (terminal := self.terminal) is not None and notation is None:
-            status = f" {row.status}" if row.status in (Status.DONE, Status.RESOLVED) else ""
-            head = (f"[{minute(row.dated)}]", str(row.priority), f"{row.type}{status}:")
+            head = (f"[{minute(row.dated)}]", str(row.priority), f"{row.type}{_marks(row)}:")
             text = printable(one_line(row.text))
             self.text(terminal.row(handle(row.id), head, text, remark=f"{gone(row)}{remark}"))
             return
@@ -132,8 +131,9 @@ class Output:
     def fields(self, pairs: Iterable[tuple[str, str]], *, width: int = 12, gap: int = 2) -> None:
         """Write one name and value per line, with names padded to `width`."""
         if self.terminal is None:
+            below = "\n" + " " * (width + gap)
             for name, value in pairs:
-                self.line(f"{name:<{width}}{' ' * gap}{value}")
+                self.line(f"{name:<{width}}{' ' * gap}{printable(value).replace(chr(10), below)}")
         else:
             shown = [(printable(name), printable(value)) for name, value in pairs]
             self.text(self.terminal.fields(shown, width=width) if shown else "")
@@ -147,13 +147,14 @@ class Output:
             self.text(f"{self.terminal.paragraph(printable(text))}\n")
 
     def section(self, title: str, text: str) -> None:
-        """Write an empty line and a title, followed by the lines of `text`."""
-        lines = [printable(each) for each in text.splitlines()]
+        """Write an empty line, a title and the lines of `text`, which are indented so that none looks like a title."""
+        lines = [f"  {each}".rstrip() for each in printable(text).rstrip("\n").split("\n")] if text else []
+        title = printable(one_line(title))
         if self.terminal is None:
-            self.text("".join(f"{each}\n" for each in ("", f"--- {printable(title)}", *lines)))
+            self.text("".join(f"{each}\n" for each in ("", f"--- {title}", *lines)))
         else:
             shown = self.terminal.paragraph("\n".join(lines)) if lines else ""
-            self.text(f"\n{self.terminal.heading(printable(title))}{shown}")
+            self.text(f"\n{self.terminal.heading(title)}{shown}")
 
     def settings(self, written: Mapping[str, str], origins: Mapping[str, str]) -> None:
         """Write settings as in a configuration file, with their origins, if any are given, as comments."""
@@ -205,13 +206,18 @@ def row_line(row: Observation) -> str:
     """Return `HANDLE [YYYY-MM-DD HH:MM] PRIORITY TYPE: TEXT`. All parts up to the type begin in fixed columns, for
     `cut` and `grep`.
 
-    A status of done or resolved follows the type, and the state of a hidden row follows the text in parentheses.
+    A status of done or resolved and `unverified` follow the type, and the state of a hidden row follows the text in
+    parentheses.
     """
-    settled = f" {row.status}" if row.status in (Status.DONE, Status.RESOLVED) else ""
     return (
         f"{handle(row.id)} [{minute(row.dated)}] {row.priority:<{_WIDEST_PRIORITY}} "
-        f"{row.type}{settled}: {one_line(row.text)}{gone(row)}"
+        f"{row.type}{_marks(row)}: {one_line(row.text)}{gone(row)}"
     )
+
+
+def _marks(row: Observation) -> str:
+    settled = f" {row.status}" if row.status in (Status.DONE, Status.RESOLVED) else ""
+    return f"{settled} {UNVERIFIED}" if UNVERIFIED in row.tags else settled
 
 
 def notation_line(row: Observation, notation: Notation) -> str:

@@ -12,17 +12,21 @@ from omcli.exchange import pi
 from omcli.exchange.groups import Group, GroupRow, NotARow, lines_of
 from omcli.memory.notation import BRACKETS, EMOJI, PREAMBLE, TAG, WORDS, PrintedRow
 from omcli.memory.observation import Priority, Status
+from omcli.text.clean import TIER_HEADINGS
 from omcli.text.instants import instant, minute
 
 _DATED_BY_PI = lazily(r"^[*# ]*Date:", re.MULTILINE)
 _HEADING = lazily(r"#{1,6} +(?P<title>.*?)[ #]*")
 _DAY = lazily(r"\d{4}-\d\d-\d\d(?: \d\d:\d\d)?")
+_CLOCK = lazily(r"\d{2}:\d{2}")
 _ITEM = lazily(r"\s*(?:[-*•+]|\d{1,3}[.)]) +(?P<said>.*)", re.DOTALL)
+_OWN_OPENING = PREAMBLE.partition(";")[0]
+"""Beginning of a pack's introduction in all versions of om."""
 _OWN_TAG = lazily(rf"</?{TAG}(?: [^<>]*)?>")
-_OWN_HEADINGS = frozenset({"This session:", "From other sessions:"})
+_OWN_HEADINGS = frozenset(TIER_HEADINGS[:2])
 _OWN_TITLES = frozenset({"Conversation Memory", "From Other Sessions", "Summary", "Recent"})
-_RAW = frozenset({"Last messages:", "Last Messages"})
-"""Headings of the messages in a pack. The messages are skipped because the transcript contains them."""
+_RAW = lazily(r"Last (?:messages(?:, [^:]*)?:|Messages(?:, [^:]*)?)")
+"""Heading of the messages in a pack. The messages are skipped because the transcript contains them."""
 _LONGEST = 600
 """Maximum length of a row, in characters. A longer paragraph is split between sentences; a longer sentence stays whole.
 """
@@ -90,6 +94,8 @@ class _Outline:
 
     def rows(self, text: str) -> Iterator[PrintedRow]:
         for written in lines_of(text):
+            if self._is_raw and written[:1].isspace():
+                continue  # a later line of a message
             line = written.strip()
             item = _ITEM.fullmatch(written)
             is_structure = not line or self._is_about(line)
@@ -106,13 +112,17 @@ class _Outline:
         title = heading["title"].strip() if heading else line
         if _OWN_TAG.fullmatch(line):
             self._is_raw = False
-        elif title in _RAW:
+        elif _RAW.fullmatch(title):
             self._is_raw = True
+        elif line in _OWN_HEADINGS or (heading and title in _OWN_TITLES):
+            self._is_raw, self._title = False, ""
+        elif self._dated and _CLOCK.fullmatch(line):
+            self._dated = f"{self._dated[:10]} {line}"
         elif _DAY.fullmatch(line):
             self._dated = line if len(line) > len("2026-01-01") else f"{line} 00:00"
         elif heading:
-            self._title = "" if title in _OWN_TITLES else title.rstrip(":")
-        elif line not in _OWN_HEADINGS and not line.startswith(PREAMBLE):
+            self._title = title.rstrip(":")
+        elif not line.startswith(_OWN_OPENING):
             return False
         return True
 

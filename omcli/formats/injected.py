@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 from omcli.base import lazily
 from omcli.memory.notation import NOTATIONS, TAG, WORKING_HEADINGS, WORKING_TITLE
+from omcli.memory.observation import UNVERIFIED
 
 INJECTED_TAGS = ("system-reminder", TAG, "ide_opened_file", "ide_selection", "hook_context")
 _TAG = lazily(rf"<(/?)({'|'.join(INJECTED_TAGS)})(?:\s[^<>]*)?>")
@@ -82,7 +83,7 @@ _PRINTED_CHAT = lazily(rf'\[\r?\n\{{"role":"system","content":"<{TAG}')
 _MARKS = "|".join(re.escape(mark) for notation in NOTATIONS for mark in notation.marks)
 _LOG_LINE = lazily(
     r"^(?:\x1b\[\d+m)?[0-9a-f]{8} \[\d{4}-\d\d-\d\d \d\d:\d\d\] "
-    rf"(?:(?:high  |medium|low   ) [a-z_]+(?: done| resolved)?: |(?:{_MARKS}) )"
+    rf"(?:(?:high  |medium|low   ) [a-z_]+(?: done| resolved)?(?: {UNVERIFIED})?: |(?:{_MARKS}) )"
     r".*(?:\n|\Z)",
     re.MULTILINE,
 )

@@ -2,7 +2,8 @@ r"""Notations: ways to write a row on one line and read it back, such as `[2026-
 
 Two escapes let parsing restore the text:
 
-* Text that begins like a status (`done: `, `resolved: `) or a mark of the notation gets a backslash in front.
+* Text that begins like a status (`done: `, `resolved: `, `unverified: `) or a mark of the notation gets a backslash in
+  front. Without marks, so does text that begins like a part of a pack: a heading, a date or a message.
 * `<om-memory` and `</om-memory` become `<\om-memory` and `<\/om-memory`, so that no row can end the pack.
 
 An open status, line breaks (written as spaces) and terminal control characters are lost.
@@ -16,13 +17,13 @@ from collections.abc import Mapping
 from omcli.base import lazily
 from omcli.base.errors import BadUsage
 from omcli.base.record import record
-from omcli.memory.observation import CURRENT, NEXT_STEP, SETTLED, Observation, Priority, Status
-from omcli.text.clean import printable
+from omcli.memory.observation import CURRENT, NEXT_STEP, SETTLED, UNVERIFIED, Observation, Priority, Status
+from omcli.text.clean import LOOKS_STRUCTURAL, OPENER, PACK_PART, single_line
 from omcli.text.instants import minute
 
 PREAMBLE = (
     "Dated notes from earlier work; where two differ the later holds, and the latest user message decides. "
-    "Names, paths and ids are exact."
+    f"Names, paths and ids are exact, except in notes marked {UNVERIFIED}."
 )
 """Introduction to a pack. It contains only statements, because agents distrust commands in the output of a tool."""
 
@@ -36,12 +37,11 @@ WORKING_HEADINGS = (
 )  # fmt: skip
 """All section headings of the working-memory block, in order."""
 
-_BREAKS = lazily("[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]+")
 _TAG_LIKE = lazily(rf"<(\\*/?{TAG})", re.IGNORECASE)
 _GUARDED_TAG = lazily(rf"<\\(\\*/?{TAG})", re.IGNORECASE)
-_SETTLED = "(?:done|resolved): "
+_SETTLED = f"(?:done|resolved|{UNVERIFIED}): "
 _DATED = r"\[(?P<dated>[0-9]{4}-[0-9]{2}-[0-9]{2} [0-9]{2}:[0-9]{2})\] "
-_SAID = lazily(r"(?:(?P<status>done|resolved): )?(?P<text>.*)", re.DOTALL)
+_SAID = lazily(rf"(?:(?P<status>done|resolved): )?(?P<unverified>{UNVERIFIED}: )?(?P<text>.*)", re.DOTALL)
 
 
 @record
@@ -57,6 +57,8 @@ class PrintedRow:
     """From 0 to 10, or None if unknown."""
     mark: str = ""
     """Mark with which the row was read, if any. Notations that have this mark use it again."""
+    is_unverified: bool = False
+    """True if the row contains names that its sources lack."""
 
 
 @record
@@ -79,7 +81,7 @@ class Notation:
     marks: Mapping[str, MarkValue]
     """Meaning of each mark. Empty if the notation does not show priorities."""
     looks_marked: re.Pattern[str]
-    """Matches text that begins like a status or a mark and therefore needs a backslash."""
+    """Matches text that needs a backslash: it begins like a status or a mark or, without marks, like part of a pack."""
     written: re.Pattern[str]
     """Matches a row with its date."""
     undated: re.Pattern[str]
@@ -95,9 +97,11 @@ class Notation:
         return f"[{said.dated}] {mark} {self.words(said, mark)}" if mark else f"[{said.dated}] {self.words(said, mark)}"
 
     def render_under(self, said: PrintedRow) -> str:
-        """Return the row as a line without its date, for printing below a line that gives the minute."""
+        """Return the row without its date, to print below it. The usual mark is omitted if the row remains a row."""
         mark = self.mark(said)
-        return self.words(said, mark) if mark == self.usual else f"{mark} {self.words(said, mark)}"
+        words = self.words(said, mark)
+        is_plain = not mark or (mark == self.usual and not LOOKS_STRUCTURAL.match(words))
+        return words if is_plain else f"{mark} {words}"
 
     def parse(self, written: str, minute: str = "") -> PrintedRow | None:
         """Parse a line, or return None if it is not a row. Pass `minute` for a row below a line that gives it."""
@@ -112,9 +116,7 @@ class Notation:
         return next((mark for mark, meaning in self.marks.items() if _fits(meaning, said)), "")
 
     def mark_value(self, mark: str) -> MarkValue | None:
-        """Return the meaning of a mark, or None if it is not a mark. If it consists of several marks separated by
-        spaces, the most important one counts.
-        """
+        """Return the meaning of a mark, or of the most important of several, or None if it is not a mark."""
         if not self.may_repeat or mark in self.marks:
             return self.marks.get(mark)
         known = [self.marks.get(one) for one in mark.split(" ")]
@@ -124,15 +126,16 @@ class Notation:
         return max(found, key=lambda meaning: (meaning.priority.importance, meaning.status is not None))
 
     def words(self, said: PrintedRow, mark: str) -> str:
-        """Return the row's status and text as printed after `mark`."""
+        """Return the row's status, its doubtfulness and its text as printed after `mark`."""
         text = single_line(said.text)
         if self.looks_marked.match(text):
             text = "\\" + text
+        text = escape_tags(f"{UNVERIFIED}: {text}" if said.is_unverified else text)
         if said.status in SETTLED:
             meaning = self.mark_value(mark)
             if meaning is None or meaning.status is not said.status:
-                return f"{said.status}: {escape_tags(text)}"
-        return escape_tags(text)
+                return f"{said.status}: {text}"
+        return text
 
     def line(self, words: str, *, mark: str | None, dated: str) -> PrintedRow:
         """Build a row from its mark and the words after it. Without a mark, the row gets medium priority."""
@@ -147,6 +150,7 @@ class Notation:
             text=text[1:] if text.startswith("\\") and self.looks_marked.match(text) else text,
             importance=meaning.importance,
             mark=mark,
+            is_unverified=bool(found and found["unverified"]),
         )
 
 
@@ -172,6 +176,7 @@ def line(row: Observation) -> PrintedRow:
         text=row.text,
         importance=row.importance,
         mark=str(row.metadata.get("mark", "")) if row.metadata else "",
+        is_unverified=UNVERIFIED in row.tags,
     )
 
 
@@ -190,11 +195,6 @@ def full_text(row: Observation, *, has_date: bool = False) -> str:
     return f"{text} (next: {step})" if step else text
 
 
-def single_line(text: str) -> str:
-    """Return the text on one line. A run of line breaks becomes one space; control characters are cut or replaced."""
-    return text if text.isprintable() else printable(_BREAKS.sub(" ", text))
-
-
 def escape_tags(text: str) -> str:
     r"""Escape the tags of packs: `</om-memory` becomes `<\/om-memory`."""
     return _TAG_LIKE.sub(r"<\\\1", text) if "<" in text else text
@@ -208,11 +208,12 @@ def _notation(name: str, marks: Mapping[str, MarkValue], *, may_repeat: bool = F
     """Build a notation. If several marks fit a row, the first in `marks` is used."""
     one = f"(?:{'|'.join(map(re.escape, marks))}) " if marks else "(?!)"
     # Backslashes match too, because text that begins with an escaped mark needs one more.
+    structural = ("", "") if marks else (f"|{OPENER}", f"|{PACK_PART}")
     written = f"(?P<mark>(?:{one})+)" if may_repeat else f"(?P<mark>{one})" if marks else "(?P<mark>)"
     return Notation(
         name=name,
         marks=marks,
-        looks_marked=lazily(rf"\\*(?:{_SETTLED}|{one})"),
+        looks_marked=lazily(rf"\\*(?:{_SETTLED}|{one}{structural[0]}){structural[1]}"),
         written=lazily(f"{_DATED}{written}(?P<said>.*)", re.DOTALL),
         undated=lazily(f"(?:{written})?(?P<said>.*)", re.DOTALL),
         usual=next(

@@ -65,6 +65,8 @@ ITEM_TYPES = (Type.KNOWLEDGE, Type.BEHAVIOR, Type.EVENT, Type.SKILL, Type.PROFIL
 """Types of items."""
 PINNED = "pinned"
 """Tag of rows that take precedence over all others."""
+UNVERIFIED = "unverified"
+"""Tag of a row that contains anchors missing from its sources, and metadata key for the list of these anchors."""
 CURRENT = "current"
 """Tag of the row with the current task. Its metadata may contain the next step."""
 NEXT_STEP = "next_step"

@@ -16,12 +16,11 @@ from omcli.exchange.pi import render
 from omcli.exchange.summary import parse
 from omcli.memory.batch import Batch, BatchOutcome
 from omcli.memory.message import KeptMessage
-from omcli.memory.notation import single_line
-from omcli.memory.observation import ITEM_TYPES, UNDER, Draft, Kind, Observation, Priority, Source, Type
+from omcli.memory.observation import ITEM_TYPES, UNDER, UNVERIFIED, Draft, Kind, Observation, Priority, Source, Type
 from omcli.memory.ports import Lane, LogQuery, Store
 from omcli.operations.deps import Deps, hold
 from omcli.operations.observe.rows import as_row
-from omcli.text.clean import clean
+from omcli.text.clean import clean, single_line
 from omcli.text.instants import instant, minute
 from omcli.text.redaction import redact
 
@@ -220,7 +219,7 @@ class _GroupWriter:
             sources=tuple(dict.fromkeys(kept.seq for kept in ends)),
             status=line.status,
             event_at=instant(f"{line.dated}Z") or group.created_at,
-            tags=group.tags,
+            tags=(*group.tags, UNVERIFIED) if line.is_unverified else group.tags,
             metadata={**origin_fields(group, format_name=self._format), **mark},
             source=Source.IMPORT,
         )

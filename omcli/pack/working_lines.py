@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from omcli.base.record import record
-from omcli.memory.notation import WORKING_HEADINGS, escape_tags, full_text, single_line
+from omcli.base.record import record, replace
+from omcli.memory.notation import NONE, WORKING_HEADINGS, PrintedRow, full_text
 from omcli.memory.observation import (
     FAILURES,
     IN_FORCE,
     PINNED,
     SETTLED,
+    UNVERIFIED,
     Kind,
     Observation,
     Priority,
@@ -29,6 +30,7 @@ from omcli.pack.working_changes import (
     put,
     short,
 )
+from omcli.text.clean import single_line
 from omcli.text.phrases import AGENT
 
 _NEAR = 3
@@ -85,8 +87,14 @@ def _standing(rows: Sequence[Observation]) -> Iterator[Fact]:
             yield Fact(place=place, row=row, is_settled=answered or row.status in SETTLED)
 
 
+_PLAIN = PrintedRow(dated="", priority=Priority.MEDIUM, status=None, text="")
+
+
 def _entry(line: FactLine) -> BlockLine:
-    text = escape_tags(short(single_line(line.text).strip(), LINE_CHARACTERS))
+    text = short(single_line(line.text).strip(), LINE_CHARACTERS)
+    is_unverified = any(UNVERIFIED in fact.row.tags for fact in line.facts)
+    # Without marks, text that looks like a heading or a message is escaped.
+    text = NONE.words(replace(_PLAIN, text=text, is_unverified=is_unverified), "")
     return BlockLine(text=text, rows=tuple(fact.row.id for fact in line.facts))
 
 

@@ -9,7 +9,7 @@ from typing import Protocol, TypeVar
 
 from omcli.base import lazily
 from omcli.llm.json_reply import LONGEST_ROW
-from omcli.memory.observation import SETTLED, Draft, Kind, Observation, Priority, Source, Status, Type
+from omcli.memory.observation import SETTLED, UNVERIFIED, Draft, Kind, Observation, Priority, Source, Status, Type
 from omcli.text.phrases import AGENT
 from omcli.text.similarity import folded_text
 
@@ -69,8 +69,8 @@ _WHO = lazily(
 def lasting(rows: Sequence[Observation]) -> tuple[Draft, ...]:
     """Return items for the lasting facts among the rows, except for facts that already are items.
 
-    Lasting facts are unsettled observations: preferences, permanent instructions and corrections, high-priority
-    decisions that choose something, and facts about the user.
+    Lasting facts are unsettled, verified observations: preferences, permanent instructions and corrections,
+    high-priority decisions that choose something, and facts about the user.
     """
     known = {folded_text(row.text) for row in rows if row.kind is Kind.ITEM}
     covered = {support for row in rows if row.kind is Kind.ITEM for support in row.supports}
@@ -83,7 +83,7 @@ def lasting(rows: Sequence[Observation]) -> tuple[Draft, ...]:
 
 
 def _is_lasting(row: Observation) -> bool:
-    if not _SHORTEST <= len(row.text) <= _LONGEST or row.status in SETTLED:
+    if not _SHORTEST <= len(row.text) <= _LONGEST or row.status in SETTLED or UNVERIFIED in row.tags:
         return False
     if row.type is Type.INSTRUCTION:
         return row.source is not Source.RULES or row.importance >= _LASTING_IMPORTANCE

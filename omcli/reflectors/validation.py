@@ -14,6 +14,7 @@ from omcli.memory.observation import (
     FAILURES,
     ITEM_TYPES,
     SETTLED,
+    UNVERIFIED,
     Draft,
     Dropped,
     Kind,
@@ -137,7 +138,7 @@ class _CheckedReply:
         """
         wanted = self.rows.keys() if labels is None else set(labels)
         cited = [row for label, row in self.rows.items() if label in wanted]
-        if not text or not wanted <= self.rows.keys() or unknown_anchors(text, map(_searchable, cited)):
+        if not text or not wanted <= self.rows.keys() or _lacks_anchors(text, cited):
             return []
         return cited
 
@@ -204,15 +205,15 @@ class _CheckedReply:
     def items(self, reply: ReflectorReply) -> tuple[Draft, ...]:
         """Return the valid lasting facts without duplicates.
 
-        A fact is valid if the rows it cites contain all of its anchors and at least one of its words. In a reply
-        without labels, only the anchors are checked, in all rows.
+        A fact is valid if the verified rows it cites contain all of its anchors and at least one of its words. In a
+        reply without labels, only the anchors are checked, in all verified rows.
         """
         known = {folded_text(row.text) for row in self.material.rows if row.kind is Kind.ITEM}
         drafts: dict[str, Draft] = {}
         for item in reply.items:
             text = self._clean(item.text)
-            cited = self._source_rows(item.rows, text)
-            if not cited or (item.rows is not None and _shares_nothing(text, cited)):
+            cited = _verified(self._source_rows(item.rows, text))
+            if not cited or _lacks_anchors(text, cited) or (item.rows is not None and _shares_nothing(text, cited)):
                 self.findings["rejected_items"] += 1
             elif folded_text(text) in known or folded_text(text) in drafts:
                 self.findings["duplicates"] += 1
@@ -272,6 +273,15 @@ def _shares_nothing(text: str, rows: Sequence[Observation]) -> bool:
     return not any(share(row.text, text) for row in rows)
 
 
+def _verified(rows: Sequence[Observation]) -> list[Observation]:
+    return [row for row in rows if UNVERIFIED not in row.tags]
+
+
+def _lacks_anchors(text: str, rows: Sequence[Observation]) -> bool:
+    """Return True if the text contains an anchor that none of the rows contains."""
+    return bool(unknown_anchors(text, map(_searchable, rows)))
+
+
 def _searchable(row: Observation) -> str:
     """Return the text and dates of a row, to search for the anchors in a reflection."""
     return searchable(f"{row.text} {minute(row.dated)} {row.refers_to or ''}")
@@ -283,9 +293,12 @@ def _reflection(
     """Return a model's reflection as a draft.
 
     It is at least as important as the rows it cites, unless the reply has no labels. If the reply gives no status, it
-    is open if all of these rows are open.
+    is open if all of these rows are open. It is unverified if the verified rows among them lack any of its anchors, or
+    there are none.
     """
     draft = folded(cited, text, reason="reflected")
+    verified = _verified(cited)
+    is_verified = bool(verified) and not _lacks_anchors(text, verified)
     inherited = draft.priority if proposed.rows is not None else None
     priorities = [priority for priority in (PRIORITIES.get(proposed.priority), inherited) if priority]
     still_open = Status.OPEN if draft.status is Status.OPEN else None
@@ -294,6 +307,7 @@ def _reflection(
         type=_type(proposed, draft, cited),
         priority=max(priorities, key=lambda priority: priority.importance, default=Priority.MEDIUM),
         status=STATUSES.get(proposed.status, still_open),
+        tags=tuple(tag for tag in draft.tags if tag != UNVERIFIED or not is_verified),
         event_at=_event_at(proposed.at, cited) or draft.event_at,
         metadata={"folded": len(cited), "first": cited[0].dated[:10], "last": cited[-1].dated[:10]},
         replaces=tuple(row.id for row in replaced),

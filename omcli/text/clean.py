@@ -16,10 +16,14 @@ _ANSI = lazily(
     r"|(?:\x1b[\]PX^_]|[\x90\x98\x9d-\x9f])[^\x07\x1b\x90\x98\x9c-\x9f\n]*(?:\x07|\x1b\\|\x9c)"
     r"|\x1b[ -/]*[0-~]"
 )
-# Marks that change the order in which the text after them is displayed.
-_BIDI = lazily("[\u202a-\u202e\u2066-\u2069]")
+# Marks that change the order in which the text after them is displayed, and invisible copies of ASCII that only a
+# model reads. (Flags of regions end in such copies; without them, a black flag is left.)
+_HIDDEN = lazily("[\u202a-\u202e\u2066-\u2069\U000e0000-\U000e007f]")
+# Everything that a terminal, an editor or a model may show as the end of a line.
+_LINE_END = lazily("\r\n|[\r\v\f\x1c-\x1e\x85\u2028\u2029]")
+_BREAKS = lazily("[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]+")
 _CONTROL = lazily("[\0-\x1f\x7f-\x9f\ud800-\udfff]")
-_UNPRINTABLE = lazily("[\0-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\u202a-\u202e\u2066-\u2069]")
+_UNPRINTABLE = lazily("[\0-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff\U000e0000-\U000e007f]")
 
 # Characters that are valid in JSON but move the cursor, reverse text, end lines or cannot be encoded.
 _RAW = lazily("[\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ud800-\udfff]")
@@ -39,20 +43,25 @@ def one_line(text: str) -> str:
     line = " ".join(text.split())
     if line.isprintable():
         return line
-    return " ".join(_CONTROL.sub(" ", _BIDI.sub("", _ANSI.sub("", text))).split())
+    return " ".join(_CONTROL.sub(" ", _HIDDEN.sub("", _ANSI.sub("", text))).split())
 
 
 def printable(text: str) -> str:
     """Return text that is safe to print on a terminal, without escape sequences and marks that change the direction of
     text. Line feeds and tabs are kept.
 
-    A carriage return, alone or before a line feed, becomes a line feed. Other control characters and lone surrogates
-    become U+FFFD.
+    Every line break, even an unusual one such as U+2028, becomes a line feed. Other control characters and lone
+    surrogates become U+FFFD.
     """
     if text.replace("\n", "").replace("\t", "").isprintable() or not _UNPRINTABLE.search(text):
         return text
-    text = text.replace("\r\n", "\n").replace("\r", "\n")
-    return _UNPRINTABLE.sub(_REPLACEMENT, _BIDI.sub("", _ANSI.sub("", text)))
+    text = _LINE_END.sub("\n", text)
+    return _UNPRINTABLE.sub(_REPLACEMENT, _HIDDEN.sub("", _ANSI.sub("", text)))
+
+
+def single_line(text: str) -> str:
+    """Return the text on one line. A run of line breaks becomes one space; control characters are cut or replaced."""
+    return text if text.isprintable() else printable(_BREAKS.sub(" ", text))
 
 
 def json_line(value: object) -> str:
@@ -90,3 +99,19 @@ def _is_text(text: str) -> bool:
     except UnicodeEncodeError:
         return False
     return True
+
+
+# ---- text that could be mistaken for a part of a pack
+
+TIER_HEADINGS = ("From other sessions:", "This session:", "Last messages:")
+"""Headings of a pack's tiers in a pack as text, in the order of the tiers."""
+
+# The beginning of text that would, at the start of a line, be read as a part of a pack: a message, a heading, a date or
+# time, or nothing, even behind `**` or a zero-width space; or else Markdown that opens or underlines a block.
+PACK_PART = (
+    r"[^\w\n]*(?:(?:user|assistant|system|developer|tool)\b[^:\n]{0,80}:|tool(?:Call|Result)\b"
+    rf"|(?:{'|'.join(heading[:-1] for heading in TIER_HEADINGS)})(?:, [^:\n]{{0,40}})?:"
+    r"|(?:[0-9]{4}-[0-9]{2}-[0-9]{2}(?: [0-9]{2}:[0-9]{2})?|[0-9]{2}:[0-9]{2})[^\w\n]*\Z|\Z)"
+)
+OPENER = r"\s|<|\[|\#{1,6}(?:\s|\Z)|`{3}|~{3}|(?:[-+*>]|[0-9]{1,9}[.)])(?:\s|\Z)|[-=*_]{3,}\s*\Z"
+LOOKS_STRUCTURAL = lazily(f"{OPENER}|{PACK_PART}")

@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from omcli.base import ignore
 from omcli.exchange import named
 from omcli.memory.batch import BatchOutcome
-from omcli.memory.notation import single_line
 from omcli.memory.observation import Kind, Observation
 from omcli.memory.ports import LogQuery, Store
 from omcli.observers.rules import RuleObserver
@@ -22,6 +21,7 @@ from omcli.operations.export import export
 from omcli.operations.importing import ImportInput, import_files
 from omcli.reflectors.rules import RuleReflector
 from omcli.sqlite import SqliteStore
+from omcli.text.clean import single_line
 from omcli.tokenizers import counter
 from tests.fakes import MemoryStore
 from tests.fakes.deps import by_observer, by_reflector

@@ -15,8 +15,6 @@ from omcli.text.instants import minute
 from omcli.text.phrases import searchable, unknown_anchors
 from omcli.text.terms import terms_of
 
-UNVERIFIED = "unverified"
-"""Tag and metadata key of a row that contains anchors missing from its sources."""
 _RECENT = 12
 """Number of newest rows to choose before open and high-priority rows."""
 _ROW_CHARS = 400

@@ -8,8 +8,7 @@ from itertools import accumulate
 from omcli.base.record import record, replace
 from omcli.memory.coverage import covers, repeats
 from omcli.memory.message import Role
-from omcli.memory.observation import HIGH_FROM, IN_FORCE, TOOL_EVENTS, Draft, Priority, Status, Type
-from omcli.observers.model.evidence import UNVERIFIED
+from omcli.memory.observation import HIGH_FROM, IN_FORCE, TOOL_EVENTS, UNVERIFIED, Draft, Priority, Status, Type
 
 _ASKED = frozenset({Type.REQUEST, Type.QUESTION})
 """Types of rows that are closed by a later answer or result."""

@@ -11,6 +11,7 @@ from omcli.llm.model import Picture, Prompt
 from omcli.observers.model.evidence import ContextRows, Evidence
 from omcli.observers.model.reply import NAME, SCHEMA, parse_reply
 from omcli.observers.model.transcript import TranscriptView, shown_minute
+from omcli.text.clean import one_line
 
 _CLOSING = "Answer with the JSON object that your rules describe, about the transcript above, and nothing else."
 
@@ -75,7 +76,8 @@ def _preamble(recorded: ContextRows, situation: PromptContext, utc_offset: int |
         yield "\n"
     yield f"Today: {shown_minute(situation.now, utc_offset)[:10]}. Times below: {_offset_name(utc_offset)}.\n"
     if situation.cwd:
-        yield f"Project: {situation.cwd.rstrip('/').rpartition('/')[2]}, in {situation.cwd}\n"
+        cwd = one_line(situation.cwd)
+        yield f"Project: {cwd.rstrip('/').rpartition('/')[2]}, in {cwd}\n"
     if situation.guidance:
         yield f"Guidance from the user: {situation.guidance.strip()}\n"
 

@@ -20,6 +20,7 @@ from omcli.memory.observation import (
     OVERRULED,
     PINNED,
     SETTLED,
+    UNVERIFIED,
     Draft,
     Observation,
     Priority,
@@ -27,7 +28,7 @@ from omcli.memory.observation import (
     Status,
     Type,
 )
-from omcli.observers.model.evidence import UNVERIFIED, Evidence
+from omcli.observers.model.evidence import Evidence
 from omcli.observers.model.prompt import without_token
 from omcli.observers.model.reply import ObserverReply, ReplyRow
 from omcli.pack.tail import excerpt

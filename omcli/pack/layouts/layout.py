@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from datetime import date
 from typing import TYPE_CHECKING, Protocol
 
+from omcli.base import lazily
 from omcli.base.record import record
 from omcli.memory.message import Role
 from omcli.memory.notation import PREAMBLE, TAG, WORDS, Notation
@@ -156,12 +157,23 @@ def outcome(turn: Turn) -> str | None:
     return ", ".join(words) or None
 
 
+_NEXT_LINE = lazily(r"\n(?=[^\n])")
+_INDENTED = "\n\t"
+"""What separates the lines of a message: a tab, which costs a character and keeps Markdown from seeing a block."""
+
+
 def spoken(turn: Turn, *, mark: str = "") -> str:
     """Return a message as text, such as `user: text`, `[toolCall name(arguments)]` or `[toolResult name (error)]
     output`.
 
+    All lines but the first are indented, so that nothing in a message looks like another message, a heading or a row.
     `mark` is printed before and after the speaker, such as `**` in Markdown.
     """
+    written = _spoken(turn, mark)
+    return _NEXT_LINE.sub(_INDENTED, written) if "\n" in written else written
+
+
+def _spoken(turn: Turn, mark: str) -> str:
     said = turn.message
     tool = one_line(printable(said.tool or "tool"))
     if said.role is Role.CALL:
@@ -170,6 +182,6 @@ def spoken(turn: Turn, *, mark: str = "") -> str:
         ended = outcome(turn)
         return f"[toolResult {tool}{f' ({ended})' if ended else ''}] {turn.text}"
     if said.role is Role.EVENT:
-        return f"[{said.kind or 'event'}] {turn.text}"
+        return f"[{one_line(printable(said.kind or 'event'))}] {turn.text}"
     speaker = f"{said.role} {one_line(printable(said.name))}" if said.name else str(said.role)
     return f"{mark}{speaker}:{mark} {turn.text}"

@@ -10,9 +10,10 @@ from omcli.memory.observation import Kind, Observation
 from omcli.pack.budget import Tier
 from omcli.pack.layouts.layout import CLOSING, Head, PackContent, spoken, uncovered
 from omcli.pack.tail import Turn
+from omcli.text.clean import TIER_HEADINGS
 from omcli.text.instants import minute
 
-_HEADINGS = {Tier.CROSS: "From other sessions:", Tier.SESSION: "This session:", Tier.TAIL: "Last messages:"}
+_HEADINGS = dict(zip(Tier, TIER_HEADINGS, strict=True))
 _MARKDOWN = {
     Tier.CROSS: "## From Other Sessions",
     Tier.SESSION: "## Conversation Memory",
@@ -56,7 +57,8 @@ class Text:
         return ("### Summary" if observation.kind is Kind.REFLECTION else "### Recent", *dated)
 
     def turn(self, turn: Turn) -> str:
-        return escape_tags(spoken(turn, mark="**" if self.is_markdown else ""))
+        """Return a message, its later lines indented. In Markdown, it is a paragraph."""
+        return "\n" + escape_tags(spoken(turn, mark="**")) if self.is_markdown else escape_tags(spoken(turn))
 
     def overhead(self, tier: Tier) -> str:
         """Return the tier's heading, or an empty string if the budget is too small for headings."""

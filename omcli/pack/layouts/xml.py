@@ -6,12 +6,12 @@ import re
 from collections.abc import Mapping
 
 from omcli.base.record import record
-from omcli.memory.notation import full_text, reference, single_line
-from omcli.memory.observation import Observation, handle
+from omcli.memory.notation import full_text, reference
+from omcli.memory.observation import UNVERIFIED, Observation, handle
 from omcli.pack.budget import Tier
 from omcli.pack.layouts.layout import CLOSING, Head, PackContent, outcome
 from omcli.pack.tail import Turn
-from omcli.text.clean import one_line, printable
+from omcli.text.clean import one_line, printable, single_line
 from omcli.text.instants import minute
 
 _NOT_XML = re.compile("[^\t\n\r -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
@@ -38,6 +38,7 @@ class Xml:
             "priority": observation.priority,
             "status": observation.status,
             "type": observation.type,
+            "unverified": "true" if UNVERIFIED in observation.tags else None,
             "refers_to": reference(observation) if self.head.has_times else None,
         }
         return _tag("row", attributes, single_line(full_text(observation)))

@@ -15,8 +15,9 @@ from omcli.base.errors import BadUsage
 from omcli.exchange import NAMES, named
 from omcli.exchange.groups import NOWHERE, Group, GroupRow, MessageRange, NotARow, outline, reach_of
 from omcli.formats.injected import is_export
-from omcli.memory.notation import BRACKETS, EMOJI, NONE, WORDS, Notation, PrintedRow, single_line
+from omcli.memory.notation import BRACKETS, EMOJI, NONE, WORDS, Notation, PrintedRow
 from omcli.memory.observation import Kind, Priority, Status
+from omcli.text.clean import single_line
 from tests.strategies import instants, lines, names, texts
 
 NOTATION = {"pi": BRACKETS, "zora": WORDS, "zora-jsonl": WORDS, "duet-groups": EMOJI, "duet-headings": EMOJI}

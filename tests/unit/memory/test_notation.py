@@ -19,10 +19,10 @@ from omcli.memory.notation import (
     PrintedRow,
     escape_tags,
     named,
-    single_line,
     unescape_tags,
 )
 from omcli.memory.observation import Priority, Status
+from omcli.text.clean import single_line
 from tests.strategies import NASTY, lines, texts
 
 notations = st.sampled_from(NOTATIONS)

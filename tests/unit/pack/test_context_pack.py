@@ -291,7 +291,7 @@ def test_the_text_pack_is_laid_out_like_this() -> None:
         "From other sessions:\n2026-02-10\n12:00\nAnswers in German\n\n"
         "This session:\n2026-02-10\n14:32\nCRITICAL Uses PostgreSQL 16\n15:00\ndone: Tests pass\n"
         "2026-02-11\n02:00\nNOTE Reads README\n\n"
-        "Last messages:\nuser: list\nthe files\n"
+        "Last messages:\nuser: list\n\tthe files\n"
         '[toolCall Bash({"command":"ls"})]\n[toolResult Bash (error)] README.md\n'
         "</om-memory>\n"
     )
@@ -451,6 +451,7 @@ def test_code_comes_out_byte_for_byte(to: PackFormat, text: str) -> None:
     """F47: nothing is stripped from free text by pattern."""
     made = packed([mine(text)], messages=[user(text)], to=to)
     printed = made.printed
+    row = f"IMPORTANT {text}" if text.startswith(" ") else text  # an indented line would continue a message
     if to is PackFormat.XML:
         root = ET.fromstring(printed)
         assert root.findtext("session/row") == root.findtext("tail/message") == text
@@ -459,11 +460,11 @@ def test_code_comes_out_byte_for_byte(to: PackFormat, text: str) -> None:
         assert document["observations"][0]["text"] == document["messages"][0]["text"] == text
     elif to is PackFormat.MESSAGES:
         system, said = json.loads(printed)
-        assert f"\n{text}\n" in system["content"]
+        assert f"\n{row}\n" in system["content"]
         assert said == {"role": "user", "content": text}
     elif to is PackFormat.ANTHROPIC:
         remembered, said = json.loads(printed)
-        assert f"\n{text}\n" in remembered["content"][0]["text"]
+        assert f"\n{row}\n" in remembered["content"][0]["text"]
         assert said["content"] == [{"type": "text", "text": text}]
     else:
         assert printed.count(text) == 2
