@@ -154,11 +154,13 @@ def _under_colours(text: str) -> list[Secret]:
 # which Python searches for fastest, and that checks as much of the place as it cheaply can: a pass takes less than a
 # millisecond per megabyte, and leaves few candidates to the rules.
 
-# The end of a name: digits, a closing quote, a bracket; then `=`, `:`, `>`, `|`, a comma with a quote, or a blank with
-# a value that is not just words. A wide colon is a `?` here, like everything that is not Latin-1.
+# The end of a name: digits, a closing quote, a bracket; then `=`, `:`, `>` or `|` before something that may be a value,
+# a comma with a quote, or a blank with a value that is not just words. A wide colon is a `?` here, like everything that
+# is not Latin-1.
 _NAME_END = (
     rb"[0-9]{0,2}(?:\\*[\"'`])?\]?"
-    rb"(?:[ \t]{0,40}[=:>|]|[ \t]{0,4}\?|,[ \t]?\\*[\"']|[ \t]{1,40}[^\s0-9]{0,64}[0-9])"
+    rb"(?:[ \t]{0,40}(?:=(?![=~])|[:>|])(?![ \t]{0,4}[$<{(\[])|[ \t]{0,4}\?|,[ \t]?\\*[\"']"
+    rb"|[ \t]{1,40}[^\s0-9]{0,64}[0-9])"
 )
 # Candidates by the name of the rules that are tried at each (`secret_rules.RULES`).
 _CANDIDATES = tuple(
@@ -170,7 +172,7 @@ _CANDIDATES = tuple(
         ("bearer", rb"bearer\s"),
         ("authorization", rb"auth(?:orization|" + _NAME_END + rb")"),
         ("cookie", rb"c(?:ookies?\\*[\"'`]?\]?\s?[:= ]|url(?:\.exe)?\s|li\s(?<=redis-cli.)|ontrase(?:.|\\+u00f1)a)"),
-        ("key", rb"k(?:eygen\s|ey(?: block)?-----|(?:ey(?:[_-]data)?|(?<=tok)en)" + _NAME_END + rb")"),
+        ("key", rb"k(?:eygen\s|ey(?: block)?-----|(?:ey(?<=[a-z_-]key)(?:[_-]data)?|en(?<=token))" + _NAME_END + rb")"),
         ("password", rb"p(?:(?<= -p)|(?:ass(?:word|wd|phrase|wort|code|e)?|wd?|sk)" + _NAME_END + rb")"),
         ("identified", rb"identified\s"),
         ("secret", rb"secret(?:[_-]?(?:access[_-]?)?key(?:[_-]base)?|[_-]?token)?" + _NAME_END),
@@ -226,14 +228,12 @@ def _keys(text: str, shape: bytes) -> list[Secret]:
     keys: list[Secret] = []
     at = shape.find(_LONG_RUN)
     while at >= 0:
-        found = None
-        before = text[at - 1 : at]
-        if text[at : at + 3] in _HEADS or text[at : at + 2] in _HEADS or before in _OUTSIDE:
+        found, before = None, text[at - 1 : at]
+        if text[at : at + 3] in _HEADS or before in _OUTSIDE:
             found = _key_at(text, at)
-        if not found:
+        if not found and (before in _ESCAPING or text[at] == "-"):
             # After an escape sequence, such as a line break in JSON or `%3D`, or in a line removed by a diff.
-            skipped = _ESCAPED.get(text[at], 0) if before == "\\" else 2 if before == "%" else int(text[at] == "-")
-            found = _key_at(text, at + skipped) if skipped else None
+            found = _key_at(text, at + (_ESCAPED.get(text[at], 0) if before == "\\" else 2 if before == "%" else 1))
         if found:
             rule, start, end = found
             keys.append(Secret(start, end, 0, rule))
@@ -404,9 +404,16 @@ def _key_at(text: str, at: int) -> tuple[str, int, int] | None:
     return None
 
 
-# Characters before a run in the middle of a prefix, and the first two or three characters of all other runs with a key.
+# Characters before a run in the middle of a prefix or after an escape sequence, and the first three characters of all
+# other runs with a key.
 _OUTSIDE = frozenset("./~")
-_HEADS = frozenset(prefix.rpartition(":")[2][:3] for _, prefixes, _ in FORMATS for prefix in prefixes.split())
+_ESCAPING = frozenset("\\%")
+_HEADS = frozenset(
+    head + third
+    for _, prefixes, _ in FORMATS
+    for head in (prefix.rpartition(":")[2][:3] for prefix in prefixes.split())
+    for third in (_KEY_LETTERS.decode() if len(head) == 2 else ("",))
+)
 # Minimum number of distinct characters in a key.
 _DISTINCT = 8
 _KEPT = re.compile(r"(?:.*[^\w-])?", re.DOTALL)

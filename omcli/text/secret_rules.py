@@ -77,7 +77,8 @@ _FIRST = lazily(
 _LINE_START = lazily(r"[\r\n\"']|\\n")  # a text in quotes begins like a line
 _LINE_END = lazily(r"[ \t]*(?:$|[\r\n\"'\\]|#)")
 _SHELL_WORD = lazily(r"[^\s\"'`\\,;&|<>(){}\[\]]{6,200}+(?=[\s\"'\\]|$)")
-_CONTEXT = 160
+# How much before a name is looked at: for its own beginning, and for what the line is.
+_OWNER, _NAME, _CONTEXT = 20, 60, 160
 
 _REFERENCE = lazily(r"<[^>]*>|\{[^}]*\}|^\$|\$\(|^%|%\(|\.\.\.|…|\*\*\*|[•●]{2}|^\[|^!\w+$")
 _PLACEHOLDER = lazily(
@@ -151,7 +152,7 @@ def _is_something_else(found: re.Match[str], separator: str, before: str, *, is_
     """Return True if this is no assignment of a secret, whatever the value is."""
     if separator == ",":
         return not _DEFINE.search(before)
-    if separator == ":" and _RESOURCE.search(before):
+    if separator == ":" and "arn:" in before and _RESOURCE.search(before):
         return True
     if is_bare and found["closing"] and separator != "|":
         return True  # a quoted name without a quoted value: a number, or code
@@ -218,10 +219,10 @@ def _is_placeholder(value: str) -> bool:
 def _is_named_for_a_secret(text: str, at: int, before: str, value: str) -> bool:
     """Return True unless the name ends in `key` and names the key of a table, a cache or a map."""
     if text[at : at + 3].lower() == "ken":
-        return not _PUBLIC_TOKEN.search(before)
-    if text[at : at + 3].lower() != "key" or _KEY_OWNER.search(before):
+        return not _PUBLIC_TOKEN.search(before[-_OWNER:])
+    if text[at : at + 3].lower() != "key" or _KEY_OWNER.search(before[-_OWNER:]):
         return True
-    return text[at : at + 3] == "KEY" and bool(_NAMED_KEY.search(before)) and _is_random(value)
+    return text[at : at + 3] == "KEY" and bool(_NAMED_KEY.search(before[-_NAME:])) and _is_random(value)
 
 
 def _is_chosen(value: str, *, is_bare: bool, is_env: bool) -> bool:

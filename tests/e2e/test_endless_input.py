@@ -41,8 +41,14 @@ def test_an_endless_note_is_refused(om: Om) -> None:
     assert b"it is larger than 256 MB" in ended.stderr
 
 
-@pytest.mark.parametrize("command", [["observe", "-"], ["observe", "--later", "-"], ["compact", "-"]], ids=" ".join)
-@pytest.mark.parametrize(("sent", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+@pytest.mark.parametrize(
+    ("command", "sent", "code"),
+    [
+        (["observe", "-"], signal.SIGINT, 130),
+        (["observe", "--later", "-"], signal.SIGTERM, 143),
+        (["compact", "-"], signal.SIGINT, 130),
+    ],
+)
 def test_signals_are_heeded_within_an_endless_line(om: Om, command: list[str], sent: signal.Signals, code: int) -> None:
     """XE6: when the last byte is in the pipe, om has read far beyond the limit, and has not kept it."""
     process = om.start(*command)
