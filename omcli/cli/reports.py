@@ -28,13 +28,12 @@ def file_summary(report: FileReport) -> str:
     if report.format is None:
         return f"{report.path}: no messages"
     counts = report.counts
+    main = f"{counted(counts.messages, 'message')} ({report.new_messages} new)" if counts.messages else "no messages"
     parts = [
         report.format,
-        f"{counted(counts.messages, 'message')} ({report.new_messages} new)" if counts.messages else "no messages",
+        f"{main} and {report.side_messages} in side chains" if report.side_messages else main,
         counted(report.observations, "observation"),
     ]
-    if report.side_messages:
-        parts.append(f"{report.side_messages} more in side chains")
     if report.pending:
         parts.append(f"{counted(report.pending, 'message')} pending")
     if report.findings.get("unverified"):

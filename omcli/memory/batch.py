@@ -32,7 +32,7 @@ class Batch:
     context_rows: tuple[Observation, ...] = ()
     """Visible or buffered observations of the session that the batch may settle, supersede or repeat, oldest first."""
     shared_rows: tuple[Observation, ...] = ()
-    """Notes, items, reflections and rows of other sessions, best first. A model may use them, but not replace them."""
+    """The session's notes, items and reflections, and other sessions' rows, best first. No model replaces them."""
     deferred_through: int = 0
     """Last `seq` of an earlier batch with the same `after` that an observer deferred. 0 means none."""
     is_late: bool = False

@@ -210,7 +210,7 @@ class Batches(Protocol):
         """Return the uncovered messages up to the one with this `seq` as a batch, or None if that message is covered,
         hidden or unknown.
 
-        This reads an earlier batch again, without messages that have arrived since.
+        With the last `seq` of a batch that was read but not recorded, this returns it again, without later messages.
         """
 
     def newest_unobserved(self, session: str, *, max_tokens: int, context_rows: int = 0) -> Batch | None:

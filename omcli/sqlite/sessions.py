@@ -294,9 +294,9 @@ def _end_of(connection: sqlite3.Connection, *, session: int, rest: int, evicted:
 def _last_row(connection: sqlite3.Connection, values: dict[str, object]) -> int | None:
     """Return the position of the pack's last row, or None if nothing in the session was observed yet.
 
-    Candidates are the position before the session's first observation, the rows of the batch that contains the last
-    message before the freeze point, rows made by operations that were not undone, and rows without messages (written by
-    hand or imported).
+    It is the largest of: the position before the session's first observation; the last row up to the batch that
+    contains the last message before the freeze point; the last row made by an operation that was not undone; and the
+    last visible row that no batch or operation made (written by hand or imported), of the session or of its project.
     """
 
     def found(asked: str) -> int:

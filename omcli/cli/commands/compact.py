@@ -90,13 +90,13 @@ def compact(
 
     FILE or stdin is compacted without your memory; the store only records what models cost. A model observes if you
     name one, and rules fold. With --session, a session of your store is compacted: its pending messages are observed,
-    and its rows are folded until they fit. This is one operation, which `om undo` reverses. Messages are never changed.
+    and its rows are folded until they fit. `om undo` reverses the folding, and the messages stay observed.
 
     Prints requests, decisions, changes and findings, then the last messages verbatim, within the budget. `--to
     messages` (OpenAI) and `--to anthropic` print a message list to continue from: one message with the memory, then the
     last messages, with tool calls and their results. Once that list has grown, pass it both as FILE and as --summary to
-    compact it again; the memory in it is not observed again. `--to pi` prints what pi's compaction hook returns, for
-    the branch on which FILE ends, or for the hook's `preparation` as JSON.
+    compact it again; the memory in it is not observed again. `--to pi` prints the result that pi's compaction hook
+    must return. FILE is then pi's session file, whose last branch is compacted, or the hook's `preparation` as JSON.
 
     In --json output, `text` is what is printed otherwise, and its rows and messages follow. `reached` is true if all
     rows that remain after folding (`rows_fitting` of `rows`) and the last messages fit.

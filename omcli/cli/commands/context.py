@@ -59,15 +59,15 @@ def context(
     The output has three tiers: lasting facts from other sessions, observations of this session, and its last messages.
     It never exceeds its budget, and the same memory gives the same bytes. --json has it as `text`, with its rows.
 
-    Messages that are not observed yet are among the last messages, which may use free budget for them, or else in rows
-    that rules make for this pack only, marked `provisional`. `gap` in --json is the number of messages in no tier.
+    Messages that are not observed yet are printed among the last messages, as far as the budget allows. For the others,
+    rules make rows for this pack only, marked `provisional`. `gap` in --json counts those that are in neither.
 
     --scope says whose facts the first tier has; sessions without a project share with each other. --session defaults to
-    $CLAUDE_CODE_SESSION_ID, then to the last session of this directory, then to the last session of all. A session
-    without messages yet, as hooks name it, needs a UUID or at least 16 characters; its pack has rows of other sessions.
+    $CLAUDE_CODE_SESSION_ID, then to the last session of this directory, then to the last session of all. For a
+    session without messages yet (a UUID, or at least 16 characters), the pack has only rows of other sessions.
 
-    --working-memory prints the session's current task, modified files, errors and decisions, then commands, delegated
-    tasks and searches, in at most 800 tokens. They come from all observations, so compaction does not change them.
+    --working-memory prints the session's current task, modified files, errors, decisions and outcomes, then commands,
+    delegated tasks and searches, in at most 800 tokens. Compaction does not change them.
 
     With the setting context.freeze (preset duet), the output stays the same up to a freeze point, so that the
     provider's prompt cache stays valid, and newer messages are appended. The freeze point moves when rows are folded or

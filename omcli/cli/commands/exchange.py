@@ -106,9 +106,9 @@ def import_(
     """Read memory that another tool wrote.
 
     Prints the new rows, one per line, as `om log` does. Rows that are already stored are skipped, so you can import a
-    file again whenever it has grown. Rows without a session belong to the project of the current directory. Messages
-    that a row names as its source count as observed. `--format duet-groups` also reads the records of duet's own store,
-    as JSON.
+    file again whenever it has grown. Rows without a session belong to the project of the current directory. All
+    pending messages up to the last one that a row names as its source count as observed. `--format duet-groups` also
+    reads the records of duet's own store, as JSON.
     """
     from omcli.operations.importing import ImportInput
 

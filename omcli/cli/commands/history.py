@@ -108,8 +108,8 @@ def undo(
     """Undo an operation: restore what it hid and remove what it made.
 
     Rows that another operation hid as well stay hidden until both operations are undone, in either order. Messages that
-    were pending become pending again. If a later operation builds on a reflection, undo that operation first.
-    Permanently deleted rows cannot be restored.
+    were pending when they were forgotten become pending again. If a later operation builds on a reflection, undo that
+    operation first. Permanently deleted rows cannot be restored.
     """
     from omcli.operations.forget import undo
 

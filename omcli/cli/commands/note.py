@@ -31,7 +31,12 @@ def note(
     *,
     type_: Annotated[
         Type | None,
-        option("--type", metavar="TYPE", help="Type: decision, preference, instruction, …  [default: fact]"),
+        option(
+            "--type",
+            metavar="TYPE",
+            help="Type: decision, preference, instruction, …; with --item as in `om items`."
+            "  [default: fact, or knowledge with --item]",
+        ),
     ] = None,
     item: Annotated[bool, option("--item", help="Write a lasting fact for later sessions, as in `om items`.")] = False,
     priority: Annotated[Priority, option("--priority", help="Priority of the note.")] = Priority.MEDIUM,

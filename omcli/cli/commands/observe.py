@@ -74,15 +74,15 @@ def observe(
     replaced. Messages that are already stored are skipped, so you can run the same command again whenever a transcript
     has grown. A file that cannot be read is skipped; an error of the store ends the run.
 
-    Rules observe, unless you choose a model: with --model, --observer, OM_OBSERVER_PROVIDER or in a configuration file.
-    An API key alone chooses none. If the model fails, the messages are stored and a later run observes them. After
-    failures in a row a session waits longer each time (`om status` shows until when); --again asks the model now.
+    Rules observe, unless you choose a model: with --model or --observer, a variable such as OM_OBSERVER_PROVIDER, a
+    configuration file, or a preset that has one. An API key alone chooses none. If the model fails, a later run
+    observes the messages, and the session waits longer after each failure (see `om status`); --again asks at once.
 
-    --estimate prints what the chosen model would be asked, at its known price: `om` builds the prompts on a private
-    copy of the store, and counts each reply as a quarter of what its prompt shows. No key is needed.
+    --estimate prints how many calls, tokens and dollars the chosen model would take, without calling it: `om` builds
+    the prompts on a private copy of the store, and counts each reply as a quarter of what its prompt shows.
 
-    With --background, a worker does what `om tick` would do, and this command returns at once. The command observes
-    itself if rules observe, which takes a moment, or if more messages are pending than `observe.block_after` allows.
+    With --background, a worker does what `om tick` would do, and this command returns at once. If rules observe, which
+    is quick, or if more messages are pending than `observe.block_after` allows, the command observes them instead.
     Errors of models are then only warnings; `om status` shows the worker's log and its last result.
     """
     if later and background:

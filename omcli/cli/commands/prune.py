@@ -49,7 +49,7 @@ def prune(
     session: Annotated[str | None, session_option()] = None,
     cross: Annotated[bool, option("--cross", help="Prune only cross-session rows (kept by default).")] = False,
     protected: Annotated[
-        bool, option("--protected", help="Include pinned rows, standing instructions and preferences, and open rows.")
+        bool, option("--protected", help="Also prune pinned rows, standing preferences, and open tasks and problems.")
     ] = False,
     hard: Annotated[
         bool, option("--hard", help="Delete permanently, without undo. Alone: all pruned and forgotten rows.")
@@ -60,12 +60,12 @@ def prune(
     """Hide old or surplus rows or messages.
 
     A row is pruned if any of the options applies to it. Pinned rows and standing instructions and preferences are kept;
-    --keep-last and --budget also keep open tasks and problems. --budget first drops rows that reflections cover, then
-    rows of low priority, then rows of medium priority, in each group the oldest first. It never drops rows that have
-    high priority, are open or are still valid. Cross-session rows are kept unless you give --cross.
+    --keep-last and --budget also keep open tasks and problems. --budget first drops rows from which several reflections
+    were made, then rows from which one was made, then the others; in each group those of low priority before those of
+    medium priority, and the oldest first. It never drops rows of high priority. It drops open rows, and decisions and
+    the like that still hold, only with --protected. Cross-session rows are kept unless you give --cross.
 
-    `om undo` restores what was pruned, but not what --hard deletes; that asks first. Only observed messages are
-    pruned, and never the agent's last message in a session.
+    `om undo` restores what was pruned, but not what --hard deletes. Pending messages and the agent's last one stay.
     """
     at = None if older_than is None else _instant(run, older_than)
     rules = RetentionRules(

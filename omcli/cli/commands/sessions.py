@@ -81,9 +81,10 @@ def sessions(
 ) -> None:
     """List sessions, the one with the latest message first.
 
-    The first column is a handle, the shortest beginning of the session's id that names no other session. Every
-    --session takes it, as it takes the whole id (in --json), any other unique beginning of at least 4 characters, and
-    `last`, the session with the latest message. A session without a title is listed with its first prompt.
+    The first column is a handle: the first 8 characters of the session's id, or more if another session begins with
+    the same ones. Every --session accepts a handle, the whole id (printed by --json), any unique beginning of at least
+    4 characters, or `last`, the session with the latest message. A session without a title is listed with its first
+    prompt.
     """
     run.check_stream(jsonl=jsonl)
     begins, ends = period(since, until, now=run.wiring.clock.now())

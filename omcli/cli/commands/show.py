@@ -39,9 +39,10 @@ def show(
 ) -> None:
     """Show a row with its messages, or one message.
 
-    `supports` lists the rows that the row was made from. `coverage` is none, partial or strong: no, one or several
-    reflections were made from the row. `state` is in sight, superseded or dropped. --history adds the rows that it
-    replaced, was made from or became part of, and the operations that made or hid it, numbered as in `om history`.
+    `supports` lists the rows that the row was made from. `coverage` is `none`, `partial` or `strong` if no, one or
+    several reflections were made from the row. `state` is `in sight`, `superseded` or `dropped`. --history adds the
+    rows that it replaced, was made from or became part of, and the operations that made or hid it, numbered as in `om
+    history`.
     """
     shown = lookup.show(run.wiring.reading, id_, with_traces=history)
     if run.json:

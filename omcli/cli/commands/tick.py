@@ -65,12 +65,13 @@ def tick(
     (`provider.longest_wait`). Nothing that needs the model is due until then, except with --again.
 
     If the observer cannot be used (for example without an API key), sessions are still reflected on. If the reflector
-    cannot be used, they are still observed. The exit code is then 77 or 78; it is 69 if a model fails. --estimate
-    prints what the chosen models would be asked; rules stand in for them on a private copy of the store.
-
-    Otherwise the exit code is 0 if something was done or left to a worker; 73, 74 or 75 if no worker could be started;
+    cannot be used, they are still observed. The exit code is then 77 or 78; it is 69 if a model fails.
+    Otherwise it is 0 if something was done or left to a worker; 73, 74 or 75 if no worker could be started;
     1 if nothing was due; and 75 if other processes are already working on everything that is due. A process that hangs
     blocks others for at most ten minutes.
+
+    --estimate prints the calls, tokens and dollars that the chosen models would take. No model is called: rules do the
+    work on a private copy of the store.
     """
     if check and background:
         raise BadUsage("`--check` and `--background` exclude each other")

@@ -75,7 +75,7 @@ def watch(
     is due in their sessions, as `om tick` does, and prints new rows, as `om observe` does.
 
     In a folder and its subfolders, `om` follows files named *.jsonl or *.ndjson, and *.json, *.txt and *.md files that
-    it recognises as transcripts. Names that begin with a dot are skipped. A path may be created later.
+    it recognises as transcripts. Names that begin with a dot are skipped. A PATH need not exist yet.
 
     An error in a file is printed once, and the file is tried again when it changes. If the store is locked or the disk
     is full, `om` tries again. Several processes can watch the same files; nothing is done twice.
