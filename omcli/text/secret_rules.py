@@ -407,7 +407,12 @@ _USER = r"(?:\\*[\"'])?[^\s:\"'\\$<-][^\s:\"'\\]{0,63}"
 _CURL = rf"curl(?:\.exe)?\s{_WITHIN[:-2]}(?<=\s)(?:-u|--user|-U|--proxy-user)[ =]?{_USER}:{_ARGUMENT}"
 _SSH_KEYGEN = rf"(?<=ssh-)keygen{_WITHIN}-N ?{_ARGUMENT}"
 _REDIS = rf"(?<=redis-)cli\s{_WITHIN[:-2]}(?<=\s)-a ?{_ARGUMENT}"
-_IDENTIFIED = rf"(?i:identified\s{{1,4}}(?:with\s{{1,4}}\S{{1,40}}\s{{1,4}})?by)\s{{1,4}}(?=\\*[\"']){_ARGUMENT}"
+# In small letters it may as well be prose: then only a value with a digit.
+_IDENTIFIED = (
+    r"(?:IDENTIFIED\s{1,4}(?:WITH\s{1,4}\S{1,40}\s{1,4})?BY"
+    r"|identified\s{1,4}(?:with\s{1,4}\S{1,40}\s{1,4})?by(?=\s{1,4}\\*'[^'\s]{0,64}[0-9]))"
+    rf"\s{{1,4}}(?=\\*[\"']){_ARGUMENT}"
+)
 _OPTION = lazily(rf"(?<= -)p(?P<apart>[ =]?){_ARGUMENT}", re.ASCII)
 _TAKES_GLUED = lazily(r"(?:\b|(?<=\\n))(?:mysql\w*|mariadb[\w-]*)(?:\s[^\n;|&]*)?$")
 _TAKES_APART = lazily(r"(?:\b|(?<=\\n))(?:sshpass|mongo\w*|\w+ login)(?:\s[^\n;|&]*)?$")
