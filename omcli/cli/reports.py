@@ -38,6 +38,8 @@ def file_summary(report: FileReport) -> str:
         parts.append(f"{counted(report.pending, 'message')} pending")
     if report.findings.get("unverified"):
         parts.append(f"{counted(report.findings['unverified'], 'row')} unverified")
+    if report.findings.get("attributed"):
+        parts.append(f"{counted(report.findings['attributed'], 'row')} not said by the user")
     return f"{report.path}: {', '.join([*parts, *missing_parts(report)])}"
 
 

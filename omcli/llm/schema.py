@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from omcli.memory.observation import Priority, Status, Type
+from omcli.memory.observation import CURRENT, TOOL_EVENTS, Observation, Priority, Source, Status, Type
+from omcli.text.phrases import AGENT, OUTPUT_OF, speaks_for_user
 
 Schema = Mapping[str, object]
 
@@ -24,6 +25,22 @@ KINDS: Mapping[str, Type] = MappingProxyType({
 
 The kind `task` means a request. The current work (`Type.TASK`) exists only once, so it has its own field in a reply.
 """
+
+ONLY_FROM_USER = frozenset({Type.PREFERENCE, Type.INSTRUCTION, Type.CORRECTION, Type.REQUEST})
+"""Types of rows that a model may write only if the user said it."""
+IDENTITY = "identity"
+"""Kind and tag of a row about who somebody is."""
+
+
+def is_of_user(row: Observation) -> bool:
+    """Return True if a stored row says what the user said or decided. This was checked when the row was written."""
+    if row.source is Source.USER or row.type in ONLY_FROM_USER or not {CURRENT, IDENTITY}.isdisjoint(row.tags):
+        return True
+    is_quoted = row.source in (Source.RULES, Source.IMPORT) and row.type not in TOOL_EVENTS
+    if (is_quoted or row.type is Type.DECISION) and not row.text.startswith((AGENT, OUTPUT_OF)):
+        return True
+    return speaks_for_user(row.text, is_agent=True)
+
 
 MOST_ROWS, MOST_SOURCES, MOST_REPLACED = 60, 20, 10
 """Maximum numbers of rows in a reply, of messages that a row cites, and of rows that a row replaces."""

@@ -18,10 +18,12 @@ from omcli.memory.batch import Batch, BatchOutcome
 from omcli.memory.message import KeptMessage
 from omcli.memory.observation import ITEM_TYPES, UNDER, UNVERIFIED, Draft, Kind, Observation, Priority, Source, Type
 from omcli.memory.ports import Lane, LogQuery, Store
+from omcli.observers.model.authority import is_from_user
 from omcli.operations.deps import Deps, hold
 from omcli.operations.observe.rows import as_row
 from omcli.text.clean import clean, single_line
 from omcli.text.instants import instant, minute
+from omcli.text.phrases import speaks_for_user
 from omcli.text.redaction import redact
 
 
@@ -219,7 +221,7 @@ class _GroupWriter:
             sources=tuple(dict.fromkeys(kept.seq for kept in ends)),
             status=line.status,
             event_at=instant(f"{line.dated}Z") or group.created_at,
-            tags=(*group.tags, UNVERIFIED) if line.is_unverified else group.tags,
+            tags=(*group.tags, UNVERIFIED) if line.is_unverified or not place.may_say(line.text, ends) else group.tags,
             metadata={**origin_fields(group, format_name=self._format), **mark},
             source=Source.IMPORT,
         )
@@ -318,6 +320,12 @@ class _Place:
     def _waiting(self, place: int) -> KeptMessage | None:
         waiting = self._batch.messages if self._batch else ()
         return waiting[place - self._begin] if 0 <= place - self._begin < len(waiting) else None
+
+    def may_say(self, text: str, ends: list[KeptMessage]) -> bool:
+        """Return False if the text speaks for the user, who wrote none of the pending messages between the ends."""
+        waiting = self._batch.messages if self._batch and ends and speaks_for_user(text, is_agent=True) else ()
+        between = [kept.message for kept in waiting if ends[0].seq <= kept.seq <= ends[-1].seq]
+        return not between or any(map(is_from_user, between))
 
     def keep(self, rows: list[Observation], *, through: int) -> int:
         """Write rows and cover all messages up to this `seq`. Return the number of messages newly covered.

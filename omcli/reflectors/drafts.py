@@ -10,7 +10,7 @@ from typing import Protocol, TypeVar
 from omcli.base import lazily
 from omcli.llm.json_reply import LONGEST_ROW
 from omcli.memory.observation import SETTLED, UNVERIFIED, Draft, Kind, Observation, Priority, Source, Status, Type
-from omcli.text.phrases import AGENT
+from omcli.text.phrases import AGENT, OUTPUT_OF
 from omcli.text.similarity import folded_text
 
 LASTING_TYPES = MappingProxyType(
@@ -70,7 +70,7 @@ def lasting(rows: Sequence[Observation]) -> tuple[Draft, ...]:
     """Return items for the lasting facts among the rows, except for facts that already are items.
 
     Lasting facts are unsettled, verified observations: preferences, permanent instructions and corrections,
-    high-priority decisions that choose something, and facts about the user.
+    high-priority decisions that choose something, and facts about the user. What an output claims is none.
     """
     known = {folded_text(row.text) for row in rows if row.kind is Kind.ITEM}
     covered = {support for row in rows if row.kind is Kind.ITEM for support in row.supports}
@@ -82,8 +82,13 @@ def lasting(rows: Sequence[Observation]) -> tuple[Draft, ...]:
     return tuple(reversed(drafts.values()))
 
 
+def is_trusted(row: Observation) -> bool:
+    """Return True if a row can be the origin of a lasting fact: it is verified, and not about what an output claims."""
+    return UNVERIFIED not in row.tags and not row.text.startswith(OUTPUT_OF)
+
+
 def _is_lasting(row: Observation) -> bool:
-    if not _SHORTEST <= len(row.text) <= _LONGEST or row.status in SETTLED or UNVERIFIED in row.tags:
+    if not _SHORTEST <= len(row.text) <= _LONGEST or row.status in SETTLED or not is_trusted(row):
         return False
     if row.type is Type.INSTRUCTION:
         return row.source is not Source.RULES or row.importance >= _LASTING_IMPORTANCE

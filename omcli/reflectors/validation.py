@@ -8,7 +8,7 @@ from typing import Literal
 
 from omcli.base.record import field, mutable_record, record, replace
 from omcli.llm.json_reply import row_text
-from omcli.llm.schema import KINDS, LONGEST_TAG, MOST_TAGS, PRIORITIES, STATUSES
+from omcli.llm.schema import KINDS, LONGEST_TAG, MOST_TAGS, ONLY_FROM_USER, PRIORITIES, STATUSES, is_of_user
 from omcli.memory.message import TokenCounter, rows_tokens
 from omcli.memory.observation import (
     FAILURES,
@@ -25,13 +25,14 @@ from omcli.memory.observation import (
     Type,
 )
 from omcli.memory.reflection import Material, Reflected
-from omcli.reflectors.drafts import LASTING_TYPES, folded, in_rows
+from omcli.reflectors.drafts import LASTING_TYPES, folded, in_rows, is_trusted
 from omcli.reflectors.reply import ProposedItem, ProposedRow, ReflectorReply, rows_by_label
 from omcli.text.instants import instant, minute
-from omcli.text.phrases import searchable, unknown_anchors
+from omcli.text.phrases import searchable, speaks_for_user, unknown_anchors
 from omcli.text.redaction import redact
 from omcli.text.similarity import LEAST_TOUCHED, folded_text, is_about, share
 
+_ABOUT_USER = frozenset({Type.BEHAVIOR.value, Type.PROFILE.value})
 _ITEM_KINDS = {each.value: each for each in ITEM_TYPES}
 _MOST_REJECTED = 0.5
 """Maximum share of a reply's reflections that may be rejected before the whole reply is rejected. In a reply without
@@ -112,7 +113,8 @@ class _CheckedReply:
         """
         text = self._clean(proposed.text)
         cited = self._source_rows(proposed.rows, text)
-        if not cited:
+        is_claim = KINDS.get(proposed.kind) in ONLY_FROM_USER or speaks_for_user(text)
+        if not cited or (is_claim and not any(is_of_user(row) and is_trusted(row) for row in cited)):
             self.findings["rejected"] += 1
             return
         self.accounted |= {row.id for row in cited}
@@ -205,15 +207,22 @@ class _CheckedReply:
     def items(self, reply: ReflectorReply) -> tuple[Draft, ...]:
         """Return the valid lasting facts without duplicates.
 
-        A fact is valid if the verified rows it cites contain all of its anchors and at least one of its words. In a
-        reply without labels, only the anchors are checked, in all verified rows.
+        A fact is valid if the trusted rows it cites contain all of its anchors and at least one of its words. If it is
+        about the user, rows of the user must contain at least one of its words. In a reply without labels, these are
+        searched for among all rows, and other words are not checked.
         """
         known = {folded_text(row.text) for row in self.material.rows if row.kind is Kind.ITEM}
         drafts: dict[str, Draft] = {}
         for item in reply.items:
             text = self._clean(item.text)
-            cited = _verified(self._source_rows(item.rows, text))
-            if not cited or _lacks_anchors(text, cited) or (item.rows is not None and _shares_nothing(text, cited)):
+            cited = list(filter(is_trusted, self._source_rows(item.rows, text)))
+            is_claim = item.kind in _ABOUT_USER or speaks_for_user(text)
+            told = list(filter(is_of_user, cited)) if is_claim else cited
+            if (
+                not told
+                or _lacks_anchors(text, cited)
+                or ((is_claim or item.rows is not None) and _shares_nothing(text, told))
+            ):
                 self.findings["rejected_items"] += 1
             elif folded_text(text) in known or folded_text(text) in drafts:
                 self.findings["duplicates"] += 1
@@ -273,10 +282,6 @@ def _shares_nothing(text: str, rows: Sequence[Observation]) -> bool:
     return not any(share(row.text, text) for row in rows)
 
 
-def _verified(rows: Sequence[Observation]) -> list[Observation]:
-    return [row for row in rows if UNVERIFIED not in row.tags]
-
-
 def _lacks_anchors(text: str, rows: Sequence[Observation]) -> bool:
     """Return True if the text contains an anchor that none of the rows contains."""
     return bool(unknown_anchors(text, map(_searchable, rows)))
@@ -297,7 +302,7 @@ def _reflection(
     there are none.
     """
     draft = folded(cited, text, reason="reflected")
-    verified = _verified(cited)
+    verified = [row for row in cited if UNVERIFIED not in row.tags]
     is_verified = bool(verified) and not _lacks_anchors(text, verified)
     inherited = draft.priority if proposed.rows is not None else None
     priorities = [priority for priority in (PRIORITIES.get(proposed.priority), inherited) if priority]

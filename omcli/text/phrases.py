@@ -6,6 +6,7 @@ code. Later readers search for them and act on them, so an observation may conta
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 
@@ -51,7 +52,34 @@ USER = "User: "
 """Prefix of rows that quote a user. It is omitted in `MEMORY.md`."""
 AGENT = "Agent: "
 """Prefix of rows that quote an agent."""
+OUTPUT_OF = "Output of "
+"""Beginning of rows that say what an output claims about the user (`Output of WebFetch says: …`)."""
 _LONGEST_SPEAKER = 40
+_USER_NOUN = (
+    r"\W*(?:(?:(?:the|der|die|le|la|el|il) |l['’])?"
+    r"(?:user|human|(?:be)?nutzer(?:in)?|anwender(?:in)?|utilisat(?:eur|rice)|usu[aá]ri[oa]|utente|пользователь)\b"
+    r"|用户|用戶|使用者|ユーザー|사용자)"
+)
+_FOR_USER = lazily(_USER_NOUN, re.IGNORECASE)
+# In the words of an agent, "User table created" does not speak for the user.
+_STATES = lazily(
+    rf"{_USER_NOUN}(?:['’]s (?:name|wish|rule|preference|request|instruction|order|goal|decision)|:|"
+    r" (?:also |now |explicitly |always |never |only |still )?(?:wants?|prefers?|asks?|asked|said|says|states?|stated|"
+    r"asserts?|asserted|requires?|required|requests?|requested|likes?|dislikes?|needs?|decided|decides|instructs?|"
+    r"instructed|told|tells|is|was|has|had|lives|works|uses|agreed|agrees|declined|confirm(?:s|ed)|approve[sd]|"
+    r"allow(?:s|ed)|authori[sz]e[sd]|wishes|would|must|will|insist(?:s|ed)|expects?|does|did|refused|answered|ran|"
+    r"chose|selected|corrected|intends|plans|hates|loves|owns)\b)",
+    re.IGNORECASE,
+)
+
+
+def speaks_for_user(text: str, *, is_agent: bool = False) -> bool:
+    """Return True if text begins by naming the user, as in "User: …", "The user prefers …" or "用户…".
+
+    With `is_agent`, English text must also report a statement, a wish or a trait of the user.
+    """
+    pattern = _STATES if is_agent and text.isascii() else _FOR_USER
+    return bool(pattern.match(text))
 
 
 def speaker(text: str) -> str:

@@ -35,7 +35,7 @@ def says(told: str, text: str) -> bool:
     names = {name.lower() for name in anchors(text)}
     words = {word for word in content_terms(text) - SPEAKERS if word.lower() not in names}
     named = sum(name in told for name in names)
-    return named >= _NAMES_KEPT * len(names) and _weight(words & content_terms(told)) >= _WORDS_KEPT * _weight(words)
+    return named >= _NAMES_KEPT * len(names) and weight(words & content_terms(told)) >= _WORDS_KEPT * weight(words)
 
 
 def is_about(told: str, text: str) -> bool:
@@ -56,7 +56,8 @@ def content_terms(text: str) -> frozenset[str]:
     return terms
 
 
-def _weight(words: Collection[str]) -> float:
+def weight(words: Collection[str]) -> float:
+    """Return the number of words. Common words count a quarter."""
     return sum(_COMMON_WEIGHT if word in COMMON_FOLDED else 1.0 for word in words)
 
 

@@ -252,7 +252,7 @@ def tokens_of(om: Om) -> int:
 
 ITEM = {"summary": "The crane is called Bertha", "type": "knowledge", "tags": ["crane"]}
 THREE = [
-    {"summary": "Berths are booked by phone", "type": "behavior", "category": "behavior/reflected", "tags": []},
+    {"summary": "Berths are booked by phone", "type": "event", "category": "event/reflected", "tags": []},
     {"summary": "The tide table hangs in the office", "type": "weather", "tags": ["tide", ["a", "b"], {"c": "]"}]},
     {"summary": "Cranes are greased [weekly]", "type": "skill", "tags": ["crane"]},
 ]
@@ -263,7 +263,7 @@ SHORT = "Crane weekly, berth yearly"
     ("text", "items", "left"),
     [
         (f"FACTS: {json.dumps([ITEM])}\nCONDENSED:\n{SHORT}", ["knowledge"], [SHORT]),
-        (f"FACTS: {json.dumps(THREE, indent=2)}\n\nCONDENSED:\n- {SHORT}", ["behavior", "knowledge", "skill"], [SHORT]),
+        (f"FACTS: {json.dumps(THREE, indent=2)}\n\nCONDENSED:\n- {SHORT}", ["event", "knowledge", "skill"], [SHORT]),
         (f"FACTS: [{{broken\nCONDENSED: {SHORT}", [], [SHORT]),
         (f"FACTS: {json.dumps([ITEM])}\n{SHORT}", ["knowledge"], [SHORT]),
         (f"FACTS: []\nCONDENSED: {SHORT}", [], [SHORT]),
@@ -277,7 +277,7 @@ def test_facts_and_condensed_text_are_read(om: Om, text: str, items: list[str], 
     assert (document["items_created"], document["observations_condensed"]) == (len(items), 2)
     lasting = om("items", "--json").document["items"]
     assert sorted(item["type"] for item in lasting) == items
-    assert {item["metadata"]["category"] for item in lasting if "metadata" in item} <= {"behavior/reflected"}
+    assert {item["metadata"]["category"] for item in lasting if "metadata" in item} <= {"event/reflected"}
     assert texts(om, "--kind", "reflection", "--kind", "observation") == left
 
 

@@ -10,7 +10,7 @@ from omcli.base import lazily
 from omcli.base.errors import Unusable
 from omcli.base.record import field, mutable_record, record, replace
 from omcli.llm.json_reply import LONGEST_ROW, row_text
-from omcli.llm.schema import KINDS, MOST_REPLACED, MOST_SOURCES, PRIORITIES, STATUSES
+from omcli.llm.schema import IDENTITY, KINDS, MOST_REPLACED, MOST_SOURCES, PRIORITIES, STATUSES
 from omcli.memory.batch import Batch
 from omcli.memory.message import Message, Role
 from omcli.memory.observation import (
@@ -28,6 +28,7 @@ from omcli.memory.observation import (
     Status,
     Type,
 )
+from omcli.observers.model.authority import Authority, is_from_user
 from omcli.observers.model.evidence import Evidence
 from omcli.observers.model.prompt import without_token
 from omcli.observers.model.reply import ObserverReply, ReplyRow
@@ -72,7 +73,10 @@ def validate(
     Raise Unusable if more than half of the rows have a fault: they lack text, use unknown labels, or cite no new
     message.
     """
-    trial = _CheckedReply(evidence=evidence, batch=batch, token=token, verify=verify, cites=answer.cites)
+    authority = Authority(evidence=evidence, earlier=batch.context_rows)
+    trial = _CheckedReply(
+        evidence=evidence, batch=batch, token=token, verify=verify, cites=answer.cites, authority=authority
+    )
     drafts = [trial.draft(row) for row in answer.rows[:_MOST_READ]]
     if trial.rejected * 2 > len(drafts):
         raise Unusable(f"{trial.rejected} of {len(drafts)} rows have no text, or cite labels that do not exist")
@@ -100,6 +104,7 @@ class _CheckedReply:
     token: str
     verify: bool
     cites: bool
+    authority: Authority
     rejected: int = 0
     findings: Counter[str] = field(default_factory=Counter)
 
@@ -115,24 +120,34 @@ class _CheckedReply:
 
     def _checked_draft(self, row: ReplyRow, text: str, sources: Sequence[str]) -> Draft | None:
         """Return the draft for a row whose labels exist, or None if it is unverified and `verify` is set."""
-        kind = self._type(row, sources)
-        status = self._status(row, kind)
+        kind, is_identity = self._type(row, sources), row.kind == IDENTITY
+        attribution = self.authority.attribution(text, kind, sources, is_identity=is_identity)
+        sources = attribution.sources
+        if attribution.prefix:
+            text, kind, status, is_identity = row_text(f"{attribution.prefix}{text}"), Type.FACT, None, False
+        else:
+            status = self._status(row, kind)
+        self.findings["attributed"] += bool(attribution.prefix)
+        priority = PRIORITIES.get(row.priority, Priority.MEDIUM)
         refers_to, is_estimate = self._row_date(row, text, sources)
         recorded = self.evidence.recorded
         cited = self.evidence.rows(label for label in row.replaces if not recorded.is_shared(label))
         supporting, missing = self.evidence.support(text, sources, (*_texts_of(cited), refers_to or ""))
         self.findings["sources_added"] += len(supporting) > len(sources)
-        replaced = [] if missing else rows_to_replace(cited, text, status)[:MOST_REPLACED]
+        may_go = [old for old in cited if self.authority.may_replace(old, attribution, status)]
+        replaced = [] if missing else rows_to_replace(may_go, text, status)[:MOST_REPLACED]
         self.findings["not_replaced"] += len(cited) - len(replaced)
         draft = Draft(
             text=with_earlier(text, replaced),
             type=kind,
-            importance=PRIORITIES.get(row.priority, Priority.MEDIUM).importance,
-            sources=tuple(kept.seq for kept in self.evidence.messages(supporting)),
+            importance=min(priority.importance, Priority.MEDIUM.importance)
+            if attribution.prefix
+            else priority.importance,
+            sources=tuple(sorted({*attribution.also, *(kept.seq for kept in self.evidence.messages(supporting))})),
             status=status,
             event_at=self._event_at(row.at, sources),
             refers_to=refers_to,
-            tags=("identity",) if row.kind == "identity" else (),
+            tags=(IDENTITY,) if is_identity else (),
             metadata={"refers_to_kind": "estimated"} if is_estimate else {},
             replaces=tuple(old.id for old in replaced),
             reason="replaced" if replaced else None,
@@ -176,13 +191,17 @@ class _CheckedReply:
         if missing:
             self.findings[UNVERIFIED] += 1
             return None
+        own = self.authority.task_sources(f"{text}\n{step}")
+        if not own:
+            self.findings["attributed"] += 1
+            return None
         last = self.evidence.in_order(self.evidence.shown.new)[-1]
         kept = self.evidence.shown.labels[last]
         return Draft(
             text=text,
             type=Type.TASK,
             importance=Priority.MEDIUM.importance,
-            sources=(kept.seq,),
+            sources=own,
             status=Status.OPEN,
             event_at=kept.message.at,
             tags=(CURRENT,),
@@ -213,7 +232,7 @@ class _CheckedReply:
         if row.kind == "" and row.status == "done":
             return Type.OUTCOME
         kind = KINDS.get(row.kind, Type.FACT)
-        is_asked = any(kept.message.role is Role.USER for kept in self.evidence.messages(sources))
+        is_asked = any(is_from_user(kept.message) for kept in self.evidence.messages(sources))
         return Type.PLAN if kind is Type.REQUEST and not is_asked else kind
 
     def _status(self, row: ReplyRow, kind: Type) -> Status | None:

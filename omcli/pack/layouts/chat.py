@@ -151,8 +151,8 @@ def _openai_messages(turns: Sequence[Turn]) -> list[Entry]:
 
 def _openai_words(turn: Turn) -> Entry:
     said = turn.message
-    if said.role is Role.EVENT:
-        return {"role": "system", "content": spoken(turn)}
+    if said.role is Role.EVENT:  # not "system", because it may quote a program or a summary
+        return {"role": "user", "content": spoken(turn)}
     name = {"name": said.name} if said.name and _NAME.fullmatch(said.name) else {}
     return {"role": str(said.role), **name, "content": turn.text}
 

@@ -548,7 +548,8 @@ def test_types_and_categories_of_facts() -> None:
         {"summary": "Cranes are greased [weekly]", "type": "skill", "tags": ["crane"]},
     ]
     answer = f"FACTS: {json.dumps(facts, indent=2)}\n\nCONDENSED: The queue is in Postgres"
-    items = reflect(material(*QUEUE), answer).items
+    asked = row(5, "User: book berths by phone", type=Type.PREFERENCE)
+    items = reflect(material(*QUEUE, asked), answer).items
     assert [(item.type, dict(item.metadata)) for item in items] == [
         (Type.BEHAVIOR, {"category": "behavior/reflected"}),
         (Type.KNOWLEDGE, {}),

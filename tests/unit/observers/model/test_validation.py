@@ -402,7 +402,7 @@ def test_what_is_being_done_is_a_row_in_place_of_the_last() -> None:
     assert (task.text, task.type, task.status, task.tags) == (
         "Fixing `make lint`", Type.TASK, Status.OPEN, ("current",)
     )  # fmt: skip
-    assert (task.metadata, task.replaces, task.sources) == ({"next_step": "wait for the user"}, (row_id(1),), (5,))
+    assert (task.metadata, task.replaces, task.sources) == ({"next_step": "wait for the user"}, (row_id(1),), (1, 5))
 
 
 def test_a_task_that_goes_on_is_not_written_again() -> None:

@@ -1,0 +1,232 @@
+"""Checks on rows that speak for the user: only the user's own words make a wish, a rule, a request or an identity.
+
+Tool output, agents and pasted text can say anything, also that the user wants something. What a model notes of that is
+a finding, which names the speaker (`Output of WebFetch says: …`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import pairwise
+
+from omcli.base import lazily
+from omcli.base.record import field, mutable_record, record
+from omcli.llm.schema import ONLY_FROM_USER, is_of_user
+from omcli.memory.message import Message, MessageKind, Role
+from omcli.memory.observation import IN_FORCE, SETTLED, Observation, Status, Type
+from omcli.observers.model.evidence import Evidence
+from omcli.observers.rules import cues
+from omcli.observers.rules.people import split_pasted
+from omcli.pack.tail import excerpt
+from omcli.text.clean import one_line
+from omcli.text.phrases import AGENT, OUTPUT_OF, speaks_for_user
+from omcli.text.similarity import SPEAKERS, content_terms, weight
+
+_WORDS_OF_SAYING = frozenset(
+    {"prefer", "assert", "ask", "want", "request", "instruct", "state", "said", "say", "decid"}
+)
+"""Terms that report what somebody says, and occur in no message."""
+_AGENTS = frozenset({Role.ASSISTANT, Role.CALL})
+_EVENTS_OF_USER = frozenset({MessageKind.COMMAND, MessageKind.SHELL, MessageKind.INTERRUPT})
+_BY_SOMEBODY = frozenset({Type.DECISION, Type.PLAN})
+_MOST = 0.5
+"""Share of a row's words that a passage must contain to be the origin of the row."""
+_OUTPUT_CHARS = 8_000
+"""Maximum number of characters of an output to search."""
+_ANSWERED = frozenset({Type.REQUEST, Type.QUESTION, Type.TASK, Type.PLAN, Type.BLOCKER, Type.EVENT})
+_LONGEST_TOOL = 60
+_FIRST_PERSON = lazily(r"\b(?:I|[Mm]y|[Ww]e|[Oo]ur)\b")
+_BREAKS = lazily(r"[\r\n\v\f\x1c-\x1e\x85\u2028\u2029]+")
+
+
+def is_from_user(message: Message) -> bool:
+    """Return True if the user wrote at least the beginning of the message: a prompt, an answer, a note or a command."""
+    if message.agent is not None:
+        return False  # the user of a subagent is an agent
+    if message.role is Role.EVENT:
+        return message.kind in _EVENTS_OF_USER
+    return message.role is Role.USER and message.kind is not MessageKind.DELEGATED
+
+
+def split_words(message: Message) -> tuple[str, str]:
+    """Return the user's own words in a message, and the words of others: an output, a paste, or an agent's."""
+    if not is_from_user(message):
+        return "", message.text
+    if message.kind is MessageKind.SHELL:
+        command, _, output = message.text.partition("\n")
+        return command, output
+    words, pasted = split_pasted(message.text)
+    return words, "\n".join(pasted)
+
+
+@record
+class Attribution:
+    """The messages that a row comes from."""
+
+    sources: tuple[str, ...]
+    """Their labels."""
+    also: tuple[int, ...] = ()
+    """`seq` of earlier messages that an older row comes from."""
+    prefix: str = ""
+    """Words that name the speaker, for a row that would otherwise pass for the user's. Empty if it may."""
+
+
+@mutable_record
+class Authority:
+    """Searches the messages shown to a model for the origin of a row."""
+
+    evidence: Evidence
+    earlier: Sequence[Observation]
+    """Older rows of the session, whose messages may be cited."""
+    passages: dict[str, tuple[frozenset[str], ...]] = field(default_factory=dict)
+    """Cache of the terms of each passage that the user did not write, by label."""
+
+    def attribution(self, text: str, kind: Type, sources: Sequence[str], *, is_identity: bool) -> Attribution:
+        """Return the origin of a row with this text.
+
+        A row that speaks for the user needs a source that the user wrote. If its own words share none with the row, it
+        must hold nothing else, and no passage of an output or paste may contain half of the row's words. If the row
+        holds for later sessions, no passage may contain half of its words and more than that source. If the row cites
+        no such source, a message of the user that contains half of its words is added, or those of an older row that
+        does. A decision or plan needs a source that somebody wrote.
+        """
+        written = [label for label in sources if is_from_user(self._message(label))]
+        if not self._is_claim(text, kind, sources, is_identity=is_identity):
+            is_stated = kind not in _BY_SOMEBODY or written or any(map(self._is_spoken, sources))
+            return Attribution(sources=tuple(sources), prefix="" if is_stated else self._speaker(sources))
+        terms = _terms_of_claim(text)
+        passage, heard = self._best_passage(terms)
+        if written:
+            answered = sources if any(map(self._is_yes_or_no, written)) else written
+            own = self._share(terms, filter(self._is_spoken, answered))
+            is_own = own >= heard if is_identity or kind in IN_FORCE else own > 0
+            is_pure = any(not split_words(self._message(label))[1] for label in written)
+            if is_own or (heard < _MOST and (own > 0 or is_pure)):
+                return Attribution(sources=tuple(sources))
+        elif found := self._best_written(terms, at_least=max(_MOST, heard)):
+            return Attribution(sources=self.evidence.in_order((*sources, found)))
+        if also := self._best_earlier(terms, at_least=max(_MOST, heard)):
+            return Attribution(sources=tuple(sources), also=also.sources)
+        if passage is not None and heard >= _MOST:
+            sources = self.evidence.in_order((*sources, passage))
+            return Attribution(sources=tuple(sources), prefix=self._speaker([passage]))
+        return Attribution(sources=tuple(sources), prefix=self._speaker(sources))
+
+    def task_sources(self, text: str) -> tuple[int, ...]:
+        """Return the `seq` of the messages that the current task comes from.
+
+        These are the user's message that contains most of its words, or else the sources of the user's older row that
+        does, and the last new message, which dates the task. The result is empty if there are neither, or if a passage
+        of an output contains most of the words, and more than what user and agent wrote.
+        """
+        terms = _terms_of_claim(text)
+        _, heard = self._best_passage(terms)
+        spoken = [label for label in self.evidence.shown.labels if self._is_spoken(label)]
+        said = [*map(self._own_words, spoken), *(row.text for row in self._of_user())]
+        if heard >= _MOST and heard > _share(terms, frozenset().union(*map(content_terms, said))):
+            return ()
+        last = self.evidence.shown.labels[self.evidence.in_order(self.evidence.shown.new)[-1]]
+        if best := self._best_written(terms, at_least=0, labels=spoken):
+            return tuple(sorted({self.evidence.shown.labels[best].seq, last.seq}))
+        older = self._best_earlier(terms, at_least=0)
+        return tuple(sorted({*older.sources, last.seq})) if older else ()
+
+    def may_replace(self, old: Observation, attribution: Attribution, status: Status | None) -> bool:
+        """Return True if a row of this origin may replace an older one.
+
+        Only the user's words replace what the user said, but an agent, or a settled row, may answer a request or
+        question, and an agent may change a decision that does not name the user.
+        """
+        if attribution.prefix:
+            return False
+        if any(is_from_user(self._message(label)) for label in attribution.sources):
+            return True
+        is_spoken = any(map(self._is_spoken, attribution.sources))
+        if not is_of_user(old):
+            return True
+        if old.type is Type.DECISION:
+            return is_spoken and not speaks_for_user(old.text)
+        return old.type in _ANSWERED and (is_spoken or status in SETTLED)
+
+    def _is_claim(self, text: str, kind: Type, sources: Sequence[str], *, is_identity: bool) -> bool:
+        """Return True if the row says what the user wants, states or is, or quotes a tool in the first person."""
+        is_spoken = any(map(self._is_spoken, sources))
+        if kind in ONLY_FROM_USER or is_identity or speaks_for_user(text, is_agent=is_spoken):
+            return True
+        users = {message.name for message in map(self._message, self.evidence.shown.labels) if is_from_user(message)}
+        return any(name and text.startswith((f"{name} ", f"{name}:")) for name in users) or not (
+            is_spoken or not _FIRST_PERSON.search(text)
+        )
+
+    def _speaker(self, labels: Sequence[str]) -> str:
+        """Return words that name the speaker of the last of these messages, outputs first."""
+        messages = [self._message(label) for label in labels]
+        outputs = [message for message in messages if message.role is Role.RESULT]
+        if outputs:
+            return f"{OUTPUT_OF}{one_line(outputs[-1].tool or 'a tool')[:_LONGEST_TOOL]} says: "
+        if any(message.kind is MessageKind.SHELL for message in messages):
+            return f"{OUTPUT_OF}the shell says: "
+        return "Pasted text says: " if any(map(is_from_user, messages)) else AGENT
+
+    def _best_passage(self, terms: frozenset[str]) -> tuple[str | None, float]:
+        """Return the label of the message with the passage that contains most of the terms, and the share of these."""
+        shares = [
+            (max((_share(terms, passage) for passage in self._passages(label)), default=0.0), place, label)
+            for place, label in enumerate(self.evidence.shown.labels)
+        ]
+        best, _, label = max(shares, default=(0.0, 0, None))
+        return label, best
+
+    def _best_written(self, terms: frozenset[str], *, at_least: float, labels: Iterable[str] = ()) -> str | None:
+        """Return the label of the user's message, new unless `labels` are given, that contains most of the terms, or
+        None if their share is lower.
+        """
+        written = [label for label in labels or self.evidence.shown.new if is_from_user(self._message(label))]
+        best = max(self.evidence.in_order(written), key=lambda label: self._share(terms, [label]), default=None)
+        return best if best and self._share(terms, [best]) >= at_least else None
+
+    def _of_user(self) -> list[Observation]:
+        return [row for row in self.earlier if row.sources and is_of_user(row)]
+
+    def _best_earlier(self, terms: frozenset[str], *, at_least: float) -> Observation | None:
+        """Return the user's older row that contains most of the terms, or None if their share is lower."""
+        best = max(self._of_user(), key=lambda row: _share(terms, content_terms(row.text)), default=None)
+        return best if best and _share(terms, content_terms(best.text)) >= at_least else None
+
+    def _share(self, terms: frozenset[str], labels: Iterable[str]) -> float:
+        """Return the share of the terms that the user's or the agent's own words in these messages contain."""
+        words = (content_terms(self._own_words(label)) for label in labels)
+        return _share(terms, frozenset().union(*words))
+
+    def _own_words(self, label: str) -> str:
+        message = self._message(label)
+        return message.text if message.role is Role.ASSISTANT else split_words(message)[0]
+
+    def _is_yes_or_no(self, label: str) -> bool:
+        """Return True if the message agrees or declines, so that the words are those of the message it answers."""
+        words = self._own_words(label)
+        return cues.is_yes(words) or cues.is_no(words)
+
+    def _passages(self, label: str) -> tuple[frozenset[str], ...]:
+        """Return the terms of each passage, of two lines, that an output or a paste contains."""
+        if label not in self.passages:
+            said = "" if self._message(label).role in _AGENTS else split_words(self._message(label))[1]
+            lines = [content_terms(line) for line in _BREAKS.split(excerpt(said, _OUTPUT_CHARS)) if line.strip()]
+            self.passages[label] = tuple(one | other for one, other in pairwise([*lines, frozenset[str]()]))
+        return self.passages[label]
+
+    def _is_spoken(self, label: str) -> bool:
+        message = self._message(label)
+        return is_from_user(message) or (message.role is Role.ASSISTANT and message.agent is None)
+
+    def _message(self, label: str) -> Message:
+        return self.evidence.shown.labels[label].message
+
+
+def _terms_of_claim(text: str) -> frozenset[str]:
+    """Return the terms of a row, without those that only report who says it."""
+    return content_terms(text) - SPEAKERS - _WORDS_OF_SAYING
+
+
+def _share(terms: frozenset[str], found: frozenset[str]) -> float:
+    return weight(terms & found) / weight(terms) if terms else 0.0
