@@ -76,18 +76,20 @@ def untimed(pack: str) -> list[str]:
 def test_a_tier_that_is_full_holds_no_row_that_was_replaced(om: Om) -> None:
     """XB11: without room for all, what is settled is left out first, and the budget holds."""
     growing(om, settling(), steps=12, env={})
-    small = ("context", "-q", "--session", "s", "--tier", "session", "--session-budget", "400")
+    small = ("context", "-q", "--session", GROWING, "--tier", "session", "--session-budget", "400")
     assert om(*small, env=LASTING).stdout == om(*small).stdout
-    large = ("context", "-q", "--session", "s", "--tier", "session")
+    large = ("context", "-q", "--session", GROWING, "--tier", "session")
     assert len(om(*large, env=LASTING).stdout) > len(om(*large).stdout)
 
 
 def test_folding_makes_room_and_what_was_folded_takes_along_what_it_had_replaced(om: Om) -> None:
     """XB11, S0.5, T62."""
     growing(om, settling(), steps=12, env={})
-    om("reflect", "--session", "s", "--again", env={"OM_REFLECT_TARGET": "0.3"})
-    shown = om("context", "-q", "--session", "s", "--tier", "session", "--json", env=LASTING).document["observations"]
-    log = {row["id"]: row for row in om("log", "--json", "--all", "--session", "s").document["observations"]}
+    om("reflect", "--session", GROWING, "--again", env={"OM_REFLECT_TARGET": "0.3"})
+    shown = om("context", "-q", "--session", GROWING, "--tier", "session", "--json", env=LASTING).document[
+        "observations"
+    ]
+    log = {row["id"]: row for row in om("log", "--json", "--all", "--session", GROWING).document["observations"]}
     assert len(shown) > 3
     ids = {row["id"] for row in shown}
     assert all(log[each].get("superseded_by") in {None, *ids} for each in ids)
