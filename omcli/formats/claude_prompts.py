@@ -18,6 +18,8 @@ _WRITTEN_BY_CLIENT = (
     "<bash-stderr>",
     "<task-notification>",
     "<agent-notification>",
+    "<teammate-message",  # from another agent
+    "Stop hook feedback:",
 )
 _MAYBE_UNRELATED = r"This may or may not be related to the current task\."
 _EDITOR_NOTE = lazily(

@@ -10,7 +10,7 @@ from omcli.base import lazily
 from omcli.memory.notation import NOTATIONS, TAG, WORKING_HEADINGS, WORKING_TITLE
 from omcli.memory.observation import UNVERIFIED
 
-INJECTED_TAGS = ("system-reminder", TAG, "ide_opened_file", "ide_selection", "hook_context")
+INJECTED_TAGS = ("system-reminder", TAG, "ide_opened_file", "ide_selection", "hook_context", "user-prompt-submit-hook")
 _TAG = lazily(rf"<(/?)({'|'.join(INJECTED_TAGS)})(?:\s[^<>]*)?>")
 
 

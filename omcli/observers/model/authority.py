@@ -49,14 +49,16 @@ def is_from_user(message: Message) -> bool:
 
 
 def split_words(message: Message) -> tuple[str, str]:
-    """Return the user's own words in a message, and the words of others: an output, a paste, or an agent's."""
+    """Return the user's own words in a message, and the words of others: an output, a paste, a quote, or an agent's."""
     if not is_from_user(message):
         return "", message.text
     if message.kind is MessageKind.SHELL:
         command, _, output = message.text.partition("\n")
         return command, output
     words, pasted = split_pasted(message.text)
-    return words, "\n".join(pasted)
+    lines = words.splitlines()
+    quoted = [line for line in lines if line.lstrip().startswith(">")]
+    return "\n".join(line for line in lines if line not in quoted), "\n".join([*quoted, *pasted])
 
 
 @record

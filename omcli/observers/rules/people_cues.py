@@ -191,7 +191,9 @@ _IMPORTANCE = {
 
 @lru_cache(maxsize=CACHE_SIZE)
 def user_type(sentence: str) -> Type | None:
-    """Return the type of a person's sentence, or None if it has no cue."""
+    """Return the type of a person's sentence, or None if it has no cue or is a quotation (`> …`)."""
+    if sentence.startswith(">"):
+        return None
     said = plain(sentence)
     is_question = cues.is_question(said)
     asks = (is_question and not cues.is_work_request(said)) or cues.is_text_request(said)
