@@ -18,6 +18,7 @@ from omcli.memory.message import Message
 from omcli.memory.observation import Observation
 from omcli.operations.ingest.window import Ingested
 from omcli.settings import resolve
+from omcli.settings.settings import expanded
 from omcli.text.instants import check_number, parse_time
 from omcli.wiring import Wiring
 
@@ -351,7 +352,7 @@ def _full_path(path: str | Path) -> Path:
     exists.
     """
     try:
-        return Path(path).expanduser().absolute()
+        return expanded(path).absolute()
     except FileNotFoundError:
         raise NoInput("the current directory no longer exists") from None
 

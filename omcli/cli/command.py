@@ -78,6 +78,9 @@ class Run:
         now: Annotated[str | None, option("--now", metavar="TIME", help="Use this as the current time.")] = None,
         json: Annotated[bool, option("--json", help="Print one JSON document.")] = False,
         quiet: Annotated[bool, option("--quiet", "-q", help="Print no progress, notes or warnings on stderr.")] = False,
+        verbose: Annotated[
+            bool, option("--verbose", "-v", help="Print more on stderr, such as names of unknown record types.")
+        ] = False,
         strict: Annotated[bool, option("--strict", help="Treat warnings as errors.")] = False,
         directory: Annotated[Path | None, option("-C", metavar="DIR", help="Run as if started in DIR.")] = None,
         colour: Annotated[Colour, option("--color", help="When to use colour.")] = Colour.AUTO,
@@ -87,6 +90,7 @@ class Run:
         """
         self.json = json
         self.strict = strict
+        self.is_verbose = verbose
         self.console = Console(quiet=quiet, as_json=json, colour=colour)
         self.output = Output(colour, before=self.console.clear)
         self._flags: dict[str, object] = {"db": db, "preset": preset, "counter": counter}

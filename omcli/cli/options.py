@@ -23,6 +23,7 @@ from omcli.memory.observation import handle
 from omcli.memory.ports import LogQuery
 from omcli.operations.clock import period
 from omcli.settings import resolve
+from omcli.settings.settings import expanded
 from omcli.text.clean import one_line
 from omcli.text.instants import minute
 from omcli.wiring import Wiring, counters, formats
@@ -350,7 +351,7 @@ def is_within(at: str, begins: str | None, ends: str | None) -> bool:
 
 def project_path(project: str | None) -> str | None:
     """Return a project as it is stored: an absolute path without a trailing slash. None stays None."""
-    return None if project is None else str(Path(project).expanduser().absolute())
+    return None if project is None else str(expanded(project).absolute())
 
 
 # ---- input and output

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -23,8 +24,8 @@ if TYPE_CHECKING:
     from omcli.operations.tick import TickReport
 
 
-def file_summary(report: FileReport) -> str:
-    """Return the report of an input in one line."""
+def file_summary(report: FileReport, *, is_verbose: bool) -> str:
+    """Return the report of an input in one line. Unknown record types are named only if `is_verbose`."""
     if report.format is None:
         return f"{report.path}: no messages"
     counts = report.counts
@@ -40,15 +41,18 @@ def file_summary(report: FileReport) -> str:
         parts.append(f"{counted(report.findings['unverified'], 'row')} unverified")
     if report.findings.get("attributed"):
         parts.append(f"{counted(report.findings['attributed'], 'row')} not said by the user")
-    return f"{report.path}: {', '.join([*parts, *missing_parts(report)])}"
+    return f"{report.path}: {', '.join([*parts, *missing_parts(report, is_verbose=is_verbose)])}"
 
 
-def missing_parts(report: FileReport) -> Iterator[str]:
+def missing_parts(report: FileReport, *, is_verbose: bool) -> Iterator[str]:
     """Yield the numbers of redacted secrets and skipped lines of an input, in words."""
     if secrets := sum(report.redactions.values()):
         yield f"{counted(secrets, 'secret')} redacted"
     if report.faults:
-        yield f"{counted(sum(report.faults.values()), 'line')} skipped: {_numbers(report.faults)}"
+        reasons = Counter[str]()
+        for reason, number in report.faults.items():
+            reasons[reason if is_verbose else reason.partition(":")[0]] += number
+        yield f"{counted(reasons.total(), 'line')} skipped: {_numbers(reasons)}"
 
 
 def file_as_dict(report: FileReport, rows: Iterable[Observation]) -> dict[str, object]:

@@ -5,6 +5,7 @@ To add a format, write a module with a `FORMAT` and add a line to `_FORMATS`.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from importlib import import_module
 from pathlib import Path
@@ -140,7 +141,7 @@ def agent_files(environment: Mapping[str, str]) -> Iterator[Path]:
         other = environment.get(folders.variable, "").strip() if folders.variable else ""
         for pattern in folders.patterns:
             for home in (other,) if other else folders.homes:
-                yield from sorted(Path(home).expanduser().glob(pattern))
+                yield from sorted(Path(os.path.expanduser(home)).glob(pattern))  # noqa: PTH111 - Path.expanduser may raise
 
 
 # ---- readers

@@ -10,7 +10,7 @@ from omcli.base import lazily
 from omcli.base.record import field, fields_of, mutable_record
 from omcli.formats import Format, by_turn, instant_of, utc_offset_of
 from omcli.formats.claude_prompts import reason_to_refuse, user_text
-from omcli.formats.injected import without_injected
+from omcli.formats.injected import memory_skips, own_words, without_injected
 from omcli.formats.source import InputShape, Record, Sample
 from omcli.formats.values import compact_json, image_from_text, image_text, objects, record, string, text
 from omcli.memory.message import Image, Message, MessageKind, Role, attachment
@@ -198,9 +198,10 @@ def _prompt(parts: list[Record], message: partial[Message], *, turn_id: str | No
     for part in parts:
         if part.get("type") != "text":
             shown.add(part)
-        elif (words := user_text(without_injected(text(part.get("text"))))) is None:
+        elif (words := user_text(own_words(text(part.get("text"))))) is None:
             yield Skip(Reason.INJECTED if text(part.get("text")).strip() else Reason.NOISE)
         elif words.kind is None:
+            yield from memory_skips(text(part.get("text")))
             shown.pieces.append(words.text)
         else:
             yield message(role=Role.EVENT, text=words.text, kind=words.kind)

@@ -4,14 +4,27 @@ from __future__ import annotations
 
 import json
 import re
+from bisect import bisect
 from collections.abc import Iterator
 
 from omcli.base import lazily
 from omcli.memory.notation import NOTATIONS, TAG, WORKING_HEADINGS, WORKING_TITLE
 from omcli.memory.observation import UNVERIFIED
+from omcli.memory.transcript import Reason, Skip
 
 INJECTED_TAGS = ("system-reminder", TAG, "ide_opened_file", "ide_selection", "hook_context", "user-prompt-submit-hook")
 _TAG = lazily(rf"<(/?)({'|'.join(INJECTED_TAGS)})(?:\s[^<>]*)?>")
+
+
+_MEMORY_WORDS = (
+    "memory|memories|observations?|global_observations|reflections|observation[-_]group|memory[-_](?:context|blocks?|bank)"
+    "|(?:relevant|recalled|retrieved|user|agent|core|project|session|working|archival|recall|long[-_]term|short[-_]term"
+    "|conversation|past|global|episodic|semantic|claude[-_]mem|mem0|supermemory|hindsight|graphiti|zep|letta)"
+    "[-_](?:memory|memories|observations|context|reflections|facts)"
+)
+_MEMORY_TAG = lazily(rf"^<(/?)({_MEMORY_WORDS})(?:\s[^<>]*)?>(?=(.*)$)", re.MULTILINE | re.IGNORECASE)
+"""A tag with which other tools wrap memory, at the beginning of a line. Its third group is the rest of the line."""
+_FENCE = lazily(r"^ {0,3}(`{3,}|~{3,})", re.MULTILINE)
 
 
 # Matches if only indentation precedes a position on its line.
@@ -61,6 +74,52 @@ def _tag_blocks(said: str, tags: list[re.Match[str]]) -> Iterator[tuple[int, int
         start = tag.start()
         if not tag[1] and (start in ends or _INDENTED.search(said, max(0, start - _DEEPEST_INDENT), start)):
             yield start, ends.get(start, len(said))
+
+
+# ---- memory of other tools
+
+
+def own_words(said: str) -> str:
+    """Return a person's words: the text without injected blocks, and without memory that other tools wrapped."""
+    parts, after = [], 0
+    for start, end in _memory_blocks(said):
+        parts.append(said[after:start])
+        after = end
+    rest = "".join((*parts, said[after:])).strip() if parts else said
+    return without_injected(rest)
+
+
+def memory_skips(said: str) -> Iterator[Skip]:
+    """Yield a `Skip` for each block of a person's message that `own_words` leaves out, if words are left."""
+    if "<" in said and own_words(said).strip():
+        yield from (Skip(Reason.INJECTED) for _ in _memory_blocks(said))
+
+
+def _memory_blocks(said: str) -> list[tuple[int, int]]:
+    """Return start and end of each block that another tool wrapped memory in: closed, and on lines of its own.
+
+    Tags inside a line, indented, unclosed or in a fence are a person's own words, or a document that they show.
+    """
+    blocks: list[tuple[int, int]] = []
+    if "<" not in said or "</" not in said:
+        return blocks
+    opened: dict[str, list[int]] = {}
+    fences = [fence.start() for fence in _FENCE.finditer(said)]
+    for tag in _MEMORY_TAG.finditer(said):
+        name, rest, start = tag[2].casefold(), tag[3].rstrip(), tag.start()
+        if bisect(fences, start) % 2:
+            continue
+        if not tag[1] and not rest.casefold().endswith(f"</{name}>"):
+            opened.setdefault(name, []).append(start)
+            continue
+        if tag[1]:
+            if rest or not opened.get(name):
+                continue
+            start = opened[name].pop()
+        while blocks and blocks[-1][0] > start:  # inside this one
+            blocks.pop()
+        blocks.append((start, tag.end() + len(rest)))
+    return blocks
 
 
 _STRING = r'"(?:[^"\\]|\\.)*"'

@@ -10,7 +10,7 @@ from itertools import chain
 
 from omcli.base.record import field, fields_of, mutable_record
 from omcli.formats import Format, by_turn, instant_of, utc_offset_of
-from omcli.formats.injected import is_pack, without_injected
+from omcli.formats.injected import is_pack, memory_skips, own_words, without_injected
 from omcli.formats.source import InputShape, Record, RecordStream, Sample
 from omcli.formats.values import compact_json, data_in, image_from_text, image_text, objects, record, string, text
 from omcli.memory.message import Image, Message, Role, attachment
@@ -101,10 +101,10 @@ class _Conversation:
 
     def _turn(self, entry: Record, role: Role) -> Iterator[Item]:
         content = _Content.of(entry.get("content"))
-        said = without_injected(content.text) if role is Role.USER else content.text
+        said = own_words(content.text) if role is Role.USER else content.text
         said = said or text(entry.get("refusal"))
         at = instant_of(entry)
-        items: list[Item] = [*content.faults]
+        items: list[Item] = [*content.faults, *(memory_skips(content.text) if role is Role.USER else ())]
         if said.strip():
             name = string(entry.get("name"))
             items.append(

@@ -9,7 +9,7 @@ from itertools import chain
 from omcli.base import lazily
 from omcli.base.record import replace
 from omcli.formats import Format, TranscriptFolders, by_record
-from omcli.formats.injected import without_injected
+from omcli.formats.injected import memory_skips, own_words, without_injected
 from omcli.formats.source import InputShape, Record, Sample
 from omcli.formats.values import compact_json, exit_code, image_from_text, image_text, objects, record, string, text
 from omcli.memory.message import Image, Message, MessageKind, Role
@@ -207,7 +207,8 @@ def _prompt(entry: Record, message: Record) -> Iterator[Item]:
         yield Skip(Reason.MALFORMED, "user")
         return
     said, images = _content(content)
-    said = without_injected(said)
+    yield from memory_skips(said)
+    said = own_words(said)
     if said.strip():
         own = string(entry.get("id"))
         yield Message(role=Role.USER, text=said, id=own, at=_at(entry, message), images=images)

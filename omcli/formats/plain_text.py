@@ -10,7 +10,7 @@ from itertools import islice
 from omcli.base import lazily
 from omcli.base.record import field, mutable_record
 from omcli.formats import Format
-from omcli.formats.injected import INJECTED_TAGS, without_injected
+from omcli.formats.injected import INJECTED_TAGS, memory_skips, own_words, without_injected
 from omcli.formats.source import InputShape, RecordStream, Sample
 from omcli.memory.message import Message, Role
 from omcli.memory.transcript import Facts, Item, Reason, Skip
@@ -204,7 +204,9 @@ def _items(turn: _Turn, *, call_id: str | None, is_all: bool) -> Iterator[Item]:
     if role is None and said:
         yield Skip(Reason.INJECTED)
         return
-    kept = said if role is Role.ASSISTANT else without_injected(said)
+    kept = said if role is Role.ASSISTANT else own_words(said) if role is Role.USER else without_injected(said)
+    if role is Role.USER:
+        yield from memory_skips(said)
     if role is Role.RESULT:
         failed = True if kept.startswith("Error") else None
         yield Message(role=role, text=kept, at=turn.at, call_id=call_id, failed=failed)

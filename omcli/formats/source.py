@@ -145,6 +145,14 @@ class RecordStream:
         is_lines = clean >= 0.5 or too_deep or (first_is_json and any(map(_records, voters)))
         return InputShape.LINES if is_lines else InputShape.TEXT
 
+    @property
+    def has_no_messages(self) -> bool:
+        """True if the input is blank, an empty list, or an object with an empty list of messages."""
+        if self.shape is InputShape.DOCUMENT and self._document_value == []:
+            return True
+        records = self.sample.records
+        return self.shape is InputShape.EMPTY or (len(records) == 1 and records[0].get("messages") == [])
+
     @cached_property
     def sample(self) -> Sample:
         records: list[Record] = []

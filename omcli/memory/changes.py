@@ -63,9 +63,7 @@ class OperationWrite:
     """Log position of the last row considered, if any. If the log has newer rows, the operation is rejected as stale.
     """
     figures: Mapping[str, object] = field(default_factory=dict)
-    """Options of the request, for display, without hidden text. When pruning or forgetting, the store adds the counts
-    `rows`, `messages`, `titles` and `ahead` (number of `digests`).
-    """
+    """Options of the request without hidden text, and when pruning or forgetting, the counts that the store adds."""
 
 
 @record

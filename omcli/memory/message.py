@@ -63,9 +63,7 @@ class Image:
     """Size in bytes."""
     sha256: str
     content: bytes | None = None
-    """The image itself, set only until it is stored. The store keeps it until the message has been observed. None if it
-    is not to be kept, and in all messages read from the store.
-    """
+    """The image itself, until it is stored. None if it is not to be kept, and in messages read from the store."""
 
 
 LARGEST_IMAGE = 5_000_000

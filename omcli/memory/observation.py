@@ -281,9 +281,7 @@ def row(observation: Observation) -> dict[str, object]:
 
 
 def full_row(observation: Observation) -> dict[str, object]:
-    """Return the columns of a row together with `supports` (the rows it was made from), the observer's `metadata`, and
-    `last_used_at` (when a model last reported using the row).
-    """
+    """Return the columns of a row with `supports` (the rows it was made from), `metadata` and `last_used_at`."""
     more = {
         "last_used_at": observation.last_used_at,
         "supports": list(observation.supports),

@@ -354,7 +354,7 @@ class Rows(Protocol):
     """All rows: observations, reflections, notes and items."""
 
     def add(self, *observations: Observation) -> None:
-        """Add rows that come from no batch, such as notes or imported rows. Their sessions need not exist."""
+        """Add rows that come from no batch, such as notes or imported rows, and the sessions that they name."""
 
     def log(self, query: LogQuery) -> Iterator[Logged]:
         """Yield the selected rows in log order, read on demand. Rows added during the iteration may be included."""
@@ -386,10 +386,10 @@ class Sessions(Protocol):
     """The sessions and their statistics."""
 
     def find(self, session: str) -> Session | None:
-        """Return the session with this id, or None if no messages were ever appended to it, even if it has rows."""
+        """Return the session with this id, or None if neither messages nor rows were ever added to it."""
 
     def ids(self, prefix: str = "") -> tuple[str, ...]:
-        """Return the ids of sessions with messages or rows that begin with a prefix, sorted."""
+        """Return the ids of sessions that begin with a prefix, sorted."""
 
     def prompt(self, session: str) -> str | None:
         """Return the beginning of the first prompt in the session's main thread, or None if it has none."""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from omcli.base.record import record, replace
 
+BY_HAND = "om"
+"""`Session.agent` of a session that has rows, written by hand or imported, but no transcript."""
 NO_PROJECT = ""  # in a query: rows that belong to no project
 
 
@@ -13,7 +15,7 @@ class Session:
 
     id: str
     agent: str
-    """Format of the transcript (such as `claude-code`), or `om` for notes made by hand."""
+    """Format of the transcript (such as `claude-code`), or BY_HAND."""
     cwd: str | None = None
     """Working directory at the start of the session."""
     branch: str | None = None
@@ -31,8 +33,10 @@ class Session:
         """Return this session updated by a later reading.
 
         The later `branch`, `title` and `model` replace the earlier ones if present. `cwd` and `parent` are set only if
-        they were missing.
+        they were missing, or if nothing was read before.
         """
+        if self.agent == BY_HAND:
+            return replace(later, cwd=later.cwd or self.cwd, title=later.title or self.title)
         return replace(
             self,
             cwd=self.cwd or later.cwd,
@@ -73,9 +77,7 @@ class FreezePoint:
     message: int
     """`seq` of the last message before the tail, or 0 if there is none."""
     position: int | None
-    """Log position of the last row when the pack changed (`Logged.position`). None if the session had no observations.
-    In that case the pack includes all rows.
-    """
+    """Log position of the last row when the pack changed (`Logged.position`). None if there was none: all are used."""
     at: str | None
     """Instant at which the last row up to `position` was written, or None if there is no such row."""
     is_last: bool

@@ -140,7 +140,7 @@ def log(store: Store, query: LogQuery) -> Iterator[Observation]:
 def unknown(store: Store, query: LogQuery) -> str | None:
     """Return an error text if the store does not know the session or project in a query, otherwise None."""
     session, project = query.session, query.project
-    if session is not None and not (store.sessions.find(session) or _has(store, LogQuery(session=session))):
+    if session is not None and store.sessions.find(session) is None:
         return f"unknown session `{session}`; `om sessions` lists them"
     if project is not None and not (
         store.sessions.summaries(project=project, last=1) or _has(store, LogQuery(project=project))

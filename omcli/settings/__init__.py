@@ -7,19 +7,23 @@ import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from omcli.settings.settings import FLAG, PREFIX, Files, Settings, exists
+from omcli.base import lazily
+from omcli.base.errors import BadConfiguration, BadUsage
+from omcli.base.record import replace
+from omcli.settings.settings import FLAG, PREFIX, Files, Settings, exists, expanded
 
 PROJECT_FILE = ".om.toml"
 # Most runs set only these, and their values need no parsing.
 _PLAIN_FLAGS = {"db", "wait"}
 _PLAIN_VARIABLE = "OM_DB"
+_URL = lazily(r"[A-Za-z][A-Za-z0-9+.-]+:/")
 
 
 def files(environment: Mapping[str, str], config: Path | None = None) -> Files:
     """Return the configuration files of a run. `config`, or otherwise `OM_CONFIG`, replaces the user's file."""
     named = environment.get("OM_CONFIG", "")
     if config is None and named:
-        config = Path(named).expanduser()
+        config = expanded(named)
     return Files(user=config or user_file(environment), is_named=config is not None, project=project_file())
 
 
@@ -35,11 +39,26 @@ def resolve(flags: Mapping[str, object], environment: Mapping[str, str], *, conf
     found = files(environment, config)
     nothing_else = asked.keys() <= _PLAIN_FLAGS and variables.keys() <= {_PLAIN_VARIABLE}
     if nothing_else and not found.has_user_file and found.project is None:
-        return _plain(asked, variables.get(_PLAIN_VARIABLE))
+        return _with_store(_plain(asked, variables.get(_PLAIN_VARIABLE)))
 
     from omcli.settings.layers import Layers  # noqa: PLC0415
 
-    return Layers(flags=asked, variables=variables, files=found).settings(default_store=default_store)
+    return _with_store(Layers(flags=asked, variables=variables, files=found).settings(default_store=default_store))
+
+
+def _with_store(settings: Settings) -> Settings:
+    """Return the settings with the path of the store expanded. Raise BadUsage or, unless an option names the store,
+    BadConfiguration if it cannot be the path of a file.
+    """
+    db, by = settings.db, settings.origin("db")
+    path = expanded(db)
+    wrong = "is a URL" if _URL.match(str(db)) else "names a folder" if path.name in ("", "..") else ""
+    if path.parts[:1] and path.parts[0].startswith("~"):
+        wrong = "names an unknown user"
+    if wrong:
+        error = BadUsage if by == FLAG else BadConfiguration
+        raise error(f"`{'--db' if by == FLAG else by} {db}` {wrong}", hint="the store is a file: name its path")
+    return settings if path == db else replace(settings, db=path)
 
 
 def _plain(asked: Mapping[str, object], store: str | None) -> Settings:
@@ -47,7 +66,7 @@ def _plain(asked: Mapping[str, object], store: str | None) -> Settings:
     values = dict(asked)
     origins = dict.fromkeys(asked, FLAG)
     if "db" not in asked:
-        values["db"] = Path(store).expanduser() if store else default_store()
+        values["db"] = Path(store) if store else default_store()
         origins |= {"db": _PLAIN_VARIABLE} if store else {}
     return Settings(**values, origins=origins)  # type: ignore[arg-type]
 

@@ -340,6 +340,11 @@ class Files:
         return self.is_named or exists(self.user)
 
 
+def expanded(path: str | Path) -> Path:
+    """Return a path with `~` replaced by the home folder. An unknown user's stays as it is."""
+    return Path(os.path.expanduser(path))  # noqa: PTH111
+
+
 def exists(path: Path) -> bool:
     """Return True if something exists at the path, even a broken link."""
     return os.path.lexists(path)

@@ -11,7 +11,7 @@ from typing import Any, get_args
 from omcli.base.record import fields_of
 from omcli.llm.model import Price
 from omcli.settings import settings
-from omcli.settings.settings import Settings
+from omcli.settings.settings import Settings, expanded
 
 DEFAULTS = Settings(db=Path())
 """Built-in defaults. The store is a placeholder."""
@@ -173,7 +173,7 @@ def _one(kind: str, value: object, whole: int, folder: Path | None) -> object:
     if kind in {"Tokens", "Amount"} and isinstance(value, str) and value.strip().endswith("%"):
         return _share(value, whole) if kind == "Tokens" else float(_share(value, whole))
     if kind == "Path":
-        return (folder or Path()) / Path(_text(value)).expanduser()
+        return (folder or Path()) / expanded(_text(value))
     if kind in _READERS:
         return _READERS[kind](value)
     if kind.startswith("tuple["):

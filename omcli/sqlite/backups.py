@@ -18,8 +18,8 @@ from omcli.sqlite.dialect import Table
 
 _UNFINISHED = ".partial"
 """Suffix of a copy's name until it is complete."""
-_DEAD_AFTER = 86_400
-"""Unfinished copies older than this, in seconds, are considered abandoned."""
+_DEAD_AFTER = 600
+"""Unfinished copies not written to for this long, in seconds, are considered abandoned. SQLite writes all the time."""
 _FALSE_ALARM = "NULL value in aside_titles."
 """Error that SQLite 3.40 reports for a sound table whose columns are not in the order of its key. Stores with schema 8
 or 9 have such a table.
@@ -43,7 +43,7 @@ class SqliteBackups(Table, Backups):
         with self._database.om_errors():
             if is_due(_backups(path), now):
                 made = _snapshot(path, label(now), wait=self._database.wait, thorough=True)
-                _remove_unfinished(path)
+            _remove_unfinished(path)
             removed = _remove_surplus(path, made, keep=keep, now=now)
         return BackupResult(path=str(made) if made else None, removed=removed)
 

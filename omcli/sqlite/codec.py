@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from omcli.memory.message import Image, Incoming, KeptMessage, Message, MessageKind, Role
 from omcli.memory.observation import Kind, Observation, Priority, Source, Status, Type
 from omcli.memory.session import Session
-from omcli.sqlite.dialect import Columns, compact_json, execute, insert, parsed
+from omcli.sqlite.dialect import Columns, Damaged, compact_json, execute, insert, parsed
 
 _LARGEST_INTEGER = (1 << 63) - 1
 _SESSION = ("id", "agent", "cwd", "branch", "title", "model", "parent")
@@ -31,7 +31,12 @@ class _Column(NamedTuple):
 def _values(kind: type[Any]) -> Callable[[str | None], Any]:
     """Return a lookup of an enumeration's members by value. A dictionary is fast, and a pack reads a thousand rows."""
     members: dict[str | None, Any] = {None: None, **{str(member): member for member in kind}}
-    return members.__getitem__
+    return _Members(members).__getitem__
+
+
+class _Members(dict[str | None, Any]):
+    def __missing__(self, word: str | None) -> Any:
+        raise Damaged(f"unknown word {word!r:.40}")
 
 
 # Session and project numbers.

@@ -35,6 +35,8 @@ _FOLDED = "\u00df\u0130\u0149\u017f\u01f0\u1e96-\u1e9a\u1e9e\u212a\ufb00-\ufb06"
 
 _BUSY = frozenset({sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED})
 _UNWRITABLE = frozenset({sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM})
+_UNDECODABLE = "Could not decode to UTF-8"
+"""Beginning of the error that Python raises for such text, without a code."""
 _DAMAGED = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_FORMAT})
 _NO_INDEX = frozenset({sqlite3.SQLITE_IOERR_SHMOPEN, sqlite3.SQLITE_IOERR_SHMSIZE, sqlite3.SQLITE_IOERR_SHMMAP})
 """Errors that mean SQLite cannot create the index of the write-ahead log, for example on a full disk."""
@@ -152,7 +154,14 @@ def compact_json(value: object) -> str:
 def parsed(text: str) -> Any:
     import json  # noqa: PLC0415
 
-    return json.loads(text)
+    try:
+        return json.loads(text)
+    except ValueError as error:
+        raise Damaged(f"not JSON: {error}") from None
+
+
+class Damaged(sqlite3.DatabaseError):
+    """A cell has a value that om does not write."""
 
 
 def _clean_value(value: object) -> object:
@@ -321,7 +330,7 @@ def om_error(error: sqlite3.Error, *, path: Path, wait: float, reading: bool = F
         return InputOutput(f"{path} cannot be written", hint="check the permissions of the file and of its folder")
     if code == sqlite3.SQLITE_IOERR:
         return InputOutput(f"reading or writing {path} failed: {error}", hint="check the disk and its free space")
-    if code in _DAMAGED:
+    if code in _DAMAGED or isinstance(error, Damaged) or str(error).startswith(_UNDECODABLE):
         return InputOutput(f"{path} is damaged: {error}", hint="keep a copy of it, then restore a backup")
     if code == sqlite3.SQLITE_NOTADB:
         return BadConfiguration(f"{path} is not a store", hint="name another file with --db")

@@ -133,6 +133,7 @@ def add(
     session = cache(partial(codec.add_session, connection))
     project = cache(partial(codec.add_project, connection))
     links: list[tuple[int, int]] = []
+    added: dict[str, list[Observation]] = defaultdict(list)
     for row in observations:
         if sessions.is_forgotten(connection, row):
             continue
@@ -145,6 +146,10 @@ def add(
         position = dialect.insert(connection, "observations", columns | {"made_by": made_by} if made_by else columns)
         links += [(position, seq) for seq in sorted(set(row.sources))]
         _add_supports(connection, position, row.supports)
+        if row.session is not None and batch is None:
+            added[row.session].append(row)
+    for name, of_session in added.items():
+        sessions.note_rows(connection, session(name), of_session)
     connection.executemany("INSERT INTO observation_sources (observation, message) VALUES (?, ?)", links)
 
 

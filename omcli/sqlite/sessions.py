@@ -9,7 +9,7 @@ from omcli.base.record import replace
 from omcli.memory.message import MessageKind, Role
 from omcli.memory.observation import Observation, Source
 from omcli.memory.ports import Lane, Sessions, StoreStatus
-from omcli.memory.session import EvictionPolicy, FreezePoint, Session, SessionSummary
+from omcli.memory.session import BY_HAND, EvictionPolicy, FreezePoint, Session, SessionSummary
 from omcli.sqlite import codec, dialect, lanes
 from omcli.sqlite.dialect import Table
 
@@ -47,8 +47,8 @@ class SqliteSessions(Table, Sessions):
         with self._database.reading() as connection:
             found = dialect.execute(
                 connection,
-                "SELECT id FROM sessions AS s WHERE substr(id, 1, length(:prefix)) = :prefix AND (agent IS NOT NULL"
-                " OR EXISTS (SELECT 1 FROM observations AS o WHERE o.session = s.number)) ORDER BY id",
+                "SELECT id FROM sessions WHERE agent IS NOT NULL AND substr(id, 1, length(:prefix)) = :prefix"
+                " ORDER BY id",
                 {"prefix": prefix},
             )
             return tuple(session for (session,) in found)
@@ -81,7 +81,7 @@ class SqliteSessions(Table, Sessions):
 
 
 def find(connection: sqlite3.Connection, session: str) -> Session | None:
-    """Return a session, or None if no messages were ever appended to it."""
+    """Return a session, or None if no messages were ever appended to it and it has no rows."""
     sql = "SELECT * FROM sessions WHERE id = ? AND agent IS NOT NULL"
     row = dialect.execute(connection, sql, (session,)).fetchone()
     return codec.session(row) if row else None
@@ -98,6 +98,24 @@ def merge(connection: sqlite3.Connection, session: Session, *, now: str) -> int:
     elif (merged := known.merged(session)) != known:
         dialect.update(connection, "sessions", codec.session_columns(merged), number=place)
     return place
+
+
+def note_rows(connection: sqlite3.Connection, session: int, rows: Sequence[Observation]) -> None:
+    """Create or update a session that has rows but no transcript: `first_at` and `last_at` are the rows' own times."""
+    dialect.execute(
+        connection,
+        "UPDATE sessions SET agent = :agent, cwd = coalesce(cwd, :cwd), seen_at = max(coalesce(seen_at, :seen), :seen),"
+        " first_at = min(coalesce(first_at, :first), :first), last_at = max(coalesce(last_at, :last), :last)"
+        " WHERE number = :session AND (agent IS NULL OR agent = :agent)",
+        {
+            "agent": BY_HAND,
+            "session": session,
+            "cwd": rows[0].project,
+            "seen": max(row.observed_at for row in rows),
+            "first": min(row.dated for row in rows),
+            "last": max(row.dated for row in rows),
+        },
+    )
 
 
 def set_title(connection: sqlite3.Connection, session: int, title: str) -> None:

@@ -16,6 +16,8 @@ from omcli.base.errors import BadUsage
 _FIRST, _LAST = 1e8, 1e10
 _UNITS = (1e3, 1e6, 1e9)
 """Milliseconds, microseconds and nanoseconds per second."""
+_TOO_LATE = "9990"
+"""Year from which no time can be the current one, because leases and days end later."""
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 # The canonical form, which most programs write. Recognising it takes a third of the time of converting.
 _CANONICAL = re.compile(r"\d{4}-\d\d-\d\dT(?:[01]\d|2[0-3]):\d\d:\d\d\.\d{3}Z", re.ASCII)
@@ -58,7 +60,7 @@ def parse_time(now: str | None, *, option: str = "") -> str | None:
     Raise BadUsage if it is not a valid time. `option` is the option's name, for the error message.
     """
     moment = None if now is None else instant(now)
-    if now is not None and moment is None:
+    if now is not None and (moment is None or moment >= _TOO_LATE):
         raise BadUsage(f"`{option}{now}` is not a valid time", hint="an instant like 2026-01-28T09:30:00Z")
     return moment
 

@@ -98,7 +98,7 @@ def transcript_in(stream: BinaryIO, *, format_name: str | None = None, origin: O
 
     with _input_errors():
         source = RecordStream(stream)
-        if source.shape is InputShape.EMPTY:
+        if source.shape is InputShape.EMPTY or (format_name is None and source.has_no_messages):
             return Transcript(format=None, items=())
         chosen = named(format_name) if format_name else detect(source)
     return _read(source, chosen, origin=origin)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from omcli.base.errors import BadConfiguration, NoInput, NotAllowed
 from omcli.base.record import replace
 from omcli.memory.ports import Lane
+from omcli.settings.settings import expanded
 
 if TYPE_CHECKING:
     from omcli.llm.model import OutputMode, Provider, Reply
@@ -370,7 +371,7 @@ def _prompt_text(role: ModelSettings, sentences: str | None) -> str | None:
     own = ""
     if role.instructions_file is not None:
         try:
-            own = role.instructions_file.expanduser().read_text(encoding="utf-8", errors="replace")
+            own = expanded(role.instructions_file).read_text(encoding="utf-8", errors="replace")
         except OSError as error:
             raise NoInput(f"{role.instructions_file} cannot be read: {error.strerror}") from error
     return "\n".join(filter(None, (length, own))) or None

@@ -10,6 +10,7 @@ from omcli.memory.changes import OperationKind, OperationWrite
 from omcli.memory.message import MessageKind, Role
 from omcli.memory.observation import Dropped, Kind, Observation, Priority, Replacement, Source, Status, Type
 from omcli.memory.ports import LogQuery, Store
+from omcli.memory.session import BY_HAND
 from tests.contract.keeping import keep, logged, next_batch, texts
 from tests.material import COUNTER, LATER, NOW, row, row_id, said, session
 
@@ -53,11 +54,14 @@ class TestRows:
         assert store.rows.find(plain.id) == plain
 
     def test_a_note_may_belong_to_a_session_nobody_knows(self, store: Store) -> None:
-        """S1.13: nothing is rejected for an unknown session."""
+        """S1.13, XD2: nothing is rejected for an unknown session, which is one from then on."""
         store.rows.add(row(1, text="we ship on Friday", session="not here"))
         assert logged(store, session="not here") == ["we ship on Friday"]
-        assert store.sessions.find("not here") is None
-        assert store.sessions.summaries() == ()
+        found = store.sessions.find("not here")
+        assert found is not None
+        assert (found.agent, found.project) == (BY_HAND, row(1).project)
+        (summary,) = store.sessions.summaries()
+        assert (summary.messages, summary.observations, summary.last_at) == (0, 1, row(1).dated)
         keep(store, said("hello"), to="not here")
         (summary,) = store.sessions.summaries()
         assert (summary.session, summary.observations) == (session("not here"), 1)
@@ -265,7 +269,7 @@ class TestNumbers:
         store.rows.add(row(2, tokens=1, counter="chars4"))
         store.rows.add(row(3, tokens=100, dropped_at=NOW))
         status = store.sessions.status()
-        assert (status.sessions, status.messages, status.pending) == (2, 2, 1)
+        assert (status.sessions, status.messages, status.pending) == (3, 2, 1), "s has rows alone"
         assert (status.observations, status.hidden) == (2, 1)
         assert status.message_tokens == {COUNTER: 7, "chars4": 5}
         assert status.observation_tokens == {COUNTER: 7, "chars4": 1}

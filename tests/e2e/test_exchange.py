@@ -388,6 +388,23 @@ def test_a_secret_in_place_of_an_id_stays_outside(om: Om) -> None:
     assert secret not in om("log", "--jsonl").stdout + om("export", "--to", "duet-groups").stdout
 
 
+def test_an_imported_session_is_a_session(om: Om) -> None:
+    """XD2: it is listed with its own times, folded and packed, and its transcript may come later."""
+    notes = "Date: 2026-03-12\n- [!] 08:41 The harbour code is 4711.\n- [i] 08:42 We decided to use port 8080.\n"
+    om("import", "--format", "pi", "--session", "harbour", stdin=notes)
+    (row,) = om("sessions", "--jsonl").lines
+    assert (row["id"], row["agent"], row["messages"], row["observations"]) == ("harbour", "om", 0, 2)
+    assert (row["first_at"], row["last_at"]) == ("2026-03-12T08:41:00.000Z", "2026-03-12T08:42:00.000Z")
+    assert row["project"] == str(om.folder)
+    assert om("status", "--json").document["sessions"] == 1
+    assert om("reflect", "--session", "harb", "--json").document["read"] == 2
+    assert om("compact", "--session", "harbour", "--json", code=1).document["reason"] == "empty"
+    assert "4711" in om("context", "--session", "last").stdout
+    om("observe", "-q", stdin=Talk(session="harbour", cwd="/home/ada/harbour").user("And the sluice?").text())
+    (row,) = om("sessions", "--jsonl").lines
+    assert (row["agent"], row["project"], row["messages"]) == ("claude-code", "/home/ada/harbour", 1)
+
+
 @pytest.mark.parametrize(
     ("reach", "given", "at"),
     [

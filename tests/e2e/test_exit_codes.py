@@ -402,3 +402,77 @@ def test_the_store_is_in_the_user_s_data_folder_unless_told_otherwise(om: Om) ->
     om("note", "x", "--db", elsewhere)
     assert elsewhere.is_file()
     assert not Path(om.db).exists()
+
+
+@pytest.mark.parametrize(
+    "path", ["", ".", "..", "/", "postgresql://host/memory", "sqlite:///memory.db", "~no-such-user/x"]
+)
+def test_what_cannot_be_a_store_is_refused_and_nothing_is_made(om: Om, path: str) -> None:
+    """XE7: as an option, in a variable and in a file."""
+    before = sorted(om.folder.iterdir())
+    run = om("note", "x", "--db", path, code=2)
+    assert re.match(r"om: error: `--db .*` (is a URL|names (a folder|an unknown user))\n", run.stderr)
+    if path:
+        assert "`OM_DB " in om("note", "x", env={"OM_DB": path}, code=78).stderr
+    assert sorted(om.folder.iterdir()) == before
+
+
+def test_the_home_folder_is_found_in_every_path(om: Om) -> None:
+    """XE7: also where the shell has not replaced it, as in `--db=~/x`."""
+    om("note", "x", "--db", "~/memory.db")
+    assert (om.home / "memory.db").is_file()
+    assert om("log", env={"OM_DB": "~/memory.db"}).stdout
+    assert not (om.folder / "~").exists()
+    assert om("log", "--project", "~no-such-user/x").stdout == ""
+
+
+@pytest.mark.parametrize("now", ["9999-12-31T23:59:59Z", "9999-12-31", "9999-12-31T23:59:59-12:00", "0001-01-01"])
+def test_no_time_is_the_last_one(om: Om, now: str) -> None:
+    """XE7: a lease ends later, and a day has an end."""
+    om("note", "x")
+    for command in (["consolidate"], ["note", "y"], ["log", "--since", "7d"]):
+        assert "is not a valid time" in om(*command, "--now", now, code=2).stderr
+
+
+def test_no_number_is_too_large(om: Om) -> None:
+    """XE7."""
+    large = "9" * 30
+    om("note", "x")
+    assert "no operation has the number" in om("undo", large, code=65).stderr
+    for option in (["log", "--since", f"{large}d"], ["prune", "--older-than", f"{large}y"]):
+        assert "is not a valid time" in om(*option, code=2).stderr
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        "observations SET text = CAST(x'ff80' AS TEXT)",
+        "observations SET metadata = CAST(x'ff80' AS TEXT)",
+        "observations SET type = 'bird'",
+        "observations SET tags = '['",
+        "sessions SET id = CAST(x'ff80' AS TEXT)",
+    ],
+)
+def test_a_damaged_cell_is_a_damaged_store(om: Om, damage: str) -> None:
+    """XE7: 74, as for a damaged page, not a bug."""
+    om("observe", "-q", stdin=Talk().user("We decided to use port 8080.").text())
+    with closing(sqlite3.connect(om.db)) as connection, connection:
+        connection.execute(f"UPDATE {damage}")
+    run = om("log", "--jsonl", code=74)
+    assert f"{om.db} is damaged: " in run.stderr
+    assert "restore a backup" in run.stderr
+
+
+def test_a_lease_of_another_machine_ends_whatever_its_end(om: Om) -> None:
+    """XE7: the first one that is refused limits it to ten minutes."""
+    talk = Talk(session="s").user("We decided to use port 8080.").text()
+    om("observe", "--later", "--now", "2026-03-01T09:00Z", stdin=talk)
+    with closing(sqlite3.connect(om.db)) as connection, connection:
+        connection.execute(
+            "INSERT INTO leases (session, lane, owner, expires_at)"
+            " SELECT number, 'observe', 'elsewhere:1:1', '9999-12-31T23:59:59.999Z' FROM sessions"
+        )
+    tick = ("tick", "--session", "s", "--wait", "0")
+    om(*tick, "--now", "2026-03-01T10:00Z", code=75)
+    om(*tick, "--now", "2026-03-01T10:09Z", code=75)
+    om(*tick, "--now", "2026-03-01T10:11Z")

@@ -214,16 +214,17 @@ def test_show_of_an_unknown_id_is_exit_65_with_a_hint(told: Om) -> None:
 
 
 def test_a_row_is_shown_with_its_project_and_messages_with_the_directory_they_were_said_in(om: Om) -> None:
-    """S2.13: a message's own only where it is another one than its session's."""
+    """S2.13, XD3: a message's own only where it is another one than its session's."""
     talk = Talk().user("We decided to draw the tides in blue.")
     talk.user("We decided to keep the harbours in YAML.", cwd="/home/ada/harbours")
     om("observe", "-q", stdin=talk.text())
     tides, harbours = (row["id"] for row in om("log", "--jsonl").lines)
     shown = om("show", harbours).stdout
-    assert f"\nproject       {PROJECT}\n" in shown
+    assert "\nproject       /home/ada/harbours\n" in shown
+    assert f"\nproject       {PROJECT}\n" in om("show", tides).stdout
     assert "· user · /home/ada/harbours · " in shown
     document = om("show", harbours, "--json").document
-    assert (document["observation"]["project"], document["messages"][0]["cwd"]) == (PROJECT, "/home/ada/harbours")
+    assert document["observation"]["project"] == document["messages"][0]["cwd"] == "/home/ada/harbours"
     assert "cwd" not in om("show", tides, "--json").document["messages"][0]
     note = om("note", "We ship on Friday", "--session", "s", "--json").document["observation"]["id"]
     assert "project" in om("show", note, "--json").document["observation"]

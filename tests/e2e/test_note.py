@@ -50,7 +50,10 @@ def test_a_note_belongs_to_the_project_in_the_current_directory_or_to_a_session(
     assert "of this directory" not in om("log", "--project", PROJECT).stdout
     assert "of that session" in om("log", "--project", PROJECT, "--session", tide_story().session).stdout
     assert "of a session to come" in om("log", "--session", "to-come").stdout
-    assert {row["id"] for row in om("sessions", "--jsonl").lines} == {tide_story().session}
+    assert {row["id"]: row["agent"] for row in om("sessions", "--jsonl").lines} == {
+        tide_story().session: "claude-code",
+        "to-come": "om",
+    }, "XD2"
 
 
 def test_a_note_reaches_other_sessions_of_the_project(om: Om) -> None:

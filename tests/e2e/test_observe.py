@@ -350,3 +350,36 @@ def test_quiet_says_nothing_but_errors(om: Om, quiet: bool) -> None:
 def test_several_names_for_stdin_read_it_once(om: Om) -> None:
     run = om("observe", "-", Path("-"), stdin=tide_story().text())
     assert run.stderr.splitlines()[1] == "-: no messages"
+
+
+def test_memory_of_another_tool_is_left_out_and_counted(om: Om) -> None:
+    """XD7, S2.9: in each format; what is said beside it is kept."""
+    wrapped = "<global_observations>\nAlways use feet. You must never use metres.\n</global_observations>"
+    for said in (f"{wrapped}\n\nAlways use tabs.", wrapped):
+        chat = json.dumps([{"role": "user", "content": said}, {"role": "assistant", "content": "Fine, I will."}])
+        for transcript in (Talk(session="s").user(said).text(), chat):
+            (report,) = om("observe", "--json", stdin=transcript).document["files"]
+            assert report["skipped"]["injected"] == 1
+    assert "tabs" in om("log").stdout
+    assert "feet" not in om("log").stdout + om("context", "--session", "s").stdout
+
+
+@pytest.mark.parametrize("nothing", ["", "\n", "[]", " [ ]\n", '{"messages": []}', '{"messages":[],"model":"x"}'])
+def test_an_empty_list_of_messages_is_no_error(om: Om, nothing: str) -> None:
+    """XD9: like an empty pipe."""
+    run = om("observe", "-", stdin=nothing)
+    assert (run.stdout, run.stderr) == ("", "-: no messages\n")
+    assert om("compact", "-", stdin=nothing, code=1).stdout == ""
+    assert "not a transcript" in om("observe", "-", stdin="[1, 2]", code=65).stderr
+
+
+def test_unknown_record_types_are_named_only_on_request(om: Om) -> None:
+    """XD9: they are counted in any case, and named in --json."""
+    talk = tide_story()
+    for name in ("frobnicate", "frobnicate", "quux"):
+        talk.raw(json.dumps({"type": name, "sessionId": talk.session, "uuid": name}))
+    path = om.write("t.jsonl", talk.text())
+    assert "3 lines skipped: unknown-type 3\n" in om("observe", path).stderr
+    assert "3 lines skipped: unknown-type:frobnicate 2, unknown-type:quux 1\n" in om("observe", "-v", path).stderr
+    (report,) = om("observe", "--json", path).document["files"]
+    assert report["skipped"]["unknown-type:quux"] == 1

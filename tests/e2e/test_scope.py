@@ -58,3 +58,34 @@ def test_the_scope_of_listed_rows_is_the_same_option(om: Om) -> None:
     for command in ("log", "items"):
         assert "`--scope session` without a session" in om(command, "--scope", "session", code=2).stderr
         assert "exclude each other" in om(command, "--scope", "all", "--session", "far", code=2).stderr
+
+
+def test_a_row_belongs_to_the_project_of_its_message(om: Om) -> None:
+    """XD3, S2.13: after a change of directory; folders inside a project are the project."""
+    known = Talk(session="known", cwd="/home/ada/boats").user("Hello.")
+    talk = Talk(session="s", cwd="/home/ada/tides")
+    for cwd, text in (
+        ("/home/ada/tides", "Always use tabs."),
+        ("/home/ada/tides/src", "Always use spaces in C files."),
+        ("/home/ada/boats/hulls", "Always use feet for hulls."),
+        ("/srv/gauges", "Always use metres for gauges."),
+        ("/home/ada", "Always use short names."),
+    ):
+        talk.user(text, cwd=cwd)
+    om("observe", "-q", stdin=known.text())
+    om("observe", "-q", stdin=talk.text())
+
+    def words(project: str) -> list[str]:
+        found = om("log", "--jsonl", "--session", "s", "--project", project).lines
+        return [row["text"].removeprefix("User: Always use ") for row in found]
+
+    assert words("/home/ada/tides") == ["tabs.", "spaces in C files."]
+    assert words("/home/ada/boats") == ["feet for hulls."]
+    assert words("/srv/gauges") == ["metres for gauges."]
+    assert words("/home/ada") == ["short names."]
+    pack = om("context", "--session", "known", "--tier", "cross").stdout
+    assert "feet for hulls" in pack
+    assert "metres" not in pack
+    assert "feet" in om("context", "--session", "s").stdout, "its own session has all of them"
+    (row,) = om("log", "--jsonl", "--project", "/srv/gauges").lines
+    assert om("show", row["id"], "--json").document["observation"]["project"] == "/srv/gauges"

@@ -181,7 +181,7 @@ def test_files_of_folders_that_may_be_something_else_are_left_alone_without_a_wo
     (folder / ".git").mkdir()
     (folder / ".git" / "x.jsonl").write_text(tide_story(session="git").text(), "utf-8")
     os.mkfifo(folder / "pipe.jsonl")
-    file.write_text("[]\n", "utf-8")
+    file.write_text("[1]\n", "utf-8")
     run = om("watch", "--once", folder)
     assert "text, 3 messages" in run.stderr
     assert "md" not in run.stderr

@@ -274,7 +274,7 @@ def _ingest_file(job: _Job, wiring: Wiring, deps: Deps) -> FileReport | None:
 def _refuse_empty(job: _Job, taken: FileReport | None) -> None:
     """Report that there are no messages to compact, or no such session. Raise Exit as `refuse` does."""
     if taken is not None:
-        job.run.console.report(", ".join([f"{job.name}: no messages", *_missing_parts(taken)]))
+        job.run.console.report(", ".join([f"{job.name}: no messages", *_missing_parts(job, taken)]))
     else:
         job.run.note_unknown_session(job.session or "")
     job.refuse("empty", code=_REFUSED)
@@ -314,7 +314,7 @@ def _show(job: _Job, compacted: CompactReport, taken: FileReport | None) -> None
         run.output.text(_printed(job, compacted))
         run.console.report(_summary(job, compacted, taken))
     else:
-        run.console.note(", ".join([f"{job.name}: {_reason(job, compacted)}", *_missing_parts(taken)]))
+        run.console.note(", ".join([f"{job.name}: {_reason(job, compacted)}", *_missing_parts(job, taken)]))
         if taken is not None and taken.known_messages and not result.tokens_before:
             run.console.note("its messages are stored in another session; see `om sessions`")
         is_early = compacted.refusal is RefuseReason.UNCOVERED
@@ -352,10 +352,10 @@ def _summary(job: _Job, compacted: CompactReport, taken: FileReport | None) -> s
     fitting = f"{result.rows_fitting} of {counted(result.rows, 'row')}"
     outcome = f"{target} reached" if result.reached else f"{fitting} fit into the {target}"
     steps = f"{counted(result.iterations, 'iteration')}; {outcome}"
-    return ", ".join([f"{job.name}: {messages}{tokens}, {steps}", *_missing_parts(taken)])
+    return ", ".join([f"{job.name}: {messages}{tokens}, {steps}", *_missing_parts(job, taken)])
 
 
-def _missing_parts(taken: FileReport | None) -> list[str]:
+def _missing_parts(job: _Job, taken: FileReport | None) -> list[str]:
     """Return the numbers of redacted secrets and skipped lines in words."""
 
-    return [] if taken is None else list(missing_parts(taken))
+    return [] if taken is None else list(missing_parts(taken, is_verbose=job.run.is_verbose))

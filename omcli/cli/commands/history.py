@@ -116,7 +116,7 @@ def undo(
     if run.is_read_only("nothing is undone"):
         return
     store = run.wiring.reading if dry_run else run.wiring.store_or_empty
-    undone = undo(store.operations, number, clock=run.wiring.clock, dry_run=dry_run)
+    undone = undo(store.operations, within_limit(number), clock=run.wiring.clock, dry_run=dry_run)
     if run.json:
         run.output.document(_as_dict(undone, dry_run=dry_run))
         return

@@ -194,7 +194,7 @@ class _ReportOutput:
             self._documents.append(file_as_dict(report, self._rows))
             self._rows.clear()
         elif report.error is None or report.sessions:
-            self._run.console.report(file_summary(report))
+            self._run.console.report(file_summary(report, is_verbose=self._run.is_verbose))
         if report.error is not None:
             is_warning = self._is_tolerant and isinstance(report.error, _TOLERATED)
             tell = self._run.console.warn_of if is_warning else self._run.console.error

@@ -12,7 +12,6 @@ from omcli.cli.console import counted
 from omcli.cli.options import DryRunOption, YesOption, option, session_option, tokens_option, within_limit
 from omcli.cli.reports import prune_as_dict
 from omcli.memory.changes import EraseResult
-from omcli.memory.ports import LogQuery
 from omcli.memory.retention import RetentionRules
 from omcli.operations.clock import before
 
@@ -121,7 +120,7 @@ def _prune(run: Run, rules: RetentionRules, *, for_good: bool, is_sure: bool, dr
             in_full=run.json,
         )
 
-    if rules.session is not None and not _is_known(run, rules.session):
+    if rules.session is not None and run.wiring.reading.sessions.find(rules.session) is None:
         run.note_unknown_session(rules.session)
     found = prune_rows(dry_run=dry_run or for_good)
     if for_good and not (dry_run or found.is_empty):
@@ -137,11 +136,6 @@ def _prune(run: Run, rules: RetentionRules, *, for_good: bool, is_sure: bool, dr
     for name, messages in found.counted.items():
         run.output.line(f"{name}: {counted(messages, 'message')}")
     _report(run, found, dry_run=dry_run)
-
-
-def _is_known(run: Run, session: str) -> bool:
-    store = run.wiring.reading
-    return store.sessions.find(session) is not None or any(store.rows.log(LogQuery(session=session, last=1)))
 
 
 def _report(run: Run, found: PruneReport, *, dry_run: bool) -> None:

@@ -221,7 +221,7 @@ class _EventOutput:
         elif self._run.json:
             self._files.append(file_as_dict(report, ()))
         else:
-            self._run.console.report(file_summary(report))
+            self._run.console.report(file_summary(report, is_verbose=self._run.is_verbose))
 
     def _tick(self, ticked: TickReport) -> None:
 

@@ -157,6 +157,7 @@ class MessageReader:
         ids = _ids(string(entry.get("uuid")))
         for event in content_read.events:
             yield message(role=Role.EVENT, kind=event.kind, text=event.text, id=next(ids))
+        yield from content_read.skips
         if content_read.prompt:
             by_agent = MessageKind.DELEGATED if _agent(entry) else None
             yield message(

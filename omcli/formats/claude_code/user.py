@@ -11,11 +11,11 @@ from typing import Self
 from omcli.base import lazily
 from omcli.base.record import positional_record
 from omcli.formats.claude_prompts import UserText, reason_to_refuse, user_text
-from omcli.formats.injected import without_injected
+from omcli.formats.injected import memory_skips, own_words
 from omcli.formats.source import Record
 from omcli.formats.values import image_from_text, image_text, record, string, text
 from omcli.memory.message import Image, MessageKind, attachment
-from omcli.memory.transcript import ReaderState
+from omcli.memory.transcript import ReaderState, Skip
 from omcli.text.hashes import hash_of, packed_counts, unpacked_counts
 
 _EDITOR_TAGS = ("<ide_opened_file>", "<ide_selection>")
@@ -39,6 +39,7 @@ class UserContent:
     """Empty if the record has no prompt."""
     images: tuple[Image, ...]
     events: tuple[UserText, ...]
+    skips: tuple[Skip, ...]
     is_injected: bool
     """True if a program wrote part of the record."""
     in_editor: bool
@@ -50,20 +51,23 @@ def read_content(parts: list[str], images: tuple[Image, ...]) -> UserContent:
     prompts: list[str] = []
     events: list[UserText] = []
     has_injected = in_editor = False
+    skips: list[Skip] = []
     for part in parts:
         in_editor = in_editor or any(map(part.__contains__, _EDITOR_TAGS))
         if note := _MEMORY_NOTE.match(part):
             events.append(UserText(text=f"# {note[1].strip()}", kind=MessageKind.COMMAND))
-        elif (words := user_text(without_injected(part))) is None:
+        elif (words := user_text(own_words(part))) is None:
             has_injected = True
         elif words.kind is None:
             prompts.append(words.text)
+            skips += memory_skips(part)
         else:
             events.append(words)
     return UserContent(
         prompt="\n\n".join(prompts),
         images=images,
         events=tuple(events),
+        skips=tuple(skips),
         is_injected=has_injected,
         in_editor=in_editor,
     )

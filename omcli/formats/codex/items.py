@@ -7,7 +7,7 @@ import re
 
 from omcli.base import lazily
 from omcli.base.record import positional_record
-from omcli.formats.injected import without_injected
+from omcli.formats.injected import own_words, without_injected
 from omcli.formats.source import Record
 from omcli.formats.values import (
     compact_json,
@@ -158,7 +158,7 @@ def prompt_text(said: str) -> str:
         return ""
     if words.startswith(_IDE_CONTEXT) and (at := words.find(_IDE_REQUEST)) >= 0:
         words = words[at + len(_IDE_REQUEST) :]
-    return without_injected(words).strip()
+    return own_words(words).strip()
 
 
 def own_parts(parts: object) -> object:

@@ -21,6 +21,7 @@ from omcli.formats.codex.items import (
     result_of,
     user_command,
 )
+from omcli.formats.injected import memory_skips
 from omcli.formats.source import Record
 from omcli.formats.values import record, string, text
 from omcli.memory.message import Message, MessageKind, Role
@@ -251,6 +252,7 @@ class Rollout:
             return
         own = content_of(own_parts(content))
         if words := prompt_text(own.text):
+            yield from memory_skips(own.text)
             kind, images = self._delegated, own.images
             prompt = Message(role=Role.USER, text=words, kind=kind, at=at, cwd=self._away, images=images)
             yield from self._prompts.item(prompt)

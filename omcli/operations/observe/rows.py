@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import PurePath
 
 from omcli.base.errors import OmError, Waiting
 from omcli.base.record import field, record, replace
@@ -95,9 +96,11 @@ def to_rows(
 ) -> tuple[tuple[Observation, ...], tuple[Replacement, ...]]:
     """Return the drafts of a batch as rows, without forgotten content, and the replacements that these rows make.
 
-    Rows get new ids unless `ids` are given. `keys` maps `seq` to printed message ids; by default, those of the batch.
+    `project` is the session's; each row gets that of its last message. Rows get new ids unless `ids` are given. `keys`
+    maps `seq` to printed message ids; by default, those of the batch.
     """
     known, now, counter = _keys(batch) if keys is None else keys, deps.clock.now(), deps.counter
+    projects = _projects(batch, project, deps)
     rows: list[Observation] = []
     for number, draft in enumerate(drafts):
         row = as_row(
@@ -105,7 +108,7 @@ def to_rows(
             row_id=ids[number] if ids is not None else deps.new_id(),
             kind=Kind.OBSERVATION,
             session=batch.session,
-            project=project,
+            project=projects.get(max(draft.sources, default=0), project),
             keys=known,
             at=now,
             tokens=counter.text(draft.text),
@@ -118,6 +121,29 @@ def to_rows(
     kept = [draft for draft, is_gone in zip(drafts, forgotten, strict=True) if not is_gone]
     remaining = tuple([_without_missing(row, gone) for row in placed if row.id not in gone])
     return remaining, replacements(kept, remaining)
+
+
+def _projects(batch: Batch, project: str | None, deps: Deps) -> dict[int, str]:
+    """Return the projects of messages whose directory is outside the session's project, by `seq`."""
+    others = (*batch.earlier_calls, *((batch.last_said,) if batch.last_said else ()))
+    away = {kept.seq: kept.message.cwd for kept in (*others, *batch.messages) if kept.message.cwd}
+    found = {cwd: _project_of(cwd, project, deps) for cwd in set(away.values())}
+    return {seq: found[cwd] for seq, cwd in away.items()}
+
+
+def _project_of(cwd: str, project: str | None, deps: Deps) -> str:
+    """Return the project of a directory: the session's own if it is inside it, otherwise the nearest known project that
+    it is inside of, unless the session's is too, otherwise the directory.
+    """
+    own = PurePath(project) if project else None
+    for folder in (PurePath(cwd), *PurePath(cwd).parents):
+        if folder == own:
+            return str(own)
+        if own is not None and folder in own.parents:
+            break
+        if deps.store.sessions.summaries(project=str(folder), last=1):
+            return str(folder)
+    return cwd
 
 
 def _without_missing(row: Observation, gone: set[str]) -> Observation:

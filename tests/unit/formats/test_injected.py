@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from omcli.formats.injected import is_pack, without_injected
+from omcli.formats.injected import is_pack, memory_skips, own_words, without_injected
 
 ROW = (
     '{"id":"01a1f806-d7d7-75d0-8e0a-5884fdf07ba9","session":"s \\"1\\"","kind":"observation","type":"decision",'
@@ -126,3 +126,51 @@ def test_a_megabyte_of_beginnings_takes_no_time(hostile: str) -> None:
     began = time.process_time()
     without_injected(hostile)
     assert time.process_time() - began < 2, "looking for the ends of documents must not be quadratic"
+
+
+WRAPPED = [
+    "<global_observations>\n* the harbour code\n</global_observations>",
+    "<observations>\nSECRET\n</observations>",
+    "<memory>SECRET</memory>",
+    '<relevant-memories count="2">\n- SECRET\n</relevant-memories>  ',
+    "<supermemory-context>\nSECRET\n<memory>\nSECRET\n</memory>\n</supermemory-context>",
+    "<Memory>\n```\nSECRET\n```\n</Memory>",
+]
+
+
+@pytest.mark.parametrize("wrapped", WRAPPED)
+def test_memory_that_another_tool_wrapped_is_no_word_of_the_person(wrapped: str) -> None:
+    """XD7, S2.9."""
+    assert own_words(wrapped) == ""
+    assert own_words(f"{wrapped}\n\nFix the gauge.") == "Fix the gauge."
+    assert own_words(f"Look.\n{wrapped}\nGo on.").split() == ["Look.", "Go", "on."]
+    assert len(list(memory_skips(f"{wrapped}\nGo on.\n{wrapped}"))) == 2
+    assert list(memory_skips(wrapped)) == [], "a message without words is counted as a whole"
+    assert without_injected(wrapped) == wrapped, "results and answers keep it"
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "Strip <memory> and </memory> from prompts, always.",
+        "<memory> is what the tool writes, and it never closes it.",
+        "<memory>\nis never closed\n",
+        "What does this do?\n```\n<memory>\n4096\n</memory>\n```\nTell me.",
+        "<domain>\n  <memory>4096</memory>\n</domain>",
+        "<observations>\nwere made</observations> by me.",
+        "<memory-leak>\nSECRET\n</memory-leak>",
+    ],
+)
+def test_who_talks_about_such_tags_keeps_the_words(said: str) -> None:
+    """XD7, F39: inside a line, unclosed, indented, in a fence."""
+    assert own_words(said) == said
+    assert list(memory_skips(said)) == []
+
+
+@pytest.mark.parametrize(
+    "hostile", ["<memory>\n" * 100_000, "<memory>\n</memory>\n" * 50_000, "```\n<memory>" * 50_000]
+)
+def test_many_tags_are_read_quickly(hostile: str) -> None:
+    begin = time.process_time()
+    own_words(hostile)
+    assert time.process_time() - begin < 10
