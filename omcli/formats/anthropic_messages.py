@@ -131,17 +131,18 @@ class _Conversation:
         # A missing flag does not mean success, because programs need not report that a tool failed.
         failed = flag if isinstance(flag, bool) else True if shown.is_error else None
         exit_code = _EXIT_CODE.match(result) if failed else None
+        tool = self.waiting.pop(call_id, None) if call_id else None
         yield Message(
             role=Role.RESULT,
             text=result,
             at=at,
-            tool=self.waiting.pop(call_id, None) if call_id else None,
+            tool=tool,
             call_id=call_id,
             failed=failed,
             exit_code=int(exit_code[1]) if exit_code else None,
             images=tuple(shown.images),
         )
-        if failed and (remark := reason_to_refuse(result)):
+        if failed and (remark := reason_to_refuse(result, tool=tool)):
             yield Message(role=Role.USER, text=remark, kind=MessageKind.REMARK, at=at, call_id=call_id)
 
 

@@ -69,9 +69,17 @@ def user_text(words: str) -> UserText | None:
     return UserText(text=words)
 
 
-def reason_to_refuse(result: str) -> str | None:
-    """Return a person's comment on refusing a tool call, if any, from the text of the failed result."""
-    match = _REMARK.match(result)
+def is_from_server(tool: str | None) -> bool:
+    """Return True if an MCP server, which can answer anything, provides the tool."""
+    return tool is not None and tool.startswith("mcp__")
+
+
+def reason_to_refuse(result: str, *, tool: str | None) -> str | None:
+    """Return a person's comment on refusing a tool call, if any, from the text of the failed result.
+
+    The whole text of a failed MCP tool may be its server's, which could imitate a comment.
+    """
+    match = _REMARK.match(result) if not is_from_server(tool) else None
     return match[1].partition(_AFTER_REMARK)[0].strip() or None if match else None
 
 

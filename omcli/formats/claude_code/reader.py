@@ -10,6 +10,7 @@ from typing import Self
 
 from omcli.base import lazily
 from omcli.formats.claude_code import user
+from omcli.formats.claude_prompts import is_from_server
 from omcli.formats.injected import without_injected
 from omcli.formats.source import Record
 from omcli.formats.values import compact_json, objects, record, string, text
@@ -188,7 +189,7 @@ class MessageReader:
         )  # fmt: skip
         if failed and (remark := user.refuse_reason(entry, result=said, tool=tool, in_editor=self._in_editor)):
             yield message(role=Role.USER, kind=MessageKind.REMARK, text=remark, id=f"{call}:remark", call_id=call)
-        if answers := user.answer_lines(entry):
+        if not is_from_server(tool) and (answers := user.answer_lines(entry)):
             yield message(role=Role.USER, kind=MessageKind.ANSWER, text=answers, id=f"{call}:answer", call_id=call)
 
     def _reply(self, entry: Record, message: partial[Message]) -> Iterable[Item]:

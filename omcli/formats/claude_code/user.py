@@ -116,7 +116,7 @@ def is_injected(entry: Record) -> bool:
 
 def refuse_reason(entry: Record, *, result: str, tool: str | None, in_editor: bool) -> str | None:
     """Return a person's comment on refusing a call, if any, from the record and the text of its failed result."""
-    if words := reason_to_refuse(result):
+    if words := reason_to_refuse(result, tool=tool):
         return words
     # The VS Code extension (2.0.5) writes only the comment in place of the result. In that version, failures of these
     # tools begin with an exit code or a tag. Text that a program may have written does not count as a comment.
