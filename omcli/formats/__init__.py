@@ -14,14 +14,14 @@ from typing import Protocol
 from omcli.base.errors import BadUsage, UnknownFormat
 from omcli.base.record import record, replace
 from omcli.formats.injected import is_export
-from omcli.formats.source import Record, RecordStream, Sample
+from omcli.formats.source import InputShape, Record, RecordStream, Sample
 from omcli.memory.transcript import Checkpoint, Item, NewConversation, ReaderState, Reason, Skip
 from omcli.text.instants import instant, utc_offset
 
 # Module and keys of each format, in the order of detection, with the most specific format first. A module is imported
 # only if one of its keys occurs in the input (`keys_of`), or if it has no keys.
 _FORMATS: Mapping[str, tuple[str, frozenset[str]]] = {
-    "codex": ("codex", frozenset({"type", "record_type", "instructions", "ts"})),
+    "codex": ("codex", frozenset({"type", "record_type", "instructions", "ts", "input", "output"})),
     "pi": (
         "pi",
         frozenset(
@@ -82,6 +82,16 @@ def named(name: str) -> Format:
     return found
 
 
+def chosen(name: str, source: RecordStream) -> Format:
+    """Return the format with this name. Raise BadUsage if it is unknown, and UnknownFormat if it is `text` and the
+    input is JSON.
+    """
+    found = named(name)
+    if found.name == "text" and source.shape is not InputShape.TEXT:
+        raise UnknownFormat("this is JSON, not plain text", hint="leave out --format to detect the format")
+    return found
+
+
 def detect(source: RecordStream) -> Format:
     """Return the format of an input, judged by its content alone.
 
@@ -92,8 +102,22 @@ def detect(source: RecordStream) -> Format:
     for entry in possible_formats(source.sample):
         if entry.detect(source.sample):
             return entry
-    raise UnknownFormat(
-        "not a transcript in any format om knows", hint=f"name the format with --format ({', '.join(NAMES)})"
+    raise _unknown(source.sample)
+
+
+def _unknown(sample: Sample) -> UnknownFormat:
+    """Return the error for an input that fits no format, with the name of the program that wrote it if it is known.
+
+    The hint names only formats that could fit.
+    """
+    from omcli.formats.known import known_name  # noqa: PLC0415 - only for the error
+
+    hint = f"om reads {', '.join(NAMES)}; see om-transcript(5)"
+    if known := known_name(sample):
+        return UnknownFormat(f"this is {known}, which om cannot read yet", hint=hint)
+    is_prose = sample.shape is InputShape.TEXT and "\0" not in sample.text
+    return UnknownFormat(
+        "not a transcript in any format om knows", hint="`--format text` reads it as one message" if is_prose else hint
     )
 
 

@@ -1,7 +1,8 @@
-"""pi: session files of the pi coding agent, versions 1 to 3, and its messages without their entries."""
+"""pi and OpenClaw: session files, versions 1 to 3, and messages without their entries."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from itertools import chain
@@ -20,6 +21,17 @@ from omcli.text.instants import instant
 _NOISE = frozenset({"thinking_level_change", "label", "custom"})
 # The session's id at the end of the file name: `<time>_<id>.jsonl`.
 _SESSION_FILE = lazily(r"_([^_/\\]+)\.jsonl$")
+# OpenClaw puts facts about a message's sender and channel in front of it.
+_ENVELOPE = lazily(
+    r"\s*(?:[A-Z][\w ]{0,60} \(untrusted[^)\n]{0,40}\):\n```json\n.*?\n```(?:\n|\Z)"
+    r"|\[(?:Telegram|WhatsApp|Discord|Slack|Signal|iMessage|BlueBubbles|Matrix|Teams|WebChat|Google Chat)\b"
+    r"[^\]\n]{0,200}\]"
+    r"|\[(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun) [0-9]{4}-[0-9]{2}-[0-9]{2} [0-9]{2}:[0-9]{2}[^\]\n]{0,20}\])\s*",
+    re.DOTALL,
+)
+_MESSAGE_ID = lazily(r"\s*\n\[message_id: [^\]\n]{1,100}\]\s*\Z")
+_OWN_PROMPT = lazily(r"\s*(?:\[OpenClaw heartbeat poll\]|Read HEARTBEAT\.md if it exists|\[cron:)")
+_NOTHING_TO_DO = "HEARTBEAT_OK"
 _TO_SUMMARIZE = "messagesToSummarize"
 _ROLES = {
     "toolResult": "toolCallId",
@@ -208,12 +220,22 @@ def _prompt(entry: Record, message: Record) -> Iterator[Item]:
         return
     said, images = _content(content)
     yield from memory_skips(said)
-    said = own_words(said)
+    said = _prompt_text(own_words(said))
     if said.strip():
         own = string(entry.get("id"))
         yield Message(role=Role.USER, text=said, id=own, at=_at(entry, message), images=images)
     else:
         yield Skip(Reason.INJECTED)
+
+
+def _prompt_text(said: str) -> str:
+    """Return a prompt without what OpenClaw adds to messages from a chat program. Return "" for its own prompts."""
+    if _OWN_PROMPT.match(said):
+        return ""
+    at = 0
+    while envelope := _ENVELOPE.match(said, at):
+        at = envelope.end()
+    return _MESSAGE_ID.sub("", said[at:])
 
 
 def _turn(entry: Record, message: Record) -> Iterator[Item]:
@@ -222,14 +244,15 @@ def _turn(entry: Record, message: Record) -> Iterator[Item]:
     said, images = _content(message.get("content"))
     calls = [block for block in objects(message.get("content")) if block.get("type") == "toolCall"]
     aborted = message.get("stopReason") == "aborted"
-    if said.strip():
+    is_said = bool(said.strip()) and said.strip() != _NOTHING_TO_DO
+    if is_said:
         yield Message(role=Role.ASSISTANT, text=said, id=own, at=at, images=images)
     for call in calls:
         yield _call(call, at)
     if aborted:
         stopped = text(message.get("errorMessage")) or "aborted"
         yield Message(role=Role.EVENT, text=stopped, kind=MessageKind.INTERRUPT, id=own and f"{own}:interrupt", at=at)
-    if not (calls or aborted or said.strip()):
+    if not (calls or aborted or is_said):
         yield Skip(Reason.NOISE)
 
 

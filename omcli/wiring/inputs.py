@@ -90,9 +90,10 @@ def content(name: str) -> bytes:
 def transcript_in(stream: BinaryIO, *, format_name: str | None = None, origin: Origin | None = None) -> Transcript:
     """Return a stream as a transcript in the given or detected format, or without a format if the stream is empty.
 
-    Raise NoInput if reading fails, BadUsage if the given format is unknown, and UnknownFormat if none is detected.
+    Raise NoInput if reading fails, BadUsage if the given format is unknown, and UnknownFormat if none is detected or
+    the given one does not fit.
     """
-    from omcli.formats import detect, named
+    from omcli.formats import chosen, detect
     from omcli.formats.source import InputShape, RecordStream
     from omcli.memory.transcript import Transcript
 
@@ -100,8 +101,8 @@ def transcript_in(stream: BinaryIO, *, format_name: str | None = None, origin: O
         source = RecordStream(stream)
         if source.shape is InputShape.EMPTY or (format_name is None and source.has_no_messages):
             return Transcript(format=None, items=())
-        chosen = named(format_name) if format_name else detect(source)
-    return _read(source, chosen, origin=origin)
+        found = chosen(format_name, source) if format_name else detect(source)
+    return _read(source, found, origin=origin)
 
 
 def _read(

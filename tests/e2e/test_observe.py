@@ -242,6 +242,46 @@ def test_the_format_is_recognised_by_content_and_can_be_forced(om: Om) -> None:
     assert forced.document["files"][0]["messages"] == 2
 
 
+RESPONSES = [
+    {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "Where is the tide table?"}]},
+    {"type": "reasoning", "summary": []},
+    {"type": "function_call", "call_id": "c1", "name": "shell", "arguments": '{"command": "ls"}'},
+    {"type": "function_call_output", "call_id": "c1", "output": "tides.json"},
+    {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "In tides.json."}]},
+]
+
+
+def test_items_of_the_responses_api_are_read_in_any_layout(om: Om) -> None:
+    """XD8: as lines, as a list, and as a request with its response."""
+    lines = "".join(json.dumps(item) + "\n" for item in RESPONSES)
+    asked = {"model": "gpt-5.5", "input": "Where is the tide table?"}
+    layouts = {
+        "lines": lines,
+        "list": json.dumps(RESPONSES, indent=1),
+        "short": json.dumps(RESPONSES),
+        "request": json.dumps({"model": "gpt-5.5", "input": RESPONSES[:2], "output": RESPONSES[2:]}, indent=1),
+        "prompt": json.dumps({**asked, "output": RESPONSES[2:]}),
+    }
+    for name, text in layouts.items():
+        (report,) = om("observe", "--json", "--later", "--session", name, stdin=text).document["files"]
+        assert (report["format"], report["messages"], report["tool_calls"]) == ("codex", 4, 1), name
+
+
+def test_what_cannot_be_read_is_refused_by_name_and_no_format_is_hinted_at_that_cannot_fit(om: Om) -> None:
+    """XD8: never read as text, neither by itself nor when asked."""
+    gemini = json.dumps({"sessionId": "s", "projectHash": "p", "messages": [{"type": "user", "content": "Hi"}]})
+    run = om("observe", stdin=gemini, code=65)
+    assert "this is a transcript of Gemini CLI, which om cannot read yet\nhint: om reads codex, pi" in run.stderr
+    for text in ('{"harbour": "Cuxhaven"}\n', '[{"harbour": "Cuxhaven"}]', gemini):
+        assert "--format" not in om("observe", stdin=text, code=65).stderr
+        refused = om("observe", "--format", "text", stdin=text, code=65)
+        assert "this is JSON, not plain text" in refused.stderr
+    assert "`--format text` reads it" in om("observe", stdin="The tide is out.\n", code=65).stderr
+    assert om("observe", "--format", "text", "-q", stdin="We decided to sail.\n").code == 0
+    assert "--format" not in om("observe", stdin=b"SQLite format 3\0" + bytes(200), code=65).stderr
+    assert om("status", "--json").document["messages"] == 1
+
+
 def test_secrets_do_not_reach_the_store(om: Om) -> None:
     """F46."""
     secret = "ghp_" + "a1B2c3D4e5F6g7H8i9J0" + "k1L2m3N4o5P6q7R8"

@@ -19,7 +19,9 @@ pytestmark = needs_shared
 NAMES = {
     "claude-code": "claude-code",
     "codex": "codex",
+    "openai-responses": "codex",
     "pi": "pi",
+    "openclaw": "pi",
     "openai-chat": "openai",
     "anthropic-messages": "anthropic",
     "plain-text": "text",

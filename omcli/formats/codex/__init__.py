@@ -1,14 +1,15 @@
-"""Codex CLI: session rollouts, the prompt history, and the output of `codex exec --json`."""
+"""Codex CLI: session rollouts, prompt history and output of `codex exec --json`; also items of the Responses API."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from itertools import chain
 
 from omcli.formats import Format, TranscriptFolders, by_record
 from omcli.formats.codex.items import CALLS, OUTPUTS, RECORDS, STREAM_TYPES, is_history
 from omcli.formats.source import InputShape, Record, Sample
-from omcli.formats.values import record, text
-from omcli.memory.transcript import Item, ReaderState
+from omcli.formats.values import objects, record, string, text
+from omcli.memory.transcript import Facts, Item, ReaderState, Reason, Skip
 
 
 class _RecordReader:
@@ -24,11 +25,16 @@ class _RecordReader:
         self._history = History(state["history"] if state else None)
 
     def items(self, entry: Record) -> Iterator[Item]:
+        if (conversation := _conversation(entry)) is not None:
+            return chain(_facts(entry), chain.from_iterable(map(self._part, conversation)))
         if "payload" in entry:
             return self._rollout.items(entry)
         if text(entry.get("type")) in STREAM_TYPES:
             return self._stream.items(entry)
         return self._history.items(entry) if is_history(entry) else self._rollout.items(entry)
+
+    def _part(self, item: object) -> Iterator[Item]:
+        return self._rollout.items(item) if isinstance(item, dict) else iter([Skip(Reason.NOT_AN_OBJECT)])
 
     def end(self) -> Iterator[Item]:
         return self._rollout.end()
@@ -40,11 +46,50 @@ class _RecordReader:
 
 
 def detect(sample: Sample) -> bool:
-    """Return True if at least half of the records are from Codex, or one is a call in its oldest notation."""
-    if sample.shape is not InputShape.LINES:
-        return False
-    known = sum(_is_rollout_record(entry) or _is_plain(entry) for entry in sample.records)
-    return 0 < len(sample.records) <= 2 * known or any(map(_is_bare_call, sample.records))
+    """Return True if at least half of the records are from Codex, or one is a call in its oldest notation.
+
+    A JSON document must consist of items of the Responses API.
+    """
+    records = sample.records
+    if sample.shape is InputShape.DOCUMENT and sample.is_list:
+        return _are_items(records) and any("type" in entry for entry in records)
+    if any(_conversation(entry) is not None for entry in records):
+        return True
+    known = sum(_is_rollout_record(entry) or _is_plain(entry) for entry in records)
+    is_known = 0 < len(records) <= 2 * known or any(map(_is_bare_call, records))
+    return sample.shape is InputShape.LINES and is_known
+
+
+def _conversation(entry: Record) -> list[object] | None:
+    """Return the items of a request to the Responses API and of its response, or None for other objects."""
+    given, answered = entry.get("input"), entry.get("output")
+    if "type" in entry or not (isinstance(given, list) or isinstance(answered, list)):
+        return None
+    first = [{"type": "message", "role": "user", "content": given}] if isinstance(given, str) else given
+    items = [*(first if isinstance(first, list) else ()), *(answered if isinstance(answered, list) else ())]
+    return items if _are_items(objects(items)) else None
+
+
+def _facts(entry: Record) -> Iterator[Item]:
+    if model := string(entry.get("model")):
+        yield Facts(model=model)
+
+
+def _are_items(entries: Sequence[Record]) -> bool:
+    """Return True if at least half of the objects are items of the Responses API, and one can be nothing else."""
+    known = sum(_is_bare_item(entry, text(entry.get("type"))) or _is_short_message(entry) for entry in entries)
+    return 0 < len(entries) <= 2 * known and any(map(_is_call_or_part, entries))
+
+
+def _is_short_message(entry: Record) -> bool:
+    return "type" not in entry and "role" in entry and "content" in entry
+
+
+def _is_call_or_part(entry: Record) -> bool:
+    kind = text(entry.get("type"))
+    parts = objects(entry.get("content")) if kind in ("", "message") else []
+    is_call = (kind in CALLS or kind in OUTPUTS) and "call_id" in entry
+    return is_call or any(part.get("type") in ("input_text", "output_text") for part in parts)
 
 
 def _is_rollout_record(entry: Record) -> bool:

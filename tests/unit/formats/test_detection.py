@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import subprocess
 import sys
 from pathlib import Path
@@ -12,8 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from omcli.formats import NAMES, named, possible_formats
+from omcli.formats.known import known_name
 from omcli.formats.source import InputShape, Record, RecordStream, Sample
-from tests.shared import TRANSCRIPTS, needs_shared
+from tests.shared import TRANSCRIPTS, expected, needs_shared
 from tests.strategies import examples
 
 STORIES = Path(__file__).parents[2] / "stories"
@@ -37,11 +39,14 @@ def records_of_stories() -> list[Record]:
 
 SAID: Record = {"role": "user", "content": "x"}
 # The least by which each format is recognised, in each of its ways.
+CALL: Record = {"type": "function_call", "call_id": "c", "name": "ls", "arguments": "{}"}
 LEAST: list[tuple[str, list[Any]]] = [
     ("codex", [{"type": "turn.started"}]),
     ("codex", [{"record_type": "state"}]),
     ("codex", [{"id": "s", "timestamp": "t", "instructions": None}]),
     ("codex", [{"session_id": "s", "ts": 1, "text": "x"}]),
+    ("codex", [{"input": "x", "output": [{"type": "reasoning", "summary": []}, CALL]}]),
+    ("codex", [{"input": [{"role": "user", "content": [{"type": "input_text"}]}]}]),
     ("pi", [{"type": "session", "id": "s", "timestamp": "t", "cwd": "/"}]),
     ("pi", [{"type": "message", "message": {"stopReason": "stop"}}]),
     ("pi", [{"role": "assistant", "stopReason": "stop"}]),
@@ -135,6 +140,43 @@ def test_every_shared_transcript_is_recognised_as_if_all_formats_were_asked() ->
     for path in sorted(TRANSCRIPTS.rglob("*")):
         if path.is_file() and path.stat().st_size < 8_000_000:
             assert_keys_decide_nothing(sample_of(path))
+
+
+@needs_shared
+def test_what_cannot_be_read_yet_is_named() -> None:
+    """XD8: every conversation of the collection is read or refused by its program's name."""
+    named_by = {
+        "copilot-cli": "GitHub Copilot CLI", "gemini-cli": "Gemini CLI", "qwen-code": "Qwen Code", "kimi": "Kimi Code",
+        "grok-cli": "Grok", "factory-droid": "Factory Droid", "antigravity": "Antigravity", "hermes": "Hermes",
+        "opencode": "OpenCode", "aider": "aider", "specstory-md": "SpecStory", "openhands": "OpenHands",
+        "langchain": "LangChain", "ai-sdk-uimessage": "AI SDK", "mastra": "Mastra", "sharegpt": "ShareGPT",
+        "chatgpt-export": "ChatGPT", "claude-ai-export": "Claude.ai", "slack": "Slack",
+    }  # fmt: skip
+    for path, found in expected().items():
+        if found["role"] == "conversation" and found["format"] in named_by:
+            sample = sample_of(TRANSCRIPTS / path)
+            assert not [entry.name for entry in FORMATS if entry.detect(sample)], path
+            assert known_name(sample) == f"a transcript of {named_by[found['format']]}", path
+
+
+@pytest.mark.parametrize(
+    ("program", "content"),
+    [
+        ("Cursor", b'{"role":"user","message":{"content":[{"type":"text","text":"Hi"}]}}\n'),
+        ("Cursor (an export)", b"# Tides\n_Exported on 7/8/2025 at 19:03:40 PDT from Cursor (1.2.1)_\n\n---\n"),
+        ("SWE-agent", b'{"trajectory": [{"action": "ls", "observation": ""}], "info": {}}'),
+        ("OpenClaw (a trajectory)", b'{"traceSchema":"openclaw-trajectory","type":"session.started"}\n'),
+        ("Kiro", b'{"conversation_id": "c", "history": [{"user": {}, "assistant": {}}]}'),
+        ("VS Code Copilot Chat", b'{"version": 3, "requests": [], "responderUsername": "GitHub Copilot"}'),
+        ("an SQLite database", b"SQLite format 3\0" + bytes(100)),
+        (None, b'{"harbour": "Cuxhaven", "mapping": []}\n'),
+        (None, b"# Tides\n\n> quoted\n\n#### A heading\n"),
+    ],
+)
+def test_a_program_is_known_by_what_it_writes(program: str | None, content: bytes) -> None:
+    """XD8."""
+    wanted = program and (program if program.startswith("an ") else f"a transcript of {program}")
+    assert known_name(RecordStream(io.BytesIO(content)).sample) == wanted
 
 
 @pytest.mark.parametrize(

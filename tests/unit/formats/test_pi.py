@@ -361,6 +361,54 @@ def test_any_value_may_stand_for_the_content_of_a_record(values: list[object], l
     assert [m.text for m in messages_of(FORMAT, HEADER, *odd, KEPT) if m.text == "kept"] == ["kept"]
 
 
+# ---- OpenClaw
+
+
+TWO_ENVELOPES = """\
+Conversation info (untrusted metadata):
+```json
+{
+  "a": 1
+}
+```
+
+Sender (untrusted metadata):
+```json
+{}
+```
+
+[Thu 2026-05-21 14:28 UTC] Fix it"""
+
+
+@pytest.mark.parametrize(
+    ("written", "prompt"),
+    [
+        (TWO_ENVELOPES, "Fix it"),
+        ('Sender (untrusted metadata):\n```json\n{"label": "Ada", "id": "7"}\n```\n\nFix the gauge', "Fix the gauge"),
+        ("[Telegram Ada Lovelace id:7 2026-05-21 14:28 UTC] Fix it\n[message_id: 42]", "Fix it"),
+        ("[Slack #tides +5m] [Mon 2026-05-18 09:00 GMT+2] Fix it", "Fix it"),
+        ("[OpenClaw heartbeat poll]", None),
+        ("Read HEARTBEAT.md if it exists (workspace context). Follow it strictly.", None),
+        ("[cron:4711 nightly] Check the tides", None),
+        ("[Slackware] is old", "[Slackware] is old"),
+        ("[2026-05-21] Fix it", "[2026-05-21] Fix it"),
+        ("Sender (untrusted metadata):\nnone", "Sender (untrusted metadata):\nnone"),
+        ("Say [message_id: 42] aloud", "Say [message_id: 42] aloud"),
+    ],
+)
+def test_what_openclaw_adds_to_a_prompt_is_no_part_of_it(written: str, prompt: str | None) -> None:
+    """XD8, S2.9: senders, channels, day stamps, its own prompts."""
+    read = [message.text for message in messages_of(FORMAT, HEADER, user(written))]
+    assert read == ([] if prompt is None else [prompt])
+    assert reasons(skipped_of(FORMAT, HEADER, user(written))) == ([Reason.INJECTED] if prompt is None else [])
+
+
+def test_an_answer_to_a_heartbeat_is_noise() -> None:
+    """XD8."""
+    assert messages_of(FORMAT, HEADER, agent(text("HEARTBEAT_OK"))) == []
+    assert messages_of(FORMAT, HEADER, agent(text("HEARTBEAT_OK, but the gauge is not."))) != []
+
+
 # ---- real files
 
 
