@@ -61,11 +61,13 @@ def test_a_damaged_store_costs_no_backup(store: SqliteStore, tmp_path: Path) -> 
 
 
 def test_what_a_killed_run_left_over_is_removed(store: SqliteStore, tmp_path: Path) -> None:
-    """A copy half done, a day old, goes; one that somebody may be at stays. So do too many whole ones."""
+    """A copy half done, not written to for ten minutes, goes; one that somebody may be at stays. So do too many whole
+    ones.
+    """
     old, young = (tmp_path / f"om.db.2026-02-0{number}T040000Z.bak.partial" for number in (1, 2))
     for file in (old, young, tmp_path / "om.db.v6.bak"):
         file.write_bytes(b"half")
-    os.utime(old, (time.time() - 100_000,) * 2)
+    os.utime(old, (time.time() - 1_000,) * 2)
     for number in (1, 2, 3):
         store.backups.back_up(keep=5, now=day(number))
     assert not old.exists()
@@ -73,6 +75,16 @@ def test_what_a_killed_run_left_over_is_removed(store: SqliteStore, tmp_path: Pa
     store.backups.back_up(keep=2, now=day(3))
     assert backups(tmp_path) == ["02", "03"]
     assert (tmp_path / "om.db.v6.bak").exists()
+
+
+def test_an_empty_copy_goes_also_when_no_backup_is_due(store: SqliteStore, tmp_path: Path) -> None:
+    """XE7: the run that claimed its name was killed before it wrote anything."""
+    assert store.backups.back_up(keep=5, now=day(1)).path is not None
+    left = tmp_path / "om.db.2026-03-01T050000Z.bak.partial"
+    left.touch()
+    os.utime(left, (time.time() - 1_000,) * 2)
+    assert store.backups.back_up(keep=5, now=day(1).replace("04:", "06:")).path is None
+    assert not left.exists()
 
 
 def test_no_old_one_goes_where_the_newest_is_no_store(store: SqliteStore, tmp_path: Path) -> None:
