@@ -451,6 +451,19 @@ def test_rows_of_two_projects_are_two_groups(om: Om, new_om: Callable[[], Om]) -
     assert other("export", "--to", "duet-groups").stdout == mixed
 
 
+def test_a_session_that_moves_is_exported_by_project(om: Om, new_om: Callable[[], Om]) -> None:
+    """XD4, S2.11, S2.13: groups of one batch have its range, each with the directory of its messages."""
+    talk = Talk(session="two", cwd="/work/tide").user("We decided to use UTC in tide.", uuid="a")
+    om("observe", "-q", stdin=talk.user("We decided to use port 8080.", uuid="b", cwd="/work/moon").text())
+    text = om("export", "--to", "duet-groups").stdout
+    assert re.findall('range="(.*?)" kind="observation" cwd="(.*?)"', text) == [
+        ("a:b", "/work/tide"), ("a:b", "/work/moon"),
+    ]  # fmt: skip
+    other = new_om()
+    other("import", "-q", "--format", "duet-groups", "--session", "two", stdin=text)
+    assert other("export", "--to", "duet-groups").stdout == text
+
+
 def test_a_reflection_has_the_range_of_its_sources(om: Om, new_om: Callable[[], Om]) -> None:
     """XD4, S2.11: from the first to the last message that its rows were made from."""
     noticed(om, "The crane is greased each week", "The berth is paved", "The crane is greased every week again")
