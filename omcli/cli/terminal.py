@@ -20,7 +20,7 @@ from rich.text import Text
 _NARROWEST = 24
 """Minimum width of text in a table. If there is less room, rows are printed as paragraphs."""
 _NARROWEST_CUT = 10
-"""The same for text that is cut."""
+"""Minimum width of the column that is cut."""
 _GAP = 2
 _STYLES = {"high": "bold", "low": "dim"}
 

@@ -66,7 +66,7 @@ class Attribution:
     """The messages that a row comes from."""
 
     sources: tuple[str, ...]
-    """Their labels."""
+    """Labels of the messages."""
     also: tuple[int, ...] = ()
     """`seq` of earlier messages that an older row comes from."""
     prefix: str = ""
@@ -86,11 +86,12 @@ class Authority:
     def attribution(self, text: str, kind: Type, sources: Sequence[str], *, is_identity: bool) -> Attribution:
         """Return the origin of a row with this text.
 
-        A row that speaks for the user needs a source that the user wrote. If its own words share none with the row, it
-        must hold nothing else, and no passage of an output or paste may contain half of the row's words. If the row
-        holds for later sessions, no passage may contain half of its words and more than that source. If the row cites
-        no such source, a message of the user that contains half of its words is added, or those of an older row that
-        does. A decision or plan needs a source that somebody wrote.
+        A row that speaks for the user needs a source in which the user's own words share some with the row. If they
+        share none, the source must contain only the user's words, and no passage by others half of the row's words. If
+        the row holds for later sessions or says who somebody is, passages by others may not contain more of its words
+        than its source, unless that is less than half. If the row cites no message of the user, one that contains half
+        of its words is added, or the messages of an older row that does. A decision or plan needs a source that the
+        user or an agent wrote. A row that lacks what it needs gets a `prefix`.
         """
         written = [label for label in sources if is_from_user(self._message(label))]
         if not self._is_claim(text, kind, sources, is_identity=is_identity):
