@@ -224,7 +224,10 @@ class Patience:
         """Raise Waiting if this provider is not asked again yet for this session in this lane."""
         for found in self.waiting(ledger):
             if (found.lane, found.session, found.provider) == (lane, session, provider):
-                raise Waiting(f"{found.reason}; nothing was asked", hint="`--again` asks now; nothing is lost")
+                raise Waiting(
+                    f"{found.reason}; nothing was asked",
+                    hint="nothing is lost; `om observe`, `om tick` and `om reflect` ask now with `--again`",
+                )
 
     def _wait(self, failures: int) -> float:
         beyond = failures - MOST_CALLS

@@ -132,11 +132,12 @@ class Layers:
     def _may_be(self, key: str, value: object, whole: int) -> bool:
         """Return True if the project's file may set this value. Add a warning if not, and a note if it narrows memory.
 
-        `disabled` gets no note, because commands report it themselves.
+        A value that the user chose can only be narrowed. `disabled` gets no note, because commands report it
+        themselves.
         """
         own = self._without_project(key, whole)
         change = reaches_further(key, value, own)
-        if change > 0 and PROJECT_RULES[key] is ProjectRule.NARROWER:
+        if change > 0 and (key in self._user or PROJECT_RULES[key] is ProjectRule.NARROWER):
             self._warnings.append(
                 f"{self._project}: a project file may only narrow `{key}` (yours is {toml(key, own)}); ignored"
             )

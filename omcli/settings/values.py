@@ -125,6 +125,7 @@ class ProjectRule(StrEnum):
     """
 
     ANY = "any"
+    """Any value, unless the user has set the key: then only values that reach no further."""
     NARROWER = "narrower"
     """Only values that reach no further than the user's."""
     NONE = "none"

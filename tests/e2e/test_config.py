@@ -131,7 +131,7 @@ def test_the_default_reads_as_toml_and_is_followed_again(om: Om) -> None:
 
 def test_of_every_key_it_can_be_told_who_says_so(om: Om) -> None:
     """T71, S3.2: flag, variable, project file, user file, preset, default."""
-    user = users_file(om, 'preset = "zora"\nwait = 3\n[observe]\ntokens = 5\n[context]\ntail = 1\ncross = 2\n')
+    user = users_file(om, 'preset = "zora"\nwait = 3\n[observe]\ntokens = 5\n[context]\ntail = 3\ncross = 4\n')
     project = om.write(".om.toml", "[context]\ntail = 2\ncross = 3\n")
     run = om("config", "--origin", "--json", "--wait", "4", env={"OM_CONTEXT_CROSS": "4"})
     settings, origins = run.document["settings"], run.document["origins"]

@@ -346,6 +346,8 @@ def test_a_project_may_choose_rules_and_print_more_of_its_own_memory() -> None:
         ("disabled = true", "enabled = true"), ("enabled = false", 'disabled = "perhaps"'),
         ('observe.trigger = "manual"', 'observe.trigger = "turn"'),
         ("observer.images = false", "observer.images = true"),
+        ("context.cross = 0", "context.cross = 99_999"), ("context.budget = 300", 'context.budget = "unlimited"'),
+        ('context.order = ["tail"]', 'context.order = ["cross", "tail"]'),
     ],
 )  # fmt: skip
 def test_a_project_does_not_undo_what_the_user_narrowed(user: str, project: str) -> None:
