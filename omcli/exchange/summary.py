@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from omcli.base import lazily
 from omcli.base.record import replace
@@ -58,7 +58,7 @@ def _summary_of(text: str) -> str:
     except (ValueError, RecursionError):
         return text
     if isinstance(found, list):
-        return next((said for turn in found for said in _texts(turn) if said.startswith(f"<{TAG}")), text)
+        return _opening(found)
     if not isinstance(found, dict):
         return text
     said, listed = found.get("summary"), found.get("observations")
@@ -67,13 +67,18 @@ def _summary_of(text: str) -> str:
     return said if isinstance(said, str) else text
 
 
-def _texts(turn: object) -> Iterator[str]:
-    """Yield the text parts of a message in OpenAI's or Anthropic's format."""
-    content = turn.get("content") if isinstance(turn, dict) else None
-    for part in content if isinstance(content, list) else [content]:
-        said = part.get("text") if isinstance(part, dict) else part
-        if isinstance(said, str):
-            yield said
+def _opening(messages: Sequence[object]) -> str:
+    """Return the memory with which chat messages begin, or "" if they begin otherwise.
+
+    In other messages, a tool or an agent could imitate memory.
+    """
+    opening = messages[0] if messages else None
+    if not isinstance(opening, dict) or opening.get("role") not in ("user", "system"):
+        return ""
+    content = opening.get("content")
+    first = content[0] if isinstance(content, list) and content else content
+    said = first.get("text") if isinstance(first, dict) else first
+    return said if isinstance(said, str) and said.startswith(f"<{TAG}") else ""
 
 
 def _written(row: Mapping[str, object]) -> str:

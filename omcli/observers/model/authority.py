@@ -6,6 +6,7 @@ a finding, which names the speaker (`Output of WebFetch says: …`).
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
 
@@ -17,6 +18,7 @@ from omcli.memory.observation import IN_FORCE, SETTLED, Observation, Status, Typ
 from omcli.observers.model.evidence import Evidence
 from omcli.observers.rules import cues
 from omcli.observers.rules.people import split_pasted
+from omcli.observers.rules.sentences import text_parts
 from omcli.pack.tail import excerpt
 from omcli.text.clean import one_line
 from omcli.text.phrases import AGENT, OUTPUT_OF, speaks_for_user
@@ -35,6 +37,12 @@ _OUTPUT_CHARS = 8_000
 """Maximum number of characters of an output to search."""
 _ANSWERED = frozenset({Type.REQUEST, Type.QUESTION, Type.TASK, Type.PLAN, Type.BLOCKER, Type.EVENT})
 _LONGEST_TOOL = 60
+_REPORTS = lazily(
+    r"\b(?:page|site|document|file|text|output|result|tool|it|user)s?\b.{0,20} "
+    r"(?:says?|said|states?|stated|claims?|tells?|asks?|wants?|prefers?|requests?|instructs?)\b|\baccording to\b",
+    re.IGNORECASE,
+)
+"""Matches sentences that report what an output says, such as "The page says the user prefers tabs"."""
 _FIRST_PERSON = lazily(r"\b(?:I|[Mm]y|[Ww]e|[Oo]ur)\b")
 _BREAKS = lazily(r"[\r\n\v\f\x1c-\x1e\x85\u2028\u2029]+")
 
@@ -119,20 +127,30 @@ class Authority:
         """Return the `seq` of the messages that the current task comes from.
 
         These are the user's message that contains most of its words, or else the sources of the user's older row that
-        does, and the last new message, which dates the task. The result is empty if there are neither, or if a passage
-        of an output contains most of the words, and more than what user and agent wrote.
+        does, and the last new message, which dates the task. The result is empty if there are neither, or if the task
+        is only heard.
         """
-        terms = _terms_of_claim(text)
-        _, heard = self._best_passage(terms)
-        spoken = [label for label in self.evidence.shown.labels if self._is_spoken(label)]
-        said = [*map(self._own_words, spoken), *(row.text for row in self._of_user())]
-        if heard >= _MOST and heard > _share(terms, frozenset().union(*map(content_terms, said))):
+        if self.is_only_heard(text):
             return ()
+        terms = _terms_of_claim(text)
+        spoken = [label for label in self.evidence.shown.labels if self._is_spoken(label)]
         last = self.evidence.shown.labels[self.evidence.in_order(self.evidence.shown.new)[-1]]
         if best := self._best_written(terms, at_least=0, labels=spoken):
             return tuple(sorted({self.evidence.shown.labels[best].seq, last.seq}))
         older = self._best_earlier(terms, at_least=0)
         return tuple(sorted({*older.sources, last.seq})) if older else ()
+
+    def is_only_heard(self, text: str) -> bool:
+        """Return True if a passage of an output contains most of the words, and more than what user and agent wrote.
+
+        An agent's sentences that report what an output says do not count as its own.
+        """
+        terms = _terms_of_claim(text)
+        _, heard = self._best_passage(terms)
+        spoken = [label for label in self.evidence.shown.labels if self._is_spoken(label)]
+        words = (part.text for label in spoken for part in text_parts(self._own_words(label)))
+        said = [*(each for each in words if not _REPORTS.search(each)), *(row.text for row in self._of_user())]
+        return heard >= _MOST and heard > _share(terms, frozenset().union(*map(content_terms, said)))
 
     def may_replace(self, old: Observation, attribution: Attribution, status: Status | None) -> bool:
         """Return True if a row of this origin may replace an older one.

@@ -183,6 +183,9 @@ class _CheckedReply:
         """Return a row for the current task, or None if the task is unchanged, empty, or contains unknown anchors."""
         texts = (self.text(answer.current_task), self.text(answer.next_step))
         text, step = (each[:_LONGEST_TASK].rstrip() for each in texts)
+        if step and self.authority.is_only_heard(step):
+            self.findings["attributed"] += 1
+            step = ""
         earlier = [row for row in self.batch.context_rows if CURRENT in row.tags]
         if not text or any(row.text == text and row.metadata.get(NEXT_STEP, "") == step for row in earlier):
             return None

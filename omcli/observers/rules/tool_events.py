@@ -245,13 +245,17 @@ class ToolEvent:
 
 
 def tool_kind(name: str) -> ToolKind | None:
-    """Return the kind of the tool with this name, or None if it is unknown. An MCP server's unknown tool is REMOTE."""
+    """Return the kind of the tool with this name, or None if it is unknown.
+
+    An MCP server's tool is REMOTE if it is unknown or asks for the approval of a plan, which no user gave to a server.
+    """
     known = _KINDS_BY_NAME.get(name.lower())
     if known is not None:
         return known
     server, tool = _remote_name(name)
     # A server's "search" or "read_file" does what its name suggests. Other names are ambiguous.
-    return _KINDS_BY_NAME.get(tool.lower(), ToolKind.REMOTE) if server else None
+    kind = _KINDS_BY_NAME.get(tool.lower(), ToolKind.REMOTE) if server else None
+    return ToolKind.REMOTE if kind is ToolKind.PLAN else kind
 
 
 def _remote_name(name: str) -> tuple[str, str]:
