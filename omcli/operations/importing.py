@@ -6,7 +6,7 @@ The source messages of the rows count as observed.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
 from omcli.base import ignore
 from omcli.base.errors import BadInput, OmError, UnknownId
@@ -15,16 +15,18 @@ from omcli.exchange.groups import MARK, NOWHERE, Exchange, Group, GroupRow, Mess
 from omcli.exchange.pi import render
 from omcli.exchange.summary import parse
 from omcli.memory.batch import Batch, BatchOutcome
-from omcli.memory.message import KeptMessage
+from omcli.memory.message import UNLIMITED, KeptMessage, Role
 from omcli.memory.observation import ITEM_TYPES, UNDER, UNVERIFIED, Draft, Kind, Observation, Priority, Source, Type
 from omcli.memory.ports import Lane, LogQuery, Store
 from omcli.observers.model.authority import is_from_user
+from omcli.observers.rules.sentences import text_parts
 from omcli.operations.deps import Deps, hold
 from omcli.operations.observe.rows import as_row
 from omcli.text.clean import clean, single_line
 from omcli.text.instants import instant, minute
 from omcli.text.phrases import speaks_for_user
 from omcli.text.redaction import redact
+from omcli.text.similarity import folded_text
 
 
 @record
@@ -64,14 +66,16 @@ def import_files(
     session: str | None,
     project: str,
     each: Callable[[Observation], None],
+    told: Collection[str] = (),
 ) -> Iterator[ImportReport]:
     """Import each input, and yield its report. An error in one input does not stop the others.
 
     `session` overrides the sessions named in the inputs. Items belong to no session. Rows without a session belong to
-    the directory that the input names for them, otherwise to `project`. `each` is called with every stored row.
+    the directory that the input names for them, otherwise to `project`. `each` is called with every stored row. Rows
+    whose text or sentences are among `told` (see `folded_text`) are known.
     """
     for entry in inputs:
-        writer = _GroupWriter(exchange.name, deps, session=session, project=project, each=each)
+        writer = _GroupWriter(exchange.name, deps, session=session, project=project, each=each, told=told)
         error = None
         try:
             for found in exchange.parse(entry.read()):
@@ -92,7 +96,9 @@ class _GroupWriter:
         session: str | None,
         project: str,
         each: Callable[[Observation], None],
+        told: Collection[str],
     ) -> None:
+        self._told = told
         self._format = format_name
         self._deps = deps
         self._session = session
@@ -190,16 +196,23 @@ class _GroupWriter:
             row = self._row(group, entry, place, ends)
             known = place.known(row, is_dated=bool(instant(entry.line.dated)))
             reason = self._why_not(row)
-            if known is None and reason is None:
+            is_told = known is None and self._is_told(row.text)
+            if known is None and reason is None and not is_told:
                 above = {} if entry.under is None or ids[entry.under] is None else {UNDER: ids[entry.under]}
                 row = replace(row, metadata={**row.metadata, **above})
                 place.note(row)
                 rows.append(row)
             else:
-                self._counts["known"] += known is not None
-                self._skipped.update([reason] if known is None and reason else [])
-            ids.append(known or (row.id if reason is None else None))
+                self._counts["known"] += known is not None or is_told
+                self._skipped.update([reason] if known is None and reason and not is_told else [])
+            ids.append(known or (row.id if reason is None and not is_told else None))
         return rows
+
+    def _is_told(self, text: str) -> bool:
+        if not self._told:
+            return False
+        said = [folded_text(part.text) for part in text_parts(text.partition(": ")[2])]
+        return folded_text(text) in self._told or bool(said and all(part in self._told for part in said))
 
     def _why_not(self, row: Observation) -> str | None:
         """Return the reason not to import a row, or None if it may be imported."""
@@ -271,7 +284,8 @@ class _Place:
         covered = self._store.batches.covered(session) if session is not None else ()
         self._begin = max((batch.end for batch in covered), default=0)
         """Position in the session of the first message that no batch covers."""
-        self._known: dict[tuple[str, str | None], str] = {}
+        self._known: dict[tuple[str, str | None, bool], str] = {}
+        """Ids of rows by text and minute, or by text alone; under True, those of items only."""
         query = LogQuery(session=session, project=project if session is None else None, hidden=True, bare=True)
         for logged in self._store.rows.log(query):
             if logged.observation.session == session:
@@ -287,14 +301,15 @@ class _Place:
 
     def note(self, row: Observation) -> None:
         """Remember a row, so that it is not imported again."""
-        self._known.setdefault((row.text, minute(row.dated)), row.id)
-        self._known.setdefault((row.text, None), row.id)
+        for at in (minute(row.dated), None):
+            for of_items in {False, row.kind is Kind.ITEM}:
+                self._known.setdefault((row.text, at, of_items), row.id)
 
     def known(self, row: Observation, *, is_dated: bool) -> str | None:
         """Return the id of a stored row with the same text and minute, or None. If the row has no date, any time
-        matches.
+        matches. An item is known only if it is stored as an item, because observations do not last.
         """
-        return self._known.get((row.text, minute(row.dated) if is_dated else None))
+        return self._known.get((row.text, minute(row.dated) if is_dated else None, row.kind is Kind.ITEM))
 
     def ends(self, reach: MessageRange) -> tuple[KeptMessage | None, KeptMessage | None]:
         """Return the first and last message of a group, each None if it is not named or is not stored in the session.
@@ -373,18 +388,16 @@ class SummaryReport:
 
     rows: int
     tokens: int
-    """Tokens of the summary, or 0 if it was not imported."""
+    """Tokens of the summary, or 0 if it adds no row."""
 
 
 def import_summary(name: str, text: str, session_id: str, deps: Deps) -> SummaryReport:
-    """Store a summary as rows, unless the session already has rows, which are assumed to cover it.
+    """Store a summary as rows, except for what a row of the session says at any time, or its agent in a message.
 
     Raise BadInput if the summary is empty or gives no row, and the error of storing it if that fails.
     """
     if not text.strip():
         raise BadInput("the summary is empty")
-    if next(deps.store.rows.log(LogQuery(session=session_id, hidden=True, last=1)), None) is not None:
-        return SummaryReport(rows=0, tokens=0)
     session = deps.store.sessions.find(session_id)
     project = (session.project if session else None) or ""
     [report] = import_files(
@@ -394,7 +407,22 @@ def import_summary(name: str, text: str, session_id: str, deps: Deps) -> Summary
         session=session_id,
         project=project,
         each=ignore,
+        told=_told(session_id, deps),
     )
     if report.error is not None:
         raise report.error
-    return SummaryReport(rows=report.observations, tokens=deps.counter.text(text))
+    return SummaryReport(rows=report.observations, tokens=deps.counter.text(text) if report.observations else 0)
+
+
+def _told(session_id: str, deps: Deps) -> frozenset[str]:
+    """Return the texts of the session's rows and the sentences of its agent, which summaries by `om compact` quote.
+
+    It is empty if there are no rows, because the summary is then all that is known.
+    """
+    query = LogQuery(session=session_id, hidden=True, bare=True)
+    told = {folded_text(logged.observation.text) for logged in deps.store.rows.log(query)}
+    if not told:
+        return frozenset()
+    spoken = (kept.message for kept in deps.store.messages.tail(session_id, max_tokens=UNLIMITED))
+    sentences = (part for each in spoken if each.role is Role.ASSISTANT for part in text_parts(each.text))
+    return frozenset(told.union(folded_text(part.text) for part in sentences))

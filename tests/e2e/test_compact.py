@@ -880,11 +880,31 @@ class TestEarlierSummary:
             assert "CRITICAL" in second
             assert "{" not in second.partition("Last messages:")[0], "nothing but what is in it"
 
-    def test_a_session_with_rows_needs_no_summary(self, om: Om) -> None:
-        """S3.12: what it says stands in those."""
+    def test_a_session_with_rows_takes_what_it_lacks_of_a_summary(self, om: Om) -> None:
+        """XD5, S3.12: and nothing of a summary that `om compact` made of it."""
         om("observe", "-q", om.write("t.jsonl", story().text()))
         before = rows(om)
+        for to in ("text", "markdown", "pi", "json", "messages", "anthropic"):
+            own = om("compact", "--session", SESSION, "--to", to).stdout
+            om("compact", "--session", SESSION, "--summary", om.write("own", own))
+            assert rows(om) == before, "its rows, and its agent's words"
         run = om("compact", "--session", SESSION, "--summary", om.write("summary.md", "The moon is grey."))
-        assert "moon" not in run.stdout
-        assert rows(om) == before
+        assert "The moon is grey." in run.stdout
+        assert len(rows(om)) == len(before) + 1
+
+    def test_a_note_does_not_keep_out_the_previous_summary(self, om: Om) -> None:
+        """XD5, S3.12."""
+        om("note", "We meet at noon", "--session", "pisess")
+        request = {
+            "messagesToSummarize": agent_messages("Where is the mast?", "In the shed."),
+            "turnPrefixMessages": [],
+        }
+        given = json.dumps({**request, "firstKeptEntryId": "0badcafe", "previousSummary": PI_MEMORY})
+        asking = ("--preset", "pi", "compact", "-", "--session", "pisess", *BY_RULES, "--to", "pi")
+        for _ in range(2):
+            found = om(*asking, stdin=given).document
+            assert PI_MEMORY + "\nDate: " in found["summary"]
+            assert "We meet at noon" in found["summary"]
+        assert len([row for row in rows(om) if row["source"] == "import"]) == 3
+
         om("compact", "--session", SESSION, "--summary", om.folder / "absent", code=66)

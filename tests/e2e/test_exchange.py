@@ -295,6 +295,21 @@ def test_lasting_items_belong_to_no_session_and_keep_their_category(om: Om) -> N
     assert "Deploys with make ship" in om("context").stdout
 
 
+def test_an_item_that_repeats_an_observation_is_imported(om: Om, new_om: Callable[[], Om]) -> None:
+    """XD4: the session's row is forgotten with the session, the item lasts."""
+    om("import", "-q", "--format", "zora", stdin="[2026-05-01 10:00] CRITICAL The mast is red\n")
+    om("note", "--item", "The mast is red")
+    written = om("export", "--to", "duet-groups").stdout
+    other = new_om()
+    for _ in range(2):
+        other("import", "-q", "--format", "duet-groups", stdin=written)
+        assert contents(other, keys=("kind", "text")) == contents(om, keys=("kind", "text"))
+        assert len(other("items", "--jsonl").lines) == 1
+    for _ in range(2):  # a format without kinds: what is an item here is known
+        om("import", "-q", "--format", "zora", stdin=om("export", "--to", "zora").stdout)
+        assert len(rows(om)) == 2
+
+
 @FORMATS
 def test_secrets_and_what_breaks_out_stay_outside(om: Om, name: str) -> None:
     """F46, T74, V15: redaction and cleaning as for any input."""

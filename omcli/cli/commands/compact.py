@@ -60,7 +60,7 @@ _BATCH_TOKENS = tokens_option("--batch-tokens", "Tokens to observe at once.", al
 _ITERATIONS = option(
     "--max-iterations", metavar="N", at_least=0, help="Stop after N steps (batches and folds); 0 is no limit."
 )
-_SUMMARY = option("--summary", metavar="FILE", help="Earlier summary of a session that has no memory yet.")
+_SUMMARY = option("--summary", metavar="FILE", help="Earlier summary; what the session lacks of it is added.")
 
 
 @with_shared(examples=_EXAMPLES)
@@ -281,7 +281,7 @@ def _refuse_empty(job: _Job, taken: FileReport | None) -> None:
 
 
 def _read_summary(job: _Job, taken: FileReport | None, session_id: str, deps: Deps) -> int:
-    """Store the earlier summary as rows and return its number of tokens, or 0 if the session already has rows.
+    """Store the earlier summary as rows and return its number of tokens, or 0 if it adds no row.
 
     It is the given file, otherwise what the host handed over. Raise NoInput or BadInput, with the file's name, if it
     cannot be read or is empty.
