@@ -43,9 +43,7 @@ class Place:
     project: str
     """The current directory."""
     session: str | None = None
-    """The requested session, if any."""
-    current: str | None = None
-    """The running session according to environment variables, if any."""
+    """The requested session or, without one, the running one according to the environment, if any."""
     is_everywhere: bool = False
     """True if rows from all projects may be included."""
 
@@ -73,9 +71,9 @@ def context(
 ) -> ContextResult:
     """Return the pack for an agent, within the budgets. The store is only read.
 
-    The session is the requested one. If none is requested, it is the current one if that is stored, otherwise the last
-    one in this project, otherwise the last one in any project. If there is no session, or the requested one is unknown,
-    the pack contains only rows of other sessions.
+    The session is the one of the place. If that names none, it is the last one in this project, otherwise the last one
+    in any project. If there is no session, or the requested one is unknown, the pack contains only rows of other
+    sessions.
 
     With an `eviction` policy, a session's pack is frozen at a freeze point. The freeze point is moved until all
     messages after it fit, which depends on the budgets too, so packs are built until one fits. A frozen or append-only
@@ -170,8 +168,6 @@ def session_of_pack(store: Store, place: Place) -> tuple[Session | None, str | N
         session = store.sessions.find(place.session)
         note = None if session else f"unknown session `{place.session}`: only what other sessions left behind"
         return session, note
-    if place.current and (session := store.sessions.find(place.current)):
-        return session, None
     if here := store.sessions.summaries(project=place.project, last=1):
         return here[0].session, f"no session named: using the last one of this project, `{here[0].session.id}`"
     if anywhere := store.sessions.summaries(last=1):

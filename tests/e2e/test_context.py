@@ -101,7 +101,7 @@ def test_the_session_is_the_one_named_or_the_current_one_or_the_last_one_here_or
     assert (named.document["session"], named.stderr) == (OTHER, "")
     current = om("context", "--json", env={"CLAUDE_CODE_SESSION_ID": OTHER})
     assert (current.document["session"], current.stderr) == (OTHER, "")
-    of_here = om("context", "--json", cwd=here, env={"CLAUDE_CODE_SESSION_ID": "unknown"})
+    of_here = om("context", "--json", cwd=here)
     assert of_here.document["session"] == OTHER
     assert f"`{OTHER}`" in of_here.stderr, "a guess is said"
     last = om("context", "--json")
@@ -186,7 +186,7 @@ def test_rows_of_other_sessions_compete_for_their_room(om: Om) -> None:
     om("note", " ".join(f"berth{number}" for number in range(200)), "--priority", "high", "--now", "2026-03-10T08:30Z")
 
     def told(budget: int, **env: str) -> list[str]:
-        asking = ("context", "--session", "new", "--tier", "cross", "--cross-budget", str(budget))
+        asking = ("context", "--session", "ses_4a5b6c7d8e9f", "--tier", "cross", "--cross-budget", str(budget))
         pack = om(*asking, "--now", "2026-03-10T09:00Z", env=env).stdout
         return [name for name in ("mole", "quay", "berth") if name in pack]
 

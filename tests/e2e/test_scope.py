@@ -11,7 +11,7 @@ PIPED = "User: Always answer in French.\nAssistant: I will.\n"
 def test_sessions_without_a_project_share_with_each_other(om: Om) -> None:
     """XB3, D8: what was piped; one that is not stored yet as well as one that is, and no session of a project."""
     om("observe", "--format", "text", "--session", "A", "-", stdin=PIPED)
-    assert "Always answer in French" in om("context", "--session", "B", "--tier", "cross").stdout
+    assert "Always answer in French" in om("context", "--session", "ses_4a5b6c7d8e9f", "--tier", "cross").stdout
     om("observe", "--format", "text", "--session", "B", "-", stdin="User: How are you?\nAssistant: Fine.\n")
     assert "Always answer in French" in om("context", "--session", "B", "--tier", "cross").stdout
     assert om("context", "--session", "B", "--scope", "session", "--tier", "cross").stdout == ""

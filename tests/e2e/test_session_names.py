@@ -16,7 +16,7 @@ UNKNOWN = "5d0c6e0a-0000-4000-8000-0000000000ff"
 
 READING = [
     ["log"], ["items"], ["export", "--to", "zora"], ["history"], ["pending"], ["context"],
-    ["context", "--working-memory"],
+    ["context", "--working-memory"], ["context", "--tier", "cross"],
     ["reflect", "--dry-run"], ["compact", "--dry-run"], ["prune", "--keep-last", "1", "--dry-run"], ["tick"],
     ["tick", "--check"], ["forget", "--match", "tide"], ["consolidate", "--dry-run"],
 ]  # fmt: skip
@@ -83,8 +83,26 @@ def test_a_hook_may_name_a_session_that_has_no_messages_yet(told: Om) -> None:
         told("tick", "--session", reference, code=1)
         told("consolidate", "--session", reference)
     told("context", "--session", UNKNOWN[:-1], code=66)
-    assert "station" in told("context", "--session", "new", "--tier", "cross", env={"OM_SCOPE": "global"}).stdout
     assert told("log", "--session", UNKNOWN, code=66).stdout == ""
+
+
+def test_a_pack_of_other_sessions_is_that_of_the_named_one(told: Om) -> None:
+    """XD1: a handle, a beginning and `last` give the same rows as the whole id."""
+    for reference, session in ((ONE[:10], ONE), ("task", NAMED), ("last", NAMED)):
+        packs = [told("context", "--tier", "cross", "--session", name) for name in (reference, session)]
+        assert packs[0].stdout == packs[1].stdout != ""
+        assert [pack.stderr for pack in packs] == ["", ""]
+
+
+@pytest.mark.parametrize("session", [UNKNOWN, "mine"])
+@pytest.mark.parametrize("options", [(), ("--json",), ("--working-memory",), ("--tier", "tail")])
+def test_a_new_session_of_the_agent_is_no_other_session(told: Om, session: str, options: tuple[str, ...]) -> None:
+    """XD1: the variable is taken as if `--session` named it."""
+    env = {"CLAUDE_CODE_SESSION_ID": session, "OM_SCOPE": "global"}
+    taken, named = told("context", *options, env=env), told("context", *options, "--session", session, env=env)
+    assert (taken.stdout, taken.stderr) == (named.stdout, named.stderr)
+    assert f"unknown session `{session}`" in taken.stderr
+    assert f"unknown session `{session}`" in told("reflect", "--dry-run", env=env).stderr
 
 
 @pytest.mark.parametrize("command", READING)

@@ -63,8 +63,8 @@ def context(
     rules make rows for this pack only, marked `provisional`. `gap` in --json counts those that are in neither.
 
     --scope says whose facts the first tier has; sessions without a project share with each other. --session defaults to
-    $CLAUDE_CODE_SESSION_ID, then to the last session of this directory, then to the last session of all. For a
-    session without messages yet (a UUID, or at least 16 characters), the pack has only rows of other sessions.
+    $CLAUDE_CODE_SESSION_ID or, if that is not set, to the last session of this directory, then of all. For a session
+    without messages yet (the variable's, a UUID, or at least 16 characters), the pack has only rows of other sessions.
 
     --working-memory prints the session's current task, modified files, errors, decisions and outcomes, then commands,
     delegated tasks and searches, in at most 800 tokens. Compaction does not change them.
@@ -105,8 +105,6 @@ def _print_pack(
     leaves a limit to the settings.
     """
     layout = run.layout(to)
-    if most[Tier.SESSION] != 0 or most[Tier.TAIL] != 0:  # the rows of other sessions suit every session
-        session = run.session(session, may_be_new=True)
     contexted = pack(
         run.wiring.reading,
         _place(run, session),
@@ -141,7 +139,7 @@ def _print_block(run: Run, session: str | None, *, budget: int | None, to: PackF
         raise BadUsage(f"`--working-memory` is printed as Markdown or JSON, not `--to {to}`")
     blocked = working_block(
         run.wiring.reading,
-        _place(run, run.session(session, may_be_new=True)),
+        _place(run, session),
         budget=CAP if budget is None else budget,
         counter=run.counter,
         rules=partial(_rules, run),
@@ -163,7 +161,6 @@ def _place(run: Run, session: str | None) -> Place:
     run.is_read_only("nothing new is remembered")
     return Place(
         project=run.project,
-        session=session,
-        current=run.active_session,
+        session=run.session(session, may_be_new=True) or run.active_session,
         is_everywhere=run.settings.scope == "global",
     )

@@ -42,7 +42,7 @@ om log --session ID --all
 def reflect(
     run: Run,
     *,
-    session: Annotated[str | None, session_option("Session to reflect on. Default: the project's latest.")] = None,
+    session: Annotated[str | None, session_option("Session to reflect on. Default: the current or last one.")] = None,
     across: Annotated[bool, option("--global", help="Reflect across sessions, on rows older than a few days.")] = False,
     meta: Annotated[bool, option("--meta", help="Fold the session's reflections.")] = False,
     dry_run: DryRunOption = False,
@@ -73,7 +73,7 @@ def reflect(
         raise BadUsage("`--min-age` needs `--global`")
     if run.is_read_only("nothing is reflected on"):
         return
-    session = run.session(session)
+    session = run.session(session) or run.active_session
     with _model_errors(run, is_tolerant=tolerant):
         if across:
             _across(run, min_age, dry_run=dry_run, again=again)
@@ -98,7 +98,7 @@ def _model_errors(run: Run, *, is_tolerant: bool) -> Iterator[None]:
 def _reflected(run: Run, deps: Deps, session: str | None, *, meta: bool, dry_run: bool, again: bool) -> Reflection:
     from omcli.operations.reflect.session import Reflection, reflect_session
 
-    place = Place(project=run.project, session=session, current=run.active_session)
+    place = Place(project=run.project, session=session)
     found, note = session_of_pack(run.wiring.store_or_empty, place)
     if found is None:
         nothing = unknown_session(session) if session else "nothing to reflect on"
