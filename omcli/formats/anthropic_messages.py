@@ -9,8 +9,8 @@ from itertools import chain
 from omcli.base import lazily
 from omcli.base.record import field, fields_of, mutable_record
 from omcli.formats import Format, by_turn, instant_of, utc_offset_of
-from omcli.formats.claude_prompts import reason_to_refuse, user_text
-from omcli.formats.injected import memory_skips, own_words, without_injected
+from omcli.formats.claude_prompts import is_own_tool, reason_to_refuse, user_text
+from omcli.formats.injected import is_block, memory_skips, own_words, without_injected
 from omcli.formats.source import InputShape, Record, Sample
 from omcli.formats.values import compact_json, image_from_text, image_text, objects, record, string, text
 from omcli.memory.message import Image, Message, MessageKind, Role, attachment
@@ -142,7 +142,7 @@ class _Conversation:
             exit_code=int(exit_code[1]) if exit_code else None,
             images=tuple(shown.images),
         )
-        if failed and (remark := reason_to_refuse(result, tool=tool)):
+        if failed and is_own_tool(tool) and (remark := reason_to_refuse(result, tool=tool)):
             yield Message(role=Role.USER, text=remark, kind=MessageKind.REMARK, at=at, call_id=call_id)
 
 
@@ -199,7 +199,9 @@ def _prompt(parts: list[Record], message: partial[Message], *, turn_id: str | No
     for part in parts:
         if part.get("type") != "text":
             shown.add(part)
-        elif (words := user_text(own_words(text(part.get("text"))))) is None:
+        elif (len(parts) > 1 and is_block(text(part.get("text")))) or (
+            words := user_text(own_words(text(part.get("text"))))
+        ) is None:
             yield Skip(Reason.INJECTED if text(part.get("text")).strip() else Reason.NOISE)
         elif words.kind is None:
             yield from memory_skips(text(part.get("text")))

@@ -31,7 +31,15 @@ _COMPACTION_REQUEST = "Your task is to create a detailed summary of the conversa
 _SUMMARY = "This session is being continued from a previous conversation"
 _INTERRUPT = "[Request interrupted by user"
 _REMARK = lazily(
-    r"The user doesn't want to .*?\b(?:the user said:\n|the following reason for the rejection: )(.+)", re.DOTALL
+    r"The user doesn't want to (?:proceed(?: with this tool use)?|take this action right now)\. "
+    r"(?:The tool use was rejected \(eg\. if it was a file edit, the new_string was NOT written to the file\)\. )?"
+    r"(?:To tell you how to proceed, the user said:\n|The user provided the following reason for the rejection: )(.+)",
+    re.DOTALL,
+)
+# Tools of the client itself.
+_OWN_TOOLS = frozenset(
+    "AskUserQuestion Bash BashOutput Edit EnterPlanMode ExitPlanMode Glob Grep KillShell LS MultiEdit NotebookEdit "
+    "NotebookRead Read Skill SlashCommand Task Agent TodoWrite WebFetch WebSearch Write".split()
 )
 # Appended to a refusal by newer clients, after the person's words.
 _AFTER_REMARK = "\n\nNote: The user's next message may contain a correction"
@@ -72,6 +80,11 @@ def user_text(words: str) -> UserText | None:
 def is_from_server(tool: str | None) -> bool:
     """Return True if an MCP server, which can answer anything, provides the tool."""
     return tool is not None and tool.startswith("mcp__")
+
+
+def is_own_tool(tool: str | None) -> bool:
+    """Return True if the tool is known to be the client's own, so that a person can refuse it."""
+    return tool in _OWN_TOOLS
 
 
 def reason_to_refuse(result: str, *, tool: str | None) -> str | None:

@@ -35,12 +35,11 @@ _DEEPEST_INDENT = 80
 def without_injected(said: str) -> str:
     """Return a message's text without blocks that programs added, and without om's own output.
 
-    Blocks may be nested. An unclosed block extends to the end of the text if its tag begins a line. Elsewhere, the tag
-    is only a mention.
+    Blocks may be nested. A tag that is not closed is only a mention.
     """
     blocks: list[tuple[int, int]] = []
     if "<" in said and (tags := list(_TAG.finditer(said))):
-        blocks += _tag_blocks(said, tags)
+        blocks += _tag_blocks(tags)
     if "] " in said and _HAS_LINE.search(said):
         blocks += map(re.Match.span, _LOG_LINE.finditer(said))
     if WORKING_TITLE in said:
@@ -61,19 +60,33 @@ def without_injected(said: str) -> str:
     return text if kept[0].strip() else text.lstrip()
 
 
-def _tag_blocks(said: str, tags: list[re.Match[str]]) -> Iterator[tuple[int, int]]:
-    """Yield start and end of each block, including its tags."""
-    ends: dict[int, int] = {}  # ends of closed blocks, by the start of the opening tag
+def is_block(part: str) -> bool:
+    """Return True if a part of a message is one block that a client added: it begins and ends with the same tag.
+
+    What it quotes in between may contain such tags, too.
+    """
+    opening = _TAG.match(part.lstrip())
+    return opening is not None and not opening[1] and part.rstrip().endswith(f"</{opening[2]}>")
+
+
+def _tag_blocks(tags: list[re.Match[str]]) -> Iterator[tuple[int, int]]:
+    """Yield start and end of each closed block, including its tags.
+
+    An unpaired closing tag extends the block before it, which quotes such tags.
+    """
     opened: dict[str, list[int]] = {}
+    closed: dict[str, int] = {}
+    ends: dict[int, int] = {}
     for tag in tags:
+        name = tag[2]
         if not tag[1]:
-            opened.setdefault(tag[2], []).append(tag.start())
-        elif opened.get(tag[2]):
-            ends[opened[tag[2]].pop()] = tag.end()
-    for tag in tags:
-        start = tag.start()
-        if not tag[1] and (start in ends or _INDENTED.search(said, max(0, start - _DEEPEST_INDENT), start)):
-            yield start, ends.get(start, len(said))
+            opened.setdefault(name, []).append(tag.start())
+            continue
+        if opened.get(name):
+            closed[name] = opened[name].pop()
+        if name in closed:
+            ends[closed[name]] = tag.end()
+    yield from ends.items()
 
 
 # ---- memory of other tools

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 from tests.conftest import Om
+from tests.e2e.transcripts import Talk
 
 IDA = (
     "I'm Ida, a cabinet maker in Bergen. I've decided on oak over ash because it takes the stain better. The delivery "
@@ -76,3 +77,37 @@ def test_a_chat_of_people_keeps_who_did_what_and_no_courtesies(om: Om) -> None:
         "Bea: Four years already! (answering: How long have you had the boat?)",
         "Bea: Last May we sailed it to Tromsø, which took nine days.",
     ]
+
+
+def test_what_follows_a_courtesy_is_kept_and_a_courtesy_alone_is_not(om: Om) -> None:
+    """XA11: only the greeting is dropped."""
+    courtesies = ("Hi there!", "Thanks, bye", "thank you so much, have a nice day", "cool, looks good to me")
+    asked = (
+        "hi, please fix the login test in foo.py and never touch bar.cfg",
+        "hello, always run make lint before committing",
+        "thanks, from now on always run make lint",
+        "Hi Claude, fix foo.py",
+        "Hi Claude - bump the version",
+        "Hello, my name is Anna",
+    )
+    told = [turn for said in asked + courtesies for turn in (("user", "user", said), ("assistant", "assistant", "OK."))]
+    om("observe", "--format", "openai", stdin=_chat(*told))
+    assert _rows(om) == [
+        ("instruction", "User: please fix the login test in foo.py and never touch bar.cfg"),
+        ("instruction", "User: always run make lint before committing"),
+        ("instruction", "User: from now on always run make lint"),
+        ("request", "User: Hi Claude, fix foo.py"),
+        ("request", "User: Hi Claude - bump the version"),
+        ("fact", "User: Hello, my name is Anna"),
+    ]
+
+
+def test_text_after_a_tag_that_is_not_closed_is_kept(om: Om) -> None:
+    """XE9: in results and in the words of a person. A closed block goes."""
+    talk = Talk().user("Run the tests.\n<system-reminder>\nhidden\n</system-reminder>")
+    talk.call("Bash", {"command": "pytest -q"}).result("collected 3 items\n<system-reminder>\n1 failed\nExit code: 1")
+    om("observe", "-q", "--later", stdin=talk.user("Why?\n<om-memory>\nis printed twice, fix it in baz.py").text())
+    shown = om("context").stdout
+    assert "1 failed" in shown
+    assert "fix it in baz.py" in shown
+    assert "hidden" not in shown

@@ -10,8 +10,8 @@ from typing import Self
 
 from omcli.base import lazily
 from omcli.base.record import positional_record
-from omcli.formats.claude_prompts import UserText, reason_to_refuse, user_text
-from omcli.formats.injected import memory_skips, own_words
+from omcli.formats.claude_prompts import UserText, is_own_tool, reason_to_refuse, user_text
+from omcli.formats.injected import is_block, memory_skips, own_words
 from omcli.formats.source import Record
 from omcli.formats.values import image_from_text, image_text, record, string, text
 from omcli.memory.message import Image, MessageKind, attachment
@@ -21,6 +21,7 @@ from omcli.text.hashes import hash_of, packed_counts, unpacked_counts
 _EDITOR_TAGS = ("<ide_opened_file>", "<ide_selection>")
 _MEMORY_NOTE = lazily(r"\s*<user-memory-input>(.*?)</user-memory-input>", re.DOTALL)
 _ASKED_FOR = frozenset({"Bash", "Edit", "MultiEdit", "NotebookEdit", "Write"})
+_REFUSED = ("Error: The user doesn't want to ", "The user doesn't want to ", "User rejected")
 _PROGRAM_SPEAKS = lazily(
     r"Exit code|<tool_use_error>|\[|The user |Error|E[A-Z]{3,}\b|Permission|Claude|Command|Request|File |String |Tool |"
     r"Bash |This |Shell |\w*:\w+ hook|cd |No |Cannot|Could not|Failed|Unable|Invalid|Unknown|Interrupted|Timeout"
@@ -56,7 +57,7 @@ def read_content(parts: list[str], images: tuple[Image, ...]) -> UserContent:
         in_editor = in_editor or any(map(part.__contains__, _EDITOR_TAGS))
         if note := _MEMORY_NOTE.match(part):
             events.append(UserText(text=f"# {note[1].strip()}", kind=MessageKind.COMMAND))
-        elif (words := user_text(own_words(part))) is None:
+        elif (len(parts) > 1 and is_block(part)) or (words := user_text(own_words(part))) is None:
             has_injected = True
         elif words.kind is None:
             prompts.append(words.text)
@@ -116,7 +117,8 @@ def is_injected(entry: Record) -> bool:
 
 def refuse_reason(entry: Record, *, result: str, tool: str | None, in_editor: bool) -> str | None:
     """Return a person's comment on refusing a call, if any, from the record and the text of its failed result."""
-    if words := reason_to_refuse(result, tool=tool):
+    words, sign = reason_to_refuse(result, tool=tool), entry.get("toolUseResult")
+    if words and (text(sign).startswith(_REFUSED) if sign is not None else is_own_tool(tool)):
         return words
     # The VS Code extension (2.0.5) writes only the comment in place of the result. In that version, failures of these
     # tools begin with an exit code or a tag. Text that a program may have written does not count as a comment.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
 from omcli.base import lazily
 from omcli.observers.rules import languages
@@ -274,6 +275,9 @@ _BARE_COURTESY = lazily(
     r"^\W?(?:(?:all )?(?:done|set|finished|sure|ok(?:ay)?|alright|understood|got it|noted|found it|yo|sup|pause)"
     rf"|{languages.COURTESY})\W*$",
 )
+_PAUSE = lazily(r"[,;:!–—]\s*|\s-\s")
+# Whom a courtesy addresses: "Hi Claude, …".
+_NAME = lazily(r"(?: \w+)?\s*[,;:!–—-]")
 
 
 def is_yes(text: str) -> bool:
@@ -294,3 +298,11 @@ def is_courtesy(sentence: str) -> bool:
         return True
     said = plain(sentence)
     return len(said) <= 80 and bool(_COURTESY.match(said)) and not has_name_or_number(said)
+
+
+def after_courtesy(sentence: str) -> Iterator[tuple[str, bool]]:
+    """Yield what may follow a sentence's opening courtesy, and whether a pause precedes it."""
+    if courtesy := _COURTESY.match(plain(sentence)):
+        if not _NAME.match(sentence, courtesy.end()):
+            yield sentence[courtesy.end() :].lstrip(), False
+        yield from ((sentence[pause.end() :], True) for pause in _PAUSE.finditer(sentence, courtesy.end()))

@@ -124,7 +124,7 @@ def _long_prompt(prompt: KeptMessage, speaker: str) -> Iterator[Draft]:
 
 def _with_content(parts: Sequence[TextPart]) -> list[TextPart]:
     """Return the sentences that have content. Questions after a comma become separate sentences."""
-    pieces = chain.from_iterable(map(split_question, parts))
+    pieces = map(_without_courtesy, chain.from_iterable(map(split_question, parts)))
     return list(filterfalse(_is_empty, pieces))
 
 
@@ -150,6 +150,23 @@ def with_work_importance(draft: Draft) -> Draft:
     wished = draft.type is Type.FACT and cues.is_wanted(draft.text.partition(": ")[2])
     kind = Type.REQUEST if wished else draft.type
     return replace(draft, type=kind, importance=max(draft.importance, _WORK_IMPORTANCE))
+
+
+def _without_courtesy(part: TextPart) -> TextPart:
+    """Return what a person says after a courtesy: "Hi Claude, fix the test". A courtesy alone is unchanged."""
+    if cues.is_courtesy(part.text):
+        for rest, has_pause in cues.after_courtesy(part.text):
+            if not cues.is_courtesy(rest) and (
+                people_cues.user_type(rest) or cues.is_imperative(rest) or (has_pause and _is_content(rest))
+            ):
+                return replace(part, text=rest)
+    return part
+
+
+def _is_content(rest: str) -> bool:
+    """Return True if words after a courtesy state a fact or are an order, not praise: "Hi, bump the version"."""
+    is_praise = cues.is_yes(rest) or people_cues.is_reaction(rest) or cues.has_question_mark(rest)
+    return word_count(rest) > 2 and not is_praise and (cues.is_fact(rest) or not cues.starts_statement(rest))
 
 
 def _is_empty(part: TextPart) -> bool:

@@ -211,11 +211,11 @@ NOTE = "\n\nNote: The user's next message may contain a correction or preference
     [
         "The user doesn't want to proceed with this tool use. To tell you how to proceed, the user said:\nuse pnpm",
         "The user doesn't want to proceed. The user provided the following reason for the rejection:  use pnpm",
-        f"The user doesn't want to proceed with this tool use. It was rejected, the user said:\nuse pnpm{NOTE}",
+        f"The user doesn't want to proceed. To tell you how to proceed, the user said:\nuse pnpm{NOTE}",
     ],
 )
 def test_what_a_person_said_while_refusing_is_kept(refused: str) -> None:
-    rejected, remark = messages_of(FORMAT, json_lines(user(result(refused, is_error=True))))
+    _, rejected, remark = messages_of(FORMAT, json_lines(assistant(call("Bash")), user(result(refused, is_error=True))))
     assert rejected.failed is True
     assert (remark.role, remark.kind, remark.text) == (Role.USER, MessageKind.REMARK, "use pnpm")
     assert not remark.is_counted

@@ -381,7 +381,7 @@ REFUSED = (
     ],
 )
 def test_words_said_while_refusing_a_call_are_a_remark(ending: str) -> None:
-    answer, remark = messages(typed([result(REFUSED + ending, is_error=True)]))
+    _, answer, remark = messages(said(call()), typed([result(REFUSED + ending, is_error=True)]))
     assert (answer.role, answer.failed) == (Role.RESULT, True)
     assert (remark.role, remark.kind, remark.text) == (Role.USER, MessageKind.REMARK, "use the other shed")
     assert (remark.id, remark.is_counted) == ("toolu_1:remark", False)

@@ -53,11 +53,9 @@ def test_injected_blocks_are_taken_out(tag: str) -> None:
         "<om-memory>a <system-reminder>b</system-reminder> c</om-memory>Go on.",
         "<om-memory>a <om-memory>b</om-memory> c</om-memory>Go on.",
         "<om-memory>a</om-memory><om-memory>b</om-memory>Go on.",
-        "Go on.\n<om-memory>a <om-memory>b</om-memory> cut o",
-        "Go on.\n  <om-memory>cut o",
     ],
 )
-def test_nested_repeated_and_cut_off_blocks_are_taken_out(said: str) -> None:
+def test_nested_and_repeated_blocks_are_taken_out(said: str) -> None:
     """S2.9, F45: also nested."""
     assert without_injected(said) == "Go on."
 
@@ -67,12 +65,15 @@ def test_nested_repeated_and_cut_off_blocks_are_taken_out(said: str) -> None:
     [
         "What does the <system-reminder> tag do?",
         "Close it with </om-memory>, please.",
+        "Why is this in the output?\n<om-memory>\nFix it.",
+        "3 items\n  <system-reminder>\n1 failed\nExit code: 1",
         "Use <system-reminders>, a tag of ours.</system-reminders>",
         "if a < b and b > c: pass",
         "    indented code\n\twith <b>tags</b>  \n",
     ],
 )
 def test_talk_about_tags_is_left_alone(said: str) -> None:
+    """XE9: what follows a tag that is not closed stays."""
     assert without_injected(said) == said
 
 
