@@ -5,14 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from omcli.base import lazily
-from omcli.memory.message import Message, digest
+from omcli.memory.message import digest
 from omcli.memory.observation import TOOL_EVENTS, Draft, Observation
-from omcli.text.phrases import anchors
+from omcli.text.phrases import anchors, words_of
 from omcli.text.similarity import SPEAKERS, content_terms, folded_text, is_distinctive, says
 
 _WORDS_REPEATED = 0.75
 _HALF = lazily("[\ud800-\udfff]")
 """Half of a surrogate pair, which stores replace with U+FFFD."""
+
+_MARKUP = lazily("[*_`]")
+_AROUND = " .!?\"'“”„«»"
+"""Quotation marks and ends of sentences, which are ignored around a message."""
 
 
 def row_says(row: Observation | Draft, text: str) -> bool:
@@ -64,7 +68,9 @@ def tombstone(said: Draft | Observation, *, session: str | None) -> str:
 def tombstones(said: Draft | Observation, *, session: str | None) -> tuple[str, ...]:
     """Return the digests by which a row or draft is recognised as forgotten."""
     of_session = tombstone_of(said.text, session=session)
-    return (of_session,) if said.type in TOOL_EVENTS else (of_session, tombstone_of(said.text))
+    if said.type in TOOL_EVENTS:
+        return (of_session,)
+    return of_session, tombstone_of(said.text), *map(message_tombstone, {said.text, words_of(said.text)})
 
 
 def tombstone_of(text: str, *, session: str | None = None) -> str:
@@ -72,9 +78,9 @@ def tombstone_of(text: str, *, session: str | None = None) -> str:
     return digest(session, _folded(text))
 
 
-def message_tombstone(message: Message) -> str:
-    """Return the digest of a message's words, whoever says them, in any session."""
-    return digest("message", None, _folded(message.text))
+def message_tombstone(text: str) -> str:
+    """Return the digest of a message's words, whoever says them, in any session. Emphasis and its end are ignored."""
+    return digest("message", None, _folded(_MARKUP.sub("", text)).strip(_AROUND))
 
 
 def _folded(text: str) -> str:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 
 from omcli.base import ignore
 from omcli.base.errors import BadInput, OmError, UnknownId
@@ -394,6 +395,8 @@ class SummaryReport:
 def import_summary(name: str, text: str, session_id: str, deps: Deps) -> SummaryReport:
     """Store a summary as rows, except for what a row of the session says at any time, or its agent in a message.
 
+    Rows without a date get that of the session's first message, because a summary tells what was before.
+
     Raise BadInput if the summary is empty or gives no row, and the error of storing it if that fails.
     """
     if not text.strip():
@@ -402,7 +405,7 @@ def import_summary(name: str, text: str, session_id: str, deps: Deps) -> Summary
     project = (session.project if session else None) or ""
     [report] = import_files(
         [ImportInput(name=name, read=lambda: text)],
-        _SUMMARY,
+        replace(_SUMMARY, parse=partial(_parse_before, _first_minute(session_id, deps))),
         deps,
         session=session_id,
         project=project,
@@ -412,6 +415,24 @@ def import_summary(name: str, text: str, session_id: str, deps: Deps) -> Summary
     if report.error is not None:
         raise report.error
     return SummaryReport(rows=report.observations, tokens=deps.counter.text(text) if report.observations else 0)
+
+
+def _first_minute(session_id: str, deps: Deps) -> str | None:
+    times = [outline.at for outline in deps.store.messages.outline(session_id) if outline.at]
+    return minute(min(times)) if times else None
+
+
+def _parse_before(first: str | None, text: str) -> Iterator[Group | NotARow]:
+    """Parse a summary, and date its undated rows `first`."""
+    for found in parse(text):
+        if isinstance(found, NotARow) or first is None:
+            yield found
+            continue
+        dated = (
+            entry if entry.clock or entry.line.dated else replace(entry, line=replace(entry.line, dated=first))
+            for entry in found.entries
+        )
+        yield replace(found, entries=tuple(dated))
 
 
 def _told(session_id: str, deps: Deps) -> frozenset[str]:

@@ -172,7 +172,7 @@ def _hide_if_forgotten(connection: sqlite3.Connection, message: Message, seq: in
     from omcli.memory.coverage import message_tombstone  # noqa: PLC0415 - most stores have no tombstones
     from omcli.sqlite import soft_delete  # noqa: PLC0415
 
-    operation = sessions.forgotten_by(connection, message_tombstone(message))
+    operation = sessions.forgotten_by(connection, message_tombstone(message.text))
     if operation is not None:
         soft_delete.hide_forgotten(connection, seq, operation)
     return operation is not None

@@ -120,7 +120,7 @@ def _change(connection: sqlite3.Connection, change: OperationWrite, *, now: str,
             *messages.hidden_by_seq(connection, change.messages),
         ):
             if is_distinctive(kept.message.text, is_tool=kept.message.role in (Role.CALL, Role.RESULT)):
-                soft_delete.add_tombstone(connection, message_tombstone(kept.message), operation=number)
+                soft_delete.add_tombstone(connection, message_tombstone(kept.message.text), operation=number)
     soft_delete.hide_messages(connection, change.messages, number)
     soft_delete.hide_rows(connection, change.forgotten, number, is_forgotten=True)
     soft_delete.hide_rows(connection, change.along, number, is_forgotten=False)

@@ -866,6 +866,18 @@ class TestEarlierSummary:
         assert "#708090" in run.stdout
         assert "3 rows of an earlier summary" in run.stderr
 
+    def test_a_summary_without_dates_is_of_before_the_first_message(self, om: Om) -> None:
+        """XD5: not of today, which would hold over all that came after it."""
+        request = {
+            "messagesToSummarize": agent_messages("Where is the mast?", "In the shed."),
+            "turnPrefixMessages": [],
+        }
+        told = "## Goal\nDraw the moon in grey.\n\n## Constraints\n- no shadows\n"
+        given = json.dumps({**request, "firstKeptEntryId": "0badcafe", "previousSummary": told})
+        summary = om("--preset", "pi", "compact", *BY_RULES, "--to", "pi", stdin=given).document["summary"]
+        assert re.findall("Date: (.*)", summary) == ["2026-04-02"]
+        assert summary.index("Draw the moon") < summary.index("no shadows") < summary.index("Where is the mast?")
+
     def test_what_was_compacted_before_goes_on_into_the_next_summary(self, om: Om) -> None:
         """S3.12, S3.13: the transcript holds only what is new; rows keep their dates and marks."""
         for to in ("text", "markdown", "pi", "json", "messages", "anthropic"):

@@ -193,6 +193,26 @@ class TestForgetting:
             om("undo", "1")
             assert CODE in om("context", "--session", "two").stdout, "as if nothing had been forgotten"
 
+    def test_the_words_of_a_forgotten_message_are_kept_out_in_every_form(self, om: Om) -> None:
+        """XD6: as a row of an import, with or without a speaker; with emphasis, in quotation marks, without its end."""
+        said = "Never deploy the harbour gateway on Fridays because Ines is on call in Husum."
+        om("observe", "-q", "--session", "one", stdin=json.dumps([{"role": "user", "content": said}]))
+        om("forget", "--match", "harbour gateway")
+        forms = (said, f"**{said}**", said.rstrip("."), f'"{said}"', said.replace("Ines", "_Ines_"))
+        for form in forms:
+            for text in (form, f"User: {form}"):
+                written = f"[2026-05-01 10:00] CRITICAL {text}\n"
+                document = om("import", "--json", "--format", "zora", stdin=written).document
+                assert "forgotten" in json.dumps(document)
+            om("observe", "-q", "--session", "two", stdin=json.dumps([{"role": "user", "content": form}]))
+        assert om("log", "--all", "--jsonl").lines == []
+        assert "gateway" not in om("context", "--session", "two").stdout + om("sessions", "--json").stdout
+        longer = f"Please note this: {said}"
+        om("observe", "-q", "--session", "two", stdin=json.dumps([{"role": "user", "content": longer}]))
+        assert longer in om("context", "--session", "two").stdout, "another message"
+        om("undo", "1")
+        assert said in [row["text"].removeprefix("User: ") for row in om("log", "--jsonl").lines]
+
     def test_a_command_that_was_forgotten_is_run_again(self, om: Om) -> None:
         """XD6: what many sessions say is kept out only where it was forgotten; long content everywhere."""
         content = (
