@@ -202,14 +202,18 @@ class Run:
     def session_or_new(self, reference: str | None) -> str | None:
         """Return the id of the session to store something in, or None (see `lookup.session_id_or_new`). Raise as
         `session` does.
+
+        A note tells a new session from a known one that could be meant.
         """
         check_session(reference)
-        if reference is None:
-            return None
-        from omcli.operations.lookup import LAST, is_uuid_handle, session_id_or_new
+        if reference in (None, self.active_session) or (known := self.wiring.reading.sessions).find(reference):
+            return reference
+        from omcli.operations.lookup import session_id_or_new
 
-        is_abbreviated = reference == LAST or is_uuid_handle(reference)  # otherwise the store need not be read
-        return session_id_or_new(self.wiring.reading, reference) if is_abbreviated else reference
+        session = session_id_or_new(self.wiring.reading, reference)
+        if session == reference and (alike := known.ids(reference)):
+            self.console.note(f"new session `{reference}`, not {counted(len(alike), 'session')} like `{alike[0]}`")
+        return session
 
     def layout(self, to: _Layout) -> _Layout:
         """Return the layout chosen by `--to` and `--json`. Raise BadUsage if they contradict each other."""

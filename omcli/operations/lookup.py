@@ -50,20 +50,21 @@ def session_id(store: Store, reference: str, *, may_be_new: bool = False) -> str
 
 
 def session_id_or_new(store: Store, reference: str) -> str:
-    """Return the id of the session to store something in: as named, unless that is `last` or begins the UUID of a known
-    session.
+    """Return the id of the session to store something in: as named, unless that is `last`, begins the UUID of a known
+    session with at least 8 digits, or is a handle exactly as `om sessions` prints it.
 
     Other abbreviations are ids of new sessions, because `task-1` must not mean `task-12`. Raise UnknownSession if a
     reference is ambiguous, or for `last` without sessions.
     """
-    if reference != LAST and not is_uuid_handle(reference):
-        return reference
-    found = any(_begins_uuid(session) == len(_UUID) for session in store.sessions.ids(reference))
-    return session_id(store, reference) if found or reference == LAST else reference
+    found = store.sessions.ids(reference)
+    is_uuid = _is_uuid_handle(reference) and any(_begins_uuid(session) == len(_UUID) for session in found)
+    if reference == LAST or is_uuid:
+        return session_id(store, reference)
+    handles = session_handles(store.sessions.ids()) if found and reference not in found else {}
+    return next((session for session in found if handles.get(session) == reference), reference)
 
 
-def is_uuid_handle(reference: str) -> bool:
-    """Return True if a reference can be the beginning of a UUID, of at least 8 digits."""
+def _is_uuid_handle(reference: str) -> bool:
     return _HANDLE <= _begins_uuid(reference) < len(_UUID)
 
 
@@ -115,7 +116,7 @@ def _last_session(store: Store) -> str:
 
 
 def _is_complete(reference: str) -> bool:
-    return len(reference) >= _COMPLETE and not is_uuid_handle(reference)
+    return len(reference) >= _COMPLETE and not _is_uuid_handle(reference)
 
 
 def _candidates(found: Sequence[str]) -> str:

@@ -125,6 +125,20 @@ def test_what_stores_something_starts_a_session_unless_a_handle_names_one(told: 
     assert "2 sessions begin with" in told("observe", "-", "--session", "3f9a1c2e", stdin=chat, code=66).stderr
 
 
+def test_a_printed_handle_names_its_session_for_writing_too(om: Om) -> None:
+    """XD1: other beginnings start a session, and a note says so."""
+    om("observe", "-q", "--format", "openai", stdin='{"role": "user", "content": "Always use tabs."}\n')
+    (row,) = om("sessions", "--jsonl").lines
+    assert (row["handle"], len(row["id"]) > len(row["handle"])) == (row["id"][:8], True)
+    assert om("note", "by handle", "--session", row["handle"]).stderr.count("new session") == 0
+    assert {each["session"] for each in om("log", "--kind", "note", "--jsonl").lines} == {row["id"]}
+    begun = om("note", "by a beginning", "--session", row["id"][:7])
+    assert f"new session `{row['id'][:7]}`, not 1 session like `{row['id']}`" in begun.stderr
+    assert "new session" not in om("note", "again", "--session", row["id"][:7]).stderr
+    assert "new session" not in om("note", "other", "--session", "unlike").stderr
+    assert {each["id"] for each in om("sessions", "--jsonl").lines} == {row["id"], row["id"][:7], "unlike"}
+
+
 def test_no_session_is_the_last_one_of_an_empty_store(om: Om) -> None:
     for command in (["log"], ["note", "x"], ["observe", "-"]):
         run = om(*command, "--session", "last", stdin="", code=66)
