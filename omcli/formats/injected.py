@@ -30,16 +30,18 @@ _FENCE = lazily(r"^ {0,3}(`{3,}|~{3,})", re.MULTILINE)
 # Matches if only indentation precedes a position on its line.
 _INDENTED = re.compile(r"(?:\A|\n)[^\S\n]*\Z")
 _DEEPEST_INDENT = 80
+_PACK = lazily(rf'^<{TAG}(?: session="[^"\n]*")?>\r?\n(?:<about>)?Dated notes from earlier work;', re.MULTILINE)
+"""The beginning of a printed pack."""
 
 
 def without_injected(said: str) -> str:
     """Return a message's text without blocks that programs added, and without om's own output.
 
-    Blocks may be nested. A tag that is not closed is only a mention.
+    Blocks may be nested. A tag that is not closed is only a mention, except in a pack of om that was cut off.
     """
     blocks: list[tuple[int, int]] = []
     if "<" in said and (tags := list(_TAG.finditer(said))):
-        blocks += _tag_blocks(tags)
+        blocks += _tag_blocks(said, tags)
     if "] " in said and _HAS_LINE.search(said):
         blocks += map(re.Match.span, _LOG_LINE.finditer(said))
     if WORKING_TITLE in said:
@@ -69,10 +71,11 @@ def is_block(part: str) -> bool:
     return opening is not None and not opening[1] and part.rstrip().endswith(f"</{opening[2]}>")
 
 
-def _tag_blocks(tags: list[re.Match[str]]) -> Iterator[tuple[int, int]]:
+def _tag_blocks(said: str, tags: list[re.Match[str]]) -> Iterator[tuple[int, int]]:
     """Yield start and end of each closed block, including its tags.
 
-    An unpaired closing tag extends the block before it, which quotes such tags.
+    An unpaired closing tag extends the block before it, which quotes such tags. A pack of om that was cut off extends
+    to the end of the text.
     """
     opened: dict[str, list[int]] = {}
     closed: dict[str, int] = {}
@@ -87,6 +90,7 @@ def _tag_blocks(tags: list[re.Match[str]]) -> Iterator[tuple[int, int]]:
         if name in closed:
             ends[closed[name]] = tag.end()
     yield from ends.items()
+    yield from ((start, len(said)) for start in opened.get(TAG, ()) if _PACK.match(said, start))
 
 
 # ---- memory of other tools
