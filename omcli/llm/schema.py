@@ -30,6 +30,8 @@ ONLY_FROM_USER = frozenset({Type.PREFERENCE, Type.INSTRUCTION, Type.CORRECTION, 
 """Types of rows that a model may write only if the user said it."""
 IDENTITY = "identity"
 """Kind and tag of a row about who somebody is."""
+ONLY_HEARD = "only_heard"
+"""Metadata key of a row that nobody said: all messages that it comes from are outputs or pasted text."""
 
 
 def is_of_user(row: Observation) -> bool:

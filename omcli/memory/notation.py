@@ -213,7 +213,7 @@ def _notation(name: str, marks: Mapping[str, MarkValue], *, may_repeat: bool = F
     return Notation(
         name=name,
         marks=marks,
-        looks_marked=lazily(rf"\\*(?:{_SETTLED}|{one}{structural[0]}){structural[1]}"),
+        looks_marked=lazily(rf"\\*(?:{_SETTLED}|{one.rstrip()}[ :]{structural[0]}){structural[1]}"),
         written=lazily(f"{_DATED}{written}(?P<said>.*)", re.DOTALL),
         undated=lazily(f"(?:{written})?(?P<said>.*)", re.DOTALL),
         usual=next(

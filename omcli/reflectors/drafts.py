@@ -9,6 +9,7 @@ from typing import Protocol, TypeVar
 
 from omcli.base import lazily
 from omcli.llm.json_reply import LONGEST_ROW
+from omcli.llm.schema import ONLY_HEARD
 from omcli.memory.observation import SETTLED, UNVERIFIED, Draft, Kind, Observation, Priority, Source, Status, Type
 from omcli.text.phrases import AGENT, OUTPUT_OF
 from omcli.text.similarity import folded_text
@@ -83,8 +84,13 @@ def lasting(rows: Sequence[Observation]) -> tuple[Draft, ...]:
 
 
 def is_trusted(row: Observation) -> bool:
-    """Return True if a row can be the origin of a lasting fact: it is verified, and not about what an output claims."""
-    return UNVERIFIED not in row.tags and not row.text.startswith(OUTPUT_OF)
+    """Return True if a row can be the origin of a lasting fact: it is verified, and not only what an output says."""
+    return UNVERIFIED not in row.tags and not is_only_heard(row)
+
+
+def is_only_heard(row: Observation) -> bool:
+    """Return True if nobody said what a row says, but an output or pasted text."""
+    return ONLY_HEARD in row.metadata or row.text.startswith(OUTPUT_OF)
 
 
 def _is_lasting(row: Observation) -> bool:

@@ -8,11 +8,23 @@ from typing import Literal
 
 from omcli.base.record import field, mutable_record, record, replace
 from omcli.llm.json_reply import row_text
-from omcli.llm.schema import KINDS, LONGEST_TAG, MOST_TAGS, ONLY_FROM_USER, PRIORITIES, STATUSES, is_of_user
+from omcli.llm.schema import (
+    IDENTITY,
+    KINDS,
+    LONGEST_TAG,
+    MOST_TAGS,
+    ONLY_FROM_USER,
+    ONLY_HEARD,
+    PRIORITIES,
+    STATUSES,
+    is_of_user,
+)
 from omcli.memory.message import TokenCounter, rows_tokens
 from omcli.memory.observation import (
+    CURRENT,
     FAILURES,
     ITEM_TYPES,
+    PINNED,
     SETTLED,
     UNVERIFIED,
     Draft,
@@ -25,7 +37,7 @@ from omcli.memory.observation import (
     Type,
 )
 from omcli.memory.reflection import Material, Reflected
-from omcli.reflectors.drafts import LASTING_TYPES, folded, in_rows, is_trusted
+from omcli.reflectors.drafts import LASTING_TYPES, folded, in_rows, is_only_heard, is_trusted
 from omcli.reflectors.reply import ProposedItem, ProposedRow, ReflectorReply, rows_by_label
 from omcli.text.instants import instant, minute
 from omcli.text.phrases import searchable, speaks_for_user, unknown_anchors
@@ -33,6 +45,8 @@ from omcli.text.redaction import redact
 from omcli.text.similarity import LEAST_TOUCHED, folded_text, is_about, share
 
 _ABOUT_USER = frozenset({Type.BEHAVIOR.value, Type.PROFILE.value})
+_RESERVED_TAGS = frozenset({PINNED, CURRENT, IDENTITY, "user", *ONLY_FROM_USER})
+"""Tags that a model may not choose, because they pin a row or make it the user's."""
 _ITEM_KINDS = {each.value: each for each in ITEM_TYPES}
 _MOST_REJECTED = 0.5
 """Maximum share of a reply's reflections that may be rejected before the whole reply is rejected. In a reply without
@@ -207,15 +221,17 @@ class _CheckedReply:
     def items(self, reply: ReflectorReply) -> tuple[Draft, ...]:
         """Return the valid lasting facts without duplicates.
 
-        A fact is valid if the trusted rows it cites contain all of its anchors and at least one of its words. If it is
-        about the user, rows of the user must contain at least one of its words. In a reply without labels, these are
-        searched for among all rows, and other words are not checked.
+        A fact is valid if it cites no row that only an output says, and the trusted rows it cites contain all of its
+        anchors and at least one of its words. If it is about the user, rows of the user must contain at least one of
+        its words. In a reply without labels, these are searched for among all rows, and other words are not checked.
         """
         known = {folded_text(row.text) for row in self.material.rows if row.kind is Kind.ITEM}
         drafts: dict[str, Draft] = {}
         for item in reply.items:
             text = self._clean(item.text)
-            cited = list(filter(is_trusted, self._source_rows(item.rows, text)))
+            named = self._source_rows(item.rows, text)
+            is_heard = item.rows is not None and any(map(is_only_heard, named))
+            cited = [] if is_heard else list(filter(is_trusted, named))
             is_claim = item.kind in _ABOUT_USER or speaks_for_user(text)
             told = list(filter(is_of_user, cited)) if is_claim else cited
             if (
@@ -314,7 +330,12 @@ def _reflection(
         status=STATUSES.get(proposed.status, still_open),
         tags=tuple(tag for tag in draft.tags if tag != UNVERIFIED or not is_verified),
         event_at=_event_at(proposed.at, cited) or draft.event_at,
-        metadata={"folded": len(cited), "first": cited[0].dated[:10], "last": cited[-1].dated[:10]},
+        metadata={
+            "folded": len(cited),
+            "first": cited[0].dated[:10],
+            "last": cited[-1].dated[:10],
+            **({ONLY_HEARD: True} if all(map(is_only_heard, cited)) else {}),
+        },
         replaces=tuple(row.id for row in replaced),
         source=Source.MODEL,
     )
@@ -380,7 +401,7 @@ def _one(drafts: Sequence[Draft]) -> Draft:
 def _item(item: ProposedItem, text: str, cited: Sequence[Observation]) -> Draft:
     kind = _ITEM_KINDS.get(item.kind, Type.KNOWLEDGE)
     types = (row.type.value for row in cited if row.type in LASTING_TYPES) if item.rows else ()
-    tags = (row_text(tag)[:LONGEST_TAG] for tag in item.tags)
+    tags = (tag for each in item.tags if (tag := row_text(each)[:LONGEST_TAG]).lower() not in _RESERVED_TAGS)
     draft = folded(cited, text, reason="reflected")
     return replace(
         draft,

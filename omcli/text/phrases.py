@@ -60,10 +60,12 @@ _USER_NOUN = (
     r"(?:user|human|(?:be)?nutzer(?:in)?|anwender(?:in)?|utilisat(?:eur|rice)|usu[aá]ri[oa]|utente|пользователь)\b"
     r"|用户|用戶|使用者|ユーザー|사용자)"
 )
-_FOR_USER = lazily(_USER_NOUN, re.IGNORECASE)
+_MARKS = r"\W*(?:(?:critical|important|note|high|med(?:ium)?|low)\b\W+)*"
+"""Matches marks of priority in front of a row, which say nothing about the speaker."""
+_FOR_USER = lazily(_MARKS + _USER_NOUN, re.IGNORECASE)
 # In the words of an agent, "User table created" does not speak for the user.
 _STATES = lazily(
-    rf"{_USER_NOUN}(?:['’]s (?:name|wish|rule|preference|request|instruction|order|goal|decision)|:|"
+    rf"{_MARKS}{_USER_NOUN}(?:['’]s (?:name|wish|rule|preference|request|instruction|order|goal|decision)|:|"
     r" (?:also |now |explicitly |always |never |only |still )?(?:wants?|prefers?|asks?|asked|said|says|states?|stated|"
     r"asserts?|asserted|requires?|required|requests?|requested|likes?|dislikes?|needs?|decided|decides|instructs?|"
     r"instructed|told|tells|is|was|has|had|lives|works|uses|agreed|agrees|declined|confirm(?:s|ed)|approve[sd]|"

@@ -33,6 +33,8 @@ _EVENTS_OF_USER = frozenset({MessageKind.COMMAND, MessageKind.SHELL, MessageKind
 _BY_SOMEBODY = frozenset({Type.DECISION, Type.PLAN})
 _MOST = 0.5
 """Share of a row's words that a passage must contain to be the origin of the row."""
+_MOST_UNSAID = 0.25
+"""Share of the words of a lasting row that a passage may contain although its sources lack them."""
 _OUTPUT_CHARS = 8_000
 """Maximum number of characters of an output to search."""
 _ANSWERED = frozenset({Type.REQUEST, Type.QUESTION, Type.TASK, Type.PLAN, Type.BLOCKER, Type.EVENT})
@@ -97,9 +99,9 @@ class Authority:
         A row that speaks for the user needs a source in which the user's own words share some with the row. If they
         share none, the source must contain only the user's words, and no passage by others half of the row's words. If
         the row holds for later sessions or says who somebody is, passages by others may not contain more of its words
-        than its source, unless that is less than half. If the row cites no message of the user, one that contains half
-        of its words is added, or the messages of an older row that does. A decision or plan needs a source that the
-        user or an agent wrote. A row that lacks what it needs gets a `prefix`.
+        than its source, unless that is less than half, nor a quarter that its source lacks. If the row cites no message
+        of the user, one that contains half of its words is added, or the messages of an older row that does. A decision
+        or plan needs a source that the user or an agent wrote. A row that lacks what it needs gets a `prefix`.
         """
         written = [label for label in sources if is_from_user(self._message(label))]
         if not self._is_claim(text, kind, sources, is_identity=is_identity):
@@ -110,9 +112,15 @@ class Authority:
         if written:
             answered = sources if any(map(self._is_yes_or_no, written)) else written
             own = self._share(terms, filter(self._is_spoken, answered))
-            is_own = own >= heard if is_identity or kind in IN_FORCE else own > 0
+            lasts = is_identity or kind in IN_FORCE
+            is_own = own >= heard if lasts else own > 0
+            unsaid = terms.difference(*(content_terms(self._own_words(label)) for label in answered))
+            origin, share = self._best_passage(unsaid)
+            adds = lasts and share * _share(terms, unsaid) >= _MOST_UNSAID
             is_pure = any(not split_words(self._message(label))[1] for label in written)
-            if is_own or (heard < _MOST and (own > 0 or is_pure)):
+            if adds:
+                passage, heard = origin, max(_MOST, heard)
+            elif is_own or (heard < _MOST and (own > 0 or is_pure)):
                 return Attribution(sources=tuple(sources))
         elif found := self._best_written(terms, at_least=max(_MOST, heard)):
             return Attribution(sources=self.evidence.in_order((*sources, found)))
@@ -151,6 +159,10 @@ class Authority:
         words = (part.text for label in spoken for part in text_parts(self._own_words(label)))
         said = [*(each for each in words if not _REPORTS.search(each)), *(row.text for row in self._of_user())]
         return heard >= _MOST and heard > _share(terms, frozenset().union(*map(content_terms, said)))
+
+    def is_heard(self, labels: Sequence[str]) -> bool:
+        """Return True if all of these messages are outputs."""
+        return all(self._message(label).role is Role.RESULT for label in labels)
 
     def may_replace(self, old: Observation, attribution: Attribution, status: Status | None) -> bool:
         """Return True if a row of this origin may replace an older one.

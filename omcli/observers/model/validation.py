@@ -10,7 +10,7 @@ from omcli.base import lazily
 from omcli.base.errors import Unusable
 from omcli.base.record import field, mutable_record, record, replace
 from omcli.llm.json_reply import LONGEST_ROW, row_text
-from omcli.llm.schema import IDENTITY, KINDS, MOST_REPLACED, MOST_SOURCES, PRIORITIES, STATUSES
+from omcli.llm.schema import IDENTITY, KINDS, MOST_REPLACED, MOST_SOURCES, ONLY_HEARD, PRIORITIES, STATUSES
 from omcli.memory.batch import Batch
 from omcli.memory.message import Message, Role
 from omcli.memory.observation import (
@@ -148,7 +148,10 @@ class _CheckedReply:
             event_at=self._event_at(row.at, sources),
             refers_to=refers_to,
             tags=(IDENTITY,) if is_identity else (),
-            metadata={"refers_to_kind": "estimated"} if is_estimate else {},
+            metadata={
+                **({"refers_to_kind": "estimated"} if is_estimate else {}),
+                **({ONLY_HEARD: True} if not attribution.also and self.authority.is_heard(supporting) else {}),
+            },
             replaces=tuple(old.id for old in replaced),
             reason="replaced" if replaced else None,
             source=Source.MODEL,
