@@ -48,6 +48,8 @@ def missing_parts(report: FileReport, *, is_verbose: bool) -> Iterator[str]:
     """Yield the numbers of redacted secrets and skipped lines of an input, in words."""
     if secrets := sum(report.redactions.values()):
         yield f"{counted(secrets, 'secret')} redacted"
+    if is_verbose and (injected := report.skipped.get("injected")):
+        yield f"{injected} injected left out"
     if report.faults:
         reasons = Counter[str]()
         for reason, number in report.faults.items():

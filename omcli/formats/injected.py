@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-from bisect import bisect
 from collections.abc import Iterator
+from itertools import chain
 
 from omcli.base import lazily
 from omcli.memory.notation import NOTATIONS, TAG, WORKING_HEADINGS, WORKING_TITLE
@@ -17,14 +17,37 @@ _TAG = lazily(rf"<(/?)({'|'.join(INJECTED_TAGS)})(?:\s[^<>]*)?>")
 
 
 _MEMORY_WORDS = (
-    "memory|memories|observations?|global_observations|reflections|observation[-_]group|memory[-_](?:context|blocks?|bank)"
+    "memory|memories|observations?|reflections|observation[-_]group|memory[-_](?:context|blocks?|bank|pack)"
+    "|current[-_]task|suggested[-_]response"
     "|(?:relevant|recalled|retrieved|user|agent|core|project|session|working|archival|recall|long[-_]term|short[-_]term"
-    "|conversation|past|global|episodic|semantic|claude[-_]mem|mem0|supermemory|hindsight|graphiti|zep|letta)"
+    "|conversation|past|global|local|episodic|semantic|claude[-_]mem|mem0|supermemory|hindsight|graphiti|zep|letta)"
     "[-_](?:memory|memories|observations|context|reflections|facts)"
 )
-_MEMORY_TAG = lazily(rf"^<(/?)({_MEMORY_WORDS})(?:\s[^<>]*)?>(?=(.*)$)", re.MULTILINE | re.IGNORECASE)
-"""A tag with which other tools wrap memory, at the beginning of a line. Its third group is the rest of the line."""
-_FENCE = lazily(r"^ {0,3}(`{3,}|~{3,})", re.MULTILINE)
+_ATTRIBUTES = r"""(?:\s(?:"[^"\n]{0,300}"|'[^'\n]{0,300}'|[^<>"'])*)?"""
+_MEMORY_TAG = lazily(
+    r"(?P<fence>^[ ]{0,3}(?:`{3,}|~{3,}))(?=(?P<info>[^\n]*))"
+    rf"|<(?P<closing>/?)(?P<name>{_MEMORY_WORDS}){_ATTRIBUTES}(?<!/)>",
+    re.MULTILINE | re.IGNORECASE,
+)
+"""A tag with which other tools wrap memory, or the marks of a fence."""
+_LINE_START = lazily(r"(?:\A|(?<=\n))[^\S\n]*[\ufeff\u200b]?[^\S\n]*\Z")
+_COMMON_NAMES = frozenset({"memory", "memories", "observation", "observations", "reflections"})
+"""Names that are also usual in configurations and documents."""
+_CHILD = lazily(r"<([a-z][\w.:-]*)", re.IGNORECASE)
+_CHILD_OF_MEMORY = lazily(
+    rf"{_MEMORY_WORDS}|facts?|items?|entry|entries|notes?|rules?|preferences?|instructions?|summary|content|text|title"
+    "|value|persona|human|user|profile|narrative|subtitle",
+    re.IGNORECASE,
+)
+_HEADED_MEMORY = lazily(
+    r"^## Conversation Memory\r?\n(?:\s*^### (?:Summary|Recent)\r?\n(?:\r?\n)?(?:[^\n#][^\n]*\S[^\n]*(?:\n|\Z))+)+",
+    re.MULTILINE,
+)
+"""Memory as lango prints it: paragraphs below headings."""
+_DEEPEST_PART = 8
+"""Maximum number of blocks of one name inside each other."""
+_QUERY = ("<user_query>", "</user_query>")
+"""Tags that a program puts around a person's words."""
 
 
 # Matches if only indentation precedes a position on its line.
@@ -103,40 +126,89 @@ def own_words(said: str) -> str:
         parts.append(said[after:start])
         after = end
     rest = "".join((*parts, said[after:])).strip() if parts else said
+    words = without_injected(rest).strip() if _QUERY[0] in rest else ""
+    if words.startswith(_QUERY[0]) and words.endswith(_QUERY[1]):
+        return words[len(_QUERY[0]) : -len(_QUERY[1])].strip()
     return without_injected(rest)
 
 
 def memory_skips(said: str) -> Iterator[Skip]:
     """Yield a `Skip` for each block of a person's message that `own_words` leaves out, if words are left."""
-    if "<" in said and own_words(said).strip():
-        yield from (Skip(Reason.INJECTED) for _ in _memory_blocks(said))
+    if (blocks := _memory_blocks(said)) and own_words(said).strip():
+        yield from (Skip(Reason.INJECTED) for _ in blocks)
 
 
 def _memory_blocks(said: str) -> list[tuple[int, int]]:
-    """Return start and end of each block that another tool wrapped memory in: closed, and on lines of its own.
+    """Return start and end of each block that another tool wrapped memory in: closed, and beginning a line.
 
-    Tags inside a line, indented, unclosed or in a fence are a person's own words, or a document that they show.
+    Tags inside a line, unclosed or in a fence are a person's own words, or a document that they show.
     """
     blocks: list[tuple[int, int]] = []
-    if "<" not in said or "</" not in said:
-        return blocks
-    opened: dict[str, list[int]] = {}
-    fences = [fence.start() for fence in _FENCE.finditer(said)]
-    for tag in _MEMORY_TAG.finditer(said):
-        name, rest, start = tag[2].casefold(), tag[3].rstrip(), tag.start()
-        if bisect(fences, start) % 2:
-            continue
-        if not tag[1] and not rest.casefold().endswith(f"</{name}>"):
-            opened.setdefault(name, []).append(start)
-            continue
-        if tag[1]:
-            if rest or not opened.get(name):
+    if "</" in said:
+        tags = list(_MEMORY_TAG.finditer(said))
+        last = {tag["name"].casefold(): tag.start() for tag in tags if tag["closing"]}
+        after, fence = 0, ""
+        for place, tag in enumerate(tags if last else ()):
+            if tag.start() < after:
                 continue
-            start = opened[name].pop()
-        while blocks and blocks[-1][0] > start:  # inside this one
-            blocks.pop()
-        blocks.append((start, tag.end() + len(rest)))
-    return blocks
+            if mark := (tag["fence"] or "").strip():
+                info = tag["info"].strip()
+                if fence:
+                    fence = "" if mark.startswith(fence) and not info else fence
+                elif "`" not in info or mark[0] == "~":
+                    fence = mark
+            elif not fence and not tag["closing"] and last.get(tag["name"].casefold(), 0) > tag.start():
+                follows = bool(blocks) and after == blocks[-1][1] and not said[after : tag.start()][:80].strip()
+                start = tag.start() if follows else _line_start(said, tag)
+                if start is not None:
+                    closing = _block_end(said, tags, place)
+                    after = closing.end()
+                    if not _is_own_text(said, tag, closing, follows=follows):
+                        blocks.append((start, after))
+    if "## Conversation Memory" in said:
+        headed = [found.span() for found in _HEADED_MEMORY.finditer(said)]
+        blocks += [span for span in headed if not any(start < span[1] and span[0] < end for start, end in blocks)]
+    return sorted(blocks)
+
+
+def _line_start(said: str, tag: re.Match[str]) -> int | None:
+    """Return the start of a tag's line if only indentation precedes the tag, or None."""
+    found = _LINE_START.search(said, max(0, tag.start() - _DEEPEST_INDENT), tag.start())
+    return found.start() if found else None
+
+
+def _block_end(said: str, tags: list[re.Match[str]], place: int) -> re.Match[str]:
+    """Return the tag that closes a block, or the first one of its name if nested blocks are not all closed."""
+    name, depth = tags[place]["name"].casefold(), 1
+    first: re.Match[str] | None = None
+    for at in range(place + 1, len(tags)):
+        tag = tags[at]
+        if tag["fence"] or tag["name"].casefold() != name:
+            continue
+        if tag["closing"]:
+            first = first or tag
+            depth -= 1
+        elif _line_start(said, tag) is not None:
+            depth += 1
+        if depth == 0:
+            return tag
+        if first and depth > _DEEPEST_PART:
+            break
+    assert first is not None
+    return first
+
+
+def _is_own_text(said: str, tag: re.Match[str], closing: re.Match[str], *, follows: bool) -> bool:
+    """Return True if a block is a person's own XML: only child elements, or one value among other elements."""
+    if tag["name"].casefold() not in _COMMON_NAMES:
+        return False
+    lines = list(filter(None, map(str.strip, said[tag.end() : closing.start()].splitlines())))
+    if len(lines) == 1 and lines[0][0] != "<" and " " not in lines[0] and not follows:
+        before = said[max(0, tag.start() - _DEEPEST_INDENT) : tag.start()].rstrip()
+        return before.endswith(">") and said[closing.end() : closing.end() + _DEEPEST_INDENT].lstrip().startswith("<")
+    if not lines or not all(line[0] == "<" and line[-1] == ">" for line in lines):
+        return False
+    return not any(map(_CHILD_OF_MEMORY.fullmatch, chain.from_iterable(map(_CHILD.findall, lines))))
 
 
 _STRING = r'"(?:[^"\\]|\\.)*"'

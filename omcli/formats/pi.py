@@ -73,11 +73,14 @@ class _EntryReader:
     def _bare(self, message: Record) -> Iterator[Item]:
         """Yield the items of a message without its entry, as extensions are given them."""
         request = self._handover or Handover()
-        summary = text(message.get("summary"))
-        if not request.summary and message.get("role") == "compactionSummary" and not without_injected(summary).strip():
+        items = _bare_items(message)
+        summary = text(message.get("summary")) if message.get("role") == "compactionSummary" else ""
+        if summary.strip() != request.summary.strip() and without_injected(summary).strip():
+            items = _summary({}, message, kind=MessageKind.RECAP)  # of messages that are not passed
+        elif not request.summary:
             request = replace(request, summary=summary)  # memory in pi's form, which is not a message
         self._handover = request
-        yield from _bare_items(message)
+        yield from items
 
     def end(self) -> Iterator[Item]:
         """Yield the host's request if there is one, and the ids of messages that are not on the last entry's branch."""
@@ -311,13 +314,13 @@ def _summary(entry: Record, message: Record, *, kind: MessageKind) -> Iterator[I
     yield Message(role=Role.EVENT, text=summary, kind=kind, id=string(entry.get("id")), at=at)
 
 
-_SUMMARIES = {"compaction": MessageKind.COMPACTION, "branch_summary": MessageKind.SUMMARY}
+_SUMMARIES = {"compaction": MessageKind.COMPACTION, "branch_summary": MessageKind.RECAP}
 _READERS: Mapping[str, Callable[[Record, Record], Iterator[Item]]] = {
     "assistant": _turn,
     "toolResult": _result,
     "user": _prompt,
     "bashExecution": _user_command,
-    "branchSummary": partial(_summary, kind=MessageKind.SUMMARY),
+    "branchSummary": partial(_summary, kind=MessageKind.RECAP),
     "compactionSummary": partial(_summary, kind=MessageKind.COMPACTION),
 }
 """Message readers by role. Each takes an entry and its message."""

@@ -27,10 +27,7 @@ class Role(StrEnum):
 
 
 class MessageKind(StrEnum):
-    """Kind of a message that is not a plain prompt, reply, call or result.
-
-    User messages with a kind are not prompts. Only notes among them are counted (`Message.is_counted`).
-    """
+    """Kind of a message that is not a plain prompt, reply, call or result. Only notes count (`Message.is_counted`)."""
 
     QUEUED = "queued"
     """user: typed while the agent was working, and not recorded elsewhere."""
@@ -54,6 +51,8 @@ class MessageKind(StrEnum):
     """event: the context was compacted here. `text` holds the summary if the transcript has one."""
     SUMMARY = "summary"
     """event: a summary of an earlier part, included in the transcript."""
+    RECAP = "recap"
+    """event: an agent's summary of messages outside this conversation. It is observed, unlike other summaries."""
 
 
 @record

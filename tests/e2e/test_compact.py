@@ -830,6 +830,21 @@ class TestPi:
         ids = {each["role"]: each["id"] for each in om("context", "--json").document["messages"]}
         assert (ids["assistant"], ids["result"]) == ("msg_assistant_gen_3", "msg_tool_toolu_1")
 
+    @pytest.mark.parametrize("role", ["branchSummary", "compactionSummary"])
+    def test_what_summarises_messages_it_does_not_pass_is_observed(self, om: Om, role: str) -> None:
+        """XD5, XA1: a branch that somebody left, or an earlier compaction; as an entry, and without one."""
+        told = "## Decisions\n- **Dock**: MySQL 8 lacks transactional DDL.\n- (none)\n\n## Next\n1. Write the migration"
+        summary = {"role": role, "summary": told, "timestamp": 1_775_113_100_000}
+        given = {"messagesToSummarize": [*agent_messages("Where is it?"), summary], "previousSummary": PI_MEMORY}
+        texts = [json.dumps(given), json.dumps([summary, *agent_messages("Where is it?")])]
+        if role == "branchSummary":
+            entry = {"type": "branch_summary", "id": "c0ffee01", "parentId": tree()[-1]["id"], "summary": told}
+            texts.append("".join(json.dumps(each) + "\n" for each in [*tree(), entry]))
+        for text in texts:
+            found = om("compact", *BY_RULES, "--to", "pi", "--keep-recent", "0", stdin=text).document["summary"]
+            assert "Agent: Decisions: Dock: MySQL 8 lacks transactional DDL." in found
+            assert "Write the migration" in found
+
     def test_entries_without_ids_are_not_named(self, om: Om) -> None:
         """XD5: version 1 of its files; then nothing stays, and everything is in the summary."""
         entries = [{k: v for k, v in entry.items() if k not in ("id", "parentId")} for entry in tree()[1:9]]

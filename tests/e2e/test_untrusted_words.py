@@ -245,6 +245,19 @@ def test_rules_take_nothing_put_into_a_prompt_for_the_users_words(om: Om) -> Non
     assert "evil" not in om("items").stdout
 
 
+def test_memory_of_other_tools_is_not_observed_and_is_counted(om: Om) -> None:
+    """XD7, S2.9: however it is laid out; what is said next to it is observed."""
+    wrapped = (
+        "<memory>\n{}</memory>",
+        "  <observations>\n  {}\n  </observations>",
+        "\ufeff<memory-pack>{}</memory-pack>",
+    )
+    said = [{"role": "user", "content": f"{each.format(RULE)} Paint mast {at}."} for at, each in enumerate(wrapped)]
+    run = om("-v", "observe", "--format", "openai", stdin=json.dumps(said))
+    assert "3 injected" in run.stderr
+    assert sorted(row["text"] for row in rows(om)) == [f"User: Paint mast {at}." for at in range(3)]
+
+
 @pytest.mark.parametrize(("first", "tags"), [(0, None), (1, ["unverified"])])
 def test_an_imported_row_speaks_for_the_user_only_of_messages_of_the_user(
     om: Om, first: int, tags: list[str] | None

@@ -280,8 +280,8 @@ def other_drafts(kept: KeptMessage, refused: KeptMessage | None) -> Iterator[Dra
     elif kept.message.kind is MessageKind.REMARK:
         tool = f" {refused.message.tool}" if refused and refused.message.tool else ""
         yield text_draft(kept, cut(f"User refused{tool}: {text}", 900), Type.CORRECTION, 8, also=refused)
-    elif kept.message.kind is MessageKind.NOTE:
-        yield from _note_drafts(kept)
+    elif kept.message.kind in (MessageKind.NOTE, MessageKind.RECAP):
+        yield from (_note_drafts if kept.message.kind is MessageKind.NOTE else _summary_drafts)(kept)
     elif kept.message.kind is MessageKind.COMMAND:
         if " " in text.strip():
             yield text_draft(kept, cut(f"User ran: {text}", 900), Type.REQUEST, 6, status=Status.OPEN)
@@ -299,6 +299,13 @@ def _note_drafts(note: KeptMessage) -> Iterator[Draft]:
     for row in group_sentences(content, list(map(people_cues.user_type, map(text_of, content)))):
         kind = row.kind or (Type.REQUEST if cues.is_wanted(row.text) else Type.FACT)
         yield text_draft(note, f"User: {_cut_run(row.text)}", kind, people_cues.user_importance(row.text, kind))
+
+
+def _summary_drafts(kept: KeptMessage) -> Iterator[Draft]:
+    """Yield rows for an agent's summary of other messages: facts, because nothing else tells about those."""
+    content = _with_content(text_parts(kept.message.text)) or [TextPart(without_code(kept.message.text))]
+    for row in group_sentences(content, [Type.FACT] * len(content)):
+        yield text_draft(kept, f"Agent: {_cut_run(row.text)}", Type.FACT, 6)
 
 
 def _last_question(asked: KeptMessage | None) -> str:

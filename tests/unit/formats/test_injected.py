@@ -135,6 +135,16 @@ WRAPPED = [
     '<relevant-memories count="2">\n- SECRET\n</relevant-memories>  ',
     "<supermemory-context>\nSECRET\n<memory>\nSECRET\n</memory>\n</supermemory-context>",
     "<Memory>\n```\nSECRET\n```\n</Memory>",
+    "<memory>\nSECRET\n```\nSECRET\n</memory>",
+    "<memory>\nSECRET.</memory>",
+    "  <memory>\n  SECRET\n  </memory>",
+    "\ufeff<memory>\nSECRET\n</memory>",
+    "<memory note='a>b'>\n<memory>\nSECRET\n</memory>\nSECRET\n</memory>",
+    "<memory>\n  <rule>Push to SECRET</rule>\n</memory>",
+    "<local_observations>\n\nSECRET\n\n</local_observations>",
+    "<memory-pack>\nSECRET\n</memory-pack>",
+    "<current-task>\nSECRET\n</current-task>",
+    "## Conversation Memory\n\n### Summary\n- SECRET\n- SECRET\n",
 ]
 
 
@@ -157,18 +167,41 @@ def test_memory_that_another_tool_wrapped_is_no_word_of_the_person(wrapped: str)
         "<memory>\nis never closed\n",
         "What does this do?\n```\n<memory>\n4096\n</memory>\n```\nTell me.",
         "<domain>\n  <memory>4096</memory>\n</domain>",
-        "<observations>\nwere made</observations> by me.",
+        "<domain>\n  <memory unit='KiB'>4096</memory>\n</domain>",
+        "Always fix this config:\n<memory>\n  <limit>512</limit>\n  <swap/>\n</memory>\nThanks.",
+        "```md\n~~~\n<memory>\nx\n</memory>\n```",
+        "> <memory>\n> x\n> </memory>",
+        "<memory/>\nPlease.\n</memory>",
         "<memory-leak>\nSECRET\n</memory-leak>",
     ],
 )
 def test_who_talks_about_such_tags_keeps_the_words(said: str) -> None:
-    """XD7, F39: inside a line, unclosed, indented, in a fence."""
+    """XD7, F39: inside a line, unclosed, quoted, in a fence, or as the elements of a document."""
     assert own_words(said) == said
     assert list(memory_skips(said)) == []
 
 
+def test_what_stands_around_wrapped_memory_stays() -> None:
+    """XD7: behind it on its line, after another block, between tags that a program put around the prompt."""
+    assert own_words("<memory>SECRET</memory> Fix the gauge.") == "Fix the gauge."
+    assert (
+        own_words("<global_observations>\nS\n</global_observations><local_observations>S</local_observations> Go.")
+        == "Go."
+    )
+    assert own_words("```md\n~~~\n```\n<memory>\nSECRET\n</memory>\nGo.").split() == ["```md", "~~~", "```", "Go."]
+    assert own_words("<memories>\nS\n</memories>\n<user_query>\nGo.\n</user_query>") == "Go."
+    assert own_words("<memory>\nS\n</memory>\nKeep it.\n</memory>") == "Keep it.\n</memory>"
+    assert own_words("<memory>\n<memory> S\n</memory>\nGo.\n<memory>\nS\n</memory>") == "Go."
+
+
 @pytest.mark.parametrize(
-    "hostile", ["<memory>\n" * 100_000, "<memory>\n</memory>\n" * 50_000, "```\n<memory>" * 50_000]
+    "hostile",
+    [
+        "<memory>\n" * 100_000,
+        "<memory>\n</memory>\n" * 50_000,
+        "```\n<memory>" * 50_000,
+        "<memory>\n<memory>\n</memory>\n" * 20_000,
+    ],
 )
 def test_many_tags_are_read_quickly(hostile: str) -> None:
     begin = time.process_time()

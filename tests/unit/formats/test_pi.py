@@ -177,9 +177,9 @@ def test_compactions_and_branch_summaries_are_events_with_their_text() -> None:
     )
     assert [(m.kind, m.text, m.at) for m in messages_of(FORMAT, *records)] == [
         (MessageKind.COMPACTION, "So far: x", at(1)),
-        (MessageKind.SUMMARY, "Tried y", at(2)),
+        (MessageKind.RECAP, "Tried y", at(2)),
         (MessageKind.COMPACTION, "So far: z", at(3)),
-        (MessageKind.SUMMARY, "Tried w", at(4)),
+        (MessageKind.RECAP, "Tried w", at(4)),
     ]
 
 
