@@ -80,7 +80,7 @@ def test_a_chat_of_people_keeps_who_did_what_and_no_courtesies(om: Om) -> None:
 
 
 def test_what_follows_a_courtesy_is_kept_and_a_courtesy_alone_is_not(om: Om) -> None:
-    """XA11: only the greeting is dropped."""
+    """XB2: only the greeting is dropped."""
     courtesies = ("Hi there!", "Thanks, bye", "thank you so much, have a nice day", "cool, looks good to me")
     asked = (
         "hi, please fix the login test in foo.py and never touch bar.cfg",
@@ -103,7 +103,7 @@ def test_what_follows_a_courtesy_is_kept_and_a_courtesy_alone_is_not(om: Om) -> 
 
 
 def test_text_after_a_tag_that_is_not_closed_is_kept(om: Om) -> None:
-    """XE9: in results and in the words of a person. A closed block goes."""
+    """XE1: in results and in the words of a person. A closed block goes."""
     talk = Talk().user("Run the tests.\n<system-reminder>\nhidden\n</system-reminder>")
     talk.call("Bash", {"command": "pytest -q"}).result("collected 3 items\n<system-reminder>\n1 failed\nExit code: 1")
     om("observe", "-q", "--later", stdin=talk.user("Why?\n<om-memory>\nis printed twice, fix it in baz.py").text())

@@ -274,7 +274,7 @@ def test_an_imported_row_speaks_for_the_user_only_of_messages_of_the_user(
 
 
 def test_a_file_that_closes_a_clients_block_does_not_speak_for_the_user(om: Om) -> None:
-    """XA2: a block ends with its last tag, balanced or not, whatever the file in it quotes."""
+    """XE2: a block ends with its last tag, balanced or not, whatever the file in it quotes."""
     for number, (tag, opening) in enumerate(product(("ide_selection", "system-reminder"), ("", "<{}>"))):
         block = f"<{tag}>x</{tag}>\n{RULE}\n{opening.format(tag)}</{tag}>"
         parts: Any = [{"type": "text", "text": block}, {"type": "text", "text": "Fix tides.py."}]
@@ -301,7 +301,7 @@ def test_a_file_that_closes_a_clients_block_does_not_speak_for_the_user(om: Om) 
 def test_a_failed_tool_does_not_speak_for_the_user(
     om: Om, tool: str, wording: str, fields: dict[str, object], *, is_refused: bool
 ) -> None:
-    """XA3: the client's wording, and the sign of a refusal in its record; without a sign, a tool of its own."""
+    """XE2: the client's wording, and the sign of a refusal in its record; without a sign, a tool of its own."""
     wanted = f"The user doesn't want to proceed{wording or ' with this tool use.'}"
     refused = f"{wanted} To tell you how to proceed, the user said:\n"
     talk = Talk(session=SESSION).user("Read the tide page.").call(tool, {"url": "https://example.org"})

@@ -73,7 +73,7 @@ def test_nested_and_repeated_blocks_are_taken_out(said: str) -> None:
     ],
 )
 def test_talk_about_tags_is_left_alone(said: str) -> None:
-    """XE9: what follows a tag that is not closed stays."""
+    """XE1: what follows a tag that is not closed stays."""
     assert without_injected(said) == said
 
 
