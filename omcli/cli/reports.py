@@ -45,7 +45,9 @@ def file_summary(report: FileReport, *, is_verbose: bool) -> str:
 
 
 def missing_parts(report: FileReport, *, is_verbose: bool) -> Iterator[str]:
-    """Yield the numbers of redacted secrets and skipped lines of an input, in words."""
+    """Yield the numbers of forgotten messages, redacted secrets and skipped lines of an input, in words."""
+    if forgotten := report.skipped.get("forgotten"):
+        yield f"{counted(forgotten, 'message')} forgotten"
     if secrets := sum(report.redactions.values()):
         yield f"{counted(secrets, 'secret')} redacted"
     if is_verbose and (injected := report.skipped.get("injected")):

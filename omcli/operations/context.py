@@ -168,12 +168,23 @@ def session_of_pack(store: Store, place: Place) -> tuple[Session | None, str | N
         session = store.sessions.find(place.session)
         note = None if session else f"unknown session `{place.session}`: only what other sessions left behind"
         return session, note
-    if here := store.sessions.summaries(project=place.project, last=1):
-        return here[0].session, f"no session named: using the last one of this project, `{here[0].session.id}`"
-    if anywhere := store.sessions.summaries(last=1):
-        session = anywhere[0].session
+    if session := last_session(store, project=place.project):
+        return session, f"no session named: using the last one of this project, `{session.id}`"
+    if session := last_session(store):
         return session, f"no session named: using the last one, `{session.id}` of {session.project or 'no project'}"
     return None, None
+
+
+def last_session(store: Store, *, project: str | None = None) -> Session | None:
+    """Return the session with the latest message, in a project or at all, or None if there is none.
+
+    Sessions that are empty, because their messages were forgotten, are passed over.
+    """
+    for last in (1, None):  # the counts of all sessions are needed only if the last one is empty
+        for each in store.sessions.summaries(project=project, last=last):
+            if each.messages or each.observations or each.pending:
+                return each.session
+    return None
 
 
 def _has_project(store: Store, session: Session | None, own: str) -> bool:

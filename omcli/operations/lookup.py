@@ -16,7 +16,7 @@ from omcli.pack.cross_session import by_value
 
 _POLL_SECONDS = 1.0
 LAST = "last"
-"""Reference to the session with the latest message."""
+"""Reference to the session with the latest message, empty ones aside."""
 _SHORTEST_REFERENCE = 4
 _HANDLE = 8
 _HARDLY_LONGER = 4
@@ -110,8 +110,12 @@ def unknown_session(store: Store, reference: str) -> UnknownSession:
 
 
 def _last_session(store: Store) -> str:
-    for summary in store.sessions.summaries(last=1):
-        return summary.session.id
+    from omcli.operations.context import last_session  # noqa: PLC0415 - only for `last`
+
+    if session := last_session(store):
+        return session.id
+    if store.sessions.ids():
+        raise UnknownSession("no session has messages", hint="`om sessions` lists them")
     raise UnknownSession("no sessions yet", hint="`om observe FILE` adds one")
 
 

@@ -49,13 +49,13 @@ class SqliteMessageLog(Table, MessageLog):
             first = [incoming.identity for incoming in messages[:opening]]
             if not _begins_with(connection, first, session=number):
                 raise SessionTaken(f"session {session.id} was begun by another process meanwhile", hint="run it again")
-            new = _add(connection, messages, session=number, counter=counter)
+            new, forgotten = _add(connection, messages, session=number, counter=counter)
             added = [incoming.message for incoming, is_new in zip(messages, new, strict=True) if is_new]
             if added:
                 keep_images(connection, added)
                 instants = [message.at for message in added if message.at]
                 sessions.note_new(connection, number, instants=instants, now=now)
-        return Appended(new=new)
+        return Appended(new=new, forgotten=forgotten)
 
     def begins_with(self, session: str, identities: Sequence[str]) -> bool:
         with self._database.reading() as connection:
@@ -144,7 +144,8 @@ class SqliteMessageLog(Table, MessageLog):
 
 def _add(
     connection: sqlite3.Connection, messages: Sequence[Incoming], *, session: int, counter: str
-) -> tuple[bool, ...]:
+) -> tuple[tuple[bool, ...], int]:
+    """Return, for each message, whether it was new, and the number of those whose text was forgotten."""
     identities = [bytes.fromhex(incoming.identity) for incoming in messages]
     known = _known(connection, identities)
     has_tombstones = sessions.has_tombstones(connection)
@@ -161,7 +162,7 @@ def _add(
         new.append(is_new)
     # In the order of the table, so that its pages are filled one after another.
     connection.executemany("INSERT INTO identities (identity, message) VALUES (?, ?)", sorted(added))
-    return tuple(new)
+    return tuple(new), len(added) - sum(new)
 
 
 def _hide_if_forgotten(connection: sqlite3.Connection, message: Message, seq: int) -> bool:

@@ -90,6 +90,26 @@ class TestForgetting:
         om("note", f"User: We decided that the harbour code is {CODE}.")
         assert CODE in om("log").stdout
 
+    def test_a_session_of_forgotten_messages_is_told_and_is_not_the_last(self, om: Om) -> None:
+        """XD6: counted as an import counts them; undoing brings the session back."""
+        talk = harbour(om)
+        om("forget", "--match", CODE)
+        again = Talk(session="later", begin=talk.begin.replace(year=talk.begin.year + 1))
+        again.user(f"We decided that the harbour code is {CODE}.")
+        told = om("observe", om.write("later.jsonl", again.text())).stderr
+        assert "1 message (0 new), 0 observations, 1 message forgotten" in told
+        again = Talk(session="later still", begin=again.begin).user(f"We decided that the harbour code is {CODE}.")
+        (report,) = om("observe", "--json", om.write("still.jsonl", again.text())).document["files"]
+        assert report["skipped"] == {"forgotten": 1}
+        assert "8080" in om("log", "--session", "last").stdout
+        pack = om("context", "--json")
+        assert (pack.document["session"], "later" in pack.stderr) == (talk.session, False)
+        om("forget", "--session", talk.session, "--match", "e")
+        assert "no session has messages" in om("log", "--session", "last", code=66).stderr
+        om("undo")
+        om("undo")
+        assert CODE in om("context", "--session", "last").stdout
+
     def test_an_agent_that_hands_it_in_is_not_believed(self, om: Om) -> None:
         harbour(om)
         text = next(each["text"] for each in in_sight(om) if CODE in each["text"])

@@ -68,7 +68,9 @@ class FileReport:
     """Number of messages in side chains; 0 if there is no main thread."""
     images: int = 0
     skipped: Mapping[str, int] = field(default_factory=dict)
-    """Number of records or parts of records that contain no message, by reason."""
+    """Number of records or parts of records that contain no message, by reason. `forgotten` counts messages that were
+    stored out of sight, because their text was forgotten.
+    """
     faults: Mapping[str, int] = field(default_factory=dict)
     """Number of skipped records that may have been messages, by reason."""
     redactions: Mapping[str, int] = field(default_factory=dict)
@@ -150,7 +152,7 @@ def _report(name: str, intake: MessageWriter, error: OmError | None, deps: Deps)
         known_messages=known.messages,
         side_messages=0 if tally.is_side_only else tally.side_counts.messages,
         images=tally.images,
-        skipped=dict(tally.skipped),
+        skipped=dict(tally.skipped + intake.forgotten),
         faults=dict(tally.faults),
         redactions=dict(intake.redactions),
         unread_bytes=reading.earlier.unread_bytes if reading.earlier else 0,
@@ -173,6 +175,8 @@ class MessageWriter:
         """
         self.new, self.known = TranscriptCounts(), TranscriptCounts()
         """Messages that were not in the store, and messages that were or that occur twice."""
+        self.forgotten: Counter[str] = Counter()
+        """Number of messages whose text was forgotten, as `forgotten`."""
         self.redactions: Counter[str] = Counter()
         """Number of removed secrets, by rule."""
         self.sessions: list[str] = []
@@ -261,12 +265,13 @@ class MessageWriter:
         incoming, now = tuple([incoming for incoming, _ in chunk]), deps.clock.now()
         log = deps.open_store().messages
         try:
-            new = log.append(session, incoming, counter=deps.counter.name, now=now, opening=opening).new
+            appended = log.append(session, incoming, counter=deps.counter.name, now=now, opening=opening)
         except SessionTaken:
             moved = conversations.move(session_id, [message for _, message in chunk[:opening]])
             del self._identities[session_id]  # a later conversation with this id starts with no identities
             return self._keep(moved, [(self._with_identity(moved, *kept), kept[1]) for kept in chunk])
-        for (_, message), is_new in zip(chunk, new, strict=True):
+        self.forgotten["forgotten"] += appended.forgotten
+        for (_, message), is_new in zip(chunk, appended.new, strict=True):
             (self.new if is_new else self.known).add(message)
         if session_id not in self.sessions:
             self.sessions.append(session_id)
