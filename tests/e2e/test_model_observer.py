@@ -779,7 +779,7 @@ def test_no_secret_leaves_the_door(om: Om) -> None:
     model = always(om, "echo")
     run = om("observe", om.write("t.jsonl", talk.text()), "--model", model.model, "--json")
     counted = run.document["files"][0]["redactions"]
-    assert set(counted) >= {example.rule for example in FAKES.values()}
+    assert set(counted) >= {example.name for example in FAKES.values()}
     om("reflect", "--model", model.model, "--again", code=None)
     everything = [
         run.stdout, run.stderr, json.dumps(model.asked), om("log", "--all", "--jsonl").stdout,

@@ -48,7 +48,7 @@ def _prefixed(lines: str, prefix: str) -> str:
     return "\n".join(prefix.format(n) + line for n, line in enumerate(lines.split("\n"), start=1))
 
 
-def _in_text(name: str, prefix: str, rest: str) -> Kind:
+def in_text(name: str, prefix: str, rest: str) -> Kind:
     return Kind(name, "use ", prefix + rest, ", please")
 
 
@@ -140,29 +140,29 @@ KINDS = (
     Kind("key in a diff", "", _prefixed(RSA, "+")),
     Kind("cut off key with numbers", "", _prefixed("\n".join(RSA.split("\n")[:4]), "{:6d}\t"), "\n[12 more lines]"),
     # formats
-    _in_text("Anthropic", "sk-" + "ant-", "api03-" + fake(95, URL_SAFE)),
-    _in_text("OpenAI project", "sk-" + "proj-", fake(120, URL_SAFE)),
-    _in_text("GitHub", "gh" + "p_", fake(36)),
-    _in_text("AWS id", "AK" + "IA", fake(16, UPPER)),
-    _in_text("Vault", "hv" + "s.", "CAES" + fake(91, URL_SAFE)),
-    _in_text("DigitalOcean", "dop" + "_v1_", fake(64, HEX)),
-    _in_text("Docker", "dckr" + "_pat_", fake(27, URL_SAFE)),
-    _in_text("Shopify", "shp" + "at_", fake(32, HEX)),
-    _in_text("Databricks", "da" + "pi", fake(32, HEX)),
-    _in_text("Linear", "lin" + "_api_", fake(40)),
-    _in_text("Groq", "gs" + "k_", fake(52)),
-    _in_text("Replicate", "r" + "8_", fake(37)),
-    _in_text("Mailgun", "ke" + "y-", fake(32, HEX)),
-    _in_text("age", "AGE-SEC" + "RET-KEY-1", fake(58, "QPZRY9X8GF2TVDW0S3JN54KHCE6MUA7L")),
-    _in_text("Google OAuth", "ya" + "29.", "a0Af" + fake(150, URL_SAFE)),
-    _in_text("Google API", "AI" + "za", fake(35, URL_SAFE)),
-    _in_text("GitLab", "gl" + "pat-", fake(20, URL_SAFE)),
-    _in_text("Slack bot", "xo" + "xb-", f"{fake(11, string.digits)[:-1]}-{fake(24)}"),
-    _in_text("npm", "np" + "m_", fake(36)),
-    _in_text("Stripe", "sk" + "_live_", fake(24)),
-    _in_text("Hugging Face", "h" + "f_", fake(34)),
-    _in_text("SendGrid", "S" + "G.", f"{fake(22, URL_SAFE)}.{fake(43, URL_SAFE)}"),
-    _in_text("JWT", "ey" + "J", f"{fake(33)}.ey{'J'}{fake(70, URL_SAFE)}.{fake(43, URL_SAFE)}"),
+    in_text("Anthropic", "sk-" + "ant-", "api03-" + fake(95, URL_SAFE)),
+    in_text("OpenAI project", "sk-" + "proj-", fake(120, URL_SAFE)),
+    in_text("GitHub", "gh" + "p_", fake(36)),
+    in_text("AWS id", "AK" + "IA", fake(16, UPPER)),
+    in_text("Vault", "hv" + "s.", "CAES" + fake(91, URL_SAFE)),
+    in_text("DigitalOcean", "dop" + "_v1_", fake(64, HEX)),
+    in_text("Docker", "dckr" + "_pat_", fake(27, URL_SAFE)),
+    in_text("Shopify", "shp" + "at_", fake(32, HEX)),
+    in_text("Databricks", "da" + "pi", fake(32, HEX)),
+    in_text("Linear", "lin" + "_api_", fake(40)),
+    in_text("Groq", "gs" + "k_", fake(52)),
+    in_text("Replicate", "r" + "8_", fake(37)),
+    in_text("Mailgun", "ke" + "y-", fake(32, HEX)),
+    in_text("age", "AGE-SEC" + "RET-KEY-1", fake(58, "QPZRY9X8GF2TVDW0S3JN54KHCE6MUA7L")),
+    in_text("Google OAuth", "ya" + "29.", "a0Af" + fake(150, URL_SAFE)),
+    in_text("Google API", "AI" + "za", fake(35, URL_SAFE)),
+    in_text("GitLab", "gl" + "pat-", fake(20, URL_SAFE)),
+    in_text("Slack bot", "xo" + "xb-", f"{fake(11, string.digits)[:-1]}-{fake(24)}"),
+    in_text("npm", "np" + "m_", fake(36)),
+    in_text("Stripe", "sk" + "_live_", fake(24)),
+    in_text("Hugging Face", "h" + "f_", fake(34)),
+    in_text("SendGrid", "S" + "G.", f"{fake(22, URL_SAFE)}.{fake(43, URL_SAFE)}"),
+    in_text("JWT", "ey" + "J", f"{fake(33)}.ey{'J'}{fake(70, URL_SAFE)}.{fake(43, URL_SAFE)}"),
     # URLs and headers
     Kind(
         "Slack webhook",

@@ -6,12 +6,10 @@ The secrets are invented, and put together when the tests run: a scanner of repo
 from __future__ import annotations
 
 import json
-import random
 import string
 import sysconfig
 import time
 from collections import Counter
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -20,91 +18,60 @@ from hypothesis import strategies as st
 
 from omcli.text.redaction import each_secret, redact
 from tests.shared import TRANSCRIPTS, needs_shared
-
-ALPHANUMERIC = string.ascii_letters + string.digits
-URL_SAFE = f"{ALPHANUMERIC}-_"
-BASE64 = f"{ALPHANUMERIC}+/"
-
-
-def fake(length: int, alphabet: str = ALPHANUMERIC) -> str:
-    """A string that looks random and is the same every time; with a digit at its beginning and a letter at its end."""
-    choose = random.Random(f"{length} {alphabet}").choice
-    return "7" + "".join(choose(alphabet) for _ in range(length - 2)) + "Q"
-
-
-def pem(kind: str) -> str:
-    lines = [fake(64, BASE64)[n:] + fake(64, BASE64)[:n] for n in range(5)]
-    return "\n".join((f"-----{'BEGIN'} {kind}-----", *lines, f"-----{'END'} {kind}-----"))
-
-
-@dataclass(frozen=True)
-class Fake:
-    """A text with a secret in it."""
-
-    rule: str
-    text: str
-    secret: str
-
-
-def _key(rule: str, prefix: str, rest: str) -> Fake:
-    return Fake(rule, f"use {prefix}{rest}, please", prefix + rest)
-
-
-def _valued(rule: str, before: str, secret: str, after: str = "") -> Fake:
-    return Fake(rule, before + secret + after, secret)
-
+from tests.unit.text.secret_kinds import ALPHANUMERIC, BASE64, HEX, URL_SAFE, Kind, fake, in_text, pem
 
 PASSWORD = "hunter" + "2!x"
 JWT = ".".join(("ey" + "J" + fake(33), "ey" + "J" + fake(70, URL_SAFE), fake(43, URL_SAFE)))
+# What each is called here, and the secret with the name of its rule.
 FAKES = {
-    "RSA key": _valued("private-key", "the key:\n", pem("RSA PRIV" + "ATE KEY"), "\nends here"),
-    "OpenSSH key": _valued("private-key", "", pem("OPENSSH PRIV" + "ATE KEY")),
-    "PGP key": _valued("private-key", "", pem("PGP PRIV" + "ATE KEY BLOCK")),
-    "cut off key": _valued("private-key", "$ head -3 id_rsa\n", "\n".join(pem("PRIV" + "ATE KEY").split("\n")[:3])),
-    "Anthropic": _key("anthropic-key", "sk-" + "ant-", "api03-" + fake(95, URL_SAFE)),
-    "OpenRouter": _key("openrouter-key", "sk-" + "or-", "v1-" + fake(64, string.hexdigits.lower())),
-    "OpenAI, old": _key("openai-key", "sk" + "-", fake(48)),
-    "OpenAI, project": _key("openai-key", "sk-" + "proj-", fake(120, URL_SAFE)),
-    "GitHub, personal": _key("github-token", "gh" + "p_", fake(36)),
-    "GitHub, server": _key("github-token", "gh" + "s_", fake(36)),
-    "GitHub, fine-grained": _key("github-token", "github" + "_pat_", fake(82, f"{ALPHANUMERIC}_")),
-    "AWS id": _key("aws-key-id", "AK" + "IA", fake(16, "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567")),
-    "AWS temporary id": _key("aws-key-id", "AS" + "IA", fake(16, "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567")),
-    "AWS secret": _valued("assigned-secret", "aws_secret_access_key = ", fake(40, BASE64)),
-    "Slack bot": _key("slack-token", "xo" + "xb-", f"{fake(11, string.digits)[:-1]}-{fake(24)}"),
-    "Slack app": _key("slack-token", "xa" + "pp-1-", fake(60)),
-    "Google": _key("google-key", "AI" + "za", fake(35, URL_SAFE)),
-    "GitLab": _key("gitlab-token", "gl" + "pat-", fake(20, URL_SAFE)),
-    "GitLab, without a digit": _key("gitlab-token", "gl" + "pat-", fake(21, string.ascii_letters)[1:]),
-    "npm": _key("npm-token", "np" + "m_", fake(36)),
-    "Python index": _key("pypi-token", "py" + "pi-Ag", fake(150, URL_SAFE)),
-    "Hugging Face": _key("huggingface-token", "h" + "f_", fake(34)),
-    "Stripe": _key("stripe-key", "sk" + "_live_", fake(24)),
-    "Stripe, without a digit": _key("stripe-key", "sk" + "_live_", fake(25, string.ascii_letters)[1:]),
-    "Stripe webhook": _key("stripe-key", "whs" + "ec_", fake(32)),
-    "xAI": _key("xai-key", "xa" + "i-", fake(80)),
-    "SendGrid": _valued("sendgrid-key", "S" + "G.", f"{fake(22, URL_SAFE)}.{fake(43, URL_SAFE)}"),
-    "Telegram": _valued("telegram-token", "bot 8123456789:", "A" + "A" + fake(33, URL_SAFE), " is up"),
-    "JWT": _valued("jwt", "cookie: session=", JWT, "; path=/"),
-    "URL": _valued("url-password", "postgres://shop:", "p4ss-" + "w0rd", "@db.internal:5432/shop"),
-    "URL without user": _valued("url-password", "redis://:", fake(20), "@cache:6379/0"),
-    "bearer": _valued("authorization", "curl -H 'Authorization: Bearer ", fake(40), "' https://api.example.org"),
-    "basic": _valued("authorization", '"authorization": "Basic ', "bGVuYTpz" + "ZXNhbQ==", '"'),
-    "bearer alone": _valued("authorization", "sends bearer ", fake(32), " with it"),
-    "environment": _valued("assigned-secret", "export DB_PASSWORD=", PASSWORD, " && ./run"),
-    "environment, words": _valued("assigned-secret", "SMTP_PASS=", "correct" + "horse", "\nNEXT=1"),
-    "JSON": _valued("assigned-secret", '{"user": "lena", "password": "', PASSWORD, '"}'),
-    "escaped JSON": _valued("assigned-secret", r'{"body":"{\"password\": \"', PASSWORD, r'\"}"}'),
-    "doubly escaped JSON": _valued("assigned-secret", r"\\\"client_secret\\\":\\\"", fake(24), r"\\\","),
-    "YAML": _valued("assigned-secret", "db:\n  password: ", PASSWORD, "\n  port: 5432"),
-    "Python": _valued("assigned-secret", 'connect(user="lena", password=\'', PASSWORD, "')"),
-    "annotated": _valued("assigned-secret", 'API_KEY: Final[str] = "', fake(32), '"'),
-    "flag": _valued("assigned-secret", "shopctl login --token ", fake(32), " --quiet"),
-    "query": _valued("assigned-secret", "https://api.example.org/v1?api_key=", fake(24), "&page=2"),
-    "header": _valued("assigned-secret", "x-api-key: ", fake(32)),
-    "AWS secret like a path": _valued("assigned-secret", 'SecretAccessKey": "', "/" + fake(39), '",'),
-    "XML": _valued("assigned-secret", "<server><password>", PASSWORD, "</password></server>"),
-    "pass phrase": _valued("assigned-secret", '"passphrase": "', "seven-small-green-" + "apples", '"'),
+    "RSA key": Kind("private-key", "the key:\n", pem("RSA PRIV" + "ATE KEY"), "\nends here"),
+    "OpenSSH key": Kind("private-key", "", pem("OPENSSH PRIV" + "ATE KEY")),
+    "PGP key": Kind("private-key", "", pem("PGP PRIV" + "ATE KEY BLOCK")),
+    "cut off key": Kind("private-key", "$ head -3 id_rsa\n", "\n".join(pem("PRIV" + "ATE KEY").split("\n")[:3])),
+    "Anthropic": in_text("anthropic-key", "sk-" + "ant-", "api03-" + fake(95, URL_SAFE)),
+    "OpenRouter": in_text("openrouter-key", "sk-" + "or-", "v1-" + fake(64, HEX)),
+    "OpenAI, old": in_text("openai-key", "sk" + "-", fake(48)),
+    "OpenAI, project": in_text("openai-key", "sk-" + "proj-", fake(120, URL_SAFE)),
+    "GitHub, personal": in_text("github-token", "gh" + "p_", fake(36)),
+    "GitHub, server": in_text("github-token", "gh" + "s_", fake(36)),
+    "GitHub, fine-grained": in_text("github-token", "github" + "_pat_", fake(82, f"{ALPHANUMERIC}_")),
+    "AWS id": in_text("aws-key-id", "AK" + "IA", fake(16, "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567")),
+    "AWS temporary id": in_text("aws-key-id", "AS" + "IA", fake(16, "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567")),
+    "AWS secret": Kind("assigned-secret", "aws_secret_access_key = ", fake(40, BASE64)),
+    "Slack bot": in_text("slack-token", "xo" + "xb-", f"{fake(11, string.digits)[:-1]}-{fake(24)}"),
+    "Slack app": in_text("slack-token", "xa" + "pp-1-", fake(60)),
+    "Google": in_text("google-key", "AI" + "za", fake(35, URL_SAFE)),
+    "GitLab": in_text("gitlab-token", "gl" + "pat-", fake(20, URL_SAFE)),
+    "GitLab, without a digit": in_text("gitlab-token", "gl" + "pat-", fake(21, string.ascii_letters)[1:]),
+    "npm": in_text("npm-token", "np" + "m_", fake(36)),
+    "Python index": in_text("pypi-token", "py" + "pi-Ag", fake(150, URL_SAFE)),
+    "Hugging Face": in_text("huggingface-token", "h" + "f_", fake(34)),
+    "Stripe": in_text("stripe-key", "sk" + "_live_", fake(24)),
+    "Stripe, without a digit": in_text("stripe-key", "sk" + "_live_", fake(25, string.ascii_letters)[1:]),
+    "Stripe webhook": in_text("stripe-key", "whs" + "ec_", fake(32)),
+    "xAI": in_text("xai-key", "xa" + "i-", fake(80)),
+    "SendGrid": Kind("sendgrid-key", "S" + "G.", f"{fake(22, URL_SAFE)}.{fake(43, URL_SAFE)}"),
+    "Telegram": Kind("telegram-token", "bot 8123456789:", "A" + "A" + fake(33, URL_SAFE), " is up"),
+    "JWT": Kind("jwt", "cookie: session=", JWT, "; path=/"),
+    "URL": Kind("url-password", "postgres://shop:", "p4ss-" + "w0rd", "@db.internal:5432/shop"),
+    "URL without user": Kind("url-password", "redis://:", fake(20), "@cache:6379/0"),
+    "bearer": Kind("authorization", "curl -H 'Authorization: Bearer ", fake(40), "' https://api.example.org"),
+    "basic": Kind("authorization", '"authorization": "Basic ', "bGVuYTpz" + "ZXNhbQ==", '"'),
+    "bearer alone": Kind("authorization", "sends bearer ", fake(32), " with it"),
+    "environment": Kind("assigned-secret", "export DB_PASSWORD=", PASSWORD, " && ./run"),
+    "environment, words": Kind("assigned-secret", "SMTP_PASS=", "correct" + "horse", "\nNEXT=1"),
+    "JSON": Kind("assigned-secret", '{"user": "lena", "password": "', PASSWORD, '"}'),
+    "escaped JSON": Kind("assigned-secret", r'{"body":"{\"password\": \"', PASSWORD, r'\"}"}'),
+    "doubly escaped JSON": Kind("assigned-secret", r"\\\"client_secret\\\":\\\"", fake(24), r"\\\","),
+    "YAML": Kind("assigned-secret", "db:\n  password: ", PASSWORD, "\n  port: 5432"),
+    "Python": Kind("assigned-secret", 'connect(user="lena", password=\'', PASSWORD, "')"),
+    "annotated": Kind("assigned-secret", 'API_KEY: Final[str] = "', fake(32), '"'),
+    "flag": Kind("assigned-secret", "shopctl login --token ", fake(32), " --quiet"),
+    "query": Kind("assigned-secret", "https://api.example.org/v1?api_key=", fake(24), "&page=2"),
+    "header": Kind("assigned-secret", "x-api-key: ", fake(32)),
+    "AWS secret like a path": Kind("assigned-secret", 'SecretAccessKey": "', "/" + fake(39), '",'),
+    "XML": Kind("assigned-secret", "<server><password>", PASSWORD, "</password></server>"),
+    "pass phrase": Kind("assigned-secret", '"passphrase": "', "seven-small-green-" + "apples", '"'),
 }
 
 BENIGN = (
@@ -138,14 +105,14 @@ def test_a_secret_is_replaced_and_the_text_around_it_kept(kind: str) -> None:
     """F46, invariant 9."""
     example = FAKES[kind]
     redacted = redact(example.text)
-    assert redacted.text == example.text.replace(example.secret, f"[redacted:{example.rule}]")
-    assert redacted.counts == {example.rule: 1}
+    assert redacted.text == example.text.replace(example.secret, f"[redacted:{example.name}]")
+    assert redacted.counts == {example.name: 1}
 
 
 def test_there_are_more_than_twenty_three_kinds_of_secret() -> None:
     """F46."""
     assert len(FAKES) > 23
-    assert len({example.rule for example in FAKES.values()}) == 20
+    assert len({example.name for example in FAKES.values()}) == 20
 
 
 @pytest.mark.parametrize("text", BENIGN)
@@ -157,7 +124,7 @@ def test_what_only_looks_like_a_secret_stays(text: str) -> None:
 
 def test_secrets_are_counted_by_rule() -> None:
     text = "\n".join(example.text for example in FAKES.values())
-    assert redact(text).counts == Counter(example.rule for example in FAKES.values())
+    assert redact(text).counts == Counter(example.name for example in FAKES.values())
 
 
 @pytest.mark.parametrize("before", ["\\n", "\\t", "\\\\n", '\\"', "\n", "=", ":", "(", "'", '"', "密", "\\u0020"])
