@@ -10,7 +10,7 @@ from omcli.base import lazily
 from omcli.base.record import field, fields_of, mutable_record
 from omcli.formats import Format, by_turn, instant_of, utc_offset_of
 from omcli.formats.claude_prompts import is_own_tool, reason_to_refuse, user_text
-from omcli.formats.injected import is_block, memory_skips, own_words, without_injected
+from omcli.formats.injected import memory_skips, own_texts, without_injected
 from omcli.formats.source import InputShape, Record, Sample
 from omcli.formats.values import compact_json, image_from_text, image_text, objects, record, string, text
 from omcli.memory.message import Image, Message, MessageKind, Role, attachment
@@ -196,15 +196,14 @@ def _attachment(kind: str, part: Record) -> str:
 def _prompt(parts: list[Record], message: partial[Message], *, turn_id: str | None) -> Iterator[Item]:
     """Yield a person's text and attachments as one prompt without injected text, after any events such as commands."""
     shown = _Content()
-    for part in parts:
+    texts = [text(part.get("text")) if part.get("type") == "text" else "" for part in parts]
+    for part, said, own in zip(parts, texts, own_texts(texts), strict=True):
         if part.get("type") != "text":
             shown.add(part)
-        elif (len(parts) > 1 and is_block(text(part.get("text")))) or (
-            words := user_text(own_words(text(part.get("text"))))
-        ) is None:
-            yield Skip(Reason.INJECTED if text(part.get("text")).strip() else Reason.NOISE)
+        elif (words := user_text(own)) is None:
+            yield Skip(Reason.INJECTED if said.strip() else Reason.NOISE)
         elif words.kind is None:
-            yield from memory_skips(text(part.get("text")))
+            yield from memory_skips(said)
             shown.pieces.append(words.text)
         else:
             yield message(role=Role.EVENT, text=words.text, kind=words.kind)

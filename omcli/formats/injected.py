@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 
 from omcli.base import lazily
@@ -63,8 +63,8 @@ def without_injected(said: str) -> str:
     Blocks may be nested. A tag that is not closed is only a mention, except in a pack of om that was cut off.
     """
     blocks: list[tuple[int, int]] = []
-    if "<" in said and (tags := list(_TAG.finditer(said))):
-        blocks += _tag_blocks(said, tags)
+    if "<" in said:
+        blocks += _tag_blocks(said)
     if "] " in said and _HAS_LINE.search(said):
         blocks += map(re.Match.span, _LOG_LINE.finditer(said))
     if WORKING_TITLE in said:
@@ -94,16 +94,16 @@ def is_block(part: str) -> bool:
     return opening is not None and not opening[1] and part.rstrip().endswith(f"</{opening[2]}>")
 
 
-def _tag_blocks(said: str, tags: list[re.Match[str]]) -> Iterator[tuple[int, int]]:
+def _tag_blocks(said: str, *, is_whole: bool = True) -> Iterator[tuple[int, int]]:
     """Yield start and end of each closed block, including its tags.
 
     An unpaired closing tag extends the block before it, which quotes such tags. A pack of om that was cut off extends
-    to the end of the text.
+    to the end of a whole text.
     """
     opened: dict[str, list[int]] = {}
     closed: dict[str, int] = {}
     ends: dict[int, int] = {}
-    for tag in tags:
+    for tag in _TAG.finditer(said):
         name = tag[2]
         if not tag[1]:
             opened.setdefault(name, []).append(tag.start())
@@ -113,7 +113,8 @@ def _tag_blocks(said: str, tags: list[re.Match[str]]) -> Iterator[tuple[int, int
         if name in closed:
             ends[closed[name]] = tag.end()
     yield from ends.items()
-    yield from ((start, len(said)) for start in opened.get(TAG, ()) if _PACK.match(said, start))
+    packs = opened.get(TAG, ()) if is_whole else ()
+    yield from ((start, len(said)) for start in packs if _PACK.match(said, start))
 
 
 # ---- memory of other tools
@@ -121,11 +122,8 @@ def _tag_blocks(said: str, tags: list[re.Match[str]]) -> Iterator[tuple[int, int
 
 def own_words(said: str) -> str:
     """Return a person's words: the text without injected blocks, and without memory that other tools wrapped."""
-    parts, after = [], 0
-    for start, end in _memory_blocks(said):
-        parts.append(said[after:start])
-        after = end
-    rest = "".join((*parts, said[after:])).strip() if parts else said
+    blocks = _memory_blocks(said)
+    rest = _without(said, blocks).strip() if blocks else said
     words = without_injected(rest).strip() if _QUERY[0] in rest else ""
     if words.startswith(_QUERY[0]) and words.endswith(_QUERY[1]):
         return words[len(_QUERY[0]) : -len(_QUERY[1])].strip()
@@ -136,6 +134,51 @@ def memory_skips(said: str) -> Iterator[Skip]:
     """Yield a `Skip` for each block of a person's message that `own_words` leaves out, if words are left."""
     if (blocks := _memory_blocks(said)) and own_words(said).strip():
         yield from (Skip(Reason.INJECTED) for _ in blocks)
+
+
+def own_texts(parts: Sequence[str]) -> list[str]:
+    """Return a person's words in each text of a message (see `own_words`). A block may begin in one text and end in a
+    later one.
+    """
+    if len(parts) < 2:
+        return list(map(own_words, parts))
+    rest = "\n".join(map(_without_whole, parts))
+    blocks = [block for block in _tag_blocks(rest, is_whole=False) if _begins_line(rest, block[0])]
+    blocks += _memory_blocks(rest)
+    texts: list[str] = []
+    begin = 0
+    for part in parts:
+        end = begin + len(part)
+        across = [
+            (max(first - begin, 0), min(last, end) - begin)
+            for first, last in blocks
+            if first < end < last or first < begin < last
+        ]
+        words = "" if is_block(part) else own_words(_without(part, across))
+        texts.append(words.strip() if across else words)
+        begin = end + 1
+    return texts
+
+
+def _without_whole(part: str) -> str:
+    """Return a text with line feeds in place of the blocks that begin and end in it."""
+    blocks = [*_tag_blocks(part, is_whole=False), *_memory_blocks(part)]
+    return "\n" * len(part) if is_block(part) else _without(part, blocks, fill="\n")
+
+
+def _begins_line(said: str, at: int) -> bool:
+    return _INDENTED.search(said, max(0, at - _DEEPEST_INDENT), at) is not None
+
+
+def _without(said: str, blocks: Iterable[tuple[int, int]], *, fill: str = "") -> str:
+    """Return a text without the blocks, or with as many characters in place of each."""
+    kept: list[str] = []
+    after = 0
+    for start, end in sorted(blocks):
+        if end > after:
+            kept += (said[after:start], fill * (end - max(start, after)))
+            after = end
+    return "".join((*kept, said[after:]))
 
 
 def _memory_blocks(said: str) -> list[tuple[int, int]]:
@@ -272,7 +315,7 @@ def _json_blocks(said: str, found: re.Match[str] | None) -> Iterator[tuple[int, 
         except (ValueError, RecursionError):
             broken += 1
             # Elsewhere, the document is quoted in a sentence.
-            is_block = _INDENTED.search(said, max(0, start - _DEEPEST_INDENT), start) is not None
+            is_block = _begins_line(said, start)
             if is_block:
                 cut_off = _CUT_OFF.match(said, at)
                 at = cut_off.end() if cut_off else len(said)

@@ -258,6 +258,30 @@ def test_memory_of_other_tools_is_not_observed_and_is_counted(om: Om) -> None:
     assert sorted(row["text"] for row in rows(om)) == [f"User: Paint mast {at}." for at in range(3)]
 
 
+SPLIT = [
+    ["<memory>", f"{RULE}", "</memory>\nPaint mast 1."],
+    ["Paint mast 1.\n<relevant_memories>\n", f"{RULE}</relevant_memories>"],
+    ["<system-reminder>\nToday is Monday.", f"<memory>{RULE}</memory>\n</system-reminder>", "Paint mast 1."],
+    ['<om-memory session="s">\nDated notes from earlier work; ', f"{RULE}\n</om-memory>\nPaint mast 1."],
+]
+
+
+@pytest.mark.parametrize("texts", SPLIT)
+@pytest.mark.parametrize("is_request", [True, False])
+def test_a_wrapper_may_begin_in_one_block_of_a_message_and_end_in_another(
+    om: Om, texts: list[str], is_request: bool
+) -> None:
+    """XD7, S2.9: in Anthropic bodies and Claude Code transcripts."""
+    content = [{"type": "text", "text": text} for text in texts]
+    turn = {"role": "user", "content": content}
+    body = {"max_tokens": 9, "model": "claude-x", "messages": [turn]}
+    entry = {"type": "user", "sessionId": "s", "uuid": "u1", "message": turn}
+    run = om("-v", "observe", "-", stdin=json.dumps(body if is_request else entry))
+    assert ("anthropic" if is_request else "claude-code") in run.stderr
+    assert [row["text"] for row in rows(om)] == ["User: Paint mast 1."]
+    assert "evil" not in om("context", "--session", "last").stdout
+
+
 @pytest.mark.parametrize(("first", "tags"), [(0, None), (1, ["unverified"])])
 def test_an_imported_row_speaks_for_the_user_only_of_messages_of_the_user(
     om: Om, first: int, tags: list[str] | None

@@ -11,7 +11,7 @@ from typing import Self
 from omcli.base import lazily
 from omcli.base.record import positional_record
 from omcli.formats.claude_prompts import UserText, is_own_tool, reason_to_refuse, user_text
-from omcli.formats.injected import is_block, memory_skips, own_words
+from omcli.formats.injected import memory_skips, own_texts
 from omcli.formats.source import Record
 from omcli.formats.values import image_from_text, image_text, record, string, text
 from omcli.memory.message import Image, MessageKind, attachment
@@ -53,11 +53,11 @@ def read_content(parts: list[str], images: tuple[Image, ...]) -> UserContent:
     events: list[UserText] = []
     has_injected = in_editor = False
     skips: list[Skip] = []
-    for part in parts:
+    for part, own in zip(parts, own_texts(parts), strict=True):
         in_editor = in_editor or any(map(part.__contains__, _EDITOR_TAGS))
         if note := _MEMORY_NOTE.match(part):
             events.append(UserText(text=f"# {note[1].strip()}", kind=MessageKind.COMMAND))
-        elif (len(parts) > 1 and is_block(part)) or (words := user_text(own_words(part))) is None:
+        elif (words := user_text(own)) is None:
             has_injected = True
         elif words.kind is None:
             prompts.append(words.text)

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from omcli.formats.injected import is_pack, memory_skips, own_words, without_injected
+from omcli.formats.injected import is_pack, memory_skips, own_texts, own_words, without_injected
 
 ROW = (
     '{"id":"01a1f806-d7d7-75d0-8e0a-5884fdf07ba9","session":"s \\"1\\"","kind":"observation","type":"decision",'
@@ -195,6 +195,24 @@ def test_what_stands_around_wrapped_memory_stays() -> None:
 
 
 @pytest.mark.parametrize(
+    ("parts", "own"),
+    [
+        (["<memory>\nS", "S\n</memory>\nGo."], ["", "Go."]),
+        (["<memory>\n<core-memory>S</core-memory>", "S</memory>"], ["", ""]),
+        (["<memory>S</memory>\n<observations>", "S", "</observations> Go."], ["", "", "Go."]),
+        (["<system-reminder>S</system-reminder>\nSay", "</system-reminder>."], ["Say", "</system-reminder>."]),
+        (["What is <memory>?", "And </memory>?"], ["What is <memory>?", "And </memory>?"]),
+        (["<memory>\nS", "Go."], ["<memory>\nS", "Go."]),
+        (["Fix <system-reminder>", "or </system-reminder>"], ["Fix <system-reminder>", "or </system-reminder>"]),
+        (["  one  "], ["  one  "]),
+    ],
+)
+def test_blocks_may_cross_the_texts_of_a_message(parts: list[str], own: list[str]) -> None:
+    """XD7."""
+    assert own_texts(parts) == own
+
+
+@pytest.mark.parametrize(
     "hostile",
     [
         "<memory>\n" * 100_000,
@@ -206,4 +224,5 @@ def test_what_stands_around_wrapped_memory_stays() -> None:
 def test_many_tags_are_read_quickly(hostile: str) -> None:
     begin = time.process_time()
     own_words(hostile)
+    own_texts([hostile, hostile[::-1], "</memory>"])
     assert time.process_time() - begin < 10
