@@ -132,6 +132,7 @@ def due_as_dict(found: TickReport) -> dict[str, object]:
 
 _FINDINGS = {
     "kept_back": "kept, for the reply does not tell them",
+    "unreached": "left for the next time, for the model failed",
     "unaccounted": "kept, for the reply passes over them",
 }
 """Wording of some findings in a model's reply. The others are printed by name."""

@@ -226,7 +226,8 @@ class Patience:
             if (found.lane, found.session, found.provider) == (lane, session, provider):
                 raise Waiting(
                     f"{found.reason}; nothing was asked",
-                    hint="nothing is lost; `om observe`, `om tick` and `om reflect` ask now with `--again`",
+                    hint="nothing is lost; `om observe`, `om tick`, `om reflect` and `om consolidate` have `--again`, "
+                    "which asks now",
                 )
 
     def _wait(self, failures: int) -> float:

@@ -16,6 +16,7 @@ from omcli.base.errors import (
     OmError,
     SessionTaken,
     TryAgain,
+    Waiting,
 )
 from omcli.base.record import mutable_record, record, replace
 from omcli.operations import tick
@@ -169,7 +170,10 @@ class Watch:
         if self._clock.monotonic() < self._asked_from:
             self._waiting[session] = self._asked_from
             return
-        for ticked in tick.tick(opened.deps, opened.when, sessions=[session]):
+        deps = opened.deps
+        if deps.observer.waits(session) or deps.reflector.waits(session):  # what it waits for may be over without news
+            self._waiting[session] = self._clock.monotonic() + _PATIENCE
+        for ticked in tick.tick(deps, opened.when, sessions=[session]):
             error = ticked.error
             if error is None:
                 self._said.pop(session, None)
@@ -188,7 +192,9 @@ class Watch:
         now = self._clock.monotonic()
         self._waiting[session] = now
         if isinstance(error, OF_MODELS):
-            self._waiting[session] = self._asked_from = now + _PATIENCE
+            self._waiting[session] = now + _PATIENCE
+        if isinstance(error, OF_MODELS) and not isinstance(error, Waiting):
+            self._asked_from = now + _PATIENCE
 
     def _is_new(self, about: str, error: OmError) -> bool:
         is_news = self._said.get(about) != error.message

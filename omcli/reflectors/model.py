@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from omcli.base.errors import OF_REPLIES, PromptTooLong, ProviderFailed, Unusable
+from omcli.base.errors import OF_MODELS, OF_REPLIES, PromptTooLong, ProviderFailed, Unusable
 from omcli.base.record import record, replace
 from omcli.llm import prompts
 from omcli.llm.model import Calls, Prompt, Provider, Reply
@@ -42,8 +42,8 @@ class ModelReflector:
         is raised if no earlier reply was valid. NotAllowed and BadConfiguration are always raised.
 
         After PromptTooLong, the rows are folded in smaller parts. The rows of a part that fails stay unchanged. So do
-        all further rows after two failed parts, or after eight prompts that were too long. If no part can be folded,
-        raise the last error.
+        all further rows after two failed parts, or after eight prompts that were too long, or after an error that would
+        be raised if no part were folded. If no part can be folded, raise the last error.
         """
         calls = Calls()
         rows, size = material.rows, len(material.rows)
@@ -62,6 +62,11 @@ class ModelReflector:
                 faults.append(error)
             except OF_REPLIES as error:
                 faults.append(error)
+            except OF_MODELS:
+                if not done:
+                    raise
+                done.append(Reflected(findings={"unreached": len(rows)}, attempts=0))  # folded parts were paid for
+                break
             rows = rows[len(part) :]
             calls.renew()
         if not done:

@@ -229,6 +229,20 @@ def test_a_failed_reflection_is_tried_again_by_tick(om: Om) -> None:
     assert codes == [69, 69, 1, 69]
 
 
+def test_consolidating_asks_a_model_that_failed_when_told_to(om: Om) -> None:
+    """XA4: as its hint says."""
+    model = always(om, "Sure!")
+    om("observe", talk(om), "--model", model.model, minute(0), code=69)
+    consolidate = ("consolidate", "--no-places", "--model", model.model, minute(60))
+    for _ in range(3):
+        run = om(*consolidate, code=69)
+    asked = len(model.asked)
+    assert "`om consolidate` have `--again`" in run.stderr
+    assert len(model.asked) == asked
+    om(*consolidate, "--again", code=69)
+    assert len(model.asked) > asked
+
+
 def test_a_daily_note_that_waits_holds_back_no_other(om: Om) -> None:
     """XA4: each note is a session of its own."""
     notes = om.folder / "notes"

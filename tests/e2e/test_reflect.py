@@ -435,6 +435,19 @@ def test_rows_that_are_more_than_a_model_takes_are_folded_in_halves(om: Om) -> N
     assert calls(om)["calls"] == 3
 
 
+def test_what_a_model_folded_before_it_failed_is_written_and_the_next_run_folds_the_rest(om: Om) -> None:
+    """XA5: no reply that was paid for is lost, and no row is folded twice; the rest need not have changed."""
+    kept(om, *ten_rows_of_100())
+    older, newer = (reply(told(sized(tokens), *labels(5))) for tokens in (200, 100))
+    model = reflecting(om, {"error": "prompt-too-long"}, older, {"error": "unreachable"}, newer)
+    run = reflect(om, model, env=PI)
+    assert "5 left for the next time, for the model failed" in run.stderr
+    assert tokens_in_sight(om) == 200 + 500
+    reflect(om, model, env=PI)
+    assert tokens_in_sight(om) == 200 + 100
+    assert calls(om)["calls"] == 4
+
+
 LADDER = {
     "OM_COUNTER": "chars-4", "OM_REFLECT_TARGET": "0.9", "OM_REFLECT_ATTEMPTS": "4", "OM_REFLECT_LEVELS": "0,1,2,3",
     "OM_REFLECT_TEMPERATURE_STEP": "0.05", "OM_REFLECTOR_TEMPERATURE": "0",

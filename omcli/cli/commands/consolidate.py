@@ -10,6 +10,7 @@ from omcli.base.record import replace
 from omcli.cli.command import Run, check_session, with_shared
 from omcli.cli.console import Exit, counted, error_as_dict
 from omcli.cli.options import (
+    AgainOption,
     BaseUrlOption,
     BestEffortOption,
     DryRunOption,
@@ -68,6 +69,7 @@ def consolidate(
     model: ModelOption = None,
     base_url: BaseUrlOption = None,
     verify: VerifyOption = False,
+    again: AgainOption = False,
     estimate: EstimateOption = False,
     tolerant: BestEffortOption = False,
 ) -> None:
@@ -90,7 +92,7 @@ def consolidate(
     run is in progress, the command exits at once with 75. If there is neither a store nor anything to read, nothing is
     created and the exit code is 0.
     """
-    apply_model_options(run, "observer", provider=observer, model=model, base_url=base_url, verify=verify)
+    apply_model_options(run, "observer", provider=observer, model=model, base_url=base_url, verify=verify, again=again)
     run.apply_options({"consolidate.notes": notes, "consolidate.archive_after": _days(archive_after)})
     _check(session, place, notes, no_places=no_places)
     if estimate:

@@ -236,8 +236,8 @@ class FoldSink:
             self.snapshot = deps.store.backups.snapshot(now=deps.clock.now())
         is_whole = self._scope.session is not None and deps.reflector.policy.meta is Meta.WHOLE
         again_with = whole.rows if is_whole else ()  # across sessions, new reflections are not folded again
-        is_trimmed = bool(whole.findings.get("trimmed"))  # the rows that were left can be folded next time
-        left = None if is_trimmed else deps.reflector.mark((*whole.left, *again_with), target=self._target)
+        is_unfinished = any(map(whole.findings.get, ("trimmed", "unreached")))  # rows left can be folded next time
+        left = None if is_unfinished else deps.reflector.mark((*whole.left, *again_with), target=self._target)
         read = [row for batch, _ in self._results for row in batch.material.rows]
         dropped = [gone for _, reflected in self._results for gone in reflected.dropped]
         folding = as_fold(whole, read, dropped, replaced, self._mark, left=left)

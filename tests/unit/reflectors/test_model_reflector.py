@@ -19,6 +19,7 @@ from omcli.base.errors import (
     Refused,
     Unreachable,
     Unusable,
+    Waiting,
 )
 from omcli.llm.json_reply import LONGEST_ROW
 from omcli.llm.model import MOST_CALLS, EndReason, Reply
@@ -410,8 +411,17 @@ def test_rows_that_are_more_than_a_model_takes_are_folded_in_halves() -> None:
         reflect(SIZED, too_long, "[]", "[]")
     with pytest.raises(PromptTooLong):
         reflect(SIZED, *[too_long] * 20)
-    with pytest.raises(Unreachable):
-        reflect(SIZED, too_long, older, Unreachable("no route"))
+
+
+@pytest.mark.parametrize("error", [Unreachable("no route"), Waiting("at noon"), NotAllowed("no credit is left")])
+def test_a_part_that_was_folded_is_kept_when_a_later_one_is_not_reached(error: OmError) -> None:
+    """XA5: it was paid for; if none was folded, the error is raised."""
+    too_long, older = PromptTooLong("8192 tokens"), reply((words(200, "tide"), ["o1", "o2", "o3", "o4", "o5"]))
+    reflected = reflect(SIZED, too_long, older, error)
+    assert (texts(reflected.reflections), len(left(SIZED, reflected))) == ([words(200, "tide")], 6)
+    assert (reflected.findings["unreached"], reflected.attempts) == (5, 1)
+    with pytest.raises(type(error)):
+        reflect(SIZED, too_long, error)
 
 
 def test_a_reply_that_counts_is_not_given_up_for_an_error() -> None:
