@@ -68,11 +68,10 @@ def run_here(
     raised: in a process of its own it would be printed as a bug.
     """
     assert threading.current_thread() is threading.main_thread(), "commands that run at once are processes: om.process"
-    others: dict[str, str | None] = dict.fromkeys(os.environ.keys() - env.keys())
+    changes: dict[str, str | None] = dict(env.items() - os.environ.items())
+    changes |= dict.fromkeys(os.environ.keys() - env.keys())
     with _as_a_process([argv0, *words], cwd):
-        ended = CliRunner().invoke(
-            _APP, list(words), input=stdin, env={**others, **env}, catch_exceptions=False, stdout=stdout
-        )
+        ended = CliRunner().invoke(_APP, list(words), input=stdin, env=changes, catch_exceptions=False, stdout=stdout)
     if ended.exit_code == _INTERRUPTED:
         raise KeyboardInterrupt  # whoever runs the tests has pressed Ctrl-C
     return Ended(

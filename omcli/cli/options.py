@@ -12,6 +12,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from enum import Enum, StrEnum
+from functools import cache
 from pathlib import Path
 from types import NoneType
 from typing import TYPE_CHECKING, Annotated, Any, get_args, get_origin, get_type_hints
@@ -101,6 +102,7 @@ class Parameter:
         return kind(text)
 
 
+@cache
 def parameters(function: Callable[..., None]) -> tuple[Parameter, ...]:
     """Return the parameters of a function that are declared with `option` or `argument`, in order."""
     return tuple(_parameters(function))

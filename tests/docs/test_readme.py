@@ -137,8 +137,8 @@ def test_no_mistake_in_a_hook_blocks_the_agent(reader: dict[str, str], hook: str
     assert _run("om observe -q tests/stories/claude_code_refactor.jsonl", here).returncode == 0
     verb = hook.split()[1]
     broken = [hook.replace(f"om {verb}", each) for each in (f"om {verb} --oops", f"om {verb} --wait x", f"om {verb}s")]
+    assert _run(broken[0].partition(" || ")[0], here).returncode == 2, "without the end it would block"
     for mistake in broken:
-        assert _run(mistake.partition(" || ")[0], here).returncode == 2, "without the end it would block"
         done = _run(mistake, here)
         assert (done.returncode, done.stdout) == (0, "")
         assert "om: error: " in done.stderr

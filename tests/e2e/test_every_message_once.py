@@ -315,15 +315,15 @@ class TestSizes:
         assert all(len(row["message_ids"]) == 2 for row in told)
         assert_covered_once(om.db)
 
-    def test_ten_thousand_messages_are_taken_in_and_covered_in_batches(self, om: Om) -> None:
+    def test_thousands_of_messages_are_taken_in_and_covered_in_batches(self, om: Om) -> None:
         """F65: no batch is larger than an observer is shown at once."""
-        talk = long_talk("long", 10_000, lines=2)
-        assert observed(om, om.write("long.jsonl", talk.text()), "--counter", "chars-4")["new_messages"] == 10_000
+        talk = long_talk("long", 6_000, lines=2)
+        assert observed(om, om.write("long.jsonl", talk.text()), "--counter", "chars-4")["new_messages"] == 6_000
         assert_covered_once(om.db)
         with opened(om.db) as connection:
             sizes = connection.execute(
                 "SELECT sum(m.tokens) FROM batches AS b JOIN messages AS m ON m.seq > b.after AND m.seq <= b.through"
                 " GROUP BY b.number"
             ).fetchall()
-        assert len(sizes) > 3
+        assert len(sizes) > 2
         assert max(size for (size,) in sizes) <= 35_000

@@ -451,13 +451,13 @@ def test_a_time_of_an_unknown_day_stays_in_the_text(om: Om) -> None:
 def test_rows_of_two_projects_are_two_groups(om: Om, new_om: Callable[[], Om]) -> None:
     """XD4, S2.11, S2.13: each group has the directory of its rows, and each row that of its group."""
     group = (
-        '<observation-group id="{0}" range="a:b" kind="observation" cwd="/work/{0}">\n'
+        '<observation-group id="{0}" range="a:b" kind="observation" cwd="/srv/{0}">\n'
         "* \U0001f534 (2026-02-10 09:00) {0}\n"
     )
     text = "\n".join(f"{group.format(name)}</observation-group>\n" for name in ("tide", "moon"))
     imported(om, text, "--session", "two")
     assert [(row["text"], om("show", row["id"], "--json").document["observation"]["project"]) for row in rows(om)] == [
-        ("tide", "/work/tide"), ("moon", "/work/moon"),
+        ("tide", "/srv/tide"), ("moon", "/srv/moon"),
     ]  # fmt: skip
     assert om("export", "--to", "duet-groups").stdout == text
     mixed = om("export", "--to", "duet-groups", "--session", "two").stdout
@@ -468,11 +468,11 @@ def test_rows_of_two_projects_are_two_groups(om: Om, new_om: Callable[[], Om]) -
 
 def test_a_session_that_moves_is_exported_by_project(om: Om, new_om: Callable[[], Om]) -> None:
     """XD4, S2.11, S2.13: groups of one batch have its range, each with the directory of its messages."""
-    talk = Talk(session="two", cwd="/work/tide").user("We decided to use UTC in tide.", uuid="a")
-    om("observe", "-q", stdin=talk.user("We decided to use port 8080.", uuid="b", cwd="/work/moon").text())
+    talk = Talk(session="two", cwd="/srv/tide").user("We decided to use UTC in tide.", uuid="a")
+    om("observe", "-q", stdin=talk.user("We decided to use port 8080.", uuid="b", cwd="/srv/moon").text())
     text = om("export", "--to", "duet-groups").stdout
     assert re.findall('range="(.*?)" kind="observation" cwd="(.*?)"', text) == [
-        ("a:b", "/work/tide"), ("a:b", "/work/moon"),
+        ("a:b", "/srv/tide"), ("a:b", "/srv/moon"),
     ]  # fmt: skip
     other = new_om()
     other("import", "-q", "--format", "duet-groups", "--session", "two", stdin=text)

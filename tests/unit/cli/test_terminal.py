@@ -57,7 +57,7 @@ def test_whatever_is_drawn_fits_and_is_whole(has_colour: bool, data: st.DataObje
 
 
 def test_a_table_fits_and_leaves_nothing_out(columns: int) -> None:
-    session, project = "5f0c3c1e-7b1d-4e0a-9a57-2f6f5d1b8c44", "/home/ada/work/tides"
+    session, project = "5f0c3c1e-7b1d-4e0a-9a57-2f6f5d1b8c44", "/home/ada/code/tides"
     title = "Tide tables for all the harbours between Cuxhaven and Husum"
     row = (session, "claude-code", "214", "2026-01-06 13:46", project, title)
     shown = Terminal(has_colour=False).table(HEADER, [row, row], wrapped=("PROJECT", "TITLE"))
