@@ -36,10 +36,11 @@ _REMARK = lazily(
     r"(?:To tell you how to proceed, the user said:\n|The user provided the following reason for the rejection: )(.+)",
     re.DOTALL,
 )
-# Tools of the client itself.
+# Tools of the client itself that fail in the client's words. Not among them are tools that bring text from elsewhere:
+# WebFetch, WebSearch, BashOutput and subagents.
 _OWN_TOOLS = frozenset(
-    "AskUserQuestion Bash BashOutput Edit EnterPlanMode ExitPlanMode Glob Grep KillShell LS MultiEdit NotebookEdit "
-    "NotebookRead Read Skill SlashCommand Task Agent TodoWrite WebFetch WebSearch Write".split()
+    "AskUserQuestion Bash Edit EnterPlanMode ExitPlanMode Glob Grep KillShell LS MultiEdit NotebookEdit NotebookRead "
+    "Read Skill SlashCommand TodoWrite Write".split()
 )
 # Appended to a refusal by newer clients, after the person's words.
 _AFTER_REMARK = "\n\nNote: The user's next message may contain a correction"
@@ -83,7 +84,9 @@ def is_from_server(tool: str | None) -> bool:
 
 
 def is_own_tool(tool: str | None) -> bool:
-    """Return True if the tool is known to be the client's own, so that a person can refuse it."""
+    """Return True if a failure of the tool, even without a sign in its record, is in the words of the client, which may
+    quote a person's refusal.
+    """
     return tool in _OWN_TOOLS
 
 

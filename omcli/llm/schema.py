@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
+from omcli.base import lazily
 from omcli.memory.observation import CURRENT, TOOL_EVENTS, Observation, Priority, Source, Status, Type
 from omcli.text.phrases import AGENT, OUTPUT_OF, speaks_for_user
 
@@ -31,11 +32,22 @@ ONLY_FROM_USER = frozenset({Type.PREFERENCE, Type.INSTRUCTION, Type.CORRECTION, 
 IDENTITY = "identity"
 """Kind and tag of a row about who somebody is."""
 ONLY_HEARD = "only_heard"
-"""Metadata key of a row that nobody said: all messages that it comes from are outputs or pasted text."""
+"""Metadata key of a row that neither the user nor the agent said, but an output, pasted text or a subagent."""
+_PASTED = lazily(r"[^\s:]+(?: [^\s:]+){0,2} pasted: |Pasted text says: ")
+"""Matches the beginning of rows about pasted text that rules, or checks of a model's rows, have written."""
+
+
+def is_only_heard(row: Observation) -> bool:
+    """Return True if only an output, pasted text or a subagent says what a row says."""
+    if row.source is Source.USER:
+        return False
+    return ONLY_HEARD in row.metadata or row.text.startswith(OUTPUT_OF) or bool(_PASTED.match(row.text))
 
 
 def is_of_user(row: Observation) -> bool:
     """Return True if a stored row says what the user said or decided. This was checked when the row was written."""
+    if is_only_heard(row):
+        return False
     if row.source is Source.USER or row.type in ONLY_FROM_USER or not {CURRENT, IDENTITY}.isdisjoint(row.tags):
         return True
     is_quoted = row.source in (Source.RULES, Source.IMPORT) and row.type not in TOOL_EVENTS

@@ -9,9 +9,9 @@ from typing import Protocol, TypeVar
 
 from omcli.base import lazily
 from omcli.llm.json_reply import LONGEST_ROW
-from omcli.llm.schema import ONLY_HEARD
+from omcli.llm.schema import ONLY_HEARD, is_only_heard
 from omcli.memory.observation import SETTLED, UNVERIFIED, Draft, Kind, Observation, Priority, Source, Status, Type
-from omcli.text.phrases import AGENT, OUTPUT_OF
+from omcli.text.phrases import AGENT
 from omcli.text.similarity import folded_text
 
 LASTING_TYPES = MappingProxyType(
@@ -86,11 +86,6 @@ def lasting(rows: Sequence[Observation]) -> tuple[Draft, ...]:
 def is_trusted(row: Observation) -> bool:
     """Return True if a row can be the origin of a lasting fact: it is verified, and not only what an output says."""
     return UNVERIFIED not in row.tags and not is_only_heard(row)
-
-
-def is_only_heard(row: Observation) -> bool:
-    """Return True if nobody said what a row says, but an output or pasted text."""
-    return ONLY_HEARD in row.metadata or row.text.startswith(OUTPUT_OF)
 
 
 def _is_lasting(row: Observation) -> bool:
@@ -168,8 +163,9 @@ def folded(
     """Return a draft that replaces several rows, with the type and priority of the most important and the latest event
     date.
 
-    Rows in `also` support the draft, but are not replaced. Rows with the same date keep their order, so that the result
-    is deterministic. If `status` is None, the draft gets the status that all rows have in common, if any.
+    Rows in `also` support the draft, but are not replaced. The draft is only heard if one of `rows` is. Rows with the
+    same date keep their order, so that the result is deterministic. If `status` is None, the draft gets the status that
+    all rows have in common, if any.
     """
     sources = sorted({row.id: row for row in (*rows, *also)}.values(), key=lambda row: row.dated)
     strongest = max(reversed(rows), key=lambda row: (row.priority.importance, row.importance, row.dated))
@@ -185,7 +181,7 @@ def folded(
         event_at=max((row.event_at for row in rows if row.event_at), default=None),
         refers_to=dates.pop() if len(dates) == 1 else None,
         tags=tuple(sorted({tag for row in rows for tag in row.tags})),
-        metadata={"folded": len(rows)},
+        metadata={"folded": len(rows), **({ONLY_HEARD: True} if any(map(is_only_heard, rows)) else {})},
         supports=tuple(row.id for row in sources),
         replaces=tuple(row.id for row in rows),
         reason=reason,

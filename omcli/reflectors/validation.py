@@ -18,6 +18,7 @@ from omcli.llm.schema import (
     PRIORITIES,
     STATUSES,
     is_of_user,
+    is_only_heard,
 )
 from omcli.memory.message import TokenCounter, rows_tokens
 from omcli.memory.observation import (
@@ -37,10 +38,10 @@ from omcli.memory.observation import (
     Type,
 )
 from omcli.memory.reflection import Material, Reflected
-from omcli.reflectors.drafts import LASTING_TYPES, folded, in_rows, is_only_heard, is_trusted
+from omcli.reflectors.drafts import LASTING_TYPES, folded, in_rows, is_trusted
 from omcli.reflectors.reply import ProposedItem, ProposedRow, ReflectorReply, rows_by_label
 from omcli.text.instants import instant, minute
-from omcli.text.phrases import searchable, speaks_for_user, unknown_anchors
+from omcli.text.phrases import HEARD_FROM, OUTPUT_OF, searchable, speaks_for_user, unknown_anchors
 from omcli.text.redaction import redact
 from omcli.text.similarity import LEAST_TOUCHED, folded_text, is_about, share
 
@@ -131,6 +132,7 @@ class _CheckedReply:
         if not cited or (is_claim and not any(is_of_user(row) and is_trusted(row) for row in cited)):
             self.findings["rejected"] += 1
             return
+        text = _with_speaker(text, cited)
         self.accounted |= {row.id for row in cited}
         if any(draft.text == text for draft in self.reflections):
             self.findings["duplicates"] += 1
@@ -334,11 +336,24 @@ def _reflection(
             "folded": len(cited),
             "first": cited[0].dated[:10],
             "last": cited[-1].dated[:10],
-            **({ONLY_HEARD: True} if all(map(is_only_heard, cited)) else {}),
+            **({ONLY_HEARD: True} if HEARD_FROM.match(text) else {}),
         },
         replaces=tuple(row.id for row in replaced),
         source=Source.MODEL,
     )
+
+
+def _with_speaker(text: str, cited: Sequence[Observation]) -> str:
+    """Return the text of a reflection after its speaker if only heard rows say it: if these have more of its words than
+    the other rows cited. Otherwise, or if it names the speaker itself, return it unchanged.
+    """
+    heard = [row.text for row in cited if is_only_heard(row)]
+    others = "\n".join(row.text for row in cited if not is_only_heard(row))
+    if not heard or HEARD_FROM.match(text) or (others and share(others, text) >= share("\n".join(heard), text)):
+        return text
+    speakers = {named[0] if (named := HEARD_FROM.match(each)) else "" for each in heard}
+    speaker = speakers.pop() if len(speakers) == 1 else ""
+    return row_text(f"{speaker or f'{OUTPUT_OF}tools says: '}{text}")
 
 
 def _event_at(at: str, cited: Sequence[Observation]) -> str | None:

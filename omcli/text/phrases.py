@@ -53,7 +53,9 @@ USER = "User: "
 AGENT = "Agent: "
 """Prefix of rows that quote an agent."""
 OUTPUT_OF = "Output of "
-"""Beginning of rows that say what an output claims about the user (`Output of WebFetch says: …`)."""
+"""Beginning of rows that only an output says (`Output of WebFetch says: …`)."""
+HEARD_FROM = lazily(rf"(?:{OUTPUT_OF}.{{1,60}}? says|Pasted text says): ")
+"""Matches the words that name the speaker of a row that neither the user nor the agent said."""
 _LONGEST_SPEAKER = 40
 _USER_NOUN = (
     r"\W*(?:(?:(?:the|der|die|le|la|el|il) |l['’])?"

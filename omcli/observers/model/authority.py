@@ -1,13 +1,13 @@
 """Checks on rows that speak for the user: only the user's own words make a wish, a rule, a request or an identity.
 
 Tool output, agents and pasted text can say anything, also that the user wants something. What a model notes of that is
-a finding, which names the speaker (`Output of WebFetch says: …`).
+a finding. A row that only they say names the speaker, whatever its words (`Output of WebFetch says: …`).
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 
 from omcli.base import lazily
@@ -28,7 +28,6 @@ _WORDS_OF_SAYING = frozenset(
     {"prefer", "assert", "ask", "want", "request", "instruct", "state", "said", "say", "decid"}
 )
 """Terms that report what somebody says, and occur in no message."""
-_AGENTS = frozenset({Role.ASSISTANT, Role.CALL})
 _EVENTS_OF_USER = frozenset({MessageKind.COMMAND, MessageKind.SHELL, MessageKind.INTERRUPT})
 _BY_SOMEBODY = frozenset({Type.DECISION, Type.PLAN})
 _MOST = 0.5
@@ -156,13 +155,26 @@ class Authority:
         terms = _terms_of_claim(text)
         _, heard = self._best_passage(terms)
         spoken = [label for label in self.evidence.shown.labels if self._is_spoken(label)]
-        words = (part.text for label in spoken for part in text_parts(self._own_words(label)))
-        said = [*(each for each in words if not _REPORTS.search(each)), *(row.text for row in self._of_user())]
+        said = [*self._spoken_sentences(spoken), *(row.text for row in self._of_user())]
         return heard >= _MOST and heard > _share(terms, frozenset().union(*map(content_terms, said)))
 
-    def is_heard(self, labels: Sequence[str]) -> bool:
-        """Return True if all of these messages are outputs."""
-        return all(self._message(label).role is Role.RESULT for label in labels)
+    def heard_from(self, text: str, labels: Sequence[str]) -> str:
+        """Return words that name the speaker of a row if only an output, a paste or a subagent says it, otherwise "".
+
+        Without words of the user or the agent among the cited messages, the calls must contain more of the row's words
+        than the outputs do, or else only these say it. Otherwise they do if they contain half of its words, and more
+        than the calls and the words of user and agent, apart from sentences that report an output.
+        """
+        others = [label for label in labels if not self._is_call(label) and self._words_of_others(label)]
+        spoken = [label for label in labels if self._is_spoken(label) and self._own_words(label)]
+        if not others:
+            return ""
+        terms = _terms_of_claim(text)
+        heard = max((_share(terms, passage) for label in others for passage in self._passages(label)), default=0.0)
+        calls = (f"{each.tool} {each.text}" for each in map(self._message, filter(self._is_call, labels)))
+        own = _share(terms, frozenset[str]().union(*map(content_terms, (*calls, *self._spoken_sentences(spoken)))))
+        is_heard = heard >= _MOST and heard > own if spoken else heard >= own
+        return self._speaker(others) if is_heard else ""
 
     def may_replace(self, old: Observation, attribution: Attribution, status: Status | None) -> bool:
         """Return True if a row of this origin may replace an older one.
@@ -235,6 +247,14 @@ class Authority:
         message = self._message(label)
         return message.text if message.role is Role.ASSISTANT else split_words(message)[0]
 
+    def _spoken_sentences(self, labels: Iterable[str]) -> Iterator[str]:
+        """Yield the sentences of these messages that do not report what an output says."""
+        for label in labels:
+            yield from (part.text for part in text_parts(self._own_words(label)) if not _REPORTS.search(part.text))
+
+    def _words_of_others(self, label: str) -> str:
+        return "" if self._is_by_agent(label) else split_words(self._message(label))[1]
+
     def _is_yes_or_no(self, label: str) -> bool:
         """Return True if the message agrees or declines, so that the words are those of the message it answers."""
         words = self._own_words(label)
@@ -243,14 +263,21 @@ class Authority:
     def _passages(self, label: str) -> tuple[frozenset[str], ...]:
         """Return the terms of each passage, of two lines, that an output or a paste contains."""
         if label not in self.passages:
-            said = "" if self._message(label).role in _AGENTS else split_words(self._message(label))[1]
+            said = "" if self._is_call(label) else self._words_of_others(label)
             lines = [content_terms(line) for line in _BREAKS.split(excerpt(said, _OUTPUT_CHARS)) if line.strip()]
             self.passages[label] = tuple(one | other for one, other in pairwise([*lines, frozenset[str]()]))
         return self.passages[label]
 
     def _is_spoken(self, label: str) -> bool:
+        return is_from_user(self._message(label)) or self._is_by_agent(label)
+
+    def _is_by_agent(self, label: str) -> bool:
+        """Return True if the session's agent wrote the message, not a subagent."""
         message = self._message(label)
-        return is_from_user(message) or (message.role is Role.ASSISTANT and message.agent is None)
+        return message.role is Role.ASSISTANT and message.agent is None
+
+    def _is_call(self, label: str) -> bool:
+        return self._message(label).role is Role.CALL
 
     def _message(self, label: str) -> Message:
         return self.evidence.shown.labels[label].message

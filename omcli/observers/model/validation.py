@@ -35,7 +35,7 @@ from omcli.observers.model.reply import ObserverReply, ReplyRow
 from omcli.pack.tail import excerpt
 from omcli.text import calendar
 from omcli.text.clean import clean, one_line
-from omcli.text.phrases import with_times
+from omcli.text.phrases import AGENT, OUTPUT_OF, with_times
 from omcli.text.redaction import redact
 from omcli.text.similarity import is_repeated, says, without_numbers, without_repeats
 from omcli.text.spoken_dates import spoken_date
@@ -137,8 +137,10 @@ class _CheckedReply:
         may_go = [old for old in cited if self.authority.may_replace(old, attribution, status)]
         replaced = [] if missing else rows_to_replace(may_go, text, status)[:MOST_REPLACED]
         self.findings["not_replaced"] += len(cited) - len(replaced)
+        heard = attribution.prefix or ("" if attribution.also else self.authority.heard_from(text, supporting))
+        named = text if text.startswith((OUTPUT_OF, heard)) else row_text(f"{heard}{text}")
         draft = Draft(
-            text=with_earlier(text, replaced),
+            text=with_earlier(named, replaced),
             type=kind,
             importance=min(priority.importance, Priority.MEDIUM.importance)
             if attribution.prefix
@@ -150,7 +152,7 @@ class _CheckedReply:
             tags=(IDENTITY,) if is_identity else (),
             metadata={
                 **({"refers_to_kind": "estimated"} if is_estimate else {}),
-                **({ONLY_HEARD: True} if not attribution.also and self.authority.is_heard(supporting) else {}),
+                **({ONLY_HEARD: True} if heard and attribution.prefix != AGENT else {}),
             },
             replaces=tuple(old.id for old in replaced),
             reason="replaced" if replaced else None,
