@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import chain
 
 from omcli.base import lazily
 from omcli.base.record import field, mutable_record, replace
@@ -33,7 +34,8 @@ from omcli.text.instants import instant
 _TAG = "observation-group"
 _OPENING = lazily(rf"\s*<{_TAG}(?P<attributes>(?:\s[^<>]*)?)>\s*")
 _CLOSING = lazily(rf"\s*</{_TAG}>\s*")
-_ATTRIBUTE = lazily(r'([a-z_-]{1,40})="([^"]*)"')
+_ATTRIBUTE = lazily(r"""([a-z_-]{1,40})=["']((?<=")[^"]*(?=")|(?<=')[^']*(?='))""")
+_TAGS = lazily(rf"(</?{_TAG}(?:\s[^<>]*)?>)")
 _HEADING = lazily(r"## Group `(?P<id>[^`]*)`\s*")
 _RANGE = lazily(r"_range: `?(?P<range>[^`]*?)`?_\s*")
 _BULLET = lazily(r"[ \t]*[*-] (?P<rest>.*)", re.DOTALL)
@@ -129,7 +131,7 @@ def _text(found: Mapping[str, object], key: str) -> str:
 def _groups(text: str, *, day: str = "") -> Iterator[Group | NotARow]:
     """Parse the groups of a text. `day` is the date of rows that give only their time of day."""
     reading: _Reading | None = None
-    for written in lines_of(text):
+    for written in chain.from_iterable(map(_split_tags, lines_of(text))):
         opened = _opened(written, day)
         if opened is not None or (_CLOSING.fullmatch(written) and reading is not None):
             if reading is not None:
@@ -142,6 +144,13 @@ def _groups(text: str, *, day: str = "") -> Iterator[Group | NotARow]:
             reading.add(written)
     if reading is not None:
         yield reading.group()
+
+
+def _split_tags(line: str) -> Iterable[str]:
+    """Return the tags of a line and what is between them, if a tag begins or ends it. Others are mentions."""
+    if not line.lstrip().startswith((f"<{_TAG}", f"</{_TAG}")) and not line.rstrip().endswith(f"</{_TAG}>"):
+        return (line,)
+    return filter(str.strip, _TAGS.split(line))
 
 
 def _opened(written: str, day: str) -> _Reading | None:

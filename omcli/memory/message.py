@@ -50,7 +50,7 @@ class MessageKind(StrEnum):
     COMPACTION = "compaction"
     """event: the context was compacted here. `text` holds the summary if the transcript has one."""
     SUMMARY = "summary"
-    """event: a summary of an earlier part, included in the transcript."""
+    """event: a summary of an earlier part. It is stored as a recap if that part is unknown."""
     RECAP = "recap"
     """event: an agent's summary of messages outside this conversation. It is observed, unlike other summaries."""
 

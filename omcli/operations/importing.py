@@ -50,6 +50,8 @@ class ImportReport:
     """Number of messages that now count as observed."""
     missing: int = 0
     """Number of groups that name messages as covered although the last of these is not stored in the session."""
+    undated: int = 0
+    """Number of written rows with the time of the import, because their date is incomplete or does not exist."""
     skipped: Mapping[str, int] = field(default_factory=dict)
     """Number of lines, objects and rows that were not stored, by reason. Known rows are not included."""
     redactions: Mapping[str, int] = field(default_factory=dict)
@@ -122,6 +124,7 @@ class _GroupWriter:
             known=self._counts["known"],
             covered=self._counts["covered"],
             missing=self._counts["missing"],
+            undated=self._counts["undated"],
             skipped=dict(self._skipped),
             redactions=dict(self._redactions),
             sessions=tuple(session for session, _ in self._places if session is not None),
@@ -203,6 +206,7 @@ class _GroupWriter:
                 row = replace(row, metadata={**row.metadata, **above})
                 place.note(row)
                 rows.append(row)
+                self._counts["undated"] += not entry.line.dated and bool(given.clock or given.line.dated)
             else:
                 self._counts["known"] += known is not None or is_told
                 self._skipped.update([reason] if known is None and reason and not is_told else [])
@@ -257,17 +261,22 @@ def _with_date(entry: GroupRow, group: Group, ends: Sequence[KeptMessage]) -> Gr
     """Return a row that gives only its time of day with the date of the group's messages or of its writing.
 
     Among the dates of the messages, it is one on which the time is between the first and the last message, otherwise
-    the last one. If no date is known, the time becomes part of the text.
+    the last one. If no date is known, the time becomes part of the text, as does a date that does not exist.
     """
     if not entry.clock:
-        return entry
+        is_valid = not entry.line.dated or instant(f"{entry.line.dated}Z") is not None
+        return entry if is_valid else _without_date(entry, entry.line.dated)
     of_messages = [kept.message.at for kept in ends]
     times = [minute(at) for at in (of_messages if any(of_messages) else [group.created_at]) if at]
     if not times:
-        return replace(entry, line=replace(entry.line, text=f"({entry.clock}) {entry.line.text}"))
+        return _without_date(entry, entry.clock)
     dates = [f"{at[:10]} {entry.clock}" for at in times]
     fitting = (at for at in dates if times[0] <= at <= times[-1])
     return replace(entry, line=replace(entry.line, dated=next(fitting, dates[-1])))
+
+
+def _without_date(entry: GroupRow, written: str) -> GroupRow:
+    return replace(entry, line=replace(entry.line, dated="", text=f"({written}) {entry.line.text}"))
 
 
 class _Place:

@@ -448,6 +448,34 @@ def test_a_time_of_an_unknown_day_stays_in_the_text(om: Om) -> None:
     assert (row["text"], row.get("event_at")) == ("(14:33) a", None)
 
 
+@pytest.mark.parametrize(
+    ("name", "given", "text"),
+    [
+        ("duet-groups", '<observation-group id="g">\n* \U0001f7e1 (14:33) a\n</observation-group>\n', "(14:33) a"),
+        ("pi", "Date: 2026-02-31\n- [i] 10:00 a\n", "(2026-02-31 10:00) a"),
+    ],
+)
+def test_a_date_that_is_missing_or_does_not_exist_is_reported(om: Om, name: str, given: str, text: str) -> None:
+    """XD4: the row keeps what is written, and has the time of the import."""
+    run = om("import", "--format", name, "-", "--now", "2026-11-23T02:15:00Z", stdin=given)
+    assert run.stderr == f"-: {name}, 1 new, 1 row without a valid date\n"
+    assert [(row["text"], row.get("event_at")) for row in rows(om)] == [(text, None)]
+    (report,) = om("import", "--format", name, "-", "--json", stdin=given).document["files"]
+    assert (report["observations"], report["known"], report.get("undated")) == (0, 1, None)
+
+
+def test_tags_of_groups_may_share_a_line(om: Om) -> None:
+    """XD4: with each other and with rows; inside a row, a tag is only mentioned."""
+    opening, closing = "<observation-group id='{}' range=\"a:b\">", "</observation-group>"
+    imported(
+        om,
+        f"{opening.format(1)}* \U0001f7e1 (2026-02-09 08:00) a{closing}{opening.format(2)}\n"
+        f"* \U0001f7e1 (2026-02-09 08:01) b {closing} c\n* \U0001f7e1 (2026-02-09 08:02) d{closing}\n",
+    )
+    found = [(row["text"], row["metadata"]["original_id"]) for row in rows(om)]
+    assert found == [("a", "1"), (f"b {closing} c", "2"), ("d", "2")]
+
+
 def test_rows_of_two_projects_are_two_groups(om: Om, new_om: Callable[[], Om]) -> None:
     """XD4, S2.11, S2.13: each group has the directory of its rows, and each row that of its group."""
     group = (

@@ -404,6 +404,69 @@ def test_memory_of_another_tool_is_left_out_and_counted(om: Om) -> None:
     assert "feet" not in om("log").stdout + om("context", "--session", "s").stdout
 
 
+SUMMARY = """This session is being continued from a previous conversation that ran out of context.
+
+Analysis:
+1. The user asked about the dock.
+
+Summary:
+1. **Key Concepts**:
+   - The dock uses MySQL 8, which lacks transactional DDL.
+     ```sql
+     DROP DATABASE dock
+     ```
+
+If you need specific details from before compaction, read the full transcript at: /home/a/{}.jsonl
+Please continue the conversation from where we left it off."""
+BEFORE, AFTER = "11111111-1111-4111-8111-111111111111", "22222222-2222-4222-8222-222222222222"
+
+
+def continued(form: str) -> str:
+    """A transcript that begins with a summary of another one."""
+    told = SUMMARY.format(BEFORE)
+    if form == "anthropic":
+        said = [{"role": "user", "content": told}, {"role": "user", "content": "Always sort imports."}]
+        return json.dumps({"max_tokens": 9, "model": "claude-x", "messages": said})
+    if form == "claude-code":
+        return Talk(session=AFTER).user(told, isCompactSummary=True).user("Always sort imports.").text()
+    payloads = [
+        ("session_meta", {"id": AFTER, "cwd": "/dock"}),
+        (
+            "compacted",
+            {
+                "message": told.replace(
+                    "This session is being continued", "Another language model started to solve this problem"
+                )
+            },
+        ),
+        ("event_msg", {"type": "user_message", "message": "Always sort imports."}),
+        ("compacted", {"message": "The dock is seen by everyone."}),
+    ]
+    return "\n".join(json.dumps({"type": kind, "payload": payload}) for kind, payload in payloads)
+
+
+@pytest.mark.parametrize("form", ["anthropic", "claude-code", "codex"])
+def test_a_summary_of_messages_that_are_not_known_is_observed(om: Om, form: str) -> None:
+    """XA1, XD5: what it says is stored nowhere else. Later summaries repeat messages."""
+    told = "Agent: Key Concepts: The dock uses MySQL 8, which lacks transactional DDL."
+    for _ in range(2):
+        assert f" {form}, " in om("observe", stdin=continued(form)).stderr
+        rows = [row["text"] for row in om("log", "--json").document["observations"]]
+        assert sorted(rows) == [told, "User: Always sort imports."]
+    assert told in om("compact", "--observer", "rules", "-", stdin=continued(form)).stdout
+
+
+def test_a_summary_of_known_messages_is_not_observed(om: Om) -> None:
+    """XA1: neither of those in the same session nor of those in the session that it names."""
+    part = Talk(session=BEFORE).user("Look at the dock.")
+    om("observe", "-q", stdin=part.text())
+    om("observe", "-q", stdin=continued("claude-code"))
+    om("observe", "-q", "--session", BEFORE, stdin=continued("anthropic"))
+    assert "MySQL" not in om("log", "--all").stdout
+    sessions = {each["id"]: each for each in om("sessions", "--json").document["sessions"]}
+    assert sessions[AFTER]["parent"] == BEFORE
+
+
 @pytest.mark.parametrize("nothing", ["", "\n", "[]", " [ ]\n", '{"messages": []}', '{"messages":[],"model":"x"}'])
 def test_an_empty_list_of_messages_is_no_error(om: Om, nothing: str) -> None:
     """XD9: like an empty pipe."""

@@ -174,6 +174,7 @@ def _summary(report: ImportReport, format_name: str) -> str:
         (report.known, f"{report.known} known"),
         (report.covered, f"{counted(report.covered, 'message')} covered"),
         (report.missing, f"{counted(report.missing, 'group')} without messages"),
+        (report.undated, f"{counted(report.undated, 'row')} without a valid date"),
         (secrets, f"{counted(secrets, 'secret')} redacted"),
         (lines, f"{counted(lines, 'line')} skipped: {', '.join(report.skipped)}"),
     )
@@ -190,6 +191,7 @@ def _as_dict(report: ImportReport, format_name: str, rows: Iterable[Observation]
         "known": report.known,
         "covered": report.covered,
         "missing": report.missing,
+        **({"undated": report.undated} if report.undated else {}),
         "skipped": dict(report.skipped),
         "redactions": dict(report.redactions),
         "rows": [full_row(observation) for observation in rows],

@@ -56,6 +56,7 @@ class SessionReader:
         if self.home is None and (cwd := string(entry.get("cwd"))):
             self.home = self._homes[session] = cwd
         now = {"session": session, "cwd": self.home, "title": self._title(entry, kind, session)}
+        now["parent"] = user.session_before(entry, session)
         # A subagent's model and worktree are not the session's.
         if _agent(entry) is None:
             model = entry.get("model") if kind == "system" else record(entry.get("message")).get("model")

@@ -29,6 +29,8 @@ _PROGRAM_SPEAKS = lazily(
 _NOTICES = ("<task-notification", "<agent-notification")
 # A slash command, but not a path (`/tmp/x is empty`).
 _COMMAND = lazily(r"/[\w:.-]+(?:\s|$)")
+# The transcript that a summary continues: its name is the id of its session.
+_SUMMARISED = lazily(r"read the full transcript at: [^\n]*?([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})\.jsonl")
 _LONGEST_QUEUE = 256
 
 
@@ -113,6 +115,13 @@ def is_injected(entry: Record) -> bool:
         or text(origin.get("kind")).endswith("notification")
         or "senderTaskId" in origin
     )
+
+
+def session_before(entry: Record, session: str | None) -> str | None:
+    """Return the id of the session that a summary continues, if it names the transcript of a different one."""
+    said = texts_and_images(record(entry.get("message")).get("content"))[0] if entry.get("isCompactSummary") else ()
+    named = next(filter(None, map(_SUMMARISED.search, said)), None)
+    return named[1] if named and named[1] != session else None
 
 
 def refuse_reason(entry: Record, *, result: str, tool: str | None, in_editor: bool) -> str | None:

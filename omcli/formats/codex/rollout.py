@@ -154,7 +154,10 @@ class Rollout:
             return self._meta(payload)
         if kind == "compacted":
             self._compacted = True
-            return [_compact_event(text(payload.get("message")), instant(at))]
+            summary, at = text(payload.get("message")), instant(at)
+            if summary.strip() and self._prompts.is_empty:
+                return [Message(role=Role.EVENT, text=summary, kind=MessageKind.SUMMARY, at=at)]
+            return [_compact_event(summary, at)]
         return [_NOISE if kind in RECORDS else Skip(Reason.UNKNOWN_TYPE, kind[:40])]
 
     def end(self) -> Iterator[Item]:
@@ -344,6 +347,11 @@ class PromptReader:
     def state(self) -> ReaderState | None:
         """Return the reader's state, or None while an item is held back."""
         return None if self._held else {"stream": self._stream, "items_count": self._items_count}
+
+    @property
+    def is_empty(self) -> bool:
+        """True before the first prompt."""
+        return not (self._stream or self._items_count or self._held)
 
     def event(self, stream: str, prompt: Message) -> Iterator[Item]:
         """Yield the prompt of an event. Newer files repeat events in a second `stream`, and only the one seen first

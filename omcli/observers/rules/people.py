@@ -303,7 +303,10 @@ def _note_drafts(note: KeptMessage) -> Iterator[Draft]:
 
 def _summary_drafts(kept: KeptMessage) -> Iterator[Draft]:
     """Yield rows for an agent's summary of other messages: facts, because nothing else tells about those."""
-    content = _with_content(text_parts(kept.message.text)) or [TextPart(without_code(kept.message.text))]
+    opening, end = _SUMMARY_OPENING.match(kept.message.text), _SUMMARY_END.search(kept.message.text)
+    text = kept.message.text[opening.end() if opening else 0 : end.start() if end else None]
+    text = _INDENTED_FENCE.sub("", text)
+    content = _with_content(text_parts(text)) or [TextPart(without_code(text))]
     for row in group_sentences(content, [Type.FACT] * len(content)):
         yield text_draft(kept, f"Agent: {_cut_run(row.text)}", Type.FACT, 6)
 
@@ -315,6 +318,18 @@ def _last_question(asked: KeptMessage | None) -> str:
     questions = list(filter(cues.has_question_mark, map(text_of, text_parts(asked.message.text))))
     return cut(questions[-1], 300) if questions else ""
 
+
+# Added by clients around a summary. An analysis repeats it in other words.
+_SUMMARY_OPENING = lazily(
+    r"\s*(?:This session is being continued from|Another language model started to solve)[^\n]*\n\s*"
+    r"(?:<analysis>.*?</analysis>\s*)?(?:(?:Analysis:\n.*?\n)?Summary:\n)?",
+    re.DOTALL,
+)
+_SUMMARY_END = lazily(
+    r"^(?:If you need specific details from before compaction|(?:Please c|C)ontinue the conversation from where)",
+    re.MULTILINE,
+)
+_INDENTED_FENCE = lazily(r"^[ \t]+(?=```|~~~)", re.MULTILINE)
 
 _PASTED_CHARACTERS = 400
 """Maximum number of characters kept from pasted lines."""

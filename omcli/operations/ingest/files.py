@@ -6,10 +6,11 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from functools import lru_cache
+from itertools import chain
 
 from omcli.base.errors import OF_MODELS, BadInput, OmError, SessionTaken
 from omcli.base.record import field, record, replace
-from omcli.memory.message import Image, Incoming, Message
+from omcli.memory.message import Image, Incoming, Message, MessageKind
 from omcli.memory.transcript import (
     Bookmark,
     Checkpoint,
@@ -222,6 +223,8 @@ class MessageWriter:
                 if not goes_on:
                     session = session_id
                 incoming = self._incoming(session, message)
+                if message.kind is MessageKind.SUMMARY and not self._is_told(session, message, chunk):
+                    incoming = replace(incoming, message=replace(incoming.message, kind=MessageKind.RECAP))
                 pictures += sum(image.size for image in incoming.message.images if image.content)
                 chunk.append((incoming, message))
         if chunk:
@@ -229,6 +232,17 @@ class MessageWriter:
         for session_id in self.sessions:  # facts that follow the last message of a session
             if session_id in self.conversations.sessions:
                 self._keep(session_id, [])
+
+    def _is_told(self, session_id: str, summary: Message, chunk: list[tuple[Incoming, Message]]) -> bool:
+        """Return True if the messages before a summary are known: those of its session or the one it continues.
+
+        Summaries of subagents are not examined.
+        """
+        if summary.agent is not None or any(message.is_counted for _, message in chunk):
+            return True
+        messages, parent = self._deps.open_store().messages, self.conversations.sessions[session_id].parent
+        known = chain(messages.outline(session_id), messages.outline(parent) if parent else ())
+        return any(outline.is_counted and outline.is_main for outline in known)
 
     def _mark(self, pause: Checkpoint) -> None:
         """Add a bookmark, unless its data would contain a secret.
