@@ -43,7 +43,8 @@ from omcli.reflectors.reply import ProposedItem, ProposedRow, ReflectorReply, ro
 from omcli.text.instants import instant, minute
 from omcli.text.phrases import HEARD_FROM, OUTPUT_OF, searchable, speaks_for_user, unknown_anchors
 from omcli.text.redaction import redact
-from omcli.text.similarity import LEAST_TOUCHED, folded_text, is_about, share
+from omcli.text.similarity import LEAST_TOUCHED, SPEAKERS, content_terms, folded_text, is_about, share
+from omcli.text.terms import COMMON_FOLDED
 
 _ABOUT_USER = frozenset({Type.BEHAVIOR.value, Type.PROFILE.value})
 _RESERVED_TAGS = frozenset({PINNED, CURRENT, IDENTITY, "user", *ONLY_FROM_USER})
@@ -128,8 +129,9 @@ class _CheckedReply:
         """
         text = self._clean(proposed.text)
         cited = self._source_rows(proposed.rows, text)
-        is_claim = KINDS.get(proposed.kind) in ONLY_FROM_USER or speaks_for_user(text)
-        if not cited or (is_claim and not any(is_of_user(row) and is_trusted(row) for row in cited)):
+        is_wish = KINDS.get(proposed.kind) in ONLY_FROM_USER
+        told = [row for row in cited if is_of_user(row) and is_trusted(row)]
+        if not cited or ((is_wish or speaks_for_user(text)) and not told) or (is_wish and self._says_heard(text, told)):
             self.findings["rejected"] += 1
             return
         text = _with_speaker(text, cited)
@@ -224,8 +226,9 @@ class _CheckedReply:
         """Return the valid lasting facts without duplicates.
 
         A fact is valid if it cites no row that only an output says, and the trusted rows it cites contain all of its
-        anchors and at least one of its words. If it is about the user, rows of the user must contain at least one of
-        its words. In a reply without labels, these are searched for among all rows, and other words are not checked.
+        anchors, at least one of its words, and all those that heard rows contain. If it is about the user, this must
+        hold for the user's rows among them. In a reply without labels, these are searched for among all rows, and words
+        that no heard row contains are not checked.
         """
         known = {folded_text(row.text) for row in self.material.rows if row.kind is Kind.ITEM}
         drafts: dict[str, Draft] = {}
@@ -238,6 +241,7 @@ class _CheckedReply:
             told = list(filter(is_of_user, cited)) if is_claim else cited
             if (
                 not told
+                or self._says_heard(text, told)
                 or _lacks_anchors(text, cited)
                 or ((is_claim or item.rows is not None) and _shares_nothing(text, told))
             ):
@@ -247,6 +251,12 @@ class _CheckedReply:
             else:
                 drafts[folded_text(text)] = _item(item, text, cited)
         return tuple(drafts.values())
+
+    def _says_heard(self, text: str, told: Sequence[Observation]) -> bool:
+        """Return True if the text contains uncommon words that heard rows contain, and the rows `told` don't."""
+        heard = (content_terms(HEARD_FROM.sub("", row.text, 1)) for row in self.material.rows if is_only_heard(row))
+        added = content_terms(text).difference(COMMON_FOLDED, SPEAKERS, *(content_terms(row.text) for row in told))
+        return not added.isdisjoint(frozenset[str]().union(*heard))
 
     def _goes(self, row: Observation) -> bool:
         return self.verdicts.get(row.id, _KEEP) != _KEEP

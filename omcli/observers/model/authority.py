@@ -23,6 +23,7 @@ from omcli.pack.tail import excerpt
 from omcli.text.clean import one_line
 from omcli.text.phrases import AGENT, OUTPUT_OF, speaks_for_user
 from omcli.text.similarity import SPEAKERS, content_terms, weight
+from omcli.text.terms import COMMON_FOLDED, NAME_LIKE, capital_terms
 
 _WORDS_OF_SAYING = frozenset(
     {"prefer", "assert", "ask", "want", "request", "instruct", "state", "said", "say", "decid"}
@@ -98,9 +99,10 @@ class Authority:
         A row that speaks for the user needs a source in which the user's own words share some with the row. If they
         share none, the source must contain only the user's words, and no passage by others half of the row's words. If
         the row holds for later sessions or says who somebody is, passages by others may not contain more of its words
-        than its source, unless that is less than half, nor a quarter that its source lacks. If the row cites no message
-        of the user, one that contains half of its words is added, or the messages of an older row that does. A decision
-        or plan needs a source that the user or an agent wrote. A row that lacks what it needs gets a `prefix`.
+        than its source, unless that is less than half, nor add words that the user did not say (see `_source_of_new`).
+        If the row cites no message of the user, one that contains half of its words is added, or the messages of an
+        older row that does. A decision or plan needs a source that the user or an agent wrote. A row that lacks what it
+        needs gets a `prefix`.
         """
         written = [label for label in sources if is_from_user(self._message(label))]
         if not self._is_claim(text, kind, sources, is_identity=is_identity):
@@ -108,18 +110,15 @@ class Authority:
             return Attribution(sources=tuple(sources), prefix="" if is_stated else self._speaker(sources))
         terms = _terms_of_claim(text)
         passage, heard = self._best_passage(terms)
+        answered = sources if any(map(self._is_yes_or_no, written)) else written
+        lasts = is_identity or kind in IN_FORCE
+        if lasts and (origin := self._source_of_new(text, sources, answered)):
+            return Attribution(sources=self.evidence.in_order((*sources, origin)), prefix=self._speaker([origin]))
         if written:
-            answered = sources if any(map(self._is_yes_or_no, written)) else written
             own = self._share(terms, filter(self._is_spoken, answered))
-            lasts = is_identity or kind in IN_FORCE
             is_own = own >= heard if lasts else own > 0
-            unsaid = terms.difference(*(content_terms(self._own_words(label)) for label in answered))
-            origin, share = self._best_passage(unsaid)
-            adds = lasts and share * _share(terms, unsaid) >= _MOST_UNSAID
             is_pure = any(not split_words(self._message(label))[1] for label in written)
-            if adds:
-                passage, heard = origin, max(_MOST, heard)
-            elif is_own or (heard < _MOST and (own > 0 or is_pure)):
+            if is_own or (heard < _MOST and (own > 0 or is_pure)):
                 return Attribution(sources=tuple(sources))
         elif found := self._best_written(terms, at_least=max(_MOST, heard)):
             return Attribution(sources=self.evidence.in_order((*sources, found)))
@@ -229,6 +228,27 @@ class Authority:
         written = [label for label in labels or self.evidence.shown.new if is_from_user(self._message(label))]
         best = max(self.evidence.in_order(written), key=lambda label: self._share(terms, [label]), default=None)
         return best if best and self._share(terms, [best]) >= at_least else None
+
+    def _source_of_new(self, text: str, sources: Sequence[str], answered: Sequence[str]) -> str | None:
+        """Return the label of the message with a passage that adds words to what the user said, or None.
+
+        These are words that neither a message or older row of the user nor an answered message contains: any word but a
+        common one if the message is cited, otherwise a name or anchor, two words, or a quarter of the row's words.
+        """
+        terms = _terms_of_claim(text)
+        labels = self.evidence.shown.labels
+        own = (self._own_words(label) for label in labels if is_from_user(self._message(label)))
+        said = [*own, *self._spoken_sentences(answered), *(row.text for row in self._of_user())]
+        unsaid = terms.difference(*map(content_terms, said))
+        names = {term for term in unsaid if NAME_LIKE.search(term)} | (unsaid & capital_terms([text]))
+        for label in labels:
+            for passage in self._passages(label):
+                added = (unsaid & passage) - COMMON_FOLDED
+                if added and (label in sources or len(added) > 1 or added & names):
+                    return label
+                if unsaid and weight(unsaid & passage) >= _MOST_UNSAID * weight(terms):
+                    return label
+        return None
 
     def _of_user(self) -> list[Observation]:
         return [row for row in self.earlier if row.sources and is_of_user(row)]
