@@ -76,6 +76,7 @@ _CONDENSED = lazily(r"^[ \t]*(?:[*#]{1,6}[ \t]*)?CONDENSED[*]{0,2}:[*]{0,2}", re
 _TAGGED = lazily(r"<observations>(.*?)(?:</observations>|\Z)", re.DOTALL)
 _OTHER_TAGS = lazily(r"<(current-task|suggested-response)>.*?(?:</\1>|\Z)", re.DOTALL)
 _DATED = lazily(r"^[#* \t]{0,8}Date:[ *].*\n+[ \t]*[-*] ", re.MULTILINE)
+_DAY = lazily(r"\d{4}-\d\d-\d\d")
 _HEADING = lazily(r"[ \t]*(?:#{1,6} |```)")
 
 
@@ -135,10 +136,12 @@ def _item(value: object, *, cites: bool) -> ProposedItem:
 
 
 def _from_text(text: str) -> ReflectorReply | None:
-    """Parse a reply that is not JSON. Return None if it has none of the known headings and tags, and no dated list."""
+    """Parse a reply that is not JSON. Return None if it has none of the known headings and tags, and no list in which a
+    heading dates the items, or each item that is not a detail begins with a mark and a date.
+    """
     facts, condensed, tagged = _FACTS.search(text), _CONDENSED.search(text), _TAGGED.search(text)
     is_list = not (facts or condensed or tagged)
-    if is_list and not _DATED.search(text):
+    if is_list and not (_DATED.search(text) or _is_marked_list(text)):
         return None
     items: tuple[ProposedItem, ...] = ()
     rest = text
@@ -163,3 +166,11 @@ def _from_text(text: str) -> ReflectorReply | None:
     if not any(row.rows for row in rows):
         rows = tuple(replace(row, rows=None) for row in rows)
     return ReflectorReply(reflections=rows, items=items)
+
+
+def _is_marked_list(text: str) -> bool:
+    listed = [(line, row) for line, row in rows_in(text, label="o") if row.is_listed]
+    marked = [
+        bool(row.priority or row.status) and _DAY.match(row.at) is not None for line, row in listed if line[0] > " "
+    ]
+    return bool(marked) and all(marked)

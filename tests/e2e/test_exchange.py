@@ -311,6 +311,17 @@ def test_an_item_that_repeats_an_observation_is_imported(om: Om, new_om: Callabl
 
 
 @FORMATS
+def test_only_some_formats_say_which_rows_are_lasting(om: Om, new_om: Callable[[], Om], name: str) -> None:
+    """XD4: imported from the others, an item with the words and the time of a row is that row."""
+    om("import", "-q", "--format", "zora", stdin="[2026-05-01 10:00] CRITICAL The mast is red\n")
+    om("note", "--item", "The mast is red", "--now", "2026-05-01T10:00:00Z")
+    other = new_om()
+    other("import", "-q", "--format", name, stdin=om("export", "--to", name).stdout)
+    kinds = ["observation", "item"] if name in ("duet-groups", "zora-jsonl") else ["observation"]
+    assert [row["kind"] for row in rows(other)] == kinds
+
+
+@FORMATS
 def test_secrets_and_what_breaks_out_stay_outside(om: Om, name: str) -> None:
     """F46, T74, V15: redaction and cleaning as for any input."""
     secret = "ghp_" + "a1B2c3D4e5F6g7H8i9J0" + "k1L2m3N4o5P6q7R8"

@@ -291,6 +291,8 @@ def test_facts_and_condensed_text_are_read(om: Om, text: str, items: list[str], 
             "09:00",
         ),
         ("Here it is.\n\nDate: 2026-02-10\n* \U0001f7e2 (09:01) {}\nThat is all.", "low", None, "09:01"),
+        ("- \U0001f534 (2026-02-10 09:01) {}\n", "high", None, "09:01"),
+        ("Here:\n[2026-02-10 09:00] IMPORTANT {}\nThat is all.", "medium", None, "09:00"),
         ("CONDENSED:\n- \u2705 (9:00) {}", "high", "done", "09:00"),
         ("CONDENSED:\n* [?] {} [o1, o2]", "medium", None, "09:01"),
         ("FACTS: []\nCONDENSED:\n[2026-02-10 09:00] 2/10 resolved: {}", "low", "resolved", "09:00"),
@@ -304,6 +306,22 @@ def test_marks_and_times_of_a_text_are_no_words(om: Om, text: str, priority: str
     [row] = [row for row in in_sight(om) if row["kind"] == "reflection"]
     assert (row["text"], row["priority"], row.get("status")) == (SHORT, priority, status)
     assert row["event_at"] == f"2026-02-10T{at}:00.000Z"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "- 2026-02-10 {}",
+        "- \U0001f534 {}",
+        "- \U0001f534 (09:01) {}",
+        "- \U0001f534 (2026-02-10 09:01) {}\n- I left the rest as it is.",
+        "  - \U0001f534 (2026-02-10 09:01) {}",
+    ],
+)
+def test_a_list_that_may_be_prose_is_no_reply(om: Om, text: str) -> None:
+    """XD4, T20: without tags and headings, each item needs a mark and a date."""
+    noticed(om, *CRANES)
+    reflect(om, reflecting(om, text.replace("{}", SHORT)), code=69)
 
 
 def test_nobody_is_asked_of_nothing_and_who_fails_changes_nothing(om: Om) -> None:

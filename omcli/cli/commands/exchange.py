@@ -53,7 +53,8 @@ def export(
     """Write the memory in another tool's format.
 
     Writes the visible rows in the order in which they were stored. Times are UTC. `om import` can read every one of
-    these formats.
+    these formats. Only duet-groups and zora-jsonl say which rows are lasting facts: imported from another format, a
+    fact with the words and the time of a row is one row with it.
     """
     from omcli.operations.export import export as written
 
