@@ -204,8 +204,8 @@ def _is_let_go(fact: Fact) -> bool:
 def _todo_lines(facts: Sequence[Fact]) -> list[FactLine]:
     """Return the todo list as one line; empty if there is no current list.
 
-    A completed list is current until the next request or task. Any list is obsolete once several later requests were
-    completed without a change to it.
+    An empty list is not shown. A completed list is current until the next request or task. Any list is obsolete once
+    several later requests were completed without a change to it.
     """
     todos: dict[str, tuple[str, str]] = {}
     latest: Fact | None = None
@@ -218,7 +218,7 @@ def _todo_lines(facts: Sequence[Fact]) -> list[FactLine]:
                 known = todos.get(key, ("", f"#{key}"))[1]
                 todos[key] = (str(entry.get("state") or "pending"), str(entry.get("text") or known))
             latest = fact
-    if latest is None:
+    if latest is None or latest.row.metadata.get("todos") in ([], ()):
         return []
     text = _todo_text([(state, text) for state, text in todos.values() if state != "deleted"]) or latest.row.text
     is_done = all(state in ("completed", "deleted") for state, _ in todos.values()) if todos else latest.is_settled

@@ -102,6 +102,22 @@ def test_what_follows_a_courtesy_is_kept_and_a_courtesy_alone_is_not(om: Om) -> 
     ]
 
 
+def test_what_people_tell_each_other_after_a_greeting_is_kept(om: Om) -> None:
+    """XB2: in a chat between people, too, only the greeting is dropped."""
+    told = (
+        ("Ann", "Hi Bob, I moved to Berlin yesterday"), ("Bob", "Wow, Ann, that's great news"),
+        ("Ann", "Hello Bob, how are you today"), ("Bob", "Great, I started a job at Siemens last week"),
+        ("Ann", "Cool, see you then"), ("Bob", "Thanks, Ann, your support means the world to me!"),
+        ("Ann", "Wow, fantastic, Bob!"), ("Bob", "Hey Ann, my sister visits us in May"),
+    )  # fmt: skip
+    om("observe", "--format", "openai", stdin=_chat(*(("user", name, text) for name, text in told)))
+    assert [text for _, text in _rows(om)] == [
+        "Ann: I moved to Berlin yesterday",
+        "Bob: I started a job at Siemens last week",
+        "Bob: my sister visits us in May",
+    ]
+
+
 def test_text_after_a_tag_that_is_not_closed_is_kept(om: Om) -> None:
     """XE1: in results and in the words of a person. A closed block goes."""
     talk = Talk().user("Run the tests.\n<system-reminder>\nhidden\n</system-reminder>")

@@ -132,6 +132,30 @@ def test_searches_todos_and_delegations_are_rows(om: Om) -> None:
     assert all(len(text) <= len("Delegated: ") + 100 for text in delegated)
 
 
+@pytest.mark.parametrize(
+    ("states", "text"),
+    [
+        (("pending", "in_progress"), "Todos: none left"),
+        (("completed", "completed"), "Todos: 2 completed"),
+        ((), "Todos: none left"),
+    ],
+)
+def test_an_empty_todo_list_clears_the_list_before_it(om: Om, states: tuple[str, ...], text: str) -> None:
+    """T32: in a later turn and another run; a completed list stays as it is."""
+    todos = [{"content": name, "status": state} for name, state in zip("ba", states, strict=False)]
+    talk = Talk().user("Do all of it.")
+    if todos:
+        talk.call("TodoWrite", {"todos": todos}).result("ok")
+    om("observe", "-q", om.write("t.jsonl", talk.assistant("I began with it.").text()))
+    talk.user("Forget the plan.").call("TodoWrite", {"todos": []}).result("ok").assistant("The list is empty.")
+    om("observe", "-q", om.write("t.jsonl", talk.text()))
+    told = [row for row in om("log", "--jsonl").lines if row["type"] == "todo_updated"]
+    assert [(row["text"], row["status"]) for row in told] == [(text, "done")]
+    block = om("context", "-q", "--working-memory").stdout
+    assert "Todos" not in block
+    assert "in progress" not in block
+
+
 def test_unknown_tools_and_refused_calls_leave_no_row(om: Om) -> None:
     """T30"""
     talk = tools(

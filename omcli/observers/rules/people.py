@@ -57,6 +57,8 @@ _STATEMENTS = frozenset({Type.DECISION, Type.FACT, Type.PREFERENCE})
 _CHAT_TYPES = frozenset({Type.PREFERENCE, Type.DECISION})
 _MIN_CHAT_IMPORTANCE = 4
 """Minimum importance of a short remark between people that becomes a row."""
+_TOLD_IMPORTANCE = 6
+"""Minimum importance of what a person tells another in the same sentence as a greeting."""
 _WORK_IMPORTANCE = 7
 _PASTED_IMPORTANCE = 5
 
@@ -242,7 +244,7 @@ def chat_drafts(kept: KeptMessage, previous: KeptMessage | None) -> Iterator[Dra
     A short answer is stored with the question in `previous`, the message before it, if another person asked it.
     Preferences and decisions keep their type. All other rows are facts, because people do not instruct each other.
     """
-    content = list(filterfalse(_is_small_talk, text_parts(kept.message.text)))
+    content = list(filterfalse(_is_small_talk, map(_without_chat_courtesy, text_parts(kept.message.text))))
     speaker = kept.message.name or "User"
     other = previous.message.name or "" if previous and previous.message.name != kept.message.name else ""
     question = _last_question(previous) if other and word_count(_last_question(previous)) >= _QUESTION_WORDS else ""
@@ -259,6 +261,19 @@ def chat_drafts(kept: KeptMessage, previous: KeptMessage | None) -> Iterator[Dra
             continue
         text = cut(f"{speaker}: {row.text}{suffix}", _PROMPT_CHARACTERS)
         yield text_draft(kept, text, row.kind or Type.FACT, importance, also=previous if suffix else None)
+
+
+def _without_chat_courtesy(part: TextPart) -> TextPart:
+    """Return what a person tells of importance after a courtesy: "Hi Ann, I moved to Berlin". Otherwise return `part`
+    unchanged.
+    """
+    if cues.is_courtesy(part.text):
+        for rest, has_pause in cues.after_courtesy(part.text):
+            said = replace(part, text=rest)
+            is_important = people_cues.chat_importance(rest) >= _TOLD_IMPORTANCE and word_count(rest) > 2
+            if has_pause and is_important and not _is_small_talk(said):
+                return said
+    return part
 
 
 def _is_small_talk(part: TextPart) -> bool:

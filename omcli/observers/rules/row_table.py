@@ -211,6 +211,12 @@ def todo_texts(row: Draft | None) -> frozenset[str]:
     return frozenset(str(entry.get("text")) for entry in entries if isinstance(entry, dict))
 
 
+def is_empty_todo(row: Draft, listed: Draft) -> bool:
+    """Return True if a row is an empty todo list of the agent that wrote the list `listed`."""
+    is_list = row.type is Type.TODO_UPDATED and not row.metadata.get("partial")
+    return is_list and not row.metadata.get("todos") and row.metadata.get("agent") == listed.metadata.get("agent")
+
+
 # ---- claims
 
 _LONGEST_OLD = 160

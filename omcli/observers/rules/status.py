@@ -16,6 +16,7 @@ from omcli.memory.observation import FAILURES, FILE_CHANGES, SETTLED, Draft, Obs
 from omcli.observers.rules.row_table import (
     ASKED,
     RowTable,
+    is_empty_todo,
     merged,
     todo_texts,
 )
@@ -160,10 +161,17 @@ class _StatusWriter:
     """`seq` of the last request, if its turn ended without a result."""
 
     def write(self, draft: Draft) -> None:
-        """Add a new row, replacing the rows that it continues, repeats or supersedes."""
+        """Add a new row, replacing the rows that it continues, repeats or supersedes. An empty todo list is left out if
+        the list before it is completed.
+        """
         for number in self.table.running(draft.sources):
             draft = self.table.replace(number, draft, reason="ended")
-        if todo_texts(draft) & todo_texts(self.table.rows.get(self.table.todo_list)):
+        listed = self.table.rows.get(self.table.todo_list)
+        if listed is not None and is_empty_todo(draft, listed):
+            if listed.status in SETTLED:
+                return
+            draft = self.table.replace(self.table.todo_list, draft, reason="cleared")
+        elif todo_texts(draft) & todo_texts(listed):
             draft = self.table.replace(self.table.todo_list, draft, reason="updated")
         if (asked_before := self._asked_before(draft)) is not None:
             draft = self.table.replace(asked_before, draft, reason="said again")

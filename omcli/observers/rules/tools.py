@@ -135,8 +135,7 @@ class _Todo:
 
 
 def todo_draft(events: Sequence[ToolEvent]) -> Draft | None:
-    """Return a row with the todo list at the end of the turn. Return None if the turn did not write the list, or wrote
-    an empty list last.
+    """Return a row with the todo list at the end of the turn, or None if the turn did not write the list.
 
     If the tool writes one entry at a time, the row has only the changed entries.
     """
@@ -152,7 +151,7 @@ def todo_draft(events: Sequence[ToolEvent]) -> Draft | None:
             text = todo.text or (known.text if known else "")
             entries[f"#{todo.id}"] = _Todo(state=todo.state, text=text, id=todo.id)
             touched.append(event)
-    if not entries:
+    if not touched:
         return None
     listed = [todo for todo in entries.values() if todo.state != _DELETED]
     now = "; ".join(_label(todo) for todo in listed if todo.state == "in_progress")
@@ -161,7 +160,7 @@ def todo_draft(events: Sequence[ToolEvent]) -> Draft | None:
         touched,
         cut(f"Todos: {_list_text(listed, now=now)}", 500),
         Type.TODO_UPDATED,
-        5,
+        5 if entries else 3,
         status=Status.OPEN if is_open else Status.DONE,
         metadata={
             "current_task": now,
