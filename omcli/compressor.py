@@ -19,6 +19,7 @@ from omcli.memory.observation import Observation
 from omcli.operations.ingest.window import Ingested
 from omcli.settings import resolve
 from omcli.settings.settings import expanded
+from omcli.text.clean import printed_name
 from omcli.text.instants import check_number, parse_time
 from omcli.wiring import Wiring
 
@@ -149,7 +150,7 @@ class ContextCompressor:
         """
         if not session.strip():
             raise BadUsage("the id of the session is empty")
-        self.session = session
+        self.session = printed_name(session)
         place = None if db is None else _full_path(db)
         given = {"db": place, "preset": preset, "counter": counter, "wait": check_number(wait)}
         flags = {**(settings or {}), **{key: value for key, value in given.items() if value is not None}}

@@ -71,6 +71,7 @@ def leave(
     """
     if sessions is not None and not sessions:
         return Left()  # nothing was stored, so no store is created
+    done: tuple[str, ...] = ()
     try:
         when = run.wiring.due()
         rules = run.deps(open_store=deps.open_store, reflector=run.wiring.named_reflector(run.counter))
@@ -83,13 +84,14 @@ def leave(
             session for session in due if _is_quick(session, deps, when) or _is_overdue(run, session, deps, when)
         ]
         failed = _at_once(run, overdue, deps)
+        done = tuple(overdue)
         rest = [session for session in due if session not in overdue]
         rest += _due(rules, when, [session for session in overdue if session not in failed])
         left = _started(run, deps, rest, words) if rest else Left()
-        return replace(left, at_once=tuple(overdue))
+        return replace(left, at_once=done)
     except (TryAgain, CannotCreate, InputOutput) as error:
         run.console.warn(f"{error.message}; `om tick` does what is due")
-        return Left(error=error)
+        return Left(at_once=done, error=error)
 
 
 def model_arguments(

@@ -19,6 +19,7 @@ from omcli.cli.options import SESSION_VARIABLE, Parameter, Values, counter_names
 from omcli.cli.output import Output
 from omcli.memory.notation import named
 from omcli.settings import files, resolve
+from omcli.text.clean import printed_name
 from omcli.text.instants import check_number, parse_time
 from omcli.wiring import Wiring, check_format
 
@@ -184,7 +185,7 @@ class Run:
     @property
     def active_session(self) -> str | None:
         """The session id that an agent has set in the environment, if any."""
-        return os.environ.get(SESSION_VARIABLE)
+        return printed_name(os.environ.get(SESSION_VARIABLE, "")) or None
 
     def session(self, reference: str | None, *, may_be_new: bool = False) -> str | None:
         """Return the id of the session that `--session` names, or None if it names none.
@@ -197,7 +198,7 @@ class Run:
             return reference
         from omcli.operations.lookup import session_id
 
-        return session_id(self.wiring.reading, reference, may_be_new=may_be_new)
+        return session_id(self.wiring.reading, printed_name(reference), may_be_new=may_be_new)
 
     def session_or_new(self, reference: str | None) -> str | None:
         """Return the id of the session to store something in, or None (see `lookup.session_id_or_new`). Raise as
@@ -210,8 +211,9 @@ class Run:
             return reference
         from omcli.operations.lookup import session_id_or_new
 
+        reference = printed_name(reference)
         session = session_id_or_new(self.wiring.reading, reference)
-        if session == reference and (alike := known.ids(reference)):
+        if session == reference and (alike := known.ids(reference)) and reference not in alike:
             self.console.note(f"new session `{reference}`, not {counted(len(alike), 'session')} like `{alike[0]}`")
         return session
 

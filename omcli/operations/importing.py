@@ -23,7 +23,7 @@ from omcli.observers.model.authority import is_from_user
 from omcli.observers.rules.sentences import text_parts
 from omcli.operations.deps import Deps, hold
 from omcli.operations.observe.rows import as_row
-from omcli.text.clean import clean, single_line
+from omcli.text.clean import clean, printed_name, single_line
 from omcli.text.instants import instant, minute
 from omcli.text.phrases import speaks_for_user
 from omcli.text.redaction import redact
@@ -167,7 +167,7 @@ class _GroupWriter:
             group,
             entries=tuple(entries),
             id=group.id and self._clean(group.id),
-            session=group.session and clean(group.session),
+            session=group.session and printed_name(clean(group.session)),
             cwd=group.cwd and self._clean(group.cwd),
             category=group.category and self._clean(group.category),
             tags=tuple(dict.fromkeys(filter(None, map(self._clean, group.tags)))),

@@ -52,12 +52,15 @@ def _with_store(settings: Settings) -> Settings:
     """
     db, by = settings.db, settings.origin("db")
     path = expanded(db)
-    wrong = "is a URL" if _URL.match(str(db)) else "names a folder" if path.name in ("", "..") else ""
+    shown, hint = str(db), "the store is a file: name its path"
+    wrong = "names a folder" if path.name in ("", "..") else ""
+    if url := _URL.match(shown):  # a path has lost a slash, and a URL may have a password
+        wrong, shown, hint = "is a URL", f"{url[0]}/…", "only SQLite files are supported: name the path of one"
     if path.parts[:1] and path.parts[0].startswith("~"):
         wrong = "names an unknown user"
     if wrong:
         error = BadUsage if by == FLAG else BadConfiguration
-        raise error(f"`{'--db' if by == FLAG else by} {db}` {wrong}", hint="the store is a file: name its path")
+        raise error(f"`{'--db' if by == FLAG else by} {shown}` {wrong}", hint=hint)
     return settings if path == db else replace(settings, db=path)
 
 

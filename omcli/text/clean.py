@@ -24,6 +24,7 @@ _LINE_END = lazily("\r\n|[\r\v\f\x1c-\x1e\x85\u2028\u2029]")
 _BREAKS = lazily("[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]+")
 _CONTROL = lazily("[\0-\x1f\x7f-\x9f\ud800-\udfff]")
 _UNPRINTABLE = lazily("[\0-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff\U000e0000-\U000e007f]")
+_UNNAMEABLE = lazily("[\0-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff\U000e0000-\U000e007f]")
 
 # Characters that are valid in JSON but move the cursor, reverse text, end lines or cannot be encoded.
 _RAW = lazily("[\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ud800-\udfff]")
@@ -34,6 +35,16 @@ def clean(text: str) -> str:
     if "\0" not in text and _is_text(text):
         return text
     return _UNSTORABLE.sub(_REPLACEMENT, text)
+
+
+def printed_name(name: str) -> str:
+    r"""Return a session's id as it can be printed and typed: with single spaces, and with control characters escaped
+    (`\n`).
+    """
+    name = " ".join(filter(None, name.split(" ")))
+    if name.isprintable():
+        return name
+    return _UNNAMEABLE.sub(lambda found: found[0].encode("unicode_escape").decode(), name)
 
 
 def one_line(text: str) -> str:

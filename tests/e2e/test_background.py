@@ -382,6 +382,16 @@ def test_a_folder_that_cannot_be_written_is_a_warning(om: Om) -> None:
     assert pending(om) == 8
 
 
+def test_what_was_done_at_once_is_told_even_if_no_worker_can_be_started(om: Om) -> None:
+    """XB2: rules observed the session; the model that reflects would need a worker."""
+    om.write("home/.local", "in the way")
+    env = {"OM_REFLECTOR_MODEL": always(om, "echo").model, "OM_REFLECT_TOKENS": "20"}
+    run = om("observe", "--background", "--json", stdin=tide_story(session="s").text(), env=env, code=None)
+    assert run.document["background"] == {"started": False, "sessions": [], "at_once": ["s"]}
+    assert "`om tick` does what is due" in run.stderr
+    assert pending(om) == 0
+
+
 def test_what_cannot_be_left_to_a_worker_is_not_said_to_be_nothing(om: Om) -> None:
     """Exit 73 where no log can be made, and what is due stays due."""
     keep(om, tide_story(session="s"))

@@ -416,6 +416,13 @@ def test_what_cannot_be_a_store_is_refused_and_nothing_is_made(om: Om, path: str
     assert sorted(om.folder.iterdir()) == before
 
 
+def test_a_url_is_named_by_its_scheme_alone(om: Om) -> None:
+    """XE7: the rest may hold a password."""
+    run = om("log", "--db", "postgresql://me:word@host/memory", code=2)
+    assert run.stderr.startswith("om: error: `--db postgresql://…` is a URL\nhint: only SQLite files are supported")
+    assert "word" not in run.stderr
+
+
 def test_the_home_folder_is_found_in_every_path(om: Om) -> None:
     """XE7: also where the shell has not replaced it, as in `--db=~/x`."""
     om("note", "x", "--db", "~/memory.db")

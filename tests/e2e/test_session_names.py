@@ -177,3 +177,25 @@ def test_completion_offers_sessions_with_their_titles_or_prompts(told: Om) -> No
     shown = told(env=env).stdout
     assert ONE in shown
     assert "Always use station B" in shown
+
+
+STRANGE = [
+    "tab\tnl\nx", "a long id with \x1b[31mred in it", "two  spaces ", "turned \u202e round\u2028", "\x07\x07\x07\x07",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("session", STRANGE)
+def test_an_id_that_cannot_be_printed_is_escaped_and_its_handle_is_taken(om: Om, session: str) -> None:
+    """XD1: in a transcript and as an option; what is printed can be typed."""
+    om("observe", "-q", "--session", session, stdin="User: Always use station A for the tide tables.\n")
+    assert "new session" not in om("note", "Use station B", "--session", session).stderr
+    om("observe", "-q", stdin=Talk(session=session).user("Never use station C.").text())
+    [row] = om("sessions", "--jsonl").lines
+    assert row["id"].isprintable()
+    assert row["handle"] == om("sessions").stdout.splitlines()[1].partition("  ")[0]
+    for command in READING:
+        run = om(*command, "--session", row["handle"], code=None)
+        assert run.code in (0, 1), command
+        assert run.stderr.replace("\n", "").isprintable(), command
+    assert om("note", "Use station D", "--session", row["handle"]).stderr == ""
+    assert [each["id"] for each in om("sessions", "--jsonl").lines] == [row["id"]]

@@ -25,6 +25,7 @@ from omcli.memory.transcript import (
     Transcript,
     derived_session,
 )
+from omcli.text.clean import printed_name
 
 _OPENING_WITHIN = 20
 """Maximum number of messages to search for the first prompt and its answer if a transcript names no session."""
@@ -250,6 +251,8 @@ class TranscriptSessions:
         return item is None or isinstance(item, NewConversation)
 
     def _learn(self, facts: Facts) -> None:
+        if facts.session and facts.session != (name := printed_name(facts.session)):
+            facts = replace(facts, session=name)
         self.named = self.named or facts.session
         self.cwd = self.cwd or facts.cwd
         session_id = self._given or facts.session
