@@ -1,7 +1,7 @@
 """Redaction: removing secrets and <private> blocks from text before it is stored or sent.
 
 Secrets are keys of a known form (the table `FORMATS`), and what the rules in `secret_rules.py` find: values assigned to
-a name such as `password`, private keys, and passwords in URLs, headers and commands. For speed, patterns are tried only
+a name such as `password`, private keys, and passwords in URLs and commands. For speed, patterns are tried only
 at candidates found by a fast search. Keys of a known form are tried at the start of a long run of letters, digits, `-`
 and `_`. Colour codes are skipped.
 
@@ -16,6 +16,7 @@ from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from functools import cache
+from itertools import islice
 from operator import attrgetter
 from typing import Any
 
@@ -155,12 +156,12 @@ def _under_colours(text: str) -> list[Secret]:
 # millisecond per megabyte, and leaves few candidates to the rules.
 
 # The end of a name: digits, a closing quote, a bracket; then `=`, `:`, `>` or `|` before something that may be a value,
-# a comma with a quote, or a blank with a value that is not just words. A wide colon is a `?` here, like everything that
-# is not Latin-1.
+# a comma or a bracket with a quote, ` value=`, or a blank, or ` is `, with a value that is not just words. A wide colon
+# is a `?` here, like everything that is not Latin-1.
 _NAME_END = (
     rb"[0-9]{0,2}(?:\\*[\"'`])?\]?"
-    rb"(?:[ \t]{0,40}(?:=(?![=~])|[:>|])(?![ \t]{0,4}[$<{(\[])|[ \t]{0,4}\?|,[ \t]?\\*[\"']"
-    rb"|[ \t]{1,40}[^\s0-9]{0,64}[0-9])"
+    rb"(?:[ \t]{0,40}(?:=(?![=~])|[:>|])(?![ \t]{0,4}[$<{(\[])|[ \t]{0,4}\?|(?:,[ \t]?|\()\\*[\"']"
+    rb"|[ \t]{1,4}value[ \t]?=|[ \t]{1,40}(?:is:?[ \t])?[^\s0-9]{0,64}[0-9])"
 )
 # Candidates by the name of the rules that are tried at each (`secret_rules.RULES`).
 _CANDIDATES = tuple(
@@ -170,11 +171,25 @@ _CANDIDATES = tuple(
         ("signature", rb"sig(?:nature)?=[0-9a-z%+/]{40}"),
         ("azure", rb"q~[\w~.-]{31}"),
         ("bearer", rb"bearer\s"),
-        ("authorization", rb"auth(?:orization|" + _NAME_END + rb")"),
-        ("cookie", rb"c(?:ookies?\\*[\"'`]?\]?\s?[:= ]|url(?:\.exe)?\s|li\s(?<=redis-cli.)|ontrase(?:.|\\+u00f1)a)"),
+        ("authorization", rb"auth(?:orization|=?\(\\*[\"'][^\"'\n]{1,64}[\"'],|" + _NAME_END + rb")"),
+        (
+            "cookie",
+            rb"c(?:ookies?\\*[\"'`]?\]?\s?[:= ]|url(?:\.exe)?\s|li\s(?<=redis-cli.)|hpasswd\b|ontrase(?:.|\\+u00f1)a)",
+        ),
         ("key", rb"k(?:eygen\s|ey(?: block)?-----|(?:ey(?<=[a-z_-]key)(?:[_-]data)?|en(?<=token))" + _NAME_END + rb")"),
-        ("password", rb"p(?:(?<= -p)|(?:ass(?:word|wd|phrase|wort|code|e)?|wd?|sk)" + _NAME_END + rb")"),
+        (
+            "password",
+            rb"p(?:(?<= -p)|ass(?:word-stdin|phrase-fd)\b|(?:ass(?:word|wd|phrase|wort|code|e)?|wd?|sk)"
+            + _NAME_END
+            + rb")",
+        ),
         ("identified", rb"identified\s"),
+        ("hash", rb"\$(?:2[abxy]?|apr1|[1567]|g?y|argon2id?|argon2d|scrypt|pbkdf2[\w-]{0,12})\$[./+\w=,$-]{20}"),
+        ("hash", rb"\{ss?ha[0-9]{0,3}\}[a-z0-9+/]{27}"),
+        ("pgpass", rb":(?:543[0-9]|6432|6543|\*):[\w*.-]{1,64}:[\w.-]{1,64}:"),
+        ("putty", rb"private-lines: [0-9]"),
+        ("piped", rb"sudo\s(?:-\w+\s){0,3}-\w{0,9}s\b"),
+        ("ldap", rb"ldap[a-z]{3,8}\s"),
         ("secret", rb"secret(?:[_-]?(?:access[_-]?)?key(?:[_-]base)?|[_-]?token)?" + _NAME_END),
     )
 )
@@ -234,11 +249,18 @@ def _keys(text: str, shape: bytes) -> list[Secret]:
         if not found and (before in _ESCAPING or text[at] == "-"):
             # After an escape sequence, such as a line break in JSON or `%3D`, or in a line removed by a diff.
             found = _key_at(text, at + (_ESCAPED.get(text[at], 0) if before == "\\" else 2 if before == "%" else 1))
+        run_end = shape.find(b" ", at + len(_LONG_RUN))
+        run_end = run_end if run_end >= 0 else len(shape)
+        if not found and run_end - at >= _LEAST_GLUED:
+            for place in islice(_GLUED.finditer(text, at, run_end), _MOST_GLUED):
+                found = _key_at(text, place.start() + 1)
+                if found and _ONE_DIGIT.search(text, *found[1:]):
+                    break
+                found = None
         if found:
             rule, start, end = found
             keys.append(Secret(start, end, 0, rule))
-        run_end = shape.find(b" ", at + len(_LONG_RUN))
-        at = -1 if run_end < 0 else shape.find(_LONG_RUN, max(run_end, found[2] if found else 0))
+        at = shape.find(_LONG_RUN, max(run_end, found[2] if found else 0))
     return keys
 
 
@@ -261,7 +283,8 @@ FORMATS: tuple[tuple[str, str, str], ...] = (
     ("openai-key", "sk-", rf"{_DIGIT}(?:(?:proj|svcacct|admin|None)-{_URL}{{16,}}|{_LETTERS}{{20,}})"),
     ("github-token", "ghp_ gho_ ghu_ ghs_ ghr_", rf"{_LETTERS}{{30,}}"),
     ("github-token", "github_pat_", r"\w{30,}"),
-    ("aws-key-id", "AKIA ASIA ABIA ACCA", "[A-Z0-9]{16}"),
+    # In a file with credentials, the secret follows the id.
+    ("aws-key-id", "AKIA ASIA ABIA ACCA", rf"[A-Z0-9]{{16}}(?:[,;:\t] ?(?=[A-Za-z/+]*[0-9]){_B64}{{40}})?"),
     ("aws-key", "ABSK", rf"{_DIGIT}{_B64}{{109,}}={{0,2}}"),
     ("aws-key", "bedrock-api-key-", rf"{_B64}{{30,}}={{0,2}}"),
     ("slack-token", "xoxa- xoxb- xoxe- xoxo- xoxp- xoxr- xoxs- xapp-", rf"{_URL}{{10,}}"),
@@ -404,14 +427,24 @@ def _key_at(text: str, at: int) -> tuple[str, int, int] | None:
     return None
 
 
+# Keys after a word and `_` or `-`: minimum length of the run, and maximum number of places in it that are tried.
+_LEAST_GLUED, _MOST_GLUED = 22, 4
+_PREFIXES = tuple(prefix for _, prefixes, _ in FORMATS for prefix in prefixes.split())
+# These are words as well, or as short as parts of names.
+_NEVER_GLUED = ("key-", "API-", "re_", "fc-", "fw_", "sk_", "secret_")
+_GLUED = lazily(
+    "[_-](?:A[KS]IA|"
+    + "|".join(each for each in _PREFIXES if each[-1] in "_-" and "." not in each and each not in _NEVER_GLUED)
+    + ")"
+)
+_ONE_DIGIT = lazily("[0-9]")
 # Characters before a run in the middle of a prefix or after an escape sequence, and the first three characters of all
 # other runs with a key.
 _OUTSIDE = frozenset("./~")
 _ESCAPING = frozenset("\\%")
 _HEADS = frozenset(
     head + third
-    for _, prefixes, _ in FORMATS
-    for head in (prefix.rpartition(":")[2][:3] for prefix in prefixes.split())
+    for head in (prefix.rpartition(":")[2][:3] for prefix in _PREFIXES)
     for third in (_KEY_LETTERS.decode() if len(head) == 2 else ("",))
 )
 # Minimum number of distinct characters in a key.

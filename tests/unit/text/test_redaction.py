@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from omcli.text.redaction import each_secret, redact
 from tests.shared import TRANSCRIPTS, needs_shared
-from tests.unit.text.secret_kinds import ALPHANUMERIC, BASE64, HEX, URL_SAFE, Kind, fake, in_text, pem
+from tests.unit.text.secret_kinds import ALPHANUMERIC, BASE64, HEX, UPPER, URL_SAFE, Kind, fake, in_text, pem
 
 PASSWORD = "hunter" + "2!x"
 JWT = ".".join(("ey" + "J" + fake(33), "ey" + "J" + fake(70, URL_SAFE), fake(43, URL_SAFE)))
@@ -71,6 +71,18 @@ FAKES = {
     "header": Kind("assigned-secret", "x-api-key: ", fake(32)),
     "AWS secret like a path": Kind("assigned-secret", 'SecretAccessKey": "', "/" + fake(39), '",'),
     "XML": Kind("assigned-secret", "<server><password>", PASSWORD, "</password></server>"),
+    "TOML": Kind("assigned-secret", 'password = """\n', PASSWORD, '\n"""\nport = 1'),
+    ".NET": Kind("assigned-secret", '<add key="ApiSecret" value="', PASSWORD, '"/>'),
+    "setter": Kind("assigned-secret", 'pool.setPassword("', "Hx7" + "!tre9Lw", '");'),
+    "told": Kind("assigned-secret", "my password is ", "Hx7" + "!tre9Lw", ", as you know"),
+    "PuTTY": Kind("private-key", "", f"Private-Lines: 1\n{fake(48, BASE64)}\nPrivate-MAC: {fake(64, HEX)}"),
+    "shadow": Kind("password-hash", "root:", "$6$" + fake(16) + "$" + fake(86), ":19000:0:99999:7:::"),
+    "pgpass": Kind("assigned-secret", "db1:5432:shop:lena:", PASSWORD, "\n"),
+    "chpasswd": Kind("command-password", "echo 'lena:", PASSWORD, "' | chpasswd"),
+    "unzip": Kind("command-password", "unzip -P ", PASSWORD, " backup.zip"),
+    "ldapsearch": Kind("command-password", "ldapsearch -x -w ", PASSWORD, " -b dc=example"),
+    "glued": Kind("github-token", "prefix_", "gh" + "p_" + fake(36), " x"),
+    "credentials": Kind("aws-key-id", "id,secret\n", f"{'AK' + 'IA'}{fake(16, UPPER)},{fake(40, BASE64)}", "\n"),
     "pass phrase": Kind("assigned-secret", '"passphrase": "', "seven-small-green-" + "apples", '"'),
 }
 
@@ -112,7 +124,7 @@ def test_a_secret_is_replaced_and_the_text_around_it_kept(kind: str) -> None:
 def test_there_are_more_than_twenty_three_kinds_of_secret() -> None:
     """F46."""
     assert len(FAKES) > 23
-    assert len({example.name for example in FAKES.values()}) == 20
+    assert len({example.name for example in FAKES.values()}) == 22
 
 
 @pytest.mark.parametrize("text", BENIGN)
@@ -230,6 +242,13 @@ def test_a_secret_in_json_is_found_however_deep(kind: str, around: str, depth: i
             "ssh-keygen ",
             "\x1b[1m",
             "pass | ",
+            "my_sk-",
+            "echo a1b2c3 | sudo -S ",
+            "echo a:b1b2b3b4|chpasswd ",
+            ":5432:a1:a1:",
+            "$6$a1b2c3d4$",
+            "Private-Lines: 1\n",
+            "ldapadd -w a1 ",
             "IDENTIFIED BY '",
             '"key":"a1b2"',
             "k",

@@ -19,11 +19,11 @@ def _is_caught(kind: Kind) -> bool:
     return not any(piece in redacted and piece not in around for piece in pieces)
 
 
-def test_at_least_110_of_the_kinds_are_caught() -> None:
+def test_all_but_a_few_of_the_kinds_are_caught() -> None:
     """XE4, XE5, F46."""
     missed = [kind.name for kind in KINDS if not _is_caught(kind)]
-    assert len(KINDS) >= 118
-    assert len(KINDS) - len(missed) >= 110, f"missed: {missed}"
+    assert len(KINDS) >= 185
+    assert len(missed) <= 8, f"missed: {missed}"
 
 
 @pytest.mark.parametrize("name", [kind.name for kind in KINDS if "BEGIN" in kind.secret])

@@ -1,0 +1,282 @@
+"""Secrets assigned to a name: `password = "…"`, `API_KEY=…`, `"client_secret": "…"`, `--token …`, `| password | … |`.
+
+The name must end right before the separator (`max_tokens=100` sets no token), and the value must look like a real
+secret: code, types, placeholders and prose are kept.
+"""
+
+from __future__ import annotations
+
+import re
+
+from omcli.base import lazily
+
+# Secrets chosen by people may be short; generated ones are long. Brief names are also words of test reports and code.
+_CHOSEN = (
+    r"pass(?:word|wd|phrase|wort|code)|(?<=mot de )passe|(?<=_)pass|pwd|psk|contrase(?:ñ|\\+u00f1)a"
+    r"|пароль|密码|密碼|パスワード|비밀번호"
+    r"|secret(?:[_-]?(?:access[_-]?)?key(?:[_-]base)?|[_-]?token)?"
+)
+_BRIEF = r"(?:(?<![a-z0-9_])|(?<=\\n))pass|(?:(?<![a-z0-9])|(?<=\\n))pw"  # `\n` as in JSON
+_GENERATED = (
+    r"(?<=to)ken|key(?:[_-]data)?|(?:(?<![a-z])|(?<=\\n))auth"  # `token` is found by its `k`, the rarest letter
+)
+_KEY_OWNER = lazily(
+    r"(?:api|access|private|account|auth|encrypt(?:ion)?|signing|master|app|application|license|licence|deploy"
+    r"|consumer|client|storage|hmac|jwt|admin|webhook|ingest|subscription)[_-]?$",
+    re.IGNORECASE,
+)
+# Tokens that only continue a list or identify a request: `nextToken`, `PublicKeyToken`.
+_PUBLIC_TOKEN = lazily(r"(?:public_?key|next|page|continuation|idempotency|client_?request)[_-]?to$", re.IGNORECASE)
+# In upper case, any key is secret, except these.
+_NAMED_KEY = lazily(
+    r"(?<![A-Z])(?!(?:\w+_)?(?:PUBLIC|PRIMARY|FOREIGN|CACHE|SORT|PARTITION|INDEX|ROW|HASH|OBJECT|S3|BUCKET|GROUP|UNIQUE"
+    r"|ORDER|LOOKUP|STORE|HOST|KNOWN|REDIS|STATE|QUERY)_$)[A-Z][A-Z0-9_]{0,40}_$"
+)
+
+
+def _quoted(quote: str, depth: int) -> str:
+    r"""Return a pattern for a value whose quotes follow `depth` backslashes: 0 in text, 1 in JSON, 3 in nested JSON.
+
+    The value contains only whole escape sequences, and no `"` that could end a JSON string around it.
+    """
+    plain = rf'[^"\\\n{quote}]'
+    escapes = rf"\\{{{2 * depth + 2}}}|\\{{{2 * depth + 1}}}{quote}|\\{{{depth + 1}}}{plain}"
+    if quote != '"' and depth == 0:
+        escapes += r'|\\"'
+    begin = rf"\\{{{depth}}}{quote}"
+    thrice = rf"(?:{begin}{begin}(?:\r?\n|\\+n)?[ \t]*)?"  # as in TOML, perhaps on a line of its own
+    return rf"{begin}{thrice}(?P<value{depth}_{ord(quote)}>(?:{plain}|{escapes})++)"
+
+
+_BARE = r"[^\s\"'`\\,;&|<>(){}\[\]$]"
+_QUOTES = (('"', 15), ('"', 7), ('"', 3), ('"', 1), ("'", 1), ('"', 0), ("'", 0), ("`", 0))
+_REST = lazily(f"{_BARE}*")
+_ASSIGNED = lazily(
+    rf"(?:(?P<chosen>{_CHOSEN})|(?P<brief>{_BRIEF})|{_GENERATED})\d{{0,2}}(?P<closing>\\*[\"'`])?\]?"
+    # `=`, `: type =`, `=>`, `:`, `:=`, `:**`, the space after a `--flag`, the line between columns, the `>` of
+    # `<password>`, the comma of `define('PASSWORD', '…')`, ` value=` of `<add key="Password" value="…"/>`, the
+    # bracket of `setPassword("…")`, and `my password is …`.
+    r"(?P<separator>[ \t]{0,4}(?:(?::[ \t]{0,4}[A-Za-z_][\w.\[\], |]{0,40})?=(?![=~])>?|:=?(?:\*\*)?|：)[ \t]{0,4}"
+    r"|[ \t]{1,4}value[ \t]?=[ \t]?(?=\\*[\"'])|\((?=\\*[\"'])|[ \t]is:?[ \t]"
+    r"|[ \t]{1,40}(?:\|[ \t]{1,4})?|>|,[ \t]?(?=\\*[\"']))"
+    r"(?:[rbu]{1,2}(?=[\"']))?(?:"
+    + "|".join(_quoted(quote, depth) for quote, depth in _QUOTES)
+    + rf"|(?P<bare>{_BARE}{{6,64}}+)(?![(\[{{$])|(?P<special>[^\s\"'`\\<{{(\[$][^\s\"'`\\]{{5,199}}+))",
+    re.IGNORECASE,
+)
+# What precedes a name whose value follows after a blank.
+_BLANK = lazily(
+    r"(?:^|[\s\"'`])-{1,2}[\w-]{0,30}$|\blogin\s{1,9}\S{1,64}\s[^A-Za-z]{0,40}$"
+    r"|(?:^|\W|\\n)(?:ENV|ARG|setx|setenv|set -\w{1,3}|#define|\(setq)[ \t]{1,4}[\w-]{0,40}$"
+    r"|\s(?:WITH|with|ENCRYPTED|encrypted)[ \t]{1,4}$"
+    r"|(?:\b|(?<=\\n))(?:nmcli|mysqladmin)\s[^\n;|&]{0,150}$"
+)
+_SETTER = lazily(
+    r"(?:\b(?:set|with)_?|\.(?!get|has|is|find|read|check|verify|validate|compare))\w{0,20}$", re.IGNORECASE
+)
+_DEFINE = lazily(r"(?:define|env|property)\(\\*[\"'][\w.]{0,60}$", re.IGNORECASE)
+# What precedes a name that is the first on its line: in a file with settings the value extends to the end of the line.
+_FIRST = lazily(
+    r"[ \t+>-]{0,40}(?:[\w./-]{1,80}[:-](?=\d))?(?:\d{1,6}[:\t→| -]{1,4})?[ \t+>-]{0,40}"
+    r"(?:(?:export|set|ENV|ARG)[ \t]{1,4})?[\w.-]{0,60}"
+)
+_LINE_START = lazily(r"[\r\n\"']|\\n")  # a text in quotes begins like a line
+_LINE_END = lazily(r"[ \t]*(?:$|[\r\n\"'\\]|#)")
+_SHELL_WORD = lazily(r"[^\s\"'`\\,;&|<>(){}\[\]]{6,200}+(?=[\s\"'\\]|$)")
+# How much before a name is looked at: for its own beginning, and for what the line is.
+_OWNER, _NAME, _CONTEXT = 20, 60, 160
+
+_REFERENCE = lazily(r"<[^>]*>|\{[^}]*\}|^\$|\$\(|^%|%\(|\.\.\.|…|\*\*\*|[•●]{2}|^\[|^!\w+$")
+_PLACEHOLDER = lazily(
+    r"your|example|placeholder|change.?(?:me|it|this)|dummy|redacted|sample|insert|replace|undefined|required|optional"
+    r"|x{4}|here$|^my[-_]|todo|\bfake|\btest",
+    re.IGNORECASE,
+)
+_FILLER = lazily(r"[xX]{3,}|(?:0?123456789|1234567?8?|0{3,})")
+_PLAIN_PART = lazily(r"[A-Za-z]*+[0-9]{0,4}")
+_BETWEEN_PARTS = lazily(r"[-_. ]+")
+# Words of labels, hints and messages in programs, which a password of several words seldom has.
+_PROSE = lazily(
+    r"\b(?:the|your|an?|is|are|for|to|of|must|enter|please|or|not|with|new|old|at|characters?|if|no|passwords?|tokens?"
+    r"|user(?:name)?|keys?|invalid|forgot|confirm|show|set|reset|change|ihre?|das|der|die|ein(?:geben)?|und|oder|zeichen"
+    r"|mindestens|passwort|votre|le|la|de|mot|passe|su|tu|el|introduzca|contrase(?:ñ|\\+u00f1)a)\b",
+    re.IGNORECASE,
+)
+_NUMBER = lazily(r"-\d+|\d+(?:\.\d+)+")
+_TYPE = lazily(r"(?:\w+\.)*[A-Z]\w*(?:Key|Token|Secret|Password|Types?|Str)\b\w*")
+_RESOURCE = lazily(r"\barn:[\w:./-]*$")
+# These follow the closing quote of a JSON string. No value starts with them.
+_JSON_PUNCTUATION = (",", ":", "}", "]")
+_NAME_LIKE = lazily(r"pass|pwd|secret|token|key|credential", re.IGNORECASE)
+_PATH = lazily(r"\.{0,2}/|~/|[A-Za-z]:\\|[A-Za-z][A-Za-z0-9+.-]*://|[\w.-]+(?:/[\w.-]+)+\.[A-Za-z]{1,5}$")
+_AWS_SECRET = lazily(r"(?=.*[0-9])[A-Za-z0-9/+]{40}")  # may well begin like a path
+_ONE_DIGIT = lazily("[0-9]")
+_DATE = lazily(r"\d{4}-\d\d-\d\d")
+_CODE_PATH = lazily(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+")
+_CODE = lazily(
+    r"[!&*]?[A-Za-z_][\w.?]*(?:\([^()]*\)|\(.*\)|\[.*\]|\($|<.*>)|.*(?:&&|\|\||=>|==|->|\$\{|\}\}|/>)|\w+\|\w+$"
+)
+_WORDS = lazily(r"[A-Za-z]+(?:[-_.][A-Za-z]+)*")
+_KEY_TEXT = lazily(r"(?![0-9]+$)[\w.~+/=:@-]+")
+_CHANGE = lazily(r"(?<=[0-9])[A-Za-z]|(?<=[A-Za-z])[0-9]|(?<=[a-z])[A-Z]")
+_WORDY = lazily(r"(?:[A-Z]?[a-z]{2,}|[A-Z]{2,})+\d{0,3}")
+
+
+def named_secret(text: str, at: int) -> tuple[int, int] | None:
+    """Return start and end of the secret assigned to the name at index `at`, or None if there is none."""
+    found = _ASSIGNED.match(text, at)
+    if found is None or found.lastgroup is None:
+        return None
+    before = text[max(0, at - _CONTEXT) : at]
+    separator = found["separator"].strip()
+    is_bare = found.lastgroup in ("bare", "special")
+    is_column = separator in ("", "|") and not (separator == "" and _BLANK.search(before))
+    if is_column and not (separator or len(found["separator"]) > 1 or "\t" in found["separator"]):
+        return None  # prose
+    if _is_something_else(found, separator, before, is_bare=is_bare):
+        return None
+    start, end = found.span(found.lastgroup)
+    if is_bare:
+        start, end = _extended(text, before, start, end, is_whole=found.lastgroup == "bare")
+    value = text[start:end].rstrip(" \t")
+    end = start + len(value)
+    if len(set(value)) < 4 or _is_no_value(value, separator, is_bare=is_bare):
+        return None
+    if found["chosen"]:
+        is_env = is_bare and separator == "=" and text[at : at + 3].isupper()
+        plausible = _is_chosen(value, is_bare=is_bare, is_env=is_env)
+    elif found["brief"]:
+        plausible = _is_strong(value) and not _WORDY.fullmatch(value)
+    else:
+        plausible = _is_named_for_a_secret(text, at, before, value) and _is_key(value, is_bare=is_bare)
+    is_sure = not is_column and separator not in ("(", "is", "is:")
+    if not plausible or not (is_sure or _is_strong(value)) or _is_placeholder(value):
+        return None
+    rest = _REST.match(text, end) if found.lastgroup == "bare" else None
+    return start, rest.end() if rest else end
+
+
+def _is_something_else(found: re.Match[str], separator: str, before: str, *, is_bare: bool) -> bool:
+    """Return True if this is no assignment of a secret, whatever the value is."""
+    if separator == ",":
+        return not _DEFINE.search(before)
+    if separator == "(":
+        return not _SETTER.search(before)
+    if separator == ":" and "arn:" in before and _RESOURCE.search(before):
+        return True
+    if is_bare and found["closing"] and separator != "|":
+        return True  # a quoted name without a quoted value: a number, or code
+    # A test report: `pass 12`, `PASS: test_x`.
+    return bool(found["brief"]) and (separator in ("", "|") or (found[0][:2].isupper() and separator != "="))
+
+
+def _is_no_value(value: str, separator: str, *, is_bare: bool) -> bool:
+    """Return True for punctuation, a number, an annotation, and the rest of `<password>@host`."""
+    if value.startswith(_JSON_PUNCTUATION) or _NUMBER.fullmatch(value):
+        return True
+    return is_bare and (value.startswith("@") or (separator == ":" and bool(_TYPE.fullmatch(value))))
+
+
+def _extended(text: str, before: str, start: int, end: int, *, is_whole: bool) -> tuple[int, int]:
+    """Return the range of an unquoted value: up to the end of the line if a setting begins the line, otherwise as far
+    as a shell would read a word. Without either, it is empty unless `is_whole`.
+    """
+    line = _LINE_START.split(before)[-1]
+    word = _WHOLE.match(text, start) if len(line) < _CONTEXT and _FIRST.fullmatch(line) else None
+    if word and _LINE_END.match(text, word.end()):
+        value = word[0].rstrip(",;")
+        if _is_mixed(value) and not _CODE.match(value):
+            return start, start + len(value)
+    word = _SHELL_WORD.match(text, start)
+    if word and text[start - 1] == "=" and _is_mixed(word[0]) and "${" not in word[0]:
+        return start, word.end()
+    if not is_whole:
+        return start, start
+    return start, end
+
+
+_WHOLE = lazily(r"[^\s\"'`\\<{(\[$][^\s\"'`\\]{5,199}+")
+
+
+def _is_mixed(value: str) -> bool:
+    return bool(_ONE_DIGIT.search(value)) and any(character.isalpha() for character in value)
+
+
+def _is_strong(value: str) -> bool:
+    """Return True if the value can hardly be a word: it has letters, digits, and capitals or symbols among them."""
+    if len(value) < 8 or not _is_mixed(value) or any(map(str.isspace, value)) or _PATH.match(value):
+        return False
+    has_symbol = any(not character.isalnum() and character not in "-_.:/," for character in value)
+    return has_symbol or _is_random(value)
+
+
+def _is_random(value: str) -> bool:
+    """Return True if letters and digits, or small letters and capitals, alternate more often than in names."""
+    return len(_CHANGE.findall(value)) >= max(3, len(value) // 6)
+
+
+def _is_placeholder(value: str) -> bool:
+    """Return True if the value stands for a secret: a reference, or words such as `your-key-here`."""
+    if _REFERENCE.search(value):
+        return True
+    if not _PLACEHOLDER.search(value):
+        return False
+    rest = _FILLER.sub("", value)
+    parts = _BETWEEN_PARTS.split(rest)
+    return len(rest) < 6 or all(_PLAIN_PART.fullmatch(part) and not _is_random(part) for part in parts)
+
+
+def _is_named_for_a_secret(text: str, at: int, before: str, value: str) -> bool:
+    """Return True unless the name ends in `key` and names the key of a table, a cache or a map."""
+    if text[at : at + 3].lower() == "ken":
+        return not _PUBLIC_TOKEN.search(before[-_OWNER:])
+    if text[at : at + 3].lower() != "key" or _KEY_OWNER.search(before[-_OWNER:]):
+        return True
+    return text[at : at + 3] == "KEY" and bool(_NAMED_KEY.search(before[-_NAME:])) and _is_random(value)
+
+
+def _is_chosen(value: str, *, is_bare: bool, is_env: bool) -> bool:
+    """Return True if the value could be a password chosen by a person."""
+    if _AWS_SECRET.fullmatch(value):
+        return True
+    if len(value) < 6 or _PATH.match(value):
+        return False
+    if any(map(str.isspace, value)):
+        return _is_phrase(value)
+    if is_bare and (_is_code_path(value) or (value.isidentifier() and _NAME_LIKE.search(value))):
+        return False
+    value = value.rstrip(":*.!?")
+    if not _WORDS.fullmatch(value):
+        return value.isascii() or any(character.isdecimal() for character in value)
+    if _NAME_LIKE.search(value):
+        return False
+    if is_bare:
+        return is_env and len(value) >= 8
+    return (value.islower() and value.isalpha() and len(value) >= 8) or len(re.split("[-_.]", value)) >= 4
+
+
+def _is_phrase(value: str) -> bool:
+    """Return True if words with spaces between them could be a pass phrase, and not a label or a message."""
+    words = value.split()
+    if value != " ".join(words) or _PROSE.search(value) or value.endswith((".", ":", "?")) or "," in value:
+        return False
+    return any(map(str.isdecimal, value)) or (len(words) >= 4 and value.replace(" ", "").islower())
+
+
+def _is_code_path(value: str) -> bool:
+    """Return True for `settings.token2`, and False for a token with dots."""
+    return bool(_CODE_PATH.fullmatch(value)) and not _is_random(value)
+
+
+def _is_key(value: str, *, is_bare: bool) -> bool:
+    """Return True if the value could be a generated key: long, and with at least three digits or a digit and mixed
+    case.
+    """
+    digits = len(_ONE_DIGIT.findall(value))
+    if len(value) < (16 if is_bare else 12) or not digits or not _KEY_TEXT.fullmatch(value):
+        return False
+    if _AWS_SECRET.fullmatch(value):
+        return True
+    if _PATH.match(value) or _DATE.match(value) or _is_code_path(value):
+        return False
+    return digits >= 3 or (not value.islower() and not value.isupper())
