@@ -85,7 +85,7 @@ def prompt_drafts(prompt: KeptMessage, asked: KeptMessage | None) -> Iterable[Dr
     if not (content or prompt.message.images or "`" in text or any(map(cues.has_question_mark, map(text_of, parts)))):
         return []
     if word_count(text) > _PROMPT_WORDS:
-        return _long_prompt(prompt, speaker)
+        return _long_prompt(prompt, speaker, text, parts, content)
     is_answer = question and len(text) <= _SHORT_ANSWER and not cues.has_question_mark(text)
     return _short_prompt(prompt, speaker, text, content, (question, asked) if is_answer else None)
 
@@ -107,15 +107,18 @@ def _short_prompt(
         suffix, also = "", None
 
 
-def _long_prompt(prompt: KeptMessage, speaker: str) -> Iterator[Draft]:
+def _long_prompt(
+    prompt: KeptMessage, speaker: str, text: str, parts: Sequence[TextPart], content: Sequence[TextPart]
+) -> Iterator[Draft]:
     """Yield rows for the person's own words, then one row for the pasted lines, if any."""
     words, pasted = split_pasted(prompt.message.text)
-    parts = text_parts(words)
-    content = _with_content(parts)
-    if word_count(without_code(words)) > _PROMPT_WORDS:
+    if pasted:
+        text, parts = without_code(words), text_parts(words)
+        content = _with_content(parts)
+    if word_count(text) > _PROMPT_WORDS:
         yield from _prompt_parts(prompt, speaker, content or parts)
     elif content:
-        for row, importance in _short_rows(without_code(words), content):
+        for row, importance in _short_rows(text, content):
             yield text_draft(prompt, f"{speaker}: {row.text}", row.kind or Type.REQUEST, importance)
     if pasted:
         from omcli.observers.rules.shell import has_error  # noqa: PLC0415

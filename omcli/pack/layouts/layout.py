@@ -139,7 +139,10 @@ _SPANS = ((365, "year"), (30, "month"), (7, "week"), (1, "day"))
 
 
 def age(at: str | None, now: str) -> str | None:
-    """Return the time from an instant to another in words, or None if the first is unknown or not on an earlier day."""
+    """Return the time from an instant to another in words, or None if the first is unknown or not on an earlier day.
+
+    Calendar days of UTC are counted, as in the headings of rows, so a pack changes at most once a day.
+    """
     if at is None or at[:10] >= now[:10]:
         return None
     days = (date.fromisoformat(now[:10]) - date.fromisoformat(at[:10])).days
