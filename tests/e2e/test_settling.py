@@ -41,6 +41,19 @@ def test_a_command_that_failed_in_one_run_and_passes_in_the_next_is_resolved(om:
     assert om("show", resolved["id"]).stdout.count("\n---") == len(resolved["message_ids"]), "with all its messages"
 
 
+def test_commands_that_delete_are_not_folded_into_those_that_only_read(om: Om) -> None:
+    """S4.5: by what the parts of a pipe do, not by its first word."""
+    talk = Talk().user("Tidy up")
+    commands = ("ls -la", "find . -name '*.py' | xargs grep -n tide", "find . -name '*.pyc' | xargs rm",
+                'echo "$(git stash)"', "git remote set-url origin git@example.org:tides")  # fmt: skip
+    for command in commands:
+        talk.call("Bash", {"command": command}).result("")
+    om("observe", "-q", om.write("tide.jsonl", talk.text()))
+    ran = {(row["text"].removesuffix(" → ok"), row["priority"]) for row in log_of(om, "--type", "command_run")}
+    folded = (f"Ran: {commands[0]}; {commands[1]}", "low")
+    assert ran == {folded, *((f"Ran: {each}", "medium") for each in commands[2:])}
+
+
 def test_three_runs_of_a_failing_command_are_one_row(om: Om) -> None:
     """F33, T22: across processes."""
     talk = Talk().user("Fix the tide table")

@@ -7,35 +7,21 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import filterfalse, islice
 from operator import itemgetter
+from types import MappingProxyType
 
 from omcli.base import lazily
+from omcli.base.record import field, mutable_record
 from omcli.observers.rules.sentences import cut
 from omcli.text.clean import one_line
 
-_READ_ONLY = frozenset(
-    (
-        "[ awk basename bat cat cd column cut date df diff dirname du echo env false fd file find grep head "
-        "hexdump jq less ls lsof nl od pgrep printenv printf ps pwd readlink realpath rg set sleep sort stat "
-        "tail test tr tree true type uname uniq wc which whoami xargs xxd yq "
-    ).split()
-)
-_READ_ONLY_GIT = frozenset(
-    (
-        "blame branch cat-file describe diff fetch grep log ls-files ls-remote ls-tree merge-base reflog "
-        "remote rev-list rev-parse shortlog show status "
-    ).split()
-)
-_SEPARATOR = lazily(r"\s*(?:&&|\|\|?|;|\n)\s*")
 # An escaped quote does not open a string. Skipping it also keeps the search linear.
 _QUOTED = lazily(r"(\\.)|'[^']*'|\"(?:\\.|[^\"\\])*\"", re.DOTALL)
-_ASSIGNMENT = lazily(r"^(?:\w+=\S*\s+)+")
 _CHANGES_DIRECTORY = lazily(r"^\s*cd\s+('[^']*'|\"[^\"]*\"|\S+)\s*(?:&&|;|\n)\s*")
 _DIRECTORY_ARGUMENTS = ("workdir", "cwd", "directory", "dir_path")
 _WRAPPED = lazily(r"""^(?:/\S*/)?(?:ba|z)?sh -l?c (['"])(.*)\1$""", re.DOTALL)
 _TRIMS_OUTPUT = lazily(r"(?:\s+(?:2>&1|[12]?>\s*/dev/null|\|\s*(?:tail|head)(?:\s+-(?:n\s*)?\d+)?))+\s*$")
 _MASKS_STATUS = lazily(r"(?<!\|)\|(?!\|)|\|\|\s*(?:true|echo|:)|;\s*\S")
 _NAME = lazily(r"[\w.@+~-]+(?:/[\w.@+~-]+)*")
-_WRITES = lazily(r"(?<![0-9&>-])>>?\s*(?!&|/dev/null)\S|(?:^|\s)(?:-i\b|--in-place|-delete\b|-exec\b)")
 
 # Summary lines: 12 passed, 1 failed in 3.2s - Tests: 2 failed, 10 total - Build succeeded - Found 3 errors.
 _SUMMARY = lazily(
@@ -135,40 +121,12 @@ def is_status_lost(command: str) -> bool:
     return bool(_MASKS_STATUS.search(_without_quotes(command)))
 
 
-def is_read_only(command: str) -> bool:
-    """Return True if every part of a command only reads (lists, prints, searches, compares and the like) and no output
-    goes to a file.
-    """
-    bare = _without_quotes(command)
-    if "<<" in bare or _WRITES.search(bare):
-        return False
-    return all(map(_is_read_only_part, filter(str.strip, _SEPARATOR.split(bare))))
-
-
 def _without_quotes(command: str) -> str:
     """Return a command with its quoted strings emptied."""
     pieces = _QUOTED.split(command)  # text, then an escaped character or None for a string, then text …
     for at in range(1, len(pieces), 2):
         pieces[at] = pieces[at] or "''"
     return "".join(pieces)
-
-
-def _is_read_only_part(part: str) -> bool:
-    words = _ASSIGNMENT.sub("", part.strip().lstrip("(").strip()).split()
-    if not words:
-        return True
-    name = words[0].rsplit("/", 1)[-1]
-    if name == "git":
-        for word in words[1:]:
-            if not word.startswith("-") and "/" not in word:
-                return word in _READ_ONLY_GIT and "-D" not in words and "-d" not in words
-        return False
-    if name == "sed":
-        return "-n" in words
-    if name == "gh" and len(words) > 2:
-        asks_api = words[1] == "api" and not {"-X", "--method", "-f", "-F", "--field"} & set(words)
-        return asks_api or words[2] in ("view", "list", "status", "diff", "checks")
-    return name in _READ_ONLY or words[-1] in ("--version", "--help")
 
 
 def summary_line(output: str) -> str:
@@ -231,3 +189,219 @@ def request_url(output: str) -> str:
     """Return the URL of a pull request, merge request or release in the output, or an empty string."""
     match = _PUBLISHED.search(output)
     return match.group() if match else ""
+
+
+# ---- read-only commands
+
+_TOKEN = lazily(
+    r"(?P<blank>[ \t\r]+|\\\n|(?<![^\s;&|()])#[^\n]*)"
+    r"|(?P<literal>'[^']*'|\$'(?:\\[^\n]|[^'\\])*'|\\.|\$\(\([^()]*\)\)|\$\{[^{}`$]*\})"
+    r"|(?P<opens>[$<]?\(|\"|`)|(?P<closes>\))"
+    r"|(?P<redirects>(?:[0-9]{1,4}|&)?(?:>>|>\||>&|<<<|<<|<&|<>|>|<))"
+    r"|(?P<ends>&&|\|\||\|&|;;|[;&|\n])"
+    r"|(?P<plain>(?:(?![0-9]{1,4}[<>])[^\s'\"\\$`();&|<>])+|\$)"
+)
+_QUOTED_TOKEN = lazily(
+    r"(?P<literal>(?:\\[\s\S]|[^\"\\$`])+|\$\(\([^()]*\)\)|\$\{[^{}`$]*\})"
+    r"|(?P<opens>\$\(|`)|(?P<closes>\")|(?P<plain>\$)"
+)
+_CLOSES = MappingProxyType({'"': '"', "`": "`"})
+_DISCARDED = frozenset({"/dev/null", "/dev/stdout", "/dev/stderr", "/dev/tty"})
+_DEPTH = 20
+"""Maximum depth of nested quotes and parentheses."""
+_LONGEST = 20_000
+"""Maximum length, in characters, of a command that is parsed. Longer ones contain files."""
+
+
+def is_read_only(command: str) -> bool:
+    """Return True if every part of a command, also in pipes and substitutions, only reads (lists, prints, searches,
+    compares and the like) and no output goes to a file.
+
+    Unknown commands do not count, nor does syntax that is not parsed, such as loops and here-documents.
+    """
+    parts = _parts(command) if len(command) <= _LONGEST else None
+    return parts is not None and all(map(_is_read_only_part, parts))
+
+
+@mutable_record
+class _Scope:
+    """A line of commands, or the inside of quotes or parentheses, as far as it is read."""
+
+    opened: str
+    words: list[str] = field(default_factory=list)
+    word: str | None = None
+    redirect: str = ""
+    """The operator that the next word belongs to."""
+
+    def add(self, text: str) -> None:
+        self.word = (self.word or "") + text
+
+    def end_word(self) -> bool:
+        """Add the word to the command, or give it to a redirection. Return False if that writes to a file."""
+        word, redirect = self.word, self.redirect
+        if word is None:
+            return True
+        self.word, self.redirect = None, ""
+        if not redirect:
+            self.words.append(word)
+            return True
+        if redirect.endswith("&"):
+            return word == "-" or word.isdigit()
+        return word in _DISCARDED if ">" in redirect else not redirect.endswith("<<") or redirect.endswith("<<<")
+
+
+def _parts(line: str) -> list[list[str]] | None:
+    """Return the words of each command in a line, without quotes. Return None if the line writes to a file, or is not
+    understood.
+    """
+    found: list[list[str]] = []
+    scopes, at = [_Scope(opened="")], 0
+    while at < len(line):
+        scope = scopes[-1]
+        is_quoted = scope.opened == '"'
+        token = (_QUOTED_TOKEN if is_quoted else _TOKEN).match(line, at)
+        if token is None or len(scopes) > _DEPTH:
+            return None
+        at, kind, text = token.end(), token.lastgroup, token[0]
+        if kind == "closes" or text == scope.opened == "`":
+            if len(scopes) == 1 or _CLOSES.get(scope.opened, ")") != text or not (is_quoted or scope.end_word()):
+                return None
+            found.append(scope.words)
+            del scopes[-1]
+            if scope.opened != "(":
+                scopes[-1].add(scope.word or "" if is_quoted else "$()")
+        elif kind == "opens":
+            scopes.append(_Scope(opened=text))
+        elif kind in ("literal", "plain"):
+            scope.add(text if is_quoted else _plain_text(text))
+        elif not scope.end_word():
+            return None
+        elif kind == "redirects":
+            scope.redirect = text
+        elif kind == "ends":
+            found.append(scope.words)
+            scope.words = []
+    return [*found, scopes[0].words] if len(scopes) == 1 and scopes[0].end_word() else None
+
+
+def _plain_text(text: str) -> str:
+    """Return a token without its single quotes or its backslash."""
+    return text.strip("'") if text[0] == "'" else text[2:-1] if text[:2] == "$'" else text[text[0] == "\\" :]
+
+
+_READ_ONLY = frozenset(
+    (
+        ": [ [[ basename bat cat cd cmp column comm cut df diff dirname du echo egrep false fgrep file grep head "
+        "hexdump jq less ls lsof md5sum nl od pgrep printenv printf ps pwd readlink realpath rg set sha1sum sha256sum "
+        "sleep stat tac tail test tr true type uname wc whereis which whoami zcat zgrep"
+    ).split()
+)
+_WRITES = MappingProxyType({
+    # Redirections and pipes of `print` outside of strings; other programs that are run.
+    "awk": lazily(r"^(?:-[if]|--(?:include|file))|\bprintf?\b[^;}\n\"]*(?:\"[^\"]*\"[^;}\n\"]*)*[>|]|\bsystem\s*\("
+                  r"|\|&?\s*getline"),
+    "date": lazily(r"^(?:-[a-zA-Z]*s|--set)"),
+    # The commands `w`, `W` and `e`, and the flags of `s`.
+    "sed": lazily(r"^-[a-zA-Z]*[if]|^--(?:in-place|file)|(?:^|[;{}\n/|,#0-9$])\s*[gpiImM0-9]*[wWe](?:\s|$)"),
+    "sort": lazily(r"^(?:-[a-zA-Z]*o|--output|--compress-program)"),
+    "tree": lazily(r"^-[a-zA-Z]*o"),
+    "yq": lazily(r"^(?:-[a-zA-Z]*i|--in-?place)"),
+})  # fmt: skip
+"""Patterns of words with which a command that otherwise only reads may write, or run another."""
+_ONE_FILE = frozenset({"uniq", "xxd"})
+"""Commands that write to their second file."""
+_WRAPPERS = MappingProxyType({
+    "env": ("-u", "-C"), "nice": ("-n",), "nohup": (), "sudo": ("-u", "-g"), "time": (), "timeout": ("-k", "-s"),
+    "xargs": ("-I", "-n", "-P", "-L", "-d", "-a", "-s", "-E"),
+})  # fmt: skip
+"""Commands that run the rest of their words, with their options that have a value."""
+_ASSIGNED = lazily(r"\w+\+?=")
+_FINDS_AND_RUNS = frozenset({"-exec", "-execdir", "-ok", "-okdir", "-x", "-X", "--exec", "--exec-batch"})
+_FINDS_AND_WRITES = frozenset({"-delete", "-fls", "-fprint", "-fprint0", "-fprintf"})
+_READ_ONLY_GIT = frozenset(
+    (
+        "annotate blame cat-file check-ignore cherry count-objects describe diff diff-files diff-index diff-tree fetch "
+        "for-each-ref grep help log ls-files ls-remote ls-tree merge-base name-rev range-diff rev-list rev-parse "
+        "shortlog show show-branch show-ref status var version whatchanged"
+    ).split()
+)
+_READ_ONLY_AFTER: Mapping[str, frozenset[str]] = MappingProxyType({
+    "bisect": frozenset({"log", "view"}), "config": frozenset({"get", "list"}),
+    "notes": frozenset({"", "list", "show"}), "reflog": frozenset({"", "show", "exists", "HEAD"}),
+    "remote": frozenset({"", "show", "get-url"}), "stash": frozenset({"list", "show"}),
+    "submodule": frozenset({"", "status", "summary"}), "worktree": frozenset({"list"}),
+    "branch": frozenset({""}), "tag": frozenset({""}),
+})  # fmt: skip
+"""Words after which a git command only reads. "" means that nothing but options follows."""
+_LISTS = MappingProxyType({
+    "branch": frozenset({"-a", "-r", "-l", "--all", "--remotes", "--list", "--contains", "--merged", "--no-merged"}),
+    "tag": frozenset({"-l", "-n", "--list", "--contains", "--points-at", "--merged", "--no-merged"}),
+    "config": frozenset({"-l", "--list", "--get", "--get-all", "--get-regexp", "--get-urlmatch"}),
+    "clean": frozenset({"-n", "--dry-run"}),
+})  # fmt: skip
+"""Options with which a git command only reads, whatever follows."""
+_GIT_WRITES = frozenset(
+    "-d -D -m -M -c -C -f -u --delete --move --copy --force --set-upstream-to --unset-upstream --edit-description "
+    "--output --open-files-in-pager".split()
+)
+_GIT_WITH_VALUE = ("-C", "-c", "--git-dir", "--work-tree", "--namespace")
+_API_WRITES = frozenset({"-X", "--method", "-f", "-F", "--field", "--raw-field", "--input"})
+_READ_ONLY_GH = frozenset({"view", "list", "status", "diff", "checks"})
+
+
+def _is_read_only_part(words: Sequence[str]) -> bool:
+    """Return True if a command, given as its words, only reads. Nothing but assignments does, too."""
+    start = next((at for at, word in enumerate(words) if word != "!" and not _ASSIGNED.match(word)), len(words))
+    if start == len(words):
+        return True
+    name, given = words[start].rsplit("/", 1)[-1], words[start + 1 :]
+    if name in _READ_ONLY or given[-1:] in (["--version"], ["--help"]):
+        return True
+    if name in _WRITES:
+        return not any(map(_WRITES[name].search, given))
+    if name in _ONE_FILE:
+        return sum(not word.startswith("-") for word in given) < 2
+    if name in _WRAPPERS:
+        rest = _after_options(given, _WRAPPERS[name])
+        return _is_read_only_part(rest[1:] if name == "timeout" else rest)
+    if name in ("find", "fd"):
+        return _FINDS_AND_WRITES.isdisjoint(given) and all(map(_is_read_only_part, _found_parts(given)))
+    if name == "command":
+        return given[:1] in (["-v"], ["-V"]) or _is_read_only_part(given)
+    if name == "gh" and len(given) > 1:
+        return _API_WRITES.isdisjoint(_options(given)) if given[0] == "api" else given[1] in _READ_ONLY_GH
+    return name == "git" and _is_read_only_history(_after_options(given, _GIT_WITH_VALUE))
+
+
+def _is_read_only_history(words: Sequence[str]) -> bool:
+    name, given = words[0] if words else "", words[1:]
+    options = _options(given)
+    if options & _LISTS.get(name, frozenset()):
+        return name == "clean" or options.isdisjoint(_GIT_WRITES)
+    if name in _READ_ONLY_GIT:
+        return options.isdisjoint({"--output", "--open-files-in-pager"})
+    first = next((word for word in given if not word.startswith("-")), "")
+    return first in _READ_ONLY_AFTER.get(name, ()) and options.isdisjoint(_GIT_WRITES)
+
+
+def _options(given: Sequence[str]) -> frozenset[str]:
+    """Return the options, without their values, and each letter of combined ones (`-nd`) as an option."""
+    long = {word.partition("=")[0] for word in given if word.startswith("-")}
+    return frozenset(long | {f"-{letter}" for word in long if word[1:2] != "-" for letter in word[1:]})
+
+
+def _after_options(given: Sequence[str], with_value: Sequence[str]) -> Sequence[str]:
+    """Return the words after options and assignments."""
+    at = 0
+    while at < len(given) and (given[at].startswith("-") or _ASSIGNED.match(given[at])):
+        at += 2 if given[at] in with_value else 1
+    return given[at:]
+
+
+def _found_parts(given: Sequence[str]) -> Iterator[Sequence[str]]:
+    """Yield the commands that `find` or `fd` runs for what it finds. One without words is unknown."""
+    for start, word in enumerate(given):
+        if word in _FINDS_AND_RUNS:
+            rest = given[start + 1 :]
+            end = next((at for at, word in enumerate(rest) if word in (";", "+")), len(rest))
+            yield rest[:end] or ("",)
