@@ -174,12 +174,15 @@ _CANDIDATES = tuple(
         ("authorization", rb"auth(?:orization|=?\(\\*[\"'][^\"'\n]{1,64}[\"'],|" + _NAME_END + rb")"),
         (
             "cookie",
-            rb"c(?:ookies?\\*[\"'`]?\]?\s?[:= ]|url(?:\.exe)?\s|li\s(?<=redis-cli.)|hpasswd\b|ontrase(?:.|\\+u00f1)a)",
+            (
+                rb"c(?:ookies?\\*[\"'`]?\]?\s?[:= ]|url(?:\.exe)?\s|li\s(?<=redis-cli.)|hpasswd\s?<"
+                rb"|ho\s(?<=echo.)[^\n|]{1,250}\||ontrase(?:.|\\+u00f1)a)"
+            ),
         ),
         ("key", rb"k(?:eygen\s|ey(?: block)?-----|(?:ey(?<=[a-z_-]key)(?:[_-]data)?|en(?<=token))" + _NAME_END + rb")"),
         (
             "password",
-            rb"p(?:(?<= -p)|ass(?:word-stdin|phrase-fd)\b|(?:ass(?:word|wd|phrase|wort|code|e)?|wd?|sk)"
+            rb"p(?:(?<= -p)|rivate-lines: [0-9]|(?<=ldap)[a-z]{3,8}\s|(?:ass(?:word|wd|phrase|wort|code|e)?|wd?|sk)"
             + _NAME_END
             + rb")",
         ),
@@ -187,9 +190,6 @@ _CANDIDATES = tuple(
         ("hash", rb"\$(?:2[abxy]?|apr1|[1567]|g?y|argon2id?|argon2d|scrypt|pbkdf2[\w-]{0,12})\$[./+\w=,$-]{20}"),
         ("hash", rb"\{ss?ha[0-9]{0,3}\}[a-z0-9+/]{27}"),
         ("pgpass", rb":(?:543[0-9]|6432|6543|\*):[\w*.-]{1,64}:[\w.-]{1,64}:"),
-        ("putty", rb"private-lines: [0-9]"),
-        ("piped", rb"sudo\s(?:-\w+\s){0,3}-\w{0,9}s\b"),
-        ("ldap", rb"ldap[a-z]{3,8}\s"),
         ("secret", rb"secret(?:[_-]?(?:access[_-]?)?key(?:[_-]base)?|[_-]?token)?" + _NAME_END),
     )
 )

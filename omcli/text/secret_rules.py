@@ -164,35 +164,18 @@ _IDENTIFIED = (
     r"|identified\s{1,4}(?:with\s{1,4}\S{1,40}\s{1,4})?by(?=\s{1,4}\\*'[^'\s]{0,64}[0-9]))"
     rf"\s{{1,4}}(?=\\*[\"']){_ARGUMENT}"
 )
-_LDAP = rf"ldap[a-z]{{3,8}}\s{_WITHIN[:-2]}(?<=\s)-w ?{_ARGUMENT}"
+_LDAP = rf"(?<=lda)p[a-z]{{3,8}}\s{_WITHIN[:-2]}(?<=\s)-w ?{_ARGUMENT}"
 _BASIC = (  # `auth=("user", "password")`, `HTTPBasicAuth("user", "password")`
     r"(?i:auth)=?\(\\*[\"'][^\"'\\\n]{1,64}\\*[\"'],\s?(?=\\*[\"'][^\"'\n]*[0-9])" + _ARGUMENT + r"(?=\\*[\"'])"
 )
 # Host, port, database, user and password in `.pgpass`, from before the port.
 _PGPASS = rf"(?<=[\w*.-]):[\d*]{{1,5}}:[\w*.-]{{1,64}}:[\w.-]{{1,64}}:{_ARGUMENT}(?=[\s\"'\\]|$)"
 _CHPASSWD = rf"chpasswd\s?<<(?:<\s?|-?\s?[\\\"']{{0,3}}\w{{1,20}}[\\\"']{{0,3}}?(?:\r?\n|\\+n)){_USER}:{_ARGUMENT}"
-_READS_PASSWORD = lazily(r"chpasswd\b|sudo\s(?:-\w+\s){0,3}-\w*S\b|password-stdin\b|passphrase-fd\b")
-_PIPED = lazily(
-    rf"(?:\b|(?<=\\n))(?:echo|printf)\s(?:-\w{{1,3}}\s)*(?P<user>{_USER}:)?{_ARGUMENT}\\*[\"']?\s?\|[^|\n]{{0,80}}$",
-    re.ASCII,
-)
-
-
-def _password_before(text: str, at: int) -> tuple[int, int] | None:
-    """Return the range of the password piped into the command at index `at` that reads one, such as `chpasswd`."""
-    begin = max(0, at - _LINE)
-    if "|" not in text[begin:at] or not _READS_PASSWORD.match(text, at):
-        return None
-    found = _PIPED.search(text[begin:at])
-    names_user = text.startswith("chpasswd", at)
-    if not found or (names_user and not found["user"]):
-        return None
-    start, end = found.span("secret")
-    if found["user"] and not names_user:
-        start = found.start("user")  # a colon in the password
-    return begin + start, begin + end
-
-
+# Piped into a command that reads a password, after a user's name and a colon if it is `chpasswd`.
+_ECHO = r"(?<=e)cho\s(?:-\w{1,3}\s)?"
+_PIPE = r"\\*[\"']?\s?\|\s?[^|\n]{0,80}?\b"
+_PIPED_PAIR = rf"{_ECHO}{_USER}:{_ARGUMENT}{_PIPE}chpasswd\b"
+_PIPED = rf"{_ECHO}{_ARGUMENT}{_PIPE}(?:sudo\s(?:-\w+\s){{0,3}}-\w*S\b|password-stdin\b|passphrase-fd\b)"
 _OPTION = lazily(rf"(?<= -)[pP](?P<apart>[ =]?){_ARGUMENT}", re.ASCII)
 _TAKES_GLUED = lazily(r"(?:\b|(?<=\\n))(?:mysql\w*|mariadb[\w-]*|7z\w?)(?:\s[^\n;|&]*)? -p$")
 _TAKES_APART = lazily(
@@ -227,14 +210,17 @@ RULES: Mapping[str, tuple[tuple[int, str, Find], ...]] = {
         (6, "command-password", _matching(_CURL)),
         (6, "command-password", _matching(_REDIS)),
         (6, "command-password", _matching(_CHPASSWD)),
-        (6, "command-password", _password_before),
+        (6, "command-password", _matching(_PIPED_PAIR)),
+        (6, "command-password", _matching(_PIPED)),
         _NAMED,
     ),
     "key": ((1, "private-key", private_key), (7, "command-password", _matching(_SSH_KEYGEN)), _NAMED),
-    "password": ((5, "command-password", _password_option), (6, "command-password", _password_before), _NAMED),
+    "password": (
+        (1, "private-key", private_key),
+        (5, "command-password", _password_option),
+        (6, "command-password", _matching(_LDAP)),
+        _NAMED,
+    ),
     "secret": (_NAMED,),
-    "ldap": ((6, "command-password", _matching(_LDAP)),),
-    "piped": ((6, "command-password", _password_before),),
-    "putty": ((1, "private-key", private_key),),
     "identified": ((6, "command-password", _matching(_IDENTIFIED)),),
 }
