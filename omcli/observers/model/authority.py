@@ -162,13 +162,18 @@ class Authority:
 
         Without words of the user or the agent among the cited messages, the calls must contain more of the row's words
         than the outputs do, or else only these say it. Otherwise they do if they contain half of its words, and more
-        than the calls and the words of user and agent, apart from sentences that report an output.
+        than the calls and the words of user and agent, apart from sentences that report an output. If the row cites
+        only such reports of the agent, all outputs shown count.
         """
         others = [label for label in labels if not self._is_call(label) and self._words_of_others(label)]
         spoken = [label for label in labels if self._is_spoken(label) and self._own_words(label)]
-        if not others:
-            return ""
         terms = _terms_of_claim(text)
+        if not others:
+            reports = all(map(self._is_by_agent, labels)) and any(
+                _REPORTS.search(self._own_words(each)) for each in labels
+            )
+            passage, _ = self._best_passage(terms)
+            return self._speaker([passage]) if reports and passage and self.is_only_heard(text) else ""
         heard = max((_share(terms, passage) for label in others for passage in self._passages(label)), default=0.0)
         calls = (f"{each.tool} {each.text}" for each in map(self._message, filter(self._is_call, labels)))
         own = _share(terms, frozenset[str]().union(*map(content_terms, (*calls, *self._spoken_sentences(spoken)))))
