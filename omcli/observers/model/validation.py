@@ -142,9 +142,7 @@ class _CheckedReply:
         draft = Draft(
             text=with_earlier(named, replaced),
             type=kind,
-            importance=min(priority.importance, Priority.MEDIUM.importance)
-            if attribution.prefix
-            else priority.importance,
+            importance=min(priority.importance, Priority.MEDIUM.importance) if heard else priority.importance,
             sources=tuple(sorted({*attribution.also, *(kept.seq for kept in self.evidence.messages(supporting))})),
             status=status,
             event_at=self._event_at(row.at, sources),

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from omcli.llm.schema import IDENTITY, KINDS, ONLY_FROM_USER, ONLY_HEARD
 from omcli.memory.message import Message, MessageKind, Role
-from omcli.memory.observation import CURRENT, IN_FORCE, Draft, Source, Status, Type
+from omcli.memory.observation import CURRENT, IN_FORCE, Draft, Priority, Source, Status, Type
 from omcli.observers.model.authority import is_from_user
 from omcli.text.phrases import HEARD_FROM, speaks_for_user
 from tests.batches import Talk
@@ -50,8 +50,9 @@ def test_a_fact_that_speaks_for_the_user_needs_the_user(text: str) -> None:
 
 @pytest.mark.parametrize("kind", ["fact", "outcome", "error", "event", "question"])
 def test_a_plain_row_of_a_page_names_it_and_keeps_its_type(kind: str) -> None:
-    """XE2: nobody said it, so it is the origin of no item."""
-    draft = one("Berths are green", "m3", kind=kind)
+    """XE2: nobody said it, so it is the origin of no item, and nothing critical."""
+    draft = one("Berths are green", "m3", kind=kind, priority="high")
+    assert draft.importance <= Priority.MEDIUM.importance
     assert (draft.text, draft.type) == (f"{FINDING}Berths are green", KINDS[kind])
     assert draft.metadata[ONLY_HEARD] is True
 
