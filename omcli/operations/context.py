@@ -8,7 +8,7 @@ from itertools import count
 from typing import TYPE_CHECKING
 
 from omcli.base.record import record, replace
-from omcli.memory.message import UNLIMITED, KeptMessage, TokenCounter
+from omcli.memory.message import UNLIMITED, KeptMessage, TokenCounter, rows_tokens
 from omcli.memory.notation import WORDS, Notation
 from omcli.memory.observation import CURRENT, Kind, Observation
 from omcli.memory.ports import Logged, LogQuery, Store
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from omcli.pack.working_block import WorkingBlock
 
 _CANDIDATES = 600
-"""The session's tier is chosen from at most this many of its newest rows, unless its budget is unlimited, so that a
-store with a million rows is as fast as a small one.
+"""The session's tier is chosen from this many of its newest rows, so that a store with a million rows is as fast as a
+small one. More are read only while they all fit.
 """
 _SHARED_CANDIDATES = 150
 """Maximum number of newest observations of other sessions to choose from in each project, and also of newest notes,
@@ -109,7 +109,7 @@ def context(
         eviction = _as_printed(eviction, budgets)
         freeze_points = _each_freeze_point(store, session, own=own, project=project, eviction=eviction)
     for freeze_point in freeze_points:
-        for rows in _row_lists(store, session, budgets, choice, freeze_point, bare=bare):
+        for rows in _row_lists(store, session, budgets, choice, freeze_point, counter=counter, bare=bare):
             found = packed(freeze_point, rows)
             if {row.id for row in rows}.issubset(row.id for row in found.observations):
                 break
@@ -230,22 +230,33 @@ def _row_lists(
     choice: Choice,
     freeze_point: FreezePoint | None,
     *,
+    counter: TokenCounter,
     bare: bool,
 ) -> Iterator[tuple[Observation, ...]]:
     """Yield the session's rows. In a frozen or append-only pack, first yield them together with the rows that they
-    replaced, unless that list has the maximum length.
+    replaced, unless there is not enough room for all of these.
     """
     if session is None:
         yield ()
         return
-    most = UNLIMITED if budgets.session >= UNLIMITED else _CANDIDATES
     as_of = freeze_point.position if freeze_point is not None else None
-    usual = LogQuery(session=session.id, last=most, as_of=as_of, bare=bare)
+    usual = LogQuery(session=session.id, as_of=as_of, bare=bare)
+    room = min(budgets.session, budgets.total)
     if choice.is_append_only or freeze_point is not None:
-        rows = tuple(logged.observation for logged in store.rows.log(replace(usual, has_replaced=True)))
-        if len(rows) < most:
+        rows = _newest_rows(store, replace(usual, has_replaced=True), room=room, counter=counter)
+        if rows_tokens(rows, counter) <= room:
             yield _with_next_step(rows, store)
-    yield _with_next_step(tuple(logged.observation for logged in store.rows.log(usual)), store)
+    yield _with_next_step(_newest_rows(store, usual, room=room, counter=counter), store)
+
+
+def _newest_rows(store: Store, query: LogQuery, *, room: int, counter: TokenCounter) -> tuple[Observation, ...]:
+    """Return all rows of a query if they may fit into `room` tokens, otherwise at least `_CANDIDATES` of the newest."""
+    last = UNLIMITED if room >= UNLIMITED else _CANDIDATES
+    while True:
+        rows = tuple(logged.observation for logged in store.rows.log(replace(query, last=last)))
+        if len(rows) < last or rows_tokens(rows, counter) > room:
+            return rows
+        last *= 2
 
 
 def _with_next_step(rows: tuple[Observation, ...], store: Store) -> tuple[Observation, ...]:

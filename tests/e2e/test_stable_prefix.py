@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from itertools import pairwise
+from json import dumps
 from pathlib import Path
 
 import pytest
@@ -57,6 +58,17 @@ def test_a_growth_changes_no_earlier_byte(om: Om, name: str, env: dict[str, str]
     assert len(set(packs)) > 3
     for before, after in pairwise(packs):
         assert after.startswith(before)
+
+
+@pytest.mark.parametrize("env", [LASTING, FROZEN], ids=["append_only", "freeze"])
+def test_nor_does_one_of_very_many_rows_that_all_fit(om: Om, env: dict[str, str]) -> None:
+    """XB11, S0.5: however many rows a session has; each is printed."""
+    lines = [dumps({"role": "user", "content": f"We decided to use port {number}."}) for number in range(7000, 7700)]
+    asked = ["Please close port 6999.", "Thanks. Now push it.", *["Go on."] * 9]
+    lines[0:0] = [dumps({"role": "user", "content": text}) for text in asked]
+    before, after = growing(om, [f"{line}\n" for line in lines], steps=2, env=env)[-2:]
+    assert after.startswith(before)
+    assert after.count("We decided to use port") > 600
 
 
 def test_otherwise_a_row_that_is_settled_gives_way_to_a_later_one(om: Om) -> None:
