@@ -45,6 +45,8 @@ class FactLine:
     facts: list[Fact]
     text: str
     is_settled: bool = False
+    label: str = ""
+    """Beginning of the text that the section's heading says too. Where possible, it is left out."""
 
     @property
     def order(self) -> tuple[bool, bool, int, int]:
@@ -67,9 +69,9 @@ def lines_of(facts: Iterable[Fact], belongs: Callable[[Fact], bool]) -> Iterator
     yield from lines.values()
 
 
-def put(lines: dict[str, FactLine], key: str, fact: Fact, text: str) -> FactLine:
+def put(lines: dict[str, FactLine], key: str, fact: Fact, text: str, *, label: str = "") -> FactLine:
     """Add a row to the line stored under `key`. The line takes its text and state from the latest row."""
-    line = lines.setdefault(key, FactLine(facts=[], text=text))
+    line = lines.setdefault(key, FactLine(facts=[], text=text, label=label))
     line.facts.append(fact)
     line.text, line.is_settled = text, fact.is_settled
     return line
@@ -84,10 +86,11 @@ def short(text: str, limit: int) -> str:
 
 
 _CHANGE_CHARACTERS = 120
+_FILE = "File "
 _RUNS = frozenset({Type.COMMAND_RUN, Type.TOOL_USED})
 _NOISE = 3
 """Maximum importance of an observed command or tool use that only reads."""
-_RESOLVED = " (resolved)"
+_RAN = "Ran: "
 
 
 # ---- files
@@ -132,8 +135,10 @@ def file_lines(facts: Iterable[Fact], *, cwd: str | None) -> Iterator[FactLine]:
             files[moved_to] = files.pop(path)
             files[moved_to].moved_from = path
     for path, file in files.items():
-        what = "" if file.is_deleted else short(file.facts[-1].row.text.partition(": ")[2], _CHANGE_CHARACTERS)
-        yield FactLine(facts=file.facts, text=f"{path} ({file.summary}){f': {what}' if what else ''}")
+        said = file.facts[-1].row.text
+        what = "" if file.is_deleted else (said.partition(f"{path}: ")[2] or said.partition(": ")[2])
+        change = f": {short(what, _CHANGE_CHARACTERS)}" if what else ""
+        yield FactLine(facts=file.facts, text=f"{_FILE}{path} ({file.summary}){change}", label=_FILE)
 
 
 def _change(file: _File, fact: Fact) -> None:
@@ -156,7 +161,7 @@ def _change(file: _File, fact: Fact) -> None:
 def failure_lines(facts: Iterable[Fact], *, cwd: str | None) -> dict[str, FactLine]:
     """Map each failed command, and each target that a tool failed on, to its line. The keys are made by `_failed_at`.
 
-    A failure is marked as resolved if its row is settled, if the command succeeded later, or if the target was changed
+    A failure is settled if its row is settled, if the command succeeded later, or if the target was changed
     later.
     """
     lines: dict[str, FactLine] = {}
@@ -168,14 +173,11 @@ def failure_lines(facts: Iterable[Fact], *, cwd: str | None) -> dict[str, FactLi
                 continue  # the line is about a newer failure
             before = 0 if key in lines and lines[key].is_settled else times.get(key, 0)
             times[key] = before + fact.number("times", 1)
-            put(lines, key, fact, with_times(_plain(fact), times[key]))
+            put(lines, key, fact, with_times(_without_count(fact), times[key]), label=_RAN)
         else:
             for key in _worked(fact, cwd=cwd):
                 if key in lines:
                     lines[key].is_settled = True
-    for line in lines.values():
-        if line.is_settled:
-            line.text = f"{short(line.text, LINE_CHARACTERS - len(_RESOLVED))}{_RESOLVED}"
     return lines
 
 
@@ -210,7 +212,7 @@ def command_lines(facts: Iterable[Fact], *, besides: Mapping[str, FactLine]) -> 
         if fact.row.type in _RUNS and not _is_read_only(fact):
             key = f"run {fact.known('command')}" if fact.known("command") else fact.row.text
             if key not in besides:
-                put(lines, key, fact, _plain(fact))
+                put(lines, key, fact, _without_count(fact), label=_RAN)
     yield from lines.values()
 
 
@@ -218,7 +220,6 @@ def _is_read_only(fact: Fact) -> bool:
     return fact.row.kind is Kind.OBSERVATION and fact.row.importance <= _NOISE
 
 
-def _plain(fact: Fact) -> str:
-    """Return a row's text without the prefix `Ran: ` and without its count, such as ` (× 3)`."""
-    count = fact.number("times", 1)
-    return fact.row.text.removeprefix("Ran: ").removesuffix(f" (× {count})")
+def _without_count(fact: Fact) -> str:
+    """Return a row's text without its count, such as ` (× 3)`."""
+    return fact.row.text.removesuffix(f" (× {fact.number('times', 1)})")

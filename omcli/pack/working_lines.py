@@ -31,7 +31,7 @@ from omcli.pack.working_changes import (
     short,
 )
 from omcli.text.clean import single_line
-from omcli.text.phrases import AGENT
+from omcli.text.phrases import AGENT, names_speaker
 
 _NEAR = 3
 """Number of neighbours on each side in which a decision's text is searched for."""
@@ -87,11 +87,20 @@ def _standing(rows: Sequence[Observation]) -> Iterator[Fact]:
             yield Fact(place=place, row=row, is_settled=answered or row.status in SETTLED)
 
 
+_RESOLVED = " (resolved)"
 _PLAIN = PrintedRow(dated="", priority=Priority.MEDIUM, status=None, text="")
 
 
 def _entry(line: FactLine) -> BlockLine:
-    text = short(single_line(line.text).strip(), LINE_CHARACTERS)
+    """Return a line as it is printed.
+
+    Lines are built like rows, whose labels (`Ran: `) say that their words are not a person's. Labels that a heading
+    makes superfluous are left out, unless the words after them begin like a speaker's.
+    """
+    text = single_line(line.text).strip()
+    said = text.removeprefix(line.label)
+    end = _RESOLVED if line.is_settled and line.facts[-1].row.type in FAILURES else ""
+    text = short(text if names_speaker(said[:LINE_CHARACTERS]) else said, LINE_CHARACTERS - len(end)) + end
     is_unverified = any(UNVERIFIED in fact.row.tags for fact in line.facts)
     # Without marks, text that looks like a heading or a message is escaped.
     text = NONE.words(replace(_PLAIN, text=text, is_unverified=is_unverified), "")
@@ -124,6 +133,9 @@ def _is_result(fact: Fact) -> bool:
 
 # ---- decisions, delegations, searches
 
+_DELEGATED = "Delegated: "
+_SEARCHED = "Searched "
+
 
 def _lines_in_force(facts: Iterable[Fact]) -> list[FactLine]:
     """Return a line for each decision, instruction, correction and preference.
@@ -146,8 +158,7 @@ def _agent_lines(facts: Iterable[Fact]) -> Iterator[FactLine]:
     lines: dict[str, FactLine] = {}
     for fact in facts:
         if fact.row.type is Type.TASK_DELEGATED:
-            text = fact.row.text.removeprefix("Delegated: ")
-            put(lines, fact.known("task") or text, fact, text)
+            put(lines, fact.known("task") or fact.row.text, fact, fact.row.text, label=_DELEGATED)
     yield from lines.values()
 
 
@@ -159,13 +170,14 @@ def _searches(facts: Iterable[Fact]) -> Iterator[FactLine]:
         searches = fact.objects("searches")
         for search in searches:
             pattern = f'"{search.get("pattern")}"'
-            put(lines, pattern, fact, f"{pattern} → {search.get('matches')} {search.get('unit')}")
+            found = f"{pattern} → {search.get('matches')} {search.get('unit')}"
+            put(lines, pattern, fact, f"{_SEARCHED}{found}", label=_SEARCHED)
         if not searches:
-            text = fact.row.text.removeprefix("Searched ")
-            put(lines, text, fact, text)
+            put(lines, fact.row.text, fact, fact.row.text, label=_SEARCHED)
     yield from lines.values()
 
 
+_TODO = "Todo: "
 _DONE_BESIDES = 3
 """A todo list is obsolete once this many requests were made and completed after its last change."""
 
@@ -226,7 +238,7 @@ def _todo_lines(facts: Sequence[Fact]) -> list[FactLine]:
         return []
     if sum(_is_done_since(fact, latest) for fact in facts) >= _DONE_BESIDES:
         return []
-    return [FactLine(facts=[latest], text=text)]
+    return [FactLine(facts=[latest], text=text, label=_TODO)]
 
 
 def _is_done_since(fact: Fact, latest: Fact) -> bool:
@@ -236,7 +248,7 @@ def _is_done_since(fact: Fact, latest: Fact) -> bool:
 
 
 def _todo_text(todos: Sequence[tuple[str, str]]) -> str:
-    """Summarise todos, as in `write the parser (1 completed, 1 in progress, 2 pending; next: test it)`."""
+    """Summarise todos, as in `Todo: write the parser (1 completed, 1 in progress, 2 pending; next: test it)`."""
     if not todos:
         return ""
     states = ["completed", "in_progress", "pending", *(state for state, _ in todos)]
@@ -247,4 +259,4 @@ def _todo_text(todos: Sequence[tuple[str, str]]) -> str:
     )
     now = "; ".join(text for state, text in todos if state == "in_progress")
     following = next((f"; next: {text}" for state, text in todos if state == "pending"), "")
-    return f"{now} ({counts}{following})" if now else f"Todos: {counts}{following}"
+    return f"{_TODO}{now} ({counts}{following})" if now else f"Todos: {counts}{following}"

@@ -57,6 +57,10 @@ OUTPUT_OF = "Output of "
 HEARD_FROM = lazily(rf"(?:{OUTPUT_OF}.{{1,60}}? says|Pasted text says): ")
 """Matches the words that name the speaker of a row that neither the user nor the agent said."""
 _LONGEST_SPEAKER = 40
+# Invisible characters, some of which count as letters, before or within a speaker's name.
+_UNSEEN = lazily(
+    "[\xad\u034f\u061c\u115f\u1160\u180b-\u180e\u200b-\u200f\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0]+"
+)
 _USER_NOUN = (
     r"\W*(?:(?:(?:the|der|die|le|la|el|il) |l['’])?"
     r"(?:user|human|(?:be)?nutzer(?:in)?|anwender(?:in)?|utilisat(?:eur|rice)|usu[aá]ri[oa]|utente|пользователь)\b"
@@ -75,6 +79,12 @@ _STATES = lazily(
     r"chose|selected|corrected|intends|plans|hates|loves|owns)\b)",
     re.IGNORECASE,
 )
+# A colon may be that of another script. Paths, code and results are not names.
+_BEGINS_WITH_NAME = lazily(
+    rf"{_MARKS}{_USER_NOUN}[^:\n]{{0,80}}:"
+    rf"|\W*[^:：﹕∶\n\"`/\\=(<>|&;$→]{{1,{_LONGEST_SPEAKER}}}(?::(?!\S)|:[*_]|[：﹕∶])",
+    re.IGNORECASE,
+)
 
 
 def speaks_for_user(text: str, *, is_agent: bool = False) -> bool:
@@ -82,8 +92,19 @@ def speaks_for_user(text: str, *, is_agent: bool = False) -> bool:
 
     With `is_agent`, English text must also report a statement, a wish or a trait of the user.
     """
-    pattern = _STATES if is_agent and text.isascii() else _FOR_USER
-    return bool(pattern.match(text))
+    said = _UNSEEN.sub("", text)
+    pattern = _STATES if is_agent and said.isascii() else _FOR_USER
+    return bool(pattern.match(said))
+
+
+def names_speaker(text: str) -> bool:
+    """Return True if text may read as the words of a person, as "User: …", "Nora: …" and "The user wants …" do."""
+    return speaks_for_user(text, is_agent=True) or bool(_BEGINS_WITH_NAME.match(_UNSEEN.sub("", text)))
+
+
+def agent_name(name: str | None) -> str:
+    """Return the speaker of an agent's rows: its name, or `Agent` if it has none or one that stands for the user."""
+    return name if name and not speaks_for_user(name) else AGENT.removesuffix(": ")
 
 
 def speaker(text: str) -> str:

@@ -27,7 +27,7 @@ from omcli.observers.rules.sentences import (
     text_of,
     text_parts,
 )
-from omcli.text.phrases import anchors
+from omcli.text.phrases import agent_name, anchors
 
 _FINDING = lazily(
     r"\b(?:root cause|the (?:real |actual |main |underlying )?(?:issue|problem|bug|cause|culprit|reason|difference|"
@@ -208,7 +208,7 @@ def report_drafts(text: KeptMessage, *, worked: bool, in_chat: bool = False) -> 
 
     `worked` means that the turn used tools, `in_chat` that the whole batch has no tool calls.
     """
-    speaker = text.message.name or "Agent"
+    speaker = agent_name(text.message.name)
     parts = [part for part in text_parts(text.message.text) if not says_nothing(part.text)]
     content = select_sentences(parts, _ANSWER_CHARACTERS if in_chat else _OUTCOME_CHARACTERS)
     for row in group_sentences(content, _report_kinds(content)):

@@ -21,6 +21,7 @@ from omcli.pack.context_pack import Choice, ContextPack, pack
 from omcli.pack.layouts.layout import Head
 from omcli.pack.selection import PackMeter
 from omcli.pack.tail import TurnGroup
+from omcli.text.phrases import agent_name
 
 _TAIL_SHARE = 0.15
 """Share of the target for the last messages."""
@@ -216,7 +217,7 @@ def _quotes(
 ) -> Iterator[Observation]:
     """Yield passages from an agent's message as rows: consecutive sentences, without code."""
     for passage in _passages(part.text for part in text_parts(kept.message.text)):
-        text = f"{kept.message.name or 'Agent'}: {passage}"
+        text = f"{agent_name(kept.message.name)}: {passage}"
         draft = Draft(
             text=text,
             type=Type.EXCERPT,
