@@ -19,7 +19,7 @@ from omcli.base.errors import BadUsage
 from omcli.base.record import record
 from omcli.memory.observation import CURRENT, NEXT_STEP, SETTLED, UNVERIFIED, Observation, Priority, Status
 from omcli.text.clean import LOOKS_STRUCTURAL, OPENER, PACK_PART, single_line
-from omcli.text.instants import minute
+from omcli.text.instants import has_date, minute
 
 PREAMBLE = (
     "Dated notes from earlier work; where two differ the later holds, and the latest user message decides. "
@@ -183,13 +183,13 @@ def line(row: Observation) -> PrintedRow:
 def reference(row: Observation) -> str | None:
     """Return the date that a row refers to, or None if it has none or its own date or text already contains it."""
     spoken = row.refers_to
-    return None if not spoken or row.dated.startswith(spoken) or spoken in row.text else spoken
+    return None if not spoken or row.dated.startswith(spoken) or has_date(row.text, spoken, at=row.dated) else spoken
 
 
-def full_text(row: Observation, *, has_date: bool = False) -> str:
-    """Return a row's text with its `reference` (if `has_date`), and the next step if it is the current open task."""
+def full_text(row: Observation, *, is_dated: bool = True) -> str:
+    """Return a row's text with its `reference` (if `is_dated`), and the next step if it is the current open task."""
     text = row.text
-    if has_date and (spoken := reference(row)):
+    if is_dated and (spoken := reference(row)):
         text += f" ({spoken.replace('/', ' to ')})"
     step = row.metadata.get(NEXT_STEP) if CURRENT in row.tags and row.status not in SETTLED else None
     return f"{text} (next: {step})" if step else text

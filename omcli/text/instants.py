@@ -21,6 +21,8 @@ _TOO_LATE = "9990"
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 # The canonical form, which most programs write. Recognising it takes a third of the time of converting.
 _CANONICAL = re.compile(r"\d{4}-\d\d-\d\dT(?:[01]\d|2[0-3]):\d\d:\d\d\.\d{3}Z", re.ASCII)
+_DAY = re.compile(r"(?P<year>[0-9]{4})-(?P<month>0[1-9]|1[0-2])-(?P<day>[0-9]{2})")
+_MONTHS = "January February March April May June July August September October November December".split()
 
 
 def instant(value: object) -> str | None:
@@ -105,3 +107,21 @@ def format_time(moment: datetime) -> str | None:
 def minute(at: str) -> str:
     """Return an instant as `YYYY-MM-DD HH:MM`."""
     return f"{at[:10]} {at[11:16]}"
+
+
+def has_date(text: str, date: str, *, at: str) -> bool:
+    """Return True if a text contains a date or both ends of a range, also days as `April 2` or `2nd of April`.
+
+    The year may be missing in the text if it is that of the instant `at`.
+    """
+    for end in date.split("/"):
+        if end in text:
+            continue
+        found = _DAY.fullmatch(end)
+        if not found or (found["year"] not in text and not at.startswith(found["year"])):
+            return False
+        name = _MONTHS[int(found["month"]) - 1]
+        month, day = rf"{name[:3]}(?:{name[3:]})?", rf"{int(found['day'])}(?:st|nd|rd|th)?"
+        if not re.search(rf"\b(?:{month}\.? (?:the )?{day}|{day}\.? (?:of )?{month})\b", text, re.IGNORECASE):
+            return False
+    return True

@@ -63,17 +63,21 @@ def test_the_same_memory_gives_the_same_bytes(om: Om) -> None:
         assert " ago" not in om(*frozen, env={"OM_CONTEXT_FREEZE": "1"}).stdout
 
 
-def test_a_date_that_a_row_speaks_of_stands_beside_it(om: Om) -> None:
-    """XB10, S0.29, C19: where times are printed too, once, and never relative."""
+@pytest.mark.parametrize("budget", ["300", "3000", "20000"])
+def test_a_date_that_a_row_speaks_of_stands_beside_it(om: Om, budget: str) -> None:
+    """XB10, S0.29, C19: at any budget, never relative, and not if its text or its heading has the date."""
     talk = Talk().user("My boat is to be painted tomorrow.").user("We decided to close the quay on 2026-03-02.")
-    observe(om, talk)
-    pack = om("context", "--tier", "session").stdout
-    [boat] = [line for line in pack.splitlines() if "boat" in line]
-    [row] = [row for row in om("log", "--json").document["observations"] if "boat" in row["text"]]
-    assert boat.endswith(f"tomorrow. ({row['refers_to']})")
-    assert pack.count("2026-03-02") == 1
-    assert "(2026-" not in om("context", "--tier", "session", "--budget", "2000").stdout
-    assert f'refers_to="{row["refers_to"]}"' in om("context", "--to", "xml").stdout
+    observe(om, talk.user("The crane moves on March 5.").user("We decided today to move the fair."))
+    rows = {row["text"]: row for row in om("log", "--json").document["observations"] if row.get("refers_to")}
+    assert len(rows) == 4
+    [boat] = [row for text, row in rows.items() if "boat" in text]
+    shown = ("context", "--tier", "session", "--budget", budget)
+    for pack in (om(*shown).stdout, om(*shown, "--to", "markdown").stdout):
+        assert f"{boat['text']} ({boat['refers_to']})\n" in pack
+        assert pack.count("(2026-") == 1
+        assert pack.count("2026-03-02") == 1
+    assert om(*shown, "--to", "xml").stdout.count("refers_to=") == 1
+    assert f'refers_to="{boat["refers_to"]}"' in om(*shown, "--to", "xml").stdout
 
 
 def test_nothing_stored_prints_nothing(om: Om) -> None:

@@ -110,7 +110,7 @@ class Pi:
 
     def _written(self, observation: Observation) -> tuple[Observation, PrintedRow, str]:
         if id(observation) not in self.written:
-            said = replace(line(observation), text=full_text(observation, has_date=True))
+            said = replace(line(observation), text=full_text(observation))
             self.written[id(observation)] = (observation, said, pi.row(said))
         return self.written[id(observation)]
 

@@ -27,7 +27,7 @@ CLOSING = f"</{TAG}>"
 _PREAMBLE_FROM = 600
 _HEADINGS_FROM = 120
 _TIMES_FROM = 6000
-"""Smallest budget, in tokens, for which the dates that rows refer to and, except in XML, times of day are printed.
+"""Smallest budget, in tokens, for which times of day are printed, except in XML, which always has them.
 
 A time costs 4 tokens and applies to one or two rows of about 30 tokens, so a smaller budget is better spent on more
 rows.
@@ -73,7 +73,7 @@ class Head:
 
     @property
     def has_times(self) -> bool:
-        """True if the budget is large enough for times of day, and for the dates that rows refer to."""
+        """True if the budget is large enough for times of day."""
         return self.budgets.total >= _TIMES_FROM
 
     @property

@@ -45,7 +45,7 @@ class Text:
 
     def _written(self, observation: Observation) -> tuple[Observation, tuple[str, ...], str]:
         if id(observation) not in self.written:
-            shown = replace(line(observation), text=full_text(observation, has_date=self.head.has_times))
+            shown = replace(line(observation), text=full_text(observation))
             written = ("- " if self.is_markdown else "") + self.head.notation.render_under(shown)
             self.written[id(observation)] = (observation, self._headings(observation), written)
         return self.written[id(observation)]

@@ -39,9 +39,9 @@ class Xml:
             "status": observation.status,
             "type": observation.type,
             "unverified": "true" if UNVERIFIED in observation.tags else None,
-            "refers_to": reference(observation) if self.head.has_times else None,
+            "refers_to": reference(observation),
         }
-        return _tag("row", attributes, single_line(full_text(observation)))
+        return _tag("row", attributes, single_line(full_text(observation, is_dated=False)))
 
     def turn(self, turn: Turn) -> str:
         """Return a `message` element. Line breaks in its text are kept."""

@@ -139,8 +139,8 @@ def expected(turns: Sequence[Turn]) -> list[str]:
     ]
 
 
-def words_of(rows: Sequence[Observation], *, has_date: bool = True) -> list[str]:
-    return [single_line(full_text(row, has_date=has_date)).rstrip() for row in rows]
+def words_of(rows: Sequence[Observation], *, is_dated: bool = True) -> list[str]:
+    return [single_line(full_text(row, is_dated=is_dated)).rstrip() for row in rows]
 
 
 def text_of(line: str, notation: Notation, *, is_markdown: bool = False) -> str:
@@ -236,7 +236,7 @@ def test_xml_is_read_back_as_it_was_made(memory: dict[str, object]) -> None:
         return
     root = ET.fromstring(shown.printed)
     rows = [*root.findall("cross/row"), *root.findall("session/row")]
-    assert [(row.text or "").rstrip() for row in rows] == words_of([*shown.cross, *shown.observations], has_date=False)
+    assert [(row.text or "").rstrip() for row in rows] == words_of([*shown.cross, *shown.observations], is_dated=False)
     assert [row.get("unverified") == "true" for row in rows] == [
         UNVERIFIED in row.tags for row in (*shown.cross, *shown.observations)
     ]

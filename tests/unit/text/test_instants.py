@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omcli.text.instants import format_time, instant, minute, utc_offset
+from omcli.text.instants import format_time, has_date, instant, minute, utc_offset
 
 
 @pytest.mark.parametrize(
@@ -90,3 +90,25 @@ def test_a_zone_is_known_where_it_is_written_with_the_time(written: object, expe
 def test_a_row_is_dated_to_the_minute() -> None:
     """T26."""
     assert minute("2026-01-25T10:47:18.908Z") == "2026-01-25 10:47"
+
+
+@pytest.mark.parametrize(
+    ("text", "date", "expected"),
+    [
+        ("due 2026-04-02", "2026-04-02", True),
+        ("due on April 2", "2026-04-02", True),
+        ("due on Apr. 2nd, 2026", "2026-04-02", True),
+        ("due on the 2nd of april", "2026-04-02", True),
+        ("from 2 April to 5 April", "2026-04-02/2026-04-05", True),
+        ("from 2 to 5 April", "2026-04-02/2026-04-05", False),
+        ("due on April 20", "2026-04-02", False),
+        ("due on April 2", "2025-04-02", False),
+        ("due on April 2, 2025", "2025-04-02", True),
+        ("it may be", "2026-05", False),
+        ("due tomorrow", "2026-04-02", False),
+        ("due then", "then or later", False),
+    ],
+)
+def test_a_date_is_found_as_it_is_spoken(text: str, date: str, expected: bool) -> None:
+    """XB10, S0.29: digits, or an English month with the day."""
+    assert has_date(text, date, at="2026-03-10T09:00:00.000Z") is expected
