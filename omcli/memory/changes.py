@@ -59,6 +59,8 @@ class OperationWrite:
     """Session titles to hide, each with a tombstone."""
     digests: tuple[str, ...] = ()
     """Additional tombstones, for buffered observations that must not be written."""
+    parts: tuple[str, ...] = ()
+    """Lines and sentences of the hidden messages and rows to keep out, too."""
     seen: int | None = None
     """Log position of the last row considered, if any. If the log has newer rows, the operation is rejected as stale.
     """

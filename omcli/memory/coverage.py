@@ -1,22 +1,22 @@
-"""Comparing rows: checks whether other rows cover one, and tombstones, the digests that recognise forgotten text."""
+"""Comparing rows and messages with given text, and with forgotten text, which is recognised by digests (tombstones)."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from omcli.base import lazily
 from omcli.memory.message import digest
 from omcli.memory.observation import TOOL_EVENTS, Draft, Observation
-from omcli.text.phrases import anchors, words_of
-from omcli.text.similarity import SPEAKERS, content_terms, folded_text, is_distinctive, says
+from omcli.text.phrases import words_of
+from omcli.text.similarity import folded_text, is_distinctive, said_words
 
-_WORDS_REPEATED = 0.75
 _HALF = lazily("[\ud800-\udfff]")
 """Half of a surrogate pair, which stores replace with U+FFFD."""
-
-_MARKUP = lazily("[*_`]")
-_AROUND = " .!?\"'“”„«»"
-"""Quotation marks and ends of sentences, which are ignored around a message."""
+_EMPHASIS, _AROUND = lazily("[*_`]"), " .!?\"'“”„«»"
+"""Characters that digests of former versions ignore in a message, and around it."""
+_HEADINGS = lazily(r"\A(?: {0,3}#{1,6}[ \t][^\n]*\n\s*)+(?=\S)")
+_SPACE = lazily(r"(?<![0-9]) | (?![0-9])")
+"""A space between words. It is ignored, because emphasis and line ends may split words, but not between numbers."""
 
 
 def row_says(row: Observation | Draft, text: str) -> bool:
@@ -33,54 +33,52 @@ def _parts(row: Observation | Draft) -> Iterator[str]:
         yield json_line(dict(row.metadata))
 
 
-def covers(rows: Sequence[Draft], draft: Draft) -> bool:
-    """Return True if the rows that share a message with `draft` together contain most of it (see `similarity.says`).
-
-    They are taken together because one message may yield several rows.
-    """
-    about = [row.text for row in rows if set(row.sources) & set(draft.sources)]
-    return bool(about) and says("\n".join(about), draft.text)
-
-
-def repeats(draft: Draft, rows: Sequence[Draft]) -> bool:
-    """Return True if the rows that share a message with `draft` make it redundant.
-
-    This is stricter than `covers`, because a redundant draft is dropped: the rows must contain all of its anchors and
-    at least three quarters of its words.
-    """
-    told = "\n".join(row.text for row in rows if set(row.sources) & set(draft.sources))
-    words = content_terms(draft.text) - SPEAKERS
-    lower = told.lower()
-    known = sum(word.lower() in lower for word in words - content_terms(told)) + len(words & content_terms(told))
-    is_named = all(name.lower() in lower for name in anchors(draft.text))
-    return bool(told) and is_named and known >= _WORDS_REPEATED * len(words)
-
-
 def tombstone(said: Draft | Observation, *, session: str | None) -> str:
-    """Return the digest of a row or draft to keep when it is forgotten: 32 hex digits.
+    """Return the digest of a row or draft to keep when it is forgotten. Rows of tool events count in their session."""
+    return tombstone_of(said.text, session=session, is_tool=said.type in TOOL_EVENTS)
 
-    It depends on the session if other sessions may well say the same: a tool event, or text that is not distinctive.
+
+def tombstone_of(text: str, *, session: str | None = None, is_tool: bool = False) -> str:
+    """Return the digest of forgotten text: 32 hex digits. It is of what the text says (see `said_words`), and depends
+    on the session if others may well say the same: text of a tool event, or text that is not distinctive.
     """
-    is_everywhere = said.type not in TOOL_EVENTS and is_distinctive(said.text)
-    return tombstone_of(said.text, session=None if is_everywhere else session)
+    words = said_words(text)
+    return digest("said", _joined(words)) if not is_tool and is_distinctive(words) else _of_session(words, session)
 
 
-def tombstones(said: Draft | Observation, *, session: str | None) -> tuple[str, ...]:
-    """Return the digests by which a row or draft is recognised as forgotten."""
-    of_session = tombstone_of(said.text, session=session)
+def row_tombstones(said: Draft | Observation, *, session: str | None) -> tuple[str, ...]:
+    """Return the digests by which a row or draft is recognised as forgotten, with or without its speaker."""
     if said.type in TOOL_EVENTS:
-        return (of_session,)
-    return of_session, tombstone_of(said.text), *map(message_tombstone, {said.text, words_of(said.text)})
+        return _of_session(said_words(said.text), session), _text_digest(said.text, session)
+    return tombstones(said.text, session=session) + message_tombstones(words_of(said.text))
 
 
-def tombstone_of(text: str, *, session: str | None = None) -> str:
-    """Return the digest of text, for one session or, if `session` is None, for all. Case and spacing are ignored."""
+def tombstones(text: str, *, session: str | None = None) -> tuple[str, ...]:
+    """Return the digests by which text, such as a title, is recognised as forgotten."""
+    words = said_words(text)
+    return _of_session(words, session), _text_digest(text, session), _text_digest(text, None), *message_tombstones(text)
+
+
+def message_tombstones(text: str) -> tuple[str, ...]:
+    """Return the digests by which a message is recognised as forgotten, with or without headings above it. The first
+    one is kept when the message is forgotten.
+    """
+    folded = _folded(_EMPHASIS.sub("", text)).strip(_AROUND)
+    said = (said_words(part) for part in dict.fromkeys((text, _HEADINGS.sub("", text))))
+    return *(digest("said", _joined(words)) for words in said), digest("message", None, folded)
+
+
+def _joined(words: str) -> str:
+    return _SPACE.sub("", words)
+
+
+def _of_session(words: str, session: str | None) -> str:
+    return digest("said", session, _joined(words))
+
+
+def _text_digest(text: str, session: str | None) -> str:
+    """Return the digest that former versions kept of text. Only case and spacing are ignored."""
     return digest(session, _folded(text))
-
-
-def message_tombstone(text: str) -> str:
-    """Return the digest of a message's words, whoever says them, in any session. Emphasis and its end are ignored."""
-    return digest("message", None, _folded(_MARKUP.sub("", text)).strip(_AROUND))
 
 
 def _folded(text: str) -> str:

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
+from itertools import chain
 
+from omcli.base import lazily
 from omcli.base.errors import BadUsage, StaleBatch, UnknownId
 from omcli.base.record import record, replace
 from omcli.memory.changes import EraseResult, Operation, OperationKind, OperationWrite, SessionTitle, UndoPreview
 from omcli.memory.coverage import row_says, tombstone, tombstone_of
-from omcli.memory.message import KeptMessage
-from omcli.memory.observation import Observation, Source, handle
+from omcli.memory.message import KeptMessage, Role
+from omcli.memory.observation import NEXT_STEP, TOOL_EVENTS, Observation, Source, handle
 from omcli.memory.ports import LogQuery, Operations, Store
 from omcli.memory.reflection import Scope
 from omcli.operations.clock import Clock
-from omcli.text.similarity import folded_text, says
+from omcli.text.similarity import folded_text, is_distinctive, said_words, says
 
+_SENTENCE_END = lazily(r"(?<=[.!?;])\s+|(?<=[。！？])")
 _TRIES = 10
 """Maximum number of attempts. An attempt fails if another process adds rows during the search."""
 
@@ -66,6 +69,8 @@ class ForgetReport:
     """Source messages of the forgotten rows and parts, unless they are forgotten too; they may still contain the
     forgotten text.
     """
+    parts: tuple[str, ...] = ()
+    """Lines and sentences of the forgotten messages and rows that contain `match`. They are kept out by themselves."""
     seen: int = 0
     """Position in the log of the last row that was searched, or 0 if there are no rows."""
     done: Operation | None = None
@@ -112,6 +117,7 @@ def _is_forgotten(store: Store, found: ForgetReport) -> bool:
         and store.tombstones.has_messages([kept.seq for kept in found.messages])
         and set(store.tombstones.titles()).issuperset(found.titles)
         and not found.ahead
+        and all(store.tombstones.match_texts(found.parts))
     )
 
 
@@ -124,6 +130,7 @@ def _change(store: Store, wanted: ForgetRequest, found: ForgetReport, *, clock: 
         along=tuple(row.id for row in found.along),
         titles=found.titles,
         digests=tuple(dict.fromkeys(each.digest for each in found.ahead)),
+        parts=found.parts,
         seen=found.seen,
     )
     return store.operations.change(change, now=clock.now(), for_good=for_good)
@@ -155,8 +162,23 @@ def _found(store: Store, wanted: ForgetRequest) -> ForgetReport:
         ahead=ahead,
         telling_ahead=telling_ahead,
         sources=store.messages.by_seq(cited - seqs),
+        parts=() if wanted.match is None else tuple(dict.fromkeys(_parts(rows, messages, folded_text(wanted.match)))),
         seen=seen,
     )
+
+
+def _parts(rows: Iterable[Observation], messages: Iterable[KeptMessage], match: str) -> Iterator[str]:
+    """Yield the distinctive lines and sentences in these rows and messages that contain `match`. Text of tools doesn't
+    count.
+    """
+    said = [kept.message.text for kept in messages if kept.message.role not in (Role.CALL, Role.RESULT)]
+    for row in rows:
+        if row.type not in TOOL_EVENTS:
+            said += [row.text, str(row.metadata.get(NEXT_STEP, ""))]
+    for line in chain.from_iterable(text.splitlines() for text in said):
+        for part in dict.fromkeys((line, *_SENTENCE_END.split(line))):
+            if match in folded_text(part) and is_distinctive(said_words(part)):
+                yield part
 
 
 def _named(store: Store, ids: Iterable[str]) -> tuple[list[Observation], list[KeptMessage]]:

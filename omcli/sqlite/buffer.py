@@ -10,7 +10,7 @@ from omcli.base.record import replace
 from omcli.memory import buffer as buffer_text
 from omcli.memory.batch import Batch
 from omcli.memory.buffer import BufferedBatch, Span, in_line, is_covered
-from omcli.memory.coverage import tombstone_of, tombstones
+from omcli.memory.coverage import row_tombstones, tombstones
 from omcli.memory.message import KeptMessage
 from omcli.memory.observation import Source
 from omcli.memory.ports import Lane
@@ -110,6 +110,6 @@ def erase_forgotten(connection: sqlite3.Connection, digests: frozenset[bytes]) -
 
 def _tombstones(block: BufferedBatch) -> Iterator[bytes]:
     for draft in block.observed.drafts:
-        yield from map(bytes.fromhex, tombstones(draft, session=block.batch.session))
+        yield from map(bytes.fromhex, row_tombstones(draft, session=block.batch.session))
     if block.observed.title is not None:
-        yield bytes.fromhex(tombstone_of(block.observed.title))
+        yield from map(bytes.fromhex, tombstones(block.observed.title))

@@ -170,10 +170,10 @@ def _hide_if_forgotten(connection: sqlite3.Connection, message: Message, seq: in
 
     It is stored all the same, because undoing brings it back, and the messages of its session keep their order.
     """
-    from omcli.memory.coverage import message_tombstone  # noqa: PLC0415 - most stores have no tombstones
+    from omcli.memory.coverage import message_tombstones  # noqa: PLC0415 - most stores have no tombstones
     from omcli.sqlite import soft_delete  # noqa: PLC0415
 
-    operation = sessions.forgotten_by(connection, message_tombstone(message.text))
+    operation = sessions.forgotten_by(connection, message_tombstones(message.text))
     if operation is not None:
         soft_delete.hide_forgotten(connection, seq, operation)
     return operation is not None

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from omcli.base.errors import NotUndoable, StaleBatch
 from omcli.memory.changes import UNDONE, EraseResult, Operation, OperationKind, OperationWrite, RowHistory, UndoPreview
-from omcli.memory.coverage import message_tombstone
+from omcli.memory.coverage import message_tombstones, tombstone_of
 from omcli.memory.message import Role
 from omcli.memory.ports import Operations, Reflections
 from omcli.memory.reflection import ReflectionAttempt, ReflectionOutcome, ReflectionWrite, Scope
@@ -15,7 +15,7 @@ from omcli.sqlite import codec, dialect, erase, messages, rows, soft_delete
 from omcli.sqlite.connection import size, vacuum
 from omcli.sqlite.dialect import Table
 from omcli.text.instants import minute
-from omcli.text.similarity import is_distinctive
+from omcli.text.similarity import is_distinctive, said_words
 
 _PARTS = "(SELECT number FROM operations WHERE number = :number OR part_of = :number)"
 _MADE_AND_GONE = (
@@ -119,13 +119,14 @@ def _change(connection: sqlite3.Connection, change: OperationWrite, *, now: str,
             *messages.by_seq(connection, change.messages),
             *messages.hidden_by_seq(connection, change.messages),
         ):
-            if is_distinctive(kept.message.text, is_tool=kept.message.role in (Role.CALL, Role.RESULT)):
-                soft_delete.add_tombstone(connection, message_tombstone(kept.message.text), operation=number)
+            text, is_tool = kept.message.text, kept.message.role in (Role.CALL, Role.RESULT)
+            if is_distinctive(text if is_tool else said_words(text), is_tool=is_tool):
+                soft_delete.add_tombstone(connection, message_tombstones(text)[0], operation=number)
     soft_delete.hide_messages(connection, change.messages, number)
     soft_delete.hide_rows(connection, change.forgotten, number, is_forgotten=True)
     soft_delete.hide_rows(connection, change.along, number, is_forgotten=False)
     titles = soft_delete.hide_titles(connection, change.titles, number)
-    for digest in change.digests:
+    for digest in (*change.digests, *map(tombstone_of, change.parts)):
         soft_delete.add_tombstone(connection, digest, operation=number)
     done = recorded(connection, number)
     if change.verb in (OperationKind.PRUNE, OperationKind.FORGET):

@@ -144,32 +144,33 @@ def is_forgotten(connection: sqlite3.Connection, row: Observation) -> bool:
     """Return True if a row's text was forgotten. Always return False for a row written by the user."""
     if row.source is Source.USER or not has_tombstones(connection):
         return False
-    from omcli.memory.coverage import tombstones  # noqa: PLC0415
+    from omcli.memory.coverage import row_tombstones  # noqa: PLC0415
 
-    return any(forgotten_by(connection, digest) for digest in tombstones(row, session=row.session))
+    return forgotten_by(connection, row_tombstones(row, session=row.session)) is not None
 
 
 def is_forgotten_text(connection: sqlite3.Connection, text: str | None) -> bool:
     """Return True if the text of a title or row was forgotten, in any session. Rows of tool events don't count."""
     if text is None or not has_tombstones(connection):
         return False
-    from omcli.memory.coverage import tombstone_of  # noqa: PLC0415
+    from omcli.memory.coverage import tombstones  # noqa: PLC0415
 
-    return forgotten_by(connection, tombstone_of(text)) is not None
+    return forgotten_by(connection, tombstones(text)) is not None
 
 
 def has_tombstones(connection: sqlite3.Connection) -> bool:
     return connection.execute("SELECT 1 FROM tombstones LIMIT 1").fetchone() is not None
 
 
-def forgotten_by(connection: sqlite3.Connection, digest: str) -> int | None:
-    """Return the number of the operation that forgot a text, or None. If there are several, prefer one that can be
-    undone.
+def forgotten_by(connection: sqlite3.Connection, digests: Sequence[str]) -> int | None:
+    """Return the number of the operation that forgot a text with one of these digests, or None. If there are several,
+    prefer one that can be undone.
     """
     found = connection.execute(
         "SELECT o.number FROM tombstones AS t JOIN operations AS o ON o.number = t.operation"
-        " WHERE t.digest = ? AND o.undone_by IS NULL ORDER BY o.final_at IS NOT NULL, o.number LIMIT 1",
-        (bytes.fromhex(digest),),
+        f" WHERE t.digest IN ({', '.join('?' * len(digests))}) AND o.undone_by IS NULL"
+        " ORDER BY o.final_at IS NOT NULL, o.number LIMIT 1",
+        [*map(bytes.fromhex, digests)],
     ).fetchone()
     return found[0] if found else None
 

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from omcli.memory.changes import UNDONE, SessionTitle
 from omcli.memory.coverage import tombstone, tombstone_of
+from omcli.memory.observation import NEXT_STEP
 from omcli.memory.ports import Lane, Logged
 from omcli.sqlite import codec, dialect, rows
 
@@ -77,6 +78,8 @@ def hide_rows(connection: sqlite3.Connection, references: Iterable[str], number:
         if is_forgotten:
             row = found.observation
             add_tombstone(connection, tombstone(row, session=row.session), operation=number)
+            if step := str(row.metadata.get(NEXT_STEP, "")):
+                add_tombstone(connection, tombstone_of(step, session=row.session), operation=number)
 
 
 def add_tombstone(connection: sqlite3.Connection, digest: str, *, operation: int) -> None:

@@ -6,10 +6,12 @@ rows.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Sequence
 from functools import lru_cache
 
 from omcli.base import lazily
+from omcli.text.clean import printable
 from omcli.text.phrases import anchors, with_times, words_of
 from omcli.text.terms import COMMON_FOLDED, terms_of
 
@@ -73,6 +75,46 @@ def is_distinctive(text: str, *, is_tool: bool = False) -> bool:
     """
     words = sum(term not in COMMON_FOLDED for term in content_terms(text) - SPEAKERS)
     return words >= _OF_TOOLS if is_tool else words >= _DISTINCTIVE or bool(anchors(text))
+
+
+# Inline and block elements of HTML, the first and last line of a fenced block, and the target of a link.
+_MARKUP = lazily(
+    r"</?(?:a|abbr|b|big|blockquote|br|center|cite|code|dd|del|details|div|dl|dt|em|font|h[1-6]|hr|i|ins|kbd|li|mark|ol"
+    r"|p|pre|q|s|samp|section|small|span|strike|strong|sub|summary|sup|table|tbody|td|th|tr|tt|u|ul)(?:\s[^<>]*)?/?>"
+    r"|^[ \t>]*(?:`{3,}|~{3,})[ \t]{0,3}[\w+-]*[ \t]*$|\]\([^()\s]*\)",
+    re.IGNORECASE | re.MULTILINE,
+)
+_PREFIXES = lazily(
+    r"(?:[\W_]*(?:(?:[0-9]{1,3}[.)]|\[x\])\s|(?:(?:critical|important|note|high|med(?:ium)?|low)\b[\W_]+)?"
+    r"(?:the )?(?:user|human|agent|assistant)(?: said| says)?[*_`\"'\]\s]{0,9}:))+",
+    re.IGNORECASE,
+)
+"""List marks, and words that say that the user or the agent said what follows."""
+_IGNORED = lazily("[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]")
+"""Letters and marks that are not displayed."""
+_WORD = lazily("(?:[a-z0-9\x80-\U0010ffff]+[+#%]*)+")
+"""A word of folded text, in which all characters beyond ASCII are letters, marks or digits: also `c++`, `c#`, `5%`."""
+
+
+def said_words(text: str) -> str:
+    """Return what a text says, however it is written: its words in folded case, without punctuation, markup, invisible
+    characters, a list mark, and a prefix that says that the user or the agent said it.
+
+    A text without words is returned folded.
+    """
+    from html import unescape  # noqa: PLC0415 - only stores with forgotten content need it
+    from unicodedata import category, normalize  # noqa: PLC0415
+
+    shown = printable(text)
+    text = normalize("NFKC", unescape(shown))
+    if not text.isascii():
+        kinds = {char: category(char) for char in set(text) if not char.isascii()}
+        kept = {char: char if kind[0] in "LMN" else " " for char, kind in kinds.items() if kind != "Cf"}
+        text = text.translate({ord(char): "" if _IGNORED.match(char) else kept.get(char, "") for char in kinds})
+    bare = _MARKUP.sub(" ", text)
+    prefixes = _PREFIXES.match(bare)
+    bare = bare[prefixes.end() :] if prefixes else bare
+    return " ".join(_WORD.findall(normalize("NFKC", bare.casefold()))) or folded_text(shown)
 
 
 _ROWS, _ROW_CHARS, _EQUAL = 20, 24, 0.5

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+import sqlite3
+from contextlib import closing
 
 import pytest
 
 from omcli.memory.batch import BatchOutcome
+from omcli.memory.message import digest
 from omcli.memory.observation import handle
 from omcli.sqlite import SqliteStore
 from tests.conftest import Om
@@ -18,6 +21,17 @@ from tests.material import NOW as AT
 from tests.material import row
 
 CODE = "MARIGOLD-4711"
+RULE = "Never deploy the harbour gateway on Fridays because Ines is on call in Husum."
+BARE = RULE.rstrip(".")
+FORMS = (
+    RULE, BARE, BARE.upper(), f"{BARE}…", f"{BARE}:", f"{BARE} ;", f"{BARE}!!", f"- {RULE}", f"* {BARE}", f"12. {RULE}",
+    f"[ ] {RULE}", f"- [x] {RULE}", f"– {RULE}", f"🔴 {RULE}", f"> {RULE}", f"({RULE})", f"‘{RULE}’", f'"{RULE}"',
+    f"**{RULE}**", f"~~{RULE}~~", f"`{RULE}`", f"<b>{RULE}</b>", f"[{RULE}](https://example.org)", f"\ufeff{RULE}",
+    RULE.replace("harbour", "har\u200bbour"), RULE.replace("harbour", "har\u00adbour"), f"{RULE}\u200e",
+    RULE.replace("Never", "**Nev**er"), RULE.replace(" ", "\u00a0"), f"\x1b[1m{RULE}\x1b[0m", f"User: {RULE}",
+    f"**User:** {BARE}", f"- user: _{RULE}_", f"CRITICAL User: {RULE}", RULE.replace("Never", "\uff2eever"),
+)  # fmt: skip
+BLOCKS = (f"# {RULE}", f"```text\n{RULE}\n```", RULE.replace(" on ", "\non "), f"## Rules\n\n- {RULE}")
 NOW = ("--now", "2026-06-01T12:00:00Z")
 
 
@@ -83,7 +97,8 @@ class TestForgetting:
         assert CODE not in om("log", "--all").stdout
         again = Talk(session="another").user(f"We decided that the harbour code is  {CODE.lower()}.").assistant("Fine.")
         report = om("observe", om.write("again.jsonl", again.text()), "--json").document["files"][0]
-        assert (report["new_messages"], report["observations"]) == (2, 0), "a report counts what was written"
+        assert (report["new_messages"], report["observations"]) == (1, 0), "a report counts what was written"
+        assert report["skipped"] == {"forgotten": 1}, "a forgotten row keeps out the message as well"
         report = om("import", "--format", "duet-groups", "--session", "copy", "--json", "-", stdin=document).document
         assert report["files"][0]["skipped"]["forgotten"] == 1
         assert CODE.lower() not in om("log", "--all").stdout.lower()
@@ -233,6 +248,80 @@ class TestForgetting:
         om("undo", "1")
         assert said in [row["text"].removeprefix("User: ") for row in om("log", "--jsonl").lines]
 
+    @pytest.mark.parametrize("way", ["message", "sentence", "row", "hard"])
+    def test_forgotten_words_stay_out_by_every_way_in(self, om: Om, way: str) -> None:
+        """XD6, D6: as messages of users and agents, rows, titles and imports, whatever is written around the words."""
+        first = f"What is the rule? {RULE}" if way == "sentence" else RULE
+        om("observe", "-q", "--session", "one", stdin=json.dumps([{"role": "user", "content": first}]))
+        before = om("log", "--jsonl").stdout
+        named = [of(om, "gateway")] if way == "row" else ["--match", "harbour gateway"]
+        om("forget", *named, *(["--hard", "--yes"] if way == "hard" else []))
+        for number, form in enumerate((*FORMS, *BLOCKS)):
+            said = [{"role": role, "content": form} for role in ("user", "assistant")]
+            om("observe", "-q", "--session", f"s{number}", stdin=json.dumps(said))
+        titled = Talk(session="titled").user("Good morning.")
+        for form in FORMS[:8]:
+            titled.raw(json.dumps({"type": "ai-title", "aiTitle": form, "sessionId": "titled"}))
+        om("observe", "-q", om.write("titled.jsonl", titled.text()))
+        lines = "".join(
+            f"[2026-05-01 10:00] CRITICAL {by}{form}\n" for form in FORMS for by in ("", "User: ", "Nora: ")
+        )
+        report = om("import", "--json", "--format", "zora", stdin=lines).document["files"][0]
+        assert (report["observations"], report["skipped"]["forgotten"]) == (0, lines.count("\n"))
+        later = [row for row in om("sessions", "--jsonl").lines if row["id"] != "one"]
+        assert "gateway" not in om("log", "--all").stdout.lower() + json.dumps(later).lower()
+        assert {row["messages"] for row in later if row["id"] != "titled"} <= {0}
+        longer = f"Please note this: {RULE}"
+        om("observe", "-q", "--session", "long", stdin=json.dumps([{"role": "user", "content": longer}]))
+        assert longer in om("context", "--session", "long").stdout, "another message"
+        if way != "hard":
+            om("forget", "--session", "long", "--match", "Please note")
+            om("undo")
+            om("undo", "1")
+            assert om("log", "--jsonl", "--session", "one").stdout == before
+
+    def test_a_sentence_is_forgotten_also_later_and_only_with_its_words(self, om: Om) -> None:
+        """XD6: another sentence of a message that is forgotten already; the remaining sentences may be said again."""
+        said = f"The ferry to Amrum leaves at noon from pier seven. {RULE} Lighthouse keys hang behind the oak door."
+        om("observe", "-q", "--session", "one", stdin=json.dumps([{"role": "user", "content": said}]))
+        om("forget", "--match", "ferry")
+        om("observe", "-q", "--session", "two", stdin=json.dumps([{"role": "user", "content": RULE}]))
+        assert RULE in om("context", "--session", "two").stdout
+        om("forget", "--match", "harbour gateway")
+        assert "forgotten already" in om("forget", "--match", "harbour gateway").stderr
+        again = [{"role": "user", "content": part} for part in said.replace(". ", ".\n").split("\n")]
+        om("observe", "-q", "--session", "three", stdin=json.dumps(again))
+        shown = om("context", "--session", "three").stdout
+        assert ("ferry" in shown, "gateway" in shown, "Lighthouse" in shown) == (False, False, True)
+
+    def test_a_next_step_of_forgotten_words_is_left_out(self, om: Om) -> None:
+        """XD6: the row of the task is written without it."""
+        om("observe", "-q", "--session", "one", stdin=json.dumps([{"role": "user", "content": RULE}]))
+        om("forget", "--match", "harbour gateway")
+        asked = [{"role": "user", "content": "Please look at the tide tables."}]
+        om("observe", "-q", "--later", "--session", "two", stdin=json.dumps(asked))
+        waiting = om("pending", "--session", "two", "--json").document
+        task = {"current_task": "Look at the tide tables", "next_step": f"**{BARE}**", "title": f"- {BARE}"}
+        om("apply", om.write("given.json", json.dumps({"token": waiting["token"], "observations": [], **task})))
+        shown = om("context", "--session", "two").stdout + om("context", "--session", "two", "--working-memory").stdout
+        assert "tide tables" in shown
+        assert "gateway" not in shown + om("log", "--jsonl").stdout + om("sessions", "--json").stdout
+
+    def test_tombstones_of_earlier_versions_still_count(self, om: Om) -> None:
+        """XD6: they recognise rows, titles and messages as they did."""
+        om("observe", "-q", "--session", "one", stdin=json.dumps([{"role": "user", "content": RULE}]))
+        om("forget", "--match", "harbour gateway")
+        former = digest(None, f"user: {RULE.lower()}"), digest("message", None, BARE.lower())
+        with closing(sqlite3.connect(om.db)) as store, store:
+            store.execute("DELETE FROM tombstones")
+            store.executemany("INSERT INTO tombstones VALUES (?, 1)", [(bytes.fromhex(each),) for each in former])
+        om("observe", "-q", "--session", "two", stdin=json.dumps([{"role": "user", "content": f"**{BARE}**"}]))
+        om("import", "-q", "--format", "zora", stdin=f"[2026-05-01 10:00] CRITICAL User: {RULE}\n")
+        assert om("log", "--all").stdout + om("context", "--session", "two").stdout.partition("Last messages")[2] == ""
+        assert "forgotten already" in om("forget", "--match", "harbour gateway").stderr
+        om("undo")
+        assert RULE in om("log").stdout
+
     def test_a_command_that_was_forgotten_is_run_again(self, om: Om) -> None:
         """XD6: what many sessions say is kept out only where it was forgotten; long content everywhere."""
         content = (
@@ -371,6 +460,24 @@ def test_files_that_tell_what_a_row_does_without_who_said_it_are_named(om: Om) -
     [row] = in_sight(om)
     env = {"OM_CONSOLIDATE_NOTES": str(om.folder)}
     assert om("forget", row["id"], "--json", env=env).document["files"] == [str(memory)]
+
+
+def test_forgotten_words_stay_out_of_daily_notes_and_of_memory_md(om: Om) -> None:
+    """XD6: as another list item, as a paragraph, below a heading; in a row, an item, the tail and MEMORY.md."""
+    notes = om.folder / "notes"
+    notes.mkdir()
+    (notes / "2026-03-01.md").write_text(f"# 2026-03-01\n\n- {RULE}\n", "utf-8")
+    om("--now", "2026-03-02T10:00", "consolidate", "-q", "--no-places", "--notes", notes)
+    assert RULE in om("log").stdout
+    number = om("forget", "--match", "harbour gateway", "--json").document["operation"]
+    (notes / "2026-05-03.md").write_text(f"# 2026-05-03\n\n* {BARE}\n\n{RULE}\n\n## Rules\n\n1. {RULE}\n", "utf-8")
+    keep = ("consolidate", "-q", "--no-places", "--notes", notes)
+    om("--now", "2026-05-04T10:00", *keep)
+    assert "gateway" not in om("log", "--all").stdout + om("context").stdout + om("items").stdout
+    om("--now", "2026-07-04T10:00", *keep, "--archive-after", "30d")
+    assert not (notes / "MEMORY.md").exists()
+    om("undo", str(number))
+    assert RULE in om("log").stdout
 
 
 class TestUndoing:

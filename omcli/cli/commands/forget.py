@@ -59,11 +59,12 @@ def forget(
 ) -> None:
     """Forget rows and messages, and keep their content from coming back.
 
-    They are hidden, and their content is not remembered again: the same words of a message or row are kept out wherever
-    they appear, in another session, in a copy without times, in reflections and imports, whatever their emphasis and
-    final punctuation, but not within a longer message. Words that many sessions share (`ok`, `run the tests`, a short
-    command or its output) are kept out only as the same message and in rows of the same session, and rows about what a
-    tool did only in their own session. `om note` can still write all of it.
+    They are hidden, and their content is not remembered again: whole messages and rows are kept out and, with --match,
+    also the lines and sentences in them that contain TEXT. The same words are kept out as a message, row, title or next
+    step, in every session, note and import, however they are written (case, punctuation, emphasis, markup, list marks,
+    speaker), but not in a longer message. Words that many sessions share (`ok`, `run the tests`, a short command or its
+    output) are kept out only as the same message and in rows of the same session, and rows about what a tool did only
+    in their own session. `om note` can still write all of it.
 
     Titles and buffered observations with that content are forgotten too. `om undo` restores everything, until --hard
     (here or in `om prune`) deletes it, which cannot be undone and asks first. Rows and messages that are already

@@ -6,9 +6,10 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import accumulate
 
 from omcli.base.record import record, replace
-from omcli.memory.coverage import covers, repeats
 from omcli.memory.message import Role
 from omcli.memory.observation import HIGH_FROM, IN_FORCE, TOOL_EVENTS, UNVERIFIED, Draft, Priority, Status, Type
+from omcli.text.phrases import anchors
+from omcli.text.similarity import SPEAKERS, content_terms, says
 
 _ASKED = frozenset({Type.REQUEST, Type.QUESTION})
 """Types of rows that are closed by a later answer or result."""
@@ -20,6 +21,7 @@ _HIGH_SHARE = 3
 """At most one in this many rows may have high priority."""
 _FEW_HIGH = 3
 """Number of high-priority rows that is always allowed."""
+_WORDS_REPEATED = 0.75
 
 
 @record
@@ -204,3 +206,26 @@ def _in_order(by_rules: Sequence[Draft], by_model: Sequence[Draft]) -> Iterator[
             yield left.pop()
         yield draft
     yield from reversed(left)
+
+
+def covers(rows: Sequence[Draft], draft: Draft) -> bool:
+    """Return True if the rows that share a message with `draft` together contain most of it (see `similarity.says`).
+
+    They are taken together because one message may yield several rows.
+    """
+    about = [row.text for row in rows if set(row.sources) & set(draft.sources)]
+    return bool(about) and says("\n".join(about), draft.text)
+
+
+def repeats(draft: Draft, rows: Sequence[Draft]) -> bool:
+    """Return True if the rows that share a message with `draft` make it redundant.
+
+    This is stricter than `covers`, because a redundant draft is dropped: the rows must contain all of its anchors and
+    at least three quarters of its words.
+    """
+    told = "\n".join(row.text for row in rows if set(row.sources) & set(draft.sources))
+    words = content_terms(draft.text) - SPEAKERS
+    lower = told.lower()
+    known = sum(word.lower() in lower for word in words - content_terms(told)) + len(words & content_terms(told))
+    is_named = all(name.lower() in lower for name in anchors(draft.text))
+    return bool(told) and is_named and known >= _WORDS_REPEATED * len(words)

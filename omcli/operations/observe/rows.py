@@ -8,7 +8,7 @@ from pathlib import PurePath
 from omcli.base.errors import OmError, Waiting
 from omcli.base.record import field, record, replace
 from omcli.memory.batch import Batch, BatchOutcome, Observed, part_of_batch
-from omcli.memory.observation import UNDER, Draft, Kind, Observation, Priority, Replacement
+from omcli.memory.observation import NEXT_STEP, UNDER, Draft, Kind, Observation, Priority, Replacement
 from omcli.operations.deps import Deps
 
 
@@ -116,10 +116,14 @@ def to_rows(
         )
         rows.append(row)
     placed = [_under(number, draft, rows) for number, draft in enumerate(drafts)]
+    steps = deps.store.tombstones.match_texts([str(row.metadata.get(NEXT_STEP, "")) for row in placed])
+    placed = [_without(NEXT_STEP, row) if is_gone else row for row, is_gone in zip(placed, steps, strict=True)]
     forgotten = deps.store.tombstones.match(placed)
     gone = {row.id for row, is_gone in zip(placed, forgotten, strict=True) if is_gone}
     kept = [draft for draft, is_gone in zip(drafts, forgotten, strict=True) if not is_gone]
-    remaining = tuple([_without_missing(row, gone) for row in placed if row.id not in gone])
+    remaining = tuple(
+        [_without(UNDER, row) if row.metadata.get(UNDER) in gone else row for row in placed if row.id not in gone]
+    )
     return remaining, replacements(kept, remaining)
 
 
@@ -146,10 +150,8 @@ def _project_of(cwd: str, project: str | None, deps: Deps) -> str:
     return cwd
 
 
-def _without_missing(row: Observation, gone: set[str]) -> Observation:
-    if row.metadata.get(UNDER) not in gone:
-        return row
-    return replace(row, metadata={name: value for name, value in row.metadata.items() if name != UNDER})
+def _without(name: str, row: Observation) -> Observation:
+    return replace(row, metadata={each: value for each, value in row.metadata.items() if each != name})
 
 
 def _under(number: int, draft: Draft, rows: Sequence[Observation]) -> Observation:

@@ -7,10 +7,9 @@ from dataclasses import replace
 import pytest
 
 from omcli.memory.batch import Observed
-from omcli.memory.coverage import covers
 from omcli.memory.message import Role
 from omcli.memory.observation import Draft, Source, Status, Type
-from omcli.observers.model.merge import MergedRows, limit_priority, merge_rows
+from omcli.observers.model.merge import MergedRows, covers, limit_priority, merge_rows
 from omcli.observers.rules import RuleObserver
 from tests.batches import Talk
 from tests.material import row, row_id
