@@ -10,7 +10,7 @@ from enum import StrEnum
 from typing import IO, TYPE_CHECKING
 
 from omcli.base.errors import OmError
-from omcli.text.clean import json_line, one_line, printable
+from omcli.text.clean import json_line, one_line, single_line
 
 if TYPE_CHECKING:
     from omcli.cli.terminal import StatusLine
@@ -36,8 +36,8 @@ class Colour(StrEnum):
 
 
 class Console:
-    """Prints notes, results, warnings, errors, questions and progress on stderr. `quiet` hides all but errors and
-    questions, and `as_json` prints errors as JSON.
+    """Prints notes, results, warnings, errors, questions and progress on stderr, each on one line. `quiet` hides all
+    but errors and questions, and `as_json` prints errors as JSON.
     """
 
     def __init__(self, *, quiet: bool = False, as_json: bool = False, colour: Colour = Colour.AUTO) -> None:
@@ -90,14 +90,14 @@ class Console:
             from omcli.cli.terminal import StatusLine
 
             self._status = StatusLine(sys.stderr, has_colour=has_colour(self._colour, sys.stderr))
-        self._status.show(_printable(one_line(text)))
+        self._status.show(single_line(one_line(text)))
 
     def ask(self, question: str) -> str | None:
         """Ask a question and return the stripped answer, or None if stderr is not a terminal."""
         if not _is_terminal():
             return None
         self.clear()
-        sys.stderr.write(f"{_printable(question)} ")
+        sys.stderr.write(f"{single_line(question)} ")
         sys.stderr.flush()
         return sys.stdin.readline().strip()
 
@@ -116,7 +116,7 @@ class Console:
 
             label = styled(label, style)
         with suppress(OSError):
-            sys.stderr.write(f"{label}{_printable(text)}\n")
+            sys.stderr.write(f"{label}{single_line(text)}\n")
 
 
 def _is_terminal() -> bool:
@@ -169,7 +169,3 @@ def drop_output() -> None:
             sys.stdout.flush()
     except OSError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-
-
-def _printable(text: str) -> str:
-    return printable(text)

@@ -13,7 +13,8 @@ from omcli.memory.notation import PrintedRow
 from omcli.memory.observation import UNDER, Kind, Observation
 
 _MARKUP = {"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;"}
-_SPECIAL = lazily('[&<>"`\0-\x1f\x7f-\x9f\u2028\u2029]')
+# Markup, and characters that end lines, reverse text or are invisible, such as copies of ASCII that only a model reads.
+_SPECIAL = lazily('[&<>"`\0-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\U000e0000-\U000e007f]')
 _REFERENCE = lazily(r"&(?:(amp|lt|gt|quot|apos)|#([0-9]{1,7}));")
 _NAMED = {"amp": "&", "lt": "<", "gt": ">", "quot": '"', "apos": "'"}
 

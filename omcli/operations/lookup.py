@@ -104,7 +104,9 @@ def unknown_session(store: Store, reference: str) -> UnknownSession:
         return UnknownSession(f"unknown session `{reference}`: no sessions yet", hint="`om observe FILE` adds one")
     handles = session_handles(ids)
     names = {**{handle: session for session, handle in handles.items()}, **{session: session for session in ids}}
-    near = dict.fromkeys(names[name] for name in get_close_matches(reference, names, n=3, cutoff=_SIMILAR))
+    folded = [name.casefold() for name in names]
+    close = get_close_matches(reference.casefold(), folded, n=3, cutoff=_SIMILAR)
+    near = dict.fromkeys(session for word in close for name, session in names.items() if name.casefold() == word)
     meant = f"did you mean {_either(f'`{handles[each]}`' for each in near)}? " if near else ""
     return UnknownSession(f"unknown session `{reference}`", hint=f"{meant}`om sessions` lists them")
 

@@ -57,7 +57,8 @@ def test_every_handle_that_is_listed_is_taken(told: Om) -> None:
 @pytest.mark.parametrize("command", READING)
 def test_an_unknown_session_is_an_error_in_every_command(told: Om, command: list[str]) -> None:
     """F66: not an empty list, and not the pack of another session."""
-    for reference, hint in (("tusk-12", f"did you mean `{NAMED}`?"), ("abc", "`om sessions` lists them")):
+    meant = f"did you mean `{NAMED}`?"
+    for reference, hint in (("tusk-12", meant), (NAMED.upper(), meant), ("abc", "`om sessions` lists them")):
         run = told(*command, "--session", reference, code=66)
         error, hinted = run.stderr.splitlines()
         assert (run.stdout, error) == ("", f"om: error: unknown session `{reference}`")
