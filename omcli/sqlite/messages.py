@@ -173,7 +173,10 @@ def _hide_if_forgotten(connection: sqlite3.Connection, message: Message, seq: in
     from omcli.memory.coverage import message_tombstones  # noqa: PLC0415 - most stores have no tombstones
     from omcli.sqlite import soft_delete  # noqa: PLC0415
 
-    operation = sessions.forgotten_by(connection, message_tombstones(message.text))
+    digests = message_tombstones(message.text)
+    if message.name:  # a forgotten row begins with the name
+        digests += message_tombstones(f"{message.name}: {message.text}")
+    operation = sessions.forgotten_by(connection, digests)
     if operation is not None:
         soft_delete.hide_forgotten(connection, seq, operation)
     return operation is not None

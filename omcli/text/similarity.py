@@ -86,10 +86,11 @@ _MARKUP = lazily(
 )
 _PREFIXES = lazily(
     r"(?:[\W_]*(?:(?:[0-9]{1,3}[.)]|\[x\])\s|(?:(?:critical|important|note|high|med(?:ium)?|low)\b[\W_]+)?"
-    r"(?:the )?(?:user|human|agent|assistant)(?: said| says)?[*_`\"'\]\s]{0,9}:))+",
+    r"(?:(?:the )?(?:user|human|agent|assistant)(?: said| says)?|output of [^\n:]{1,60}? says|pasted text says)"
+    r"[*_`\"'\]\s]{0,9}:))+",
     re.IGNORECASE,
 )
-"""List marks, and words that say that the user or the agent said what follows."""
+"""List marks, and words that say that the user, the agent or an output said what follows."""
 _IGNORED = lazily("[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]")
 """Letters and marks that are not displayed."""
 _WORD = lazily("(?:[a-z0-9\x80-\U0010ffff]+[+#%]*)+")

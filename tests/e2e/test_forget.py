@@ -294,6 +294,16 @@ class TestForgetting:
         shown = om("context", "--session", "three").stdout
         assert ("ferry" in shown, "gateway" in shown, "Lighthouse" in shown) == (False, False, True)
 
+    def test_a_row_of_somebody_with_a_name_keeps_out_what_they_say(self, om: Om) -> None:
+        """XD6: forgotten by its handle; the same words under another label are something else."""
+        said = [{"role": "user", "name": name, "content": f"{text}"} for name, text in (("Nora", RULE), ("Ben", "Hi."))]
+        om("observe", "-q", "--session", "one", stdin=json.dumps(said))
+        om("forget", of(om, "gateway"))
+        om("observe", "-q", "--session", "two", stdin=json.dumps([*said, {**said[1], "content": "Good morning."}]))
+        assert "gateway" not in om("log", "--all").stdout + om("context", "--session", "two").stdout
+        om("import", "-q", "--format", "zora", stdin=f"[2026-05-01 10:00] CRITICAL Rejected: {RULE}\n")
+        assert f"Rejected: {RULE}" in om("log").stdout
+
     def test_a_next_step_of_forgotten_words_is_left_out(self, om: Om) -> None:
         """XD6: the row of the task is written without it."""
         om("observe", "-q", "--session", "one", stdin=json.dumps([{"role": "user", "content": RULE}]))

@@ -26,6 +26,8 @@ _AROUND = (
     "\ufeff",
     "<b>",
     "User: ",
+    "Output of mcp__web-fetch says: ",
+    "Pasted text says: ",
     "🔴 ",
     "…",
     ":",
