@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from omcli.base.record import record, replace
 from omcli.memory.message import UNLIMITED, KeptMessage, TokenCounter, rows_tokens
 from omcli.memory.notation import WORDS, Notation
-from omcli.memory.observation import CURRENT, Kind, Observation
+from omcli.memory.observation import CURRENT, Kind, Observation, Priority
 from omcli.memory.ports import Logged, LogQuery, Store
 from omcli.memory.session import NO_PROJECT, Session
 from omcli.pack.budget import Budgets, Tier, shares
@@ -31,6 +31,10 @@ small one. More are read only while they all fit.
 _SHARED_CANDIDATES = 150
 """Maximum number of newest observations of other sessions to choose from in each project, and also of newest notes,
 reflections and items.
+"""
+_WAITING, _WAITING_TOKENS = 4, 10_000
+"""Number of newest sessions whose unobserved messages are observed for another session's pack, and maximum tokens of
+messages of each, because an agent waits for the pack: rules take a tenth of a second for this.
 """
 _EXCERPTS = 6
 """Tokens of messages to read per token of the tail's budget, because long tool results are printed as excerpts."""
@@ -81,7 +85,8 @@ def context(
     operation hides some.
 
     Messages that are neither observed nor in the tail are observed for this pack only, by the observer of `rules`. This
-    is not done if `rules` is None, or if the session's tier or the tail has no budget.
+    is not done if `rules` is None, or if the session's tier or the tail has no budget. Unless the pack is frozen, the
+    newest unobserved messages of other sessions that share their rows are also observed for it.
     """
     session, note = session_of_pack(store, place)
     own = session.project if session and session.project else place.project
@@ -91,13 +96,11 @@ def context(
     pending = store.batches.pending(session.id) if session else None
     usual = partial(pack, session=session, budgets=budgets, counter=counter, now=now, to=to, notation=notation)
 
-    def packed(freeze_point: FreezePoint | None, rows: tuple[Observation, ...]) -> ContextPack:
-        as_of = freeze_point.position if freeze_point else None
-        cross = cross_rows(store, shared, session, as_of=as_of, bare=bare) if budgets.cross > 0 else ()
-        fill = partial(usual, cross=cross, choice=choice, freeze_point=freeze_point)
+    def packed(at: FreezePoint | None, rows: Sequence[Observation], cross: Sequence[Observation]) -> ContextPack:
+        fill = partial(usual, cross=cross, choice=choice, freeze_point=at)
         if session is None or pending is None:
             return fill()
-        messages = _last_messages(store, session, budgets, freeze_point, pending)
+        messages = _last_messages(store, session, budgets, at, pending)
         fill = partial(fill, messages=messages, pending=pending.messages)
         found = fill(observations=rows, unobserved=Unobserved(pending=pending))
         if not found.gap or rules is None or min(budgets.tail, budgets.session) <= 0:
@@ -109,8 +112,9 @@ def context(
         eviction = _as_printed(eviction, budgets)
         freeze_points = _each_freeze_point(store, session, own=own, project=project, eviction=eviction)
     for freeze_point in freeze_points:
+        cross = _others(store, shared, session, freeze_point, rules, bare=bare) if budgets.cross > 0 else ()
         for rows in _row_lists(store, session, budgets, choice, freeze_point, counter=counter, bare=bare):
-            found = packed(freeze_point, rows)
+            found = packed(freeze_point, rows, cross)
             if {row.id for row in rows}.issubset(row.id for row in found.observations):
                 break
         if found.is_tail_whole:
@@ -138,6 +142,35 @@ def _with_provisional(
         found = fill(observations=provisional.over(rows, tail), unobserved=unobserved)
         if tail.issubset(turn.kept.seq for turn in found.turns):
             return found
+
+
+def _others(
+    store: Store,
+    projects: Sequence[str | None],
+    session: Session | None,
+    freeze_point: FreezePoint | None,
+    rules: Callable[[], Deps] | None,
+    *,
+    bare: bool,
+) -> tuple[Observation, ...]:
+    """Return the rows of other sessions and, unless the pack is frozen, high-priority rows that are made for it only,
+    from messages that wait in the newest sessions of the projects.
+    """
+    as_of = freeze_point.position if freeze_point else None
+    cross = cross_rows(store, projects, session, as_of=as_of, bare=bare)
+    if freeze_point or rules is None:
+        return cross
+    newest = (each for project in projects for each in store.sessions.summaries(project=project, last=_WAITING))
+    waiting = [each.session.id for each in newest if each.pending and (not session or each.session.id != session.id)]
+    if waiting:
+        from omcli.operations.observe.provisional import provisional_rows  # noqa: PLC0415 - often no message waits
+
+        deps = rules()
+        for number, name in enumerate(waiting, 1):
+            provisional = provisional_rows(name, deps, max_tokens=_WAITING_TOKENS, number=number)
+            high = tuple(row for row in provisional.rows if row.priority is Priority.HIGH)
+            cross = replace(provisional, rows=high).over(cross, frozenset())
+    return cross
 
 
 def _as_printed(eviction: EvictionPolicy, budgets: Budgets) -> EvictionPolicy:

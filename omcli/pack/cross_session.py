@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from math import e
 
-from omcli.memory.observation import PINNED, SETTLED, Kind, Observation, Priority, Type
+from omcli.memory.observation import PINNED, PROVISIONAL, SETTLED, Kind, Observation, Priority, Type
 from omcli.pack.salience import BIAS
 
 _WEEK = 7.0
@@ -38,16 +38,17 @@ def is_shared(row: Observation, *, session: str | None) -> bool:
 
 
 def each_once(rows: Sequence[Observation], *, besides: Sequence[Observation] = ()) -> list[Observation]:
-    """Remove rows whose text is in `besides`, and duplicates by text.
+    """Remove rows whose text is in `besides`, and duplicates by text, apart from the mark of provisional rows.
 
     Among duplicates, the last row that is not an observation is kept, or the first one if all are observations.
     """
     said = {row.text for row in besides}
     chosen: dict[str, Observation] = {}
-    for row in rows:
-        if row.text not in said and (row.text not in chosen or row.kind is not Kind.OBSERVATION):
-            chosen[row.text] = row
-    return [row for row in rows if chosen.get(row.text) is row]
+    texts = [row.text.removesuffix(f" ({PROVISIONAL})") for row in rows]
+    for row, text in zip(rows, texts, strict=True):
+        if text not in said and (text not in chosen or row.kind is not Kind.OBSERVATION):
+            chosen[text] = row
+    return [row for row, text in zip(rows, texts, strict=True) if chosen.get(text) is row]
 
 
 def row_value(row: Observation, *, now: str, fading: float = HALF_LIFE) -> float:

@@ -24,7 +24,7 @@ _ACTIVE_AT = "min(coalesce(s.last_at, s.seen_at), s.seen_at)"
 """`SessionSummary.active_at` as SQL."""
 _LATEST_FIRST = f"{_ACTIVE_AT} DESC, s.seen_at DESC, s.id DESC"
 _LATEST = f"""
-    SELECT number FROM sessions AS s WHERE agent IS NOT NULL AND (:project IS NULL OR cwd = :project)
+    SELECT number FROM sessions AS s WHERE agent IS NOT NULL AND (:project IS NULL OR coalesce(cwd, '') = :project)
     ORDER BY {_LATEST_FIRST} LIMIT :last
 """
 """Query for the numbers of the last sessions. It is separate, so that only their messages are counted."""

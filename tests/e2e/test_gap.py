@@ -161,3 +161,66 @@ def test_an_error_mended_in_messages_that_wait_is_resolved_in_the_block(om: Om) 
     block = om("context", "--working-memory", "--session", SESSION).stdout
     assert block.partition("### Recent Errors")[2].partition("###")[0].count("(resolved)") == 1
     assert "resolved" not in om("log", "--session", SESSION).stdout
+
+
+DECIDED = "We decided to use Postgres for the beacon."
+NEXT = "5d0c6e0a-0000-4000-8000-00000000000d"
+MODEL = {"OM_OBSERVER_MODEL": "scripted/nowhere"}
+
+
+@pytest.mark.parametrize("cwd", ["/srv/beacon", None])
+def test_rules_stand_in_for_what_waits_in_other_sessions(om: Om, cwd: str | None) -> None:
+    """XB2, S0.3: a session too short for a model is known to the next one; the same bytes, and nothing is stored."""
+    said = [{"role": "user", "content": text} for text in (DECIDED, "Thanks.", "Please list src.")]
+    if cwd:
+        short = Talk(session=SESSION, cwd=cwd).user(DECIDED).assistant("Fine.").user("Please list src.").text()
+        om("observe", "--later", stdin=short)
+        om("observe", "--later", stdin=Talk(session=NEXT, cwd=cwd).user("Please go on.").text())
+    else:
+        short = "\n".join(map(json.dumps, said))
+        om("observe", "--later", "--format", "openai", "--session", SESSION, stdin=short)
+        om("observe", "--later", "--format", "openai", "--session", NEXT, stdin=json.dumps(said[1]))
+    bytes_before = om.db.read_bytes()
+    asked = ("context", "--session", NEXT)
+    pack = om(*asked, env=MODEL).stdout
+    assert f"CRITICAL User: {DECIDED} (provisional)\n" in pack.partition("From other sessions:\n")[2]
+    assert "list src" not in pack
+    assert om(*asked, env=MODEL).stdout == pack
+    assert DECIDED not in om(*asked, "--scope", "session", env=MODEL).stdout
+    assert DECIDED not in om(*asked, env={**MODEL, "OM_CONTEXT_FREEZE": "1"}).stdout
+    [row] = om(*asked, "--json", env=MODEL).document["cross"]
+    assert row["tags"] == ["provisional"]
+    assert om("log").stdout == ""
+    assert om.db.read_bytes() == bytes_before
+    om("observe", "--session", SESSION, stdin=short)
+    after = om(*asked, env=MODEL).stdout
+    assert after.count(DECIDED) == 1
+    assert "provisional" not in after
+
+
+def test_what_waits_in_other_sessions_is_said_once(om: Om) -> None:
+    """XB2, XB3: by the session itself, or by the rows of another; other projects are not asked."""
+    for number in range(3):
+        talk = Talk(session=f"{SESSION[:-1]}{number}", cwd="/srv/beacon").user(DECIDED)
+        om("observe", "--later", stdin=talk.user(f"Never push to release-{number}.").text())
+    om("observe", "--later", stdin=Talk(session=NEXT, cwd="/srv/other").user("Please go on.").text())
+    assert "provisional" not in om("context", "--session", NEXT, env=MODEL).stdout
+    shown = om("context", "--session", NEXT, "--scope", "global", "--json", env=MODEL).document["cross"]
+    assert sorted(row["text"] for row in shown) == sorted(
+        f"User: {text} (provisional)"
+        for text in (DECIDED, *(f"Never push to release-{number}." for number in range(3)))
+    )
+    assert len({row["id"] for row in shown}) == 4
+    om("observe", stdin=Talk(session=NEXT, cwd="/srv/other").user("Please go on.").user(DECIDED).text())
+    pack = om("context", "--session", NEXT, "--scope", "global", "--tier", "cross", "--tier", "session").stdout
+    assert pack.count(DECIDED) == 1
+
+
+def test_rules_are_loaded_for_other_sessions_only_if_messages_wait_there(om: Om) -> None:
+    """XB2, S0.19: a pack stays light where all is observed."""
+    om("observe", stdin=talk(3).text())
+    om("observe", stdin=Talk(session=NEXT).user("Please go on.").text())
+    rules = {"omcli.observers.rules", "omcli.operations.observe.provisional"}
+    assert not rules & loaded(om, "context", "--session", NEXT)
+    om("observe", "--later", stdin=talk(4).text())
+    assert rules <= loaded(om, "context", "--session", NEXT)

@@ -60,7 +60,8 @@ def context(
     It never exceeds its budget, and the same memory gives the same bytes. --json has it as `text`, with its rows.
 
     Messages that are not observed yet are printed among the last messages, as far as the budget allows. For the others,
-    rules make rows for this pack only, marked `provisional`. `gap` in --json counts those that are in neither.
+    and for messages that wait in the last few other sessions (high-priority rows only, and not with a freeze point),
+    rules make rows for this pack only, marked `provisional`. `gap` in --json counts the session's that are in neither.
 
     --scope says whose facts the first tier has; sessions without a project share with each other. --session defaults to
     $CLAUDE_CODE_SESSION_ID or, if that is not set, to the last session of this directory, then of all. For a session
@@ -69,10 +70,9 @@ def context(
     --working-memory prints the session's current task, modified files, errors, decisions and outcomes, then commands,
     delegated tasks and searches, in at most 800 tokens. Compaction does not change them.
 
-    With the setting context.freeze (preset duet), the output stays the same up to a freeze point, so that the
-    provider's prompt cache stays valid, and newer messages are appended. The freeze point moves when rows are folded or
-    unfolded, when you write a note, or when the messages after it exceed context.evict tokens or their budget.
-    --refresh and --working-memory ignore the freeze point.
+    With context.freeze (preset duet), the output stays the same up to a freeze point, which keeps prompt caches valid,
+    and newer messages are appended. The point moves when rows are folded or unfolded, when you write a note, or when
+    the messages after it exceed context.evict tokens or their budget. --refresh and --working-memory ignore it.
     """
     run.apply_options({"scope": scope and scope.setting})
     asked = {Tier.CROSS: cross_budget, Tier.SESSION: session_budget, Tier.TAIL: tail_budget}

@@ -42,12 +42,13 @@ class ProvisionalRows:
         return (*hidden, *self.rows)
 
 
-def provisional_rows(session: str, deps: Deps) -> ProvisionalRows:
+def provisional_rows(session: str, deps: Deps, *, max_tokens: int = _MOST_TOKENS, number: int = 0) -> ProvisionalRows:
     """Observe the newest pending messages of a session with the observer of `deps`, and store nothing.
 
-    The same messages give the same rows, with the same ids and times, so that a pack is printed the same again.
+    The same messages give the same rows, with the same ids and times, so that a pack is printed the same again. In one
+    pack, each session has a `number` below 1,000, which makes the ids different.
     """
-    batch = deps.store.batches.newest_unobserved(session, max_tokens=_MOST_TOKENS, context_rows=CONTEXT_ROWS)
+    batch = deps.store.batches.newest_unobserved(session, max_tokens=max_tokens, context_rows=CONTEXT_ROWS)
     if batch is None:
         return ProvisionalRows()
     drafts = deps.observer.open().observe(batch).drafts
@@ -57,7 +58,7 @@ def provisional_rows(session: str, deps: Deps) -> ProvisionalRows:
         drafts,
         project=known.project if known else None,
         deps=deps,
-        ids=[f"00000000-0000-7000-8000-{number:012}" for number in range(1, len(drafts) + 1)],
+        ids=[f"00000000-0000-7{number:03}-8000-{place:012}" for place in range(1, len(drafts) + 1)],
     )
     times = {kept.seq: kept.message.at for kept in batch.messages if kept.message.at}
     last = max(times.values(), default=None)
