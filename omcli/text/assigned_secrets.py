@@ -1,7 +1,8 @@
-"""Secrets assigned to a name: `password = "…"`, `API_KEY=…`, `"client_secret": "…"`, `--token …`, `| password | … |`.
+"""Secrets assigned to a name: `password = "…"`, `"client_secret": "…"`, `--token …`, `| password | … |`, and the like.
 
-The name must end right before the separator (`max_tokens=100` sets no token), and the value must look like a real
-secret: code, types, placeholders and prose are kept.
+Name and value may be apart: `{"name": "DB_PASSWORD", "value": "…"}`, and columns of tables. The name must end right
+before the separator (`max_tokens=100` sets no token), and the value must look like a real secret: code, types,
+placeholders and prose are kept.
 """
 
 from __future__ import annotations
@@ -51,14 +52,25 @@ def _quoted(quote: str, depth: int) -> str:
 _BARE = r"[^\s\"'`\\,;&|<>(){}\[\]$]"
 _QUOTES = (('"', 15), ('"', 7), ('"', 3), ('"', 1), ("'", 1), ('"', 0), ("'", 0), ("`", 0))
 _REST = lazily(f"{_BARE}*")
+_NAMES = rf"(?:(?P<chosen>{_CHOSEN})|(?P<brief>{_BRIEF})|{_GENERATED})\d{{0,2}}(?P<closing>\\*[\"'`])?"
+# Between a name and its value in two parts: `"name": "…", "value": "…"`, perhaps with one more pair between them, the
+# same in YAML and XML, and `variable "…" {` with a `default`. Lines may be numbered.
+_NEXT_PART = r"[\s,\\nrt\"'0-9→|+-]{1,60}"
+_NEXT_LINE = r"(?:\r?\n|\\+n)[ \t]{0,20}(?:\d{1,6}[→:|\t])?[ \t]{1,20}"
+_APART = (
+    rf"{_NEXT_PART}(?:\w{{1,20}}\\*[\"']:\s?[\w .\\\"'-]{{0,44}},{_NEXT_PART})?"
+    rf"(?:parameter)?value\\*[\"']?[ \t]?[:=][ \t]{{0,4}}(?:[|>]-?{_NEXT_LINE})?"
+    rf"|</(?:name|key)>(?:{_NEXT_PART})?<(?:value|string)>"
+    r"|[ \t]{1,4}\{[^{}]{1,300}?\bdefault[ \t]{1,20}=[ \t]{1,4}(?=\\*[\"'])"
+)
 _ASSIGNED = lazily(
-    rf"(?:(?P<chosen>{_CHOSEN})|(?P<brief>{_BRIEF})|{_GENERATED})\d{{0,2}}(?P<closing>\\*[\"'`])?\]?"
+    rf"{_NAMES}\]?"
     # `=`, `: type =`, `=>`, `:`, `:=`, `:**`, the space after a `--flag`, the line between columns, the `>` of
-    # `<password>`, the comma of `define('PASSWORD', '…')`, ` value=` of `<add key="Password" value="…"/>`, the
-    # bracket of `setPassword("…")`, and `my password is …`.
+    # `<password>`, the comma of `define('PASSWORD', '…')`, the bracket of
+    # `setPassword("…")`, `my password is …`, and what is between two parts, as in `<add key="Password" value="…"/>`.
     r"(?P<separator>[ \t]{0,4}(?:(?::[ \t]{0,4}[A-Za-z_][\w.\[\], |]{0,40})?=(?![=~])>?|:=?(?:\*\*)?|：)[ \t]{0,4}"
-    r"|[ \t]{1,4}value[ \t]?=[ \t]?(?=\\*[\"'])|\((?=\\*[\"'])|[ \t]is:?[ \t]"
-    r"|[ \t]{1,40}(?:\|[ \t]{1,4})?|>|,[ \t]?(?=\\*[\"']))"
+    rf"|(?P<apart>{_APART})|\((?=\\*[\"'])|[ \t]is:?[ \t]"
+    r"|[ \t]{1,40}(?:\|[ \t]{1,4})?|>|,[ \t]{0,20}(?=\\*[\"']))"
     r"(?:[rbu]{1,2}(?=[\"']))?(?:"
     + "|".join(_quoted(quote, depth) for quote, depth in _QUOTES)
     + rf"|(?P<bare>{_BARE}{{6,64}}+)(?![(\[{{$])|(?P<special>[^\s\"'`\\<{{(\[$][^\s\"'`\\]{{5,199}}+))",
@@ -70,6 +82,7 @@ _BLANK = lazily(
     r"|(?:^|\W|\\n)(?:ENV|ARG|setx|setenv|set -\w{1,3}|#define|\(setq)[ \t]{1,4}[\w-]{0,40}$"
     r"|\s(?:WITH|with|ENCRYPTED|encrypted)[ \t]{1,4}$"
     r"|(?:\b|(?<=\\n))(?:nmcli|mysqladmin)\s[^\n;|&]{0,150}$"
+    r"|\sconfig(?:ure)?\s(?:set\s|--?\w+\s){0,3}[\w./:-]{0,80}$"
 )
 _SETTER = lazily(
     r"(?:\b(?:set|with)_?|\.(?!get|has|is|find|read|check|verify|validate|compare))\w{0,20}$", re.IGNORECASE
@@ -118,6 +131,15 @@ _CODE = lazily(
 )
 _WORDS = lazily(r"[A-Za-z]+(?:[-_.][A-Za-z]+)*")
 _KEY_TEXT = lazily(r"(?![0-9]+$)[\w.~+/=:@-]+")
+_PERCENT = lazily("%[0-9A-Fa-f]{2}")
+# An unquoted value with characters that end a word in a shell or a list, up to one that begins another value.
+_WORD = lazily(
+    r"(?:[^\s\"'`\\<>{}&;,|$]|[&;,|](?![&;,|]|[\w.-]{0,40}[=:])|\$(?!(?:[A-Z_][A-Z0-9_]*|[a-z_]+)(?![A-Za-z0-9_])|[({]))"
+    r"{8,200}+"
+)
+_QUERY = lazily(r"[?&][\w.%\[-]{0,60}$")
+_SYMBOLS = re.compile(r"[^\w\s]")
+_RANGES = lazily(r"a-z|A-Z|0-9|[a-z]{7}|\s.*\s.*\s.*\s.*\s")
 _CHANGE = lazily(r"(?<=[0-9])[A-Za-z]|(?<=[A-Za-z])[0-9]|(?<=[a-z])[A-Z]")
 _WORDY = lazily(r"(?:[A-Z]?[a-z]{2,}|[A-Z]{2,})+\d{0,3}")
 
@@ -128,7 +150,7 @@ def named_secret(text: str, at: int) -> tuple[int, int] | None:
     if found is None or found.lastgroup is None:
         return None
     before = text[max(0, at - _CONTEXT) : at]
-    separator = found["separator"].strip()
+    separator = "=" if found["apart"] else found["separator"].strip()
     is_bare = found.lastgroup in ("bare", "special")
     is_column = separator in ("", "|") and not (separator == "" and _BLANK.search(before))
     if is_column and not (separator or len(found["separator"]) > 1 or "\t" in found["separator"]):
@@ -142,18 +164,86 @@ def named_secret(text: str, at: int) -> tuple[int, int] | None:
     end = start + len(value)
     if len(set(value)) < 4 or _is_no_value(value, separator, is_bare=is_bare):
         return None
-    if found["chosen"]:
-        is_env = is_bare and separator == "=" and text[at : at + 3].isupper()
-        plausible = _is_chosen(value, is_bare=is_bare, is_env=is_env)
-    elif found["brief"]:
+    is_sure = not is_column and separator not in ("(", "is", "is:")
+    is_word = is_bare or bool(found["apart"])
+    if not _is_possible(found, value, is_bare=is_word, is_setting=is_word and separator == "="):
+        return None
+    if not (is_sure or _is_strong(value)):
+        return None
+    if is_bare:
+        rest = _REST.match(text, end) if found.lastgroup == "bare" else None
+        return start, rest.end() if rest else end
+    return start, _end_of_lines(text, found.end("separator"), start, end)
+
+
+def named_after(text: str, at: int) -> tuple[int, int] | None:
+    """Return start and end of the secret whose name at index `at` follows it: `"value": "…", "name": "DB_PASSWORD"`."""
+    name = _NAMED_AFTER.match(text, at)
+    found = _VALUE_BEFORE.search(text, max(0, at - 2 * _CONTEXT), at) if name else None
+    if name is None or found is None or not _is_possible(name, found["value"], is_bare=True, is_setting=True):
+        return None
+    return found.span("value")
+
+
+def in_column(text: str, at: int) -> list[tuple[int, int]]:
+    """Return the secrets of a table's column whose head is the name at index `at`: CSV, or Markdown."""
+    name = _COLUMN_NAME.match(text, at)
+    if name is None or name["brief"] or not (rest := _REST_OF_HEAD.match(text, name.end())):
+        return []
+    head = _LINES.split(text[max(0, at - 2 * _CONTEXT) : at])[-1]
+    head = head if name["closing"] else _LINE_START.split(head)[-1]
+    delimiters = _DELIMITER.findall(head) or _DELIMITER.findall(rest["columns"])
+    is_list = not _DELIMITER.search(head) and not any(map(str.isalnum, rest["columns"]))  # one name, and a comma
+    if not delimiters or is_list or not _HEAD.fullmatch(head):
+        return []
+    delimiter = re.escape(delimiters[-1])
+    columns = head.count(delimiters[-1])
+    cell = re.compile(
+        rf"(?:(?:\\*\"[^\"\n]*\"|(?!{delimiter})[^\"])*+{delimiter}){{{columns}}}[ \t]{{0,40}}"
+        rf"(?:\\*[\"'](?P<quoted>[^\"'\\\n]{{6,200}})\\*[\"']|(?P<bare>(?:(?!{delimiter})[^\s\"'\\]){{6,200}}))"
+    )
+    spans: list[tuple[int, int]] = []
+    start, misses = rest.end(), 0
+    while misses < _MOST_MISSES and start < len(text):
+        ends = _LINES.search(text, start)
+        end = ends.start() if ends else len(text)
+        if not (found := cell.match(text, start, end)):
+            misses += not text.find(delimiters[-1], start, end) >= 0
+        elif _is_in_column(name, found[found.lastgroup or 0]):
+            spans.append(found.span(found.lastgroup or 0))
+            misses = 0
+        else:
+            misses += "[redacted" not in found[0]
+        start = ends.end() if ends else len(text)
+    return spans
+
+
+def _is_in_column(name: re.Match[str], value: str) -> bool:
+    if not _is_strong(value) or _TYPE.fullmatch(value):
+        return False
+    return _is_possible(name, value, is_bare=True, is_setting=False)
+
+
+def _is_possible(name: re.Match[str], value: str, *, is_bare: bool, is_setting: bool) -> bool:
+    """Return True if the value could be what its name says. A setting's value may be a word."""
+    text, at = name.string, name.start()
+    if name["chosen"]:
+        plausible = _is_chosen(value, is_bare=is_bare, is_env=is_setting and text[at : at + 3].isupper())
+    elif name["brief"]:
         plausible = _is_strong(value) and not _WORDY.fullmatch(value)
     else:
+        before = text[max(0, at - _CONTEXT) : at]
         plausible = _is_named_for_a_secret(text, at, before, value) and _is_key(value, is_bare=is_bare)
-    is_sure = not is_column and separator not in ("(", "is", "is:")
-    if not plausible or not (is_sure or _is_strong(value)) or _is_placeholder(value):
-        return None
-    rest = _REST.match(text, end) if found.lastgroup == "bare" else None
-    return start, rest.end() if rest else end
+    return plausible and (_is_long_random(value) or not _is_placeholder(value))
+
+
+def _end_of_lines(text: str, opening: int, start: int, end: int) -> int:
+    """Return the end of a quoted value: with three quotes, that of its last line."""
+    thrice = _THRICE.match(text, opening)
+    closing = text.find(thrice[0], end, end + _MOST_OF_LINES) if thrice else -1
+    if closing < 0 or '"' in text[end:closing].rstrip("\\"):
+        return end
+    return start + len(_BLANK_END.sub("", text[start:closing]))
 
 
 def _is_something_else(found: re.Match[str], separator: str, before: str, *, is_bare: bool) -> bool:
@@ -190,11 +280,32 @@ def _extended(text: str, before: str, start: int, end: int, *, is_whole: bool) -
     word = _SHELL_WORD.match(text, start)
     if word and text[start - 1] == "=" and _is_mixed(word[0]) and "${" not in word[0]:
         return start, word.end()
-    if not is_whole:
-        return start, start
-    return start, end
+    word = _WORD.match(text, start)
+    value = word[0].rstrip(".,;:!?)]|&") if word else ""
+    value = value.partition("&")[0] if _QUERY.search(before) else value
+    if _is_random_key(value) and not _CODE.match(value):
+        return start, max(end if is_whole else start, start + len(value))
+    return start, end if is_whole else start
 
 
+_NAMED_AFTER = lazily(rf"{_NAMES}(?<=[\"'])", re.IGNORECASE)
+_VALUE_BEFORE = lazily(
+    r"value\\*[\"']\s?:\s?\\*[\"'](?P<value>[^\"'\\\n]{6,200})\\*[\"'],[\s\\nrt]{0,40}\\*[\"'](?:name|key)\\*[\"']\s?:\s?"
+    r"\\*[\"'][\w.-]{0,60}$",
+    re.IGNORECASE,
+)
+# In the first line of a table: its names, and what is between them.
+_COLUMN_NAME = lazily(rf"{_NAMES}(?=[ \t]{{0,40}}(?:[,;|\t\r\n]|\\+[nrt]))", re.IGNORECASE)
+_DELIMITER = lazily(r"[,;|\t]|\\+t")
+_HEAD = lazily(r"[\w ,;|\t.\\\"'→-]*")
+_REST_OF_HEAD = lazily(
+    r"(?P<columns>[ \t]{0,40}(?:(?:[,;|\t]|\\+t)(?:[\w ,;|\t.\"'-]|\\+[\"'t]){0,300})?)(?:\r?\n|(?:\\+r)?\\+n)"
+)
+_LINES = lazily(r"\r?\n|(?:\\+r)?\\+n")
+_MOST_MISSES = 8  # rows without a secret
+_THRICE = lazily(r"(\\*[\"'])\1\1")
+_BLANK_END = lazily(r"(?:\s|(?<!\\)\\+[nr])+$")
+_MOST_OF_LINES = 4096
 _WHOLE = lazily(r"[^\s\"'`\\<{(\[$][^\s\"'`\\]{5,199}+")
 
 
@@ -213,6 +324,21 @@ def _is_strong(value: str) -> bool:
 def _is_random(value: str) -> bool:
     """Return True if letters and digits, or small letters and capitals, alternate more often than in names."""
     return len(_CHANGE.findall(value)) >= max(3, len(value) // 6)
+
+
+def _is_random_key(value: str) -> bool:
+    """Return True if a value with any symbols is random: it has digits, small letters and capitals in quick change."""
+    if len(value) < 10 or len(set(value)) < 8 or any(map(str.isspace, value)) or _PATH.match(value):
+        return False
+    is_mixed = _is_mixed(value) and not value.islower() and not value.isupper()
+    return is_mixed and len(_CHANGE.findall(value)) >= max(4, len(value) * 3 // 10)
+
+
+def _is_long_random(value: str) -> bool:
+    """Return True for long random values with all kinds of symbols, such as WordPress has."""
+    return (
+        len(value) >= 32 and _is_mixed(value) and len(set(_SYMBOLS.findall(value))) >= 8 and not _RANGES.search(value)
+    )
 
 
 def _is_placeholder(value: str) -> bool:
@@ -272,9 +398,12 @@ def _is_key(value: str, *, is_bare: bool) -> bool:
     """Return True if the value could be a generated key: long, and with at least three digits or a digit and mixed
     case.
     """
+    value = _PERCENT.sub("", value)
     digits = len(_ONE_DIGIT.findall(value))
-    if len(value) < (16 if is_bare else 12) or not digits or not _KEY_TEXT.fullmatch(value):
+    if len(value) < (16 if is_bare else 12) or not digits:
         return False
+    if not _KEY_TEXT.fullmatch(value):
+        return _is_long_random(value) or (_is_random_key(value) and not _CODE.match(value))
     if _AWS_SECRET.fullmatch(value):
         return True
     if _PATH.match(value) or _DATE.match(value) or _is_code_path(value):

@@ -156,38 +156,39 @@ def _under_colours(text: str) -> list[Secret]:
 # millisecond per megabyte, and leaves few candidates to the rules.
 
 # The end of a name: digits, a closing quote, a bracket; then `=`, `:`, `>` or `|` before something that may be a value,
-# a comma or a bracket with a quote, ` value=`, or a blank, or ` is `, with a value that is not just words. A wide colon
-# is a `?` here, like everything that is not Latin-1.
+# a comma or a bracket with a quote, `value` with no other words, `{` and `default`, the end of an object, or the
+# line of a table's head, or a blank, or ` is `, with a value that is not just words. A wide colon is a `?` here.
 _NAME_END = (
     rb"[0-9]{0,2}(?:\\*[\"'`])?\]?"
-    rb"(?:[ \t]{0,40}(?:=(?![=~])|[:>|])(?![ \t]{0,4}[$<{(\[])|[ \t]{0,4}\?|(?:,[ \t]?|\()\\*[\"']"
-    rb"|[ \t]{1,4}value[ \t]?=|[ \t]{1,40}(?:is:?[ \t])?[^\s0-9]{0,64}[0-9])"
+    rb"(?:[ \t]{0,40}(?:=(?![=~])|[:>|])(?![ \t]{0,4}[$<{(\[])|[ \t]{0,4}\?|(?:,[ \t]{0,20}|\()\\*[\"']"
+    rb"|[\s,\\nrt\"'0-9?|+-]{1,60}(?:\w{1,20}\\*[\"'][^\n{}]{3,80})?(?:parameter)?value\b"
+    rb"|</(?:name|key)>|[ \t]{1,4}\{[^{}]{1,300}?\bdefault\s|(?<=[\"'])[\s\\nrt]{0,40}\}"
+    rb"|(?:(?:[,;|\t]|\\+t)[\w ,;|\t.\\\"'-]{0,200})?[ \t]{0,4}(?:\r?\n|\\+n)[^\n,;|\t]{0,80}?(?:[,;|\t]|\\+t)"
+    rb"|[ \t]{1,40}(?:is:?[ \t])?[^\s0-9]{0,64}[0-9])"
 )
 # Candidates by the name of the rules that are tried at each (`secret_rules.RULES`).
 _CANDIDATES = tuple(
     (name, lazily(pattern))
     for name, pattern in (
         ("url", rb"://[^\s\"']{0,100}(?:[:@]|hook)"),
-        ("signature", rb"sig(?:nature)?=[0-9a-z%+/]{40}"),
-        ("azure", rb"q~[\w~.-]{31}"),
-        ("bearer", rb"bearer\s"),
+        ("signature", rb"g(?:(?<=sig)(?:nature)?=[0-9a-z%+/]{40}|in\((?<=login.)\\*[\"'])"),
+        ("azure", rb"q(?:~[\w~.-]{31}|l(?:plus|ldr|cl)\s|ctl\s)"),
+        ("bearer", rb"b(?:earer\s|y\s{1,4}\\*[\"']|(?<= -b) ?\\*[\"']?[\w.%-]{1,80}=)"),
         ("authorization", rb"auth(?:orization|=?\(\\*[\"'][^\"'\n]{1,64}[\"'],|" + _NAME_END + rb")"),
         (
             "cookie",
             (
-                rb"c(?:ookies?\\*[\"'`]?\]?\s?[:= ]|url(?:\.exe)?\s|li\s(?<=redis-cli.)|hpasswd\s?<"
-                rb"|ho\s(?<=echo.)[^\n|]{1,250}\||ontrase(?:.|\\+u00f1)a)"
+                rb"c(?:ookies?\\*[\"'`]?\]?\s?[:= ]|url(?:\.exe)?\s|li(?:\s(?<=redis-cli.)|ent\s(?<=[bc]client.))"
+                rb"|hpasswd\s?<|ho\s(?<=echo.)[^\n|]{1,250}\||ontrase(?:.|\\+u00f1)a)"
             ),
         ),
         ("key", rb"k(?:eygen\s|ey(?: block)?-----|(?:ey(?<=[a-z_-]key)(?:[_-]data)?|en(?<=token))" + _NAME_END + rb")"),
         (
             "password",
-            rb"p(?:(?<= -p)|rivate-lines: [0-9]|(?<=ldap)[a-z]{3,8}\s|(?:ass(?:word|wd|phrase|wort|code|e)?|wd?|sk)"
-            + _NAME_END
-            + rb")",
+            rb"p(?:(?<= -p)|:(?<= /p.)|\s(?<=lftp.)|asswd\s(?<=htpasswd.)|dp\s(?<=[xm]pdp.)|rivate-lines: [0-9]"
+            rb"|[acdmpsw](?<=ldap.)[a-z]{2,7}\s|(?:ass(?:word|wd|phrase|wort|code|e)?|wd?|sk)" + _NAME_END + rb")",
         ),
-        ("identified", rb"identified\s"),
-        ("hash", rb"\$(?:2[abxy]?|apr1|[1567]|g?y|argon2id?|argon2d|scrypt|pbkdf2[\w-]{0,12})\$[./+\w=,$-]{20}"),
+        ("hash", rb"\$(?:2[abxy]?|apr1|[15-9]|g?y|argon2id?|argon2d|scrypt|pbkdf2[\w-]{0,12})\$[./+\w=,$-]{20}"),
         ("hash", rb"\{ss?ha[0-9]{0,3}\}[a-z0-9+/]{27}"),
         ("pgpass", rb":(?:543[0-9]|6432|6543|\*):[\w*.-]{1,64}:[\w.-]{1,64}:"),
         ("secret", rb"secret(?:[_-]?(?:access[_-]?)?key(?:[_-]base)?|[_-]?token)?" + _NAME_END),
@@ -222,7 +223,7 @@ def _at_each(candidates: Iterable[re.Match[Any]], name: str, text: str) -> list[
         if (at := candidate.start()) < end:
             continue
         for rank, rule, find in RULES[name]:
-            if span := find(text, at):
+            for span in find(text, at):
                 found.append(Secret(*span, rank, rule))
                 end = span[1]
     return found

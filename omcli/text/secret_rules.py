@@ -6,10 +6,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from omcli.base import lazily
-from omcli.text.assigned_secrets import named_secret
+from omcli.text.assigned_secrets import in_column, named_after, named_secret
 
 # ---- private keys
 
@@ -110,16 +110,17 @@ def _in_url(text: str, at: int) -> tuple[int, int] | None:
 
 
 _AZURE = r"(?<=[\w~.-]{3}[0-9])Q~(?P<secret>[\w~.-]{31,34})(?![\w~.-])"
-_SIGNATURE = r"(?i:sig(?:nature)?)=(?P<secret>(?=[A-Za-z%+/]*[0-9])[A-Za-z0-9%+/]{40,600}={0,2})"
+_SIGNATURE = r"(?i:(?<=si)g(?:nature)?)=(?P<secret>(?=[A-Za-z%+/]*[0-9])[A-Za-z0-9%+/]{40,600}={0,2})"
 
 # Minimum number of distinct characters in a generated secret.
 _DISTINCT = 8
 _COOKIES = lazily(
-    r"cookies?(?P<name>\\*[\"'`])?\]?\s?[:= ]\s?(?(name)\\*[\"'`]|(?:\\*[\"'`])?)"
+    r"(?:cookies?(?P<name>\\*[\"'`])?\]?\s?[:= ]|(?<= -)b)\s?(?(name)\\*[\"'`]|(?:\\*[\"'`])?)"
     r"(?P<pairs>(?:[\w.%-]{1,80}=[^\s;,\"'`\\]{0,4096}(?:;\s?)?|[A-Za-z]{4,10};\s?)+)",
     re.IGNORECASE | re.ASCII,
 )
 _COOKIE = lazily(r"(?P<name>[\w.%-]{1,80})=(?P<value>[\w.%+/=:~|-]{16,})", re.ASCII)
+_MOST_OF_A_COMMAND = 2000  # as browsers copy it, with all headers
 _PLAIN_COOKIES = ("expires", "max-age", "domain", "path")
 _DIGITS_AND_LETTERS = lazily(r"(?=.*[0-9])(?=.*[A-Za-z])(?!\d{4}-\d\d-\d\d)")
 
@@ -127,7 +128,7 @@ _DIGITS_AND_LETTERS = lazily(r"(?=.*[0-9])(?=.*[A-Za-z])(?!\d{4}-\d\d-\d\d)")
 def _cookies(text: str, at: int) -> tuple[int, int] | None:
     """Return the range from the first to the last value of a cookie header that could identify a session."""
     header = _COOKIES.match(text, at)
-    if header is None:
+    if header is None or (text[at] == "b" and text.rfind("curl", max(0, at - _MOST_OF_A_COMMAND), at) < 0):
         return None
     values = [
         cookie.span("value")
@@ -143,7 +144,7 @@ def _cookies(text: str, at: int) -> tuple[int, int] | None:
 _CRYPT = "[./+A-Za-z0-9]"
 _HASH = (
     rf"(?:\$2[abxy]?\$\d\d\${_CRYPT}{{53}}"
-    rf"|\$(?:apr1|[1567]|g?y|argon2(?:id|i|d)|scrypt|pbkdf2[\w-]{{0,12}})\$(?:[./+\w=,-]{{1,64}}\$){{1,4}}"
+    rf"|\$(?:apr1|[15-9]|g?y|argon2(?:id|i|d)|scrypt|pbkdf2[\w-]{{0,12}})\$(?:[./+\w=,-]{{1,64}}\$){{1,4}}"
     rf"(?:{_CRYPT}{{86}}|{_CRYPT}{{43}}|{_CRYPT}{{31}}|{_CRYPT}{{22}})"
     rf"|\{{S?SHA\d{{0,3}}\}}[A-Za-z0-9+/]{{27,120}}={{0,2}})(?![./+=A-Za-z0-9])"
 )
@@ -155,9 +156,30 @@ _ARGUMENT = (
 )
 _WITHIN = r"[^\n;|&]{0,200}?\s"
 _USER = r"(?:\\*[\"'])?[^\s:\"'\\$<\[-][^\s:\"'\\]{0,63}"
+_USER_OF = r"(?:\\*[\"'])?[A-Za-z_][^\s:\"'\\$<>/%,@]{0,63}"
+_UP_TO_HOST = rf"(?P<secret>(?!(?:{_EXAMPLE})(?:[@\s\"'\\]|$))[^\s\"'`\\$<>{{}}()\[\],/@-][^\s\"'`\\<>@]{{3,200}})"
 _CURL = rf"curl(?:\.exe)?\s{_WITHIN[:-2]}(?<=\s)(?:-u|--user|-U|--proxy-user)[ =]?{_USER}:{_ARGUMENT}"
 _SSH_KEYGEN = rf"(?<=ssh-)keygen{_WITHIN}-N ?{_ARGUMENT}"
 _REDIS = rf"(?<=redis-)cli\s{_WITHIN[:-2]}(?<=\s)-a ?{_ARGUMENT}"
+_SQLPLUS = (
+    r"(?:(?<=s)ql\w{2,4}|(?<=ex|im)pdp)\s(?:-\w{1,3}\s|target\s){0,3}" + rf"{_USER_OF}/(?=\S*[0-9@]){_UP_TO_HOST}"
+)
+_RABBITMQ = (
+    rf"(?<=rabbitm)qctl{_WITHIN}(?:add_user|change_password|authenticate_user)\s{{1,4}}{_USER}\s{{1,4}}{_ARGUMENT}"
+)
+_SMBCLIENT = rf"(?<=[bc])client\s{_WITHIN[:-2]}(?<=\s)(?:-U|--user)[ =]?{_USER_OF}%{_ARGUMENT}"
+_LFTP = rf"(?<=lft)p\s{_WITHIN[:-2]}(?<=\s)(?:-u|--user)[ =]?{_USER_OF},{_ARGUMENT}"
+_HTPASSWD = (
+    rf"(?<=ht)passwd(?=\s[^\n;|&]{{0,100}}?-\w{{0,4}}b)\s(?:-\w{{1,6}}\s{{1,4}}|\d\d?\s{{1,4}})+"
+    rf"(?:\S{{1,100}}\s{{1,4}})??{_USER}\s{{1,4}}{_ARGUMENT}(?=\\*[\"']?\s{{0,4}}(?:$|[\n;|&>)\"'\\]))"
+)
+_LOGIN = (  # `client.login("user", "password")`
+    r"(?<=lo)gin\(\\*[\"'][^\"'\\\n]{1,64}\\*[\"'],\s?(?:\w{1,20}=)?(?=\\*[\"'][^\"'\n]*[0-9])"
+    + _ARGUMENT
+    + r"(?=\\*[\"'])"
+)
+# In routers' settings: with a key that everyone knows.
+_CISCO = r"(?i:password|secret)\s{1,4}7\s{1,4}(?P<secret>[0-9]{2}[0-9A-F]{6,})(?![0-9A-Za-z])"
 # In small letters it may as well be prose: then only a value with a digit.
 _IDENTIFIED = (
     r"(?:IDENTIFIED\s{1,4}(?:WITH\s{1,4}\S{1,40}\s{1,4})?BY"
@@ -176,11 +198,29 @@ _ECHO = r"(?<=e)cho\s(?:-\w{1,3}\s)?"
 _PIPE = r"\\*[\"']?\s?\|\s?[^|\n]{0,80}?\b"
 _PIPED_PAIR = rf"{_ECHO}{_USER}:{_ARGUMENT}{_PIPE}chpasswd\b"
 _PIPED = rf"{_ECHO}{_ARGUMENT}{_PIPE}(?:sudo\s(?:-\w+\s){{0,3}}-\w*S\b|password-stdin\b|passphrase-fd\b)"
-_OPTION = lazily(rf"(?<= -)[pP](?P<apart>[ =]?){_ARGUMENT}", re.ASCII)
-_TAKES_GLUED = lazily(r"(?:\b|(?<=\\n))(?:mysql\w*|mariadb[\w-]*|7z\w?)(?:\s[^\n;|&]*)? -p$")
-_TAKES_APART = lazily(
-    r"(?:\b|(?<=\\n))(?:(?:sshpass|mongo\w*|\w+ login)(?:\s[^\n;|&]*)? -p|(?:un)?zip(?:\s[^\n;|&]*)? -P)$"
-)
+_identified = _matching(_IDENTIFIED)
+_MOST_OF_A_CLAUSE = 70
+
+
+def _in_command(text: str, at: int) -> tuple[int, int] | None:
+    """Return the range of the password after `IDENTIFIED BY`, whose last word is at index `at`."""
+    start = max(text.rfind(word, max(0, at - _MOST_OF_A_CLAUSE), at) for word in ("IDENTIFIED", "identified"))
+    return _identified(text, start) if start >= 0 else None
+
+
+_OPTION = lazily(rf"(?<= [-/])[pP](?P<apart>w?[ =]|:|){_ARGUMENT}", re.ASCII)
+_COMMAND = r"(?:\b|(?<=\\n))(?:{})(?:\s[^\n;|&]*)? {}$"
+# Commands that take a password after an option, by what is between its letter and the password.
+_TAKES = {
+    "": lazily(_COMMAND.format(r"mysql\w*|mariadb[\w-]*|7z\w?", "-p")),
+    " ": lazily(
+        _COMMAND.format(r"sshpass|mongo\w*|\w+ login|psexec(?:64)?(?:\.exe)?", "-p")
+        + "|"
+        + _COMMAND.format(r"(?:un)?zip|sqlcmd|bcp|[io]sql", "-P")
+    ),
+    "w": lazily(_COMMAND.format(r"(?:plink|pscp|psftp|putty)(?:\.exe)?", "-p")),
+    ":": lazily(_COMMAND.format(r"[xw]l?freerdp\w*(?:\.exe)?", "/p"), re.IGNORECASE),
+}
 _LINE = 200
 
 
@@ -190,37 +230,75 @@ def _password_option(text: str, at: int) -> tuple[int, int] | None:
     """
     if not (found := _OPTION.match(text, at)):
         return None
-    takes = _TAKES_APART if found["apart"] else _TAKES_GLUED
+    takes = _TAKES[found["apart"].replace("=", " ")[:1]]
     return found.span("secret") if takes.search(text[max(0, at - _LINE) : at + 1]) else None
 
 
 _AUTHORIZED = (3, "authorization", _matching(_AUTHORIZATION, distinct=6))
 _NAMED = (9, "assigned-secret", named_secret)
-# Rank, name and function of the rules that are tried at a candidate, by the name of its pattern.
-RULES: Mapping[str, tuple[tuple[int, str, Find], ...]] = {
+_NAMED_AFTER = (9, "assigned-secret", named_after)
+_CISCO_7 = (6, "assigned-secret", _matching(_CISCO))
+
+
+def _command(pattern: str) -> tuple[int, str, Find]:
+    return 6, "command-password", _matching(pattern)
+
+
+def _once(find: Find) -> Callable[[str, int], Sequence[tuple[int, int]]]:
+    """Return a function that returns what `find` returns, in a tuple, or nothing."""
+
+    def each(text: str, at: int) -> Sequence[tuple[int, int]]:
+        span = find(text, at)
+        return (span,) if span else ()
+
+    return each
+
+
+_SINGLE: Mapping[str, tuple[tuple[int, str, Find], ...]] = {
     "url": ((1, "url-password", _in_url),),
     "hash": ((2, "password-hash", _matching(_HASH, distinct=_DISTINCT)),),
     "pgpass": ((6, "assigned-secret", _matching(_PGPASS)),),
-    "signature": ((2, "url-signature", _matching(_SIGNATURE, distinct=_DISTINCT)),),
-    "azure": ((8, "azure-secret", _matching(_AZURE, distinct=_DISTINCT)),),
-    "bearer": (_AUTHORIZED,),
-    "authorization": (_AUTHORIZED, (6, "assigned-secret", _matching(_BASIC)), _NAMED),
+    "signature": (
+        (2, "url-signature", _matching(_SIGNATURE, distinct=_DISTINCT)),
+        (6, "assigned-secret", _matching(_LOGIN)),
+    ),
+    "azure": (
+        (8, "azure-secret", _matching(_AZURE, distinct=_DISTINCT)),
+        _command(_SQLPLUS),
+        _command(_RABBITMQ),
+    ),
+    "bearer": (_AUTHORIZED, (4, "cookie", _cookies), (6, "command-password", _in_command)),
+    "authorization": (_AUTHORIZED, (6, "assigned-secret", _matching(_BASIC)), _NAMED, _NAMED_AFTER),
     "cookie": (
         (4, "cookie", _cookies),
-        (6, "command-password", _matching(_CURL)),
-        (6, "command-password", _matching(_REDIS)),
-        (6, "command-password", _matching(_CHPASSWD)),
-        (6, "command-password", _matching(_PIPED_PAIR)),
-        (6, "command-password", _matching(_PIPED)),
+        _command(_CURL),
+        _command(_REDIS),
+        _command(_SMBCLIENT),
+        _command(_CHPASSWD),
+        _command(_PIPED_PAIR),
+        _command(_PIPED),
         _NAMED,
+        _NAMED_AFTER,
     ),
-    "key": ((1, "private-key", private_key), (7, "command-password", _matching(_SSH_KEYGEN)), _NAMED),
+    "key": ((1, "private-key", private_key), (7, "command-password", _matching(_SSH_KEYGEN)), _NAMED, _NAMED_AFTER),
     "password": (
         (1, "private-key", private_key),
         (5, "command-password", _password_option),
-        (6, "command-password", _matching(_LDAP)),
+        _command(_LDAP),
+        _command(_SQLPLUS),
+        _command(_LFTP),
+        _command(_HTPASSWD),
+        _CISCO_7,
         _NAMED,
+        _NAMED_AFTER,
     ),
-    "secret": (_NAMED,),
-    "identified": ((6, "command-password", _matching(_IDENTIFIED)),),
+    "secret": (_CISCO_7, _NAMED, _NAMED_AFTER),
+}
+# Rank, name and function of the rules that are tried at a candidate, by the name of its pattern.
+RULES: Mapping[str, Sequence[tuple[int, str, Callable[[str, int], Sequence[tuple[int, int]]]]]] = {
+    name: (
+        *((rank, rule, _once(find)) for rank, rule, find in rules),
+        *(((9, "assigned-secret", in_column),) if _NAMED in rules else ()),
+    )
+    for name, rules in _SINGLE.items()
 }

@@ -54,6 +54,7 @@ def in_text(name: str, prefix: str, rest: str) -> Kind:
 
 W = "hunter" + "2!x"
 X = "Hx7" + "!tre9Lw"
+Y = "q7Rk2&mXz9T" + "$4WvN8sYd"
 S = "Zx81" + "!Kq04" + "Lm72"
 RSA = pem("RSA PRIV" + "ATE KEY")
 
@@ -289,6 +290,79 @@ KINDS = (
     Kind("registry", '"DefaultPassword"="', X, '"'),
     in_text("Tailscale", "tskey-" + "auth-", fake(16) + "-" + fake(32)),
     in_text("Pulumi", "pul" + "-", fake(40, HEX)),
+    # with symbols, unquoted and within a line
+    Kind("ampersand, within a line", "set DB_PASSWORD=", "q7Rk2" + "&mXz9T4WvN", " please"),
+    Kind("ampersand, short", "then DB_PASSWORD=", "Tr0ub4" + "dor&3xK"),
+    Kind("dollar and ampersand", "run: export API_TOKEN=", Y, " first"),
+    Kind("dollar in a token", 'api_key = "', "q7Rk2mXz9T" + "$4WvN8sYd", '"'),
+    Kind("dollar in a header", "X-Api-Key: ", "q7Rk2" + "$mXz9T4WvN8sYd", "\n"),
+    Kind("dollar in XML", "<password>", "q7Rk2mXz9T" + "$4WvN", "</password>"),
+    Kind("comma and pipe, within a line", "use api_key=", "q7Rk2," + "mXz9T|4WvN8(sYd", " here"),
+    Kind("semicolon in a form", "-d 'user=lena&password=", "q7Rk2;" + "mXz9T4WvN", "&next=1'"),
+    Kind(
+        "WordPress", "define('AUTH_KEY',         '", "v7$@Kz{9:q" + " X~b%2]W(e&<3>#hT|m!R^5_8Jg*N)d;Lp}u+0yQ=", "' );"
+    ),
+    Kind("percent in a query", "https://api.example.org/?token=", fake(32, HEX) + "%3D"),
+    Kind("percents in a query", "https://api.example.org/?access_token=", fake(32, HEX) + "%2F" + "ab", "&x=1"),
+    Kind("percent at the end", "?api_key=", fake(32) + "%3D%3D", "&x=1"),
+    # cookies of curl
+    Kind("curl -b", "curl -b 'sid=", fake(32, HEX), "' https://example.org"),
+    Kind("curl -b, glued", 'curl -s -b"session=', fake(32, HEX), '" https://example.org'),
+    Kind(
+        "curl, copied",
+        "curl 'https://example.org/?a=1&b=2' \\\n  -H 'accept: */*' \\\n  -b 'lang=en; sid=",
+        fake(32),
+        "' \\\n  --compressed",
+    ),
+    # name and value apart
+    Kind("Kubernetes", "env:\n  - name: DB_PASSWORD\n    value: ", X, "\n"),
+    Kind("Kubernetes, quoted", '- name: "API_TOKEN"\n  value: "', fake(32), '"\n'),
+    Kind("Kubernetes, symbols", "- name: DB_PASSWORD\n  value: ", Y, "\n- name: X"),
+    Kind("ECS", '{"name":"DB_PASSWORD","value":"', fake(20), '"}'),
+    Kind("ECS, lines", '{\n  "name": "API_KEY",\n  "value": "', fake(32), '"\n}'),
+    Kind("ECS, reversed", '{"value": "', fake(20), '", "name": "DB_PASSWORD"}'),
+    Kind("ECS, reversed, in JSON", r'{"body":"[{\"value\":\"', fake(32), r'\",\"name\":\"API_TOKEN\"}]"}'),
+    Kind("app settings", '{"name":"DbPassword","slotSetting":false,"value":"', X, '"}'),
+    Kind("CloudFormation", '{"ParameterKey":"DBPassword","ParameterValue":"', X, '"}'),
+    Kind("CloudFormation, CLI", "ParameterKey=DBPassword,ParameterValue=", X, " --capabilities"),
+    Kind("Hadoop", "<name>fs.s3a.access.password</name>\n  <value>", X, "</value>"),
+    Kind("property list", "<key>Password</key>\n<string>", X, "</string>"),
+    Kind("Terraform default", 'variable "db_password" {\n  type    = string\n  default = "', X, '"\n}'),
+    Kind("TOML lines", 'token = """\n', f"{fake(40)}\n{fake(41)}", '\n"""\nport = 1'),
+    Kind("TOML lines in JSON", r"{" + r'"a":"password = \"\"\"\n', rf"{X}\n{Y}", r'\n\"\"\"\nport = 1"}'),
+    Kind("YAML lines", "- name: TOKEN\n  value: >-\n    ", fake(40), "\n"),
+    # commands that set
+    Kind("aws configure", "aws configure set aws_secret_access_key ", fake(40, BASE64)),
+    Kind("npm config", "npm config set //registry.example.org/:_authToken ", fake(36)),
+    Kind("git config", "git config --global acme.token ", fake(36)),
+    # user and password of a command
+    Kind("sqlplus", "sqlplus -s shop/", X, "@db1:1521/orcl @report.sql"),
+    Kind("sqlplus, quoted", 'sqlplus "shop/', X, '@db1"'),
+    Kind("expdp", "expdp shop/", fake(12), "@orcl schemas=shop"),
+    Kind("lftp", "lftp -u lena,", X, " sftp://files.example.org"),
+    Kind("lftp, quoted", "lftp -e 'ls' -u 'lena,", X, "' files.example.org"),
+    Kind("smbclient", "smbclient //srv/share -U lena%", X, " -c ls"),
+    Kind("rpcclient", "rpcclient -U 'EXAMPLE\\lena%".replace("\\", "_"), X, "' srv"),
+    Kind("htpasswd -b", "htpasswd -cb /etc/nginx/.htpasswd lena ", X, "\n"),
+    Kind("htpasswd -nb", "docker run --rm httpd:2 htpasswd -nbB lena '", X, "' > auth"),
+    Kind("htpasswd -C", "htpasswd -b -C 12 users lena ", X),
+    Kind("rabbitmqctl", "rabbitmqctl add_user lena ", X, " && rabbitmqctl set_user_tags lena monitoring"),
+    Kind("rabbitmqctl, quoted", "sudo rabbitmqctl -n rabbit@q1 change_password lena '", X, "'"),
+    Kind("xfreerdp", "xfreerdp /u:lena /p:", X, " /v:srv"),
+    Kind("plink -pw", "plink -ssh -pw ", X, " lena@srv uptime"),
+    Kind("sqlcmd -P", "sqlcmd -S srv -U sa -P ", X, " -i a.sql"),
+    Kind("login", 'smtp.login("lena@example.org", "', X, '")'),
+    Kind("login, named", "client.login('lena', password='", X, "')"),
+    Kind("cisco password 7", "username lena password 7 ", "0865" + "1D0A043C3705", "\n"),
+    Kind("cisco secret 9", "enable secret 9 ", "$9$" + fake(14) + "$" + fake(43), "\n"),
+    # columns
+    Kind("CSV", "username,password\nlena,", X, "\n"),
+    Kind("CSV, second row", "id;Password;role\n1;;admin\n2;", S, ";user\n"),
+    Kind("CSV, quoted", '"url","username","password"\n"https://example.org","lena","', X, '"\n'),
+    Kind("CSV of a browser", "name,url,username,password,note\nShop,https://example.org/,lena,", S, ",\n"),
+    Kind("CSV in JSON", r'{"content":"user,password\nlena,', X, r'\nmax,"}'),
+    Kind("tabs", "user\tapi_token\nlena\t", fake(32), "\n"),
+    Kind("Markdown rows", "| user | password |\n|---|---|\n| lena | ", X, " |\n"),
 )
 
 HARMLESS = (
@@ -457,4 +531,50 @@ HARMLESS = (
     "pass:[literal] and pass-through; bypass: on; passed: 17, passes: 3",
     "xfreerdp /u:lena /p:$PW /v:srv; net use Z: \\\\srv\\share /user:lena *",
     "Enter password: \nRetype new password: \npasswd: password updated successfully",
+    # symbols that end or begin something else
+    'token=$TOKEN password=$(pass show db) "$PW" TOKEN="${TOKEN:-none}" key=`cat key` api_key=$(cat a1B2c3D4)',
+    "password=$DB_PASSWORD&user=lena2 token=abc$TOKEN1 PASSWORD=x1y2${SUFFIX}",
+    "https://example.org/?token=abc&page=A1b2C3d4E5&sort=Name9x8Y7z",
+    "make TOKEN=1 && API_KEY=2; ./run | tee a1B2c3D4e5F6.log",
+    "token: t.a1,password:e.b2,secret:n.c3,key:f(g4,h5)",
+    "password=get(a1,B2)&C3|D4, token=lookup(user1).Name2(x3).Y4",
+    'token = "[A-Za-z0-9]{3}-[0-9a-f]{4}$|^(?:x1|Y2)"\nkey = "${prefix}-A1b2C3d4"',
+    "auth_key = r'^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$'",
+    "https://example.org/?token=%7Btoken%7D&api_key=%24API_KEY&key=a%20b",
+    # names and values apart
+    '{"name":"TOKEN_LIMIT","value":"4096"}, {"name":"MAX_TOKEN","value":"200000"}',
+    '{"name":"password","value":"forgotten"}, {"key":"token","value":"identifier"}',
+    '{"name": "password", "type": "string", "value": null}, {"value":"Passwort","name":"password"}',
+    '{"value":"https://example.org/a1","name":"token"}, {"value":"eu-west-1","key":"API_KEY"}',
+    "- name: DB_PASSWORD\n  valueFrom:\n    secretKeyRef:\n      name: shop2\n      key: password-v2",
+    '- name: DB_PASSWORD\n  value: $(DB_PASSWORD)\n- name: TOKEN\n  value: "{{ .Values.token2 }}"',
+    "- name: sort-key\n  value: created_at_2026_desc",
+    'variable "db_password" {\n  type      = string\n  sensitive = true\n}\nvariable "x" {\n  default = "a1b2c3d4"\n}',
+    'variable "token" {\n  default = ""\n}\nvariable "password" {\n  default = "change-me"\n}',
+    "<name>password</name><value>${db.password}</value><key>Token</key><string>Label</string>",
+    'if token == key { default = "A1b2C3d4" }',
+    # options
+    "git checkout -b feature/login-4096 origin/main; git checkout -b topic=A1b2C3d4E5f6G7h8",
+    "curl -b cookies.txt -c cookies.txt https://example.org; curl -b theme=dark https://example.org",
+    "aws configure set region eu-west-1; npm config set registry https://registry.npmjs.org/",
+    # users, hosts and names with a slash, a comma or a percent sign
+    "git clone ssh://git@github.com/acme/shop2.git; npm i @acme/shop2@1.2.3; git fetch lena/shop2@main",
+    "sqlplus / as sysdba; sqlplus $USER/$PW@db1; sqlplus user/password@db1; sqlplus @scripts/v2.sql; sqlplus /nolog",
+    "the sqlplus client/server protocol and docker pull library/redis@sha256:" + fake(64, HEX),
+    "lftp -u anonymous, ftp.example.org; lftp -u lena,$PW sftp://x; smbclient -L srv -U % ; smbclient -U lena%$PW",
+    'htpasswd -c .htpasswd lena; htpasswd -nb lena $PW; htpasswd -nbB admin "$PW"; htpasswd -D users lena2',
+    "rabbitmqctl list_users; rabbitmqctl set_permissions -p shop2 lena '.*' '.*' '.*'; rabbitmqctl add_user lena $PW",
+    "msbuild shop.sln /p:Configuration=Release2 /p:Platform=x64; plink -batch lena@srv2; xfreerdp /p:$PW /v:srv2",
+    "page.login('lena', password); login(user, 'Password'); login(\"lena\", os.environ['PW2'])",
+    "the password 7 characters long; password 7 days old; secret 7 of 9; enable password 7 <hidden>",
+    "username,password\nlena,\nmax,$MAX_PASSWORD\n",
+    "name,type,required\npassword,string,yes\ntoken,varchar2,no\napi_key,char(64),no\n",
+    "| field | password | token |\n|---|---|---|\n| type | string | Token2 |\n| length | 8-64 | 32 |",
+    "model,token,price\nsonnet-4-5,200000,3.0\nhaiku-4-5,200000,1.0",
+    "def check(user, password,\n          host='db1', port2=5432):\n    return f(user, A1b2C3d4E5)",
+    "KEYS = Union[\n    ec.EllipticCurvePrivateKey,\n    ed25519.Ed25519PrivateKey,\n    x448.X448PrivateKey,\n]",
+    "import (\n    user, token,\n    ed25519.Ed25519PrivateKey, x448.X448PublicKey,\n)",
+    "from auth import user, password\nfrom db import host, Sha256Hash, A1b2C3\n",
+    "SELECT user, password\nFROM users2, hosts2 WHERE a.x1 = b.y2, 3",
+    "git config --global user.name Lena; git config core.autocrlf input; pip config set global.timeout 60",
 )
