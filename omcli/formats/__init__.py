@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import Protocol
@@ -14,7 +15,7 @@ from typing import Protocol
 from omcli.base.errors import BadUsage, UnknownFormat
 from omcli.base.record import record, replace
 from omcli.formats.injected import is_export
-from omcli.formats.source import InputShape, Record, RecordStream, Sample
+from omcli.formats.source import InputShape, Record, RecordStream, Sample, with_speaker
 from omcli.memory.transcript import Checkpoint, Item, NewConversation, ReaderState, Reason, Skip
 from omcli.text.instants import instant, utc_offset
 
@@ -191,7 +192,7 @@ def by_record(begin: Callable[[ReaderState | None], Reader]) -> Callable[[Record
         reader = begin(source.state)
         for entry in source.records():
             if isinstance(entry, dict):
-                yield from reader.items(entry)
+                yield from map(partial(with_speaker, entry=entry), reader.items(entry))
             elif not isinstance(entry, Checkpoint):
                 yield entry
             elif (state := reader.state()) is not None:
@@ -241,7 +242,7 @@ def by_turn(
                 yield entry
             elif (turns := turns_of(entry)) is None:
                 has_begun = True
-                yield from conversation.turn(entry)
+                yield from map(partial(with_speaker, entry=entry), conversation.turn(entry))
             else:
                 if has_begun:
                     yield NewConversation()
@@ -249,7 +250,10 @@ def by_turn(
                 conversation = begin(None)
                 yield from conversation.whole(entry)
                 for turn in turns:
-                    yield from conversation.turn(turn) if isinstance(turn, dict) else (Skip(Reason.NOT_AN_OBJECT),)
+                    if isinstance(turn, dict):
+                        yield from map(partial(with_speaker, entry=turn), conversation.turn(turn))
+                    else:
+                        yield Skip(Reason.NOT_AN_OBJECT)
 
     return read
 

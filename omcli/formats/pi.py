@@ -11,7 +11,7 @@ from omcli.base import lazily
 from omcli.base.record import replace
 from omcli.formats import Format, TranscriptFolders, by_record
 from omcli.formats.injected import memory_skips, own_words, without_injected
-from omcli.formats.source import InputShape, Record, Sample
+from omcli.formats.source import InputShape, Record, Sample, with_speaker
 from omcli.formats.values import compact_json, exit_code, image_from_text, image_text, objects, record, string, text
 from omcli.memory.message import Image, Message, MessageKind, Role
 from omcli.memory.transcript import Abandoned, Facts, Handover, Item, ReaderState, Reason, Skip
@@ -56,7 +56,10 @@ class _EntryReader:
             yield from _facts(entry)
             self._handover = _request(entry)
             for message in messages:
-                yield from self._bare(message) if isinstance(message, dict) else (Skip(Reason.NOT_AN_OBJECT),)
+                if isinstance(message, dict):
+                    yield from map(partial(with_speaker, entry=message), self._bare(message))
+                else:
+                    yield Skip(Reason.NOT_AN_OBJECT)
         elif "role" in entry and "type" not in entry:
             yield from self._bare(entry)
         elif entry.get("type") != "session":

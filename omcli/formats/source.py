@@ -11,8 +11,8 @@ from typing import BinaryIO
 
 from omcli.base import lazily
 from omcli.base.errors import BadInput
-from omcli.base.record import record
-from omcli.memory.transcript import Beginning, Bookmark, Checkpoint, ReaderState, Reason, Skip
+from omcli.base.record import record, replace
+from omcli.memory.transcript import Beginning, Bookmark, Checkpoint, Item, ReaderState, Reason, Skip
 
 _HEAD = 1 << 20
 """Number of bytes inspected for detection. The first line of a transcript alone is often a side record."""
@@ -327,9 +327,46 @@ def parse_line(line: bytes, *, last: bool = False) -> Iterator[Record | Skip]:
         yield value if isinstance(value, dict) else Skip(Reason.NOT_AN_OBJECT)
 
 
+_SPOKEN = lazily(r'"role"\s*:\s*"(?:user|human|assistant|ai)"')
+"""In broken text, the beginning of a message."""
+_MACHINES = frozenset({"system", "developer", "tool", "function"})
+
+
+def with_speaker(item: Item, entry: Record) -> Item:
+    """Return an item of a record. A fault gets `is_message` if the skipped part plainly is said by a user or an agent.
+
+    That is so if the record, or the object that it wraps, has the role of a speaker, and what was skipped has text. In
+    a user's message, any part counts that is not a tool's.
+    """
+    if not isinstance(item, Skip) or not item.reason.is_fault or item.is_message:
+        return item
+    for held in (entry, *map(entry.get, ("message", "payload", "item"))):
+        if isinstance(held, dict) and _is_said(held, item):
+            return replace(item, is_message=True)
+    return item
+
+
+def _is_said(message: Record, skipped: Skip) -> bool:
+    role, content = message.get("role"), message.get("content")
+    if not isinstance(role, str) or role in _MACHINES:
+        return False
+    is_unknown = skipped.reason is Reason.UNKNOWN_TYPE
+    if isinstance(content, str):
+        return is_unknown and bool(content.strip())
+    if not isinstance(content, list):
+        return isinstance(content, dict) and bool(content)
+    parts = [(part, str(part.get("type") or "")) for part in content if isinstance(part, dict)]
+    of_its_type = [(part, kind) for part, kind in parts if kind[:40] == skipped.detail]
+    return any(
+        part.get("text") or (role == "user" and "tool" not in kind and len(part) > 1)
+        for part, kind in of_its_type or (parts if is_unknown else ())
+    )
+
+
 def _parse_objects(text: str, *, last: bool) -> Iterator[Record | Skip]:
     """Yield the objects on a line that is not one JSON value, and at most one `Skip` for broken text between them."""
     fault: Reason | None = None
+    is_message = False
     at = tries = 0
     while at < len(text) and tries < _RESYNCHRONISE:
         tries += 1
@@ -352,11 +389,12 @@ def _parse_objects(text: str, *, last: bool) -> Iterator[Record | Skip]:
         else:
             is_cut_off = last and end == len(text) and text[at] == "{"
             fault = fault or (Reason.TRUNCATED if is_cut_off else Reason.NOT_JSON)
+            is_message = is_message or (not is_cut_off and bool(_SPOKEN.search(text, at, end)))
         at = end
         while at < len(text) and text[at] in _SPACE:
             at += 1
     if fault is not None:
-        yield Skip(fault)
+        yield Skip(fault, is_message=is_message)
 
 
 def _next_object(text: str, broken: int) -> int:

@@ -163,12 +163,13 @@ class ModelCall:
 
 @record
 class FailedCalls:
-    """Successive failed calls of one purpose: no call of the same provider and lane for the session succeeded since."""
+    """Successive failed calls of a model for one purpose: no call of its provider for that purpose succeeded since."""
 
     lane: str
     session: str | None
     """None for a reflection across sessions."""
     provider: str
+    model: str
     number: int
     last: str
     """Instant at which the last of them ended."""

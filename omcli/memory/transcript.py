@@ -147,10 +147,11 @@ _INTENDED = frozenset({Reason.TRUNCATED, Reason.NOISE, Reason.INJECTED, Reason.R
 
 @positional_record
 class Skip:
-    """A skipped record. `detail` may name its type, but never contains its content."""
+    """A skipped record. `detail` may name its type, but never its content. `is_message` means a speaker's words."""
 
     reason: Reason
     detail: str = ""
+    is_message: bool = False
 
 
 @record
@@ -213,8 +214,7 @@ class Transcript:
     origin: Origin | None = None
     """The file, or None for input that cannot be read again, such as a pipe."""
     stamp: str | None = None
-    """See `Bookmark.stamp`. None without a file, or if it changed so recently that a further change might go unnoticed.
-    """
+    """See `Bookmark.stamp`. None without a file, or if it changed too recently for a further change to be noticed."""
     earlier: IngestedPart | None = None
     """Start of the file that was ingested earlier, not among the items."""
 

@@ -63,7 +63,7 @@ class CountedProvider:
         """
         self._check()
         if not prompt.calls.is_begun:
-            self._patience.check(self._ledger(), lane=self._lane, session=prompt.session, provider=self.name)
+            self._patience.check(self._ledger(), lane=self._lane, session=prompt.session, model=self)
             prompt.calls.is_begun = True
         begun = self._clock.monotonic()
         try:
@@ -93,7 +93,8 @@ class CountedProvider:
                 lane=self._lane,
                 session=prompt.session,
                 provider=self.name,
-                model=reply.model if reply else self.model,
+                # A failure counts for the model that was asked, whatever name the endpoint gives it (`Patience`).
+                model=reply.model if reply and outcome == "ok" else self.model,
                 input_tokens=reply.input_tokens if reply else None,
                 output_tokens=reply.output_tokens if reply else None,
                 cached_tokens=reply.cached_tokens if reply else None,
@@ -182,6 +183,7 @@ class WaitingModel:
     session: str | None
     """None for a reflection across sessions."""
     provider: str
+    model: str
     failures: int
     """Number of successive failed calls."""
     until: str
@@ -191,7 +193,12 @@ class WaitingModel:
     def reason(self) -> str:
         """The failures and the end of the wait, as one phrase."""
         who = self.session or "all sessions"
-        return f"{self.provider} failed {self.failures} times in a row for {who} and is asked again at {self.until}"
+        name = f"{self.provider}/{self.model}"
+        return f"{name} failed {self.failures} times in a row for {who} and is asked again at {self.until}"
+
+    def is_for(self, model: Provider, lane: str, session: str | None) -> bool:
+        """Return True if this model waits in this lane of the session."""
+        return (self.provider, self.model, self.lane, self.session) == (model.name, model.model, lane, session)
 
 
 @record
@@ -214,20 +221,24 @@ class Patience:
         failing = ledger.failing(since=self.clock.after(-_LOOKED_BACK * 86_400))
         return tuple(
             WaitingModel(
-                lane=each.lane, session=each.session, provider=each.provider, failures=each.number, until=until
+                lane=each.lane,
+                session=each.session,
+                provider=each.provider,
+                model=each.model,
+                failures=each.number,
+                until=until,
             )
             for each in failing
             if each.last <= now < (until := later(each.last, self._wait(each.number)))  # a clock may have been ahead
         )
 
-    def check(self, ledger: Ledger, *, lane: str, session: str | None, provider: str) -> None:
-        """Raise Waiting if this provider is not asked again yet for this session in this lane."""
+    def check(self, ledger: Ledger, *, lane: str, session: str | None, model: Provider) -> None:
+        """Raise Waiting if this model is not asked again yet for this session in this lane."""
         for found in self.waiting(ledger):
-            if (found.lane, found.session, found.provider) == (lane, session, provider):
+            if found.is_for(model, lane, session):
                 raise Waiting(
                     f"{found.reason}; nothing was asked",
-                    hint="nothing is lost; `om observe`, `om tick`, `om reflect` and `om consolidate` have `--again`, "
-                    "which asks now",
+                    hint="nothing is lost; `--again` asks now, and another model is asked at once",
                 )
 
     def _wait(self, failures: int) -> float:

@@ -14,6 +14,7 @@ from omcli.settings.values import (
     DEFAULTS,
     KEYS,
     PROJECT_RULES,
+    RULES,
     SECTIONS,
     BadValue,
     ProjectRule,
@@ -75,9 +76,9 @@ class Layers:
             {key: SourceValue(value=value, by=FLAG) for key, value in flags.items()},
         )
         self._values: dict[str, SourceValue] = {}
-        for layer in layers:
-            self._values = {**_kept(self._values, under=layer), **layer}
-        self._preset = _kept(self._of_preset(), under=self._values)
+        for number, layer in enumerate(layers, 1):
+            self._values = {**_kept(self._values, under=layer), **_without_rules(layer, above=layers[number:])}
+        self._preset = _without_rules(_kept(self._of_preset(), under=self._values), above=(self._values,))
 
     def settings(self, *, default_store: Callable[[], Path]) -> Settings:
         """Return the resolved settings. Raise BadUsage if a flag has an invalid value or an unknown key."""
@@ -136,6 +137,8 @@ class Layers:
         themselves.
         """
         own = self._without_project(key, whole)
+        if key.endswith(".provider"):
+            own = own or self._without_project(key.replace("provider", "model"), whole)
         change = reaches_further(key, value, own)
         if change > 0 and (key in self._user or PROJECT_RULES[key] is ProjectRule.NARROWER):
             self._warnings.append(
@@ -267,6 +270,19 @@ def _kept(given: Mapping[str, SourceValue], *, under: Mapping[str, SourceValue])
     return {key: value for key, value in given.items() if key not in gone}
 
 
+def _without_rules(
+    given: Mapping[str, SourceValue], *, above: tuple[Mapping[str, SourceValue], ...]
+) -> dict[str, SourceValue]:
+    """Return the values of a layer, without its choice of rules if a stronger layer names a model and no provider."""
+    gone: set[str] = set()
+    for role in ("observer", "reflector"):
+        provider, model = f"{role}.provider", f"{role}.model"
+        is_named = any(layer[model].value for layer in above if model in layer)
+        if provider in given and given[provider].value == RULES and is_named:
+            gone.update(() if any(provider in layer for layer in above) else (provider,))
+    return {key: value for key, value in given.items() if key not in gone}
+
+
 def _nearest(name: str) -> str:
     from difflib import get_close_matches  # noqa: PLC0415
 
@@ -275,11 +291,14 @@ def _nearest(name: str) -> str:
 
 
 def _follow(values: dict[str, Any], origins: dict[str, str]) -> None:
-    """Fill in values that default to other values: the reflector's model and the batch size of reflecting."""
+    """Fill in values that default to other values: the reflector's model and the batch size of reflecting. A model of
+    the reflector's own remains if rules observe.
+    """
     if values.get("reflect.tokens") and "reflect.batch_tokens" not in values:
         values["reflect.batch_tokens"] = values["reflect.tokens"]
         origins["reflect.batch_tokens"] = origins["reflect.tokens"]
-    if values.get("reflector.provider") is None:
+    is_own = values.get("observer.provider") == RULES and values.get("reflector.model")
+    if values.get("reflector.provider") is None and not is_own:
         for name in ("provider", *_PROVIDER_KEYS):
             mine, theirs = f"reflector.{name}", f"observer.{name}"
             if theirs in values and values.get(mine) is None:

@@ -90,7 +90,7 @@ KEYS: Mapping[str, str] = _kinds()
 
 # ---- what a project's file may set
 
-_RULES = "rules"
+RULES = "rules"
 """The only provider that a project's file may choose, because it sends nothing anywhere and costs nothing."""
 
 
@@ -104,7 +104,7 @@ _REACHES: Mapping[str, Callable[[Any], float]] = {
     "observe.trigger": ("manual", "tokens", "turn", "tool").index,
     "observe.tokens": lambda tokens: -tokens,
     "observe.verify": lambda is_strict: -is_strict,
-    **dict.fromkeys(("observer.provider", "reflector.provider"), lambda name: name not in (None, _RULES)),
+    **dict.fromkeys(("observer.provider", "reflector.provider"), lambda name: name not in (None, RULES)),
     "observer.images": int,
     **dict.fromkeys(("tools.args_chars", "tools.result_chars"), _size),
     **{f"context.{name}": _size for name in ("budget", "cross", "session", "tail", "evict", "result_chars")},
@@ -144,7 +144,7 @@ PROJECT_RULES: Mapping[str, ProjectRule] = {
 
 def project_may_set(key: str, value: object) -> bool:
     """Return True if a project's file may set this value, at least for some values of the user's own."""
-    is_model = key.endswith(".provider") and str(value).strip().lower() != _RULES
+    is_model = key.endswith(".provider") and str(value).strip().lower() != RULES
     return PROJECT_RULES[key] is not ProjectRule.NONE and not is_model
 
 

@@ -16,12 +16,12 @@ _FAILING = """
     WITH recent AS (SELECT * FROM calls WHERE at >= ?), worked AS (
         SELECT lane, session, provider, max(CASE outcome WHEN 'ok' THEN number ELSE 0 END) AS number
         FROM recent GROUP BY lane, session, provider)
-    SELECT c.lane, s.id AS session, c.provider, count(*) AS number, max(c.at) AS last
+    SELECT c.lane, s.id AS session, c.provider, c.model, count(*) AS number, max(c.at) AS last
     FROM recent AS c JOIN worked AS w ON w.lane = c.lane AND w.session IS c.session AND w.provider = c.provider
     LEFT JOIN sessions AS s ON s.number = c.session
     WHERE c.number > w.number AND c.outcome NOT IN
         ('ok', 'interrupted', 'not-allowed', 'unknown-model', 'bad-configuration')
-    GROUP BY c.lane, c.session, c.provider ORDER BY last
+    GROUP BY c.lane, c.session, c.provider, c.model ORDER BY last
 """
 
 

@@ -195,7 +195,7 @@ class Models:
 
         def waits(session: str) -> bool:
             waiting = () if stands_in else of_model.waiting(self._ledger().ledger)
-            return any((each.lane, each.session, each.provider) == (lane, session, provider.name) for each in waiting)
+            return any(each.is_for(provider, lane, session) for each in waiting)
 
         return waits
 

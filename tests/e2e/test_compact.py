@@ -22,6 +22,7 @@ from tests.e2e.transcripts import PROJECT, Talk, long_talk, tide_story
 
 SHAPES = ["text", "markdown", "xml", "json", "messages", "anthropic", "pi"]
 REFUSING = ("json", "pi")
+_ANSWER = {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "Drawn."}]}
 """Formats in which the output itself tells a host to keep its messages."""
 SESSION = "5d0c6e0a-0000-4000-8000-000000000001"
 STORIES = Path(__file__).parents[1] / "stories"
@@ -75,13 +76,34 @@ class TestApart:
         assert "om log" not in printed, "there is nothing to look up"
 
     def test_it_works_where_nothing_may_be_written(self, om: Om) -> None:
-        """C16: nothing is; and no model is asked, whose calls are written down."""
+        """C16, XA1: nothing is; no model is asked, whose calls are written down, and rules only where chosen."""
         model = always(om, "echo")
-        run = om("compact", "--model", model.model, stdin=story().text(), env={"OM_DISABLED": "1"})
-        assert "Always use metric units." in run.stdout
-        assert run.stderr.startswith("om: disabled by OM_DISABLED: no model is asked\n")
+        off = {"OM_DISABLED": "1"}
+        for options in ((), ("--observer", "rules"), ("--model", model.model)):
+            rules = {"OM_OBSERVER_FALLBACK": "rules"} if model.model in options else {}
+            run = om("compact", *options, stdin=story().text(), env={**off, **rules})
+            assert "Always use metric units." in run.stdout
+            assert run.stderr.startswith("om: disabled by OM_DISABLED: no model is asked\n")
         assert model.asked == []
         assert not om.db.parent.exists()
+
+    @pytest.mark.parametrize("to", SHAPES)
+    def test_rules_do_not_replace_what_a_chosen_model_was_to_observe(self, om: Om, to: str) -> None:
+        """XA1, XE3: a repository that switches memory off does not make rules shorten the session."""
+        model = always(om, "echo")
+        clone = om.folder / "clone"
+        clone.mkdir()
+        (clone / ".git").mkdir()
+        (clone / ".om.toml").write_text("disabled = true\n")
+        code = 0 if to in REFUSING else 1
+        asking = {"OM_OBSERVER_MODEL": model.model}
+        run = om("compact", "--to", to, "--best-effort", stdin=story().text(), env=asking, cwd=clone, code=code)
+        if to in REFUSING:
+            assert (run.document["replace"], run.document["reason"]) == (False, "disabled")
+        else:
+            assert run.stdout == ""
+        assert "nothing is observed or folded" in run.stderr
+        assert model.asked == []
 
     def test_it_is_gone_however_the_run_ends(self, om: Om) -> None:
         """F22: killed, interrupted or told to end while a model thinks, it leaves no file behind."""
@@ -121,15 +143,63 @@ class TestApart:
         om(*compacting, "--session", "kept", env=asking)
         assert reflecting.asked, "folds of a session that is kept are"
 
-    def test_of_several_sessions_the_first_is_shortened_and_the_others_are_told_of(self, om: Om) -> None:
-        """Nothing is left out in silence."""
-        moon = Talk(session="moon").user("We decided to draw the moon in grey.")
-        run = om("compact", stdin=story().text() + moon.text())
-        told, report = run.stderr.splitlines()
-        assert "moon" not in run.stdout
-        assert "1 other session left out" in told
-        assert told.startswith("om: only `")
-        assert report.startswith("-: 13 messages, ")
+    @pytest.mark.parametrize("to", SHAPES)
+    def test_of_several_sessions_none_is_replaced_by_one(self, om: Om, to: str) -> None:
+        """XA1: the messages of the other one are in nothing that would be printed; under one name, all are."""
+        talk = om.write("two.jsonl", story().text() + Talk(session="moon").user("We draw the moon in grey.").text())
+        run = om("compact", talk, "--to", to, "--strict", code=65)
+        assert "1 other session would be lost; `--session NAME` compacts all of them" in run.stderr
+        if to in REFUSING:
+            assert (run.document["replace"], run.document["reason"]) == (False, "other-sessions")
+            assert run.document.get("other_sessions", 1) == 1
+            assert om("compact", talk, "--to", to, "--best-effort").stdout == run.stdout
+        else:
+            assert run.stdout == ""
+            om("compact", talk, "--to", to, "--best-effort", code=65)
+        printed = om("compact", talk, "--to", to, "--session", "both", "--keep-recent", "0").stdout
+        assert "moon" in printed or to == "pi"
+
+    @pytest.mark.parametrize("to", SHAPES)
+    @pytest.mark.parametrize(
+        ("lost", "format_name"),
+        [
+            ({"type": "novel", "message": {"role": "user", "content": "Use pnpm."}, "sessionId": "s"}, "claude-code"),
+            ({"type": "user", "message": {"role": "user", "content": {"said": "Use pnpm."}}}, "claude-code"),
+            ({"type": "novel", "message": {"role": "assistant", "content": [{"type": "text", "text": "I"}]}}, "pi"),
+            ({"role": "robot", "content": "The password rotates."}, "openai"),
+            ({"role": "user", "content": [{"type": "novel", "body": "Use pnpm."}]}, "openai"),
+            ({"role": "user", "content": [{"type": "novel", "body": "Use pnpm."}]}, "anthropic"),
+            ({"type": "novel", "payload": {"role": "user", "content": [{"text": "Use pnpm."}]}}, "codex"),
+        ],
+    )
+    def test_a_message_that_cannot_be_read_is_not_replaced(
+        self, om: Om, to: str, lost: dict[str, Any], format_name: str
+    ) -> None:
+        """XA1: neither by a text that lacks it, nor before anything says so."""
+        said = {
+            "claude-code": story().text().splitlines()[0],
+            "pi": json.dumps({"type": "message", "id": "a", "message": {"role": "user", "content": "Draw the moon."}}),
+            "codex": json.dumps({"type": "response_item", "payload": _ANSWER}),
+        }.get(format_name, json.dumps({"role": "user", "content": "Draw the moon."}))
+        talk = om.write("t.jsonl", f"{said}\n{json.dumps(lost)}\n")
+        run = om("compact", talk, "--format", format_name, "--to", to, code=65)
+        assert "not printed, 1 message cannot be read" in run.stderr
+        if to in REFUSING:
+            assert (run.document["replace"], run.document["reason"]) == (False, "unread-messages")
+        else:
+            assert run.stdout == ""
+        if to == "json":
+            assert (run.document["unread_messages"], run.document["skipped_lines"]) == (1, 1)
+
+    def test_records_of_unknown_types_are_no_messages(self, om: Om) -> None:
+        """XA1: programs add types all the time; a line that broke off is a message only if it says so."""
+        talk = story().raw('{"type": "novel", "sessionId": "s", "content": "x"}').raw('{"type": "user", "mess')
+        talk = talk.raw('{"type": "assistant", "message": {"role": "assistant", "content": [{"type": "novel"}]}}')
+        run = om("compact", "--json", stdin=talk.user("Go on.").text())
+        assert (run.document["replace"], run.document["skipped_lines"]) == (True, 3)
+        assert "3 lines skipped" in run.stderr
+        cut = story().raw('{"type": "user", "message": {"role": "user", "content": "We de').user("Go on.")
+        assert "1 message cannot be read" in om("compact", stdin=cut.text(), code=65).stderr
 
     def test_lines_that_cannot_be_read_and_secrets_are_told_of(self, om: Om) -> None:
         """F56: with --strict that is what the exit code is for."""
@@ -138,6 +208,7 @@ class TestApart:
             run = om("compact", *options, stdin=said, code=code)
             assert run.stderr.endswith(", 1 secret redacted, 2 lines skipped: not-json 1, not-an-object 1\n")
             assert "ghp_" not in run.stdout
+            assert bool(run.stdout) == (code == 0), "what is refused is not printed"
 
     def test_a_session_without_messages_leaves_no_others_out(self, om: Om) -> None:
         """F56: a header, and nothing behind it."""

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from tests.conftest import Om
+from tests.e2e.scripts import always
 from tests.e2e.transcripts import tide_story
 
 PRESETS = ("default", "zora", "lango", "duet", "pi", "coding", "mastra")
@@ -217,6 +218,19 @@ def test_what_a_project_takes_away_is_said_once(om: Om) -> None:
     file.write_text("disabled = true", "utf-8")
     for command in ("context", "status", "note x", "tick"):
         assert om(*command.split(), cwd=clone).stderr.count(f"om: disabled by {file}: ") == 1
+
+
+@pytest.mark.parametrize("how", ["flag", "variable", "file"])
+def test_a_project_does_not_silently_choose_rules_for_a_model(om: Om, how: str) -> None:
+    """XE3, XA1: the model of a flag or a variable is asked; rules observe instead of a file's, and it is said."""
+    clone, model = _project(om, "clone"), always(om, "echo")
+    (clone / ".om.toml").write_text('[observer]\nprovider = "rules"\n', "utf-8")
+    own = om.write("own.toml", f'[observer]\nmodel = "{model.model}"\n')
+    words = {"flag": ("--model", model.model), "file": ("--config", own)}.get(how, ())
+    env = {"OM_OBSERVER_MODEL": model.model} if how == "variable" else {}
+    run = om("observe", *words, cwd=clone, env=env, stdin=tide_story().text())
+    assert bool(model.asked) == (how != "file")
+    assert ("narrows memory here: observer.provider" in run.stderr) == (how == "file")
 
 
 def _project(om: Om, name: str) -> Path:

@@ -158,6 +158,27 @@ def test_a_wait_ends_by_hand(om: Om, verb: tuple[str, ...]) -> None:
     assert len(rows(om)) >= len(LINES)
 
 
+@pytest.mark.parametrize("verb", ["observe", "compact", "reflect"])
+def test_a_model_that_waits_keeps_no_other_of_its_provider_waiting(om: Om, verb: str) -> None:
+    """XA4: who mends a mistyped model is not told to wait for it, and `--again` asks the first one at once."""
+    down, good = script(om, {"error": "unreachable"}, name="down.json"), always(om, "echo", name="good.json")
+    if verb == "reflect":
+        noticed(om, "The quay is green", "The quay is new")
+    file = talk(om, *(f"The quay of harbour {number} was painted green in spring." for number in range(60)))
+    words = {"reflect": (verb, "--session", "s"), "compact": (verb, file, "--budget", "300")}.get(verb, (verb, file))
+    for _ in range(4):
+        om(*words, minute(0), "--model", down.model, env=SMALL, code=69)
+    asked = len(down.asked)
+    run = om(*words, minute(0), "--model", down.model, env=SMALL, code=69)
+    assert "4 times in a row" in run.stderr
+    assert "`--again` asks now, and another model is asked at once" in run.stderr
+    assert len(down.asked) == asked
+    om(*words, minute(0), "--model", down.model, "--again", env=SMALL, code=69)
+    assert len(down.asked) > asked
+    om(*words, minute(0), "--model", good.model, env=SMALL, code=None)
+    assert good.asked
+
+
 def test_one_session_that_waits_keeps_no_other_waiting(om: Om) -> None:
     """XA4."""
     model = script(om, {"text": "Sure!", "times": 4}, {**GOOD, "times": 9})
@@ -237,7 +258,7 @@ def test_consolidating_asks_a_model_that_failed_when_told_to(om: Om) -> None:
     for _ in range(3):
         run = om(*consolidate, code=69)
     asked = len(model.asked)
-    assert "`om consolidate` have `--again`" in run.stderr
+    assert "`--again` asks now" in run.stderr
     assert len(model.asked) == asked
     om(*consolidate, "--again", code=69)
     assert len(model.asked) > asked

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from typing import TYPE_CHECKING, Annotated
@@ -12,6 +13,7 @@ from omcli.cli.command import Run, check_transcript, with_shared
 from omcli.cli.console import Exit, counted
 from omcli.cli.options import (
     LARGEST,
+    AgainOption,
     BaseUrlOption,
     BestEffortOption,
     ModelOption,
@@ -60,6 +62,7 @@ _BATCH_TOKENS = tokens_option("--batch-tokens", "Tokens to observe at once.", al
 _ITERATIONS = option(
     "--max-iterations", metavar="N", at_least=0, help="Stop after N steps (batches and folds); 0 is no limit."
 )
+_DRY_RUN = option("--dry-run", help="With --session: print the result without changing the store.")
 _SUMMARY = option("--summary", metavar="FILE", help="Earlier summary; what the session lacks of it is added.")
 
 
@@ -81,9 +84,8 @@ def compact(
     model: ModelOption = None,
     base_url: BaseUrlOption = None,
     verify: VerifyOption = False,
-    dry_run: Annotated[
-        bool, option("--dry-run", help="With --session: print the result without changing the store.")
-    ] = False,
+    again: AgainOption = False,
+    dry_run: Annotated[bool, _DRY_RUN] = False,
     tolerant: BestEffortOption = False,
 ) -> None:
     """Shorten a session to what an agent needs to continue it.
@@ -101,7 +103,9 @@ def compact(
     In --json output, `text` is what is printed otherwise, and its rows and messages follow. `reached` is true if all
     rows that remain after folding (`rows_fitting` of `rows`) and the last messages fit.
 
-    Nothing is printed that would lose a message. If a model fails at messages that are not among the last ones,
+    Nothing is printed that would lose a message. The exit code is 65 if FILE has messages of several sessions, unless
+    --session names one for all of them, or messages of a user or an agent that cannot be read; other unreadable lines
+    are skipped, or with --strict refused as well. If a model fails at messages that are not among the last ones,
     the exit code is 69; use --observer rules, or the setting observer.fallback, to compact without it. If such messages
     are still pending because of --max-iterations or --dry-run, it is 75. It is 77 or 78 if the model cannot be used, 75
     if another process is working on the session, and 1 if the result would be empty or larger than its input.
@@ -109,7 +113,7 @@ def compact(
     `--to pi` and --json then print {"replace": false, "reason": …}, and with --best-effort the exit code is 0. Other
     formats print nothing and keep the exit code: output that ends with 0 can always replace the messages.
     """
-    apply_model_options(run, "observer", provider=observer, model=model, base_url=base_url, verify=verify)
+    apply_model_options(run, "observer", provider=observer, model=model, base_url=base_url, verify=verify, again=again)
     check_transcript("compact", given=(file or session) is not None, format_name=format_, session=session)
     job = _Job(
         run=run,
@@ -121,8 +125,7 @@ def compact(
         is_dry=dry_run,
         is_tolerant=tolerant,
     )
-    target = _usual_budget(run) if budget is None else budget
-    wanted = _wanted(job, target=target, keep=tail_budget, notation=notation)
+    wanted = _wanted(job, target=budget, keep=tail_budget, notation=notation)
     _compact_or_refuse(job, wanted, chunk=batch_tokens, most=max_iterations)
 
 
@@ -165,14 +168,14 @@ class _Job:
         """True if the output itself can tell the calling program to keep its messages."""
         return self.shape in (CompactFormat.JSON, CompactFormat.PI)
 
-    def refuse(self, reason: str, *, code: int = 0) -> None:
+    def refuse(self, reason: str, *, code: int = 0, **numbers: int) -> None:
         """Print that the calling program should keep its messages, if the layout can express that. Raise Exit if `code`
-        is not 0, unless the layout can express it and `--best-effort` is given.
+        is not 0, unless the layout can express it and `--best-effort` is given. JSON has the `numbers` as well.
 
         Output in any other layout must not end with 0, because a program would take the empty output for the result.
         """
         if self.shape is CompactFormat.JSON:
-            self.run.output.document({"replace": False, "reason": reason})
+            self.run.output.document({"replace": False, "reason": reason, **numbers})
         elif self.shape is CompactFormat.PI:
             self.run.output.json_line({"replace": False, "reason": reason})
         if code and not (self.is_tolerant and self.can_refuse):
@@ -185,9 +188,11 @@ def _usual_budget(run: Run) -> int:
     return _DEFAULT_BUDGET if settings.context.session is not None else settings.reflect.tokens or LARGEST
 
 
-def _wanted(job: _Job, *, target: int, keep: int | None, notation: str | None) -> CompactRequest:
+def _wanted(job: _Job, *, target: int | None, keep: int | None, notation: str | None) -> CompactRequest:
     from omcli.operations.compact.output import CompactRequest
 
+    if target is None:
+        target = _usual_budget(job.run)
     job.check(target=target, keep=keep)
     return CompactRequest(
         target=min(target, LARGEST),
@@ -200,7 +205,8 @@ def _wanted(job: _Job, *, target: int, keep: int | None, notation: str | None) -
 
 
 def _compact_or_refuse(job: _Job, wanted: CompactRequest, *, chunk: int | None, most: int) -> None:
-    if job.session is not None and job.run.is_read_only("nothing is observed or folded"):
+    if job.run.settings.disabled and (job.session is not None or _has_model(job.run)):
+        job.run.is_read_only("nothing is observed or folded")
         job.refuse("disabled", code=0 if job.can_refuse else _REFUSED)
         return
     try:
@@ -210,6 +216,14 @@ def _compact_or_refuse(job: _Job, wanted: CompactRequest, *, chunk: int | None, 
         tell = job.run.console.warn_of if job.is_tolerant else job.run.console.error
         tell(error)
         job.refuse(error.slug, code=error.exit_code)
+
+
+def _has_model(run: Run) -> bool:
+    """Return True if a model is chosen to observe, and rules may not take over."""
+    from omcli.wiring import models
+
+    settings = run.settings
+    return models.is_named("observer", settings, os.environ) and settings.observer.fallback != models.RULES
 
 
 def _compact(job: _Job, wanted: CompactRequest, *, chunk: int | None, most: int) -> None:
@@ -228,6 +242,8 @@ def _compact(job: _Job, wanted: CompactRequest, *, chunk: int | None, most: int)
         session_id = job.session if taken is None else taken.session_id
         if session_id is None or (taken is None and wiring.reading.sessions.find(session_id) is None):
             _refuse_empty(job, taken)
+            return
+        if taken is not None and _refuse_lost(job, taken, deps):
             return
         if taken is not None and job.shape.is_gone_on_from:
             asked = replace(asked, wanted=replace(wanted, abandoned=taken.abandoned, handover=taken.handover))
@@ -280,6 +296,28 @@ def _refuse_empty(job: _Job, taken: FileReport | None) -> None:
     job.refuse("empty", code=_REFUSED)
 
 
+def _refuse_lost(job: _Job, taken: FileReport, deps: Deps) -> bool:
+    """Refuse, before anything is observed, if the result would lack messages of the transcript, or if lines were
+    skipped with `--strict`. Return True if so, and raise Exit as `refuse` does.
+    """
+    others = sum(any(deps.store.messages.tokens(session).values()) for session in taken.sessions[1:])
+    if others:
+        reason = "other-sessions"
+        lost = f"{counted(others, 'other session')} would be lost; `--session NAME` compacts all of them as one session"
+    elif taken.unread:
+        reason = "unread-messages"
+        lost = f"{counted(taken.unread, 'message')} cannot be read; remove their lines if nothing is lost"
+    elif job.run.strict and taken.faults:
+        reason, lost = BadInput.slug, "--strict permits no skipped lines"
+    else:
+        return False
+    error = BadInput(", ".join([f"{job.name}: not printed, {lost}", *_missing_parts(job, taken)]))
+    (job.run.console.warn_of if job.is_tolerant else job.run.console.error)(error)
+    skipped = sum(taken.faults.values())
+    job.refuse(reason, code=error.exit_code, other_sessions=others, unread_messages=taken.unread, skipped_lines=skipped)
+    return True
+
+
 def _read_summary(job: _Job, taken: FileReport | None, session_id: str, deps: Deps) -> int:
     """Store the earlier summary as rows and return its number of tokens, or 0 if it adds no row.
 
@@ -308,10 +346,8 @@ def _show(job: _Job, compacted: CompactReport, taken: FileReport | None) -> None
     run, result = job.run, compacted.result
     if compacted.error is not None:
         run.console.warn(compacted.error.message)
-    if taken is not None and (others := len(taken.sessions[1:])):
-        run.console.note(f"only `{compacted.session}` was compacted, {counted(others, 'other session')} left out")
     if compacted.refusal is None:
-        run.output.text(_printed(job, compacted))
+        run.output.text(_printed(job, compacted, taken))
         run.console.report(_summary(job, compacted, taken))
     else:
         run.console.note(", ".join([f"{job.name}: {_reason(job, compacted)}", *_missing_parts(job, taken)]))
@@ -319,16 +355,16 @@ def _show(job: _Job, compacted: CompactReport, taken: FileReport | None) -> None
             run.console.note("its messages are stored in another session; see `om sessions`")
         is_early = compacted.refusal is RefuseReason.UNCOVERED
         job.refuse(compacted.refusal, code=TryAgain.exit_code if is_early else _REFUSED)
-    if run.strict and taken is not None and taken.faults:
-        raise Exit(BadInput.exit_code)
 
 
-def _printed(job: _Job, compacted: CompactReport) -> str:
+def _printed(job: _Job, compacted: CompactReport, taken: FileReport | None) -> str:
     if job.shape is not CompactFormat.JSON:
         return compacted.pack.printed
     from omcli.pack.document import document
 
-    return document(compacted.pack, {"replace": True, **fields_of(compacted.contract), **fields_of(compacted.result)})
+    skipped = {} if taken is None else {"skipped_lines": sum(taken.faults.values())}
+    numbers = {**fields_of(compacted.contract), **fields_of(compacted.result), **skipped}
+    return document(compacted.pack, {"replace": True, **numbers})
 
 
 def _reason(job: _Job, compacted: CompactReport) -> str:

@@ -74,6 +74,8 @@ class FileReport:
     """
     faults: Mapping[str, int] = field(default_factory=dict)
     """Number of skipped records that may have been messages, by reason."""
+    unread: int = 0
+    """Number of skipped records that plainly are messages of a user or an agent."""
     redactions: Mapping[str, int] = field(default_factory=dict)
     """Number of removed secrets, by rule."""
     unread_bytes: int = 0
@@ -155,6 +157,7 @@ def _report(name: str, intake: MessageWriter, error: OmError | None, deps: Deps)
         images=tally.images,
         skipped=dict(tally.skipped + intake.forgotten),
         faults=dict(tally.faults),
+        unread=tally.unread,
         redactions=dict(intake.redactions),
         unread_bytes=reading.earlier.unread_bytes if reading.earlier else 0,
         pending=count_pending(intake.sessions, deps) if error is None or isinstance(error, OF_MODELS) else 0,

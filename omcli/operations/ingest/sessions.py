@@ -64,6 +64,8 @@ class TranscriptCounts:
     """Number of skipped records by reason. Unknown record types include their names, as in `unknown-type:foo`."""
     faults: Counter[str] = field(default_factory=Counter)
     """Number of skipped records that may have been messages, by reason."""
+    unread: int = 0
+    """Number of skipped records that plainly are messages of a user or an agent."""
     conversations: int = 1
     images: int = 0
 
@@ -73,7 +75,8 @@ class TranscriptCounts:
         counters: dict[str, Counter[str]] = {
             name: Counter(notes[name]) for name in ("main", "side", "skipped", "faults")
         }
-        return cls(**counters, conversations=notes["conversations"], images=notes["images"])
+        unread = notes.get("unread", 0)  # bookmarks of earlier versions lack it
+        return cls(**counters, unread=unread, conversations=notes["conversations"], images=notes["images"])
 
     def notes(self) -> Notes:
         """Return the counts as JSON, for `resume`."""
@@ -89,6 +92,7 @@ class TranscriptCounts:
         elif isinstance(item, Skip):
             reason = f"{item.reason}:{item.detail}" if item.detail else str(item.reason)
             self.skipped[reason] += 1
+            self.unread += item.is_message
             if item.reason.is_fault:
                 self.faults[reason] += 1
         elif isinstance(item, NewConversation):

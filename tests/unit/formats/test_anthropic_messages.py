@@ -304,10 +304,10 @@ def test_times_are_kept_where_a_turn_has_one() -> None:
     ("entry", "left_out"),
     [
         ({"role": "user"}, Skip(Reason.MALFORMED)),
-        ({"role": "user", "content": {"text": "x"}}, Skip(Reason.MALFORMED)),
+        ({"role": "user", "content": {"text": "x"}}, Skip(Reason.MALFORMED, is_message=True)),
         ({"role": "user", "content": [None]}, Skip(Reason.MALFORMED)),
         ({"role": "user", "content": [{"type": "hologram"}]}, Skip(Reason.UNKNOWN_TYPE, "hologram")),
-        ({"role": "oracle", "content": "x"}, Skip(Reason.UNKNOWN_TYPE, "oracle")),
+        ({"role": "oracle", "content": "x"}, Skip(Reason.UNKNOWN_TYPE, "oracle", is_message=True)),
         ({"role": ["user"], "content": "x"}, Skip(Reason.MALFORMED)),
         ({"role": "assistant", "content": [{"type": "tool_use", "name": None}]}, Skip(Reason.MALFORMED)),
         ({"role": "user", "content": []}, Skip(Reason.NOISE)),

@@ -250,7 +250,7 @@ def test_what_is_no_message_between_messages_is_counted_and_costs_nothing_else()
         ({"role": "user", "content": 5}, Skip(Reason.MALFORMED)),
         ({"role": "user", "content": [None]}, Skip(Reason.MALFORMED)),
         ({"role": "user", "content": [{"type": "hologram"}]}, Skip(Reason.UNKNOWN_TYPE, "hologram")),
-        ({"role": "oracle", "content": "x"}, Skip(Reason.UNKNOWN_TYPE, "oracle")),
+        ({"role": "oracle", "content": "x"}, Skip(Reason.UNKNOWN_TYPE, "oracle", is_message=True)),
         ({"role": ["user"], "content": "x"}, Skip(Reason.MALFORMED)),
         ({"content": "x"}, Skip(Reason.MALFORMED)),
         ({"role": "assistant", "content": None, "tool_calls": "x"}, Skip(Reason.MALFORMED)),

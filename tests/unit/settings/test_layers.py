@@ -339,6 +339,38 @@ def test_a_project_may_choose_rules_and_print_more_of_its_own_memory() -> None:
     assert (larger.context.cross, larger.notation, larger.notes, larger.warnings) == (9_000, "emoji", (), ())
 
 
+@pytest.mark.parametrize("role", ["observer", "reflector"])
+def test_a_project_that_chooses_rules_instead_of_a_model_says_so(role: str) -> None:
+    """XE3, XA1: also if the user named the model with its provider in one."""
+    made = settled(user=f'{role}.model = "ollama/m"', project=f'{role}.provider = "rules"')
+    assert getattr(made, role).provider == "rules"
+    assert made.notes[0].endswith(f': {role}.provider = "rules" (yours: "ollama/m")')
+
+
+@pytest.mark.parametrize("role", ["observer", "reflector"])
+def test_who_names_a_model_is_not_given_rules_by_a_weaker_layer(role: str) -> None:
+    """XE3, XA1: neither a project's file, nor one's own, nor a preset."""
+    name, rules = f"{role}.model", f'{role}.provider = "rules"'
+    variables = {f"OM_{role.upper()}_MODEL": "ollama/m"}
+    own = settled(user=f'{role}.provider = "openai"', project=rules, flags={name: "m"})
+    assert (getattr(own, role).provider, getattr(own, role).model, own.notes) == ("openai", "m", ())
+    for made in (
+        settled(project=rules, variables=variables),
+        settled(project=rules, user=f'{role}.model = "openai/n"', flags={name: "ollama/m"}),
+        settled(user=rules, variables=variables),
+        settled(variables={f"OM_{role.upper()}_PROVIDER": "rules"}, flags={name: "ollama/m"}),
+    ):
+        assert (getattr(made, role).provider, getattr(made, role).model, made.notes) == (None, "ollama/m", ())
+    chosen = settled(project=rules, variables={**variables, f"OM_{role.upper()}_PROVIDER": "rules"})
+    assert getattr(chosen, role).provider == "rules"
+
+
+def test_rules_that_observe_leave_a_reflector_of_its_own() -> None:
+    """XE3: only what has no provider or model of its own follows the observer."""
+    made = settled(user='reflector.model = "ollama/m"', project='observer.provider = "rules"')
+    assert (made.observer.provider, made.reflector.provider, made.reflector.model) == ("rules", None, "ollama/m")
+
+
 @pytest.mark.parametrize(
     ("user", "project"),
     [
