@@ -137,8 +137,7 @@ class BatchReader(Protocol):
     """Port for reading a batch with a model, slice by slice."""
 
     def read(self, part: Batch, *, warmer: bool = False) -> None:
-        """Ask the model about the next slice. `warmer` raises the temperature, for use after a reply that ran into a
-        loop.
+        """Ask the model about the next slice. `warmer` raises the temperature, for use after a looping reply.
 
         If ProviderFailed, NotAllowed or BadConfiguration is raised, the slice counts as unread. After CutOff or
         PromptTooLong, retry with a smaller slice while `may_ask`. After Looped, a kind of CutOff, also pass `warmer`.

@@ -68,7 +68,8 @@ class LogQuery:
     after: int = 0
     """Only rows added after this position (`Logged.position`). Used to follow the log."""
     last: int | None = None
-    """Maximum number of rows, the last ones."""
+    best: int = 0
+    """At most this many of the last rows and, with `last`, of the most important ones, the later first among equals."""
     as_of: int | None = None
     """Only rows that were visible when the log ended at this position, as they were then, without those dropped since
     and rows of `session` that an operation hid. `last_used_at` is None."""

@@ -24,15 +24,15 @@ if TYPE_CHECKING:
     from omcli.operations.deps import Deps
     from omcli.pack.working_block import WorkingBlock
 
-_CANDIDATES = 600
-"""The session's tier is chosen from this many of its newest rows, so that a store with a million rows is as fast as a
-small one. More are read only while they all fit.
+_NEWEST, _BEST = 150, 450
+"""The session's tier is chosen from this many of its newest rows and of its most important ones, so that a store with
+a million rows is as fast as a small one. More are read only while they all fit.
 """
-_SHARED_CANDIDATES = 150
-"""Maximum number of newest observations of other sessions to choose from in each project, and also of newest notes,
-reflections and items.
+_SHARED_NEWEST, _SHARED_BEST = 50, 100
+"""Number of newest and of most important observations of other sessions to choose from in each project, and also of
+notes, reflections and items.
 """
-_WAITING, _WAITING_TOKENS = 4, 10_000
+_WAITING, _WAITING_TOKENS = 4, 2_500
 """Number of newest sessions whose unobserved messages are observed for another session's pack, and maximum tokens of
 messages of each, because an agent waits for the pack: rules take a tenth of a second for this.
 """
@@ -238,9 +238,11 @@ def cross_rows(
     own = session.id if session else None
     logged: list[Logged] = []
     for project in projects:
-        newest = LogQuery(project=project, other_than=own, last=_SHARED_CANDIDATES, as_of=as_of, bare=bare)
-        logged += store.rows.log(replace(newest, kinds=(Kind.NOTE, Kind.REFLECTION, Kind.ITEM)))
-        logged += store.rows.log(replace(newest, kinds=(Kind.OBSERVATION,), types=SHARED_TYPES))
+        # No index has the rows of all projects by importance.
+        last, best = (_SHARED_NEWEST, _SHARED_BEST) if project is not None else (_SHARED_NEWEST + _SHARED_BEST, 0)
+        chosen = LogQuery(project=project, other_than=own, last=last, best=best, as_of=as_of, bare=bare)
+        logged += store.rows.log(replace(chosen, kinds=(Kind.NOTE, Kind.REFLECTION, Kind.ITEM)))
+        logged += store.rows.log(replace(chosen, kinds=(Kind.OBSERVATION,), types=SHARED_TYPES))
     return tuple(row.observation for row in sorted(logged, key=lambda row: row.position))
 
 
@@ -276,20 +278,22 @@ def _row_lists(
     usual = LogQuery(session=session.id, as_of=as_of, bare=bare)
     room = min(budgets.session, budgets.total)
     if choice.is_append_only or freeze_point is not None:
-        rows = _newest_rows(store, replace(usual, has_replaced=True), room=room, counter=counter)
+        rows = _best_rows(store, replace(usual, has_replaced=True), room=room, counter=counter)
         if rows_tokens(rows, counter) <= room:
             yield _with_next_step(rows, store)
-    yield _with_next_step(_newest_rows(store, usual, room=room, counter=counter), store)
+    yield _with_next_step(_best_rows(store, usual, room=room, counter=counter), store)
 
 
-def _newest_rows(store: Store, query: LogQuery, *, room: int, counter: TokenCounter) -> tuple[Observation, ...]:
-    """Return all rows of a query if they may fit into `room` tokens, otherwise at least `_CANDIDATES` of the newest."""
-    last = UNLIMITED if room >= UNLIMITED else _CANDIDATES
+def _best_rows(store: Store, query: LogQuery, *, room: int, counter: TokenCounter) -> tuple[Observation, ...]:
+    """Return all rows of a query if they may fit into `room` tokens, otherwise at least `_NEWEST` of the newest and
+    `_BEST` of the most important ones.
+    """
+    last, best = (UNLIMITED, 0) if room >= UNLIMITED else (_NEWEST, _BEST)
     while True:
-        rows = tuple(logged.observation for logged in store.rows.log(replace(query, last=last)))
-        if len(rows) < last or rows_tokens(rows, counter) > room:
+        rows = tuple(logged.observation for logged in store.rows.log(replace(query, last=last, best=best)))
+        if len(rows) < max(last, best) or rows_tokens(rows, counter) > room:
             return rows
-        last *= 2
+        last, best = 2 * last, 2 * best
 
 
 def _with_next_step(rows: tuple[Observation, ...], store: Store) -> tuple[Observation, ...]:

@@ -9,6 +9,7 @@ from omcli.base.errors import NotUndoable, StaleBatch
 from omcli.memory.changes import UNDONE, EraseResult, Operation, OperationKind, OperationWrite, RowHistory, UndoPreview
 from omcli.memory.coverage import message_tombstones, tombstone_of
 from omcli.memory.message import Role
+from omcli.memory.observation import Observation
 from omcli.memory.ports import Operations, Reflections
 from omcli.memory.reflection import ReflectionAttempt, ReflectionOutcome, ReflectionWrite, Scope
 from omcli.sqlite import codec, dialect, erase, messages, rows, soft_delete
@@ -64,14 +65,21 @@ class SqliteOperations(Table, Operations):
     def traces(self, observation: str) -> RowHistory:
         with self._database.reading() as connection:
             row = rows.find(connection, observation)
-            made_by, hidden_by, replaced = rows.traces(connection, row.id)
+            id_values = codec.id_values(codec.packed(row.id))
+            position, made_by, hidden_by = connection.execute(
+                f"SELECT position, made_by, hidden_by FROM observations WHERE {codec.id_is()}", id_values
+            ).fetchone()
             successor = row.superseded_by and rows.at(connection, row.superseded_by)
+
+            def rows_at(places: str, *values: object) -> tuple[Observation, ...]:
+                return tuple(logged.observation for logged in rows.by_position(connection, places, values))
+
             return RowHistory(
                 made_by=recorded(connection, made_by) if made_by else None,
                 hidden_by=recorded(connection, hidden_by) if hidden_by else None,
-                replaced=tuple(replaced),
-                made_of=rows.supports_of(connection, row.id, made_of=True),
-                made_into=rows.supports_of(connection, row.id, made_of=False),
+                replaced=rows_at("SELECT position FROM observations WHERE superseded_by = ?", codec.packed(row.id)),
+                made_of=rows_at("SELECT supported FROM observation_supports WHERE observation = ?", position),
+                made_into=rows_at("SELECT observation FROM observation_supports WHERE supported = ?", position),
                 successor=successor.observation if successor else None,
             )
 

@@ -48,6 +48,9 @@ _AND_REPLACED = """WITH RECURSIVE shown (position) AS (SELECT * FROM ({}) UNION
 observing.
 """
 
+_BEST = "SELECT position FROM (SELECT importance, position FROM ({}) ORDER BY 1 DESC, 2 DESC LIMIT ?)"
+"""Query for the positions of the most important rows among those that another query selects."""
+
 _OF_ID = codec.id_is()
 _LINKED = (
     "SELECT l.observation, m.seq, coalesce(m.key, m.id) FROM observation_sources AS l JOIN {} AS m"
@@ -255,27 +258,6 @@ def hidden(connection: sqlite3.Connection, clauses: str, *values: bytes | str) -
         yield Logged(position=row[0], observation=read(row, ()))
 
 
-def traces(connection: sqlite3.Connection, reference: str) -> tuple[int | None, int | None, Sequence[Observation]]:
-    """Return the numbers of the operations that made and hid a row, and the rows it replaced, oldest first."""
-    made_by, hidden_by = connection.execute(
-        f"SELECT made_by, hidden_by FROM observations WHERE {_OF_ID}", _id_values(reference)
-    ).fetchone()
-    replaced = _select(connection, "WHERE o.superseded_by = ? ORDER BY o.position", (codec.packed(reference),))
-    return made_by, hidden_by, [logged.observation for logged in replaced]
-
-
-def supports_of(connection: sqlite3.Connection, reference: str, *, made_of: bool) -> tuple[Observation, ...]:
-    """Return the rows that the row with this id was made of or, unless `made_of`, those made of it."""
-    mine, theirs = ("observation", "supported") if made_of else ("supported", "observation")
-    found = _select(
-        connection,
-        f"WHERE o.position IN (SELECT {theirs} FROM observation_supports WHERE {mine} ="
-        f" (SELECT position FROM observations WHERE {_OF_ID})) ORDER BY o.position",
-        _id_values(reference),
-    )
-    return tuple(logged.observation for logged in found)
-
-
 def _id_values(reference: str) -> tuple[bytes, bytes]:
     return codec.id_values(codec.packed(reference))
 
@@ -313,21 +295,30 @@ def _log(connection: sqlite3.Connection, query: LogQuery, *, limit: int) -> tupl
 
 
 def _last(connection: sqlite3.Connection, query: LogQuery, last: int) -> tuple[Logged, ...]:
-    parts: list[str] = []
+    newest: list[str] = []
+    best: list[str] = []
     values: list[object] = []
     # Hidden rows are searched separately, because the indexes contain only visible rows.
     replaced = () if query.as_of is None or query.hidden else ((query, _replaced_since(query)),)
     for part, visible in (*((part, "o.visible") for part in _parts(query)), *replaced):
         conditions, asked = _clauses(connection, part, visible=visible)
-        parts.append(f"SELECT o.position FROM observations AS o WHERE {' AND '.join(conditions)}")
+        where = f"FROM observations AS o WHERE {' AND '.join(conditions)}"
+        newest.append(f"SELECT o.position {where}")
+        if visible == "o.visible":  # read in the order of importance, not by a range of positions
+            where = where.replace("o.position", dialect.without_index("o.position"))
+        best.append(f"SELECT o.importance, o.position {where}")
         values += asked
     # All parts have the same order, so the indexes are merged and reading stops at the last row needed.
-    positions = f"{' UNION ALL '.join(parts)} ORDER BY 1 DESC LIMIT ?"
+    positions = f"{' UNION ALL '.join(newest)} ORDER BY 1 DESC LIMIT ?"
+    asked = [*values, last]
+    if query.best:
+        positions = f"SELECT * FROM ({positions}) UNION {_BEST.format(' UNION ALL '.join(best))}"
+        asked += [*values, query.best]
     if query.has_replaced:
         positions = _AND_REPLACED.format(positions)
-        values += [last]
+        asked.append(last + query.best)
     clauses = f"WHERE o.position IN ({positions}) ORDER BY o.position"
-    return _as_of(query, _select(connection, clauses, (*values, last), bare=query.bare))
+    return _as_of(query, _select(connection, clauses, asked, bare=query.bare))
 
 
 def _visible(query: LogQuery) -> str:

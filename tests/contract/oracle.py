@@ -21,7 +21,12 @@ def everything(store: Store) -> tuple[list[KeptMessage], list[Logged]]:
 def log(rows: Iterable[Logged], query: LogQuery) -> list[Logged]:
     """The rows of a query that asks for no earlier state."""
     found = [logged for logged in rows if _is_asked_for(logged, query)]
-    return found if query.last is None else found[len(found) - min(query.last, len(found)) :]
+    if query.last is None:
+        return found
+    newest = [logged.position for logged in reversed(found)]
+    best = sorted(found, key=lambda logged: (logged.observation.importance, logged.position), reverse=True)
+    chosen = {*newest[: query.last], *(logged.position for logged in best[: query.best])}
+    return [logged for logged in found if logged.position in chosen]
 
 
 def _is_asked_for(logged: Logged, query: LogQuery) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from omcli.base.errors import UnknownId
+from omcli.base.record import replace
 from omcli.memory.batch import BatchOutcome, Covered
 from omcli.memory.changes import OperationKind, OperationWrite
 from omcli.memory.message import MessageKind, Role
@@ -166,6 +167,33 @@ class TestMessages:
         for key in ("1", "2", "", "k\ud800"):
             with pytest.raises(UnknownId):
                 store.messages.by_key(key)
+
+
+class TestBest:
+    ROWS = tuple(replace(row(number), importance=importance) for number, importance in enumerate([9, 5, 7, 7, 1, 2], 1))
+
+    @pytest.mark.parametrize(
+        ("last", "best", "expected"),
+        [
+            (2, 0, [5, 6]),
+            (1, 2, [1, 4, 6]),
+            (0, 3, [1, 3, 4]),
+            (3, 3, [1, 3, 4, 5, 6]),
+            (0, 0, []),
+            (9, 9, [*range(1, 7)]),
+        ],
+    )
+    def test_the_most_important_rows_come_with_the_last_ones(
+        self, store: Store, last: int, best: int, expected: list[int]
+    ) -> None:
+        """XG1: however old they are, of a session and of a project's types, each row once, in the order of the log."""
+        store.rows.add(*self.ROWS)
+        other = LogQuery(
+            other_than="t", project="/src/app", kinds=(Kind.OBSERVATION,), types=(Type.DECISION, Type.FACT)
+        )
+        for query in (LogQuery(session="s"), other, LogQuery(session="s", as_of=6), LogQuery(has_replaced=True)):
+            found = store.rows.log(replace(query, last=last, best=best))
+            assert [logged.position for logged in found] == expected, query
 
 
 class TestAsOf:

@@ -74,6 +74,7 @@ QUERIES = st.builds(
     hidden=st.booleans(),
     after=st.integers(0, 5),
     last=st.none() | st.integers(0, 4),
+    best=st.integers(0, 3),
     as_of=st.none() | st.integers(0, 9),
     bare=st.booleans(),
 )

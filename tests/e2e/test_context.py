@@ -241,3 +241,26 @@ def test_a_budget_from_the_environment_counts_unless_a_flag_says_otherwise(om: O
 def test_json_and_another_form_exclude_each_other(om: Om) -> None:
     assert om("context", "--json", "--to", "xml", code=2).stdout == ""
     assert "urgent" in om("context", "--to", "urgent", code=2).stderr
+
+
+@pytest.fixture
+def long_past(om: Om) -> str:
+    """A session that begins with a rule, a decision and a preference, and then goes on for 800 rows."""
+    talk = Talk(session=OTHER, cwd=str(om.folder)).user("Never push to the harbour branch.")
+    talk.user("We decided to keep the tide tables in SQLite.").user("I prefer short commit messages.")
+    for number in range(800):
+        talk.user(f"The gauge at pier {number} reads {number + 100} cm.")
+    om("observe", "-", stdin=talk.text())
+    assert om("log", "--session", OTHER, "--json").stdout.count("The gauge at pier") == 800
+    return OTHER
+
+
+@pytest.mark.parametrize("budget", [300, 1_000, 8_000])
+def test_rules_decisions_and_preferences_are_in_reach_at_any_age(om: Om, long_past: str, budget: int) -> None:
+    """XG1: of this session and, for another one, of the project; also in a frozen pack."""
+    frozen = {"OM_CONTEXT_FREEZE": "true"}
+    here, elsewhere = ("--session", long_past), ("--session", NEW)
+    for options, env in ((here, {}), (elsewhere, {}), (here, frozen), (elsewhere, frozen)):
+        pack = om("context", *options, "--budget", str(budget), env=env).stdout
+        for said in ("Never push to the harbour branch", "keep the tide tables in SQLite", "short commit messages"):
+            assert said in pack, (options, env)
