@@ -56,6 +56,8 @@ def _with_store(settings: Settings) -> Settings:
     wrong = "names a folder" if path.name in ("", "..") else ""
     if url := _URL.match(shown):  # a path has lost a slash, and a URL may have a password
         wrong, shown, hint = "is a URL", f"{url[0]}/…", "only SQLite files are supported: name the path of one"
+    elif shown == ":memory:" or shown.startswith("file:"):  # SQLite's names for what may be no file
+        wrong, hint = "is not a path", "a store in memory would end with the command: name the path of a file"
     if path.parts[:1] and path.parts[0].startswith("~"):
         wrong = "names an unknown user"
     if wrong:

@@ -21,6 +21,9 @@ _OLDEST_SQLITE = (3, 38)
 _SHORT_WAIT_MS = 100
 """Milliseconds that SQLite itself waits for a lock. During that time it does not notice Ctrl-C."""
 _PAUSE = 0.01
+_ANOTHER = "name another file with --db"
+_OTHER = {stat.S_IFDIR: "a folder", stat.S_IFIFO: "a named pipe", stat.S_IFSOCK: "a socket"}
+"""What a path can lead to besides a file. Anything else is a device."""
 
 
 def open_for_writing(
@@ -29,7 +32,7 @@ def open_for_writing(
     """Open the store at `path`. Create or migrate it with the schema's `steps` if needed.
 
     Before a migration, `back_up` is called with the old version. Raise CannotCreate if the file cannot be created,
-    MigrationFailed if a step fails, the errors of `check_version`, `connect` and `back_up`, and SQLite's own errors.
+    MigrationFailed if a step fails, the errors of `exists`, `check_version`, `connect` and `back_up`, and SQLite's own.
     """
     create(path)
     _let_write_log(path)
@@ -93,10 +96,9 @@ def open_for_reading(path: Path, *, wait: float, steps: Sequence[Path]) -> sqlit
     migrated there, so that it can be read until a write migrates the file.
 
     SQLite may leave an empty `-wal` and a `-shm` file next to the store, which the next writer removes. Raise
-    InputOutput if the folder cannot be searched, MigrationFailed if a step fails, the errors of `check_version` and
-    `connect`, and SQLite's own errors.
+    MigrationFailed if a step fails, the errors of `exists`, `check_version` and `connect`, and SQLite's own errors.
     """
-    connection = _reader(path, wait=wait) if _exists(path) else sqlite3.connect(":memory:")
+    connection = _reader(path, wait=wait) if exists(path) else sqlite3.connect(":memory:")
     try:
         if check_version(connection, path=path, newest=len(steps)) < len(steps):
             connection = _copy(connection)
@@ -182,11 +184,11 @@ def create(path: Path) -> None:
     """Create the file and its folder, accessible only to the user. SQLite gives its additional files the same
     permissions.
 
-    Raise CannotCreate if this fails.
+    Raise CannotCreate if this fails, and the errors of `exists`.
     """
+    if exists(path):
+        return
     try:
-        if path.exists():
-            return
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         os.close(os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600))
     except OSError as error:
@@ -217,15 +219,29 @@ def _has_log(path: Path) -> bool:
     return log.exists() and log.stat().st_size > 0
 
 
-def _exists(path: Path) -> bool:
+def exists(path: Path) -> bool:
+    """Return True if the file exists, and False if it can be created as far as its path tells.
+
+    Raise BadConfiguration if the path leads to something else (opening a named pipe would wait for ever) or follows a
+    broken link (its target may be on a disk that is not mounted). Raise CannotCreate if one of its folders is a file,
+    and InputOutput if it cannot be searched.
+    """
     try:
-        path.stat()
-    except (FileNotFoundError, NotADirectoryError):
+        mode = path.stat().st_mode
+    except FileNotFoundError:
+        if broken := next((part for part in (path, *path.parents) if part.is_symlink() and not part.exists()), None):
+            raise BadConfiguration(
+                f"{broken} is a link to {broken.readlink()}, which does not exist", hint=_ANOTHER
+            ) from None
         return False
+    except NotADirectoryError as error:
+        raise CannotCreate(f"cannot create {path}: {error.strerror}", hint=_ANOTHER) from error
     except OSError as error:
         raise InputOutput(
             f"cannot read {path}: {error.strerror}", hint="check the permissions of its folder"
         ) from error
+    if not stat.S_ISREG(mode):
+        raise BadConfiguration(f"{path} is not a store but {_OTHER.get(stat.S_IFMT(mode), 'a device')}", hint=_ANOTHER)
     return True
 
 
@@ -259,7 +275,7 @@ def check_version(connection: sqlite3.Connection, *, path: Path, newest: int) ->
     """
     found, owner, objects = connection.execute(_STATE).fetchone()
     if owner != APPLICATION_ID and (owner or found or objects):
-        raise BadConfiguration(f"{path} is a database of another program", hint="name another file with --db")
+        raise BadConfiguration(f"{path} is a database of another program", hint=_ANOTHER)
     if found > newest:
         raise NewerStore(
             f"{path} has schema version {found}, this om knows versions up to {newest}",

@@ -197,12 +197,10 @@ class Wiring:
 
     @property
     def has_store(self) -> bool:
-        if self._usual is not None:
-            return False
-        try:
-            return self.settings.db.exists()
-        except OSError:
-            return True  # opening it reports the error
+        """True if the store exists. Raise the errors of `open` if its path cannot be that of a store."""
+        from omcli.sqlite.connection import exists
+
+        return self._usual is None and exists(self.settings.db)
 
     @property
     def store_size(self) -> int | None:

@@ -167,6 +167,19 @@ class TestPermissions:
         run = denied("observe")
         assert run.stdout.count("\n") == 1, run.stderr
 
+    @pytest.mark.parametrize("what", ["file", "folder"])
+    def test_a_store_that_may_not_be_read_is_exit_74_for_every_verb(
+        self, om: Om, denied: Callable[..., subprocess.CompletedProcess[str]], what: str
+    ) -> None:
+        """XE7: it is not taken for an empty or a missing one."""
+        (om.db if what == "file" else om.db.parent).chmod(0o000)
+        for verb in ("observe", "context", "status", "log", "reflect", "consolidate", "undo"):
+            run = denied(verb)
+            assert (run.returncode, run.stdout) == (74, ""), verb
+            assert is_told_in_one_line(run.stderr), run.stderr
+        om.db.parent.chmod(0o700)
+        assert [path.name for path in om.db.parent.iterdir()] == [om.db.name]
+
     def test_a_folder_in_which_no_store_may_be_made_is_exit_73(
         self, om: Om, denied: Callable[..., subprocess.CompletedProcess[str]]
     ) -> None:

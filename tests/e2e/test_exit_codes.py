@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import json
 import os
@@ -9,6 +10,7 @@ import pty
 import re
 import shlex
 import signal
+import socket
 import sqlite3
 import struct
 import subprocess
@@ -404,16 +406,92 @@ def test_the_store_is_in_the_user_s_data_folder_unless_told_otherwise(om: Om) ->
 
 
 @pytest.mark.parametrize(
-    "path", ["", ".", "..", "/", "postgresql://host/memory", "sqlite:///memory.db", "~no-such-user/x"]
-)
+    "path",
+    [
+        "", ".", "..", "/", "postgresql://host/memory", "sqlite:///memory.db", "~no-such-user/x",
+        ":memory:", "./:memory:", "file::memory:", "file:x?mode=memory",
+    ],
+)  # fmt: skip
 def test_what_cannot_be_a_store_is_refused_and_nothing_is_made(om: Om, path: str) -> None:
     """XE7: as an option, in a variable and in a file."""
     before = sorted(om.folder.iterdir())
     run = om("note", "x", "--db", path, code=2)
-    assert re.match(r"om: error: `--db .*` (is a URL|names (a folder|an unknown user))\n", run.stderr)
+    assert re.match(r"om: error: `--db .*` (is (a URL|not a path)|names (a folder|an unknown user))\n", run.stderr)
     if path:
         assert "`OM_DB " in om("note", "x", env={"OM_DB": path}, code=78).stderr
     assert sorted(om.folder.iterdir()) == before
+
+
+_VERBS = (
+    "observe -", "context", "status", "log", "show x", "reflect", "tick", "consolidate", "undo", "history",
+    "sessions", "note x", "compact --session x", "forget --match x", "prune --older-than 1d", "pending --session x",
+    "export --to pi", "log --follow", "observe - --estimate",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("path", "code", "told"),
+    [
+        ("socket", 78, "is not a store but a socket"),
+        ("folder", 78, "is not a store but a folder"),
+        ("/dev/null", 78, "is not a store but a device"),
+        ("/dev/full", 78, "is not a store but a device"),
+        ("prose", 78, "is not a store"),
+        ("broken", 78, "is a link to nowhere, which does not exist"),
+        ("broken/memory.db", 78, "is a link to nowhere, which does not exist"),
+        ("prose/memory.db", 73, "cannot create prose/memory.db: Not a directory"),
+        ("loop", 74, "cannot read loop: "),
+        ("loop/memory.db", 74, "cannot read loop/memory.db: "),
+    ],
+)
+def test_a_path_that_leads_to_no_store_is_refused_alike_by_every_verb(om: Om, path: str, code: int, told: str) -> None:
+    """XE7: at once, in one line with a hint, and everything stays as it was."""
+    _odd_files(om.folder)
+    before = _files(om.folder)
+    for verb in _VERBS:
+        run = om(*verb.split(), "--db", path, stdin=tide_story().text(), code=code)
+        assert run.stdout == ""
+        assert told in run.stderr, verb
+        assert run.stderr.count("om: error: ") == run.stderr.count("\nhint: ") == 1, run.stderr
+        assert told in om(*verb.split(), stdin=tide_story().text(), env={"OM_DB": path}, code=code).stderr
+    assert _files(om.folder) == before
+
+
+@pytest.mark.parametrize("verb", ["observe -", "context", "status", "log", "reflect", "consolidate"])
+def test_a_named_pipe_in_place_of_the_store_is_not_waited_for(om: Om, verb: str) -> None:
+    """XE7: SQLite would open it, and wait for a writer for ever."""
+    _odd_files(om.folder)
+    run = om.process(*verb.split(), "--db", "pipe", stdin=tide_story().text(), code=78, seconds=60)
+    assert (run.stdout, run.stderr.count("\n")) == ("", 2)
+    assert run.stderr.endswith("pipe is not a store but a named pipe\nhint: name another file with --db\n")
+
+
+def test_an_empty_file_and_a_link_to_a_store_are_stores(om: Om) -> None:
+    """XE7: as `mktemp` makes one, or a store on another disk."""
+    store = om.write("empty.db", "")
+    link = om.folder / "link.db"
+    link.symlink_to(store)
+    assert om("log", "--db", store).stdout == ""
+    assert store.read_bytes() == b""
+    om("note", "The tide turns at noon.", "--db", link)
+    assert om("log", "--db", store).stdout == om("log", "--db", link).stdout != ""
+    assert link.is_symlink()
+
+
+def _odd_files(folder: Path) -> None:
+    os.mkfifo(folder / "pipe")
+    # The whole path may be too long for a socket.
+    with closing(socket.socket(socket.AF_UNIX)) as listener, contextlib.chdir(folder):
+        listener.bind("socket")
+    (folder / "folder").mkdir()
+    (folder / "prose").write_text("This is no database.\n" * 50)
+    (folder / "broken").symlink_to("nowhere")
+    (folder / "loop").symlink_to("loop")
+
+
+def _files(folder: Path) -> list[tuple[str, int, int]]:
+    stats = ((path.name, path.lstat()) for path in folder.rglob("*"))
+    return sorted((name, found.st_mode, found.st_size) for name, found in stats)
 
 
 def test_a_url_is_named_by_its_scheme_alone(om: Om) -> None:

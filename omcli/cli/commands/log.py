@@ -89,7 +89,7 @@ def _with_tags(rows: Iterator[Observation], tags: Sequence[str], *, last: int | 
 
 def _rows(run: Run, query: LogQuery, *, follow: bool) -> Iterator[Observation]:
     # `--follow` creates a missing store: an empty one in memory would never get new rows.
-    store = run.wiring.store if follow and not run.settings.db.exists() else run.wiring.reading
+    store = run.wiring.store if follow and not run.wiring.has_store else run.wiring.reading
     if unknown := lookup.unknown(store, query):
         run.console.note(unknown)
     return lookup.follow(store, query, run.wiring.clock) if follow else lookup.log(store, query)

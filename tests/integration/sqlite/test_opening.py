@@ -98,7 +98,7 @@ class TestWriting:
         assert error.exit_code == 73
 
     def test_a_folder_is_no_store(self, tmp_path: Path) -> None:
-        assert isinstance(fails(tmp_path), CannotCreate)
+        assert isinstance(fails(tmp_path), BadConfiguration)
 
     def test_a_folder_that_may_not_be_written_is_refused(self, tmp_path: Path) -> None:
         tmp_path.chmod(0o500)
