@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from omcli.base import lazily
-from omcli.memory.observation import CURRENT, TOOL_EVENTS, Observation, Priority, Source, Status, Type
+from omcli.memory.observation import CURRENT, TOOL_EVENTS, Kind, Observation, Priority, Source, Status, Type
 from omcli.text.phrases import AGENT, OUTPUT_OF, speaks_for_user
 
 Schema = Mapping[str, object]
@@ -33,6 +33,10 @@ IDENTITY = "identity"
 """Kind and tag of a row about who somebody is."""
 ONLY_HEARD = "only_heard"
 """Metadata key of a row that neither the user nor the agent said, but an output, pasted text or a subagent."""
+RULED = "ruled"
+"""Metadata key of what a person ruled: the texts that a reflection or an item repeats, or True for a decision of the
+user in a model's words (see `rules_of_user`).
+"""
 _PASTED = lazily(r"[^\s:]+(?: [^\s:]+){0,2} pasted: |Pasted text says: ")
 """Matches the beginning of rows about pasted text that rules, or checks of a model's rows, have written."""
 
@@ -54,6 +58,25 @@ def is_of_user(row: Observation) -> bool:
     if (is_quoted or row.type is Type.DECISION) and not row.text.startswith((AGENT, OUTPUT_OF)):
         return True
     return speaks_for_user(row.text, is_agent=True)
+
+
+def rules_of_user(row: Observation) -> tuple[str, ...]:
+    """Return what a person ruled in a row, word for word: an instruction, preference, correction or decision in force,
+    or who somebody is. Only a person may reverse or retire it, and a row that folds it must repeat it.
+    """
+    if ruled := repeated_rules(row.metadata):
+        return ruled
+    is_identity = IDENTITY in row.tags and row.kind is not Kind.REFLECTION
+    if not (row.is_in_force or is_identity) or not is_of_user(row):
+        return ()
+    is_of_model = row.type is Type.DECISION and row.source in (Source.MODEL, Source.AGENT)
+    return () if is_of_model and not (RULED in row.metadata or speaks_for_user(row.text)) else (row.text,)
+
+
+def repeated_rules(metadata: Mapping[str, object]) -> tuple[str, ...]:
+    """Return what a person ruled and a reflection or an item with this metadata repeats."""
+    ruled = metadata.get(RULED)
+    return tuple(map(str, ruled)) if isinstance(ruled, list | tuple) else ()
 
 
 MOST_ROWS, MOST_SOURCES, MOST_REPLACED = 60, 20, 10

@@ -9,6 +9,7 @@ from typing import Self
 from omcli.base.errors import BadInput, BadUsage, StaleBatch, UnknownId
 from omcli.base.record import field, record, replace
 from omcli.llm.json_reply import row_text
+from omcli.llm.schema import rules_of_user
 from omcli.memory.batch import Batch, BatchOutcome, Observed
 from omcli.memory.message import UNLIMITED, Image, KeptMessage, Role, TokenCounter
 from omcli.memory.observation import PINNED, Observation, Replacement, Source, handle
@@ -32,7 +33,7 @@ from omcli.operations.reflect.session import as_fold
 from omcli.operations.reflect.session import to_rows as reflected_rows
 from omcli.pack.tail import TOOL_CHARS, excerpt
 from omcli.reflectors.reply import ProposedDrop, ProposedItem, ProposedRow, ReflectorReply, rows_by_label
-from omcli.reflectors.validation import validate
+from omcli.reflectors.validation import is_newer_rule, validate
 
 _BY_AGENT = "agent"
 _LABELS = ("m", "o")
@@ -234,9 +235,10 @@ def read_by(given: AgentReply, rows: Mapping[str, Observation]) -> tuple[Observa
 def reflected(given: AgentReply, rows: Mapping[str, Observation], *, counter: TokenCounter, now: str) -> Reflected:
     """Return the changes to rows that a reply makes. `rows` must contain every row that the reply names.
 
-    Rows that a user wrote or pinned stay visible unless a reflection repeats them word for word. Raise BadInput if the
-    reply retires one of these, if a row is to replace itself, if a text is empty once secrets are removed or mentions
-    something that is not in its source rows, or if the reflections are no shorter than their source rows.
+    Rows that a user wrote or pinned, and what a person ruled, stay visible unless a reflection repeats them word for
+    word. Raise BadInput if the reply retires one of these, if a row is to replace itself, if a text is empty once
+    secrets are removed or mentions something that is not in its source rows, or if the reflections are no shorter than
+    their source rows.
     """
     read = read_by(given, rows)
     if not read:
@@ -306,10 +308,11 @@ def _check_texts(answer: ReflectorReply, material: Material, counter: TokenCount
 
 def _check_retired(given: AgentReply, rows: Mapping[str, Observation]) -> None:
     for number, one in enumerate(given.retired):
-        if _is_user_row(rows[one.row]):
-            raise BadInput(f"retire[{number}].row: a person wrote or pinned it, and only a person takes it back")
-        if one.by and rows[one.by].id == rows[one.row].id:
+        row, by = rows[one.row], rows[one.by] if one.by else None
+        if by and by.id == row.id:
             raise BadInput(f"retire[{number}].by: a row does not take its own place")
+        if _is_user_row(row) or (rules_of_user(row) and not (by and is_newer_rule(by, row))):
+            raise BadInput(f"retire[{number}].row: a person wrote or pinned it, and only a person takes it back")
 
 
 def _check_size(given: AgentReply, rows: Mapping[str, Observation], after: int, counter: TokenCounter) -> None:

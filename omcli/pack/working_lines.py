@@ -31,7 +31,7 @@ from omcli.pack.working_changes import (
     short,
 )
 from omcli.text.clean import single_line
-from omcli.text.phrases import AGENT, names_speaker
+from omcli.text.phrases import AGENT, names_speaker, speaker
 
 _NEAR = 3
 """Number of neighbours on each side in which a decision's text is searched for."""
@@ -140,15 +140,16 @@ _SEARCHED = "Searched "
 def _lines_in_force(facts: Iterable[Fact]) -> list[FactLine]:
     """Return a line for each decision, instruction, correction and preference.
 
-    A text that is contained in a longer one nearby is left out.
+    A text that is contained in a longer one nearby of the same speaker is left out.
     """
     lines = list(lines_of(facts, lambda fact: fact.row.type in IN_FORCE))
     said = [line.text.partition(": ")[2] or line.text for line in lines]
+    speakers = [speaker(line.text) for line in lines]
     return [
         line
         for place, line in enumerate(lines)
         if not any(
-            other != place and len(said[other]) > len(said[place]) and said[place] in said[other]
+            len(said[other]) > len(said[place]) and said[place] in said[other] and speakers[place] == speakers[other]
             for other in range(max(0, place - _NEAR), min(len(lines), place + _NEAR + 1))
         )
     ]

@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from omcli.base.record import record, replace
+from omcli.llm.schema import RULED, rules_of_user
 from omcli.memory.message import TokenCounter, row_tokens
 from omcli.memory.observation import PINNED, Draft, Kind, Observation, Status
 from omcli.memory.reflection import Reflected
 from omcli.pack.budget import last_fitting
 from omcli.pack.cross_session import days
+from omcli.reflectors.drafts import repeats, rules_in
+from omcli.text.phrases import words_of
 from omcli.text.similarity import is_about
 
 GLOBAL = "global-prune"
@@ -90,8 +93,8 @@ def limit_tokens(reflected: Reflected, rows: Sequence[Observation], *, target: i
     if sum(counter.text(draft.text) for draft in drafts) <= target:
         return replace(reflected, reflections=tuple(drafts))
     share = max(_FEWEST, target // len(drafts))
-    texts = {row.id: row.text for row in rows}
-    left = [_shortened(draft, share, texts, counter) for draft in drafts]
+    known = {row.id: row for row in rows}
+    left = [_shortened(draft, share, known, counter) for draft in drafts]
     left = [draft for draft, whole in zip(left, drafts, strict=True) if draft.replaces or not whole.replaces]
     while len(left) > 1 and sum(counter.text(draft.text) for draft in left) > target:
         left.pop()
@@ -103,15 +106,24 @@ def limit_tokens(reflected: Reflected, rows: Sequence[Observation], *, target: i
     return replace(reflected, reflections=tuple(left), findings={name: n for name, n in findings.items() if n})
 
 
-def _shortened(draft: Draft, most: int, texts: Mapping[str, str], counter: TokenCounter) -> Draft:
-    """Cut a draft to `most` tokens. Of its rows, keep those that the rest of its text is about."""
+def _shortened(draft: Draft, most: int, rows: Mapping[str, Observation], counter: TokenCounter) -> Draft:
+    """Cut a draft to `most` tokens. Of its rows, keep those that the rest of its text is about, and of those in which a
+    person ruled something, those that it repeats.
+    """
     text = _cut(draft.text, most, counter)
     if text == draft.text:
         return draft
     replaces, supports = (
-        tuple(row for row in some if is_about(text.lower(), texts[row])) for some in (draft.replaces, draft.supports)
+        tuple(each for each in some if is_about(text.lower(), rows[each].text) and _is_repeated(rows[each], text))
+        for some in (draft.replaces, draft.supports)
     )
-    return replace(draft, text=text, replaces=replaces, supports=supports)
+    ruled = rules_in(text, map(rows.__getitem__, supports))
+    metadata = {name: value for name, value in draft.metadata.items() if name != RULED}
+    return replace(draft, text=text, replaces=replaces, supports=supports, metadata={**metadata, **ruled})
+
+
+def _is_repeated(row: Observation, text: str) -> bool:
+    return all(repeats(text, said) or repeats(text, words_of(said)) for said in rules_of_user(row))
 
 
 def _cut(text: str, most: int, counter: TokenCounter) -> str:

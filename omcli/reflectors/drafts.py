@@ -8,10 +8,11 @@ from types import MappingProxyType
 from typing import Protocol, TypeVar
 
 from omcli.base import lazily
-from omcli.llm.json_reply import LONGEST_ROW
-from omcli.llm.schema import ONLY_HEARD, is_only_heard
+from omcli.llm.json_reply import LONGEST_ROW, row_text
+from omcli.llm.schema import ONLY_HEARD, RULED, is_only_heard, rules_of_user
 from omcli.memory.observation import SETTLED, UNVERIFIED, Draft, Kind, Observation, Priority, Source, Status, Type
-from omcli.text.phrases import AGENT
+from omcli.memory.reflection import Material
+from omcli.text.phrases import AGENT, HEARD_FROM, words_of
 from omcli.text.similarity import folded_text
 
 LASTING_TYPES = MappingProxyType(
@@ -116,9 +117,38 @@ def _item(row: Observation) -> Draft:
         event_at=row.event_at,
         refers_to=row.refers_to,
         tags=tuple(dict.fromkeys((row.type.value, *row.tags))),
+        metadata=rules_in(row.text, [row]),
         supports=(row.id,),
         source=row.source,
     )
+
+
+_ENDS = " .!"
+"""Characters at the end of a statement that need not be repeated."""
+
+
+def verbatim_texts(row: Observation, material: Material) -> tuple[str, ...]:
+    """Return the texts that a row must repeat to replace this one: a protected row, or what a person ruled in it."""
+    return (row.text,) if row.id in material.protected else rules_of_user(row)
+
+
+def repeats(text: str, said: str) -> bool:
+    """Return True if text contains what was said word for word, as a statement between punctuation marks or ends.
+
+    So "Say when to push to main." does not repeat "Push to main."
+    """
+    words = re.escape(row_text(said).strip(_ENDS))
+    return bool(re.search(rf"(?:^|[^\w\s])\s*{words}\s*(?:$|[^\w\s])", text))
+
+
+def rules_in(text: str, rows: Iterable[Observation]) -> dict[str, object]:
+    """Return metadata with what a person ruled in the rows and the text repeats, with its speaker or without."""
+    if HEARD_FROM.match(text):
+        return {}
+    said = dict.fromkeys(ruling for row in rows for ruling in rules_of_user(row))
+    forms = (next((form for form in (each, words_of(each)) if repeats(text, form)), "") for each in said)
+    ruled = list(filter(None, forms))
+    return {RULED: ruled} if ruled else {}
 
 
 _BETWEEN = len(" · [2026-02-10] ")
@@ -163,17 +193,22 @@ def folded(
     """Return a draft that replaces several rows, with the type and priority of the most important and the latest event
     date.
 
-    Rows in `also` support the draft, but are not replaced. The draft is only heard if one of `rows` is. Rows with the
-    same date keep their order, so that the result is deterministic. If `status` is None, the draft gets the status that
-    all rows have in common, if any.
+    Rows in `also` support the draft, but are not replaced. The draft is only heard if one of `rows` is. If it repeats
+    what a person ruled, it has the type of that. Rows with the same date keep their order, so that the result is
+    deterministic. If `status` is None, the draft gets the status that all rows have in common, if any.
     """
     sources = sorted({row.id: row for row in (*rows, *also)}.values(), key=lambda row: row.dated)
-    strongest = max(reversed(rows), key=lambda row: (row.priority.importance, row.importance, row.dated))
+
+    def weight(row: Observation) -> tuple[int, int, str]:
+        return row.priority.importance, row.importance, row.dated
+
+    strongest = max(reversed(rows), key=weight)
+    ruling = max((row for row in reversed(rows) if rules_in(text, [row])), key=weight, default=strongest)
     statuses = {row.status for row in rows}
     dates = {row.refers_to for row in rows}
     return Draft(
         text=text,
-        type=strongest.type,
+        type=ruling.type,
         importance=max(row.importance for row in rows),
         priority=strongest.priority,
         status=status or (statuses.pop() if len(statuses) == 1 else None),
@@ -181,7 +216,11 @@ def folded(
         event_at=max((row.event_at for row in rows if row.event_at), default=None),
         refers_to=dates.pop() if len(dates) == 1 else None,
         tags=tuple(sorted({tag for row in rows for tag in row.tags})),
-        metadata={"folded": len(rows), **({ONLY_HEARD: True} if any(map(is_only_heard, rows)) else {})},
+        metadata={
+            "folded": len(rows),
+            **({ONLY_HEARD: True} if any(map(is_only_heard, rows)) else {}),
+            **rules_in(text, rows),
+        },
         supports=tuple(row.id for row in sources),
         replaces=tuple(row.id for row in rows),
         reason=reason,

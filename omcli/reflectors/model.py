@@ -12,6 +12,7 @@ from omcli.llm.schema import STATED, TEXT, TEXTS, list_of, object_of, one_of, op
 from omcli.memory.message import TokenCounter, rows_tokens
 from omcli.memory.observation import Observation
 from omcli.memory.reflection import Material, Reflected
+from omcli.reflectors.drafts import verbatim_texts
 from omcli.reflectors.reply import ReflectorReply, parse_reply, rows_by_label
 from omcli.reflectors.validation import ValidatedReflection, joined, validate
 from omcli.text.clean import one_line
@@ -256,16 +257,21 @@ def _limits(material: Material, compression: Compression, size: int | None) -> s
 def _shown(material: Material, *, headed: bool) -> str:
     rows = rows_by_label(material)
     show = _under_heading if headed else _line
-    return "\n".join(show(label, row, row.id in material.protected) for label, row in rows.items())
+    return "\n".join(show(label, row, _verbatim(row, material)) for label, row in rows.items())
 
 
-def _line(label: str, row: Observation, is_protected: bool) -> str:  # noqa: FBT001
-    verbatim = " (verbatim)" if is_protected else ""
+def _verbatim(row: Observation, material: Material) -> str:
+    """Return a mark for a row that must be repeated word for word, with the words if it is only a part of it."""
+    said = verbatim_texts(row, material)
+    parts = "; ".join(map(one_line, said)) if said and said != (row.text,) else ""
+    return f" (verbatim: {parts})" if parts else " (verbatim)" if said else ""
+
+
+def _line(label: str, row: Observation, verbatim: str) -> str:
     return f"{label} {minute(row.dated)} {_kind(row)}{verbatim}: {one_line(row.text)}"
 
 
-def _under_heading(label: str, row: Observation, is_protected: bool) -> str:  # noqa: FBT001
-    verbatim = " (verbatim)" if is_protected else ""
+def _under_heading(label: str, row: Observation, verbatim: str) -> str:
     ends = (minute(row.event_at or row.observed_at), row.refers_to)
     return (
         f"## Group `{label}`\n_range: {':'.join(filter(None, ends))}_\n- {_kind(row)}{verbatim}: {one_line(row.text)}"

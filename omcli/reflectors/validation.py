@@ -16,14 +16,18 @@ from omcli.llm.schema import (
     ONLY_FROM_USER,
     ONLY_HEARD,
     PRIORITIES,
+    RULED,
     STATUSES,
     is_of_user,
     is_only_heard,
+    repeated_rules,
+    rules_of_user,
 )
 from omcli.memory.message import TokenCounter, rows_tokens
 from omcli.memory.observation import (
     CURRENT,
     FAILURES,
+    IN_FORCE,
     ITEM_TYPES,
     PINNED,
     SETTLED,
@@ -38,7 +42,7 @@ from omcli.memory.observation import (
     Type,
 )
 from omcli.memory.reflection import Material, Reflected
-from omcli.reflectors.drafts import LASTING_TYPES, folded, in_rows, is_trusted
+from omcli.reflectors.drafts import LASTING_TYPES, folded, in_rows, is_trusted, repeats, rules_in, verbatim_texts
 from omcli.reflectors.reply import ProposedItem, ProposedRow, ReflectorReply, rows_by_label
 from omcli.text.instants import instant, minute
 from omcli.text.phrases import HEARD_FROM, OUTPUT_OF, searchable, speaks_for_user, unknown_anchors
@@ -76,10 +80,11 @@ def validate(
 ) -> ValidatedReflection:
     """Return the valid part of a reply.
 
-    Rows that the reply does not account for stay visible. So do protected and important rows that it does not really
-    repeat. `trims` removes the last reflections until the others fit into the target or one is left; the rows that they
-    would replace stay visible. Without `retires`, a row in force, an open failure or an unsettled high-priority row is
-    dropped only if the reply names a row that makes it redundant; with `retires`, a reason is enough.
+    Rows that the reply does not account for stay visible. So do protected rows, what a person ruled, and important rows
+    that it does not really repeat. `trims` removes the last reflections until the others fit into the target or one is
+    left; the rows that they would replace stay visible. Without `retires`, a row in force, an open failure or an
+    unsettled high-priority row is dropped only if the reply names a row that makes it redundant; with `retires`, a
+    reason is enough, except for what a person ruled.
     """
     validator = _CheckedReply(material=material, rows=rows_by_label(material), counter=counter, retires=retires)
     validator.keep(reply)
@@ -163,20 +168,22 @@ class _CheckedReply:
         return cited
 
     def _may_go(self, row: Observation, text: str) -> bool:
-        """Return True if text may replace a row that has no verdict yet. The text must contain protected rows word for
-        word.
+        """Return True if text may replace a row that has no verdict yet. The text must repeat protected rows, and what
+        a person ruled, and no output may say it.
 
-        An important row is recorded as held back if the text is not about it.
+        What a person ruled is recorded as held back, and an important row if the text is not about it.
         """
         if row.id in self.verdicts:
             return False
-        if row.id in self.material.protected and row_text(row.text) not in text:
+        is_heard = bool(HEARD_FROM.match(text))
+        is_lost = any(is_heard or not repeats(text, said) for said in verbatim_texts(row, self.material))
+        if is_lost and row.id in self.material.protected:
             self.findings["restored"] += 1
-            return False
-        if _has_priority(row) and not is_about(text, row.text):
+        elif is_lost or (_has_priority(row) and not is_about(text, row.text)):
             self.held_back.add(row.id)
-            return False
-        return True
+        else:
+            return True
+        return False
 
     def _repeats(self, same: Observation, cited: Sequence[Observation]) -> None:
         """Drop the cited rows that the row `same` repeats, instead of adding a reflection with the text of `same`.
@@ -195,19 +202,23 @@ class _CheckedReply:
                     self.held_back.add(row.id)
 
     def drop(self, reply: ReflectorReply) -> None:
-        """Drop the rows that the reply lists with a sufficient reason, unless they are protected or have a verdict."""
+        """Drop the rows that the reply lists with a sufficient reason, unless they are protected or have a verdict.
+
+        What a person ruled is dropped only for what a person ruled later.
+        """
         for proposed in reply.drops:
             row = self.rows.get(proposed.row)
             if row is None or not proposed.reason:
                 self.findings["unknown" if row is None else "rejected_drops"] += 1
                 continue
             self.accounted.add(row.id)
+            by = self.rows.get(proposed.by)
+            by = None if by is row else by
             if row.id in self.material.protected:
                 self.findings["restored"] += self.verdicts.get(row.id) != _KEEP
             elif row.id not in self.verdicts:
-                by = self.rows.get(proposed.by)
-                by = None if by is row else by
-                if by is None and _is_open_or_active(row) and not self.retires:
+                is_ruled = bool(rules_of_user(row)) and not (by and is_newer_rule(by, row))
+                if is_ruled or (by is None and _is_open_or_active(row) and not self.retires):
                     self.held_back.add(row.id)
                 else:
                     self.verdicts[row.id] = Dropped(row=row.id, reason=proposed.reason, by=by.id if by else None)
@@ -294,6 +305,13 @@ class _CheckedReply:
         return row_text(redacted.text)
 
 
+def is_newer_rule(new: Observation, old: Observation) -> bool:
+    """Return True if the row `new` is what a person ruled later than all that `old` holds, and about the same."""
+    is_later = new.kind is not Kind.REFLECTION and (old.dated, old.id) < (new.dated, new.id)
+    is_ruling = is_later and is_trusted(new) and bool(rules_of_user(new))
+    return is_ruling and all(is_about(new.text, said) for said in rules_of_user(old))
+
+
 def _is_active(row: Observation) -> bool:
     return row.is_in_force or (row.type in FAILURES and row.status is Status.OPEN)
 
@@ -326,8 +344,8 @@ def _reflection(
     """Return a model's reflection as a draft.
 
     It is at least as important as the rows it cites, unless the reply has no labels. If the reply gives no status, it
-    is open if all of these rows are open. It is unverified if the verified rows among them lack any of its anchors, or
-    there are none.
+    is open if all of these rows are open. What a person ruled is never settled. It is unverified if the verified rows
+    among them lack any of its anchors, or there are none.
     """
     draft = folded(cited, text, reason="reflected")
     verified = [row for row in cited if UNVERIFIED not in row.tags]
@@ -335,11 +353,12 @@ def _reflection(
     inherited = draft.priority if proposed.rows is not None else None
     priorities = [priority for priority in (PRIORITIES.get(proposed.priority), inherited) if priority]
     still_open = Status.OPEN if draft.status is Status.OPEN else None
+    status = STATUSES.get(proposed.status, still_open)
     return replace(
         draft,
         type=_type(proposed, draft, cited),
         priority=max(priorities, key=lambda priority: priority.importance, default=Priority.MEDIUM),
-        status=STATUSES.get(proposed.status, still_open),
+        status=None if RULED in draft.metadata and status in SETTLED else status,
         tags=tuple(tag for tag in draft.tags if tag != UNVERIFIED or not is_verified),
         event_at=_event_at(proposed.at, cited) or draft.event_at,
         metadata={
@@ -347,6 +366,7 @@ def _reflection(
             "first": cited[0].dated[:10],
             "last": cited[-1].dated[:10],
             **({ONLY_HEARD: True} if HEARD_FROM.match(text) else {}),
+            **rules_in(text, cited),
         },
         replaces=tuple(row.id for row in replaced),
         source=Source.MODEL,
@@ -380,9 +400,12 @@ def _event_at(at: str, cited: Sequence[Observation]) -> str | None:
 
 
 def _type(proposed: ProposedRow, draft: Draft, cited: Sequence[Observation]) -> Type:
+    kind = KINDS.get(proposed.kind, Type.FACT if proposed.rows is None else draft.type)
+    if RULED in draft.metadata:
+        return kind if kind in IN_FORCE else draft.type
     if proposed.kind == "error":
         return next((row.type for row in cited if row.type in FAILURES), Type.BLOCKER)
-    return KINDS.get(proposed.kind, Type.FACT if proposed.rows is None else draft.type)
+    return kind
 
 
 def joined(parts: Sequence[Reflected], most_rows: int) -> Reflected:
@@ -411,14 +434,17 @@ def _joined(drafts: Sequence[Draft], most: int) -> list[Draft]:
 
 def _one(drafts: Sequence[Draft]) -> Draft:
     strongest = max(drafts, key=lambda draft: ((draft.priority or Priority.LOW).importance, draft.importance))
+    ruled = [text for draft in drafts for text in repeated_rules(draft.metadata)]
     return replace(
         strongest,
+        type=next((draft.type for draft in drafts if RULED in draft.metadata), strongest.type),
         text=" · ".join(draft.text for draft in drafts),
         sources=tuple(sorted({seq for draft in drafts for seq in draft.sources})),
         event_at=max((draft.event_at for draft in drafts if draft.event_at), default=None),
         refers_to=None,
         status=None,
         supports=tuple(dict.fromkeys(row for draft in drafts for row in draft.supports)),
+        metadata={**strongest.metadata, **({RULED: ruled} if ruled else {})},
         replaces=tuple(row for draft in drafts for row in draft.replaces),
     )
 
@@ -433,7 +459,7 @@ def _item(item: ProposedItem, text: str, cited: Sequence[Observation]) -> Draft:
         type=kind,
         status=None,
         tags=tuple(dict.fromkeys(filter(None, (*types, *tags))))[:MOST_TAGS],
-        metadata={"category": item.category} if item.category else {},
+        metadata={**({"category": item.category} if item.category else {}), **rules_in(text, cited)},
         replaces=(),
         reason=None,
         source=Source.MODEL,

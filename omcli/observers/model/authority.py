@@ -12,7 +12,7 @@ from itertools import pairwise
 
 from omcli.base import lazily
 from omcli.base.record import field, mutable_record, record
-from omcli.llm.schema import ONLY_FROM_USER, is_of_user
+from omcli.llm.schema import ONLY_FROM_USER, is_of_user, rules_of_user
 from omcli.memory.message import Message, MessageKind, Role
 from omcli.memory.observation import IN_FORCE, SETTLED, Observation, Status, Type
 from omcli.observers.model.evidence import Evidence
@@ -180,21 +180,27 @@ class Authority:
         is_heard = heard >= _MOST and heard > own if spoken else heard >= own
         return self._speaker(others) if is_heard else ""
 
-    def may_replace(self, old: Observation, attribution: Attribution, status: Status | None) -> bool:
-        """Return True if a row of this origin may replace an older one.
+    def may_replace(self, old: Observation, text: str, attribution: Attribution, status: Status | None) -> bool:
+        """Return True if a row with this text and origin may replace an older one.
 
         Only the user's words replace what the user said, but an agent, or a settled row, may answer a request or
-        question, and an agent may change a decision that does not name the user.
+        question, and an agent may change its own decision. What the user ruled is replaced only if the user's words, or
+        the question they answer, share some with either row, and no output says the new one.
         """
         if attribution.prefix:
             return False
-        if any(is_from_user(self._message(label)) for label in attribution.sources):
+        written = [label for label in attribution.sources if is_from_user(self._message(label))]
+        if written and rules_of_user(old):
+            said = attribution.sources if any(map(self._is_yes_or_no, written)) else written
+            shared = self._share(_terms_of_claim(text) | _terms_of_claim(old.text), said)
+            return shared > 0 and not self.heard_from(text, attribution.sources)
+        if written:
             return True
         is_spoken = any(map(self._is_spoken, attribution.sources))
         if not is_of_user(old):
             return True
         if old.type is Type.DECISION:
-            return is_spoken and not speaks_for_user(old.text)
+            return is_spoken and not (rules_of_user(old) or speaks_for_user(old.text))
         return old.type in _ANSWERED and (is_spoken or status in SETTLED)
 
     def _is_claim(self, text: str, kind: Type, sources: Sequence[str], *, is_identity: bool) -> bool:

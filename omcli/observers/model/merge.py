@@ -136,7 +136,7 @@ def _without_settled(draft: Draft, settled: Collection[str]) -> Draft:
 
 
 def _take_replacements(rows: Sequence[Draft], repeating: Sequence[Draft]) -> list[Draft]:
-    """Move replacements from model rows that were not added to the rules' rows that they cover.
+    """Move replacements from model rows that were not added to the rules' rows that they cover, with the sources.
 
     Each older row is replaced only once.
     """
@@ -146,7 +146,9 @@ def _take_replacements(rows: Sequence[Draft], repeating: Sequence[Draft]) -> lis
         left = tuple(row for row in draft.replaces if row not in settled)
         place = next((at for at, row in enumerate(settling) if left and covers([draft], row)), None)
         if place is not None:
-            settling[place] = replace(settling[place], replaces=(*settling[place].replaces, *left))
+            taking = settling[place]
+            sources = tuple(sorted({*taking.sources, *draft.sources}))
+            settling[place] = replace(taking, sources=sources, replaces=(*taking.replaces, *left))
             settled.update(left)
     return settling
 
@@ -166,7 +168,7 @@ def _with_model_facts(rule: Draft, by_model: Sequence[Draft]) -> Draft:
         rule,
         type=kind,
         importance=max([rule.importance, *high]),
-        status=rule.status or next(known, None),
+        status=rule.status if rule.type in IN_FORCE else rule.status or next(known, None),
         refers_to=rule.refers_to or next(dates, None),
     )
 

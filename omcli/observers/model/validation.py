@@ -10,12 +10,13 @@ from omcli.base import lazily
 from omcli.base.errors import Unusable
 from omcli.base.record import field, mutable_record, record, replace
 from omcli.llm.json_reply import LONGEST_ROW, row_text
-from omcli.llm.schema import IDENTITY, KINDS, MOST_REPLACED, MOST_SOURCES, ONLY_HEARD, PRIORITIES, STATUSES
+from omcli.llm.schema import IDENTITY, KINDS, MOST_REPLACED, MOST_SOURCES, ONLY_HEARD, PRIORITIES, RULED, STATUSES
 from omcli.memory.batch import Batch
 from omcli.memory.message import Message, Role
 from omcli.memory.observation import (
     CURRENT,
     FAILURES,
+    IN_FORCE,
     NEXT_STEP,
     OVERRULED,
     PINNED,
@@ -127,6 +128,8 @@ class _CheckedReply:
             text, kind, status, is_identity = row_text(f"{attribution.prefix}{text}"), Type.FACT, None, False
         else:
             status = self._status(row, kind)
+        is_ruling = (is_identity or kind in IN_FORCE) and self._is_asked(sources)
+        status = None if is_ruling and status in SETTLED else status  # only a later row retires it
         self.findings["attributed"] += bool(attribution.prefix)
         priority = PRIORITIES.get(row.priority, Priority.MEDIUM)
         refers_to, is_estimate = self._row_date(row, text, sources)
@@ -134,7 +137,7 @@ class _CheckedReply:
         cited = self.evidence.rows(label for label in row.replaces if not recorded.is_shared(label))
         supporting, missing = self.evidence.support(text, sources, (*_texts_of(cited), refers_to or ""))
         self.findings["sources_added"] += len(supporting) > len(sources)
-        may_go = [old for old in cited if self.authority.may_replace(old, attribution, status)]
+        may_go = [old for old in cited if self.authority.may_replace(old, text, attribution, status)]
         replaced = [] if missing else rows_to_replace(may_go, text, status)[:MOST_REPLACED]
         self.findings["not_replaced"] += len(cited) - len(replaced)
         heard = attribution.prefix or ("" if attribution.also else self.authority.heard_from(text, supporting))
@@ -151,6 +154,7 @@ class _CheckedReply:
             metadata={
                 **({"refers_to_kind": "estimated"} if is_estimate else {}),
                 **({ONLY_HEARD: True} if heard and attribution.prefix != AGENT else {}),
+                **({RULED: True} if is_ruling and kind is Type.DECISION else {}),
             },
             replaces=tuple(old.id for old in replaced),
             reason="replaced" if replaced else None,
@@ -238,8 +242,11 @@ class _CheckedReply:
         if row.kind == "" and row.status == "done":
             return Type.OUTCOME
         kind = KINDS.get(row.kind, Type.FACT)
-        is_asked = any(is_from_user(kept.message) for kept in self.evidence.messages(sources))
-        return Type.PLAN if kind is Type.REQUEST and not is_asked else kind
+        return Type.PLAN if kind is Type.REQUEST and not self._is_asked(sources) else kind
+
+    def _is_asked(self, sources: Sequence[str]) -> bool:
+        """Return True if the user wrote one of these messages."""
+        return any(is_from_user(kept.message) for kept in self.evidence.messages(sources))
 
     def _status(self, row: ReplyRow, kind: Type) -> Status | None:
         status = STATUSES.get(row.status)

@@ -242,6 +242,8 @@ _TAKES_BACK = lazily(
     r"\b(?:scrap|forget|never ?mind) (?:that|it|this)\b|\b(?:i|we)(?:'ve| have)? changed (?:my|our) minds?\b",
     re.IGNORECASE,
 )
+_QUOTED = lazily(r"\"[^\"]*\"|\u201c[^\u201d]*\u201d|\u00ab[^\u00bb]*\u00bb|`[^`]*`|\A>.*")
+"""Words of others that a statement quotes. They supersede nothing."""
 _IN_USE = lazily(
     r"\b(?:use|uses|using|have|has|prefers?|is|are|runs?|lives?|works?|set|called|named|keep|stays?|go(?:ing)? with|"
     r"on|at|in)\b",
@@ -327,7 +329,7 @@ def _update_of(row: Draft) -> _ClaimUpdate | None:
     speaker, said = _speaker_and_text(row.text)
     # Agents say "instead" and "not … but" in explanations; only their decisions supersede anything.
     given_up = _abandoned(said) if speaker != _AGENT or row.type is Type.DECISION else ()
-    takes_back = not given_up and bool(_TAKES_BACK.search(said))
+    takes_back = not given_up and any(not _is_quoted(said, match.start()) for match in _TAKES_BACK.finditer(said))
     around = _split_at_value(said, speaker) if _is_claim(row, said) else None
     if not (given_up or takes_back or around):
         return None
@@ -380,6 +382,8 @@ def _is_claim(row: Draft, said: str) -> bool:
 def _abandoned(said: str) -> tuple[tuple[frozenset[str], frozenset[str]], ...]:
     found = []
     for match in _ABANDONS.finditer(said):
+        if _is_quoted(said, match.start()):
+            continue
         phrase = next(filter(None, match.groups()))
         end = _ENDS_PHRASE.search(phrase)
         named = _content_words(phrase[: end.start()] if end else phrase)
@@ -388,6 +392,10 @@ def _abandoned(said: str) -> tuple[tuple[frozenset[str], frozenset[str]], ...]:
         if named:
             found.append((named, _content_words(about)))
     return tuple(found)
+
+
+def _is_quoted(said: str, place: int) -> bool:
+    return any(quoted.start() <= place < quoted.end() for quoted in _QUOTED.finditer(said))
 
 
 def _split_at_value(said: str, speaker: str) -> tuple[str, str, str] | None:

@@ -8,6 +8,7 @@ from itertools import chain
 
 from omcli.base import lazily
 from omcli.base.record import record
+from omcli.llm.schema import rules_of_user
 from omcli.memory.observation import SETTLED, Dropped, Observation, Priority, Type
 from omcli.pack.cross_session import days
 from omcli.pack.salience import by_salience
@@ -79,7 +80,8 @@ def stale(rows: Iterable[Observation], among: Iterable[Observation]) -> Iterator
 class _Statement:
     row: Observation
     names: tuple[object, ...]
-    """Parts that must be equal: type, speaker, day, names, numbers, and the number of negations."""
+    """Parts that must be equal: type, speaker, day, names, numbers, the number of negations, and if a person ruled it.
+    """
     words: tuple[str, ...]
     """Normalised words in order, without stop words."""
 
@@ -90,7 +92,14 @@ class _Statement:
         negated = sum(word.lower() in _NEGATIONS or word.lower().endswith(("n't", "n’t")) for word in words)
         return cls(
             row=row,
-            names=(row.type, speaker(row.text), *_day(row), frozenset((*named, *anchors(row.text))), negated),
+            names=(
+                row.type,
+                speaker(row.text),
+                *_day(row),
+                frozenset((*named, *anchors(row.text))),
+                negated,
+                bool(rules_of_user(row)),
+            ),
             words=tuple(folded(word.lower()) for word in words if word.lower() not in _STOP_WORDS),
         )
 
@@ -170,10 +179,12 @@ def by_importance(working: WorkingSet, *, now: str) -> Iterator[Dropped]:
     Low-priority rows and announcements older than two days are first, and then settled medium rows older than three
     days. After these, low-priority rows, announcements and settled rows of any age follow. Each group is oldest first.
     The remaining medium rows are last: the least informative first, and the most recent last. Protected, high-priority,
-    open and pinned rows, rows in force, notes and items are never dropped.
+    open and pinned rows, rows in force, what a person ruled, notes and items
+    are never dropped.
     """
     rows = list(working.rows.values())
-    free = [row for row in rows if not (row.id in working.protected or is_kept(row) or row.is_in_force)]
+    kept = {row.id for row in rows if is_kept(row) or row.is_in_force or rules_of_user(row)} | working.protected
+    free = [row for row in rows if row.id not in kept]
     low = [row for row in free if row.priority is Priority.LOW or _is_preamble(row)]
     medium = [row for row in free if row.priority is Priority.MEDIUM]
     settled = [row for row in medium if row.status in SETTLED]

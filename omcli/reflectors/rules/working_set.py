@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from omcli.base.record import field, mutable_record, positional_record, replace
+from omcli.llm.schema import rules_of_user
 from omcli.memory.message import TokenCounter, row_tokens, rows_tokens
 from omcli.memory.observation import PINNED, Draft, Dropped, Kind, Observation, Status
 from omcli.memory.reflection import Material
@@ -61,7 +62,7 @@ class WorkingSet:
 
     def rows_to_fold(self) -> list[Observation]:
         """Return the rows whose wording may change."""
-        return [row for row in self.rows_to_merge() if not row.is_in_force]
+        return [row for row in self.rows_to_merge() if not (row.is_in_force or rules_of_user(row))]
 
     def drop(self, dropped: Dropped) -> None:
         self.tokens -= row_tokens(self.rows.pop(dropped.row), self.counter)

@@ -243,14 +243,16 @@ def test_a_row_that_matters_stays_where_the_text_in_its_place_does_not_tell_it()
 
 
 def test_a_row_that_matters_goes_where_its_names_or_words_are_told() -> None:
-    """S0.33: in other words, by any reflection that cites it, or line by line in a text without labels."""
+    """S0.33: in other words, by any reflection that cites it, or line by line in a text without labels. What a person
+    ruled needs its own words.
+    """
     told = "Port 9100 up; grease cranes each week; no daylight restarts; tabs; make harbour fails 每周 给 起重机 上油"
     vague, exact = ("The queue and more", EVERYTHING), (told, EVERYTHING)
     for answer in (reply(exact), reply(vague, exact), f"CONDENSED:\nThe queue and more\n{told}"):
         given_rows = material(*CARELESS)
         reflected = reflect(given_rows, answer)
-        assert not [each for each in left(given_rows, reflected) if each in WEIGHTY]
-        assert "kept_back" not in reflected.findings
+        assert [each for each in left(given_rows, reflected) if each in WEIGHTY] == [*WEIGHTY[1:4], WEIGHTY[5]]
+        assert reflected.findings["kept_back"] == 4
 
 
 def test_a_row_that_no_row_repeats_is_not_dropped_as_repeated() -> None:
@@ -263,9 +265,10 @@ def test_a_row_that_no_row_repeats_is_not_dropped_as_repeated() -> None:
 
 def test_what_holds_is_dropped_only_for_a_row_that_is_named() -> None:
     """R2, V12: a decision, a standing instruction, an open error."""
-    newer = {"row": "o6", "reason": "superseded", "by": "o7"}
+    newer = {"row": "o6", "reason": "superseded", "by": "o11"}
+    other = row(12, "User: from now on, grease cranes daily", Type.INSTRUCTION)
     for gone in ({"row": "o6", "reason": "trivial", "by": None}, newer | {"by": "o6"}, newer | {"by": "o99"}):
-        given_rows = material(*QUEUE, *WEIGHTY)
+        given_rows = material(*QUEUE, *WEIGHTY, other)
         reflected = reflect(given_rows, reply(("The queue is in Postgres", ["o1", "o2"]), drop=[gone]))
         assert WEIGHTY[1] in left(given_rows, reflected)
         assert reflected.findings["kept_back"] == 1
