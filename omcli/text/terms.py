@@ -84,6 +84,9 @@ rows.
 _FIRST_WIDE = "\u3040"
 # Digits, punctuation, two hyphens or inner capitals mark paths, identifiers, versions and amounts.
 NAME_LIKE = lazily(r"[\d_./:#@]|[^\W\d_]-\w+-|[a-z][A-Z]")
+NEGATION = lazily(r"(?:no|not|never|none|nothing|neither|nor|without|cannot|\w*n['’]t)\Z", re.IGNORECASE)
+"""Matches a word that negates."""
+_NEGATED = lazily(r"\w+n['’]t\b")
 _SUFFIXES = ("ing", "ed", "es", "s", "ly")
 
 
@@ -95,6 +98,12 @@ def terms_of(texts: Sequence[str]) -> list[frozenset[str]]:
     """
     forms = cache(_terms)  # most words occur many times
     return [frozenset(chain.from_iterable(map(forms, _TERMS.findall(text)))) for text in texts]
+
+
+def term_list(text: str) -> list[str]:
+    """Return the terms of a text in order, with each negation as "not"."""
+    words = _TERMS.findall(_NEGATED.sub("not", text))
+    return [term for word in words for term in (("not",) if NEGATION.match(word) else _terms(word))]
 
 
 def capital_terms(texts: Sequence[str]) -> frozenset[str]:

@@ -269,6 +269,37 @@ def test_a_row_that_cites_the_persons_own_words_replaces_it(om: Om, messages: li
     assert "The queue is kept in Postgres" not in texts(om)
 
 
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        ("User: push to main", "preference"),
+        ("The user prefers pushing to main", "preference"),
+        ("User: pushing to main is fine", "fact"),
+        ("The user decided to push to main, never to open a pull request", "decision"),
+        ("The user is somebody who may push to main", "identity"),
+    ],
+)
+def test_what_an_agent_says_of_a_rule_is_not_told_as_the_persons_words(om: Om, text: str, kind: str) -> None:
+    """XE2, D8: half of the rule's words do not make a row the person's, in the rule's batch and later."""
+    talk = Talk().user("Never push to main, always open a pull request.").assistant("Actually pushing to main is fine.")
+    row = said(text, "m2", kind=kind)
+    observed(om, talk, answer(row))
+    assert f"Agent: {text}" in texts(om)
+    observed(om, talk.assistant("As told, pushing to main is fine."), answer(row | {"replaces": ["o1", "o2"]}))
+    assert "User: Never push to main, always open a pull request." in texts(om)
+    assert not [each for each in in_sight(om) if each["text"] == text]
+
+
+def test_what_an_agent_repeats_of_a_rule_is_the_persons(om: Om) -> None:
+    """XE2: in the words of the person."""
+    talk = (
+        Talk().user("Never push to main, always open a pull request.").assistant("I never push to main, as you wish.")
+    )
+    observed(om, talk, answer(said("The user wants never to push to main", "m2", kind="preference")))
+    (row,) = [each for each in in_sight(om) if each["source"] == "model"]
+    assert (row["type"], len(row["message_ids"])) == ("preference", 2)
+
+
 def test_a_request_is_closed_by_the_agents_work(om: Om) -> None:
     """D3: as ever."""
     talk = Talk().user("Please grease the crane of harbour nine.")

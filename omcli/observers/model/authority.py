@@ -23,7 +23,7 @@ from omcli.pack.tail import excerpt
 from omcli.text.clean import one_line
 from omcli.text.phrases import AGENT, OUTPUT_OF, speaks_for_user
 from omcli.text.similarity import SPEAKERS, content_terms, weight
-from omcli.text.terms import COMMON_FOLDED, NAME_LIKE, capital_terms
+from omcli.text.terms import COMMON_FOLDED, NAME_LIKE, capital_terms, term_list
 
 _WORDS_OF_SAYING = frozenset(
     {"prefer", "assert", "ask", "want", "request", "instruct", "state", "said", "say", "decid"}
@@ -38,6 +38,8 @@ _MOST_UNSAID = 0.25
 _OUTPUT_CHARS = 8_000
 """Maximum number of characters of an output to search."""
 _ANSWERED = frozenset({Type.REQUEST, Type.QUESTION, Type.TASK, Type.PLAN, Type.BLOCKER, Type.EVENT})
+_WORK = frozenset({Type.REQUEST, Type.QUESTION, Type.PLAN})
+"""Types of rows that may tell in other words what an earlier message of the user asks for."""
 _LONGEST_TOOL = 60
 _REPORTS = lazily(
     r"\b(?:page|site|document|file|text|output|result|tool|it|user)s?\b.{0,20} "
@@ -101,8 +103,8 @@ class Authority:
         the row holds for later sessions or says who somebody is, passages by others may not contain more of its words
         than its source, unless that is less than half, nor add words that the user did not say (see `_source_of_new`).
         If the row cites no message of the user, one that contains half of its words is added, or the messages of an
-        older row that does. A decision or plan needs a source that the user or an agent wrote. A row that lacks what it
-        needs gets a `prefix`.
+        older row that does. Unless the row is about work, that must say the same (see `_says_same`). A decision or plan
+        needs a source that the user or an agent wrote. A row that lacks what it needs gets a `prefix`.
         """
         written = [label for label in sources if is_from_user(self._message(label))]
         if not self._is_claim(text, kind, sources, is_identity=is_identity):
@@ -120,9 +122,11 @@ class Authority:
             is_pure = any(not split_words(self._message(label))[1] for label in written)
             if is_own or (heard < _MOST and (own > 0 or is_pure)):
                 return Attribution(sources=tuple(sources))
-        elif found := self._best_written(terms, at_least=max(_MOST, heard)):
+        found = None if written else self._best_written(terms, at_least=max(_MOST, heard))
+        if found and (kind in _WORK or _says_same(text, self._own_words(found))):
             return Attribution(sources=self.evidence.in_order((*sources, found)))
-        if also := self._best_earlier(terms, at_least=max(_MOST, heard)):
+        also = self._best_earlier(terms, at_least=max(_MOST, heard))
+        if also and ((kind in _WORK and not rules_of_user(also)) or _says_same(text, also.text)):
             return Attribution(sources=tuple(sources), also=also.sources)
         if passage is not None and heard >= _MOST:
             sources = self.evidence.in_order((*sources, passage))
@@ -189,9 +193,11 @@ class Authority:
         """
         if attribution.prefix:
             return False
+        labels = self.evidence.shown.labels
         written = [label for label in attribution.sources if is_from_user(self._message(label))]
         if written and rules_of_user(old):
             said = attribution.sources if any(map(self._is_yes_or_no, written)) else written
+            said = [label for label in said if labels[label].seq not in old.sources]
             shared = self._share(_terms_of_claim(text) | _terms_of_claim(old.text), said)
             return shared > 0 and not self.heard_from(text, attribution.sources)
         if written:
@@ -317,6 +323,17 @@ class Authority:
 def _terms_of_claim(text: str) -> frozenset[str]:
     """Return the terms of a row, without those that only report who says it."""
     return content_terms(text) - SPEAKERS - _WORDS_OF_SAYING
+
+
+def _says_same(text: str, said: str) -> bool:
+    """Return True if a sentence of what was said contains the words of a claim in order, and negates as often."""
+    claim = [term for term in term_list(text) if term not in SPEAKERS | _WORDS_OF_SAYING]
+    for part in text_parts(said):
+        words = term_list(part.text)
+        rest = iter(words)
+        if words.count("not") == claim.count("not") and all(term in rest for term in claim):
+            return bool(claim)
+    return False
 
 
 def _share(terms: frozenset[str], found: frozenset[str]) -> float:

@@ -14,7 +14,7 @@ from omcli.pack.cross_session import days
 from omcli.pack.salience import by_salience
 from omcli.reflectors.rules.working_set import WorkingSet, is_kept
 from omcli.text.phrases import AGENT, anchors, speaker
-from omcli.text.terms import folded
+from omcli.text.terms import NEGATION, folded
 
 _COMPARED_TYPES = frozenset(
     {Type.FACT, Type.OUTCOME, Type.PLAN, Type.DECISION, Type.EVENT, Type.REQUEST, Type.QUESTION}
@@ -32,7 +32,6 @@ _LEAST_SHARED = 0.75
 
 _WORD = lazily(r"\w+(?:[-./:#@'’]+\w+)*")
 _STOP_WORDS = frozenset("a an the is are was were be been am it this that i we you has have had just also now".split())
-_NEGATIONS = frozenset("no not never none nothing neither nor without cannot can't".split())
 _CLAUSE_ENDS = lazily(r" · |[.:;!?](?= |$)")
 
 
@@ -89,7 +88,7 @@ class _Statement:
     def of(cls, row: Observation) -> _Statement:
         words = _WORD.findall(row.text)
         named = [word for word in words if word != word.lower() or not word.isalpha()]
-        negated = sum(word.lower() in _NEGATIONS or word.lower().endswith(("n't", "n’t")) for word in words)
+        negated = sum(NEGATION.match(word) is not None for word in words)
         return cls(
             row=row,
             names=(
