@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from omcli.base import lazily
 from omcli.base.record import replace
 from omcli.exchange import pi
-from omcli.exchange.groups import Group, GroupRow, NotARow, lines_of
+from omcli.exchange.groups import Group, GroupRow, NotARow, lines_of, objects_of
 from omcli.memory.notation import BRACKETS, EMOJI, PREAMBLE, TAG, WORDS, PrintedRow
 from omcli.memory.observation import Priority, Status
 from omcli.text.clean import TIER_HEADINGS
@@ -50,35 +50,45 @@ def parse(text: str) -> Iterator[Group | NotARow]:
 
 
 def _summary_of(text: str) -> str:
-    """Return the summary contained in JSON printed by `om compact`. Other text is returned unchanged."""
+    """Return the summary contained in JSON or JSON Lines: the memory that messages begin with, or what `om compact`
+    prints. It is "" for other objects; other text is returned unchanged.
+    """
     if not text.lstrip().startswith(("{", "[")):
         return text
     try:
         found = json.loads(text)
     except (ValueError, RecursionError):
-        return text
+        lines = list(objects_of(text))
+        return text if None in lines else _opening(lines)
     if isinstance(found, list):
         return _opening(found)
     if not isinstance(found, dict):
         return text
+    if isinstance(messages := found.get("messages"), list) and "text" not in found:
+        return _opening(messages)
     said, listed = found.get("summary"), found.get("observations")
     if isinstance(listed, list):
         return "\n".join(_written(row) for row in listed if isinstance(row, dict)) or text
-    return said if isinstance(said, str) else text
+    return said if isinstance(said, str) else ""
 
 
 def _opening(messages: Sequence[object]) -> str:
-    """Return the memory with which chat messages begin, or "" if they begin otherwise.
+    """Return the memory with which chat messages begin, after prompts of the program, or "" if they begin otherwise.
 
     In other messages, a tool or an agent could imitate memory.
     """
-    opening = messages[0] if messages else None
-    if not isinstance(opening, dict) or opening.get("role") not in ("user", "system"):
-        return ""
-    content = opening.get("content")
-    first = content[0] if isinstance(content, list) and content else content
-    said = first.get("text") if isinstance(first, dict) else first
-    return said if isinstance(said, str) and said.startswith(f"<{TAG}") else ""
+    for opening in messages:
+        if not isinstance(opening, dict) or opening.get("role") not in ("user", "system", "developer"):
+            break
+        content = opening.get("content")
+        first = content[0] if isinstance(content, list) and content else content
+        said = first.get("text") if isinstance(first, dict) else first
+        if isinstance(said, str) and said.startswith(f"<{TAG}"):
+            end = said.rfind(f"</{TAG}>")  # the next words may be in the same message
+            return said if end < 0 else said[:end]
+        if opening["role"] == "user":
+            break
+    return ""
 
 
 def _written(row: Mapping[str, object]) -> str:
@@ -96,6 +106,8 @@ class _Outline:
         self._dated = ""
         self._is_raw = False
         self._paragraph: list[str] = []
+        self._above = ("", "")
+        """Title and date above the paragraph. When its end is found, the next ones are known already."""
 
     def rows(self, text: str) -> Iterator[PrintedRow]:
         for written in lines_of(text):
@@ -108,6 +120,8 @@ class _Outline:
                 yield from self._said()
             if is_structure or self._is_raw:
                 continue
+            if not self._paragraph:
+                self._above = self._title, self._dated
             self._paragraph.append(item["said"].strip() if item else line)
         yield from self._said()
 
@@ -133,8 +147,9 @@ class _Outline:
 
     def _said(self) -> Iterator[PrintedRow]:
         said, self._paragraph = " ".join(self._paragraph), []
+        title, dated = self._above
         for passage in _passages(said):
-            yield _line(passage, title=self._title, dated=self._dated)
+            yield _line(passage, title=title, dated=dated)
 
 
 def _line(said: str, *, title: str, dated: str) -> PrintedRow:

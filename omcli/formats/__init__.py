@@ -14,9 +14,11 @@ from typing import Protocol
 
 from omcli.base.errors import BadUsage, UnknownFormat
 from omcli.base.record import record, replace
-from omcli.formats.injected import is_export
+from omcli.formats.injected import is_export, opening_memory
 from omcli.formats.source import InputShape, Record, RecordStream, Sample, with_speaker
-from omcli.memory.transcript import Checkpoint, Item, NewConversation, ReaderState, Reason, Skip
+from omcli.formats.values import record as mapping
+from omcli.formats.values import text
+from omcli.memory.transcript import Checkpoint, Facts, Item, NewConversation, ReaderState, Reason, Skip
 from omcli.text.instants import instant, utc_offset
 
 # Module and keys of each format, in the order of detection, with the most specific format first. A module is imported
@@ -232,7 +234,7 @@ def by_turn(
     """
 
     def read(source: RecordStream) -> Iterator[Item]:
-        has_begun = source.state is not None
+        has_begun = is_later = source.state is not None
         conversation = begin(source.state)
         for entry in source.records():
             if isinstance(entry, Checkpoint):
@@ -242,6 +244,8 @@ def by_turn(
                 yield entry
             elif (turns := turns_of(entry)) is None:
                 has_begun = True
+                yield from () if is_later else _opening_memory(entry)
+                is_later = is_later or not _is_before_prompt(entry)
                 yield from map(partial(with_speaker, entry=entry), conversation.turn(entry))
             else:
                 if has_begun:
@@ -249,13 +253,32 @@ def by_turn(
                 has_begun = True
                 conversation = begin(None)
                 yield from conversation.whole(entry)
+                is_later = False
                 for turn in turns:
                     if isinstance(turn, dict):
+                        yield from () if is_later else _opening_memory(turn)
+                        is_later = is_later or not _is_before_prompt(turn)
                         yield from map(partial(with_speaker, entry=turn), conversation.turn(turn))
                     else:
                         yield Skip(Reason.NOT_AN_OBJECT)
 
     return read
+
+
+def _is_before_prompt(turn: Record) -> bool:
+    """Return True for a program's instructions to the model."""
+    return turn.get("role") in ("system", "developer")
+
+
+def _opening_memory(turn: Record) -> Iterator[Facts]:
+    """Yield the memory with which a turn begins, if any. The turn must be the first one, or follow only prompts of the
+    program, because in a later one it is a quotation, and in one of an agent or a tool an imitation.
+    """
+    content = turn.get("content")
+    first = content[0] if isinstance(content, list) and content else content
+    said = text(first) or text(mapping(first).get("text"))
+    if (turn.get("role") == "user" or _is_before_prompt(turn)) and (memory := opening_memory(said)):
+        yield Facts(memory=memory)
 
 
 def instant_of(turn: Record) -> str | None:

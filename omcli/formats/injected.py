@@ -85,6 +85,18 @@ def without_injected(said: str) -> str:
     return text if kept[0].strip() else text.lstrip()
 
 
+def opening_memory(said: str) -> str:
+    """Return the memory with which a text begins: a pack of om or its summary for pi. Return "" if it begins otherwise,
+    because a person may quote memory.
+    """
+    written = said.lstrip()
+    if _PACK.match(written):
+        start, end = min(_tag_blocks(written), default=(0, 0))
+        return written[start:end] if start == 0 else ""
+    found = _PI_SUMMARY.match(written)
+    return found[0] if found else ""
+
+
 def is_block(part: str) -> bool:
     """Return True if a part of a message is one block that a client added: it begins and ends with the same tag.
 

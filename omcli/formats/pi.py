@@ -10,7 +10,7 @@ from itertools import chain
 from omcli.base import lazily
 from omcli.base.record import replace
 from omcli.formats import Format, TranscriptFolders, by_record
-from omcli.formats.injected import memory_skips, own_words, without_injected
+from omcli.formats.injected import memory_skips, opening_memory, own_words, without_injected
 from omcli.formats.source import InputShape, Record, Sample, with_speaker
 from omcli.formats.values import compact_json, exit_code, image_from_text, image_text, objects, record, string, text
 from omcli.memory.message import Image, Message, MessageKind, Role
@@ -48,6 +48,8 @@ class _EntryReader:
 
     def __init__(self, state: ReaderState | None) -> None:
         self._session: str | None = state["session"] if state else None
+        self._is_later = state is not None
+        """True if an entry was read that is or follows a message."""
         self._tree = _Entries()
         self._handover: Handover | None = None
 
@@ -64,6 +66,9 @@ class _EntryReader:
             yield from self._bare(entry)
         elif entry.get("type") != "session":
             said = tuple(_items(entry))
+            if not self._is_later and entry.get("type") == "compaction":
+                yield Facts(memory=text(entry.get("summary")))  # of messages that are not passed
+            self._is_later = self._is_later or any(isinstance(item, Message) for item in said)
             self._tree.add(entry, said)
             yield from said
         elif self._session is None and (session := string(entry.get("id"))):
@@ -313,7 +318,11 @@ def _user_command(entry: Record, message: Record) -> Iterator[Item]:
 
 
 def _summary(entry: Record, message: Record, *, kind: MessageKind) -> Iterator[Item]:
-    summary, at = without_injected(text(message.get("summary"))), _at(entry, message)
+    """Yield a summary. If it is memory of messages that may not be passed, it is a fact about the session instead."""
+    written = text(message.get("summary"))
+    summary, at = without_injected(written), _at(entry, message)
+    if kind is MessageKind.RECAP and (memory := opening_memory(written)):
+        yield Facts(memory=memory)
     yield Message(role=Role.EVENT, text=summary, kind=kind, id=string(entry.get("id")), at=at)
 
 

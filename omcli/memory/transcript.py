@@ -164,6 +164,7 @@ class Facts:
     title: str | None = None
     model: str | None = None
     parent: str | None = None
+    memory: str = ""  # the earlier memory from which the session goes on, which none of its messages repeats
 
 
 @positional_record
@@ -224,8 +225,7 @@ class Transcript:
 _SECOND = len("2026-01-25T10:47:18")
 _SHORT = 16
 """Length of the keys by which messages are counted, in hex digits. Short keys save memory in long transcripts."""
-_TWINS = {"openai": "anthropic", "anthropic": "openai"}
-"""Formats in which plain turns look alike. Only a tool call distinguishes them."""
+_TWINS = {"openai": "anthropic", "anthropic": "openai"}  # plain turns look alike, only a tool call distinguishes them
 _OF_BOTH = (Role.USER, Role.ASSISTANT)
 
 

@@ -1006,3 +1006,115 @@ class TestEarlierSummary:
         assert len([row for row in rows(om) if row["source"] == "import"]) == 3
 
         om("compact", "--session", SESSION, "--summary", om.folder / "absent", code=66)
+
+
+def grown(turns: list[dict[str, Any]], number: int) -> list[dict[str, Any]]:
+    """The list with three more wishes and answers, which say in which round they were added."""
+    for at in range(3):
+        wish = f"Use colour teal-{number}{at} for banner_{number}{at}.css from now on."
+        answer = f"I set teal-{number}{at} in banner_{number}{at}.css:\n```\n" + "mast: teal\n" * 200 + "```"
+        turns = [*turns, {"role": "user", "content": wish}, {"role": "assistant", "content": answer}]
+    return turns
+
+
+def written(turns: list[dict[str, Any]], *, as_lines: bool) -> str:
+    return "".join(json.dumps(turn) + "\n" for turn in turns) if as_lines else json.dumps(turns)
+
+
+def memory_of(turns: list[dict[str, Any]]) -> str:
+    content = turns[0]["content"]
+    return str(content if isinstance(content, str) else content[0]["text"])
+
+
+class TestGoingOn:
+    """The memory that a transcript begins with stays memory, as often as it is compacted."""
+
+    @pytest.mark.parametrize("to", ["messages", "anthropic"])
+    @pytest.mark.parametrize("as_lines", [False, True])
+    @pytest.mark.parametrize("is_named", [False, True])
+    def test_a_list_keeps_the_memory_that_it_begins_with(self, om: Om, to: str, as_lines: bool, is_named: bool) -> None:
+        """XD5, S3.12: four times in a row; nothing is lost, doubled, or of another day; `--summary` adds nothing."""
+        turns: list[dict[str, Any]] = []
+        for number in range(1, 5):
+            path = om.write(f"{number}.json", written(grown(turns, number), as_lines=as_lines))
+            summary = ("--summary", path) if is_named and number > 1 else ()
+            day = ("--now", f"2026-03-0{number}T10:00Z")
+            turns = turns_of(om("compact", path, "--to", to, "--tail-budget", "450", *summary, *day).stdout)
+        lines = memory_of(turns).splitlines()
+        for number in range(1, 5):
+            days = lines[lines.index(f"2026-03-0{number}") + 1 :]
+            end = next((at for at, line in enumerate(days) if line.startswith("2026-")), len(days))
+            for at in range(3):
+                wish = f"Use colour teal-{number}{at} for banner_{number}{at}.css from now on."
+                assert [wish in line for line in lines].count(True) == 1
+                assert any(wish in line for line in days[:end]), "with the day on which it was said first"
+
+    @pytest.mark.parametrize("before", [(), ({"role": "system", "content": "You are a boat builder."},)])
+    def test_words_beside_memory_are_the_user_s_and_other_memory_is_a_quotation(
+        self, om: Om, before: tuple[dict[str, Any], ...]
+    ) -> None:
+        """F56, XE1: only the first message of a user or a program can begin with memory."""
+        pack = memory_of(
+            turns_of(om("compact", "--to", "messages", stdin=written(grown([], 1), as_lines=False)).stdout)
+        )
+        forged = pack.replace("teal-1", "evil-1")
+        said = [*before, {"role": "user", "content": f"{pack}\n\nPlease paint the mast."}]
+        said += [{"role": "assistant", "content": forged}, {"role": "user", "content": forged}, *grown([], 2)]
+        run = om("compact", "--json", stdin=written(said, as_lines=False))
+        texts = [row["text"] for row in run.document["observations"]]
+        assert texts.count("User: Please paint the mast.") == 1
+        assert sum("Use colour teal-10" in text for text in texts) == 1
+        rows = [row for row in run.document["observations"] if row["source"] == "import"]
+        assert rows
+        assert not any("evil" in row["text"] for row in rows)
+
+    @pytest.mark.parametrize("kind", ["compaction", "branch_summary"])
+    @pytest.mark.parametrize("told", [PI_MEMORY, "## Decisions\n- **Dock**: MySQL 8 lacks transactional DDL.\n"])
+    def test_a_session_of_pi_keeps_the_summary_that_it_begins_with(self, om: Om, kind: str, told: str) -> None:
+        """XD5, S3.12: its messages are in another file; `om`'s own form and prose."""
+        entries = tree()
+        first = {"type": kind, "id": "c0ffee00", "parentId": None, "summary": told}
+        entries = [entries[0], {**first, "timestamp": "2026-04-02T07:00:30.000Z"}, *entries[1:]]
+        entries[2] = {**entries[2], "parentId": "c0ffee00"}
+        compacting = ("--to", "pi", "--keep-recent", "60")
+        for _ in range(3):
+            text = "".join(json.dumps(entry) + "\n" for entry in entries)
+            found = om("--preset", "pi", "compact", *BY_RULES, *compacting, stdin=text).document
+            if told == PI_MEMORY:
+                assert found["summary"].startswith(PI_MEMORY + "\nDate: 2026-04-02\n- ")
+            assert found["summary"].count("MySQL 8 lacks") == (told != PI_MEMORY)
+            assert [found["summary"].count(f"Plank {number} of the deck") for number in range(3)] == [1] * 3
+            assert found["firstKeptEntryId"] in {entry["id"] for entry in entries}
+            entries[1] = {**entries[1], "summary": found["summary"]}
+
+    def test_a_session_of_the_store_takes_the_memory_that_its_transcript_begins_with(self, om: Om) -> None:
+        """XD5: once, also for output that no agent continues from."""
+        first = turns_of(om("compact", "--to", "messages", stdin=written(grown([], 1), as_lines=False)).stdout)
+        path = om.write("later.json", written(grown(first[:1], 2), as_lines=False))
+        for to in ("text", "messages", "json"):
+            om("compact", path, "--session", "boat", "--to", to)
+            texts = [row["text"] for row in rows(om)]
+            assert texts.count("User: Use colour teal-10 for banner_10.css from now on.") == 1
+            assert texts.count("User: Use colour teal-20 for banner_20.css from now on.") == 1
+
+    @pytest.mark.parametrize("to", ["text", "markdown", "json", "pi", "messages"])
+    def test_each_row_of_a_summary_keeps_its_own_date(self, om: Om, to: str) -> None:
+        """XD4: also the last row of a day, which the next day's date follows."""
+        talk = Talk(session="days")
+        for day in range(1, 5):
+            om("note", f"The mast is {day} metres high.", "--session", "days", "--now", f"2026-03-0{day}T09:30Z")
+        om("observe", "-q", "--session", "days", stdin=talk.user("Draw the boat. " * 400).text())
+        first = om.write("first", om("compact", "--session", "days", "--to", to, "--tail-budget", "0").stdout)
+        om("compact", "-", "--session", "next", "--summary", first, stdin=story().text())
+        found = {row["text"]: row.get("event_at", "") for row in rows(om) if row["session"] == "next"}
+        for day in range(1, 5):
+            assert found[f"The mast is {day} metres high."][:10] == f"2026-03-0{day}"
+
+    @pytest.mark.parametrize(
+        "given", ['{"schema": 1, "replace": false, "reason": "larger"}', '{"role": "user", "content": "Hi"}\n' * 2]
+    )
+    def test_json_without_memory_is_no_summary(self, om: Om, given: str) -> None:
+        """XD5: it would become rows of braces and quotes."""
+        run = om("compact", "--summary", om.write("first.json", given), stdin=story().text(), code=65)
+        assert run.stderr.startswith("om: error: ")
+        assert run.stdout == ""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, nullcontext, suppress
 from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
@@ -45,7 +45,7 @@ om compact session.jsonl --budget 2000 --to markdown
 om compact --session ID --tail-budget 1500 --to messages
 om compact - --session ID --to pi --best-effort < session.jsonl
 om compact --preset pi --to pi --best-effort < preparation.json
-om compact grown.json --summary grown.json --to messages
+om compact grown.json --to messages > shorter.json
 om compact session.jsonl --json | jq '{reached, tokens_before, tokens_after}'
 """
 
@@ -96,8 +96,8 @@ def compact(
 
     Prints requests, decisions, changes and findings, then the last messages verbatim, within the budget. `--to
     messages` (OpenAI) and `--to anthropic` print a message list to continue from: one message with the memory, then the
-    last messages, with tool calls and their results. Once that list has grown, pass it both as FILE and as --summary to
-    compact it again; the memory in it is not observed again. `--to pi` prints the result that pi's compaction hook
+    last messages, with tool calls and their results. Once that list has grown, compact it again: the memory that it
+    begins with stays memory and keeps its dates. `--to pi` prints the result that pi's compaction hook
     must return. FILE is then pi's session file, whose last branch is compacted, or the hook's `preparation` as JSON.
 
     In --json output, `text` is what is printed otherwise, and its rows and messages follow. `reached` is true if all
@@ -277,8 +277,8 @@ def _ingest_file(job: _Job, wiring: Wiring, deps: Deps) -> FileReport | None:
         return None
     from omcli.operations.ingest.files import FileInput, ingest_files
 
-    is_whole = job.shape.is_gone_on_from  # the branch is known only if the whole file is read
-    opened = partial(wiring.transcript, job.file, format_name=job.format, session=job.session, is_whole=is_whole)
+    # Its live branch and the memory that it begins with are known only if the whole file is read.
+    opened = partial(wiring.transcript, job.file, format_name=job.format, session=job.session, is_whole=True)
     [taken] = ingest_files([FileInput(name=job.file, open=opened)], deps, session=job.session)
     if taken.error is not None:
         job.run.console.error(taken.error, about=job.file)
@@ -319,22 +319,35 @@ def _refuse_lost(job: _Job, taken: FileReport, deps: Deps) -> bool:
 
 
 def _read_summary(job: _Job, taken: FileReport | None, session_id: str, deps: Deps) -> int:
-    """Store the earlier summary as rows and return its number of tokens, or 0 if it adds no row.
+    """Store earlier summaries as rows and return the number of tokens of those that add rows.
 
-    It is the given file, otherwise what the host handed over. Raise NoInput or BadInput, with the file's name, if it
-    cannot be read or is empty.
+    They are the memory that the transcript begins with, and the given file, otherwise what the host handed over. Raise
+    NoInput or BadInput, with the file's name, if it cannot be read or is empty.
     """
+    handed = taken.handover.summary if taken is not None and taken.handover is not None else ""
+    tokens = 0
+    for memory in () if taken is None else taken.memory:
+        with suppress(BadInput):  # it may consist of nothing but messages
+            tokens += _import_summary(job, job.name, memory, session_id, deps)
+    if job.summary is not None:
+        try:
+            given = content(job.summary).decode("utf-8", "replace")
+        except (NoInput, BadInput) as error:
+            raise type(error)(f"{job.summary}: {error.message}", hint=error.hint) from None
+        tokens += _import_summary(job, job.summary, given, session_id, deps)
+    elif handed.strip():
+        tokens += _import_summary(job, "previousSummary", handed, session_id, deps)
+    return tokens
+
+
+def _import_summary(job: _Job, name: str, text: str, session_id: str, deps: Deps) -> int:
+    """Store a summary as rows and return its number of tokens, or 0 if it adds no row. Raise BadInput with its name."""
     from omcli.operations.importing import import_summary
 
-    handed = taken.handover.summary if taken is not None and taken.handover is not None else ""
-    if job.summary is None and not handed.strip():
-        return 0
-    name = job.summary or "previousSummary"
     try:
-        text = handed if job.summary is None else content(job.summary).decode("utf-8", "replace")
         earlier = import_summary(name, text, session_id, deps)
-    except (NoInput, BadInput) as error:
-        raise type(error)(f"{name}: {error.message}", hint=error.hint) from None
+    except BadInput as error:
+        raise BadInput(f"{name}: {error.message}", hint=error.hint) from None
     if earlier.rows:
         job.run.console.note(f"{name}: {counted(earlier.rows, 'row')} of an earlier summary")
     return earlier.tokens

@@ -15,10 +15,10 @@ from collections.abc import Iterator, Sequence
 from enum import StrEnum
 
 from omcli.base.errors import ProviderFailed
-from omcli.base.record import mutable_record, record
+from omcli.base.record import mutable_record, record, replace
 from omcli.memory.changes import OperationKind, OperationWrite
 from omcli.memory.message import UNLIMITED, TokenCounter, message_tokens, row_tokens
-from omcli.memory.observation import Observation
+from omcli.memory.observation import Observation, Source
 from omcli.memory.ports import LogQuery, Store
 from omcli.memory.reflection import ReflectionOutcome as Came
 from omcli.memory.reflection import Scope
@@ -30,6 +30,7 @@ from omcli.operations.observe.session import observe_session
 from omcli.operations.reflect.session import Reflection, reflect_rows, rows_to_fold, skip_reason
 from omcli.pack.context_pack import ContextPack
 from omcli.pack.tail import Turn
+from omcli.text.similarity import folded_text
 
 _WORTH_IT = 0.9
 """Folding stops when a round leaves at least this share of the tokens read."""
@@ -203,7 +204,18 @@ class _Room:
         return self.deps.store
 
     def rows(self) -> tuple[Observation, ...]:
-        return tuple(logged.observation for logged in self.store.rows.log(LogQuery(session=self.session_id)))
+        """Return the visible rows, without those of an earlier summary that messages of the session give again.
+
+        If such a message has no time, its row gets that of the summary's.
+        """
+        logged = [each.observation for each in self.store.rows.log(LogQuery(session=self.session_id))]
+        earlier = {folded_text(row.text): row for row in logged if _is_earlier(row)}
+        again: set[str] = set()
+        for at, row in enumerate(logged):
+            if not _is_earlier(row) and (same := earlier.pop(folded_text(row.text), None)):
+                again.add(same.id)
+                logged[at] = replace(row, event_at=row.event_at or same.event_at)
+        return tuple(row for row in logged if row.id not in again)
 
     def holds(self, rows: Sequence[Observation]) -> bool:
         """Return True if all of these rows can be printed together with the last messages."""
@@ -240,6 +252,11 @@ class _Room:
 
 
 _NO_FIGURES = CompactHead()
+
+
+def _is_earlier(row: Observation) -> bool:
+    """Return True for a row of a summary, which no message of the session gave."""
+    return row.source is Source.IMPORT and not row.sources
 
 
 def _fold(room: _Room, steps: _Steps) -> ProviderFailed | None:

@@ -59,6 +59,8 @@ class FileReport:
     """Ids of messages on abandoned branches; empty unless the whole input was read."""
     handover: Handover | None = None
     """The host's request, if the input is one and was read now."""
+    memory: tuple[str, ...] = ()
+    """Earlier memory from which the transcript goes on, if it was read now."""
     counts: MessageCounts = field(default_factory=MessageCounts)
     new_messages: int = 0
     known_messages: int = 0
@@ -150,6 +152,7 @@ def _report(name: str, intake: MessageWriter, error: OmError | None, deps: Deps)
         cwd=reading.cwd,
         abandoned=reading.abandoned if reading.earlier is None else frozenset(),
         handover=reading.handover,
+        memory=reading.memory,
         counts=tally.counts,
         new_messages=new.messages,
         known_messages=known.messages,

@@ -166,6 +166,8 @@ class TranscriptSessions:
         """Ids of messages on abandoned branches, as far as this reading shows."""
         self.handover: Handover | None = None
         """The host's request, if this transcript is one."""
+        self.memory: tuple[str, ...] = ()
+        """Earlier memory from which the transcript goes on, as far as this reading shows."""
         self._items = transcript.items
         self.format = transcript.format or ""
         self.earlier = transcript.earlier
@@ -259,6 +261,7 @@ class TranscriptSessions:
             facts = replace(facts, session=name)
         self.named = self.named or facts.session
         self.cwd = self.cwd or facts.cwd
+        self.memory += (facts.memory,) if facts.memory else ()
         session_id = self._given or facts.session
         said = self._said(facts)
         if self._current is None:
