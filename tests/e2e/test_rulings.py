@@ -269,6 +269,18 @@ def test_a_row_that_cites_the_persons_own_words_replaces_it(om: Om, messages: li
     assert "The queue is kept in Postgres" not in texts(om)
 
 
+def test_an_agents_row_of_a_later_slice_does_not_replace_it(om: Om) -> None:
+    """XE2, D3: also while neither row is stored."""
+    talk = Talk().user("For the queue, let's go with Postgres.").assistant("Postgres is no longer used for the queue.")
+    ruled_now = said("The queue is kept in Postgres", "m1", kind="decision")
+    dropped = said("Postgres is no longer used for the queue", "m1", kind="decision", replaces=["o1", "o2"])
+    model = script(om, answer(ruled_now), answer(dropped))
+    transcript = om.write("t.jsonl", talk.text())
+    om("observe", transcript, "--model", model.model, env={"OM_OBSERVE_BATCH_TOKENS": "15"})
+    assert len(model.asked) == 2
+    assert {"User: For the queue, let's go with Postgres.", "The queue is kept in Postgres"} <= set(texts(om))
+
+
 @pytest.mark.parametrize(
     ("text", "kind"),
     [
