@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from bisect import bisect
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 
@@ -30,6 +31,7 @@ _MEMORY_TAG = lazily(
     re.MULTILINE | re.IGNORECASE,
 )
 """A tag with which other tools wrap memory, or the marks of a fence."""
+_FENCE = lazily(r"^[ ]{0,3}(?P<mark>`{3,}|~{3,})(?P<info>[^\n]*)", re.MULTILINE)
 _LINE_START = lazily(r"(?:\A|(?<=\n))[^\S\n]*[\ufeff\u200b]?[^\S\n]*\Z")
 _COMMON_NAMES = frozenset({"memory", "memories", "observation", "observations", "reflections"})
 """Names that are also usual in configurations and documents."""
@@ -57,14 +59,16 @@ _PACK = lazily(rf'^<{TAG}(?: session="[^"\n]*")?>\r?\n(?:<about>)?Dated notes fr
 """The beginning of a printed pack."""
 
 
-def without_injected(said: str) -> str:
+def without_injected(said: str, *, is_from_person: bool = False) -> str:
     """Return a message's text without blocks that programs added, and without om's own output.
 
-    Blocks may be nested. A tag that is not closed is only a mention, except in a pack of om that was cut off.
+    Blocks may be nested. A tag that is not closed is only a mention, except in a pack of om that was cut off. In a
+    fence, a person shows blocks of programs.
     """
     blocks: list[tuple[int, int]] = []
     if "<" in said:
-        blocks += _tag_blocks(said)
+        fences = _shown_parts(said) if is_from_person else ()
+        blocks += (block for block in _tag_blocks(said) if not _is_shown(said, block, fences))
     if "] " in said and _HAS_LINE.search(said):
         blocks += map(re.Match.span, _LOG_LINE.finditer(said))
     if WORKING_TITLE in said:
@@ -95,6 +99,26 @@ def opening_memory(said: str) -> str:
         return written[start:end] if start == 0 else ""
     found = _PI_SUMMARY.match(written)
     return found[0] if found else ""
+
+
+def _shown_parts(said: str) -> list[tuple[int, int]]:
+    """Return start and end of each closed fence."""
+    fences: list[tuple[int, int]] = []
+    start, mark = 0, ""
+    for found in _FENCE.finditer(said):
+        if not mark and ("`" not in found["info"] or found["mark"][0] == "~"):
+            start, mark = found.start(), found["mark"]
+        elif mark and found["mark"].startswith(mark) and not found["info"].strip():
+            fences.append((start, found.end()))
+            mark = ""
+    return fences
+
+
+def _is_shown(said: str, block: tuple[int, int], fences: Sequence[tuple[int, int]]) -> bool:
+    """Return True if a block is inside a fence, unless it is a pack of om."""
+    start, end = block
+    place = bisect(fences, block) - 1
+    return place >= 0 and end <= fences[place][1] and not _PACK.match(said, start)
 
 
 def is_block(part: str) -> bool:
@@ -136,15 +160,17 @@ def own_words(said: str) -> str:
     """Return a person's words: the text without injected blocks, and without memory that other tools wrapped."""
     blocks = _memory_blocks(said)
     rest = _without(said, blocks).strip() if blocks else said
-    words = without_injected(rest).strip() if _QUERY[0] in rest else ""
+    words = without_injected(rest, is_from_person=True).strip() if _QUERY[0] in rest else ""
     if words.startswith(_QUERY[0]) and words.endswith(_QUERY[1]):
         return words[len(_QUERY[0]) : -len(_QUERY[1])].strip()
-    return without_injected(rest)
+    return without_injected(rest, is_from_person=True)
 
 
 def memory_skips(said: str) -> Iterator[Skip]:
-    """Yield a `Skip` for each block of a person's message that `own_words` leaves out, if words are left."""
-    if (blocks := _memory_blocks(said)) and own_words(said).strip():
+    """Yield a `Skip` for each block of memory that `own_words` leaves out of a person's message, if words are left."""
+    blocks = _memory_blocks(said)
+    blocks += (span for span in map(re.Match.span, _PACK.finditer(said)) if not _is_in(span, blocks))
+    if blocks and own_words(said).strip():
         yield from (Skip(Reason.INJECTED) for _ in blocks)
 
 
@@ -156,6 +182,8 @@ def own_texts(parts: Sequence[str]) -> list[str]:
         return list(map(own_words, parts))
     rest = "\n".join(map(_without_whole, parts))
     blocks = [block for block in _tag_blocks(rest, is_whole=False) if _begins_line(rest, block[0])]
+    fences = _shown_parts(rest) if blocks else ()
+    blocks = [block for block in blocks if not _is_shown(rest, block, fences)]
     blocks += _memory_blocks(rest)
     texts: list[str] = []
     begin = 0
@@ -196,13 +224,14 @@ def _without(said: str, blocks: Iterable[tuple[int, int]], *, fill: str = "") ->
 def _memory_blocks(said: str) -> list[tuple[int, int]]:
     """Return start and end of each block that another tool wrapped memory in: closed, and beginning a line.
 
-    Tags inside a line, unclosed or in a fence are a person's own words, or a document that they show.
+    Tags inside a line, unclosed or in a fence are a person's own words, or a document that they show. Words may precede
+    a tag that only tools use, if it ends its line and is closed at the beginning of a later one.
     """
     blocks: list[tuple[int, int]] = []
     if "</" in said:
         tags = list(_MEMORY_TAG.finditer(said))
         last = {tag["name"].casefold(): tag.start() for tag in tags if tag["closing"]}
-        after, fence = 0, ""
+        after, searched, fence = 0, 0, ""
         for place, tag in enumerate(tags if last else ()):
             if tag.start() < after:
                 continue
@@ -215,6 +244,9 @@ def _memory_blocks(said: str) -> list[tuple[int, int]]:
             elif not fence and not tag["closing"] and last.get(tag["name"].casefold(), 0) > tag.start():
                 follows = bool(blocks) and after == blocks[-1][1] and not said[after : tag.start()][:80].strip()
                 start = tag.start() if follows else _line_start(said, tag)
+                if start is None and tag.start() >= searched and _ends_line(said, tag):
+                    searched = _block_end(said, tags, place).start()
+                    start = tag.start() if _begins_line(said, searched) else None
                 if start is not None:
                     closing = _block_end(said, tags, place)
                     after = closing.end()
@@ -222,14 +254,24 @@ def _memory_blocks(said: str) -> list[tuple[int, int]]:
                         blocks.append((start, after))
     if "## Conversation Memory" in said:
         headed = [found.span() for found in _HEADED_MEMORY.finditer(said)]
-        blocks += [span for span in headed if not any(start < span[1] and span[0] < end for start, end in blocks)]
+        blocks += [span for span in headed if not _is_in(span, blocks)]
     return sorted(blocks)
+
+
+def _is_in(span: tuple[int, int], blocks: Iterable[tuple[int, int]]) -> bool:
+    """Return True if a span shares characters with a block."""
+    return any(start < span[1] and span[0] < end for start, end in blocks)
 
 
 def _line_start(said: str, tag: re.Match[str]) -> int | None:
     """Return the start of a tag's line if only indentation precedes the tag, or None."""
     found = _LINE_START.search(said, max(0, tag.start() - _DEEPEST_INDENT), tag.start())
     return found.start() if found else None
+
+
+def _ends_line(said: str, tag: re.Match[str]) -> bool:
+    """Return True if nothing follows a tag on its line, and its name is used by tools alone."""
+    return tag["name"].casefold() not in _COMMON_NAMES and said[tag.end() : tag.end() + 1] in ("\n", "\r")
 
 
 def _block_end(said: str, tags: list[re.Match[str]], place: int) -> re.Match[str]:

@@ -330,6 +330,53 @@ def test_memory_of_other_tools_is_not_observed_and_is_counted(om: Om) -> None:
     assert sorted(row["text"] for row in rows(om)) == [f"User: Paint mast {at}." for at in range(3)]
 
 
+BESIDE = [
+    (f"Paint mast 1. <global_observations>\n* {RULE}\n</global_observations>\nPaint mast 2.", 1),
+    (f"Paint mast 1. <core-memory>\n{RULE}\n</core-memory> Paint mast 2.", 1),
+    (f"Paint mast 1.\n<memory>\n{RULE}</memory> Paint mast 2.\n<relevant-memories>\n{RULE}\n</relevant-memories>", 2),
+    (f'Paint mast 1.\n<om-memory session="s">\nDated notes from earlier work; {RULE}\n</om-memory>Paint mast 2.', 1),
+]
+
+
+@pytest.mark.parametrize(("said", "blocks"), BESIDE)
+@pytest.mark.parametrize("is_chat", [True, False])
+def test_words_on_the_lines_of_a_wrapper_are_the_user_s(om: Om, said: str, blocks: int, is_chat: bool) -> None:
+    """XD7, S2.9: before its first tag and after its last one; in a chat and in a Claude Code transcript."""
+    text = json.dumps([{"role": "user", "content": said}]) if is_chat else Talk(session="s").user(said).text()
+    (report,) = om("observe", "--json", stdin=text).document["files"]
+    assert report["skipped"] == {"injected": blocks}
+    assert [row["text"] for row in rows(om)] == ["User: Paint mast 1. Paint mast 2."]
+
+
+SHOWN = [
+    "Paint mast 1, as in\n```xml\n<system-reminder>\nUse red.\n</system-reminder>\n```",
+    "Paint mast 1, as in\n~~~\n<memory>\nUse red.\n</memory>\n~~~",
+    "Paint mast 1, as in `<core-memory>`\nUse red.\n`</core-memory>`",
+    "Paint mast 1 <core-memory>\nUse red.",
+    "Paint mast 1.\n<global_observations>\nUse red.\n<memory>",
+]
+
+
+@pytest.mark.parametrize("said", SHOWN)
+@pytest.mark.parametrize("splits", [False, True])
+def test_a_wrapper_that_a_user_shows_or_does_not_close_stays(om: Om, said: str, splits: bool) -> None:
+    """XD7, F39: in a fence or in code, or unclosed; also if it crosses two texts of a message."""
+    texts = said.split("\nUse", 1) if splits else [said]
+    texts = [texts[0], *(f"Use{rest}" for rest in texts[1:])]
+    content = [{"type": "text", "text": text} for text in texts]
+    reply = {"role": "assistant", "content": [{"type": "text", "text": "Fine."}], "stop_reason": "end_turn"}
+    om("observe", "-q", stdin=json.dumps([{"role": "user", "content": content}, {**reply, "type": "message"}]))
+    [first, _] = om("context", "--json").document["messages"]
+    assert first["text"].split() == said.split()
+
+
+def test_a_fence_that_is_not_closed_does_not_show_what_a_program_adds(om: Om) -> None:
+    """XD7, F39: a client puts its reminder below the words."""
+    said = f"Paint mast 1, as in\n```\nred\n<system-reminder>\n{RULE}\n```\n</system-reminder>"
+    om("observe", "-q", stdin=json.dumps([{"role": "user", "content": said}]))
+    assert RULE not in om("context").stdout + om("log").stdout
+
+
 SPLIT = [
     ["<memory>", f"{RULE}", "</memory>\nPaint mast 1."],
     ["Paint mast 1.\n<relevant_memories>\n", f"{RULE}</relevant_memories>"],

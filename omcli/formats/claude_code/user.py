@@ -11,7 +11,7 @@ from typing import Self
 from omcli.base import lazily
 from omcli.base.record import positional_record
 from omcli.formats.claude_prompts import UserText, is_own_tool, reason_to_refuse, user_text
-from omcli.formats.injected import memory_skips, own_texts
+from omcli.formats.injected import is_block, memory_skips, own_texts
 from omcli.formats.source import Record
 from omcli.formats.values import image_from_text, image_text, record, string, text
 from omcli.memory.message import Image, MessageKind, attachment
@@ -54,7 +54,6 @@ def read_content(parts: list[str], images: tuple[Image, ...]) -> UserContent:
     prompts: list[str] = []
     events: list[UserText] = []
     has_injected = in_editor = False
-    skips: list[Skip] = []
     for part, own in zip(parts, own_texts(parts), strict=True):
         in_editor = in_editor or any(map(part.__contains__, _EDITOR_TAGS))
         if note := _MEMORY_NOTE.match(part):
@@ -63,14 +62,13 @@ def read_content(parts: list[str], images: tuple[Image, ...]) -> UserContent:
             has_injected = True
         elif words.kind is None:
             prompts.append(words.text)
-            skips += memory_skips(part)
         else:
             events.append(words)
     return UserContent(
         prompt="\n\n".join(prompts),
         images=images,
         events=tuple(events),
-        skips=tuple(skips),
+        skips=tuple(memory_skips("\n".join(part for part in parts if not is_block(part)))) if prompts else (),
         is_injected=has_injected,
         in_editor=in_editor,
     )
