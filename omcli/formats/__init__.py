@@ -18,6 +18,7 @@ from omcli.formats.injected import is_export, opening_memory
 from omcli.formats.source import InputShape, Record, RecordStream, Sample, with_speaker
 from omcli.formats.values import record as mapping
 from omcli.formats.values import text
+from omcli.memory.message import Message
 from omcli.memory.transcript import Checkpoint, Facts, Item, NewConversation, ReaderState, Reason, Skip
 from omcli.text.instants import instant, utc_offset
 
@@ -234,35 +235,62 @@ def by_turn(
     """
 
     def read(source: RecordStream) -> Iterator[Item]:
-        has_begun = is_later = source.state is not None
-        conversation = begin(source.state)
+        has_begun = source.state is not None
+        turns = _Turns(begin, source.state)
         for entry in source.records():
             if isinstance(entry, Checkpoint):
                 if has_begun:
-                    yield replace(entry, reader_state=conversation.state())
+                    yield replace(entry, reader_state=turns.state())
             elif not isinstance(entry, dict):
                 yield entry
-            elif (turns := turns_of(entry)) is None:
+            elif (given := turns_of(entry)) is None:
                 has_begun = True
-                yield from () if is_later else _opening_memory(entry)
-                is_later = is_later or not _is_before_prompt(entry)
-                yield from map(partial(with_speaker, entry=entry), conversation.turn(entry))
+                yield from turns.items(entry)
             else:
                 if has_begun:
                     yield NewConversation()
                 has_begun = True
-                conversation = begin(None)
-                yield from conversation.whole(entry)
-                is_later = False
-                for turn in turns:
-                    if isinstance(turn, dict):
-                        yield from () if is_later else _opening_memory(turn)
-                        is_later = is_later or not _is_before_prompt(turn)
-                        yield from map(partial(with_speaker, entry=turn), conversation.turn(turn))
-                    else:
-                        yield Skip(Reason.NOT_AN_OBJECT)
+                turns = _Turns(begin, None)
+                yield from turns.whole(entry)
+                for turn in given:
+                    yield from turns.items(turn) if isinstance(turn, dict) else (Skip(Reason.NOT_AN_OBJECT),)
 
     return read
+
+
+class _Turns:
+    """The turns of a conversation in any format, with their directories and the memory that they begin with."""
+
+    def __init__(self, begin: Begin, state: ReaderState | None) -> None:
+        self._conversation = begin(state)
+        self._is_later = state is not None
+        """True if a turn was read that memory cannot follow."""
+        self._session, self._cwd, homes = (state or {}).get("places", (None, None, ()))
+        self._homes: dict[str | None, str] = dict(homes)
+        """First directory of each session."""
+
+    def state(self) -> ReaderState:
+        return {**self._conversation.state(), "places": (self._session, self._cwd, [*self._homes.items()])}
+
+    def whole(self, entry: Record) -> Iterator[Item]:
+        return map(self._placed, self._conversation.whole(entry))
+
+    def items(self, turn: Record) -> Iterator[Item]:
+        if not self._is_later:
+            yield from _opening_memory(turn)
+            self._is_later = not _is_before_prompt(turn)
+        for item in self._conversation.turn(turn):
+            yield self._placed(with_speaker(item, entry=turn))
+
+    def _placed(self, item: Item) -> Item:
+        """Return an item, a message with its directory if that differs from its session's."""
+        if isinstance(item, Facts):
+            self._session, self._cwd = item.session, item.cwd
+            if item.cwd:
+                self._homes.setdefault(item.session, item.cwd)
+        elif isinstance(item, Message) and self._cwd and self._cwd != self._homes[self._session]:
+            return replace(item, cwd=self._cwd)
+        return item
 
 
 def _is_before_prompt(turn: Record) -> bool:

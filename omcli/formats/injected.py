@@ -169,9 +169,9 @@ def own_words(said: str) -> str:
 def memory_skips(said: str) -> Iterator[Skip]:
     """Yield a `Skip` for each block of memory that `own_words` leaves out of a person's message, if words are left."""
     blocks = _memory_blocks(said)
-    blocks += (span for span in map(re.Match.span, _PACK.finditer(said)) if not _is_in(span, blocks))
-    if blocks and own_words(said).strip():
-        yield from (Skip(Reason.INJECTED) for _ in blocks)
+    packs = _PACK.findall(_without(said, blocks)) if f"<{TAG}" in said else ()
+    if (blocks or packs) and own_words(said).strip():
+        yield from (Skip(Reason.INJECTED) for _ in (*blocks, *packs))
 
 
 def own_texts(parts: Sequence[str]) -> list[str]:
@@ -254,13 +254,8 @@ def _memory_blocks(said: str) -> list[tuple[int, int]]:
                         blocks.append((start, after))
     if "## Conversation Memory" in said:
         headed = [found.span() for found in _HEADED_MEMORY.finditer(said)]
-        blocks += [span for span in headed if not _is_in(span, blocks)]
+        blocks += [span for span in headed if not any(start < span[1] and span[0] < end for start, end in blocks)]
     return sorted(blocks)
-
-
-def _is_in(span: tuple[int, int], blocks: Iterable[tuple[int, int]]) -> bool:
-    """Return True if a span shares characters with a block."""
-    return any(start < span[1] and span[0] < end for start, end in blocks)
 
 
 def _line_start(said: str, tag: re.Match[str]) -> int | None:

@@ -1118,3 +1118,26 @@ class TestGoingOn:
         run = om("compact", "--summary", om.write("first.json", given), stdin=story().text(), code=65)
         assert run.stderr.startswith("om: error: ")
         assert run.stdout == ""
+
+    @pytest.mark.parametrize("to", ["text", "messages"])
+    @pytest.mark.parametrize("is_anthropic", [False, True])
+    def test_messages_of_several_directories_keep_them(self, om: Om, to: str, is_anthropic: bool) -> None:
+        """XD4: a session changes its directory and returns; also if its file has grown, and in a temporary store."""
+        turns: list[dict[str, Any]] = []
+        for number, cwd in enumerate(("/srv/boat", "/srv/boat", "/srv/shed", "/srv/shed/oars", "/srv/boat")):
+            use = {"type": "tool_use", "id": f"toolu_{number}", "name": "Bash", "input": {"command": "make"}}
+            told = "I will." if number else "I will:\n```\n" + "make\n" * 900 + "```"
+            said = [{"type": "text", "text": told}, *([use] if is_anthropic else [])]
+            asked = {"role": "user", "cwd": cwd, "content": f"Use port 808{number} from now on."}
+            turns += [asked, {"role": "assistant", "cwd": cwd, "content": said}]
+        path = om.write("t.jsonl", written(turns[:6], as_lines=True))
+        om("observe", "-q", path, "--session", "boat")
+        path.write_text(written(turns, as_lines=True))
+        om("compact", path, "--session", "boat", "--to", to, code=None)
+        places = {str(row["text"])[-22:]: row["message_ids"] for row in rows(om) if "port" in row["text"]}
+        assert len(places) == 5
+        found = {cwd: om("log", "--project", cwd).stdout.count("Use port") for cwd in ("/srv/boat", "/srv/shed")}
+        assert found == {"/srv/boat": 2 + 1, "/srv/shed": 1}
+        messages = om("compact", path, "--json", "--tail-budget", "150").document["messages"]
+        shown = [each.get("cwd") for each in messages if each["role"] == "user"]
+        assert shown[-3:] == ["/srv/shed", "/srv/shed/oars", None], "where the session began if none is given"
