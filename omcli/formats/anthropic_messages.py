@@ -12,8 +12,17 @@ from omcli.formats import Format, by_turn, instant_of, utc_offset_of
 from omcli.formats.claude_prompts import is_own_tool, reason_to_refuse, user_text
 from omcli.formats.injected import memory_skips, own_texts, without_injected
 from omcli.formats.source import InputShape, Record, Sample
-from omcli.formats.values import compact_json, image_from_text, image_text, objects, record, string, text
-from omcli.memory.message import Image, Message, MessageKind, Role, attachment
+from omcli.formats.values import (
+    attachment_text,
+    compact_json,
+    image_from_text,
+    image_text,
+    objects,
+    record,
+    string,
+    text,
+)
+from omcli.memory.message import Image, Message, MessageKind, Role
 from omcli.memory.transcript import Facts, Item, ReaderState, Reason, Skip
 
 # Keys that other programs' turns have in addition to `role` and `content`.
@@ -21,6 +30,8 @@ _FOREIGN = frozenset({"name", "message", "parts", "uuid", "sessionId"})
 # Keys of OpenAI chat messages. If one of them occurs, the whole input is OpenAI chat.
 _CHAT = frozenset({"tool_calls", "tool_call_id", "function_call"})
 _THOUGHTS = ("thinking", "redacted_thinking")
+_SAID = ("text", "compaction")
+"""Types of a block with words. A compaction's are the agent's summary of the turns before it."""
 _ATTACHED = ("image", "document", "search_result", "web_search_result", "container_upload", "tool_reference")
 # Cline adds this to every prompt. It also writes results as prompts, so it would need a separate reader.
 _CLINE = "<environment_details>"
@@ -164,14 +175,17 @@ class _Content:
             return
         part = record(block)
         kind = text(part.get("type"))
-        if kind == "text":
-            self.pieces.append(text(part.get("text")))
+        if kind in _SAID:
+            self.pieces.append(text(part.get("text", part.get("content"))))
         elif kind == "image" and (encoded := text(record(part.get("source")).get("data"))):
             media_type = text(record(part.get("source")).get("media_type")) or "image"
             self.images.append(image_from_text(encoded, media_type))
             self.pieces.append(image_text(self.images[-1]))
         elif kind in _ATTACHED:
-            self.pieces.append(_attachment(kind, part))
+            self.pieces.append(attachment_text(kind, part))
+            held = record(part.get("source")).get("content") or part.get("content")
+            for inner in held if isinstance(held, list) else [held]:
+                self.add(inner)
         elif kind.endswith("_error"):
             self.is_error = True
             self.pieces.append(text(part.get("error_code")) or kind)
@@ -179,18 +193,6 @@ class _Content:
             self.pieces.append(compact_json({key: value for key, value in part.items() if key != "type"}))
         elif kind not in _THOUGHTS:
             self.faults.append(Skip(Reason.UNKNOWN_TYPE, kind[:40]) if kind else Skip(Reason.MALFORMED))
-
-
-def _attachment(kind: str, part: Record) -> str:
-    source, label = record(part.get("source")), kind.replace("_", " ")
-    content, media_type = text(source.get("data")), text(source.get("media_type"))
-    named = " ".join(filter(None, map(text, (part.get("title"), part.get("url"), part.get("tool_name")))))
-    if source.get("type") == "text":
-        return f"[{f'{label} {named}'.strip()}]\n{content}"
-    if content:
-        return attachment(f"{label} {named}".strip(), media_type, len(content) * 3 // 4)
-    place = text(part.get("source")) or text(source.get("url")) or text(source.get("file_id"))
-    return f"[{' '.join(filter(None, (label, named, place)))}]"
 
 
 def _prompt(parts: list[Record], message: partial[Message], *, turn_id: str | None) -> Iterator[Item]:
@@ -252,7 +254,7 @@ def _is_turn(entry: object) -> bool:
     if not _FOREIGN.isdisjoint(turn) or not isinstance(content, str | list):
         return False
     parts = [_part(part) for part in content] if isinstance(content, list) else []
-    known = all(part.get("type") in ("text", *_THOUGHTS, *_ATTACHED) or _is_tool(part) for part in parts)
+    known = all(part.get("type") in (*_SAID, *_THOUGHTS, *_ATTACHED) or _is_tool(part) for part in parts)
     return known and not any(_CLINE in text(part.get("text")) for part in parts)
 
 

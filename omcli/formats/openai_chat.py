@@ -21,7 +21,8 @@ _LISTS = ("messages", "traj", "conversation", "conversations")
 # Keys next to `role` in other programs' messages, which mean something else or need another reader.
 _FOREIGN = frozenset({"type", "message", "parts", "payload", "uuid", "parentUuid", "sessionId", "sessionID"})
 _TEXTS = frozenset({"text", "input_text", "output_text", "refusal"})
-_PARTS = _TEXTS | {"image_url", "input_image", "input_audio", "audio", "file", "input_file", "reasoning", "tool_call"}
+_SOUNDS = frozenset({"input_audio", "output_audio", "audio"})
+_PARTS = _TEXTS | _SOUNDS | {"image_url", "input_image", "file", "input_file", "reasoning", "tool_call"}
 # mini-swe-agent writes the output of commands in the user's role.
 _COMMAND_OUTPUT = "<returncode>"
 _WAITING = 1000
@@ -102,7 +103,7 @@ class _Conversation:
     def _turn(self, entry: Record, role: Role) -> Iterator[Item]:
         content = _Content.of(entry.get("content"))
         said = own_words(content.text) if role is Role.USER else content.text
-        said = said or text(entry.get("refusal"))
+        said = said or text(entry.get("refusal")) or text(record(entry.get("audio")).get("transcript"))
         at = instant_of(entry)
         items: list[Item] = [*content.faults, *(memory_skips(content.text) if role is Role.USER else ())]
         if said.strip():
@@ -122,7 +123,7 @@ class _Conversation:
         if not items and content.text.strip():
             items.append(Skip(Reason.INJECTED))
         elif not items:
-            something = {"content", "refusal", "tool_calls", "function_call"} & entry.keys()
+            something = {"content", "refusal", "audio", "tool_calls", "function_call"} & entry.keys()
             items.append(Skip(Reason.NOISE if something else Reason.MALFORMED))
         yield from items
 
@@ -203,8 +204,10 @@ class _Content:
                 self.images = (*self.images, image_from_text(*data))
                 return image_text(self.images[-1])
             return f"[image {url}]" if url else "[image]"
-        if kind in ("input_audio", "audio"):
-            sound = record(part.get("input_audio", part.get("audio")))
+        if kind in _SOUNDS:
+            sound = record(part.get("input_audio", part.get("audio"))) or part
+            if spoken := text(sound.get("transcript", part.get("transcript"))):
+                return spoken
             return attachment("audio", text(sound.get("format")), len(text(sound.get("data"))) * 3 // 4)
         if kind in ("file", "input_file"):
             return f"[file {text(record(part.get('file', part)).get('filename')) or 'unnamed'}]"
@@ -274,7 +277,7 @@ def _is_message(entry: object) -> bool:
         return all(isinstance(part, str) or text(record(part).get("type")) in _PARTS for part in content)
     if isinstance(content, str):
         return not content.startswith(_COMMAND_OUTPUT)
-    return content is None and ("content" in entry or bool(entry.get("tool_calls") or entry.get("function_call")))
+    return content is None and ("content" in entry or any(map(entry.get, ("audio", "tool_calls", "function_call"))))
 
 
 _in_turns = by_turn(turns_of=_messages, begin=_Conversation.begin)

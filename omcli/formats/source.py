@@ -335,8 +335,8 @@ _MACHINES = frozenset({"system", "developer", "tool", "function"})
 def with_speaker(item: Item, entry: Record) -> Item:
     """Return an item of a record. A fault gets `is_message` if the skipped part plainly is said by a user or an agent.
 
-    That is so if the record, or the object that it wraps, has the role of a speaker, and what was skipped has text. In
-    a user's message, any part counts that is not a tool's.
+    That is so if the record, or the object that it wraps, has the role of a speaker, and what was skipped has text or
+    is a part with content that is not a tool's.
     """
     if not isinstance(item, Skip) or not item.reason.is_fault or item.is_message:
         return item
@@ -358,7 +358,7 @@ def _is_said(message: Record, skipped: Skip) -> bool:
     parts = [(part, str(part.get("type") or "")) for part in content if isinstance(part, dict)]
     of_its_type = [(part, kind) for part, kind in parts if kind[:40] == skipped.detail]
     return any(
-        part.get("text") or (role == "user" and "tool" not in kind and len(part) > 1)
+        part.get("text") or ("tool" not in kind and len(part) > 1)
         for part, kind in of_its_type or (parts if is_unknown else ())
     )
 

@@ -84,3 +84,16 @@ def data_in(url: str) -> tuple[str, str] | None:
 def image_text(image: Image) -> str:
     """Return a placeholder for an image, such as `[image png 642 KB]`."""
     return attachment("image", image.media_type, image.size)
+
+
+def attachment_text(kind: str, part: Record) -> str:
+    """Return the text of an attached document, or a placeholder that names the attachment."""
+    source, label = record(part.get("source")), kind.replace("_", " ")
+    content, media_type = text(source.get("data")), text(source.get("media_type"))
+    named = " ".join(filter(None, map(text, (part.get("title"), part.get("url"), part.get("tool_name")))))
+    if source.get("type") == "text":
+        return f"[{f'{label} {named}'.strip()}]\n{content}"
+    if content:
+        return attachment(f"{label} {named}".strip(), media_type, len(content) * 3 // 4)
+    place = text(part.get("source")) or text(source.get("url")) or text(source.get("file_id"))
+    return f"[{' '.join(filter(None, (label, named, place)))}]"

@@ -24,6 +24,9 @@ SHAPES = ["text", "markdown", "xml", "json", "messages", "anthropic", "pi"]
 REFUSING = ("json", "pi")
 _ANSWER = {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "Drawn."}]}
 """Formats in which the output itself tells a host to keep its messages."""
+_NOVEL = {"type": "novel", "body": {"said": "We use pnpm."}}
+_PNPM = "Decision: always use pnpm here."
+_TEXT = {"type": "text", "text": _PNPM}
 SESSION = "5d0c6e0a-0000-4000-8000-000000000001"
 STORIES = Path(__file__).parents[1] / "stories"
 DOWN = {"error": "unreachable", "text": "nobody answers"}
@@ -45,6 +48,10 @@ def stored_messages(om: Om, session: str = SESSION) -> list[Any]:
     """Every message of a session, with all that is known of it."""
     with SqliteStore.open(om.db, wait=1) as store:
         return list(store.messages.tail(session, max_tokens=1 << 40))
+
+
+def _document(**source: Any) -> dict[str, Any]:
+    return {"type": "document", "source": source}
 
 
 class TestApart:
@@ -169,6 +176,9 @@ class TestApart:
             ({"role": "robot", "content": "The password rotates."}, "openai"),
             ({"role": "user", "content": [{"type": "novel", "body": "Use pnpm."}]}, "openai"),
             ({"role": "user", "content": [{"type": "novel", "body": "Use pnpm."}]}, "anthropic"),
+            ({"role": "assistant", "content": [{"type": "novel", "body": "We use pnpm."}]}, "openai"),
+            ({"role": "assistant", "content": [{"type": "novel", "body": "We use pnpm."}]}, "anthropic"),
+            ({"type": "assistant", "message": {"role": "assistant", "content": [_NOVEL]}}, "claude-code"),
             ({"type": "novel", "payload": {"role": "user", "content": [{"text": "Use pnpm."}]}}, "codex"),
         ],
     )
@@ -190,6 +200,30 @@ class TestApart:
             assert run.stdout == ""
         if to == "json":
             assert (run.document["unread_messages"], run.document["skipped_lines"]) == (1, 1)
+
+    @pytest.mark.parametrize(
+        ("said", "format_name"),
+        [
+            ({"role": "assistant", "content": None, "audio": {"id": "a", "transcript": _PNPM}}, "openai"),
+            ({"role": "assistant", "audio": {"id": "a", "transcript": _PNPM}}, "openai"),
+            ({"role": "user", "content": [{"type": "input_audio", "transcript": _PNPM}]}, "openai"),
+            ({"role": "assistant", "content": [{"type": "compaction", "content": _PNPM}]}, "anthropic"),
+            ({"role": "user", "content": [_document(type="content", content=_PNPM)]}, "anthropic"),
+            ({"role": "user", "content": [_document(type="content", content=[_TEXT])]}, "anthropic"),
+            ({"role": "user", "content": [{"type": "search_result", "source": "s", "content": [_TEXT]}]}, "anthropic"),
+            ({"role": "user", "content": [_document(type="content", content=[_TEXT])]}, "claude-code"),
+            ({"role": "user", "content": [_document(type="text", data=_PNPM)]}, "claude-code"),
+        ],
+    )
+    def test_words_are_read_from_whatever_holds_them(self, om: Om, said: dict[str, Any], format_name: str) -> None:
+        """XA1: a transcript of speech, the agent's own summary, the text of documents and of search results."""
+        drawn = "Draw the moon. " + "It is round and grey. " * 50
+        lines = [json.dumps({"role": "user", "content": drawn}), json.dumps(said)]
+        if format_name == "claude-code":
+            lines = Talk().user(drawn).user(said["content"]).lines
+        run = om("compact", om.write("t.jsonl", "\n".join(lines)), "--format", format_name, "--tail-budget", "0")
+        assert _PNPM in run.stdout
+        assert "skipped" not in run.stderr
 
     def test_records_of_unknown_types_are_no_messages(self, om: Om) -> None:
         """XA1: programs add types all the time; a line that broke off is a message only if it says so."""

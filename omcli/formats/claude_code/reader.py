@@ -205,7 +205,7 @@ class MessageReader:
             items.append(self._answer(answer, string(said.get("id")) or string(entry.get("uuid")), message))
         for block in objects(content):
             kind = text(block.get("type"))
-            if kind == "tool_use":
+            if kind.endswith("tool_use"):
                 items.append(self._call(block, message))
             elif kind not in _SILENT_BLOCKS:
                 items.append([Skip(Reason.UNKNOWN_TYPE, kind[:LONGEST_NAME])])

@@ -13,8 +13,8 @@ from omcli.base.record import positional_record
 from omcli.formats.claude_prompts import UserText, is_own_tool, reason_to_refuse, user_text
 from omcli.formats.injected import is_block, memory_skips, own_texts
 from omcli.formats.source import Record
-from omcli.formats.values import image_from_text, image_text, record, string, text
-from omcli.memory.message import Image, MessageKind, attachment
+from omcli.formats.values import attachment_text, image_from_text, image_text, record, string, text
+from omcli.memory.message import Image, MessageKind
 from omcli.memory.transcript import ReaderState, Skip
 from omcli.text.hashes import hash_of, packed_counts, unpacked_counts
 
@@ -94,7 +94,9 @@ def texts_and_images(content: object) -> tuple[list[str], tuple[Image, ...]]:
                 images += [image] if image else []
                 part = image_text(image) if image else "[image]"
             elif block.get("type") == "document":
-                part = attachment("document", media_type, len(encoded or "") * 3 // 4)
+                inner, shown = texts_and_images(source.get("content"))
+                part = "\n".join([attachment_text("document", block), *inner])
+                images += shown
         if part.strip():
             parts.append(part)
     return parts, tuple(images)
