@@ -33,7 +33,7 @@ from omcli.operations.reflect.session import as_fold
 from omcli.operations.reflect.session import to_rows as reflected_rows
 from omcli.pack.tail import TOOL_CHARS, excerpt
 from omcli.reflectors.reply import ProposedDrop, ProposedItem, ProposedRow, ReflectorReply, rows_by_label
-from omcli.reflectors.validation import is_newer_rule, validate
+from omcli.reflectors.validation import are_of_projects, is_newer_rule, validate
 
 _BY_AGENT = "agent"
 _LABELS = ("m", "o")
@@ -292,12 +292,18 @@ def _answer(given: AgentReply, rows: Mapping[str, Observation], labels: Mapping[
 
 
 def _check_texts(answer: ReflectorReply, material: Material, counter: TokenCounter) -> None:
-    """Raise BadInput if the text of a reflection or item is invalid. The error gives the position of the text."""
+    """Raise BadInput if the text of a reflection or item is invalid, or if it is made of rows of several projects. The
+    error gives its position.
+    """
     parts = [
-        (f"reflections[{number}]", ReflectorReply(reflections=(one,))) for number, one in enumerate(answer.reflections)
+        (f"reflections[{number}]", one.rows, ReflectorReply(reflections=(one,)))
+        for number, one in enumerate(answer.reflections)
     ]
-    parts += [(f"items[{number}]", ReflectorReply(items=(one,))) for number, one in enumerate(answer.items)]
-    for place, part in parts:
+    parts += [(f"items[{number}]", one.rows, ReflectorReply(items=(one,))) for number, one in enumerate(answer.items)]
+    rows = rows_by_label(material)
+    for place, labels, part in parts:
+        if are_of_projects(map(rows.__getitem__, labels or ())):
+            raise BadInput(f"{place}.from: its rows are of several projects", hint="write one for each project")
         findings = validate(part, material, counter).reflected.findings
         if findings.get("rejected") or findings.get("rejected_items"):
             raise BadInput(

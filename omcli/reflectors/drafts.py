@@ -8,8 +8,10 @@ from types import MappingProxyType
 from typing import Protocol, TypeVar
 
 from omcli.base import lazily
+from omcli.base.record import replace
 from omcli.llm.json_reply import LONGEST_ROW, row_text
 from omcli.llm.schema import ONLY_HEARD, RULED, is_only_heard, rules_of_user
+from omcli.memory.message import TokenCounter, rows_tokens
 from omcli.memory.observation import SETTLED, UNVERIFIED, Draft, Kind, Observation, Priority, Source, Status, Type
 from omcli.memory.reflection import Material
 from omcli.text.phrases import AGENT, HEARD_FROM, words_of
@@ -225,3 +227,11 @@ def folded(
         replaces=tuple(row.id for row in rows),
         reason=reason,
     )
+
+
+def part_of_material(material: Material, rows: Sequence[Observation], counter: TokenCounter) -> Material:
+    """Return some of the rows as material. Their target is a share of the whole in proportion to their size."""
+    if len(rows) == len(material.rows):
+        return material
+    some, whole = (rows_tokens(each, counter) for each in (rows, material.rows))
+    return replace(material, rows=tuple(rows), target=material.target * some // max(1, whole))

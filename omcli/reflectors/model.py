@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from omcli.base.errors import OF_MODELS, OF_REPLIES, PromptTooLong, ProviderFailed, Unusable
 from omcli.base.record import record, replace
@@ -12,7 +12,7 @@ from omcli.llm.schema import STATED, TEXT, TEXTS, list_of, object_of, one_of, op
 from omcli.memory.message import TokenCounter, rows_tokens
 from omcli.memory.observation import Observation
 from omcli.memory.reflection import Material, Reflected
-from omcli.reflectors.drafts import verbatim_texts
+from omcli.reflectors.drafts import part_of_material, verbatim_texts
 from omcli.reflectors.reply import ReflectorReply, parse_reply, rows_by_label
 from omcli.reflectors.validation import ValidatedReflection, joined, validate
 from omcli.text.clean import one_line
@@ -54,7 +54,7 @@ class ModelReflector:
         while rows and len(faults) < _MOST_FAULTS and refusals < _MOST_REFUSALS:
             part = rows[:size]
             try:
-                done.append(self._reflected(self._part(material, part), calls))
+                done.append(self._reflected(part_of_material(material, part, self._counter), calls))
             except PromptTooLong as error:
                 refusals += 1
                 if len(part) > 1 and refusals < _MOST_REFUSALS:
@@ -73,13 +73,6 @@ class ModelReflector:
         if not done:
             raise faults[-1]
         return done[0] if len(done) == 1 else joined(done, material.most_rows)
-
-    def _part(self, material: Material, rows: Sequence[Observation]) -> Material:
-        """Return some of the rows as material. Their target is a share of the whole in proportion to their size."""
-        if len(rows) == len(material.rows):
-            return material
-        some, whole = (rows_tokens(each, self._counter) for each in (rows, material.rows))
-        return replace(material, rows=tuple(rows), target=material.target * some // max(1, whole))
 
     def _reflected(self, material: Material, calls: Calls) -> Reflected:
         attempts = _ModelRun(self._provider, self._counter, self._compression, material, calls)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal
 
 from omcli.base.record import field, mutable_record, record, replace
@@ -159,11 +159,12 @@ class _CheckedReply:
     def _source_rows(self, labels: Sequence[str] | None, text: str) -> list[Observation]:
         """Return the rows with these labels, or all rows if `labels` is None.
 
-        Return none if a label is unknown, if the text is empty, or if it contains an anchor that the rows lack.
+        Return none if a label is unknown, if the text is empty or contains an anchor that the rows lack, or if the
+        rows are of several projects.
         """
         wanted = self.rows.keys() if labels is None else set(labels)
         cited = [row for label, row in self.rows.items() if label in wanted]
-        if not text or not wanted <= self.rows.keys() or _lacks_anchors(text, cited):
+        if not text or not wanted <= self.rows.keys() or _lacks_anchors(text, cited) or are_of_projects(cited):
             return []
         return cited
 
@@ -303,6 +304,11 @@ class _CheckedReply:
         redacted = redact(text)
         self.findings["redacted"] += sum(redacted.counts.values())
         return row_text(redacted.text)
+
+
+def are_of_projects(rows: Iterable[Observation]) -> bool:
+    """Return True if the rows are of several projects, apart from those without a project."""
+    return len({row.project for row in rows if row.project}) > 1
 
 
 def is_newer_rule(new: Observation, old: Observation) -> bool:

@@ -361,6 +361,17 @@ class TestRows:
         om("apply", "-", stdin=answer(waiting(om), *rows))
         return waiting(om, "--session", talk.session)
 
+    @pytest.mark.parametrize("part", ["reflections", "items"])
+    def test_rows_of_two_projects_are_not_folded_into_one(self, om: Om, part: str) -> None:
+        """XD3, S2.13, D8: its facts would be in the wrong project, and gone from their own."""
+        talk = Talk().user("Always use port 7100 for apples.", cwd="/src/apples")
+        om("observe", "-q", stdin=talk.user("Always use port 8100 for bananas.", cwd="/src/bananas").text())
+        keep(om, talk.user("Go on."))
+        one = {"text": "Apples: port 7100, bananas: port 8100", "from": ["o1", "o2"]}
+        given = {part: [one | ({"type": "knowledge"} if part == "items" else {})]}
+        run = om("apply", stdin=answer(waiting(om), **given), code=65)
+        assert f"{part}[0].from: its rows are of several projects" in run.stderr
+
     def test_a_reflection_takes_the_place_of_rows_and_counts_as_their_support(
         self, om: Om, shown: dict[str, Any]
     ) -> None:

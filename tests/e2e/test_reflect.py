@@ -715,6 +715,26 @@ def test_an_item_is_written_once_for_each_place_it_belongs_to(om: Om) -> None:
     assert [each["id"] for each in om("items", "--project", "/src/harbours", "--jsonl").lines] == [known.id]
 
 
+APPLES, BANANAS = "/src/apples", "/src/bananas"
+
+
+def test_rows_of_two_projects_are_not_folded_into_one(om: Om) -> None:
+    """XD3, S2.13, D8: each project keeps its facts, and none carries those of the other, in reflections and items."""
+    ports = {APPLES: "Apples listen on ports 7100, 7110", BANANAS: "Bananas listen on ports 8100, 8110"}
+    for number, (project, said) in enumerate(ports.items()):
+        for other, port in enumerate(said.split()[-2:]):
+            text = f"The {said.split()[0]} service listens on port {port.strip(',')} since it moved"
+            kept(om, row(1 + 2 * number + other, text=text, tokens=9, project=project))
+    item: dict[str, object] = {"type": "knowledge", "tags": [], "from": labels(2)}
+    model = reflecting(
+        om, *(reply(told(said, *labels(2)), items=[item | {"text": f"{said}."}]) for said in ports.values())
+    )
+    assert "4 rows read, 4 folded into 2, 2 items" in reflect(om, model, env=ANY).stderr
+    for (project, said), prompt in zip(ports.items(), model.prompts, strict=True):
+        assert [fruit for fruit in ("Apples", "Bananas") if fruit in prompt] == [said.split()[0]]
+        assert texts(om, "--project", project) == [said, f"{said}."]
+
+
 def test_a_reflection_that_comes_too_late_writes_nothing(om: Om) -> None:
     """F24, F28: it stood still until its lease was over, and another one has folded its rows in other words."""
     noticed(om, *CRANES)

@@ -14,6 +14,7 @@ from omcli.memory.reflection import Material, Reflected, ReflectionOutcome, Refl
 from omcli.operations.deps import Deps, Meta, hold
 from omcli.operations.observe.rows import RowPlace, as_rows, replacements
 from omcli.reflectors.cross_session import GlobalPlan, limit_tokens, plan_global
+from omcli.reflectors.drafts import part_of_material
 from omcli.text.similarity import folded_text
 
 
@@ -51,7 +52,7 @@ def reflect_rows(
     if not again and (note := skip_reason(scope, mark, deps)):
         return Reflection(scope=scope, ending=None, read=len(rows), note=note)
     sink = FoldSink(scope, mark, deps, target=target, part_of=part_of)
-    source = [FoldBatch(material=replace(material(rows, deps, target=target), session=session_id))]
+    source = _by_project(replace(material(rows, deps, target=target), session=session_id), deps)
     if dry_run:
         reflector = deps.reflector.open()
         for batch in source:
@@ -153,6 +154,15 @@ class FoldBatch:
     material: Material
     part: str = ""
     """Prefix for error messages, naming the batch."""
+
+
+def _by_project(whole: Material, deps: Deps) -> list[FoldBatch]:
+    """Return the rows of each project as a batch, because a reflection or item belongs to one project."""
+    found: dict[str | None, list[Observation]] = {}
+    for row in whole.rows:
+        found.setdefault(row.project, []).append(row)
+    parts = [part_of_material(whole, rows, deps.counter) for rows in found.values()]
+    return [FoldBatch(material=replace(part, project=part.rows[0].project)) for part in parts]
 
 
 class RecordedReflector:
@@ -365,8 +375,7 @@ def as_fold(
 def _place(draft: Draft, kind: Kind, scope: Scope, rows: Sequence[Observation]) -> RowPlace:
     """Return the attributes of a new reflection or item.
 
-    Its project is that of the first source row with a project, because a session may contain rows of several projects
-    or of none, for example imported ones.
+    Its project is that of its source rows, some of which may have none.
     """
     made_of = [row for row in rows if row.id in draft.supports]
     is_item = kind is Kind.ITEM
