@@ -111,12 +111,12 @@ _REACHES: Mapping[str, Callable[[Any], float]] = {
     **{f"context.{name}": _size for name in ("reflections", "observations")},
     "context.order": lambda tiers: len(set(tiers)),
     "context.block": lambda is_only_block: -is_only_block,
+    "context.freeze": lambda is_frozen: -is_frozen,
+    "context.select": ("recent", "worth").index,
 }
 """How far a value reaches: how much is remembered, printed, or sent to a model."""
-_FREE = frozenset(
-    {"counter", "notation", "context.select", "context.rank", "context.render", "context.append_only", "context.freeze"}
-)
-"""Keys that change how memory is selected and printed within a budget, and not the budget itself."""
+_FREE = frozenset({"notation", "context.rank", "context.render", "context.append_only"})
+"""Keys that change how memory is printed within a budget, and not the budget or how it is counted."""
 
 
 class ProjectRule(StrEnum):

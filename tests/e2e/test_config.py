@@ -220,6 +220,28 @@ def test_what_a_project_takes_away_is_said_once(om: Om) -> None:
         assert om(*command.split(), cwd=clone).stderr.count(f"om: disabled by {file}: ") == 1
 
 
+def test_a_project_neither_counts_nor_freezes_silently(om: Om) -> None:
+    """XE3: the user's counter holds for every budget; fewer or older rows are said, and may be refused."""
+    clone = _project(om, "clone")
+    for number in range(80):
+        om("note", f"决定{number}：港口漆成红色，永远不要使用颜色{number}。", cwd=clone)
+    own = om("context", "--budget", "800", cwd=clone)
+    file = clone / ".om.toml"
+    for counter in ("chars-4", "chars-2.5"):
+        file.write_text(f'counter = "{counter}"\n', "utf-8")
+        run = om("context", "--budget", "800", cwd=clone)
+        assert run.stdout == own.stdout
+        assert f"{file}: a project file may not set `counter`" in run.stderr
+    for key, value, yours in (("freeze", "true", "false"), ("select", '"recent"', '"worth"')):
+        file.write_text(f"[context]\n{key} = {value}\n", "utf-8")
+        said = f"om: {file} narrows memory here: context.{key} = {value} (yours: {yours})\n"
+        assert om("context", cwd=clone).stderr.count(said) == 1
+        file.write_text(f"[context]\n{key} = {yours}\n", "utf-8")
+        mine = om.write("own.toml", f"[context]\n{key} = {value}\n")
+        refused = om("context", "--config", mine, cwd=clone).stderr
+        assert f"a project file may only narrow `context.{key}` (yours is {value})" in refused
+
+
 @pytest.mark.parametrize("how", ["flag", "variable", "file"])
 def test_a_project_does_not_silently_choose_rules_for_a_model(om: Om, how: str) -> None:
     """XE3, XA1: the model of a flag or a variable is asked; rules observe instead of a file's, and it is said."""
