@@ -1,4 +1,4 @@
-"""Reports that several commands print, as text and as JSON."""
+"""Reports that several commands print, as text and as JSON, and the question before a permanent deletion."""
 
 from __future__ import annotations
 
@@ -6,15 +6,16 @@ from collections import Counter
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from omcli.base.errors import InputOutput, TryAgain
-from omcli.cli.console import counted, error_as_dict
+from omcli.base.errors import BadUsage, InputOutput, TryAgain
+from omcli.cli.command import is_terminal_input
+from omcli.cli.console import Exit, counted, error_as_dict, size
 from omcli.memory.observation import full_row
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from omcli.cli.command import Run
-    from omcli.memory.changes import Operation
+    from omcli.memory.changes import EraseResult, Operation
     from omcli.memory.observation import Observation
     from omcli.operations.estimate import CallList
     from omcli.operations.ingest.files import FileReport
@@ -287,3 +288,52 @@ def note_unused_key(run: Run) -> None:
             f"{key.variable} is set, but no model is chosen, so rules observed; `--observer {key.provider}` or"
             f" OM_OBSERVER_PROVIDER={key.provider} chooses {key.model}{price}; `--estimate` tells more"
         )
+
+
+# ---- permanent deletion
+
+_REFUSED = 1
+
+
+def confirm_erase(run: Run, what: str, *, is_sure: bool) -> None:
+    """Ask before permanently deleting `what`, unless `is_sure`. Raise BadUsage if stdin or stderr is not a terminal,
+    and Exit if the answer is not yes.
+    """
+    if is_sure:
+        return
+    answer = run.console.ask(f"Permanently delete {what}? [y/N]") if is_terminal_input() else None
+    if answer is None:
+        raise BadUsage(f"`--hard` permanently deletes {what}", hint="add `--yes`, or `--dry-run` to list them")
+    if answer.lower() not in {"y", "yes"}:
+        run.console.note("nothing was deleted")
+        raise Exit(_REFUSED)
+
+
+def report_erase(run: Run, erased: EraseResult, *, besides: int = 0) -> None:
+    """Report the freed space, and the backups that may still contain what was deleted.
+
+    `besides` is the number of deleted rows that have not been printed.
+    """
+    if besides:
+        run.console.report(f"{counted(besides, 'hidden row')} deleted as well, replaced by those")
+    freed = max(0, erased.bytes_before - erased.bytes_after)
+    was, now = size(erased.bytes_before), size(erased.bytes_after)
+    run.console.report(f"{size(freed)} freed: {was} before, {now} now")
+    if copies := run.wiring.backups:
+        names = ", ".join(path.name for path in copies)
+        run.console.note(f"{counted(len(copies), 'backup')} beside the store may still contain it: {names}")
+
+
+def other_rows(done: Operation | None, rows: int) -> int:
+    """Return the number of rows that an operation deleted in addition to the `rows` printed."""
+    deleted = done.figures.get("rows") if done else None
+    return max(0, deleted - rows) if isinstance(deleted, int) else 0
+
+
+def erase_as_dict(run: Run, erased: EraseResult) -> dict[str, object]:
+    return {
+        "bytes_before": erased.bytes_before,
+        "bytes_after": erased.bytes_after,
+        "bytes_freed": max(0, erased.bytes_before - erased.bytes_after),
+        "backups": [str(path) for path in run.wiring.backups],
+    }

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Annotated
 
 from omcli.base.errors import BadUsage
-from omcli.cli import deletion
+from omcli.cli import reports
 from omcli.cli.command import Run, with_shared
 from omcli.cli.console import Exit, counted
 from omcli.cli.options import (
@@ -91,7 +91,7 @@ def forget(
     store = run.wiring.reading if dry_run or hard else run.wiring.store_or_empty
     found = forget(store, wanted, clock=run.wiring.clock, dry_run=dry_run or hard)
     if hard and not (dry_run or found.is_empty):
-        deletion.confirm(run, _in_words(found), is_sure=yes)
+        reports.confirm_erase(run, _in_words(found), is_sure=yes)
         found = forget(run.wiring.store_or_empty, wanted, clock=run.wiring.clock, dry_run=False, for_good=True)
     files = _files(run, found, match, taken_in)
     _print(run, found, files, dry_run=dry_run)
@@ -110,7 +110,7 @@ def _files(run: Run, found: ForgetReport, match: str | None, taken_in: Sequence[
 
 def _print(run: Run, found: ForgetReport, files: Sequence[Path], *, dry_run: bool) -> None:
     if run.json:
-        erased = {} if found.erased is None else deletion.as_dict(run, found.erased)
+        erased = {} if found.erased is None else reports.erase_as_dict(run, found.erased)
         run.output.document({**_as_dict(found), "files": list(map(str, files)), **erased, "dry_run": dry_run})
     else:
         for row in found.rows:
@@ -126,7 +126,7 @@ def _print(run: Run, found: ForgetReport, files: Sequence[Path], *, dry_run: boo
         )
     if found.erased is not None and not found.is_empty:
         rows = len(found.rows) + len(found.along)
-        deletion.report_erase(run, found.erased, besides=deletion.other_rows(found.done, rows))
+        reports.report_erase(run, found.erased, besides=reports.other_rows(found.done, rows))
 
 
 def _report(run: Run, found: ForgetReport, *, dry_run: bool) -> None:

@@ -6,11 +6,10 @@ from typing import TYPE_CHECKING, Annotated
 
 from omcli.base.errors import BadUsage
 from omcli.base.record import replace
-from omcli.cli import deletion
+from omcli.cli import reports
 from omcli.cli.command import Run, with_shared
 from omcli.cli.console import counted
 from omcli.cli.options import DryRunOption, YesOption, option, session_option, tokens_option, within_limit
-from omcli.cli.reports import prune_as_dict
 from omcli.memory.changes import EraseResult
 from omcli.memory.retention import RetentionRules
 from omcli.operations.clock import before
@@ -124,11 +123,11 @@ def _prune(run: Run, rules: RetentionRules, *, for_good: bool, is_sure: bool, dr
         run.note_unknown_session(rules.session)
     found = prune_rows(dry_run=dry_run or for_good)
     if for_good and not (dry_run or found.is_empty):
-        deletion.confirm(run, _in_words(found), is_sure=is_sure)
+        reports.confirm_erase(run, _in_words(found), is_sure=is_sure)
         found = prune_rows(dry_run=False)
     if run.json:
-        erased = {} if found.erased is None else deletion.as_dict(run, found.erased)
-        run.output.document({**prune_as_dict(found), **erased, "dry_run": dry_run})
+        erased = {} if found.erased is None else reports.erase_as_dict(run, found.erased)
+        run.output.document({**reports.prune_as_dict(found), **erased, "dry_run": dry_run})
         return
     reasons = {dropped.row: dropped.reason for dropped in found.dropped}
     for row in found.rows:
@@ -145,7 +144,7 @@ def _report(run: Run, found: PruneReport, *, dry_run: bool) -> None:
         run.console.report(f"would prune: {_in_words(found)}")
     elif found.erased is not None:
         run.console.report(f"{_in_words(found)} deleted")
-        deletion.report_erase(run, found.erased, besides=deletion.other_rows(found.done, len(found.rows)))
+        reports.report_erase(run, found.erased, besides=reports.other_rows(found.done, len(found.rows)))
     else:
         number = found.done.number if found.done else ""
         run.console.report(f"{_in_words(found)} pruned; `om undo {number}` reverses that")
@@ -181,15 +180,15 @@ def _erase(run: Run, *, is_sure: bool, dry_run: bool) -> None:
     if not found:
         run.console.note("nothing to delete: nothing was pruned or forgotten since")
     else:
-        deletion.confirm(run, what, is_sure=is_sure)
+        reports.confirm_erase(run, what, is_sure=is_sure)
     erased = (
         erase(run.wiring.store_or_empty.operations, clock=run.wiring.clock) if run.wiring.has_store else EraseResult()
     )
     counts |= {"deleted": erased.rows, "messages": erased.messages}
     if run.json:
-        run.output.document({**counts, **deletion.as_dict(run, erased), "dry_run": False})
+        run.output.document({**counts, **reports.erase_as_dict(run, erased), "dry_run": False})
         return
     if found:
         run.console.report(f"{counted(erased.rows, 'row')} and {counted(erased.messages, 'message')} deleted")
     if found or erased.bytes_after < erased.bytes_before:
-        deletion.report_erase(run, erased)
+        reports.report_erase(run, erased)

@@ -17,11 +17,11 @@ from omcli.memory.message import Message, MessageKind, Role
 from omcli.memory.observation import IN_FORCE, SETTLED, Observation, Status, Type
 from omcli.observers.model.evidence import Evidence
 from omcli.observers.rules import cues
-from omcli.observers.rules.people import split_pasted
+from omcli.observers.rules.pasted import split_pasted
 from omcli.observers.rules.sentences import text_parts
 from omcli.pack.tail import excerpt
 from omcli.text.clean import one_line
-from omcli.text.phrases import AGENT, OUTPUT_OF, speaks_for_user
+from omcli.text.phrases import AGENT, OUTPUT_OF, speaks_for_user, words_of
 from omcli.text.similarity import SPEAKERS, content_terms, weight
 from omcli.text.terms import COMMON_FOLDED, NAME_LIKE, capital_terms, term_list
 
@@ -68,9 +68,7 @@ def split_words(message: Message) -> tuple[str, str]:
         command, _, output = message.text.partition("\n")
         return command, output
     words, pasted = split_pasted(message.text)
-    lines = words.splitlines()
-    quoted = [line for line in lines if line.lstrip().startswith(">")]
-    return "\n".join(line for line in lines if line not in quoted), "\n".join([*quoted, *pasted])
+    return words, "\n".join(pasted)
 
 
 @record
@@ -158,7 +156,7 @@ class Authority:
         terms = _terms_of_claim(text)
         _, heard = self._best_passage(terms)
         spoken = [label for label in self.evidence.shown.labels if self._is_spoken(label)]
-        said = [*self._spoken_sentences(spoken), *(row.text for row in self._of_user())]
+        said = [*self._spoken_sentences(spoken), *map(_own_words_of, self._of_user())]
         return heard >= _MOST and heard > _share(terms, frozenset().union(*map(content_terms, said)))
 
     def heard_from(self, text: str, labels: Sequence[str]) -> str:
@@ -255,7 +253,7 @@ class Authority:
         terms = _terms_of_claim(text)
         labels = self.evidence.shown.labels
         own = (self._own_words(label) for label in labels if is_from_user(self._message(label)))
-        said = [*own, *self._spoken_sentences(answered), *(row.text for row in self._of_user())]
+        said = [*own, *self._spoken_sentences(answered), *map(_own_words_of, self._of_user())]
         unsaid = terms.difference(*map(content_terms, said))
         names = {term for term in unsaid if NAME_LIKE.search(term)} | (unsaid & capital_terms([text]))
         for label in labels:
@@ -272,8 +270,8 @@ class Authority:
 
     def _best_earlier(self, terms: frozenset[str], *, at_least: float) -> Observation | None:
         """Return the user's older row that contains most of the terms, or None if their share is lower."""
-        best = max(self._of_user(), key=lambda row: _share(terms, content_terms(row.text)), default=None)
-        return best if best and _share(terms, content_terms(best.text)) >= at_least else None
+        best = max(self._of_user(), key=lambda row: _share(terms, _terms_of_row(row)), default=None)
+        return best if best and _share(terms, _terms_of_row(best)) >= at_least else None
 
     def _share(self, terms: frozenset[str], labels: Iterable[str]) -> float:
         """Return the share of the terms that the user's or the agent's own words in these messages contain."""
@@ -318,6 +316,15 @@ class Authority:
 
     def _message(self, label: str) -> Message:
         return self.evidence.shown.labels[label].message
+
+
+def _own_words_of(row: Observation) -> str:
+    """Return the user's own words in a row."""
+    return split_pasted(words_of(row.text))[0]
+
+
+def _terms_of_row(row: Observation) -> frozenset[str]:
+    return content_terms(_own_words_of(row))
 
 
 def _terms_of_claim(text: str) -> frozenset[str]:

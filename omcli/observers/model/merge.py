@@ -8,7 +8,7 @@ from itertools import accumulate
 from omcli.base.record import record, replace
 from omcli.memory.message import Role
 from omcli.memory.observation import HIGH_FROM, IN_FORCE, TOOL_EVENTS, UNVERIFIED, Draft, Priority, Status, Type
-from omcli.text.phrases import anchors
+from omcli.text.phrases import HEARD_FROM, anchors
 from omcli.text.similarity import SPEAKERS, content_terms, says
 
 _ASKED = frozenset({Type.REQUEST, Type.QUESTION})
@@ -176,13 +176,14 @@ def _with_model_facts(rule: Draft, by_model: Sequence[Draft]) -> Draft:
 def _with_rule_facts(draft: Draft, by_rules: Sequence[Draft], dropped: Sequence[Draft]) -> Draft:
     """Return a model row, completed from the rules' rows that it covers.
 
-    A vague type is replaced, the importance may be raised, and a missing status is filled in.
+    A vague type is replaced, unless the row says that only an output or pasted text says it. The importance may be
+    raised, and a missing status is filled in.
     """
     covered = [rule for rule in by_rules if covers([draft], rule)]
     matters = [rule.importance for rule in covered if rule in dropped and rule.importance >= HIGH_FROM]
     importance = max([draft.importance, *matters])
     certain = [rule for rule in covered if rule.type in _CERTAIN]
-    if draft.type in _VAGUE:
+    if draft.type in _VAGUE and not HEARD_FROM.match(draft.text):
         same = [rule for rule in certain if rule.sources == draft.sources]
         draft = replace(draft, type=max(same, key=lambda rule: rule.importance, default=draft).type)
     known = [rule.status for rule in certain if rule.type is draft.type]

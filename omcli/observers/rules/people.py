@@ -17,10 +17,12 @@ from omcli.memory.observation import Draft, Status, Type
 from omcli.observers.rules import agents, cues, people_cues
 from omcli.observers.rules.sentences import (
     MIN_CHARACTERS,
+    Pasted,
     RowText,
     TextPart,
     cut,
     group_sentences,
+    is_marked,
     split_question,
     text_draft,
     text_length,
@@ -69,7 +71,8 @@ _PASTED_IMPORTANCE = 5
 def prompt_drafts(prompt: KeptMessage, asked: KeptMessage | None) -> Iterable[Draft]:
     """Return the rows for a prompt. `asked` is the agent's last text, if any, which the prompt may answer."""
     speaker = prompt.message.name or "User"
-    text = without_code(prompt.message.text)
+    pasted = Pasted.of(prompt.message.text)
+    text = without_code(pasted.words)
     question = _last_question(asked)
     if asked and question and (cues.is_yes(text) or cues.is_no(text)):
         verb = "agreed" if cues.is_yes(text) else "declined"
@@ -80,18 +83,19 @@ def prompt_drafts(prompt: KeptMessage, asked: KeptMessage | None) -> Iterable[Dr
         return [text_draft(prompt, f'{speaker} {verb} ("{text}") to: {question}', kind, importance, also=asked)]
     if not text or cues.is_yes(text) or cues.is_no(text):
         return []
-    parts = text_parts(prompt.message.text)
+    parts = text_parts(pasted.words)
     content = _with_content(parts)
     if not (content or prompt.message.images or "`" in text or any(map(cues.has_question_mark, map(text_of, parts)))):
         return []
-    if word_count(text) > _PROMPT_WORDS:
-        return _long_prompt(prompt, speaker, text, parts, content)
+    sets_rules = pasted.passages and any(people_cues.user_type(part.text) in people_cues.LASTING for part in content)
+    if word_count(pasted.restore(text)) > _PROMPT_WORDS or (sets_rules and pasted.without_blocks()[1]):
+        return _long_prompt(prompt, speaker, pasted)
     is_answer = question and len(text) <= _SHORT_ANSWER and not cues.has_question_mark(text)
-    return _short_prompt(prompt, speaker, text, content, (question, asked) if is_answer else None)
+    return _short_prompt(prompt, speaker, pasted, pasted.words, (question, asked) if is_answer else None)
 
 
 def _short_prompt(
-    prompt: KeptMessage, speaker: str, text: str, content: Sequence[TextPart],
+    prompt: KeptMessage, speaker: str, pasted: Pasted, words: str,
     answers: tuple[str, KeptMessage | None] | None = None,
 ) -> Iterator[Draft]:  # fmt: skip
     """Yield a row for the prompt, and a separate row for each lasting rule, preference or decision in it. The first row
@@ -101,30 +105,28 @@ def _short_prompt(
     the question.
     """
     suffix, also = (f" (answering: {answers[0]})", answers[1]) if answers else ("", None)
-    for row, importance in _short_rows(text, content):
+    content = _with_content(text_parts(words))
+    for row, importance in _short_rows(without_code(words), content):
         kind = row.kind or Type.REQUEST
-        yield text_draft(prompt, f"{speaker}: {_cut_run(row.text)}{suffix}", kind, importance, also=also)
+        said = f"{speaker} pasted: " if is_marked(row.text) else f"{speaker}: "
+        yield text_draft(prompt, f"{said}{_cut_run(pasted.restore(row.text))}{suffix}", kind, importance, also=also)
         suffix, also = "", None
 
 
-def _long_prompt(
-    prompt: KeptMessage, speaker: str, text: str, parts: Sequence[TextPart], content: Sequence[TextPart]
-) -> Iterator[Draft]:
+def _long_prompt(prompt: KeptMessage, speaker: str, pasted: Pasted) -> Iterator[Draft]:
     """Yield rows for the person's own words, then one row for the pasted lines, if any."""
-    words, pasted = split_pasted(prompt.message.text)
-    if pasted:
-        text, parts = without_code(words), text_parts(words)
-        content = _with_content(parts)
-    if word_count(text) > _PROMPT_WORDS:
-        yield from _prompt_parts(prompt, speaker, content or parts)
+    words, lines = pasted.without_blocks()
+    parts = text_parts(words)
+    content = _with_content(parts)
+    if word_count(pasted.restore(without_code(words))) > _PROMPT_WORDS:
+        yield from _prompt_parts(prompt, speaker, pasted, content or parts)
     elif content:
-        for row, importance in _short_rows(text, content):
-            yield text_draft(prompt, f"{speaker}: {row.text}", row.kind or Type.REQUEST, importance)
-    if pasted:
+        yield from _short_prompt(prompt, speaker, pasted, words)
+    if lines:
         from omcli.observers.rules.shell import has_error  # noqa: PLC0415
 
-        kind = Type.REQUEST if not content else Type.FACT if has_error("\n".join(pasted)) else Type.EXCERPT
-        yield text_draft(prompt, f"{speaker} pasted: {_cut_run(pasted_summary(pasted))}", kind, _PASTED_IMPORTANCE)
+        kind = Type.REQUEST if not content else Type.FACT if has_error("\n".join(lines)) else Type.EXCERPT
+        yield text_draft(prompt, f"{speaker} pasted: {_cut_run(pasted_summary(lines))}", kind, _PASTED_IMPORTANCE)
 
 
 def _with_content(parts: Sequence[TextPart]) -> list[TextPart]:
@@ -138,9 +140,10 @@ def _short_rows(text: str, content: Sequence[TextPart]) -> Iterator[tuple[RowTex
     rules = list(filter(_is_lasting, rows))
     rest = [row for row in rows if row not in rules]
     if rest or not rules:
-        importance = max((people_cues.user_importance(row.text, row.kind) for row in rest), default=5)
+        said = [row for row in rest if not is_marked(row.text)]
+        importance = max((people_cues.user_importance(row.text, row.kind) for row in said), default=5)
         words = " ".join(row.text for row in rest) if rules else text
-        kinds = [row.kind or (Type.FACT if cues.is_fact(row.text) else None) for row in rest]
+        kinds = [row.kind or (Type.FACT if cues.is_fact(row.text) else None) for row in said]
         yield RowText(words, _prompt_type(kinds)), importance
     for row in rules:
         yield row, people_cues.user_importance(row.text, row.kind)
@@ -187,7 +190,7 @@ def _is_lasting(row: RowText) -> bool:
     return row.kind is not Type.INSTRUCTION or people_cues.is_lasting_rule(row.text)
 
 
-def _prompt_parts(prompt: KeptMessage, speaker: str, parts: Sequence[TextPart]) -> Iterator[Draft]:
+def _prompt_parts(prompt: KeptMessage, speaker: str, pasted: Pasted, parts: Sequence[TextPart]) -> Iterator[Draft]:
     """Yield rows for the most important sentences of a long prompt. The last row counts those left out."""
     kept = _select([part for part in parts if not _PASTED.match(part.text)] or parts, _PROMPT_CHARACTERS)
     rows = list(group_sentences(kept, list(map(people_cues.user_type, map(text_of, kept)))))
@@ -198,7 +201,7 @@ def _prompt_parts(prompt: KeptMessage, speaker: str, parts: Sequence[TextPart]) 
         if row.kind is None and at and row.text[0].islower():  # the continuation of a sentence
             importance = min(importance, 6)
         kind = row.kind or (Type.FACT if at and cues.is_statement(row.text) else Type.REQUEST)
-        yield text_draft(prompt, f"{speaker}: {_cut_run(row.text)}{note}", kind, importance)
+        yield text_draft(prompt, f"{speaker}: {_cut_run(pasted.restore(row.text))}{note}", kind, importance)
 
 
 def _cut_run(text: str) -> str:
@@ -351,50 +354,6 @@ _INDENTED_FENCE = lazily(r"^[ \t]+(?=```|~~~)", re.MULTILINE)
 
 _PASTED_CHARACTERS = 400
 """Maximum number of characters kept from pasted lines."""
-_LINE_SHOWN = 300
-"""Number of characters examined at the start of a line."""
-_MIN_PASTED = 200
-"""A single line of at most this many characters does not count as pasted."""
-_ESCAPES = 3
-"""Minimum number of escaped line ends, quotes and quoted keys in a line of data."""
-_ESCAPE_MARKS = ("\\n", '\\"', '":', '"}', '"]')
-
-_TRACE = lazily(r"^\s*(?:Traceback \(most recent call last\)|Exception in thread |panic: |goroutine \d+ \[)")
-_FRAME = lazily(r"^(?:\s|File \"|at \S)")
-_DIFF = lazily(r"^(?:diff --git |@@ -\d|(?:---|\+\+\+) (?:[ab]/|/dev/null))")
-_DIFF_GOES_ON = lazily(r"^(?:[ +@\\-]|$|index |new file|deleted file|similarity |rename |old mode|new mode)")
-_INDENTED = lazily(r"^ +(?![*+•·-]|\d{1,3}[.)])\S")
-"""An indented line that is not a list item."""
-_LOG_LINE = lazily(
-    r"^\s*(?:"
-    r"\[?\d{4}-\d\d-\d\d[T ]\d\d:\d\d|\[?\d\d:\d\d:\d\d\b"  # log lines start with a time
-    r"|\[?(?:ERROR|WARN(?:ING)?|INFO|DEBUG|TRACE|FATAL|npm ERR!)[\]: ]"
-    r"|File \"[^\"]+\", line \d"
-    r"|at \S+ \(\S+:\d+"
-    r"|(?:[\w.]{1,80})?(?:Error|Exception)(?:: |$)"
-    r"|(?:\([\w.\-]+\) ?)?[\w.\-]+@[\w.\-]+[:~ ]\S*\s*[$#%>](?:\s|\w|$)"  # a shell prompt
-    r"|(?:\$|PS [A-Z]:\S*>) \S|[^➜❯]{0,60}[➜❯]\s"
-    r")|\S\t+\S"  # cells of a table
-)
-
-
-def split_pasted(text: str) -> tuple[str, list[str]]:
-    """Split a prompt into the person's words and the pasted lines. A single short pasted line counts as words."""
-    said: list[str] = []
-    pasted: list[str] = []
-    goes_on = None
-    for line in text.splitlines():
-        shown = line[:_LINE_SHOWN]
-        opens = _FRAME if _TRACE.match(shown) else _DIFF_GOES_ON if _DIFF.match(shown) else None
-        is_line = bool(_LOG_LINE.search(shown)) or sum(map(line.count, _ESCAPE_MARKS)) >= _ESCAPES
-        if opens is None and goes_on is not None and not goes_on.match(shown):
-            goes_on = None
-        goes_on = opens or goes_on or (_INDENTED if is_line else None)
-        is_pasted = goes_on is not None or is_line
-        (pasted if is_pasted and line.strip() else said).append(line)
-    if len(pasted) > 1 or sum(map(len, pasted)) > _MIN_PASTED:
-        return "\n".join(said), pasted
-    return text, []
 
 
 def pasted_summary(pasted: Sequence[str]) -> str:

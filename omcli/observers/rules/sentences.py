@@ -9,7 +9,7 @@ from itertools import chain, pairwise
 from operator import attrgetter
 
 from omcli.base import lazily
-from omcli.base.record import positional_record
+from omcli.base.record import positional_record, record
 from omcli.memory.message import KeptMessage
 from omcli.memory.observation import Draft, Status, Type
 from omcli.observers.rules import cues
@@ -349,3 +349,68 @@ def split_question(part: TextPart) -> Iterator[TextPart]:
             yield TextPart(statement, is_item=part.is_item)
             start = joint.end()
     yield TextPart(part.text[start:], is_item=part.is_item, is_heading=part.is_heading)
+
+
+# ---- prompts without what they show
+
+_MARKS = 0xF0000
+"""Code point of the first character that stands for a passage. The plane is for private use."""
+_MOST_PASSAGES = 4_000
+_MARK = lazily("[\U000f0000-\U000f0f9f]")
+_MARKED_LINE = lazily("^[\\s\U000f0000-\U000f0f9f]*$")
+_LONG_PASSAGE = 200
+"""Maximum length, in characters, of a passage that stays in the row of the sentence around it."""
+_MAY_SHOW = lazily(r"[^\S ]|[:<>$➜❯\"“„«]|(?<!\w)'")
+"""Matches what a prompt contains if it shows anything, apart from a long line of data."""
+
+
+@record
+class Pasted:
+    """A prompt whose passages that show something are replaced by marks."""
+
+    words: str
+    passages: tuple[str, ...]
+
+    @classmethod
+    def of(cls, text: str) -> Pasted:
+        if len(text) <= _LONG_PASSAGE and not _MAY_SHOW.search(text):
+            return cls(words=text, passages=())
+        from omcli.observers.rules.pasted import passages  # noqa: PLC0415
+
+        words: list[str] = []
+        shown: list[str] = []
+        after = 0
+        for start, end in passages(text)[:_MOST_PASSAGES]:
+            words += (text[after:start], chr(_MARKS + len(shown)))
+            shown.append(text[start:end])
+            after = end
+        return cls(words="".join((*words, text[after:])), passages=tuple(shown))
+
+    def restore(self, text: str) -> str:
+        """Return a part of the words on one line, with the passages in place of their marks."""
+        return _MARK.sub(lambda found: self._passage(found[0]), text) if self.passages else text
+
+    def without_blocks(self) -> tuple[str, list[str]]:
+        """Return the words without the passages that take up whole lines or are long, and the lines of those."""
+        lines: list[str] = []
+        kept: list[str] = []
+        gone: list[str] = []
+        for line in self.words.splitlines():
+            marks = _MARK.findall(line)
+            is_block = marks and is_marked(line)
+            for mark in marks:
+                passage = self.passages[ord(mark) - _MARKS] if ord(mark) - _MARKS < len(self.passages) else ""
+                if is_block or len(passage) > _LONG_PASSAGE:
+                    lines += filter(str.strip, passage.splitlines())
+                    gone.append(mark)
+            kept.append("" if is_block else _MARK.sub(lambda found: "…" if found[0] in gone else found[0], line))
+        return "\n".join(kept), lines
+
+    def _passage(self, mark: str) -> str:
+        at = ord(mark) - _MARKS
+        return one_line(self.passages[at]) if at < len(self.passages) else mark
+
+
+def is_marked(text: str) -> bool:
+    """Return True if words contain nothing but marks."""
+    return bool(_MARKED_LINE.match(text))
