@@ -1175,3 +1175,15 @@ class TestGoingOn:
         messages = om("compact", path, "--json", "--tail-budget", "150").document["messages"]
         shown = [each.get("cwd") for each in messages if each["role"] == "user"]
         assert shown[-3:] == ["/srv/shed", "/srv/shed/oars", None], "where the session began if none is given"
+
+    def test_a_named_summary_stands_beside_that_of_the_host(self, om: Om) -> None:
+        """XD5, S3.12: neither is left out, and what both say is there once."""
+        request = {
+            "messagesToSummarize": agent_messages("Where is the mast?", "In the shed."),
+            "previousSummary": PI_MEMORY,
+        }
+        for told in (PI_MEMORY, "Date: 2026-03-29\n- [!] 08:00 User: the shed is green\n"):
+            asking = ("--preset", "pi", "compact", *BY_RULES, "--to", "pi", "--summary", om.write("first.md", told))
+            summary = om(*asking, stdin=json.dumps(request)).document["summary"]
+            assert [summary.count(said) for said in ("the boat is called Tide", "The shed is cold")] == [1, 1]
+            assert summary.count("the shed is green") == (told != PI_MEMORY)

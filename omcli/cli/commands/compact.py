@@ -321,8 +321,8 @@ def _refuse_lost(job: _Job, taken: FileReport, deps: Deps) -> bool:
 def _read_summary(job: _Job, taken: FileReport | None, session_id: str, deps: Deps) -> int:
     """Store earlier summaries as rows and return the number of tokens of those that add rows.
 
-    They are the memory that the transcript begins with, and the given file, otherwise what the host handed over. Raise
-    NoInput or BadInput, with the file's name, if it cannot be read or is empty.
+    They are the memory that the transcript begins with, the given file, and what the host handed over. Raise NoInput or
+    BadInput, with the file's name, if it cannot be read or is empty.
     """
     handed = taken.handover.summary if taken is not None and taken.handover is not None else ""
     tokens = 0
@@ -335,7 +335,7 @@ def _read_summary(job: _Job, taken: FileReport | None, session_id: str, deps: De
         except (NoInput, BadInput) as error:
             raise type(error)(f"{job.summary}: {error.message}", hint=error.hint) from None
         tokens += _import_summary(job, job.summary, given, session_id, deps)
-    elif handed.strip():
+    if handed.strip():
         tokens += _import_summary(job, "previousSummary", handed, session_id, deps)
     return tokens
 
