@@ -14,16 +14,22 @@ from omcli.base import lazily
 # Secrets chosen by people may be short; generated ones are long. Brief names are also words of test reports and code.
 _CHOSEN = (
     r"pass(?:word|wd|phrase|wort|code)|(?<=mot de )passe|(?<=_)pass|pwd|psk|contrase(?:ñ|\\+u00f1)a"
-    r"|пароль|密码|密碼|パスワード|비밀번호"
+    r"|kennwort|пароль|密码|密碼|パスワード|비밀번호"
     r"|secret(?:[_-]?(?:access[_-]?)?key(?:[_-]base)?|[_-]?token)?"
 )
 _BRIEF = r"(?:(?<![a-z0-9_])|(?<=\\n))pass|(?:(?<![a-z0-9])|(?<=\\n))pw"  # `\n` as in JSON
+_GLUED = r"(?<=[a-z0-9])(?<!com)(?<!by)(?<!tres)(?<!sur)(?<!multi)pass"  # `dbpass`, and `renderPass`
 _GENERATED = (
     r"(?<=to)ken|key(?:[_-]data)?|(?:(?<![a-z])|(?<=\\n))auth"  # `token` is found by its `k`, the rarest letter
 )
 _KEY_OWNER = lazily(
     r"(?:api|access|private|account|auth|encrypt(?:ion)?|signing|master|app|application|license|licence|deploy"
-    r"|consumer|client|storage|hmac|jwt|admin|webhook|ingest|subscription)[_-]?$",
+    r"|consumer|client|storage|hmac|jwt|admin|webhook|ingest|subscription)[ _-]?$",
+    re.IGNORECASE,
+)
+_PASS_OWNER = lazily(
+    r"(?:db|sql|ftp|smtp|imap|mail|user|root|admin|ssh|http|proxy|ldap|vpn|vnc|wifi|redis|mongo|rabbit|store|key|login"
+    r"|auth|app|web|server|service|client|luks|crypt|require|become|sudo|my|pg)$",
     re.IGNORECASE,
 )
 # Tokens that only continue a list or identify a request: `nextToken`, `PublicKeyToken`.
@@ -52,7 +58,9 @@ def _quoted(quote: str, depth: int) -> str:
 _BARE = r"[^\s\"'`\\,;&|<>(){}\[\]$]"
 _QUOTES = (('"', 15), ('"', 7), ('"', 3), ('"', 1), ("'", 1), ('"', 0), ("'", 0), ("`", 0))
 _REST = lazily(f"{_BARE}*")
-_NAMES = rf"(?:(?P<chosen>{_CHOSEN})|(?P<brief>{_BRIEF})|{_GENERATED})\d{{0,2}}(?P<closing>\\*[\"'`])?"
+NAMES = (
+    rf"(?:(?P<chosen>{_CHOSEN})|(?P<brief>{_BRIEF})|(?P<glued>{_GLUED})|{_GENERATED})\d{{0,2}}(?P<closing>\\*[\"'`])?"
+)
 # Between a name and its value in two parts: `"name": "…", "value": "…"`, perhaps with one more pair between them, the
 # same in YAML and XML, and `variable "…" {` with a `default`. Lines may be numbered.
 _NEXT_PART = r"[\s,\\nrt\"'0-9→|+-]{1,60}"
@@ -64,7 +72,7 @@ _APART = (
     r"|[ \t]{1,4}\{[^{}]{1,300}?\bdefault[ \t]{1,20}=[ \t]{1,4}(?=\\*[\"'])"
 )
 _ASSIGNED = lazily(
-    rf"{_NAMES}\]?"
+    rf"{NAMES}\]?"
     # `=`, `: type =`, `=>`, `:`, `:=`, `:**`, the space after a `--flag`, the line between columns, the `>` of
     # `<password>`, the comma of `define('PASSWORD', '…')`, the bracket of
     # `setPassword("…")`, `my password is …`, and what is between two parts, as in `<add key="Password" value="…"/>`.
@@ -83,7 +91,11 @@ _BLANK = lazily(
     r"|\s(?:WITH|with|ENCRYPTED|encrypted)[ \t]{1,4}$"
     r"|(?:\b|(?<=\\n))(?:nmcli|mysqladmin)\s[^\n;|&]{0,150}$"
     r"|\sconfig(?:ure)?\s(?:set\s|--?\w+\s){0,3}[\w./:-]{0,80}$"
+    r"|(?:^|[\n\"':→|]|\\n)[ \t]{0,20}require$"  # Redis
 )
+_OPTION = lazily(r"(?:^|[\s\"'`])-{1,2}[\w-]{0,30}$")
+_UNINDENTED = lazily(r"[+-]?(?:[ ]{0,6}\d{1,6}[:\t→|])?(?:(?:export|set|ENV|ARG)[ \t]{1,4})?[\w.-]{0,60}")
+_QUOTED_END = lazily(r"\\*[\"'`][;,]?[ \t]*(?:$|[\r\n\"'\\]|#)")
 _SETTER = lazily(
     r"(?:\b(?:set|with)_?|\.(?!get|has|is|find|read|check|verify|validate|compare))\w{0,20}$", re.IGNORECASE
 )
@@ -93,11 +105,11 @@ _FIRST = lazily(
     r"[ \t+>-]{0,40}(?:[\w./-]{1,80}[:-](?=\d))?(?:\d{1,6}[:\t→| -]{1,4})?[ \t+>-]{0,40}"
     r"(?:(?:export|set|ENV|ARG)[ \t]{1,4})?[\w.-]{0,60}"
 )
-_LINE_START = lazily(r"[\r\n\"']|\\n")  # a text in quotes begins like a line
+LINE_START = lazily(r"[\r\n\"']|\\n")  # a text in quotes begins like a line
 _LINE_END = lazily(r"[ \t]*(?:$|[\r\n\"'\\]|#)")
 _SHELL_WORD = lazily(r"[^\s\"'`\\,;&|<>(){}\[\]]{6,200}+(?=[\s\"'\\]|$)")
 # How much before a name is looked at: for its own beginning, and for what the line is.
-_OWNER, _NAME, _CONTEXT = 20, 60, 160
+_OWNER, _NAME, CONTEXT = 20, 60, 160
 
 _REFERENCE = lazily(r"<[^>]*>|\{[^}]*\}|^\$|\$\(|^%|%\(|\.\.\.|…|\*\*\*|[•●]{2}|^\[|^!\w+$")
 _PLACEHOLDER = lazily(
@@ -105,23 +117,34 @@ _PLACEHOLDER = lazily(
     r"|x{4}|here$|^my[-_]|todo|\bfake|\btest",
     re.IGNORECASE,
 )
+_STAND_INS = frozenset(
+    "your my the a an this it for is example placeholder change changeme changeit dummy redacted sample insert replace"
+    " replaceme with undefined required optional here todo fake test testing password passwd pass pwd passphrase secret"
+    " token key api auth access client user username name id value string goes put db database admin jwt app service"
+    " super long random strong secure real new".split()
+) | {""}
 _FILLER = lazily(r"[xX]{3,}|(?:0?123456789|1234567?8?|0{3,})")
 _PLAIN_PART = lazily(r"[A-Za-z]*+[0-9]{0,4}")
 _BETWEEN_PARTS = lazily(r"[-_. ]+")
 # Words of labels, hints and messages in programs, which a password of several words seldom has.
 _PROSE = lazily(
-    r"\b(?:the|your|an?|is|are|for|to|of|must|enter|please|or|not|with|new|old|at|characters?|if|no|passwords?|tokens?"
+    r"\b(?:the|your|an?|is|are|for|to|of|must|enter|please|or|not|with|new|old|at|least|minimum|characters?|letters?|digits?|if|no|passwords?|tokens?"
     r"|user(?:name)?|keys?|invalid|forgot|confirm|show|set|reset|change|ihre?|das|der|die|ein(?:geben)?|und|oder|zeichen"
     r"|mindestens|passwort|votre|le|la|de|mot|passe|su|tu|el|introduzca|contrase(?:ñ|\\+u00f1)a)\b",
     re.IGNORECASE,
 )
 _NUMBER = lazily(r"-\d+|\d+(?:\.\d+)+")
-_TYPE = lazily(r"(?:\w+\.)*[A-Z]\w*(?:Key|Token|Secret|Password|Types?|Str)\b\w*")
+TYPE = lazily(r"(?:\w+\.)*[A-Z]\w*(?:Key|Token|Secret|Password|Types?|Str)\b\w*")
 _RESOURCE = lazily(r"\barn:[\w:./-]*$")
 # These follow the closing quote of a JSON string. No value starts with them.
 _JSON_PUNCTUATION = (",", ":", "}", "]")
 _NAME_LIKE = lazily(r"pass|pwd|secret|token|key|credential", re.IGNORECASE)
-_PATH = lazily(r"\.{0,2}/|~/|[A-Za-z]:\\|[A-Za-z][A-Za-z0-9+.-]*://|[\w.-]+(?:/[\w.-]+)+\.[A-Za-z]{1,5}$")
+# Also the name of a file or of a package with its version, and a line of /etc/passwd.
+_PATH = lazily(
+    r"\.{0,2}/|~/|[A-Za-z]:\\|[A-Za-z][A-Za-z0-9+.-]*://|[\w.-]+(?:/[\w.-]+)+\.[A-Za-z]{1,5}$"
+    r"|[\w.-]+\.(?:pub|pem|key|crt|p12|pfx|jks|keystore|json|ya?ml|toml|txt|md|py|[jt]sx?)$"
+    r"|[\w./-]+@v?\d+\.[\w.-]+$|[\w-]+:[x*!]?:\d+:\d+:"
+)
 _AWS_SECRET = lazily(r"(?=.*[0-9])[A-Za-z0-9/+]{40}")  # may well begin like a path
 _ONE_DIGIT = lazily("[0-9]")
 _DATE = lazily(r"\d{4}-\d\d-\d\d")
@@ -142,6 +165,18 @@ _SYMBOLS = re.compile(r"[^\w\s]")
 _RANGES = lazily(r"a-z|A-Z|0-9|[a-z]{7}|\s.*\s.*\s.*\s.*\s")
 _CHANGE = lazily(r"(?<=[0-9])[A-Za-z]|(?<=[A-Za-z])[0-9]|(?<=[a-z])[A-Z]")
 _WORDY = lazily(r"(?:[A-Z]?[a-z]{2,}|[A-Z]{2,})+\d{0,3}")
+# Words that can be pronounced, with numbers between them: `JwtAuth2Provider`.
+_NAMES_AND_NUMBERS = lazily(
+    r"(?:(?=[A-Z]?[a-z]*[aeiouy]|[AEIOUY])[A-Z]?[a-z]++|[A-Z]{2,}+(?![a-z])|\d{1,4}(?=[A-Z_-]|$)|[-_.])+"
+)
+_AUTH_LIKE = lazily(
+    r"auth|basic|bearer|digest|jwt|ldap|saml|sso|oidc|provider|client|server|service|session|user", re.IGNORECASE
+)
+# Symbols between the letters of a word, but for entities of HTML, formats and addresses of mail.
+_INSIDE = lazily(r"(?<=\w)(?:[#$^*!~]|&(?!\w+;)|%(?![sdif]\b)|@(?!\w+\.\w))(?=\w)")
+_MARKS = frozenset("@#!$%^&*~+?")
+_COMMON = frozenset(".:=()[]{}/<>\"'-")
+_VARIABLE = lazily(r"\$(?:[A-Z_]{2}|[({])|%[sdif]\b")
 
 
 def named_secret(text: str, at: int) -> tuple[int, int] | None:
@@ -149,10 +184,11 @@ def named_secret(text: str, at: int) -> tuple[int, int] | None:
     found = _ASSIGNED.match(text, at)
     if found is None or found.lastgroup is None:
         return None
-    before = text[max(0, at - _CONTEXT) : at]
+    before = text[max(0, at - CONTEXT) : at]
     separator = "=" if found["apart"] else found["separator"].strip()
     is_bare = found.lastgroup in ("bare", "special")
-    is_column = separator in ("", "|") and not (separator == "" and _BLANK.search(before))
+    is_whole_line = not is_bare and _is_whole_line(text, before, found.end(found.lastgroup))
+    is_column = separator in ("", "|") and not (separator == "" and (is_whole_line or _BLANK.search(before)))
     if is_column and not (separator or len(found["separator"]) > 1 or "\t" in found["separator"]):
         return None  # prose
     if _is_something_else(found, separator, before, is_bare=is_bare):
@@ -166,9 +202,10 @@ def named_secret(text: str, at: int) -> tuple[int, int] | None:
         return None
     is_sure = not is_column and separator not in ("(", "is", "is:")
     is_word = is_bare or bool(found["apart"])
-    if not _is_possible(found, value, is_bare=is_word, is_setting=is_word and separator == "="):
+    is_plain = _is_plain(found, before, is_bare=is_bare)
+    if not is_possible(found, value, is_bare=is_word, is_setting=is_word and separator == "=", is_plain=is_plain):
         return None
-    if not (is_sure or _is_strong(value)):
+    if not (is_sure or is_strong(value)):
         return None
     if is_bare:
         rest = _REST.match(text, end) if found.lastgroup == "bare" else None
@@ -179,62 +216,55 @@ def named_secret(text: str, at: int) -> tuple[int, int] | None:
 def named_after(text: str, at: int) -> tuple[int, int] | None:
     """Return start and end of the secret whose name at index `at` follows it: `"value": "…", "name": "DB_PASSWORD"`."""
     name = _NAMED_AFTER.match(text, at)
-    found = _VALUE_BEFORE.search(text, max(0, at - 2 * _CONTEXT), at) if name else None
-    if name is None or found is None or not _is_possible(name, found["value"], is_bare=True, is_setting=True):
+    found = _VALUE_BEFORE.search(text, max(0, at - 2 * CONTEXT), at) if name else None
+    if name is None or found is None or not is_possible(name, found["value"], is_bare=True, is_setting=True):
         return None
     return found.span("value")
 
 
-def in_column(text: str, at: int) -> list[tuple[int, int]]:
-    """Return the secrets of a table's column whose head is the name at index `at`: CSV, or Markdown."""
-    name = _COLUMN_NAME.match(text, at)
-    if name is None or name["brief"] or not (rest := _REST_OF_HEAD.match(text, name.end())):
-        return []
-    head = _LINES.split(text[max(0, at - 2 * _CONTEXT) : at])[-1]
-    head = head if name["closing"] else _LINE_START.split(head)[-1]
-    delimiters = _DELIMITER.findall(head) or _DELIMITER.findall(rest["columns"])
-    is_list = not _DELIMITER.search(head) and not any(map(str.isalnum, rest["columns"]))  # one name, and a comma
-    if not delimiters or is_list or not _HEAD.fullmatch(head):
-        return []
-    delimiter = re.escape(delimiters[-1])
-    columns = head.count(delimiters[-1])
-    cell = re.compile(
-        rf"(?:(?:\\*\"[^\"\n]*\"|(?!{delimiter})[^\"])*+{delimiter}){{{columns}}}[ \t]{{0,40}}"
-        rf"(?:\\*[\"'](?P<quoted>[^\"'\\\n]{{6,200}})\\*[\"']|(?P<bare>(?:(?!{delimiter})[^\s\"'\\]){{6,200}}))"
-    )
-    spans: list[tuple[int, int]] = []
-    start, misses = rest.end(), 0
-    while misses < _MOST_MISSES and start < len(text):
-        ends = _LINES.search(text, start)
-        end = ends.start() if ends else len(text)
-        if not (found := cell.match(text, start, end)):
-            misses += not text.find(delimiters[-1], start, end) >= 0
-        elif _is_in_column(name, found[found.lastgroup or 0]):
-            spans.append(found.span(found.lastgroup or 0))
-            misses = 0
-        else:
-            misses += "[redacted" not in found[0]
-        start = ends.end() if ends else len(text)
-    return spans
+def _is_whole_line(text: str, before: str, end: int) -> bool:
+    """Return True if a line consists of a name and a quoted value: `storePassword "…"`."""
+    line = LINE_START.split(before)[-1]
+    return len(line) < CONTEXT and bool(_FIRST.fullmatch(line) and _QUOTED_END.match(text, end))
 
 
-def _is_in_column(name: re.Match[str], value: str) -> bool:
-    if not _is_strong(value) or _TYPE.fullmatch(value):
+def _is_plain(found: re.Match[str], before: str, *, is_bare: bool) -> bool:
+    """Return True if the value can't be code: that of an option, of a variable of the environment, or of a setting
+    that begins its line.
+    """
+    if found["closing"]:
         return False
-    return _is_possible(name, value, is_bare=True, is_setting=False)
+    separator, is_upper = found["separator"], found[0][:3].isupper()
+    if separator.strip() in ("", "=") and (_OPTION if separator == "=" else _BLANK).search(before):
+        return True
+    if is_upper and not is_bare:
+        return separator.strip() in ("=", ":")
+    if separator not in ("=", ":", ": "):
+        return False
+    if is_upper:
+        return True
+    line = LINE_START.split(before)[-1]
+    return len(line) < CONTEXT and bool(_UNINDENTED.fullmatch(line))
 
 
-def _is_possible(name: re.Match[str], value: str, *, is_bare: bool, is_setting: bool) -> bool:
-    """Return True if the value could be what its name says. A setting's value may be a word."""
+def is_possible(name: re.Match[str], value: str, *, is_bare: bool, is_setting: bool, is_plain: bool = False) -> bool:
+    """Return True if the value could be what its name says. A setting's value may be a word; a plain one is no code."""
     text, at = name.string, name.start()
-    if name["chosen"]:
-        plausible = _is_chosen(value, is_bare=is_bare, is_env=is_setting and text[at : at + 3].isupper())
-    elif name["brief"]:
-        plausible = _is_strong(value) and not _WORDY.fullmatch(value)
+    before = text[max(0, at - CONTEXT) : at]
+    is_env = is_setting and text[at : at + 3].isupper()
+    is_chosen = bool(name["chosen"] or (name["glued"] and _PASS_OWNER.search(before[-_OWNER:])))
+    if is_chosen:
+        is_option = not is_bare and not name["closing"] and bool(_OPTION.search(before))
+        plausible = _is_chosen(value, is_bare=is_bare, is_env=is_env, is_plain=is_plain, is_option=is_option)
+    elif name["brief"] or name["glued"]:
+        plausible = is_strong(value) and not _WORDY.fullmatch(value)
     else:
-        before = text[max(0, at - _CONTEXT) : at]
-        plausible = _is_named_for_a_secret(text, at, before, value) and _is_key(value, is_bare=is_bare)
-    return plausible and (_is_long_random(value) or not _is_placeholder(value))
+        plausible = _is_named_for_a_secret(text, at, before, value)
+        plausible = plausible and _is_key(value, is_bare=is_bare, is_plain=is_plain)
+        if text[at : at + 4].lower() == "auth":
+            is_key = plausible or (is_plain and (_has_capital(value) if is_env else _is_short(value)))
+            plausible = is_key and not (is_bare and _AUTH_LIKE.search(value))
+    return plausible and (_is_long_random(value) or not is_placeholder(value, is_chosen=is_chosen))
 
 
 def _end_of_lines(text: str, opening: int, start: int, end: int) -> int:
@@ -264,18 +294,18 @@ def _is_no_value(value: str, separator: str, *, is_bare: bool) -> bool:
     """Return True for punctuation, a number, an annotation, and the rest of `<password>@host`."""
     if value.startswith(_JSON_PUNCTUATION) or _NUMBER.fullmatch(value):
         return True
-    return is_bare and (value.startswith("@") or (separator == ":" and bool(_TYPE.fullmatch(value))))
+    return is_bare and (value.startswith("@") or (separator == ":" and bool(TYPE.fullmatch(value))))
 
 
 def _extended(text: str, before: str, start: int, end: int, *, is_whole: bool) -> tuple[int, int]:
     """Return the range of an unquoted value: up to the end of the line if a setting begins the line, otherwise as far
     as a shell would read a word. Without either, it is empty unless `is_whole`.
     """
-    line = _LINE_START.split(before)[-1]
-    word = _WHOLE.match(text, start) if len(line) < _CONTEXT and _FIRST.fullmatch(line) else None
+    line = LINE_START.split(before)[-1]
+    word = _WHOLE.match(text, start) if len(line) < CONTEXT and _FIRST.fullmatch(line) else None
     if word and _LINE_END.match(text, word.end()):
         value = word[0].rstrip(",;")
-        if _is_mixed(value) and not _CODE.match(value):
+        if (_is_mixed(value) or _is_marked(value)) and not _CODE.match(value):
             return start, start + len(value)
     word = _SHELL_WORD.match(text, start)
     if word and text[start - 1] == "=" and _is_mixed(word[0]) and "${" not in word[0]:
@@ -288,21 +318,12 @@ def _extended(text: str, before: str, start: int, end: int, *, is_whole: bool) -
     return start, end if is_whole else start
 
 
-_NAMED_AFTER = lazily(rf"{_NAMES}(?<=[\"'])", re.IGNORECASE)
+_NAMED_AFTER = lazily(rf"{NAMES}(?<=[\"'])", re.IGNORECASE)
 _VALUE_BEFORE = lazily(
     r"value\\*[\"']\s?:\s?\\*[\"'](?P<value>[^\"'\\\n]{6,200})\\*[\"'],[\s\\nrt]{0,40}\\*[\"'](?:name|key)\\*[\"']\s?:\s?"
     r"\\*[\"'][\w.-]{0,60}$",
     re.IGNORECASE,
 )
-# In the first line of a table: its names, and what is between them.
-_COLUMN_NAME = lazily(rf"{_NAMES}(?=[ \t]{{0,40}}(?:[,;|\t\r\n]|\\+[nrt]))", re.IGNORECASE)
-_DELIMITER = lazily(r"[,;|\t]|\\+t")
-_HEAD = lazily(r"[\w ,;|\t.\\\"'→-]*")
-_REST_OF_HEAD = lazily(
-    r"(?P<columns>[ \t]{0,40}(?:(?:[,;|\t]|\\+t)(?:[\w ,;|\t.\"'-]|\\+[\"'t]){0,300})?)(?:\r?\n|(?:\\+r)?\\+n)"
-)
-_LINES = lazily(r"\r?\n|(?:\\+r)?\\+n")
-_MOST_MISSES = 8  # rows without a secret
 _THRICE = lazily(r"(\\*[\"'])\1\1")
 _BLANK_END = lazily(r"(?:\s|(?<!\\)\\+[nr])+$")
 _MOST_OF_LINES = 4096
@@ -313,7 +334,25 @@ def _is_mixed(value: str) -> bool:
     return bool(_ONE_DIGIT.search(value)) and any(character.isalpha() for character in value)
 
 
-def _is_strong(value: str) -> bool:
+def _has_capital(value: str) -> bool:
+    """Return True for eight characters or more with a digit, small letters and capitals."""
+    return len(value) >= 8 and _is_mixed(value) and not (value.islower() or value.isupper())
+
+
+def _is_marked(value: str) -> bool:
+    """Return True if a value without blanks has symbols that neither code nor a list has together."""
+    kinds = set(_SYMBOLS.findall(value)) - _COMMON
+    if len(kinds) < 2 or (len(kinds) < 3 and not kinds & _MARKS):
+        return False
+    return any(map(str.isalpha, value)) and not (_VARIABLE.search(value) or _RANGES.search(value))
+
+
+def _is_short(value: str) -> bool:
+    """Return True if the value could be a generated key of eight characters or more, and is no name."""
+    return _has_capital(value) and is_strong(value) and not _NAMES_AND_NUMBERS.fullmatch(value)
+
+
+def is_strong(value: str) -> bool:
     """Return True if the value can hardly be a word: it has letters, digits, and capitals or symbols among them."""
     if len(value) < 8 or not _is_mixed(value) or any(map(str.isspace, value)) or _PATH.match(value):
         return False
@@ -341,14 +380,18 @@ def _is_long_random(value: str) -> bool:
     )
 
 
-def _is_placeholder(value: str) -> bool:
-    """Return True if the value stands for a secret: a reference, or words such as `your-key-here`."""
+def is_placeholder(value: str, *, is_chosen: bool = False) -> bool:
+    """Return True if the value stands for a secret: a reference, or words such as `your-key-here`. People choose
+    passwords such as `changeme123`: with digits, it must have no other words.
+    """
     if _REFERENCE.search(value):
         return True
     if not _PLACEHOLDER.search(value):
         return False
     rest = _FILLER.sub("", value)
     parts = _BETWEEN_PARTS.split(rest)
+    if is_chosen and _ONE_DIGIT.search(rest):
+        return all(part.isdecimal() or part.lower() in _STAND_INS for part in parts)
     return len(rest) < 6 or all(_PLAIN_PART.fullmatch(part) and not _is_random(part) for part in parts)
 
 
@@ -361,19 +404,19 @@ def _is_named_for_a_secret(text: str, at: int, before: str, value: str) -> bool:
     return text[at : at + 3] == "KEY" and bool(_NAMED_KEY.search(before[-_NAME:])) and _is_random(value)
 
 
-def _is_chosen(value: str, *, is_bare: bool, is_env: bool) -> bool:
+def _is_chosen(value: str, *, is_bare: bool, is_env: bool, is_plain: bool, is_option: bool) -> bool:
     """Return True if the value could be a password chosen by a person."""
     if _AWS_SECRET.fullmatch(value):
         return True
     if len(value) < 6 or _PATH.match(value):
         return False
     if any(map(str.isspace, value)):
-        return _is_phrase(value)
+        return is_option or _is_phrase(value)
     if is_bare and (_is_code_path(value) or (value.isidentifier() and _NAME_LIKE.search(value))):
-        return False
+        return is_plain and value.isidentifier() and _has_capital(value)
     value = value.rstrip(":*.!?")
     if not _WORDS.fullmatch(value):
-        return value.isascii() or any(character.isdecimal() for character in value)
+        return value.isascii() or any(map(str.isdecimal, value)) or bool(_INSIDE.search(value))
     if _NAME_LIKE.search(value):
         return False
     if is_bare:
@@ -386,7 +429,9 @@ def _is_phrase(value: str) -> bool:
     words = value.split()
     if value != " ".join(words) or _PROSE.search(value) or value.endswith((".", ":", "?")) or "," in value:
         return False
-    return any(map(str.isdecimal, value)) or (len(words) >= 4 and value.replace(" ", "").islower())
+    if any(map(str.isdecimal, value)) or _INSIDE.search(value):
+        return True
+    return len(words) >= 4 and value.replace(" ", "").islower()
 
 
 def _is_code_path(value: str) -> bool:
@@ -394,11 +439,13 @@ def _is_code_path(value: str) -> bool:
     return bool(_CODE_PATH.fullmatch(value)) and not _is_random(value)
 
 
-def _is_key(value: str, *, is_bare: bool) -> bool:
+def _is_key(value: str, *, is_bare: bool, is_plain: bool) -> bool:
     """Return True if the value could be a generated key: long, and with at least three digits or a digit and mixed
-    case.
+    case. A plain or quoted one may be short if it is random.
     """
     value = _PERCENT.sub("", value)
+    if _is_short(value) and (is_plain or not is_bare) and (is_plain or _is_random_key(value)):
+        return True
     digits = len(_ONE_DIGIT.findall(value))
     if len(value) < (16 if is_bare else 12) or not digits:
         return False
@@ -407,5 +454,7 @@ def _is_key(value: str, *, is_bare: bool) -> bool:
     if _AWS_SECRET.fullmatch(value):
         return True
     if _PATH.match(value) or _DATE.match(value) or _is_code_path(value):
+        return False
+    if is_bare and _NAMES_AND_NUMBERS.fullmatch(value):
         return False
     return digits >= 3 or (not value.islower() and not value.isupper())

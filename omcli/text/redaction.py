@@ -164,14 +164,17 @@ _NAME_END = (
     rb"|[\s,\\nrt\"'0-9?|+-]{1,60}(?:\w{1,20}\\*[\"'][^\n{}]{3,80})?(?:parameter)?value\b"
     rb"|</(?:name|key)>|[ \t]{1,4}\{[^{}]{1,300}?\bdefault\s|(?<=[\"'])[\s\\nrt]{0,40}\}"
     rb"|(?:(?:[,;|\t]|\\+t)[\w ,;|\t.\\\"'-]{0,200})?[ \t]{0,4}(?:\r?\n|\\+n)[^\n,;|\t]{0,80}?(?:[,;|\t]|\\+t)"
-    rb"|[ \t]{1,40}(?:is:?[ \t])?[^\s0-9]{0,64}[0-9])"
+    rb"|[ \t]{1,40}(?:is:?[ \t])?(?!-)[^\s0-9]{0,64}[0-9]|[ \t]{1,4}\\*[\"'](?![\s\"'$<{\\]))"
 )
 # Candidates by the name of the rules that are tried at each (`secret_rules.RULES`).
 _CANDIDATES = tuple(
     (name, lazily(pattern))
     for name, pattern in (
         ("url", rb"://[^\s\"']{0,100}(?:[:@]|hook)"),
-        ("signature", rb"g(?:(?<=sig)(?:nature)?=[0-9a-z%+/]{40}|in\((?<=login.)\\*[\"'])"),
+        (
+            "signature",
+            rb"g(?:(?<=sig)(?:nature)?=[0-9a-z%+/]{40}|in(?<=login)(?:\(\\*[\"']|[\s\\][^\"'({]{2,200}?password\s))",
+        ),
         ("azure", rb"q(?:~[\w~.-]{31}|l(?:plus|ldr|cl)\s|ctl\s)"),
         ("bearer", rb"b(?:earer\s|y\s{1,4}\\*[\"']|(?<= -b) ?\\*[\"']?[\w.%-]{1,80}=)"),
         ("authorization", rb"auth(?:orization|=?\(\\*[\"'][^\"'\n]{1,64}[\"'],|" + _NAME_END + rb")"),
@@ -182,7 +185,11 @@ _CANDIDATES = tuple(
                 rb"|hpasswd\s?<|ho\s(?<=echo.)[^\n|]{1,250}\||ontrase(?:.|\\+u00f1)a)"
             ),
         ),
-        ("key", rb"k(?:eygen\s|ey(?: block)?-----|(?:ey(?<=[a-z_-]key)(?:[_-]data)?|en(?<=token))" + _NAME_END + rb")"),
+        (
+            "key",
+            rb"k(?:eygen\s|ey(?: block)?-----|(?:ey(?:(?<=[a-z_-]key)|(?<=[is] key)(?=.{1,9}[0-9]))(?:[_-]data)?"
+            rb"|en(?:(?<=token)|nwort))" + _NAME_END + rb")",
+        ),
         (
             "password",
             rb"p(?:(?<= -p)|:(?<= /p.)|\s(?<=lftp.)|asswd\s(?<=htpasswd.)|dp\s(?<=[xm]pdp.)|rivate-lines: [0-9]"
@@ -191,7 +198,7 @@ _CANDIDATES = tuple(
         ("hash", rb"\$(?:2[abxy]?|apr1|[15-9]|g?y|argon2id?|argon2d|scrypt|pbkdf2[\w-]{0,12})\$[./+\w=,$-]{20}"),
         ("hash", rb"\{ss?ha[0-9]{0,3}\}[a-z0-9+/]{27}"),
         ("pgpass", rb":(?:543[0-9]|6432|6543|\*):[\w*.-]{1,64}:[\w.-]{1,64}:"),
-        ("secret", rb"secret(?:[_-]?(?:access[_-]?)?key(?:[_-]base)?|[_-]?token)?" + _NAME_END),
+        ("secret", rb"secret(?: set\s|(?:[_-]?(?:access[_-]?)?key(?:[_-]base)?|[_-]?token)?" + _NAME_END + rb")"),
     )
 )
 # Names that the patterns cannot see.
@@ -199,6 +206,7 @@ _FOREIGN_NAMES = ("пароль", "Пароль", "密码", "密碼", "パスワ
 
 
 def _each_in(text: str) -> list[Secret]:
+    text = text if text.isascii() else text.replace("│", "|").replace("┃", "|").replace("║", "|")
     # One byte per character, so that byte indexes are also indexes into the text.
     flat = text.encode("latin-1", "replace")
     found = _keys(text, flat.translate(_SHAPE))
@@ -206,7 +214,7 @@ def _each_in(text: str) -> list[Secret]:
     for name, pattern in _CANDIDATES:
         if pattern.search(lowered):
             found += _at_each(pattern.finditer(lowered), name, text)
-    if not text.isascii():
+    if not text.isascii() and b"??" in flat:
         for name in _FOREIGN_NAMES:
             if name in text:
                 found += _at_each(re.finditer(name, text), "password", text)
@@ -351,11 +359,7 @@ FORMATS: tuple[tuple[str, str, str], ...] = (
     ("clickhouse-key", "4b1d", rf"{_CAPITAL}{_LETTERS}{{38}}"),
     ("cloudflare-key", "v1.0-", r"[a-f0-9]{24}-[a-f0-9]{146}"),
     ("contentful-token", "CFPAT-", rf"{_URL}{{40,}}"),
-    (
-        "doppler-token",
-        "dp.pt. dp.st. dp.sa. dp.ct. dp.scim. dp.audit.",
-        rf"(?:[a-z0-9_-]{{2,35}}\.)?{_LETTERS}{{40,44}}",
-    ),
+    ("doppler-token", "dp.pt. dp.st. dp.sa. dp.ct. dp.scim. dp.audit.", rf"(?:[\w-]{{2,35}}\.)?{_LETTERS}{{40,44}}"),
     ("duffel-token", "duffel_test_ duffel_live_", rf"{_URL}{{40,}}"),
     ("dynatrace-token", "dt0c01. dt0s01. dt0s16.", r"[A-Z0-9]{24}\.[A-Z0-9]{64}"),
     ("easypost-key", "EZAK EZTK", rf"{_LETTERS}{{54}}"),
@@ -400,11 +404,7 @@ FORMATS: tuple[tuple[str, str, str], ...] = (
     ("square-token", "EAAA sq0atp- sq0csp-", rf"{_DIGIT}{_CAPITAL}{_URL}{{22,60}}"),
     ("supabase-key", "sbp_", rf"{_HEX}{{40}}"),
     ("supabase-key", "sb_secret_", rf"{_URL}{{30,}}"),
-    (
-        "tailscale-key",
-        "tskey-auth- tskey-api- tskey-client- tskey-scim-",
-        rf"{_LETTERS}{{8,}}(?:CNTRL)?-{_LETTERS}{{20,}}",
-    ),
+    ("tailscale-key", "tskey-auth- tskey-api- tskey-client- tskey-scim-", rf"{_LETTERS}{{8,}}-{_LETTERS}{{20,}}"),
     ("twilio-key", "SK", rf"{_HEX}{{32}}"),
     ("twitter-token", "AAAAAAAAAAAAAAAAAAAA", r"\w{1,80}%[\w%]{20,}"),
     ("vercel-token", "vcp_ vci_ vca_ vcr_ vck_", rf"{_LETTERS}{{40,}}"),

@@ -9,7 +9,17 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 
 from omcli.base import lazily
-from omcli.text.assigned_secrets import in_column, named_after, named_secret
+from omcli.text.assigned_secrets import (
+    CONTEXT,
+    LINE_START,
+    NAMES,
+    TYPE,
+    is_placeholder,
+    is_possible,
+    is_strong,
+    named_after,
+    named_secret,
+)
 
 # ---- private keys
 
@@ -96,7 +106,9 @@ _WEBHOOK = (
 _AUTHORIZATION = (
     r"(?:(?:(?<![A-Za-z])|(?<=\\n))(?i:authorization)(?P<name>\\*[\"'`])?\]?(?:\s?[:=]\s?|\s(?=\\*[\"']))(?(name)\\*[\"'`]|(?:\\*[\"'`])?)"
     r"(?:(?i:basic)\s{1,4}(?=[A-Za-z+/]*(?:[0-9]|[a-z][A-Z]))"
-    r"|(?:(?i:bearer|token|digest|apikey|ssws)\s{1,4})?(?=[A-Za-z._~+/=-]*[0-9]))"
+    r"|(?:(?i:bearer|token|digest|apikey|ssws)\s{1,4})?(?=[A-Za-z._~+/=-]*[0-9])"
+    # Any other word, before something with at least three digits.
+    r"|(?!AWS4-)[A-Za-z][\w-]{1,20}\s{1,4}(?=(?:[A-Za-z._~+/-]*[0-9]){3}[\w.~+/-]*={0,2}(?:[\s\"'\\]|$))(?=\S{16}))"
     r"|(?i:bearer)\s{1,4}(?=[A-Za-z._~+/=-]*[0-9])(?=\S{16}))"
     r"(?!AWS4-)(?P<secret>[A-Za-z0-9._~+/=-]{8,}+)(?![(\[{$<])"
 )
@@ -114,15 +126,27 @@ _SIGNATURE = r"(?i:(?<=si)g(?:nature)?)=(?P<secret>(?=[A-Za-z%+/]*[0-9])[A-Za-z0
 
 # Minimum number of distinct characters in a generated secret.
 _DISTINCT = 8
+_LEAST_OF_A_COOKIE = 16
 _COOKIES = lazily(
     r"(?:cookies?(?P<name>\\*[\"'`])?\]?\s?[:= ]|(?<= -)b)\s?(?(name)\\*[\"'`]|(?:\\*[\"'`])?)"
     r"(?P<pairs>(?:[\w.%-]{1,80}=[^\s;,\"'`\\]{0,4096}(?:;\s?)?|[A-Za-z]{4,10};\s?)+)",
     re.IGNORECASE | re.ASCII,
 )
-_COOKIE = lazily(r"(?P<name>[\w.%-]{1,80})=(?P<value>[\w.%+/=:~|-]{16,})", re.ASCII)
+_COOKIE = lazily(r"(?P<name>[\w.%-]{1,80})=(?P<value>[\w.%+/=:~|-]{8,})", re.ASCII)
 _MOST_OF_A_COMMAND = 2000  # as browsers copy it, with all headers
 _PLAIN_COOKIES = ("expires", "max-age", "domain", "path")
 _DIGITS_AND_LETTERS = lazily(r"(?=.*[0-9])(?=.*[A-Za-z])(?!\d{4}-\d\d-\d\d)")
+# Names of cookies that let anyone in who has their values, though these are short, or words.
+_SESSION = lazily(r"sess|sid$|auth|token|jwt|secret|login", re.IGNORECASE)
+_LONG_WORD = lazily("[A-Za-z]{12}")
+
+
+def _is_of_session(name: str, value: str) -> bool:
+    """Return True if a cookie's value could identify a session."""
+    is_mixed = bool(_DIGITS_AND_LETTERS.match(value)) and len(set(value)) >= _DISTINCT
+    if len(value) >= _LEAST_OF_A_COOKIE and is_mixed:
+        return True
+    return bool(_SESSION.search(name) and (is_mixed or _LONG_WORD.match(value))) and not is_placeholder(value)
 
 
 def _cookies(text: str, at: int) -> tuple[int, int] | None:
@@ -133,9 +157,7 @@ def _cookies(text: str, at: int) -> tuple[int, int] | None:
     values = [
         cookie.span("value")
         for cookie in _COOKIE.finditer(text, *header.span("pairs"))
-        if cookie["name"].lower() not in _PLAIN_COOKIES
-        and _DIGITS_AND_LETTERS.match(cookie["value"])
-        and len(set(cookie["value"])) >= _DISTINCT
+        if cookie["name"].lower() not in _PLAIN_COOKIES and _is_of_session(cookie["name"], cookie["value"])
     ]
     return (values[0][0], values[-1][1]) if values else None
 
@@ -150,15 +172,22 @@ _HASH = (
 )
 
 # An argument that is a password: not a variable, an option, a placeholder, a port or an address with one.
-_ARGUMENT = (
-    r"(?:\\*[\"'])?"
-    rf"(?P<secret>(?!(?:{_EXAMPLE}|[\d.:/-]+)(?:[\s\"'\\]|$))[^\s\"'`\\$<>{{}}()\[\],/-][^\s\"'`\\<>]{{3,200}})"
+_WORD = rf"(?!(?:{_EXAMPLE}|[\d.:/-]+)(?:[\s\"'\\]|$))[^\s\"'`\\$<>{{}}()\[\],/-][^\s\"'`\\<>]{{3,200}}"
+# Between quotes, also blanks, but no options, and no variable that a shell replaces.
+_PHRASE = (
+    rf"(?!(?:{_EXAMPLE})[\"'\\]|[^\"'\n]*\$[A-Z_{{(][^\"'\n]*\")"
+    r"[^\s\"'`\\$<>{}()\[\],;:/-](?:[^\s\"'`\\<>]| (?!-)){3,200}(?=\\*[\"'])"
 )
+_SECRET = rf"(?P<secret>(?(quote){_PHRASE}|(?!))|{_WORD})"
+_ARGUMENT = rf"(?:\\*(?P<quote>[\"']))?{_SECRET}"
 _WITHIN = r"[^\n;|&]{0,200}?\s"
 _USER = r"(?:\\*[\"'])?[^\s:\"'\\$<\[-][^\s:\"'\\]{0,63}"
 _USER_OF = r"(?:\\*[\"'])?[A-Za-z_][^\s:\"'\\$<>/%,@]{0,63}"
 _UP_TO_HOST = rf"(?P<secret>(?!(?:{_EXAMPLE})(?:[@\s\"'\\]|$))[^\s\"'`\\$<>{{}}()\[\],/@-][^\s\"'`\\<>@]{{3,200}})"
-_CURL = rf"curl(?:\.exe)?\s{_WITHIN[:-2]}(?<=\s)(?:-u|--user|-U|--proxy-user)[ =]?{_USER}:{_ARGUMENT}"
+_CURL = (
+    rf"curl(?:\.exe)?\s{_WITHIN[:-2]}(?<=\s)(?:-u|--user|-U|--proxy-user)[ =]?"
+    rf"(?:\\*(?P<quote>[\"']))?{_USER}:(?:\\*[\"'])?{_SECRET}"
+)
 _SSH_KEYGEN = rf"(?<=ssh-)keygen{_WITHIN}-N ?{_ARGUMENT}"
 _REDIS = rf"(?<=redis-)cli\s{_WITHIN[:-2]}(?<=\s)-a ?{_ARGUMENT}"
 _SQLPLUS = (
@@ -173,6 +202,22 @@ _HTPASSWD = (
     rf"(?<=ht)passwd(?=\s[^\n;|&]{{0,100}}?-\w{{0,4}}b)\s(?:-\w{{1,6}}\s{{1,4}}|\d\d?\s{{1,4}})+"
     rf"(?:\S{{1,100}}\s{{1,4}})??{_USER}\s{{1,4}}{_ARGUMENT}(?=\\*[\"']?\s{{0,4}}(?:$|[\n;|&>)\"'\\]))"
 )
+# In one line of `.netrc`, or in several.
+_NETRC_BLANK = r"(?:\s|\\+[nrt]|[\d:|→]{1,6}+\t?){1,20}+"
+_NETRC = (
+    rf"(?<=lo)gin{_NETRC_BLANK}[^\s\"'\\$<]{{1,64}}{_NETRC_BLANK}(?:account\s\S{{1,64}}{_NETRC_BLANK})?password\s{{1,4}}"
+    rf"(?P<secret>{_WORD})(?=[\s\"'\\]|$)(?=\s*(?:$|[\r\n\"'\\]|machine|default|account|macdef))"
+)
+_netrc = _matching(_NETRC)
+_MACHINE = lazily(rf"(?:\b|(?<=\\n))machine\s{{1,4}}[^\s\"'\\]{{1,100}}{_NETRC_BLANK}lo$")
+_MOST_OF_A_MACHINE = 160
+
+
+def _in_entry(text: str, at: int) -> tuple[int, int] | None:
+    """Return the range of the password in `machine HOST login USER password PASSWORD`; the `g` is at index `at`."""
+    return _netrc(text, at) if _MACHINE.search(text[max(0, at - _MOST_OF_A_MACHINE) : at]) else None
+
+
 _LOGIN = (  # `client.login("user", "password")`
     r"(?<=lo)gin\(\\*[\"'][^\"'\\\n]{1,64}\\*[\"'],\s?(?:\w{1,20}=)?(?=\\*[\"'][^\"'\n]*[0-9])"
     + _ARGUMENT
@@ -186,6 +231,7 @@ _IDENTIFIED = (
     r"|identified\s{1,4}(?:with\s{1,4}\S{1,40}\s{1,4})?by(?=\s{1,4}\\*'[^'\s]{0,64}[0-9]))"
     rf"\s{{1,4}}(?=\\*[\"']){_ARGUMENT}"
 )
+_GITHUB = rf"(?<=gh )secret set{_WITHIN}(?:-b|--body)[ =]?{_ARGUMENT}"
 _LDAP = rf"(?<=lda)p[a-z]{{3,8}}\s{_WITHIN[:-2]}(?<=\s)-w ?{_ARGUMENT}"
 _BASIC = (  # `auth=("user", "password")`, `HTTPBasicAuth("user", "password")`
     r"(?i:auth)=?\(\\*[\"'][^\"'\\\n]{1,64}\\*[\"'],\s?(?=\\*[\"'][^\"'\n]*[0-9])" + _ARGUMENT + r"(?=\\*[\"'])"
@@ -212,11 +258,11 @@ _OPTION = lazily(rf"(?<= [-/])[pP](?P<apart>w?[ =]|:|){_ARGUMENT}", re.ASCII)
 _COMMAND = r"(?:\b|(?<=\\n))(?:{})(?:\s[^\n;|&]*)? {}$"
 # Commands that take a password after an option, by what is between its letter and the password.
 _TAKES = {
-    "": lazily(_COMMAND.format(r"mysql\w*|mariadb[\w-]*|7z\w?", "-p")),
+    "": lazily(_COMMAND.format(r"mysql\w*|mariadb[\w-]*|7z\w?|sshpass", "-p")),
     " ": lazily(
         _COMMAND.format(r"sshpass|mongo\w*|\w+ login|psexec(?:64)?(?:\.exe)?", "-p")
         + "|"
-        + _COMMAND.format(r"(?:un)?zip|sqlcmd|bcp|[io]sql", "-P")
+        + _COMMAND.format(r"(?:un)?zip|sqlcmd|bcp|[io]sql|ssh-keygen", "-P")
     ),
     "w": lazily(_COMMAND.format(r"(?:plink|pscp|psftp|putty)(?:\.exe)?", "-p")),
     ":": lazily(_COMMAND.format(r"[xw]l?freerdp\w*(?:\.exe)?", "/p"), re.IGNORECASE),
@@ -233,6 +279,60 @@ def _password_option(text: str, at: int) -> tuple[int, int] | None:
     takes = _TAKES[found["apart"].replace("=", " ")[:1]]
     return found.span("secret") if takes.search(text[max(0, at - _LINE) : at + 1]) else None
 
+
+# ---- columns
+
+# In the first line of a table: its names, and what is between them.
+_COLUMN_NAME = lazily(rf"{NAMES}(?=[ \t]{{0,40}}(?:[,;|\t\r\n]|\\+[nrt]))", re.IGNORECASE)
+_DELIMITER = lazily(r"[,;|\t]|\\+t")
+_HEAD = lazily(r"[\w ,;|\t.\\\"'→-]*")
+_REST_OF_HEAD = lazily(
+    r"(?P<columns>[ \t]{0,40}(?:(?:[,;|\t]|\\+t)(?:[\w ,;|\t.\"'-]|\\+[\"'t]){0,300})?)(?:\r?\n|(?:\\+r)?\\+n)"
+)
+_LINES = lazily(r"\r?\n|(?:\\+r)?\\+n")
+_MOST_MISSES = 8  # rows without a secret
+
+
+def in_column(text: str, at: int) -> list[tuple[int, int]]:
+    """Return the secrets of a table's column whose head is the name at index `at`: CSV, or Markdown."""
+    name = _COLUMN_NAME.match(text, at)
+    if name is None or name["brief"] or not (rest := _REST_OF_HEAD.match(text, name.end())):
+        return []
+    head = _LINES.split(text[max(0, at - 2 * CONTEXT) : at])[-1]
+    head = head if name["closing"] else LINE_START.split(head)[-1]
+    delimiters = _DELIMITER.findall(head) or _DELIMITER.findall(rest["columns"])
+    is_list = not _DELIMITER.search(head) and not any(map(str.isalnum, rest["columns"]))  # one name, and a comma
+    if not delimiters or is_list or not _HEAD.fullmatch(head):
+        return []
+    delimiter = re.escape(delimiters[-1])
+    columns = head.count(delimiters[-1])
+    cell = re.compile(
+        rf"(?:(?:\\*\"[^\"\n]*\"|(?!{delimiter})[^\"])*+{delimiter}){{{columns}}}[ \t]{{0,40}}"
+        rf"(?:\\*[\"'](?P<quoted>[^\"'\\\n]{{6,200}})\\*[\"']|(?P<bare>(?:(?!{delimiter})[^\s\"'\\]){{6,200}}))"
+    )
+    spans: list[tuple[int, int]] = []
+    start, misses = rest.end(), 0
+    while misses < _MOST_MISSES and start < len(text):
+        ends = _LINES.search(text, start)
+        end = ends.start() if ends else len(text)
+        if not (found := cell.match(text, start, end)):
+            misses += not text.find(delimiters[-1], start, end) >= 0
+        elif _is_in_column(name, found[found.lastgroup or 0]):
+            spans.append(found.span(found.lastgroup or 0))
+            misses = 0
+        else:
+            misses += "[redacted" not in found[0]
+        start = ends.end() if ends else len(text)
+    return spans
+
+
+def _is_in_column(name: re.Match[str], value: str) -> bool:
+    if not is_strong(value) or TYPE.fullmatch(value):
+        return False
+    return is_possible(name, value, is_bare=True, is_setting=False)
+
+
+# ---- the rules
 
 _AUTHORIZED = (3, "authorization", _matching(_AUTHORIZATION, distinct=6))
 _NAMED = (9, "assigned-secret", named_secret)
@@ -261,6 +361,7 @@ _SINGLE: Mapping[str, tuple[tuple[int, str, Find], ...]] = {
     "signature": (
         (2, "url-signature", _matching(_SIGNATURE, distinct=_DISTINCT)),
         (6, "assigned-secret", _matching(_LOGIN)),
+        (6, "assigned-secret", _in_entry),
     ),
     "azure": (
         (8, "azure-secret", _matching(_AZURE, distinct=_DISTINCT)),
@@ -292,7 +393,7 @@ _SINGLE: Mapping[str, tuple[tuple[int, str, Find], ...]] = {
         _NAMED,
         _NAMED_AFTER,
     ),
-    "secret": (_CISCO_7, _NAMED, _NAMED_AFTER),
+    "secret": (_CISCO_7, _command(_GITHUB), _NAMED, _NAMED_AFTER),
 }
 # Rank, name and function of the rules that are tried at a candidate, by the name of its pattern.
 RULES: Mapping[str, Sequence[tuple[int, str, Callable[[str, int], Sequence[tuple[int, int]]]]]] = {
