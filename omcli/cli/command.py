@@ -258,7 +258,7 @@ class Run:
     def observer(self, wiring: Wiring | None = None, *, batch_tokens: int | None = None) -> ObserverDeps:
         """Return the observer of the settings: a model, or rules. Raise as `Wiring.observer` does."""
         found = (wiring or self.wiring).observer(self.counter, warn=self.console.warn, batch_tokens=batch_tokens)
-        return found if found.is_model or self.unused_key is None else self.unused_key.watch(found)
+        return found if found.is_model or self.unused_key is None else self.unused_key.watch(found, self.settings)
 
     @cached_property
     def unused_key(self) -> UnusedKey | None:

@@ -283,7 +283,7 @@ def note_unused_key(run: Run) -> None:
         if not run.wiring.store.ledger.is_first(_KEY_NOTICE, now=run.wiring.clock.now()):
             return
         cost = key.cost(run.settings)
-        price = "" if cost is None else f", about {dollars(cost)} for the {key.tokens} tokens observed now"
+        price = "" if cost is None else f", about {dollars(cost)} for what was observed now"
         run.console.note(
             f"{key.variable} is set, but no model is chosen, so rules observed; `--observer {key.provider}` or"
             f" OM_OBSERVER_PROVIDER={key.provider} chooses {key.model}{price}; `--estimate` tells more"

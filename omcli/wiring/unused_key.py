@@ -7,6 +7,8 @@ from math import ceil
 from typing import TYPE_CHECKING
 
 from omcli.base.record import mutable_record, replace
+from omcli.memory.batch import next_slice
+from omcli.memory.message import Role
 from omcli.wiring.models import USUAL_KEYS
 
 if TYPE_CHECKING:
@@ -20,12 +22,13 @@ _PROMPT_TOKENS = 1_500
 
 @mutable_record
 class UnusedKey:
-    """A key that no model uses. It counts the messages that rules observe in the meantime."""
+    """A key that no model uses. It counts what a model would have been shown of the messages that rules observe."""
 
     variable: str
     provider: str
     tokens: int = 0
-    """Tokens of the messages observed in this run."""
+    """Tokens of the messages observed in this run, without what a model is not shown of long calls and results."""
+    calls: int = 0
 
     @classmethod
     def find(cls, settings: Settings, environment: Mapping[str, str]) -> UnusedKey | None:
@@ -44,38 +47,42 @@ class UnusedKey:
 
         return endpoint(self.provider).model or self.provider
 
-    def watch(self, rules: ObserverDeps) -> ObserverDeps:
-        """Return the same rules, with the tokens that they observe counted here."""
-        return replace(rules, open=lambda: _Counting(rules.open(), self._add))
+    def watch(self, rules: ObserverDeps, settings: Settings) -> ObserverDeps:
+        """Return the same rules, with what a model would be shown of their batches counted here."""
+        most = {Role.CALL: settings.tools.args_chars, Role.RESULT: settings.tools.result_chars}
 
-    def _add(self, tokens: int) -> None:
-        self.tokens += tokens
+        def add(batch: Batch) -> None:
+            after = batch.after
+            while after < batch.through:
+                part = next_slice(batch, after=after, max_tokens=max(1, settings.observe.batch_tokens))
+                self.calls, after = self.calls + 1, part.through
+                for kept in part.messages:
+                    chars = len(kept.message.text)
+                    self.tokens += ceil(kept.tokens * min(chars, most.get(kept.message.role, chars)) / max(1, chars))
+
+        return replace(rules, open=lambda: _Counting(rules.open(), add))
 
     def cost(self, settings: Settings) -> float | None:
-        """Return roughly what the model would have cost for these messages, or None if its price is unknown.
-
-        Tool results are counted in full, although a model is shown only a part of long ones.
-        """
+        """Return roughly what the model would have cost for these messages, or None if its price is unknown."""
         from omcli.operations.estimate import REPLY_SHARE
         from omcli.providers.endpoints import cost
 
-        calls = ceil(self.tokens / max(1, settings.observe.batch_tokens))
         return cost(
             self.model,
             endpoint=self.provider,
-            input_tokens=self.tokens + calls * _PROMPT_TOKENS,
+            input_tokens=self.tokens + self.calls * _PROMPT_TOKENS,
             output_tokens=ceil(self.tokens * REPLY_SHARE),
             own=settings.prices,
         )
 
 
 class _Counting:
-    """An observer that reports the tokens of each batch."""
+    """An observer that reports each batch."""
 
-    def __init__(self, observer: Observer, add: Callable[[int], None]) -> None:
+    def __init__(self, observer: Observer, add: Callable[[Batch], None]) -> None:
         self._observer = observer
         self._add = add
 
     def observe(self, batch: Batch) -> Observed:
-        self._add(sum(kept.tokens for kept in batch.messages))
+        self._add(batch)
         return self._observer.observe(batch)

@@ -162,6 +162,20 @@ class TestNotice:
         other = om("observe", om.folder / "0.jsonl", "--db", "other.db", env=env)
         assert variable in other.stderr, "of another store it is told again"
 
+    @pytest.mark.parametrize("result", ["The tide is high. " * 2000, "The tide is high."])
+    def test_it_names_the_cost_that_an_estimate_names(self, om: Om, result: str) -> None:
+        """XA3: of long results and arguments, only what a model is shown."""
+        talk = tide_story().call("Bash", {"command": "cat tides", "input": result}).result(result)
+        path = om.write("t.jsonl", talk.user("Thank you, that is all.").text())
+        line = om("observe", path, env={"ANTHROPIC_API_KEY": "k"}).stderr
+        told = float(line.partition("about $")[2].split()[0])
+        model = line.partition("chooses ")[2].partition(",")[0]
+        estimate = om(
+            *("observe", path, "--estimate", "--json", "--model", f"anthropic/{model}", "--db", "other.db"),
+            env={"ANTHROPIC_API_KEY": "k"},
+        ).document["estimate"]
+        assert 0.7 < told / estimate["cost"] < 1.4
+
     def test_it_is_not_told_where_it_does_not_help(self, om: Om) -> None:
         """XA3: if rules or a model were chosen, if nobody would read it, or if nothing was observed."""
         path = transcript(om, 20)
