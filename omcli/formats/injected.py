@@ -21,7 +21,8 @@ _MEMORY_WORDS = (
     "memory|memories|observations?|reflections|observation[-_]group|memory[-_](?:context|blocks?|bank|pack)"
     "|current[-_]task|suggested[-_]response"
     "|(?:relevant|recalled|retrieved|user|agent|core|project|session|working|archival|recall|long[-_]term|short[-_]term"
-    "|conversation|past|global|local|episodic|semantic|claude[-_]mem|mem0|supermemory|hindsight|graphiti|zep|letta)"
+    "|conversation|past|global|local|observational|episodic|semantic|claude[-_]mem|mem0|supermemory|hindsight|graphiti"
+    "|zep|letta)"
     "[-_](?:memory|memories|observations|context|reflections|facts)"
 )
 _ATTRIBUTES = r"""(?:\s(?:"[^"\n]{0,300}"|'[^'\n]{0,300}'|[^<>"'])*)?"""

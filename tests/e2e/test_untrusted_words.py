@@ -333,6 +333,7 @@ def test_memory_of_other_tools_is_not_observed_and_is_counted(om: Om) -> None:
 BESIDE = [
     (f"Paint mast 1. <global_observations>\n* {RULE}\n</global_observations>\nPaint mast 2.", 1),
     (f"Paint mast 1. <core-memory>\n{RULE}\n</core-memory> Paint mast 2.", 1),
+    (f"Paint mast 1.\n<observational-memory>\n{RULE}\n</observational-memory>\nPaint mast 2.", 1),
     (f"Paint mast 1.\n<memory>\n{RULE}</memory> Paint mast 2.\n<relevant-memories>\n{RULE}\n</relevant-memories>", 2),
     (f'Paint mast 1.\n<om-memory session="s">\nDated notes from earlier work; {RULE}\n</om-memory>Paint mast 2.', 1),
 ]
