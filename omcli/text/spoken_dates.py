@@ -8,7 +8,7 @@ ones, not fiscal ones.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from datetime import date
 from heapq import heapify, heappop, heapreplace
 
@@ -29,36 +29,38 @@ from omcli.text.calendar import (
 
 
 def spoken_date(text: str, *, at: str | None, utc_offset: int | None = None) -> str | None:
-    """Return the day, month, year, week or quarter mentioned in text, in the notation of `calendar`, or None.
+    """Return the first date in text, as `each_spoken_date` yields it, or None."""
+    return next(each_spoken_date(text, at=at, utc_offset=utc_offset), None)
+
+
+def each_spoken_date(text: str, *, at: str | None, utc_offset: int | None = None) -> Iterator[str]:
+    """Yield each day, month, year, week or quarter mentioned in text, in the notation of `calendar`.
 
     `at` is the instant of speaking and `utc_offset` the speaker's zone, in minutes east of UTC. If `at` is None, only
-    full dates are resolved. The first date in text is returned, but the day of speaking only if there is no other.
-    Inline code is skipped.
+    full dates are resolved. The day of speaking is yielded only if there is no other. Inline code is skipped.
     """
-    rules = _select_rules(text, _ABSOLUTE if at is None else (*_ABSOLUTE, *_RELATIVE))
-    if not rules:
-        return None
+    if not (rules := _select_rules(text, _ABSOLUTE if at is None else (*_ABSOLUTE, *_RELATIVE))):
+        return
     said = DateContext(text=_plain(text), today=calendar.day_of(at, utc_offset) if at else date.min)
-    today, today_mentioned = said.today.isoformat(), None
+    today, mentioned, end = said.today.isoformat(), set[str](), 0
     lower = said.text.lower()  # five times as fast as matching with IGNORECASE
     matches = [(rank, rule.pattern.search(lower)) for rank, rule in enumerate(rules)]
     ahead = [(found.start(), rank, found) for rank, found in matches if found]
     heapify(ahead)
-    end = 0
     while ahead:
         # At each position the first matching rule wins, and later matches must not overlap its match.
         begin, rank, found = ahead[0]
         if begin >= end:
             end = found.end()
-            spoken = rules[rank].resolve(found, said)
-            if spoken and spoken != today:
-                return spoken
-            today_mentioned = spoken or today_mentioned
+            if spoken := rules[rank].resolve(found, said):
+                mentioned.add(spoken)
+                if spoken != today:
+                    yield spoken
         if later := rules[rank].pattern.search(lower, end):
             heapreplace(ahead, (later.start(), rank, later))
         else:
             heappop(ahead)
-    return today_mentioned
+    yield from mentioned if mentioned == {today} else ()
 
 
 _INLINE_CODE = lazily(r"`[^`\n]{1,200}`")

@@ -8,7 +8,9 @@ import re
 import pytest
 
 from tests.conftest import Om
+from tests.e2e.scripts import script
 from tests.e2e.transcripts import Talk
+from tests.replying import answer, said
 
 
 def told(om: Om, *turns: tuple[str, str]) -> list[tuple[str, str | None]]:
@@ -54,6 +56,23 @@ def test_what_may_mean_two_days_is_left_open(om: Om) -> None:
         om, (at, "The review is next Friday"), (at, "We use the backup from 03/04/2026"), (at, "I go next Monday")
     )
     assert [spoken for _, spoken in rows] == [None, None, "2026-03-16"]
+
+
+@pytest.mark.parametrize("by_model", [False, True])
+def test_no_date_stands_behind_words_that_name_several(om: Om, by_model: bool) -> None:
+    """XB10, S0.29: it would be read as that of each of them. 2026-02-10 is a Tuesday."""
+    texts = {
+        "Tomorrow we ship version 2; on Friday Ines paints the quay; the review is next month.": None,
+        "Today we decided that Ines paints the harbour tomorrow.": "2026-02-11",
+    }
+    for number, (text, expected) in enumerate(texts.items()):
+        model = script(om, answer(said(text, "m1", refers_to="2026-02-11")), name=f"{number}.json")
+        chosen = ("--model", model.model) if by_model else ()
+        om("observe", "-q", *chosen, stdin=Talk(session=f"s{number}").user(text).text())
+        found = om("log", "--jsonl", "--session", f"s{number}").lines
+        assert {row.get("refers_to") for row in found} == {expected}
+        pack = om("context", "--session", f"s{number}", "--tier", "session").stdout
+        assert ("(2026-02-11)" in pack) == bool(expected)
 
 
 def test_a_context_says_the_same_before_and_after_midnight(om: Om) -> None:

@@ -68,8 +68,7 @@ def context(
     without messages yet (the variable's, a UUID, or at least 16 characters), the pack has only rows of other sessions.
 
     --working-memory prints the session's current task, modified files, errors, decisions and outcomes, then commands,
-    delegated tasks and searches, in at most 800 tokens. Compaction does not change them. Nothing is printed while there
-    are only requests, questions, file reads and reports.
+    delegated tasks and searches, in at most 800 tokens. Compaction does not change them. Requests alone print nothing.
 
     With context.freeze (preset duet), the output stays the same up to a freeze point, which keeps prompt caches valid,
     and newer messages are appended. The point moves when rows are folded or unfolded, when you write a note, or when

@@ -39,7 +39,7 @@ from omcli.text.clean import clean, one_line
 from omcli.text.phrases import AGENT, OUTPUT_OF, with_times
 from omcli.text.redaction import redact
 from omcli.text.similarity import is_repeated, says, without_numbers, without_repeats
-from omcli.text.spoken_dates import spoken_date
+from omcli.text.spoken_dates import each_spoken_date, spoken_date
 from omcli.text.terms import terms_of
 
 _WITHOUT_STATUS = frozenset({Type.FACT, Type.PREFERENCE})
@@ -399,12 +399,15 @@ def row_date(text: str, given: str, messages: Sequence[Message]) -> RowDate:
     """Return the date that a row refers to.
 
     This is the model's date if it is valid, otherwise the date parsed from the row's text. There is none if the text
-    names no date, or if its words mean different dates for different messages.
+    names no date or several, or if its words mean different dates for different messages.
     """
     date = _checked_date(given)
     # All messages of a day give the same reading.
     days = {(message.at and calendar.day_of(message.at, message.utc_offset)): message for message in messages}
-    of_row = {spoken_date(text, at=message.at, utc_offset=message.utc_offset) for message in days.values()}
+    each = [set(each_spoken_date(text, at=message.at, utc_offset=message.utc_offset)) for message in days.values()]
+    if any(len(dates) > 1 for dates in each):
+        return RowDate(date=None, is_unreal=bool(given) and date is None)
+    of_row = {next(iter(dates), None) for dates in each}
     if date is None:
         return RowDate(date=of_row.pop() if len(of_row) == 1 else None, is_unreal=bool(given))
     spoken = (message for message in messages if message.role in _SAID_ROLES)

@@ -25,7 +25,7 @@ from omcli.observers.rules.status import (
     update_rows,
 )
 from omcli.text.phrases import searchable, unknown_anchors
-from omcli.text.spoken_dates import spoken_date
+from omcli.text.spoken_dates import each_spoken_date
 
 _MAX_EVENTS = 40
 """Number of tool results after which a turn is split at the next call, because unattended agents may work for hours."""
@@ -154,14 +154,14 @@ class _Sources:
         return cls(messages={kept.seq: kept for kept in messages}, earlier=earlier)
 
     def dated(self, draft: Draft) -> Draft:
-        """Return a row with `refers_to` set to the date in its text. The row is unchanged if it has no date, if its
-        sources imply different dates, or if it is an event, whose text is a command.
+        """Return a row with `refers_to` set to the date in its text. The row is unchanged if it has no date or several,
+        if its sources imply different dates, or if it is an event, whose text is a command.
         """
         if draft.type is Type.EVENT:  # its text is a command
             return draft
         readings: set[str | None] = set()
         for message in (self.messages[seq].message for seq in draft.sources):
-            readings.add(spoken_date(draft.text, at=message.at, utc_offset=message.utc_offset))
+            readings.update(set(each_spoken_date(draft.text, at=message.at, utc_offset=message.utc_offset)) or {None})
         date = readings.pop() if len(readings) == 1 else None
         return replace(draft, refers_to=date) if date else draft
 
