@@ -139,11 +139,11 @@ _RESOURCE = lazily(r"\barn:[\w:./-]*$")
 # These follow the closing quote of a JSON string. No value starts with them.
 _JSON_PUNCTUATION = (",", ":", "}", "]")
 _NAME_LIKE = lazily(r"pass|pwd|secret|token|key|credential", re.IGNORECASE)
-# Also the name of a file or of a package with its version, and a line of /etc/passwd.
+# Also the name of a file or of a package with its version, a line of /etc/passwd, and rules such as `string|min:8`.
 _PATH = lazily(
     r"\.{0,2}/|~/|[A-Za-z]:\\|[A-Za-z][A-Za-z0-9+.-]*://|[\w.-]+(?:/[\w.-]+)+\.[A-Za-z]{1,5}$"
     r"|[\w.-]+\.(?:pub|pem|key|crt|p12|pfx|jks|keystore|json|ya?ml|toml|txt|md|py|[jt]sx?)$"
-    r"|[\w./-]+@v?\d+\.[\w.-]+$|[\w-]+:[x*!]?:\d+:\d+:"
+    r"|[\w./-]+@v?\d+\.[\w.-]+$|[\w-]+:[x*!]?:\d+:\d+:|[a-z_]+(?:\|[a-z_]+(?::\d+)?)+$"
 )
 _AWS_SECRET = lazily(r"(?=.*[0-9])[A-Za-z0-9/+]{40}")  # may well begin like a path
 _ONE_DIGIT = lazily("[0-9]")

@@ -857,4 +857,12 @@ HARMLESS = (
     "PGPASSFILE=~/.pgpass2",
     "PASSWORD_HASHER=Argon2id",
     "passwordStrength: Zxcvbn4",
+    "password: required|string|min:8",
+    "'password' => 'required|string|confirmed|min:8',",
+    "secret: !Ref DbSecret2",
+    'password: !Sub "${Db2}-pw"',
+    'gh secret set NAME --body "$(cat key2)"',
+    'cmd = "sshpass -p " + pw2 + " ssh x"',
+    "AUTH=SCRAM-SHA-256",
+    "const STORAGE_KEY = 'auth_token_v2';",
 )
