@@ -22,6 +22,7 @@ from omcli.base.record import record, replace
 from omcli.memory.notation import NOTATIONS
 from omcli.memory.observation import handle
 from omcli.memory.ports import LogQuery
+from omcli.memory.session import NO_PROJECT
 from omcli.operations.clock import period
 from omcli.settings import resolve
 from omcli.settings.settings import expanded
@@ -312,13 +313,19 @@ class RowFilter:
         self.last = within_limit(last)
         self._period = (since, until)
         self._query = replace(_within(scope, session, project_path(project)), hidden=all_)
+        self._with_others = scope is Sharing.PROJECT and session is not None and project is None
 
     def query(self, run: Run) -> LogQuery:
-        """Return a query for the rows. Tags and `last` are left to the command. Raise BadUsage if the period is
+        """Return a query for the rows. `--scope project` means the project of a session that is given, or no project if
+        the session has none. Tags and `last` are left to the command. Raise BadUsage if the period is
         invalid, and UnknownSession if the session is unknown.
         """
         begins, ends = period(*self._period, now=run.wiring.clock.now())
-        return replace(self._query, since=begins, until=ends, session=run.session(self._query.session))
+        query = replace(self._query, since=begins, until=ends, session=run.session(self._query.session))
+        if not self._with_others or query.session is None:
+            return query
+        known = run.wiring.reading.sessions.find(query.session)
+        return replace(query, session=None, project=(known.project if known else None) or NO_PROJECT)
 
 
 def _within(scope: Sharing | None, session: str | None, project: str | None) -> LogQuery:

@@ -119,10 +119,22 @@ def _unknown(sample: Sample) -> UnknownFormat:
     hint = f"om reads {', '.join(NAMES)}; see om-transcript(5)"
     if known := known_name(sample):
         return UnknownFormat(f"this is {known}, which om cannot read yet", hint=hint)
-    is_prose = sample.shape is InputShape.TEXT and "\0" not in sample.text
-    return UnknownFormat(
-        "not a transcript in any format om knows", hint="`--format text` reads it as one message" if is_prose else hint
-    )
+    if _is_prose(sample):
+        hint = "`--format text` reads it as one message"
+    return UnknownFormat("not a transcript in any format om knows", hint=hint)
+
+
+def _is_prose(sample: Sample) -> bool:
+    """Return True for text that is neither binary nor a single JSON value."""
+    import json  # noqa: PLC0415 - only for the error
+
+    if sample.shape is not InputShape.TEXT or "\0" in sample.text:
+        return False
+    try:
+        json.loads(sample.text)
+    except (ValueError, RecursionError):
+        return True
+    return False
 
 
 def detect_chat(source: RecordStream) -> Format:

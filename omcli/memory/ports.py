@@ -398,7 +398,7 @@ class Sessions(Protocol):
         """Return the beginning of the first prompt in the session's main thread, or None if it has none."""
 
     def summaries(self, *, project: str | None = None, last: int | None = None) -> tuple[SessionSummary, ...]:
-        """Return the sessions by descending `active_at`, `seen_at` and id."""
+        """Return the sessions by descending `active_at`, `seen_at` and id, those without messages and rows last."""
 
     def status(self) -> StoreStatus:
         """Return counts over the whole store."""

@@ -22,7 +22,11 @@ _PENDING = f"""
 _PROMPT_CHARACTERS = 300
 _ACTIVE_AT = "min(coalesce(s.last_at, s.seen_at), s.seen_at)"
 """`SessionSummary.active_at` as SQL."""
-_LATEST_FIRST = f"{_ACTIVE_AT} DESC, s.seen_at DESC, s.id DESC"
+_IS_EMPTY = """
+    NOT EXISTS (SELECT 1 FROM messages AS m WHERE m.session = s.number)
+    AND NOT EXISTS (SELECT 1 FROM observations AS o WHERE o.session = s.number)
+"""
+_LATEST_FIRST = f"{_IS_EMPTY}, {_ACTIVE_AT} DESC, s.seen_at DESC, s.id DESC"
 _LATEST = f"""
     SELECT number FROM sessions AS s WHERE agent IS NOT NULL AND (:project IS NULL OR coalesce(cwd, '') = :project)
     ORDER BY {_LATEST_FIRST} LIMIT :last

@@ -89,3 +89,20 @@ def test_a_row_belongs_to_the_project_of_its_message(om: Om) -> None:
     assert "feet" in om("context", "--session", "s").stdout, "its own session has all of them"
     (row,) = om("log", "--jsonl", "--project", "/srv/gauges").lines
     assert om("show", row["id"], "--json").document["observation"]["project"] == "/srv/gauges"
+
+
+def test_the_project_of_listed_rows_is_that_of_the_session(om: Om) -> None:
+    """XB3: sessions without a project share with each other, wherever the command runs."""
+    chat = '{"messages": [{"role": "user", "content": "Always use {} in files."}]}'
+    om("observe", "-q", "--session", "chat-of-the-tides-1", stdin=chat.replace("{}", "metres"))
+    om("observe", "-q", "--session", "chat-of-the-tides-2", stdin=chat.replace("{}", "seconds"))
+    om("observe", "-q", stdin=Talk(session="far", cwd="/far").user("Always use tabs in C files.").text())
+    om("observe", "-q", stdin=Talk(session="farther", cwd="/far").user("Always use spaces in Ada files.").text())
+
+    def listed(session: str) -> list[str]:
+        rows = om("log", "--scope", "project", "--session", session, "--jsonl").lines
+        return [word for word in ("metres", "seconds", "tabs", "spaces") if any(word in row["text"] for row in rows)]
+
+    assert listed("chat-of-the-tides-2") == ["metres", "seconds"]
+    assert listed("farther") == ["tabs", "spaces"]
+    assert om("log", "--scope", "project", "--session", "farther", "--project", "/far").stdout.count("Ada") == 1

@@ -200,3 +200,19 @@ def test_an_id_that_cannot_be_printed_is_escaped_and_its_handle_is_taken(om: Om,
         assert run.stderr.replace("\n", "").isprintable(), command
     assert om("note", "Use station D", "--session", row["handle"]).stderr == ""
     assert [each["id"] for each in om("sessions", "--jsonl").lines] == [row["id"]]
+
+
+def test_a_session_without_messages_is_listed_last(om: Om) -> None:
+    """XD1: a file that is known already brings nothing into the session that is named for it."""
+    tides = om.write("tides.jsonl", Talk(session="tides").user("Always use metres for tides.").text())
+    om("observe", "-q", tides)
+    om("observe", "-q", "--session", "session-of-nothing", tides)
+    listed = [(each["id"], each["messages"]) for each in om("sessions", "--jsonl").lines]
+    assert listed[0] == ("tides", 1)
+    assert [each["id"] for each in om("sessions", "--jsonl", "-n", "1").lines] == ["tides"]
+
+
+@pytest.mark.parametrize(("said", "hint"), [("Walk along the quay", "--format text"), ("[1]", "om reads")])
+def test_a_format_that_cannot_fit_is_not_proposed(om: Om, said: str, hint: str) -> None:
+    """XD8: a value in JSON is no prose."""
+    assert hint in om("observe", "-", stdin=said, code=None).stderr

@@ -61,7 +61,7 @@ def context(
 
     Messages that are not observed yet are printed among the last messages, as far as the budget allows. For the others,
     and for messages that wait in the last few other sessions (high-priority rows only, and not with a freeze point),
-    rules make rows for this pack only, marked `provisional`. `gap` in --json counts the session's that are in neither.
+    rules make `provisional` rows for this pack, if it has both tiers of the session. `gap` in --json counts the rest.
 
     --scope says whose facts the first tier has; sessions without a project share with each other. --session defaults to
     $CLAUDE_CODE_SESSION_ID or, if that is not set, to the last session of this directory, then of all. For a session

@@ -79,12 +79,12 @@ def sessions(
     ] = SessionSort.LAST,
     jsonl: StreamOption = False,
 ) -> None:
-    """List sessions, the one with the latest message first.
+    """List sessions, the one with the latest message first and empty ones last.
 
     The first column is a handle: the first 8 characters of the session's id, or more if another session begins with
     the same ones. Every --session accepts a handle, the whole id (printed by --json), any unique beginning of at least
-    4 characters, or `last`, the session with the latest message. Commands that write take no other beginnings than
-    handles and those of UUIDs. A session without a title is listed with its first prompt.
+    4 characters, or `last`, the session with the latest message. Commands that store messages or notes take no other
+    beginnings than handles and those of UUIDs. A session without a title is listed with its first prompt.
     """
     run.check_stream(jsonl=jsonl)
     begins, ends = period(since, until, now=run.wiring.clock.now())
