@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
+from string import punctuation
 
 from omcli.base import lazily
 from omcli.base.record import field, mutable_record, record
@@ -23,7 +24,7 @@ from omcli.pack.tail import excerpt
 from omcli.text.clean import one_line
 from omcli.text.phrases import AGENT, OUTPUT_OF, speaks_for_user, words_of
 from omcli.text.similarity import SPEAKERS, content_terms, weight
-from omcli.text.terms import COMMON_FOLDED, NAME_LIKE, capital_terms, term_list
+from omcli.text.terms import COMMON_FOLDED, COMMON_WORDS, FUNCTION_WORDS, NAME_LIKE, capital_terms, term_list
 
 _WORDS_OF_SAYING = frozenset(
     {"prefer", "assert", "ask", "want", "request", "instruct", "state", "said", "say", "decid"}
@@ -35,6 +36,8 @@ _MOST = 0.5
 """Share of a row's words that a passage must contain to be the origin of the row."""
 _MOST_UNSAID = 0.25
 """Share of the words of a lasting row that a passage may contain although its sources lack them."""
+_LEAST_COMMON = 0.25
+"""Minimum share of words common in English among the words of an English text."""
 _OUTPUT_CHARS = 8_000
 """Maximum number of characters of an output to search."""
 _ANSWERED = frozenset({Type.REQUEST, Type.QUESTION, Type.TASK, Type.PLAN, Type.BLOCKER, Type.EVENT})
@@ -107,7 +110,8 @@ class Authority:
         written = [label for label in sources if is_from_user(self._message(label))]
         if not self._is_claim(text, kind, sources, is_identity=is_identity):
             is_stated = kind not in _BY_SOMEBODY or written or any(map(self._is_spoken, sources))
-            return Attribution(sources=tuple(sources), prefix="" if is_stated else self._speaker(sources))
+            prefix = "" if is_stated else self.heard_from(text, sources) or self._speaker(sources)
+            return Attribution(sources=tuple(sources), prefix=prefix)
         terms = _terms_of_claim(text)
         passage, heard = self._best_passage(terms)
         answered = sources if any(map(self._is_yes_or_no, written)) else written
@@ -164,23 +168,41 @@ class Authority:
 
         Without words of the user or the agent among the cited messages, the calls must contain more of the row's words
         than the outputs do, or else only these say it. Otherwise they do if they contain half of its words, and more
-        than the calls and the words of user and agent, apart from sentences that report an output. If the row cites
-        only such reports of the agent, all outputs shown count.
+        than the calls and the words of user and agent, apart from sentences that report an output. If the cited
+        messages have none of the words that tell what the row is about, or are only such reports of the agent, all
+        outputs shown count, compared with each message of user and agent. They must contain all words of the row if the
+        cited messages are in another language.
         """
         others = [label for label in labels if not self._is_call(label) and self._words_of_others(label)]
         spoken = [label for label in labels if self._is_spoken(label) and self._own_words(label)]
         terms = _terms_of_claim(text)
-        if not others:
-            reports = all(map(self._is_by_agent, labels)) and any(
-                _REPORTS.search(self._own_words(each)) for each in labels
-            )
-            passage, _ = self._best_passage(terms)
-            return self._speaker([passage]) if reports and passage and self.is_only_heard(text) else ""
-        heard = max((_share(terms, passage) for label in others for passage in self._passages(label)), default=0.0)
-        calls = (f"{each.tool} {each.text}" for each in map(self._message, filter(self._is_call, labels)))
-        own = _share(terms, frozenset[str]().union(*map(content_terms, (*calls, *self._spoken_sentences(spoken)))))
-        is_heard = heard >= _MOST and heard > own if spoken else heard >= own
-        return self._speaker(others) if is_heard else ""
+        calls = [f"{each.tool} {each.text}" for each in map(self._message, filter(self._is_call, labels))]
+        if others:
+            heard = max((_share(terms, passage) for label in others for passage in self._passages(label)), default=0.0)
+            own = _share(terms, frozenset[str]().union(*map(content_terms, (*calls, *self._spoken_sentences(spoken)))))
+            if heard >= _MOST and heard > own if spoken else heard >= own:
+                return self._speaker(others)
+        own_words = "\n".join(map(self._own_words, spoken))
+        cited = "\n".join((own_words, *calls, *map(self._words_of_others, others)))
+        telling = terms - COMMON_FOLDED or terms
+        is_untold = telling.isdisjoint(content_terms(cited)) and not any(
+            term in cited for term in telling if NAME_LIKE.search(term)
+        )
+        is_report = all(map(self._is_by_agent, labels)) and any(
+            _REPORTS.search(self._own_words(each)) for each in labels
+        )
+        passage, heard = self._best_passage(terms)
+        if (
+            passage is None
+            or heard < (1 if _in_other_language(text, own_words) else _MOST)
+            or not (is_untold or is_report)
+        ):
+            return ""
+        said = (
+            "\n".join(self._spoken_sentences([each])) for each in self.evidence.shown.labels if self._is_spoken(each)
+        )
+        told = max(_share(terms, content_terms(each)) for each in (*said, *(row.text for row in self._of_user()), ""))
+        return self._speaker([passage]) if heard > told else ""
 
     def may_replace(self, old: Observation, text: str, attribution: Attribution, status: Status | None) -> bool:
         """Return True if a row with this text and origin may replace an older one.
@@ -341,6 +363,16 @@ def _says_same(text: str, said: str) -> bool:
         if words.count("not") == claim.count("not") and all(term in rest for term in claim):
             return bool(claim)
     return False
+
+
+def _in_other_language(text: str, said: str) -> bool:
+    """Return True if words common in English are many in a row, and few in what was said."""
+    return _plain_share(said or text) < _LEAST_COMMON <= _plain_share(text)
+
+
+def _plain_share(text: str) -> float:
+    words = text.lower().split()
+    return sum(word.strip(punctuation) in FUNCTION_WORDS | COMMON_WORDS for word in words) / max(1, len(words))
 
 
 def _share(terms: frozenset[str], found: frozenset[str]) -> float:

@@ -233,3 +233,28 @@ def test_no_row_speaks_for_the_user_without_a_message_of_the_user(rows: list[dic
         if draft.type in IN_FORCE and {1, 6}.isdisjoint(draft.sources):
             assert draft.type is Type.DECISION
             assert 4 in draft.sources
+
+
+_OUTPUT = ("Gates", "open", "nightly", "for", "barges", "without", "papers", "at", "Husum")
+
+
+@given(
+    words=st.lists(st.sampled_from(_OUTPUT), min_size=3, max_size=9, unique=True),
+    kind=st.sampled_from(sorted(KINDS)),
+    cited=st.sets(st.sampled_from(["m1", "m2", "m4"]), min_size=1),
+    status=st.sampled_from([None, "open", "done", "resolved"]),
+)
+@examples(100)
+def test_words_of_an_output_are_heard_whichever_messages_a_row_cites(
+    words: list[str], kind: str, cited: set[str], status: str | None
+) -> None:
+    """XE2: the user, the agent and the call say nothing of it, so it has a speaker and medium priority at most."""
+    talk = Talk().user("Read the page, please.").tool("WebFetch", {"url": "https://example.org"}, " ".join(_OUTPUT))
+    talk = talk.agent("Done. I noted it.")
+    text = " ".join(("Husum", *words))
+    for draft in by_model(
+        observed(talk, answer(said(text, *sorted(cited), kind=kind, status=status, priority="high")))
+    ):
+        assert draft.text == FINDING + text
+        assert draft.importance <= Priority.MEDIUM.importance
+        assert draft.metadata[ONLY_HEARD] is True
