@@ -18,7 +18,7 @@ from omcli.cli.console import Colour, Console, counted
 from omcli.cli.options import SESSION_VARIABLE, Parameter, Values, counter_names, option, parameters, preset_names
 from omcli.cli.output import Output
 from omcli.memory.notation import named
-from omcli.settings import files, resolve
+from omcli.settings import files, project_folders, resolve
 from omcli.text.clean import printed_name
 from omcli.text.instants import check_number, parse_time
 from omcli.wiring import Wiring, check_format
@@ -181,6 +181,11 @@ class Run:
             return str(Path.cwd())
         except FileNotFoundError:
             raise NoInput("the current directory no longer exists") from None
+
+    @property
+    def folders(self) -> tuple[str, ...]:
+        """The folders above the current directory that may be its project, the nearest first."""
+        return tuple(str(folder) for folder in tuple(project_folders())[1:] if folder != folder.parent)
 
     @property
     def active_session(self) -> str | None:

@@ -316,16 +316,26 @@ class RowFilter:
         self._with_others = scope is Sharing.PROJECT and session is not None and project is None
 
     def query(self, run: Run) -> LogQuery:
-        """Return a query for the rows. `--scope project` means the project of a session that is given, or no project if
-        the session has none. Tags and `last` are left to the command. Raise BadUsage if the period is
+        """Return a query for the rows. Tags and `last` are left to the command.
+
+        `--scope project` means the project of a session that is given, or no project if the session has none. In a
+        folder of which nothing is known, it means the nearest known project around it. Raise BadUsage if the period is
         invalid, and UnknownSession if the session is unknown.
         """
         begins, ends = period(*self._period, now=run.wiring.clock.now())
         query = replace(self._query, since=begins, until=ends, session=run.session(self._query.session))
-        if not self._with_others or query.session is None:
+        store = run.wiring.reading
+        if self._with_others and query.session is not None:
+            known = store.sessions.find(query.session)
+            return replace(query, session=None, project=(known.project if known else None) or NO_PROJECT)
+        above = run.folders if query.project else ()
+        if not above or query.project != run.project:
             return query
-        known = run.wiring.reading.sessions.find(query.session)
-        return replace(query, session=None, project=(known.project if known else None) or NO_PROJECT)
+        from omcli.operations.context import known_project
+        from omcli.operations.lookup import unknown
+
+        is_known = unknown(store, LogQuery(project=query.project)) is None
+        return query if is_known else replace(query, project=known_project(store, above) or query.project)
 
 
 def _within(scope: Sharing | None, session: str | None, project: str | None) -> LogQuery:

@@ -50,6 +50,8 @@ class Place:
     """The requested session or, without one, the running one according to the environment, if any."""
     is_everywhere: bool = False
     """True if rows from all projects may be included."""
+    above: tuple[str, ...] = ()
+    """Folders above the current directory that may be a project it belongs to, the nearest first."""
 
 
 @record
@@ -75,9 +77,9 @@ def context(
 ) -> ContextResult:
     """Return the pack for an agent, within the budgets. The store is only read.
 
-    The session is the one of the place. If that names none, it is the last one in this project, otherwise the last one
-    in any project. If there is no session, or the requested one is unknown, the pack contains only rows of other
-    sessions.
+    The session is the one of the place. If that names none, it is the last one in this project, or in the one around
+    it, otherwise the last one in any project. If there is no session, or the requested one is unknown, the pack
+    contains only rows of other sessions. Those of the project around the current directory are shared with it.
 
     With an `eviction` policy, a session's pack is frozen at a freeze point. The freeze point is moved until all
     messages after it fit, which depends on the budgets too, so packs are built until one fits. A frozen or append-only
@@ -91,7 +93,7 @@ def context(
     session, note = session_of_pack(store, place)
     own = session.project if session and session.project else place.project
     project = None if place.is_everywhere else own
-    shared = (project,) if project is None or _has_project(store, session, own) else (project, NO_PROJECT)
+    shared = _shared(store, session, place, own)
     bare = to is not PackFormat.JSON  # only JSON prints the sources of rows
     pending = store.batches.pending(session.id) if session else None
     usual = partial(pack, session=session, budgets=budgets, counter=counter, now=now, to=to, notation=notation)
@@ -120,6 +122,17 @@ def context(
         if found.is_tail_whole:
             break
     return ContextResult(pack=found, note=note)
+
+
+def _shared(store: Store, session: Session | None, place: Place, own: str) -> tuple[str | None, ...]:
+    """Return the projects whose rows a pack shares; None means all. The current directory shares those of the project
+    around it, and what belongs to no project shares with its like.
+    """
+    if place.is_everywhere:
+        return (None,)
+    if own == place.project and (around := known_project(store, place.above)):
+        return (own, around)
+    return (own,) if _has_project(store, session, own) else (own, NO_PROJECT)
 
 
 def _with_provisional(
@@ -203,9 +216,16 @@ def session_of_pack(store: Store, place: Place) -> tuple[Session | None, str | N
         return session, note
     if session := last_session(store, project=place.project):
         return session, f"no session named: using the last one of this project, `{session.id}`"
+    if (around := known_project(store, place.above)) and (session := last_session(store, project=around)):
+        return session, f"no session named: using the last one of {around}, `{session.id}`"
     if session := last_session(store):
         return session, f"no session named: using the last one, `{session.id}` of {session.project or 'no project'}"
     return None, None
+
+
+def known_project(store: Store, folders: Iterable[str]) -> str | None:
+    """Return the first of these folders in which a session started, or None."""
+    return next((folder for folder in folders if store.sessions.summaries(project=folder, last=1)), None)
 
 
 def last_session(store: Store, *, project: str | None = None) -> Session | None:

@@ -100,10 +100,13 @@ def project_file() -> Path | None:
 
     The search ends at the root of a Git repository, and never includes a home directory above the current one.
     """
-    return next((folder / PROJECT_FILE for folder in _folders() if exists(folder / PROJECT_FILE)), None)
+    return next((folder / PROJECT_FILE for folder in project_folders() if exists(folder / PROJECT_FILE)), None)
 
 
-def _folders() -> Iterator[Path]:
+def project_folders() -> Iterator[Path]:
+    """Yield the current directory and those above it, up to the root of its Git repository, but no home directory above
+    it.
+    """
     try:
         here = Path.cwd()
     except OSError:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from tests.conftest import Om
 from tests.e2e.transcripts import Talk
 
@@ -106,3 +108,33 @@ def test_the_project_of_listed_rows_is_that_of_the_session(om: Om) -> None:
     assert listed("chat-of-the-tides-2") == ["metres", "seconds"]
     assert listed("farther") == ["tabs", "spaces"]
     assert om("log", "--scope", "project", "--session", "farther", "--project", "/far").stdout.count("Ada") == 1
+
+
+def test_a_folder_of_a_project_knows_what_the_project_knows(om: Om) -> None:
+    """D8, XE3: before and after a session has started in it; not in a repository or a home inside the project."""
+    project, inside, clone, home = (om.folder / name for name in ("a", "a/src/lib", "a/src/clone", "a/home"))
+    for folder in (inside, clone / ".git", home / "notes", project / ".git"):
+        folder.mkdir(parents=True)
+    om("observe", "-q", stdin=Talk(session="a", cwd=str(project)).user("Always use kelvin units.").text())
+    new = ("context", "--session", "brand-new-session-01")
+
+    def knows(folder: Path, *words: str, env: dict[str, str] | None = None) -> bool:
+        return "kelvin" in om(*words, cwd=folder, env=env).stdout
+
+    for words in (
+        new,
+        ("context",),
+        ("log", "--scope", "project"),
+        ("items", "--scope", "project"),
+        ("log", "--project", "."),
+    ):
+        assert knows(inside, *words) == knows(project, *words)
+        assert not knows(clone, *words) or words == ("context",)
+    assert not knows(home / "notes", *new, env={"HOME": str(home)})
+    om("note", "--item", "Quays are lit", cwd=inside)
+    assert "Quays" in om("items", "--scope", "project", cwd=inside).stdout
+    om("observe", "-q", stdin=Talk(session="inside", cwd=str(inside)).user("Always use feet in lib.").text())
+    assert knows(inside, *new)
+    assert knows(inside, "context", "--session", "inside")
+    assert not knows(inside, "log", "--scope", "project")
+    assert "feet" not in om(*new, cwd=project).stdout

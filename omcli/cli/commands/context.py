@@ -161,6 +161,7 @@ def _place(run: Run, session: str | None) -> Place:
     run.is_read_only("nothing new is remembered")
     return Place(
         project=run.project,
+        above=run.folders,
         session=run.session(session, may_be_new=True) or run.active_session,
         is_everywhere=run.settings.scope == "global",
     )
