@@ -102,10 +102,13 @@ def by_salience(rows: Sequence[Observation]) -> Iterator[int]:
 def _counted_rows(rows: Sequence[Observation]) -> list[int]:
     """Return the indexes of the rows used to find names, to count terms, and to measure the length of the session.
 
-    These are the rows not written by a model if they are at least a quarter of all rows, and otherwise all rows. So a
-    model that repeats itself makes no word more common and no row older.
+    These are the rows not written by a model, without excerpts of outputs, if they are at least a quarter of all rows,
+    and otherwise all rows. So a model that repeats itself, or a file that is read, makes no word more common and no row
+    older.
     """
-    others = [place for place, row in enumerate(rows) if row.source is not Source.MODEL]
+    others = [
+        place for place, row in enumerate(rows) if row.source is not Source.MODEL and row.type is not Type.EXCERPT
+    ]
     return others if 4 * len(others) >= len(rows) else list(range(len(rows)))
 
 

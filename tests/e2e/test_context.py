@@ -264,3 +264,21 @@ def test_rules_decisions_and_preferences_are_in_reach_at_any_age(om: Om, long_pa
         pack = om("context", *options, "--budget", str(budget), env=env).stdout
         for said in ("Never push to the harbour branch", "keep the tide tables in SQLite", "short commit messages"):
             assert said in pack, (options, env)
+
+
+def test_a_pack_with_room_quotes_more_of_what_was_read(om: Om) -> None:
+    """XG4: lines that name what two outputs or the conversation mention; a small pack keeps to what was said."""
+    functions = "\n".join(
+        f"def tide_{name}(station, since_hour):" for name in ("high", "low", "range", "gauge", "table")
+    )
+    talk = Talk(cwd=str(om.folder)).user("Which functions of tides.py could take a station?")
+    for tool, arguments in (("Read", {"file_path": "/src/tides.py"}), ("Bash", {"command": "grep -n tide_ tides.py"})):
+        talk.call(tool, arguments).result(functions)
+    talk.assistant("All five of them could; none has to read the clock.")
+    om("observe", "-", stdin=talk.text())
+
+    pack = om("context", "--budget", "1000", "--tier", "session").stdout
+    assert all(f"def tide_{name}(station" in pack for name in ("high", "low", "range", "gauge", "table")), pack
+    small = om("context", "--budget", "110", "--tier", "session").stdout
+    assert "Which functions of tides.py" in small
+    assert "def tide_high" not in small

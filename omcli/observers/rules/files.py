@@ -141,7 +141,10 @@ def _list_names(names: list[str]) -> str:
 
 
 _LINES = 4
-"""Maximum number of lines in an excerpt."""
+"""Maximum number of new lines quoted in the row of a changed file."""
+_OUTPUT_LINES, _EXCERPT_LINES = 12, 2
+"""Maximum number of lines quoted from one output, and in each of its rows: a pack takes the rows that it has room for.
+"""
 _SHORTEST, _LONGEST = 10, 200
 """Minimum and maximum length of lines to quote, in characters. Longer lines are usually data."""
 _LINE_CHARACTERS = 140
@@ -151,8 +154,8 @@ _READ_CHARACTERS = 20_000
 """Number of characters read per message to count identifiers."""
 _RESULT_SHARE = 0.4
 """Weight of a mention in tool output, which names many irrelevant things. Mentions in other messages count as 1."""
-_MIN_COUNT = 1.5
-"""Minimum weighted count of a recurring identifier. Two mentions outside tool output are enough."""
+_MIN_COUNT = 2 * _RESULT_SHARE
+"""Minimum weighted count of an identifier: one mention outside tool output, or two in it."""
 _SUBJECT_CHARACTERS = 60
 
 _WORD = lazily(r"[A-Za-z_][A-Za-z0-9_]{3,}")
@@ -165,7 +168,7 @@ _NUMBERED = lazily(r"\s*\d{1,6}(?:→|\t|: ?|- ?)")
 
 @positional_record
 class IdentifierCounts:
-    """Weights of the identifiers that recur in a batch's messages."""
+    """Weights of the identifiers in a batch's messages, but for those that only one output mentions."""
 
     counts: Mapping[str, float]
 
@@ -183,8 +186,8 @@ class IdentifierCounts:
             {word: sqrt(count) for word, count in counts.items() if count >= _MIN_COUNT and _is_identifier(word)}
         )
 
-    def select_lines(self, lines: Sequence[str]) -> list[str]:
-        """Return up to `_LINES` lines that mention recurring identifiers, in order, preferring those that add the most
+    def select_lines(self, lines: Sequence[str], *, most: int = _LINES) -> list[str]:
+        """Return at most `most` lines that mention such identifiers, in order, preferring those that add the most
         weight per character.
         """
         named = ((place, self.counts.keys() & _WORD.findall(line)) for place, line in enumerate(lines))
@@ -192,7 +195,7 @@ class IdentifierCounts:
         heapify(queue)
         kept: list[int] = []
         mentioned: set[str] = set()
-        while queue and len(kept) < _LINES:
+        while queue and len(kept) < most:
             _, place, names = heappop(queue)
             unmentioned = names - mentioned
             if len(unmentioned) == len(names):
@@ -219,8 +222,8 @@ def new_lines(changes: Sequence[FileChange]) -> list[str]:
 
 
 def excerpt_drafts(events: Sequence[ToolEvent], interest: IdentifierCounts, paths: Paths) -> Iterator[Draft]:
-    """Yield a row per read, search or command, with the output lines that `interest` selects. Each line is quoted only
-    once. There is no row if no line is left to quote.
+    """Yield rows that quote the lines which `interest` selects from the output of reads, searches and commands, each
+    line only once.
     """
     quoted: set[str] = set()
     for event in reversed(events):  # a repeated line is quoted from its last output
@@ -229,10 +232,11 @@ def excerpt_drafts(events: Sequence[ToolEvent], interest: IdentifierCounts, path
         command = event.command
         place = f"`{shell.short(command, _SUBJECT_CHARACTERS)}`" if command else paths(target_of(event))
         lines = [line for line in _lines(event.output) if _PROSE_OR_CODE.search(line)]
-        picked = [line for line in interest.select_lines(lines) if line not in quoted]
+        picked = [line for line in interest.select_lines(lines, most=_OUTPUT_LINES) if line not in quoted]
         quoted.update(picked)
-        if place and picked:
-            yield event_draft([event], f"In {place}: {' · '.join(picked)}", Type.EXCERPT, 3)
+        for start in range(0, len(picked) if place else 0, _EXCERPT_LINES):
+            said = " · ".join(picked[start : start + _EXCERPT_LINES])
+            yield event_draft([event], f"In {place}: {said}", Type.EXCERPT, 3)
 
 
 def _lines(text: str) -> list[str]:

@@ -66,16 +66,20 @@ def test_new_lines_of_an_edit_stand_with_what_was_changed() -> None:
 def test_lines_seen_twice_in_a_turn_are_quoted_from_the_later_output() -> None:
     talk = asked("What calls load_station?").tool("Read", {"file_path": "/src/app/tides.py"}, SOURCE)
     talk.tool("Bash", {"command": "cat tides.py"}, SOURCE).agent("Only load_station itself.")
-    assert [row.text for row in excerpts(talk)] == ["In `cat tides.py`: def load_station(path):"]
+    assert [row.text for row in excerpts(talk)] == [
+        'In `cat tides.py`: def load_station(path): · return parse_table(os.path.join(path, "stations.json"))',
+        "In `cat tides.py`: def unrelated_thing(value):",
+    ]
 
 
-def test_an_excerpt_holds_a_few_lines_however_much_was_read() -> None:
+def test_a_few_lines_are_quoted_however_much_was_read() -> None:
+    """XG4: in short rows, of which a pack takes what it has room for."""
     names = [f"load_station_{number}" for number in range(200)]
     output = "\n".join(f"def {name}(path, table, options):" for name in names)
     talk = asked(f"Rename all of {' '.join(names)}.").tool("Read", {"file_path": "/src/app/tides.py"}, output)
-    (row,) = excerpts(talk.agent(f"Renamed {' '.join(names)}."))
-    assert row.text.count(" · ") == 3
-    assert len(row.text) < 1000
+    rows = excerpts(talk.agent(f"Renamed {' '.join(names)}."))
+    assert [row.text.count(" · ") for row in rows] == [1] * 6
+    assert len({line for row in rows for line in row.text.removeprefix("In tides.py: ").split(" · ")}) == 12
 
 
 @given(
@@ -89,4 +93,4 @@ def test_every_part_of_an_excerpt_is_a_line_of_its_source(lines: list[str]) -> N
     for row in excerpts(talk):
         shown = row.text.removeprefix("In tides.py: ").split(" · ")
         assert set(shown) <= {one_line(line) for line in lines}
-        assert len(shown) == len(set(shown)) <= 4
+        assert len(shown) == len(set(shown)) <= 2

@@ -159,3 +159,19 @@ def test_the_order_is_the_same_in_every_process() -> None:
 def test_endings_are_folded_but_short_words_stay_whole() -> None:
     assert {folded(word) for word in ("test", "tests", "tested", "testing")} == {"test"}
     assert folded("bus") == "bus"
+
+
+def test_what_a_file_that_is_read_repeats_makes_no_name_weigh_more() -> None:
+    """XG4: excerpts of outputs are ranked by how often rows about the work use a name."""
+    said = [
+        row("load_station reads"),
+        row("save_table writes"),
+        *(row(f"pier {number} stands") for number in range(40)),
+    ]
+    quoted = [row(f"quoted {number}: load_station", 1, type=Type.EXCERPT) for number in range(5)]
+
+    def order(*rows: Observation) -> list[str]:
+        return [text for text in ranked(*said, *rows) if text in ("load_station reads", "save_table writes")]
+
+    assert order(*quoted) == order() == ["save_table writes", "load_station reads"]
+    assert order(*(replace(each, type=Type.EVENT) for each in quoted)) == order()[::-1]
