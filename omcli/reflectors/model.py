@@ -153,7 +153,9 @@ class _ModelRun:
         is_last = attempt == len(self._compression.levels) - 1
         found = validate(reply, self._material, self._counter, trims=self._compression.trims and is_last)
         if not (found.holds and reply.has_rows):
-            raise Unusable("the reply cites rows or has names that it was not shown, or is empty")
+            raise Unusable(
+                "the reply cites rows or has names that it was not shown, says nothing of its rows, or is empty"
+            )
         return found
 
     def _ask(self, attempt: int, size: int | None, *, fault: str = "") -> Reply:

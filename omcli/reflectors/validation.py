@@ -45,9 +45,9 @@ from omcli.memory.reflection import Material, Reflected
 from omcli.reflectors.drafts import LASTING_TYPES, folded, in_rows, is_trusted, repeats, rules_in, verbatim_texts
 from omcli.reflectors.reply import ProposedItem, ProposedRow, ReflectorReply, rows_by_label
 from omcli.text.instants import instant, minute
-from omcli.text.phrases import HEARD_FROM, OUTPUT_OF, searchable, speaks_for_user, unknown_anchors
+from omcli.text.phrases import HEARD_FROM, OUTPUT_OF, searchable, speaks_for_user, unknown_anchors, words_of
 from omcli.text.redaction import redact
-from omcli.text.similarity import LEAST_TOUCHED, SPEAKERS, content_terms, folded_text, is_about, share
+from omcli.text.similarity import LEAST_TOUCHED, SPEAKERS, content_terms, folded_text, is_about, share, shares_nothing
 from omcli.text.terms import COMMON_FOLDED
 
 _ABOUT_USER = frozenset({Type.BEHAVIOR.value, Type.PROFILE.value})
@@ -80,11 +80,11 @@ def validate(
 ) -> ValidatedReflection:
     """Return the valid part of a reply.
 
-    Rows that the reply does not account for stay visible. So do protected rows, what a person ruled, and important rows
-    that it does not really repeat. `trims` removes the last reflections until the others fit into the target or one is
-    left; the rows that they would replace stay visible. Without `retires`, a row in force, an open failure or an
-    unsettled high-priority row is dropped only if the reply names a row that makes it redundant; with `retires`, a
-    reason is enough, except for what a person ruled.
+    Rows that the reply does not account for stay visible. So do rows of which their reflection says nothing, protected
+    rows, what a person ruled, and important rows that it does not really repeat. `trims` removes the last reflections
+    until the others fit into the target or one is left; the rows that they would replace stay visible. Without
+    `retires`, a row in force, an open failure or an unsettled high-priority row is dropped only if the reply names a
+    row that makes it redundant; with `retires`, a reason is enough, except for what a person ruled.
     """
     validator = _CheckedReply(material=material, rows=rows_by_label(material), counter=counter, retires=retires)
     validator.keep(reply)
@@ -136,7 +136,8 @@ class _CheckedReply:
         cited = self._source_rows(proposed.rows, text)
         is_wish = KINDS.get(proposed.kind) in ONLY_FROM_USER
         told = [row for row in cited if is_of_user(row) and is_trusted(row)]
-        if not cited or ((is_wish or speaks_for_user(text)) and not told) or (is_wish and self._says_heard(text, told)):
+        is_other = all(_says_nothing(text, row) for row in cited) or (is_wish and self._says_heard(text, told))
+        if is_other or ((is_wish or speaks_for_user(text)) and not told):
             self.findings["rejected"] += 1
             return
         text = _with_speaker(text, cited)
@@ -172,7 +173,8 @@ class _CheckedReply:
         """Return True if text may replace a row that has no verdict yet. The text must repeat protected rows, and what
         a person ruled, and no output may say it.
 
-        What a person ruled is recorded as held back, and an important row if the text is not about it.
+        What a person ruled is recorded as held back, as is a row of which the text says nothing, and an important row
+        if the text is not about it.
         """
         if row.id in self.verdicts:
             return False
@@ -180,7 +182,7 @@ class _CheckedReply:
         is_lost = any(is_heard or not repeats(text, said) for said in verbatim_texts(row, self.material))
         if is_lost and row.id in self.material.protected:
             self.findings["restored"] += 1
-        elif is_lost or (_has_priority(row) and not is_about(text, row.text)):
+        elif is_lost or _says_nothing(text, row) or (_has_priority(row) and not is_about(text, row.text)):
             self.held_back.add(row.id)
         else:
             return True
@@ -328,6 +330,10 @@ def _is_open_or_active(row: Observation) -> bool:
 
 def _has_priority(row: Observation) -> bool:
     return row.priority is Priority.HIGH or _is_active(row)
+
+
+def _says_nothing(text: str, row: Observation) -> bool:
+    return shares_nothing(text, content_terms(words_of(row.text)) - SPEAKERS)
 
 
 def _shares_nothing(text: str, rows: Sequence[Observation]) -> bool:

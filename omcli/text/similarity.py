@@ -51,6 +51,24 @@ def share(told: str, text: str) -> float:
     return len(words & content_terms(told)) / len(words) if words else 1.0
 
 
+def shares_nothing(told: str, words: frozenset[str]) -> bool:
+    """Return True if there are such words of another text, and `told` has none that tell what that text is about.
+
+    These are its names and uncommon words, or all of them if it has nothing but numbers and common words. A part of a
+    name is enough, and the beginning of a word.
+    """
+    uncommon = words - COMMON_FOLDED
+    telling = words if all(map(str.isdecimal, uncommon)) else uncommon
+    if not telling.isdisjoint(content_terms(told)):
+        return False
+    parts = [re.escape(part) for word in telling for part in _PARTS.findall(word.lower())]
+    return bool(parts) and not re.search(rf"(?<![^\W_])(?:{'|'.join(parts)})", told.lower())
+
+
+_PARTS = lazily(r"[^\W_]+")
+"""Matches a word, or a part of a name."""
+
+
 @lru_cache(maxsize=1024)
 def content_terms(text: str) -> frozenset[str]:
     """Return the terms of text. They are cached because each row is compared several times."""

@@ -191,7 +191,7 @@ def test_five_reflections_are_folded_by_themselves(om: Om) -> None:
     """T38: four are not; rows that are not due to be folded are not touched."""
     kept(om, *reflections(1, 1, 1, 1))
     kept(om, row(20, text="The quay is painted each spring", tokens=8, counter="chars-4-cjk-2"))
-    model = reflecting(om, reply(told("Tides", *labels(5))))
+    model = reflecting(om, reply(told("Reflections", *labels(5))))
     tick = ("tick", "--session", "s", "--model", model.model, "--json")
     assert om("tick", "--check", env=LANGO, code=1).stdout == ""
     assert om(*tick, env=LANGO, code=1).document["due"] == []
@@ -199,7 +199,7 @@ def test_five_reflections_are_folded_by_themselves(om: Om) -> None:
     kept(om, row(5, text="Reflection 5", kind=Kind.REFLECTION, generation=1, tokens=10, counter="chars-4-cjk-2"))
     assert om("tick", "--check", env=LANGO).stdout == "s  reflect\n"
     assert om(*tick, env=LANGO).document["reflections"] == 1
-    assert texts(om) == ["The quay is painted each spring", "Tides"]
+    assert texts(om) == ["The quay is painted each spring", "Reflections"]
     assert len(model.asked) == 1
     om(*tick, env=LANGO, code=1)
     assert len(model.asked) == 1
@@ -430,9 +430,20 @@ def test_replies_that_are_larger_are_refused(om: Om) -> None:
     assert om("tick", "--check", "--model", model.model, env=env, code=1).stdout == ""
     for other in ("rules", "anthropic"):  # who have not tried; and who is only asked about needs no key
         assert om("tick", "--check", "--observer", other, env=env).stdout == "s  reflect\n"
-    kept(om, row(11, text="something new"))
+    kept(om, row(11, text="tides are new"))
     reflect(om, model, env=PI)
     assert (len(model.asked), tokens_in_sight(om)) == (3, 50)
+
+
+def test_a_reflection_that_says_nothing_of_its_sources_hides_none(om: Om) -> None:
+    """XA7: a reply of only such reflections is unusable; beside others, what nothing is said of stays in sight."""
+    noticed(om, *CRANES, "The quay is painted each spring")
+    before = texts(om)
+    vague = told("All is well.", *labels(3))
+    reflect(om, reflecting(om, *[reply(vague)] * 4), code=69)
+    assert texts(om) == before
+    reflect(om, reflecting(om, *[reply(vague, told("The quay, in spring", *labels(3)))] * 4, name="other.json"))
+    assert texts(om) == [*CRANES, "The quay, in spring"]
 
 
 def test_rules_stand_in_where_the_settings_say_so(om: Om) -> None:
@@ -585,7 +596,8 @@ def test_a_row_says_how_well_reflections_cover_it(om: Om) -> None:
     """T50: supported by none, by one that cites it twice, by two."""
     noticed(om, *CRANES, "The quay is painted each spring", "Ships book by phone")
     model = reflecting(
-        om, reply(told("Crane weekly, berth yearly", "o1", "o2", "o2"), told("Cranes", "o1", "o3"), keep=["o4"])
+        om,
+        reply(told("Crane weekly, berth yearly", "o1", "o2", "o2"), told("Cranes and quays", "o1", "o3"), keep=["o4"]),
     )
     reflect(om, model)
     covered = {

@@ -172,6 +172,14 @@ def test_projects_do_not_mix(om: Om) -> None:
         assert texts(om, "--project", project) == [text]
 
 
+def test_a_reflection_that_says_nothing_of_its_sources_hides_none(om: Om) -> None:
+    """XA7: across sessions too."""
+    kept(om, *(aged(number, 30, f"Ship {number} lies in the harbour") for number in range(1, 6)))
+    before = texts(om)
+    across(om, model=reflecting(om, *[reply(told("All is well.", *labels(5)))] * 4), env=ANY, code=69)
+    assert texts(om) == before
+
+
 def test_what_a_batch_comes_to_has_a_share_of_the_target(om: Om) -> None:
     """S2.28, XA7: the last of too many rows go, and what they told stays in sight; the next run goes on with that."""
     kept(om, *(aged(number, 30, f"Ship {'abcdef'[number]} took on {'coal ' * 30}") for number in range(6)))

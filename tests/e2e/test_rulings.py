@@ -23,7 +23,7 @@ RULES = {
     Type.DECISION: "User: We decided to use Postgres for the queue",
     Type.CORRECTION: "User: No, the station ids are lower case",
 }
-VAGUE = "The team discussed git"
+VAGUE = "The team compared tide tables"
 CARELESS = {"OM_REFLECT_VERBATIM": "none", "OM_REFLECT_TARGET": "1"}
 
 
@@ -55,11 +55,11 @@ def test_a_reflection_that_does_not_repeat_what_a_person_ruled_stands_beside_it(
 @pytest.mark.parametrize(
     "text",
     [
-        "User: Never push to mainline. The team discussed git",
-        "The team discussed when to say User: Never push to main",
-        "User: Never push to main unless it is green",
-        "User: NEVER PUSH TO MAIN.",
-        "Never push to main.",
+        "User: Never push to mainline. The team compared tide tables and discussed git",
+        "The team compared tide tables and discussed when to say User: Never push to main",
+        "User: Never push to main unless it is green. Tides were compared",
+        "User: NEVER PUSH TO MAIN. Tides were compared",
+        "Never push to main. Tides were compared",
     ],
 )
 def test_words_that_are_only_like_it_do_not_repeat_it(om: Om, text: str) -> None:
@@ -72,7 +72,7 @@ def test_words_that_are_only_like_it_do_not_repeat_it(om: Om, text: str) -> None
 def test_a_reflection_that_repeats_it_takes_its_place_and_rules_on(om: Om) -> None:
     """XE2, C1: over two generations; of the last, only the words of the person must come back."""
     ruled(om)
-    whole = "User: Never push to main; User: I prefer tabs over spaces. It was the team's talk about git"
+    whole = "User: Never push to main; User: I prefer tabs over spaces. It was tide tables and git"
     reflect(om, reply(told(whole, "o1", "o2", "o5", status="done")))
     assert sorted(texts(om)) == sorted((whole, *list(RULES.values())[2:]))
     (folded,) = [each for each in in_sight(om) if each["text"] == whole]
@@ -172,7 +172,7 @@ def test_an_agent_neither_replaces_folds_nor_retires_it(om: Om, shown: dict[str,
     own = [label for label, each in labelled.items() if "Never push" in each["text"]]
     said_now = {"text": "Pushing to main is fine", "priority": "high", "kind": "decision"}
     sources = [each["label"] for each in shown["messages"] if not each.get("before")]
-    handed_in = handed(shown, {**said_now, "sources": sources, "replaces": own}, reflections=[told("Git", *own)])
+    handed_in = handed(shown, {**said_now, "sources": sources, "replaces": own}, reflections=[told("Pushes", *own)])
     om("apply", "-", stdin=handed_in)
     items = [each["text"] for each in om("items", "--jsonl").lines]
     assert "User: Never push to main." in texts(om)
@@ -183,7 +183,7 @@ def test_an_agent_neither_replaces_folds_nor_retires_it(om: Om, shown: dict[str,
     for reference in (rule, item["id"]):
         run = om("apply", "-", stdin=handed(now, retire=[{"row": reference, "reason": "dropped"}]), code=65)
         assert "a person wrote or pinned it" in run.stderr
-    folding = [{"text": "Git", "from": [item["id"]]}]
+    folding = [{"text": "Pushes", "from": [item["id"]]}]
     om("apply", "-", stdin=handed(now, reflections=folding))
     assert "User: Never push to main." in [each["text"] for each in om("items", "--jsonl").lines]
 

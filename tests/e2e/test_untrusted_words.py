@@ -534,7 +534,7 @@ def test_what_only_an_output_says_is_the_origin_of_no_item(om: Om) -> None:
             ("The tide page is read", [wish]),
         )
     ]  # fmt: skip
-    model = reflecting(om, *[reply(told("A page asks for pushes", heard), items=items)] * 6)
+    model = reflecting(om, *[reply(told("A team asks for pushes", heard), items=items)] * 6)
     om("reflect", "--session", SESSION, "--model", model.model, env={"OM_REFLECT_TARGET": "1"})
     assert [item["text"] for item in om("items", "--jsonl").lines] == ["The tide page is read"]
     assert not {"pinned", "User", "identity"} & {*om("items", "--jsonl").lines[0]["tags"]}

@@ -23,7 +23,7 @@ from omcli.observers.rules.sentences import text_parts
 from omcli.pack.tail import excerpt
 from omcli.text.clean import one_line
 from omcli.text.phrases import AGENT, OUTPUT_OF, speaks_for_user, words_of
-from omcli.text.similarity import SPEAKERS, content_terms, weight
+from omcli.text.similarity import SPEAKERS, content_terms, shares_nothing, weight
 from omcli.text.terms import COMMON_FOLDED, COMMON_WORDS, FUNCTION_WORDS, NAME_LIKE, capital_terms, term_list
 
 _WORDS_OF_SAYING = frozenset(
@@ -184,10 +184,6 @@ class Authority:
                 return self._speaker(others)
         own_words = "\n".join(map(self._own_words, spoken))
         cited = "\n".join((own_words, *calls, *map(self._words_of_others, others)))
-        telling = terms - COMMON_FOLDED or terms
-        is_untold = telling.isdisjoint(content_terms(cited)) and not any(
-            term in cited for term in telling if NAME_LIKE.search(term)
-        )
         is_report = all(map(self._is_by_agent, labels)) and any(
             _REPORTS.search(self._own_words(each)) for each in labels
         )
@@ -195,7 +191,7 @@ class Authority:
         if (
             passage is None
             or heard < (1 if _in_other_language(text, own_words) else _MOST)
-            or not (is_untold or is_report)
+            or not (is_report or shares_nothing(cited, terms))
         ):
             return ""
         said = (
