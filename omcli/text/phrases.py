@@ -188,6 +188,22 @@ def unknown_anchors(text: str, sources: Iterable[str]) -> tuple[str, ...]:
     return tuple(anchor for anchor in wanted if _folded(anchor) not in haystack)
 
 
+_NAMES = lazily(r"(?<![\w-])(?!CRITICAL|IMPORTANT)[A-Z]{6,}(?![\w-])|(?<=\bbranch )[\w.-]+(?:/[\w.-]*\w)+")
+"""Matches names such as ECONNREFUSED, but not the words that mark priority, and branches such as `fix/quay`."""
+
+
+def unknown_names(text: str, sources: Sequence[str]) -> tuple[str, ...]:
+    """Return the anchors, names in capitals and branches in `text` that none of the sources contains.
+
+    Words in capitals are compared without case, because a row may emphasise words of its sources.
+    """
+    unknown = unknown_anchors(text, sources)
+    if not (names := _NAMES.findall(text)):
+        return unknown
+    haystack = "\n".join(sources).lower()
+    return tuple(dict.fromkeys((*unknown, *(name for name in names if name.lower() not in haystack))))
+
+
 def searchable(source: str) -> str:
     """Return a source in the form needed by `unknown_anchors`: verbatim and unescaped, because tool-call arguments are
     JSON.

@@ -12,7 +12,7 @@ from omcli.observers.model.transcript import TranscriptView
 from omcli.pack.tail import excerpt
 from omcli.text.clean import below, one_line
 from omcli.text.instants import minute
-from omcli.text.phrases import searchable, unknown_anchors
+from omcli.text.phrases import searchable, unknown_names
 from omcli.text.terms import terms_of
 
 _RECENT = 12
@@ -128,7 +128,8 @@ class Evidence:
         return tuple(label for label in self.shown.labels if label in wanted)
 
     def support(self, text: str, labels: Sequence[str], also: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """Return the labels of the messages that support `text`, and the anchors in `text` that none of them contains.
+        """Return the labels of the messages that support `text`, and the names in `text` that none of them contains
+        (see `unknown_names`).
 
         Nearby messages that contain a missing anchor are added to those in `labels`. Anchors that occur in `also` are
         not missing.
@@ -171,7 +172,7 @@ class Evidence:
 
     def _missing(self, text: str, labels: Iterable[str], also: Sequence[str]) -> tuple[str, ...]:
         labels = tuple(labels)
-        names = unknown_anchors(text, [*(self._searchable(label) for label in labels), *map(searchable, also)])
+        names = unknown_names(text, [*(self._searchable(label) for label in labels), *map(searchable, also)])
         return tuple(name for name in names if not any(self._has_name(label, name) for label in labels))
 
     def _has_name(self, label: str, name: str) -> bool:

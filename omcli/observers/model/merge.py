@@ -176,13 +176,13 @@ def _with_model_facts(rule: Draft, by_model: Sequence[Draft]) -> Draft:
 def _with_rule_facts(draft: Draft, by_rules: Sequence[Draft], dropped: Sequence[Draft]) -> Draft:
     """Return a model row, completed from the rules' rows that it covers.
 
-    A vague type is replaced, unless the row says that only an output or pasted text says it. The importance may be
-    raised, and a missing status is filled in.
+    The importance may be raised. A vague type is replaced, unless the row says that only an output or pasted text says
+    it, and a missing status is filled in, from rows that it stands in for: those that are dropped, or that it repeats.
     """
     covered = [rule for rule in by_rules if covers([draft], rule)]
     matters = [rule.importance for rule in covered if rule in dropped and rule.importance >= HIGH_FROM]
     importance = max([draft.importance, *matters])
-    certain = [rule for rule in covered if rule.type in _CERTAIN]
+    certain = [rule for rule in covered if rule.type in _CERTAIN and (rule in dropped or repeats(rule, [draft]))]
     if draft.type in _VAGUE and not HEARD_FROM.match(draft.text):
         same = [rule for rule in certain if rule.sources == draft.sources]
         draft = replace(draft, type=max(same, key=lambda rule: rule.importance, default=draft).type)

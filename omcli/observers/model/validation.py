@@ -33,6 +33,7 @@ from omcli.observers.model.authority import Authority, is_from_user
 from omcli.observers.model.evidence import Evidence
 from omcli.observers.model.prompt import without_token
 from omcli.observers.model.reply import ObserverReply, ReplyRow
+from omcli.observers.rules.sentences import text_parts
 from omcli.pack.tail import excerpt
 from omcli.text import calendar
 from omcli.text.clean import clean, one_line
@@ -133,9 +134,10 @@ class _CheckedReply:
         self.findings["attributed"] += bool(attribution.prefix)
         priority = PRIORITIES.get(row.priority, Priority.MEDIUM)
         refers_to, is_estimate = self._row_date(row, text, sources)
+        dates = self._said_date_list(sources, refers_to or "")
         recorded = self.evidence.recorded
         cited = self.evidence.rows(label for label in row.replaces if not recorded.is_shared(label))
-        supporting, missing = self.evidence.support(text, sources, (*_texts_of(cited), refers_to or ""))
+        supporting, missing = self.evidence.support(text, sources, (*_texts_of(cited), *dates))
         self.findings["sources_added"] += len(supporting) > len(sources)
         may_go = [old for old in cited if self.authority.may_replace(old, text, attribution, status)]
         replaced = [] if missing else rows_to_replace(may_go, text, status)[:MOST_REPLACED]
@@ -280,6 +282,11 @@ class _CheckedReply:
         self.findings["dates"] += spoken.is_unreal or (spoken.is_other and not row.is_estimate)
         return spoken.date, bool(spoken.date) and (spoken.is_other or row.is_estimate)
 
+    def _said_date_list(self, sources: Sequence[str], date: str) -> list[str]:
+        """Return the dates that the sources name (see `text.calendar`), and `date` if it is one of them."""
+        said = [each for kept in self.evidence.messages(sources) for each in _date_list(kept.message)]
+        return [*said, date] if any(_overlap(date, each) for each in said) else said
+
     def _mark_missing(self, draft: Draft, missing: Sequence[str]) -> Draft | None:
         """Mark a row as unverified and give it low priority and no status. Return None instead if `verify` is set."""
         self.findings[UNVERIFIED] += 1
@@ -420,6 +427,13 @@ def row_date(text: str, given: str, messages: Sequence[Message]) -> RowDate:
 @lru_cache(maxsize=_REMEMBERED_DATES)
 def _date_in(message: Message) -> str | None:
     return spoken_date(message.text, at=message.at, utc_offset=message.utc_offset)
+
+
+@lru_cache(maxsize=_REMEMBERED_DATES)
+def _date_list(message: Message) -> frozenset[str]:
+    """Return the dates that the sentences of a message name."""
+    parts = (part.text for part in text_parts(message.text))
+    return frozenset(filter(None, (spoken_date(part, at=message.at, utc_offset=message.utc_offset) for part in parts)))
 
 
 def _checked_date(given: str) -> str | None:
