@@ -18,7 +18,7 @@ from omcli.base import lazily
 from omcli.base.errors import BadUsage
 from omcli.base.record import record
 from omcli.memory.observation import CURRENT, NEXT_STEP, SETTLED, UNVERIFIED, Observation, Priority, Status
-from omcli.text.clean import LOOKS_STRUCTURAL, OPENER, PACK_PART, single_line
+from omcli.text.clean import LOOKS_STRUCTURAL, OPENER, PACK_PART, single_line, visible
 from omcli.text.instants import has_date, minute
 
 PREAMBLE = (
@@ -100,7 +100,7 @@ class Notation:
         """Return the row without its date, to print below it. The usual mark is omitted if the row remains a row."""
         mark = self.mark(said)
         words = self.words(said, mark)
-        is_plain = not mark or (mark == self.usual and not LOOKS_STRUCTURAL.match(words))
+        is_plain = not mark or (mark == self.usual and not LOOKS_STRUCTURAL.match(visible(words)))
         return words if is_plain else f"{mark} {words}"
 
     def parse(self, written: str, minute: str = "") -> PrintedRow | None:

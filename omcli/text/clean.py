@@ -19,6 +19,10 @@ _ANSI = lazily(
 # Marks that change the order in which the text after them is displayed, and invisible copies of ASCII that only a
 # model reads. (Flags of regions end in such copies; without them, a black flag is left.)
 _HIDDEN = lazily("[\u202a-\u202e\u2066-\u2069\U000e0000-\U000e007f]")
+# Invisible characters, some of which count as letters.
+_UNSEEN = lazily(
+    "[\xad\u034f\u061c\u115f\u1160\u180b-\u180e\u200b-\u200f\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0]+"
+)
 # Everything that a terminal, an editor or a model may show as the end of a line.
 _LINE_END = lazily("\r\n|[\r\v\f\x1c-\x1e\x85\u2028\u2029]")
 _BREAKS = lazily("[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]+")
@@ -73,6 +77,11 @@ def printable(text: str) -> str:
 def single_line(text: str) -> str:
     """Return the text on one line. A run of line breaks becomes one space; control characters are cut or replaced."""
     return text if text.isprintable() else printable(_BREAKS.sub(" ", text))
+
+
+def visible(text: str) -> str:
+    """Return text without invisible characters."""
+    return text if text.isascii() else _UNSEEN.sub("", text)
 
 
 def json_line(value: object) -> str:

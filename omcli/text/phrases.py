@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 
 from omcli.base import lazily
-from omcli.text.clean import is_word_split
+from omcli.text.clean import is_word_split, visible
 
 _SHOWN = 8
 """Number of names listed before the rest are counted."""
@@ -57,10 +57,6 @@ OUTPUT_OF = "Output of "
 HEARD_FROM = lazily(rf"(?:{OUTPUT_OF}.{{1,60}}? says|Pasted text says): ")
 """Matches the words that name the speaker of a row that neither the user nor the agent said."""
 _LONGEST_SPEAKER = 40
-# Invisible characters, some of which count as letters, before or within a speaker's name.
-_UNSEEN = lazily(
-    "[\xad\u034f\u061c\u115f\u1160\u180b-\u180e\u200b-\u200f\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0]+"
-)
 _USER_NOUN = (
     r"\W*(?:(?:(?:the|der|die|le|la|el|il) |l['’])?"
     r"(?:user|human|(?:be)?nutzer(?:in)?|anwender(?:in)?|utilisat(?:eur|rice)|usu[aá]ri[oa]|utente|пользователь)\b"
@@ -92,14 +88,14 @@ def speaks_for_user(text: str, *, is_agent: bool = False) -> bool:
 
     With `is_agent`, English text must also report a statement, a wish or a trait of the user.
     """
-    said = _UNSEEN.sub("", text)
+    said = visible(text)
     pattern = _STATES if is_agent and said.isascii() else _FOR_USER
     return bool(pattern.match(said))
 
 
 def names_speaker(text: str) -> bool:
     """Return True if text may read as the words of a person, as "User: …", "Nora: …" and "The user wants …" do."""
-    return speaks_for_user(text, is_agent=True) or bool(_BEGINS_WITH_NAME.match(_UNSEEN.sub("", text)))
+    return speaks_for_user(text, is_agent=True) or bool(_BEGINS_WITH_NAME.match(visible(text)))
 
 
 def agent_name(name: str | None) -> str:
