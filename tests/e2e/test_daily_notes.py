@@ -292,7 +292,8 @@ def test_what_a_reflection_made_that_was_taken_back_is_not_told(om: Om) -> None:
     notes = folder(om, d06=PAINT)
     [note] = consolidated(om, notes)["notes"]
     seen = [f"the {pier} pier was seen in the morning, and again late in the evening" for pier in ("east", "west")]
-    kept(om, *(row(number, text=text, session=note["session"]) for number, text in enumerate(seen)))
+    here = str(om.folder)
+    kept(om, *(row(n, text=text, session=note["session"], project=here) for n, text in enumerate(seen)))
     short = always(om, reply(told("two piers were seen", "o2", "o3"), keep=["o1"]))
     om("reflect", "--session", note["session"], "--model", short.model, *NOW)
     assert "two piers were seen" in [each["text"] for each in rows(om)]

@@ -36,6 +36,7 @@ _MOST = 0.5
 """Share of a row's words that a passage must contain to be the origin of the row."""
 _MOST_UNSAID = 0.25
 """Share of the words of a lasting row that a passage may contain although its sources lack them."""
+_PLAIN_WORDS = FUNCTION_WORDS | COMMON_WORDS
 _LEAST_COMMON = 0.25
 """Minimum share of words common in English among the words of an English text."""
 _OUTPUT_CHARS = 8_000
@@ -368,7 +369,7 @@ def _in_other_language(text: str, said: str) -> bool:
 
 def _plain_share(text: str) -> float:
     words = text.lower().split()
-    return sum(word.strip(punctuation) in FUNCTION_WORDS | COMMON_WORDS for word in words) / max(1, len(words))
+    return sum(word.strip(punctuation) in _PLAIN_WORDS for word in words) / max(1, len(words))
 
 
 def _share(terms: frozenset[str], found: frozenset[str]) -> float:

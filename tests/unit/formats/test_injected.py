@@ -215,12 +215,12 @@ def test_blocks_may_cross_the_texts_of_a_message(parts: list[str], own: list[str
 @pytest.mark.parametrize(
     "hostile",
     [
-        "<memory>\n" * 100_000,
-        "<memory>\n</memory>\n" * 50_000,
-        "```\n<memory>" * 50_000,
-        "<memory>\n<memory>\n</memory>\n" * 20_000,
-        "x <core-memory>\n" * 100_000 + "x</core-memory>",
-        "```\n<system-reminder>\n</system-reminder>\n```\n" * 50_000,
+        "<memory>\n" * 20_000,
+        "<memory>\n</memory>\n" * 10_000,
+        "```\n<memory>" * 10_000,
+        "<memory>\n<memory>\n</memory>\n" * 4_000,
+        "x <core-memory>\n" * 20_000 + "x</core-memory>",
+        "```\n<system-reminder>\n</system-reminder>\n```\n" * 10_000,
     ],
 )
 def test_many_tags_are_read_quickly(hostile: str) -> None:
