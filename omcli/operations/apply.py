@@ -32,8 +32,9 @@ from omcli.operations.observe.rows import to_rows
 from omcli.operations.reflect.session import as_fold
 from omcli.operations.reflect.session import to_rows as reflected_rows
 from omcli.pack.tail import TOOL_CHARS, excerpt
+from omcli.reflectors.drafts import are_of_projects, is_newer_rule
 from omcli.reflectors.reply import ProposedDrop, ProposedItem, ProposedRow, ReflectorReply, rows_by_label
-from omcli.reflectors.validation import are_of_projects, is_newer_rule, validate
+from omcli.reflectors.validation import validate
 
 _BY_AGENT = "agent"
 _LABELS = ("m", "o")

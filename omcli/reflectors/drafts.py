@@ -15,7 +15,7 @@ from omcli.memory.message import TokenCounter, rows_tokens
 from omcli.memory.observation import SETTLED, UNVERIFIED, Draft, Kind, Observation, Priority, Source, Status, Type
 from omcli.memory.reflection import Material
 from omcli.text.phrases import AGENT, HEARD_FROM, words_of
-from omcli.text.similarity import folded_text
+from omcli.text.similarity import folded_text, is_about
 
 LASTING_TYPES = MappingProxyType(
     {
@@ -227,6 +227,18 @@ def folded(
         replaces=tuple(row.id for row in rows),
         reason=reason,
     )
+
+
+def are_of_projects(rows: Iterable[Observation]) -> bool:
+    """Return True if the rows are of several projects, apart from those without a project."""
+    return len({row.project for row in rows if row.project}) > 1
+
+
+def is_newer_rule(new: Observation, old: Observation) -> bool:
+    """Return True if the row `new` is what a person ruled later than all that `old` holds, and about the same."""
+    is_later = new.kind is not Kind.REFLECTION and (old.dated, old.id) < (new.dated, new.id)
+    is_ruling = is_later and is_trusted(new) and bool(rules_of_user(new))
+    return is_ruling and all(is_about(new.text, said) for said in rules_of_user(old))
 
 
 def part_of_material(material: Material, rows: Sequence[Observation], counter: TokenCounter) -> Material:

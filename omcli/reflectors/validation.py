@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Literal
 
 from omcli.base.record import field, mutable_record, record, replace
@@ -42,7 +42,17 @@ from omcli.memory.observation import (
     Type,
 )
 from omcli.memory.reflection import Material, Reflected
-from omcli.reflectors.drafts import LASTING_TYPES, folded, in_rows, is_trusted, repeats, rules_in, verbatim_texts
+from omcli.reflectors.drafts import (
+    LASTING_TYPES,
+    are_of_projects,
+    folded,
+    in_rows,
+    is_newer_rule,
+    is_trusted,
+    repeats,
+    rules_in,
+    verbatim_texts,
+)
 from omcli.reflectors.reply import ProposedItem, ProposedRow, ReflectorReply, rows_by_label
 from omcli.text.instants import instant, minute
 from omcli.text.phrases import HEARD_FROM, OUTPUT_OF, searchable, speaks_for_user, unknown_anchors, words_of
@@ -306,18 +316,6 @@ class _CheckedReply:
         redacted = redact(text)
         self.findings["redacted"] += sum(redacted.counts.values())
         return row_text(redacted.text)
-
-
-def are_of_projects(rows: Iterable[Observation]) -> bool:
-    """Return True if the rows are of several projects, apart from those without a project."""
-    return len({row.project for row in rows if row.project}) > 1
-
-
-def is_newer_rule(new: Observation, old: Observation) -> bool:
-    """Return True if the row `new` is what a person ruled later than all that `old` holds, and about the same."""
-    is_later = new.kind is not Kind.REFLECTION and (old.dated, old.id) < (new.dated, new.id)
-    is_ruling = is_later and is_trusted(new) and bool(rules_of_user(new))
-    return is_ruling and all(is_about(new.text, said) for said in rules_of_user(old))
 
 
 def _is_active(row: Observation) -> bool:

@@ -171,8 +171,7 @@ class Authority:
         than the outputs do, or else only these say it. Otherwise they do if they contain half of its words, and more
         than the calls and the words of user and agent, apart from sentences that report an output. If the cited
         messages have none of the words that tell what the row is about, or are only such reports of the agent, all
-        outputs shown count, compared with each message of user and agent. They must contain all words of the row if the
-        cited messages are in another language.
+        outputs shown count (see `_heard_besides`).
         """
         others = [label for label in labels if not self._is_call(label) and self._words_of_others(label)]
         spoken = [label for label in labels if self._is_spoken(label) and self._own_words(label)]
@@ -188,12 +187,17 @@ class Authority:
         is_report = all(map(self._is_by_agent, labels)) and any(
             _REPORTS.search(self._own_words(each)) for each in labels
         )
+        return self._heard_besides(text, own_words) if is_report or shares_nothing(cited, terms) else ""
+
+    def _heard_besides(self, text: str, own_words: str) -> str:
+        """Return words that name the speaker of an output, paste or subagent's message that contains half of a row's
+        words, and more than each message of user and agent does, otherwise "".
+
+        It must contain all of them if `own_words`, those of user and agent that the row cites, are in another language.
+        """
+        terms = _terms_of_claim(text)
         passage, heard = self._best_passage(terms)
-        if (
-            passage is None
-            or heard < (1 if _in_other_language(text, own_words) else _MOST)
-            or not (is_report or shares_nothing(cited, terms))
-        ):
+        if passage is None or heard < (1 if _in_other_language(text, own_words) else _MOST):
             return ""
         said = (
             "\n".join(self._spoken_sentences([each])) for each in self.evidence.shown.labels if self._is_spoken(each)

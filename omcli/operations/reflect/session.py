@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TypeVar
 
 from omcli.base.errors import OF_MODELS, Waiting
@@ -14,7 +14,7 @@ from omcli.memory.reflection import Material, Reflected, ReflectionOutcome, Refl
 from omcli.operations.deps import Deps, Meta, hold
 from omcli.operations.observe.rows import RowPlace, as_rows, replacements
 from omcli.reflectors.cross_session import GlobalPlan, limit_tokens, plan_global
-from omcli.reflectors.drafts import part_of_material
+from omcli.reflectors.drafts import are_of_projects, part_of_material
 from omcli.text.similarity import folded_text
 
 
@@ -157,12 +157,17 @@ class FoldBatch:
 
 
 def _by_project(whole: Material, deps: Deps) -> list[FoldBatch]:
-    """Return the rows of each project as a batch, because a reflection or item belongs to one project."""
+    """Return a batch for each project of the rows, because a reflection or item belongs to one project."""
+    several = are_of_projects(whole.rows)  # rows without a project are folded with those of a single one
     found: dict[str | None, list[Observation]] = {}
     for row in whole.rows:
-        found.setdefault(row.project, []).append(row)
+        found.setdefault(row.project if several else None, []).append(row)
     parts = [part_of_material(whole, rows, deps.counter) for rows in found.values()]
-    return [FoldBatch(material=replace(part, project=part.rows[0].project)) for part in parts]
+    return [FoldBatch(material=replace(part, project=_project_of(part.rows))) for part in parts]
+
+
+def _project_of(rows: Iterable[Observation]) -> str | None:
+    return next((row.project for row in rows if row.project), None)
 
 
 class RecordedReflector:
@@ -373,16 +378,13 @@ def as_fold(
 
 
 def _place(draft: Draft, kind: Kind, scope: Scope, rows: Sequence[Observation]) -> RowPlace:
-    """Return the attributes of a new reflection or item.
-
-    Its project is that of its source rows, some of which may have none.
-    """
+    """Return the attributes of a new reflection or item, which belongs to the project of its source rows."""
     made_of = [row for row in rows if row.id in draft.supports]
     is_item = kind is Kind.ITEM
     return RowPlace(
         kind=kind,
         session=None if is_item else scope.session,
-        project=next((row.project for row in made_of if row.project), None),
+        project=_project_of(made_of),
         keys={seq: key for row in made_of for seq, key in zip(row.sources, row.message_ids, strict=True)},
         generation=0 if is_item else max((row.generation for row in made_of), default=0) + 1,
     )

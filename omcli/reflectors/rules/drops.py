@@ -178,8 +178,7 @@ def by_importance(working: WorkingSet, *, now: str) -> Iterator[Dropped]:
     Low-priority rows and announcements older than two days are first, and then settled medium rows older than three
     days. After these, low-priority rows, announcements and settled rows of any age follow. Each group is oldest first.
     The remaining medium rows are last: the least informative first, and the most recent last. Protected, high-priority,
-    open and pinned rows, rows in force, what a person ruled, notes and items
-    are never dropped.
+    open and pinned rows, rows in force, what a person ruled, notes and items are never dropped.
     """
     rows = list(working.rows.values())
     kept = {row.id for row in rows if is_kept(row) or row.is_in_force or rules_of_user(row)} | working.protected
