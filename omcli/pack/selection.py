@@ -7,13 +7,15 @@ from collections.abc import Iterable, Sequence
 
 from omcli.base.record import field, mutable_record, record
 from omcli.memory.message import TokenCounter
-from omcli.memory.observation import Observation
+from omcli.memory.observation import Observation, Priority, Type
 from omcli.pack.budget import Tier
 from omcli.pack.layouts.layout import Layout, PackContent, uncovered
 from omcli.pack.tail import Turn
 
 _MISSES = 50
 """A tier counts as full once more than this many successive rows do not fit."""
+_OUTPUT_PART = 3
+"""Lines quoted from outputs get at most one in this many tokens of a tier, because an agent can read them again."""
 
 
 @record
@@ -72,7 +74,20 @@ class PackMeter:
 
 
 def fitting(rows: Sequence[Observation], order: Iterable[int], *, room: int, scales: PackMeter) -> list[Candidate]:
-    """Choose the rows that fit into `room` tokens. `order` holds the indexes of `rows`, best first."""
+    """Choose the rows that fit into `room` tokens. `order` holds the indexes of `rows`, best first.
+
+    Unless all rows fit, quoted output gets at most a part of the room.
+    """
+    if sum(row.tokens for row in rows) <= room and any(map(quotes_output, rows)):
+        everything = _fitting(rows, order, room, scales, output_room=room)
+        if len(everything) == len(rows):
+            return everything
+    return _fitting(rows, order, room, scales, output_room=room // _OUTPUT_PART)
+
+
+def _fitting(
+    rows: Sequence[Observation], order: Iterable[int], room: int, scales: PackMeter, *, output_room: int
+) -> list[Candidate]:
     chosen: list[Candidate] = []
     headings_index = _Headings(scales=scales)
     misses = 0
@@ -83,7 +98,11 @@ def fitting(rows: Sequence[Observation], order: Iterable[int], *, room: int, sca
             continue
         headings = scales.layout.headings(row)
         cost = scales.row(row) + headings_index.over(place, headings)
+        is_output = quotes_output(row)
+        if is_output and cost > output_room:
+            continue
         if cost <= room:
+            output_room -= is_output * cost
             chosen.append(Candidate(place=place, cost=cost))
             headings_index.put(place, headings)
             room -= cost
@@ -95,6 +114,11 @@ def fitting(rows: Sequence[Observation], order: Iterable[int], *, room: int, sca
         else:
             misses += 1
     return chosen
+
+
+def quotes_output(row: Observation) -> bool:
+    """Return True for lines that an agent only read. Lines that it wrote or was sent have a higher priority."""
+    return row.type is Type.EXCERPT and row.priority is Priority.LOW
 
 
 @mutable_record

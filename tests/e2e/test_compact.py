@@ -299,6 +299,19 @@ class TestTarget:
         assert document["reached"] is False
         assert document["uncovered"] == 0
 
+    def test_output_that_can_be_read_again_takes_a_third_at_most(self, om: Om) -> None:
+        """XG4, XG5: what was read gives way to what was said, and sentences are chosen one by one."""
+        talk = Talk(session="reader").user("Move the parser of the station tables into its own module, keep port 8000.")
+        for number in range(40):
+            body = "\n".join(f"def load_table_{number}_{line}(path, retry_count):" for line in range(30))
+            talk.call("shell_command", {"command": f"cat src/station_{number}.py"}).result(body)
+        talk.assistant("Moved it. The parser is in parse_tables.py now. I kept port 8000.")
+        document = om("compact", "--json", "--budget", "1500", stdin=talk.text()).document
+        quoted = [row for row in document["observations"] if row["type"] == "excerpt" and row["priority"] == "low"]
+        assert quoted, "commands of `shell_command` are read as those of any other shell"
+        assert sum(row["tokens"] for row in quoted) <= 1500 // 3
+        assert {row["text"] for row in document["observations"] if "port 8000" in row["text"]}
+
     def test_json_has_the_rows_of_the_text_beside_it(self, om: Om) -> None:
         """XB6: the target is what a model is given, in either format."""
         talk = om.write("long.jsonl", long_talk("one", 100).text())

@@ -32,10 +32,10 @@ _ROW_CHARACTERS = 900
 
 
 def file_change_drafts(events: Sequence[ToolEvent], interest: IdentifierCounts, paths: Paths) -> Iterator[Draft]:
-    """Yield one row per changed file, citing all its edits.
+    """Yield one row per changed file, citing all its edits, and rows that quote more of its new lines.
 
-    Unless the file was deleted, its row has a summary (`change_summary`), and quotes new lines that mention recurring
-    identifiers.
+    Unless the file was deleted, its row has a summary (`change_summary`), and quotes the new lines that name most of
+    what the batch is about.
     """
     by_path: dict[str, list[tuple[ToolEvent, FileChange]]] = {}
     for event in events:
@@ -43,7 +43,13 @@ def file_change_drafts(events: Sequence[ToolEvent], interest: IdentifierCounts, 
             creates = change.creates or (event.kind is ToolKind.WRITE and " updated" not in event.output[:200])
             by_path.setdefault(change.path, []).append((event, replace(change, creates=creates)))
     for path, changes in by_path.items():
-        yield _file_draft(path, [event for event, _ in changes], [change for _, change in changes], interest, paths)
+        cited, of_file = [event for event, _ in changes], [change for _, change in changes]
+        draft = _file_draft(path, cited, of_file, interest, paths)
+        yield draft
+        if not of_file[-1].deletes:
+            more = interest.select_lines(new_lines(of_file), most=_MOST_QUOTED)
+            unquoted = [line for line in more if line not in draft.text]
+            yield from _excerpt_rows(cited, paths(path), unquoted, _CHANGE_IMPORTANCE)
 
 
 def _file_draft(
@@ -142,9 +148,12 @@ def _list_names(names: list[str]) -> str:
 
 _LINES = 4
 """Maximum number of new lines quoted in the row of a changed file."""
-_OUTPUT_LINES, _EXCERPT_LINES = 12, 2
-"""Maximum number of lines quoted from one output, and in each of its rows: a pack takes the rows that it has room for.
+_EXCERPT_LINES, _MOST_QUOTED = 4, 12
+"""Maximum number of lines in an excerpt, because lines that stand together explain each other, and in all excerpts of
+one output or changed file. A pack takes the excerpts that it has room for.
 """
+_CHANGE_IMPORTANCE, _OUTPUT_IMPORTANCE = 5, 3
+"""Importance of lines that the agent wrote into a file, and of lines that it only read."""
 _SHORTEST, _LONGEST = 10, 200
 """Minimum and maximum length of lines to quote, in characters. Longer lines are usually data."""
 _LINE_CHARACTERS = 140
@@ -154,8 +163,6 @@ _READ_CHARACTERS = 20_000
 """Number of characters read per message to count identifiers."""
 _RESULT_SHARE = 0.4
 """Weight of a mention in tool output, which names many irrelevant things. Mentions in other messages count as 1."""
-_MIN_COUNT = 2 * _RESULT_SHARE
-"""Minimum weighted count of an identifier: one mention outside tool output, or two in it."""
 _SUBJECT_CHARACTERS = 60
 
 _WORD = lazily(r"[A-Za-z_][A-Za-z0-9_]{3,}")
@@ -168,7 +175,7 @@ _NUMBERED = lazily(r"\s*\d{1,6}(?:→|\t|: ?|- ?)")
 
 @positional_record
 class IdentifierCounts:
-    """Weights of the identifiers in a batch's messages, but for those that only one output mentions."""
+    """Weights of the identifiers in a batch's messages: the square root of the number of mentions."""
 
     counts: Mapping[str, float]
 
@@ -179,12 +186,8 @@ class IdentifierCounts:
         for kept in messages:
             named = shown if kept.message.role is Role.RESULT else said
             named.update(set(_WORD.findall(kept.message.text[:_READ_CHARACTERS])))
-        # Most words in tool output are too rare to count.
-        often = {word for word, times in shown.items() if times * _RESULT_SHARE >= _MIN_COUNT}
-        counts = {word: said[word] + _RESULT_SHARE * shown[word] for word in often.union(said)}
-        return cls(
-            {word: sqrt(count) for word, count in counts.items() if count >= _MIN_COUNT and _is_identifier(word)}
-        )
+        identifiers = filter(_is_identifier, shown.keys() | said.keys())
+        return cls({word: sqrt(said[word] + _RESULT_SHARE * shown[word]) for word in identifiers})
 
     def select_lines(self, lines: Sequence[str], *, most: int = _LINES) -> list[str]:
         """Return at most `most` lines that mention such identifiers, in order, preferring those that add the most
@@ -232,11 +235,17 @@ def excerpt_drafts(events: Sequence[ToolEvent], interest: IdentifierCounts, path
         command = event.command
         place = f"`{shell.short(command, _SUBJECT_CHARACTERS)}`" if command else paths(target_of(event))
         lines = [line for line in _lines(event.output) if _PROSE_OR_CODE.search(line)]
-        picked = [line for line in interest.select_lines(lines, most=_OUTPUT_LINES) if line not in quoted]
+        picked = [line for line in interest.select_lines(lines, most=_MOST_QUOTED) if line not in quoted]
         quoted.update(picked)
-        for start in range(0, len(picked) if place else 0, _EXCERPT_LINES):
-            said = " · ".join(picked[start : start + _EXCERPT_LINES])
-            yield event_draft([event], f"In {place}: {said}", Type.EXCERPT, 3)
+        if place:
+            yield from _excerpt_rows([event], place, picked, _OUTPUT_IMPORTANCE)
+
+
+def _excerpt_rows(events: Sequence[ToolEvent], place: str, lines: Sequence[str], importance: int) -> Iterator[Draft]:
+    """Yield rows that quote these lines, `_EXCERPT_LINES` in each."""
+    for start in range(0, len(lines), _EXCERPT_LINES):
+        quoted = " · ".join(lines[start : start + _EXCERPT_LINES])
+        yield event_draft(events, f"In {place}: {quoted}", Type.EXCERPT, importance)
 
 
 def _lines(text: str) -> list[str]:

@@ -132,13 +132,14 @@ _KINDS_BY_NAME: Mapping[str, ToolKind] = MappingProxyType(
                 "read_many_files"
             ),
             ToolKind.RUN: (
-                "bash shell exec_command local_shell local_shell_call run_command run_shell_command "
+                "bash shell shell_command exec_command local_shell local_shell_call run_command run_shell_command "
+                "run_in_terminal run_terminal_command execute_bash executebash "
                 "execute_command terminal powershell container.exec execute run run_terminal_cmd "
                 "command_execution"
             ),
             ToolKind.SEARCH: (
                 "grep glob ls find search list_dir list_directory list_files search_files search_file_content "
-                "codebase_search grep_search file_search websearch web_search web_search_call "
+                "codebase_search grep_search grep_files multi_grep file_search websearch web_search web_search_call "
                 "lsp rg"
             ),
             ToolKind.TODO: (
@@ -304,7 +305,7 @@ def _output_text(reply: Mapping[str, object], output: str, kind: ToolKind) -> st
     if kind is ToolKind.DELEGATE and (report := _REPORT.search(output)):
         _, _, text = report[1].rpartition("--- RESULT ---\n")
         return "\n".join(line for line in text.splitlines() if not line.startswith("[Tool: "))
-    return output
+    return _EXIT_TAG.sub("", output) if kind is ToolKind.RUN else output
 
 
 def _process(kind: ToolKind, output: str) -> str | None:

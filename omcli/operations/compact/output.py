@@ -27,7 +27,10 @@ _TAIL_SHARE = 0.15
 """Share of the target for the last messages."""
 _REACH = 100
 """Tokens of messages that may be quoted, per token of the target."""
-_QUOTE_CHARACTERS = 400
+_QUOTE_CHARACTERS = 100
+"""A quote ends with the sentence that makes it longer than this, so that sentences are chosen one by one unless they
+are short.
+"""
 _SMALL = 2000
 _QUOTE_IMPORTANCE = 5
 _QUOTE_IMPORTANCE_IN_SMALL = 6

@@ -32,7 +32,7 @@ def test_a_line_with_recurring_names_is_kept() -> None:
     """S4.4, S4.6: what was read matters by what is done with it later."""
     talk = asked("Why does load_station fail on Windows?").tool("Read", {"file_path": "/src/app/tides.py"}, SOURCE)
     (row,) = excerpts(talk.agent("load_station joins the path twice."))
-    assert row.text == "In tides.py: def load_station(path):"
+    assert row.text.startswith("In tides.py: def load_station(path):")
     assert (row.importance, row.sources) == (3, (2, 3))
 
 
@@ -44,9 +44,30 @@ def test_a_name_alone_says_nothing() -> None:
     assert row.text == "In tides.py: kept = load_station(path)"
 
 
-def test_a_file_not_mentioned_again_gives_no_excerpt() -> None:
+def test_what_was_only_read_has_the_lowest_importance() -> None:
+    """S0.26, XG4: what is read last is often named next, so it stays in the log, but a pack needs most else first."""
+    (row,) = excerpts(asked("Look around.").tool("Read", {"file_path": "/src/app/tides.py"}, SOURCE))
+    assert (row.importance, row.priority) == (3, None)
+    assert "def load_station(path):" in row.text
+
+
+def test_a_text_without_identifiers_gives_no_excerpt() -> None:
     """S0.26: search and read noise stays folded."""
-    assert excerpts(asked("Look around.").tool("Read", {"file_path": "/src/app/tides.py"}, SOURCE)) == []
+    prose = "The tide comes in twice a day.\nNobody knows why it is late today.\n"
+    assert excerpts(asked("Look around.").tool("Read", {"file_path": "/notes.txt"}, prose)) == []
+
+
+def test_many_new_lines_stand_in_rows_of_their_own() -> None:
+    """XG6: names of what was just written, with the line that says what each is for; important ones in the row."""
+    new = "\n".join(f"def load_station_{number}(path, retry_count):  # station {number}" for number in range(30))
+    talk = asked("Add loaders.").tool("Write", {"file_path": "/src/app/tides.py", "content": new}, "ok")
+    (created,) = [row for row in talk.observed() if row.type is Type.FILE_CREATED]
+    rows = excerpts(talk)
+    assert all(row.text.startswith("In tides.py: def load_station_") for row in rows)
+    assert {row.importance for row in rows} == {5}, "more than what was only read"
+    quoted = [line for row in rows for line in row.text.removeprefix("In tides.py: ").split(" · ")]
+    assert len(quoted) + 4 == 12
+    assert not [line for line in quoted if line in created.text], "told once"
 
 
 def test_new_lines_of_an_edit_stand_with_what_was_changed() -> None:
@@ -66,9 +87,11 @@ def test_new_lines_of_an_edit_stand_with_what_was_changed() -> None:
 def test_lines_seen_twice_in_a_turn_are_quoted_from_the_later_output() -> None:
     talk = asked("What calls load_station?").tool("Read", {"file_path": "/src/app/tides.py"}, SOURCE)
     talk.tool("Bash", {"command": "cat tides.py"}, SOURCE).agent("Only load_station itself.")
-    assert [row.text for row in excerpts(talk)] == [
-        'In `cat tides.py`: def load_station(path): · return parse_table(os.path.join(path, "stations.json"))',
-        "In `cat tides.py`: def unrelated_thing(value):",
+    (row,) = excerpts(talk)
+    assert row.text.removeprefix("In `cat tides.py`: ").split(" · ") == [
+        "def load_station(path):",
+        'return parse_table(os.path.join(path, "stations.json"))',
+        "def unrelated_thing(value):",
     ]
 
 
@@ -78,7 +101,7 @@ def test_a_few_lines_are_quoted_however_much_was_read() -> None:
     output = "\n".join(f"def {name}(path, table, options):" for name in names)
     talk = asked(f"Rename all of {' '.join(names)}.").tool("Read", {"file_path": "/src/app/tides.py"}, output)
     rows = excerpts(talk.agent(f"Renamed {' '.join(names)}."))
-    assert [row.text.count(" · ") for row in rows] == [1] * 6
+    assert [row.text.count(" · ") for row in rows] == [3] * 3
     assert len({line for row in rows for line in row.text.removeprefix("In tides.py: ").split(" · ")}) == 12
 
 
@@ -93,4 +116,4 @@ def test_every_part_of_an_excerpt_is_a_line_of_its_source(lines: list[str]) -> N
     for row in excerpts(talk):
         shown = row.text.removeprefix("In tides.py: ").split(" · ")
         assert set(shown) <= {one_line(line) for line in lines}
-        assert len(shown) == len(set(shown)) <= 2
+        assert len(shown) == len(set(shown)) <= 4

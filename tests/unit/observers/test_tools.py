@@ -460,7 +460,7 @@ def test_a_result_is_joined_to_a_call_of_an_earlier_batch() -> None:
         ("Edit MultiEdit apply_patch NotebookEdit str_replace_based_edit_tool edit_file", ToolKind.EDIT),
         ("Write write_file create_file", ToolKind.WRITE),
         ("Read read_file view WebFetch mcp__files__read_file", ToolKind.READ),
-        ("Bash exec_command shell local_shell_call run_command", ToolKind.RUN),
+        ("Bash exec_command shell shell_command local_shell_call run_command run_in_terminal", ToolKind.RUN),
         ("Grep Glob LS WebSearch web_search_call", ToolKind.SEARCH),
         ("TodoWrite update_plan TaskCreate TaskUpdate", ToolKind.TODO),
         ("Task Agent spawn_agent", ToolKind.DELEGATE),

@@ -11,7 +11,7 @@ from omcli.memory.observation import Kind, Observation
 from omcli.pack.budget import Tier, budgets
 from omcli.pack.layouts import LAYOUTS, PackFormat
 from omcli.pack.layouts.layout import Head, PackContent
-from omcli.pack.selection import PackMeter, fitting
+from omcli.pack.selection import PackMeter, fitting, quotes_output
 from omcli.tokenizers import Counter
 from tests.strategies import observations
 from tests.unit.pack.test_context_pack import mine
@@ -50,6 +50,14 @@ def test_costs_add_up_to_what_is_printed(rows: list[Observation], order: object,
 def test_rows_come_back_in_the_order_of_their_rank() -> None:
     rows = [mine(f"row {number}", number=number) for number in range(3)]
     assert [price.place for price in fitting(rows, [2, 0, 1], room=100, scales=scales())] == [2, 0, 1]
+
+
+@given(rows=st.lists(observations(session=st.just("mine")), max_size=12), room=st.integers(0, 300))
+def test_quoted_output_takes_a_third_at_most_unless_all_rows_fit(rows: list[Observation], room: int) -> None:
+    """XG4: an agent can read a file again, but not what a person said."""
+    chosen = fitting(rows, range(len(rows)), room=room, scales=scales())
+    quoted = sum(each.cost for each in chosen if quotes_output(rows[each.place]))
+    assert quoted <= room // 3 or len(chosen) == len(rows)
 
 
 def test_a_long_memory_is_not_counted_to_its_end() -> None:
