@@ -268,6 +268,14 @@ def steps(folder: Path = MIGRATIONS) -> tuple[Path, ...]:
     return tuple(folder / name for name in sorted(os.listdir(folder)) if name.endswith(".sql"))  # noqa: PTH208
 
 
+def whole_file(step: Path) -> Path:
+    """Return the file of the schema as it is after a step. It has the name of the step.
+
+    A new store made from it is that of the steps, in a third of the time. Only the newest step has such a file.
+    """
+    return step.with_suffix(".schema")
+
+
 def check_version(connection: sqlite3.Connection, *, path: Path, newest: int) -> int:
     """Return the schema version of an open file, 0 for an empty one, without changing it.
 
@@ -290,9 +298,9 @@ def migrate(
 ) -> None:
     """Run the steps that a store lacks. Each step and its version number are written in one transaction.
 
-    A new store is created with all steps in one transaction. For an existing store, `back_up` is called with the old
-    version before the first step, under the write lock. Raise MigrationFailed if a step fails, and NewerStore if
-    another process has just migrated the store further.
+    A new store is created in one transaction: from the schema beside the last step, or with all steps. For an existing
+    store, `back_up` is called with the old version before the first step, under the write lock. Raise MigrationFailed
+    if a step fails, and NewerStore if another process has just migrated the store further.
     """
     while version(connection) != len(steps):
         with writing(connection):
@@ -303,6 +311,9 @@ def migrate(
             if before and back_up:
                 back_up(before)
             back_up = None
+            if not before and (whole := whole_file(steps[-1])).is_file():
+                _run(connection, whole.read_text("utf-8"), path=path, after=len(steps))
+                return
             for step in range(before, before + 1 if before else len(steps)):
                 _run(connection, steps[step].read_text("utf-8"), path=path, after=step + 1)
 
@@ -318,7 +329,7 @@ def each_statement(sql: str) -> Iterator[str]:
     statement = ""
     for line in sql.splitlines(keepends=True):
         statement += line
-        if sqlite3.complete_statement(statement):
+        if ";" in line and sqlite3.complete_statement(statement):
             yield statement
             statement = ""
     if statement.strip():

@@ -1,4 +1,4 @@
-"""Generate the man pages of commands and the completion scripts.
+"""Generate the man pages of commands, the completion scripts and the schema of a new store.
 
 python -m tests.docs.generate           write them
 python -m tests.docs.generate --check   only name those that are out of date
@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import os
 import re
+import sqlite3
 import subprocess
 import sys
 import textwrap
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -21,10 +23,13 @@ from omcli import __version__
 from omcli.cli.app import cli
 from omcli.cli.command import shared_options
 from omcli.cli.commands import GROUPS
+from omcli.sqlite.connection import APPLICATION_ID, steps, whole_file
 
 ROOT = Path(__file__).parents[2]
 Command = Any
 """A command of Typer's; its type is private."""
+_OF_SCHEMA = """\
+-- The schema that the steps in this folder add up to, for a new store. Written by `python -m tests.docs.generate`."""
 _DATE = "2026-11-22"
 """Day of the last change in wording; fixed, so that a build can be repeated."""
 
@@ -83,6 +88,19 @@ def generated() -> Iterator[tuple[Path, str]]:
         yield pages / f"om-{name}.1", _page(f"om-{name}", command, sub, [])
     for shell, file in (("bash", "om.bash"), ("zsh", "_om"), ("fish", "om.fish")):
         yield ROOT / "completions" / file, _completion(shell)
+    yield whole_file(steps()[-1]), schema()
+
+
+def schema() -> str:
+    """What the steps of `sqlite/migrations/` add up to."""
+    with closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
+        for step in steps():
+            connection.executescript(step.read_text("utf-8"))
+        found = connection.execute(
+            "SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL AND name NOT GLOB 'sqlite_*' ORDER BY rowid"
+        )
+        statements = [f"PRAGMA application_id = {APPLICATION_ID}", *(sql for (sql,) in found)]
+    return "\n".join((_OF_SCHEMA, *(f"{statement};" for statement in statements))) + "\n"
 
 
 # ---- man pages

@@ -19,7 +19,7 @@ import pytest
 from omcli.base.errors import InputOutput, MigrationFailed
 from omcli.memory.ports import LogQuery
 from omcli.sqlite import SqliteStore
-from omcli.sqlite.connection import MIGRATIONS, each_statement, migrate, steps
+from omcli.sqlite.connection import MIGRATIONS, each_statement, migrate, steps, whole_file
 from tests.integration.sqlite.running import run_at_once, start
 from tests.material import COUNTER, NOW, said, session
 from tests.soak import first_only
@@ -90,6 +90,23 @@ def texts(path: Path, migrations: Path, *, read_only: bool = False) -> list[str]
 def test_the_steps_are_numbered_without_a_gap() -> None:
     names = sorted(step.name for step in MIGRATIONS.glob("*.sql"))
     assert [name[:5] for name in names] == [f"{number:04}_" for number in range(1, len(names) + 1)]
+
+
+def contents(migrations: Path) -> tuple[object, ...]:
+    """The header, the schema and all rows of a new store."""
+    connection = sqlite3.connect(":memory:", isolation_level=None)
+    with closing(connection):
+        migrate(connection, steps(migrations), path=migrations)
+        header = [connection.execute(f"PRAGMA {name}").fetchone() for name in ("user_version", "application_id")]
+        schema = connection.execute("SELECT type, name, tbl_name, sql FROM sqlite_schema ORDER BY name").fetchall()
+        tables = [name for kind, name, *_ in schema if kind == "table"]
+        return header, schema, {name: connection.execute(f"SELECT * FROM {name}").fetchall() for name in tables}
+
+
+def test_a_new_store_is_what_the_steps_make_of_it(tmp_path: Path) -> None:
+    """It is made from the schema in one piece; a folder without that takes the steps."""
+    assert [file.name for file in MIGRATIONS.glob("*.schema")] == [whole_file(steps()[-1]).name]
+    assert contents(MIGRATIONS) == contents(folder(tmp_path / "steps"))
 
 
 def test_a_script_is_taken_apart_into_statements() -> None:
