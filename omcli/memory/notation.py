@@ -155,16 +155,10 @@ class Notation:
 
 
 def _fits(meaning: MarkValue, said: PrintedRow) -> bool:
-    if meaning.priority is not said.priority or meaning.status not in (None, said.status):
-        return False
-    return meaning.importance is None or meaning.importance == _importance(said)
-
-
-def _importance(said: PrintedRow) -> int:
-    """Return the row's importance, or that of its priority if it is unknown or contradicts the priority."""
-    if said.importance is not None and Priority.of_importance(said.importance) is said.priority:
-        return said.importance
-    return said.priority.importance
+    """Return True if a mark expresses the importance of a row, if it shows that, or else its priority and status."""
+    if meaning.importance is not None:
+        return meaning.importance == (said.priority.importance if said.importance is None else said.importance)
+    return meaning.priority is said.priority and meaning.status in (None, said.status)
 
 
 def line(row: Observation) -> PrintedRow:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from math import e
 
-from omcli.memory.observation import PINNED, PROVISIONAL, SETTLED, Kind, Observation, Priority, Type
+from omcli.memory.observation import HIGH_FROM, PINNED, PROVISIONAL, SETTLED, Kind, Observation, Priority, Type
 from omcli.pack.salience import BIAS
 
 _WEEK = 7.0
@@ -16,8 +16,8 @@ WEIGHTS: Mapping[Priority, int] = {Priority.HIGH: 3, Priority.MEDIUM: 2, Priorit
 # The current work of a session does not concern other sessions, whatever kind of row describes it.
 _CURRENT_WORK = frozenset({Type.REQUEST, Type.TASK, Type.TODO_UPDATED, Type.TASK_DELEGATED})
 _LASTING = frozenset({Type.PREFERENCE, Type.INSTRUCTION, Type.DECISION, Type.CORRECTION, Type.FACT})
-_LASTING_IF_HIGH = frozenset({Type.OUTCOME, Type.EVENT})
-SHARED_TYPES = (*sorted(_LASTING | _LASTING_IF_HIGH), Type.BLOCKER)
+_LASTING_IF_IMPORTANT = frozenset({Type.OUTCOME, Type.EVENT})
+SHARED_TYPES = (*sorted(_LASTING | _LASTING_IF_IMPORTANT), Type.BLOCKER)
 """Types of observations that can pass `is_shared`."""
 
 
@@ -25,8 +25,8 @@ def is_shared(row: Observation, *, session: str | None) -> bool:
     """Return True if a row is visible, does not belong to `session`, and is worth showing there.
 
     Requests, tasks, delegated tasks and todos are never shared. Other reflections, items and notes always are.
-    Observations are shared if they have a lasting type; outcomes and events only with high priority, and blockers only
-    until they are settled.
+    Observations are shared if they have a lasting type; important outcomes and events only, and blockers only until
+    they are settled.
     """
     if not row.is_visible or row.type in _CURRENT_WORK or (row.session is not None and row.session == session):
         return False
@@ -34,7 +34,7 @@ def is_shared(row: Observation, *, session: str | None) -> bool:
         return True
     if row.type is Type.BLOCKER:
         return row.status not in SETTLED
-    return row.type in _LASTING_IF_HIGH and row.priority is Priority.HIGH
+    return row.type in _LASTING_IF_IMPORTANT and row.importance >= HIGH_FROM
 
 
 def each_once(rows: Sequence[Observation], *, besides: Sequence[Observation] = ()) -> list[Observation]:

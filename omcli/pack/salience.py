@@ -26,7 +26,7 @@ from omcli.text.terms import COMMON_FOLDED, NAME_LIKE, capital_terms, terms_of
 # The constants were tuned on conversations of people with coding agents, with assistants and with each other. Changing
 # one of them by a third changes only one or two percent of what is kept.
 _IMPORTANCE_POWER = 2.5
-_FRESHNESS_FLOOR = 0.3
+_FRESHNESS_FLOOR = 0.2
 """Factor on the value of the oldest rows in a long session. Open rows and rows of lasting types keep their full value.
 """
 _SAID_AGAIN = 0.5
@@ -142,10 +142,9 @@ def _term_weight(
 def _value(row: Observation, age: float) -> float:
     """Return the value of a row apart from its text. `age` is its position in the session: 1 for the newest row.
 
-    An importance that contradicts the row's priority is ignored.
+    A problem that is resolved counts as an ordinary row.
     """
-    agrees = Priority.of_importance(row.importance) is row.priority
-    importance = row.importance if agrees else row.priority.importance
+    importance = min(row.importance, Priority.MEDIUM.importance) if row.status is Status.RESOLVED else row.importance
     fresh = (
         1.0
         if row.type in _LASTING or row.status is Status.OPEN

@@ -268,3 +268,21 @@ def test_an_id_of_several_messages_is_not_said_to_be_unknown(om: Om) -> None:
     assert "2 messages have the id `f-1`" in shown
     assert "they are in: one, two" in shown
     assert "no row has the id `f-20`" in om("show", "f-20", code=65).stderr
+
+
+def test_only_what_is_wanted_decided_or_broken_has_high_priority(om: Om) -> None:
+    """XB4: edits, commits and results are ordinary rows, so that a mark means something."""
+    talk = Talk().user("Let load_tides skip empty lines. Never touch compose.yaml.")
+    edit = {"file_path": f"{PROJECT}/tides.py", "old_string": "a", "new_string": "if not line.strip():\n    continue"}
+    talk.call("Edit", edit).result("ok")
+    talk.call("Bash", {"command": "pytest"}).result("Exit code 1\nE   KeyError: 'moon'", is_error=True)
+    talk.call("Bash", {"command": "git commit -am skip"}).result("[main 1f2e3d4] Skip empty lines\n 1 file changed")
+    talk.assistant("I committed the change to load_tides, but test_moon still fails with a KeyError.")
+    om("observe", "-q", stdin=talk.user("Thanks, look at the moon next.").text())
+    high = {row["type"] for row in om("log", "--jsonl").lines if row["priority"] == "high"}
+    rest = {row["type"] for row in om("log", "--jsonl").lines if row["priority"] != "high"}
+    assert high == {"request", "instruction", "command_error", "blocker"}
+    assert {"file_modified", "outcome"} <= rest
+    pack = om("context", "--tier", "session").stdout
+    assert "\nModified tides.py" in pack
+    assert "\nCRITICAL Ran: pytest → " in pack

@@ -13,7 +13,7 @@ from types import MappingProxyType
 
 from omcli.base import lazily
 from omcli.memory.message import KeptMessage
-from omcli.memory.observation import Draft, Status, Type
+from omcli.memory.observation import Draft, Priority, Status, Type
 from omcli.observers.rules import cues
 from omcli.observers.rules.cues import CACHE_SIZE, has_question_mark, is_courtesy, plain
 from omcli.observers.rules.sentences import (
@@ -221,7 +221,12 @@ def report_drafts(text: KeptMessage, *, worked: bool, in_chat: bool = False) -> 
         importance = _agent_importance(row.text, kind if row.kind else None)
         importance += worked and kind is not Type.OUTCOME and importance > _UNNAMED_IMPORTANCE
         yield text_draft(
-            text, f"{speaker}: {cut(row.text, _ROW_CHARACTERS)}", kind, importance - 2 * in_chat, status=status
+            text,
+            f"{speaker}: {cut(row.text, _ROW_CHARACTERS)}",
+            kind,
+            importance - 2 * in_chat,
+            priority=Priority.MEDIUM if kind is Type.OUTCOME else None,
+            status=status,
         )
 
 

@@ -130,7 +130,15 @@ def _outcome_draft(command: str, event: ToolEvent) -> Draft | None:
         text = f"Pushed: {shown}{_outcome(event)}"
     else:
         return None
-    return event_draft([event], text, Type.OUTCOME, 7, status=Status.DONE, metadata={"commit": sha, "command": shown})
+    return event_draft(
+        [event],
+        text,
+        Type.OUTCOME,
+        7,
+        priority=Priority.MEDIUM,
+        status=Status.DONE,
+        metadata={"commit": sha, "command": shown},
+    )
 
 
 # ---- failures

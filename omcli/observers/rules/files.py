@@ -13,7 +13,7 @@ from operator import attrgetter
 from omcli.base import lazily
 from omcli.base.record import positional_record, replace
 from omcli.memory.message import KeptMessage, Role
-from omcli.memory.observation import Draft, Type
+from omcli.memory.observation import Draft, Priority, Type
 from omcli.observers.rules import shell
 from omcli.observers.rules.sentences import cut, first_lines
 from omcli.observers.rules.tool_events import (
@@ -69,6 +69,7 @@ def _file_draft(
         ),
         Type.FILE_CREATED if created else Type.FILE_MODIFIED,
         7,
+        priority=Priority.MEDIUM,
         metadata={"path": path, "change": verb.lower(), "edits": edits, "moved_to": moved_to},
     )
 
@@ -152,7 +153,7 @@ _EXCERPT_LINES, _MOST_QUOTED = 4, 12
 """Maximum number of lines in an excerpt, because lines that stand together explain each other, and in all excerpts of
 one output or changed file. A pack takes the excerpts that it has room for.
 """
-_CHANGE_IMPORTANCE, _OUTPUT_IMPORTANCE = 5, 3
+_CHANGE_IMPORTANCE, _OUTPUT_IMPORTANCE = 5, 4
 """Importance of lines that the agent wrote into a file, and of lines that it only read."""
 _SHORTEST, _LONGEST = 10, 200
 """Minimum and maximum length of lines to quote, in characters. Longer lines are usually data."""
@@ -169,6 +170,9 @@ _WORD = lazily(r"[A-Za-z_][A-Za-z0-9_]{3,}")
 _IDENTIFIER = lazily(r"[a-z0-9][A-Z]|[A-Za-z0-9]_[A-Za-z0-9]")
 # More than a bare name, which is only an entry in a list of exports, fields or arguments.
 _PROSE_OR_CODE = lazily(r"\w[^\w.:/-]+\w|\w(?:: |::)\w|[/.:-]\w+[/.:-]\w")
+_LETTERS = lazily(r"(?<![\w./-])[^\W\d_]{3,}(?![\w/-]|\.\w)")
+_FEW_WORDS = 3
+"""Number of ordinary words that say something about a name. A line with fewer of them is worth proportionally less."""
 # Line numbers added by agents: `   12→`, `12:`, `src/a.py:12:`.
 _NUMBERED = lazily(r"\s*\d{1,6}(?:→|\t|: ?|- ?)")
 
@@ -191,7 +195,7 @@ class IdentifierCounts:
 
     def select_lines(self, lines: Sequence[str], *, most: int = _LINES) -> list[str]:
         """Return at most `most` lines that mention such identifiers, in order, preferring those that add the most
-        weight per character.
+        weight per character. A name that stands alone says little, so lines with fewer words have less weight.
         """
         named = ((place, self.counts.keys() & _WORD.findall(line)) for place, line in enumerate(lines))
         queue = [(-self._weight(names, lines[place]), place, names) for place, names in named if names]
@@ -209,7 +213,9 @@ class IdentifierCounts:
         return [cut(lines[place], _LINE_CHARACTERS) for place in sorted(kept)]
 
     def _weight(self, names: Iterable[str], line: str) -> float:
-        return fsum(map(self.counts.__getitem__, names)) / (len(line) + 16)
+        words = len(set(_LETTERS.findall(line)) - self.counts.keys())
+        told = min(1.0, (words + 1) / (_FEW_WORDS + 1))
+        return told * fsum(map(self.counts.__getitem__, names)) / (len(line) + 16)
 
 
 def _is_identifier(word: str) -> bool:
@@ -238,14 +244,16 @@ def excerpt_drafts(events: Sequence[ToolEvent], interest: IdentifierCounts, path
         picked = [line for line in interest.select_lines(lines, most=_MOST_QUOTED) if line not in quoted]
         quoted.update(picked)
         if place:
-            yield from _excerpt_rows([event], place, picked, _OUTPUT_IMPORTANCE)
+            yield from _excerpt_rows([event], place, picked, _OUTPUT_IMPORTANCE, Priority.LOW)
 
 
-def _excerpt_rows(events: Sequence[ToolEvent], place: str, lines: Sequence[str], importance: int) -> Iterator[Draft]:
+def _excerpt_rows(
+    events: Sequence[ToolEvent], place: str, lines: Sequence[str], importance: int, priority: Priority | None = None
+) -> Iterator[Draft]:
     """Yield rows that quote these lines, `_EXCERPT_LINES` in each."""
     for start in range(0, len(lines), _EXCERPT_LINES):
         quoted = " · ".join(lines[start : start + _EXCERPT_LINES])
-        yield event_draft(events, f"In {place}: {quoted}", Type.EXCERPT, importance)
+        yield event_draft(events, f"In {place}: {quoted}", Type.EXCERPT, importance, priority=priority)
 
 
 def _lines(text: str) -> list[str]:

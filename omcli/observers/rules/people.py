@@ -61,7 +61,7 @@ _MIN_CHAT_IMPORTANCE = 4
 """Minimum importance of a short remark between people that becomes a row."""
 _TOLD_IMPORTANCE = 6
 """Minimum importance of what a person tells another in the same sentence as a greeting."""
-_WORK_IMPORTANCE = 7
+_WORK_IMPORTANCE = 8
 _PASTED_IMPORTANCE = 5
 
 
@@ -311,7 +311,7 @@ def other_drafts(kept: KeptMessage, refused: KeptMessage | None) -> Iterator[Dra
 
         yield text_draft(kept, f"User ran in the shell: {short(kept.message.text)}", Type.EVENT, 3)
     elif kept.message.kind is MessageKind.INTERRUPT:
-        yield text_draft(kept, "User interrupted the agent", Type.EVENT, 4)
+        yield text_draft(kept, "User interrupted the agent", Type.EVENT, 3)
 
 
 def _note_drafts(note: KeptMessage) -> Iterator[Draft]:

@@ -11,7 +11,7 @@ from operator import attrgetter
 from omcli.base import lazily
 from omcli.base.record import positional_record, record
 from omcli.memory.message import KeptMessage
-from omcli.memory.observation import Draft, Status, Type
+from omcli.memory.observation import Draft, Priority, Status, Type
 from omcli.observers.rules import cues
 from omcli.text.clean import is_word_split, one_line
 from omcli.text.phrases import counted
@@ -249,14 +249,14 @@ MIN_CHARACTERS = 20
 """Minimum length (`text_length`) of a sentence that is kept although it contains no anchor and answers nothing."""
 
 
-def text_draft(source: KeptMessage, text: str, kind: Type, importance: int, *, status: Status | None = None,
-           also: KeptMessage | None = None) -> Draft:  # fmt: skip
+def text_draft(source: KeptMessage, text: str, kind: Type, importance: int, *, priority: Priority | None = None,
+           status: Status | None = None, also: KeptMessage | None = None) -> Draft:  # fmt: skip
     """Return a row about a message and the message that it answers or refuses (`also`), if any. `refers_to` is set
     later.
     """
     seqs = {source.seq} if also is None else {source.seq, also.seq}
-    return Draft(text=text, type=kind, importance=importance, status=status, sources=tuple(sorted(seqs)),
-                 event_at=source.message.at)  # fmt: skip
+    return Draft(text=text, type=kind, importance=importance, priority=priority, status=status,
+                 sources=tuple(sorted(seqs)), event_at=source.message.at)  # fmt: skip
 
 
 _ROW_WORDS = 45

@@ -31,12 +31,7 @@ _QUOTE_CHARACTERS = 100
 """A quote ends with the sentence that makes it longer than this, so that sentences are chosen one by one unless they
 are short.
 """
-_SMALL = 2000
-_QUOTE_IMPORTANCE = 5
-_QUOTE_IMPORTANCE_IN_SMALL = 6
-"""Below a target of `_SMALL` tokens, a quote is worth more than most rows because it contains several facts. Otherwise
-rows rank higher.
-"""
+_QUOTE_IMPORTANCE = 6
 _SAID = frozenset({Role.USER, Role.ASSISTANT})
 _OF_NO_ENTRY = frozenset({MessageKind.COMPACTION, MessageKind.INTERRUPT})
 """Events without their own entry in the host's transcript."""
@@ -201,8 +196,7 @@ def _with_quotes(
     spoken = {kept.seq for kept in said if kept.message.role is Role.ASSISTANT}
     kept_rows = [row for row in rows if CURRENT in row.tags or not (row.sources and spoken.issuperset(row.sources))]
     to_quote = [kept for kept in said if kept.seq in spoken and kept.seq not in tail_plan.unquoted]
-    importance = _QUOTE_IMPORTANCE_IN_SMALL if tail_plan.budgets.total < _SMALL else _QUOTE_IMPORTANCE
-    quotes = [quote for kept in to_quote for quote in _quotes(kept, session, importance, counter, now)]
+    quotes = [quote for kept in to_quote for quote in _quotes(kept, session, counter, now)]
     return sorted([*kept_rows, *quotes], key=_place)
 
 
@@ -215,16 +209,14 @@ def _place(row: Observation) -> int:
     return row.sources[0] if row.type in (Type.REQUEST, Type.QUESTION) else row.sources[-1]
 
 
-def _quotes(
-    kept: KeptMessage, session: Session | None, importance: int, counter: TokenCounter, now: str
-) -> Iterator[Observation]:
+def _quotes(kept: KeptMessage, session: Session | None, counter: TokenCounter, now: str) -> Iterator[Observation]:
     """Yield passages from an agent's message as rows: consecutive sentences, without code."""
     for passage in _passages(part.text for part in text_parts(kept.message.text)):
         text = f"{agent_name(kept.message.name)}: {passage}"
         draft = Draft(
             text=text,
             type=Type.EXCERPT,
-            importance=importance,
+            importance=_QUOTE_IMPORTANCE,
             sources=(kept.seq,),
             event_at=kept.message.at,
             source=Source.AGENT,

@@ -124,14 +124,14 @@ def test_each_notation_writes_its_own_marks(name: str, high: str, medium: str, l
         (10, Priority.HIGH, "10/10"),
         (4, Priority.MEDIUM, "4/10"),
         (0, Priority.LOW, "0/10"),
-        (9, Priority.LOW, "2/10"),
+        (7, Priority.MEDIUM, "7/10"),
         (None, Priority.HIGH, "8/10"),
     ],
 )
-def test_an_importance_is_written_where_it_goes_with_the_priority(
+def test_an_importance_is_written_as_it_is_whatever_the_priority(
     importance: int | None, priority: Priority, mark: str
 ) -> None:
-    """C1: 7 to 10 are high, 4 to 6 medium."""
+    """C1, XB4: an edit has importance 7 and medium priority."""
     assert OF_TEN.mark(replace(said("a", priority=priority), importance=importance)) == mark
 
 

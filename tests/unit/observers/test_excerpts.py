@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omcli.memory.observation import Draft, Type
+from omcli.memory.observation import Draft, Priority, Type
 from omcli.text.clean import one_line
 from tests.batches import Talk
 
@@ -33,7 +33,7 @@ def test_a_line_with_recurring_names_is_kept() -> None:
     talk = asked("Why does load_station fail on Windows?").tool("Read", {"file_path": "/src/app/tides.py"}, SOURCE)
     (row,) = excerpts(talk.agent("load_station joins the path twice."))
     assert row.text.startswith("In tides.py: def load_station(path):")
-    assert (row.importance, row.sources) == (3, (2, 3))
+    assert (row.importance, row.sources) == (4, (2, 3))
 
 
 def test_a_name_alone_says_nothing() -> None:
@@ -44,10 +44,20 @@ def test_a_name_alone_says_nothing() -> None:
     assert row.text == "In tides.py: kept = load_station(path)"
 
 
-def test_what_was_only_read_has_the_lowest_importance() -> None:
-    """S0.26, XG4: what is read last is often named next, so it stays in the log, but a pack needs most else first."""
+def test_a_line_that_says_something_about_a_name_goes_before_one_that_only_has_it() -> None:
+    """XG4: a reader who finds a bare call again learns nothing from it."""
+    calls = "\n".join(f"x{number} = load_station(a{number})" for number in range(30))
+    comment = "# load_station keeps the tables of the last station open"
+    output = f"{calls}\n{comment}\n"
+    talk = asked("Why is load_station slow?").tool("Read", {"file_path": "/src/app/tides.py"}, output)
+    (row,) = excerpts(talk.agent("load_station keeps files open."))
+    assert row.text == f"In tides.py: {comment}"
+
+
+def test_what_was_only_read_has_the_lowest_priority() -> None:
+    """S0.26, XG4: what is read last is often named next, so it stays in the log, but most else comes first."""
     (row,) = excerpts(asked("Look around.").tool("Read", {"file_path": "/src/app/tides.py"}, SOURCE))
-    assert (row.importance, row.priority) == (3, None)
+    assert (row.importance, row.priority) == (4, Priority.LOW)
     assert "def load_station(path):" in row.text
 
 

@@ -333,8 +333,7 @@ def test_without_anything_to_show_json_can_still_be_parsed() -> None:
 def test_reflections_fill_a_small_budget_before_observations() -> None:
     """T59: a budget smaller than the reflections holds those that fit and no observation."""
     folded = [
-        mine(f"reflection {n} " + "of many words " * 8, number=n, kind=Kind.REFLECTION, priority=Priority.HIGH)
-        for n in range(9)
+        mine(f"reflection {n} " + "of many words " * 8, number=n, kind=Kind.REFLECTION, importance=8) for n in range(9)
     ]
     seen = [mine(f"observation {n} " + "of many words " * 8, number=100 + n) for n in range(9)]
     made = packed(folded + seen, total=200)

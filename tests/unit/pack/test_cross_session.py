@@ -108,8 +108,8 @@ def test_lasting_types_are_shared_and_traces_of_work_are_not() -> None:
     shared = {type_ for type_ in Type if is_shared(replace(ROW, type=type_), session="mine")}
     lasting = {Type.PREFERENCE, Type.INSTRUCTION, Type.DECISION, Type.CORRECTION, Type.FACT, Type.BLOCKER}
     assert shared == lasting
-    high = {type_ for type_ in Type if is_shared(replace(ROW, type=type_, priority=Priority.HIGH), session="mine")}
-    assert high == lasting | {Type.OUTCOME, Type.EVENT}
+    important = {type_ for type_ in Type if is_shared(replace(ROW, type=type_, importance=7), session="mine")}
+    assert important == lasting | {Type.OUTCOME, Type.EVENT}
 
 
 def test_a_blocker_is_shared_until_it_is_resolved() -> None:

@@ -113,9 +113,18 @@ def test_a_row_written_by_hand_goes_before_an_equal_one_that_was_observed() -> N
     assert ranked(observed, noted)[0] == noted.text
 
 
-def test_a_priority_that_was_set_by_hand_counts_and_not_the_importance_it_differs_from() -> None:
-    low, high = row("the meadow floods in spring", 8, priority=Priority.LOW), row("the harbour freezes in winter", 5)
-    assert ranked(low, high)[0] == high.text
+def test_importance_ranks_and_priority_only_marks() -> None:
+    """XB4: an edit is printed as an ordinary row, and is chosen before what was only read."""
+    edit, read = row("Modified src/tides.py", 7, priority=Priority.MEDIUM), row("Read src/moon.py", 5)
+    assert ranked(read, edit)[0] == edit.text
+
+
+def test_a_problem_that_is_resolved_counts_no_more_than_what_was_done() -> None:
+    """XB4: what is broken now matters; what was broken is a part of the story."""
+    broken = row("Ran: make tides → exit 2", 8, type=Type.COMMAND_ERROR)
+    done = row("Ran: make moon → exit 0", 6, type=Type.COMMAND_RUN)
+    assert ranked(replace(broken, status=Status.OPEN), done)[0] == broken.text
+    assert ranked(replace(broken, status=Status.RESOLVED), done)[0] == done.text
 
 
 def test_terms_are_names_and_words_without_function_words() -> None:
