@@ -94,6 +94,8 @@ class Choice:
     """Maximum length, in characters, of a call's arguments, a result or an event in the tail, except in its newest
     messages (see `tail.newest`). None means no limit.
     """
+    most: int = 0
+    """Maximum tokens of a pack whose tail uses what the rows leave of the budget. With 0, the tail keeps to its own."""
     fading: float = ranking.HALF_LIFE
     """Divisor of the score of other sessions' rows for each week of age."""
 
@@ -155,6 +157,7 @@ def pack(
         is_frozen=freeze_point is not None,
         limits=budgets.limits,
         unobserved=unobserved,
+        most=min(budgets.total, choice.most),
     )
     return _printed(draft, head, candidates=len(shared) + len(own))
 
@@ -300,6 +303,8 @@ class _Draft:
     """Maximum tokens of each tier. That of the tail is raised if it may exceed its budget."""
     is_frozen: bool = False
     unobserved: Unobserved | None = None
+    most: int = 0
+    """See `Choice.most`."""
 
     @property
     def shown(self) -> PackContent:
@@ -319,7 +324,7 @@ class _Draft:
     def fill(self) -> None:
         """Fill each tier up to its share plus the tokens that earlier tiers left unused.
 
-        The tiers of rows are then filled again with the rest, and finally the tail may reach back (`_reach_back`). In a
+        The tiers of rows are then filled again with the rest, and finally the tail may use it (`_fill_rest`). In a
         frozen pack the rows are filled again before the tail is filled, so that new messages do not change them, and
         the tail does not reach back.
         """
@@ -333,19 +338,27 @@ class _Draft:
             spare += given[tier] - self.held(tier)
         if not self.is_frozen:
             self._fill_again(spare)
-            self._reach_back()
+            self._fill_rest()
 
-    def _reach_back(self) -> None:
-        """Let the tail exceed its limit by the tokens that are still free, back to the first unobserved message."""
-        if self.unobserved is None or self.budgets.is_tail_fixed:
+    def _fill_rest(self) -> None:
+        """Let the tail exceed its limit by the tokens that are still free: up to `most` tokens of the pack, or back to
+        the first unobserved message.
+        """
+        if self.budgets.is_tail_fixed:
             return
-        first, begins = self.unobserved.pending.first, min((turn.kept.seq for turn in self.tail.shown), default=0)
-        free = self.budgets.total - self.scales.frame() - sum(self.tokens().values())
-        if free <= 0 or begins <= first:
-            return
-        room = self.held(Tier.TAIL) + free
-        self.limits = {**self.limits, Tier.TAIL: max(room, self.limits[Tier.TAIL])}
-        self.tail.fill(room - self.scales.overhead(Tier.TAIL), back_to=first)
+        used = self.scales.frame() + sum(self.tokens().values())
+        if self.most:
+            self._extend_tail(self.most - used, back_to=0)
+        elif self.unobserved is not None:
+            first, begins = self.unobserved.pending.first, min((turn.kept.seq for turn in self.tail.shown), default=0)
+            if begins > first:
+                self._extend_tail(self.budgets.total - used, back_to=first)
+
+    def _extend_tail(self, free: int, *, back_to: int) -> None:
+        if free > 0:
+            room = self.held(Tier.TAIL) + free
+            self.limits = {**self.limits, Tier.TAIL: max(room, self.limits[Tier.TAIL])}
+            self.tail.fill(room - self.scales.overhead(Tier.TAIL), back_to=back_to)
 
     def _fill_again(self, spare: int) -> int:
         """Fill the tiers of rows with up to `spare` more tokens, and return the number of tokens left."""

@@ -312,6 +312,17 @@ class TestTarget:
         assert sum(row["tokens"] for row in quoted) <= 1500 // 3
         assert {row["text"] for row in document["observations"] if "port 8000" in row["text"]}
 
+    def test_what_the_rows_leave_of_the_target_goes_to_the_last_messages(self, om: Om) -> None:
+        """XG4: nothing is left out of a pack that is half empty, up to half of the session."""
+        talk = Talk(session="reader")
+        for number in range(60):
+            talk.user(f"Read station {number}.").call("Read", {"file_path": f"s{number}.txt"}).result("Ebb. " * 400)
+            talk.assistant(f"Station {number} is dry. " + "So it goes, as it always did. " * 50)
+        large = om("compact", "--json", "--budget", "60000", stdin=talk.text()).document
+        assert 0.48 < large["tokens_after"] / large["tokens_before"] <= 0.5
+        asked = om("compact", "--json", "--budget", "60000", "--tail-budget", "500", stdin=talk.text()).document
+        assert 0 < asked["tokens"]["tail"] <= 500, "a number that was asked for holds"
+
     def test_json_has_the_rows_of_the_text_beside_it(self, om: Om) -> None:
         """XB6: the target is what a model is given, in either format."""
         talk = om.write("long.jsonl", long_talk("one", 100).text())

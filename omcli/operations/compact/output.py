@@ -158,13 +158,15 @@ def compact_output(
     *,
     counter: TokenCounter,
     now: str,
+    most: int = 0,
     pending: int = 0,
     is_quoted: bool = True,
 ) -> ContextPack:
     """Return the pack of a session within the target: rows, quotes from its agent, and the last messages.
 
     Quotes replace rows that only report the agent's words, except the current task. If `is_quoted` is False, there are
-    no quotes and all rows are kept.
+    no quotes and all rows are kept. Unless a number of last messages was requested, more of them use what rows leave of
+    the target, up to `most` tokens in all.
     """
     return pack(
         session=session,
@@ -176,7 +178,7 @@ def compact_output(
         layout=layout(wanted.shape, figures, counter),
         notation=wanted.notation,
         pending=pending,
-        choice=Choice(result_chars=wanted.result_chars),
+        choice=Choice(result_chars=wanted.result_chars, most=most if wanted.keep is None else 0),
     )
 
 

@@ -32,6 +32,8 @@ from omcli.pack.context_pack import ContextPack
 from omcli.pack.tail import Turn
 from omcli.text.similarity import folded_text
 
+_MOST_SHARE = 0.5
+"""Share of the session that rows and further last messages may take, so that the result is much shorter."""
 _WORTH_IT = 0.9
 """Folding stops when a round leaves at least this share of the tokens read."""
 
@@ -246,6 +248,7 @@ class _Room:
             figures,
             counter=self.deps.counter,
             now=self.deps.clock.now(),
+            most=int(self.tokens_before * _MOST_SHARE),
             pending=self.store.batches.pending(self.session_id).messages,
             is_quoted=is_quoted,
         )
