@@ -312,6 +312,22 @@ class TestTarget:
         assert sum(row["tokens"] for row in quoted) <= 1500 // 3
         assert {row["text"] for row in document["observations"] if "port 8000" in row["text"]}
 
+    def test_each_changed_file_is_named_where_its_row_does_not_fit(self, om: Om) -> None:
+        """XC15: one row names them, with the messages of all their edits; the newest if even that is too long."""
+        talk = Talk(session="mover").user("Give every station its own loader, and keep the table of the tides.")
+        for number in range(30):
+            body = "\n".join(f"def load_{number}_{line}(path, retry_count): return {line}" for line in range(6))
+            talk.call("Write", {"file_path": f"{PROJECT}/loaders/s{number}.py", "content": body}).result("ok")
+        talk.assistant("Every station has a loader now, and the table stays.").user("Good, go on with the moon.")
+        document = om("compact", "--json", "--budget", "2500", stdin=talk.text()).document
+        assert all(f"s{number}.py" in document["text"] for number in range(30))
+        [listed] = [row for row in document["observations"] if row["text"].startswith("Also changed: ")]
+        assert re.search(r"loaders/s(\d+)\.py, loaders/s\d+\.py", listed["text"])
+        assert len(listed["message_ids"]) == 2 * listed["text"].count(".py"), "each edit and its result"
+        small = om("compact", "--budget", "400", stdin=talk.text()).stdout
+        assert "s29.py" in small
+        assert "Also changed: loaders/s0.py" not in small
+
     def test_what_the_rows_leave_of_the_target_goes_to_the_last_messages(self, om: Om) -> None:
         """XG4: nothing is left out of a pack that is half empty, up to half of the session."""
         talk = Talk(session="reader")

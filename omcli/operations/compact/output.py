@@ -8,7 +8,7 @@ from functools import partial
 from omcli.base.record import record, replace
 from omcli.memory.message import KeptMessage, Message, MessageKind, Role, TokenCounter, message_tokens
 from omcli.memory.notation import WORDS, Notation
-from omcli.memory.observation import CURRENT, Draft, Kind, Observation, Source, Type
+from omcli.memory.observation import CURRENT, FILE_CHANGES, Draft, Kind, Observation, Source, Type
 from omcli.memory.ports import Store
 from omcli.memory.session import Session
 from omcli.memory.transcript import Handover
@@ -21,6 +21,7 @@ from omcli.pack.context_pack import Choice, ContextPack, pack
 from omcli.pack.layouts.layout import Head
 from omcli.pack.selection import PackMeter
 from omcli.pack.tail import TurnGroup
+from omcli.text.clean import below, one_line
 from omcli.text.phrases import agent_name
 
 _TAIL_SHARE = 0.15
@@ -32,6 +33,9 @@ _QUOTE_CHARACTERS = 100
 are short.
 """
 _QUOTE_IMPORTANCE = 6
+_LISTED_PART = 10
+"""Files whose rows do not fit are listed in at most one in this many tokens of the target."""
+_LIST_IMPORTANCE = 10
 _SAID = frozenset({Role.USER, Role.ASSISTANT})
 _OF_NO_ENTRY = frozenset({MessageKind.COMPACTION, MessageKind.INTERRUPT})
 """Events without their own entry in the host's transcript."""
@@ -168,9 +172,9 @@ def compact_output(
     no quotes and all rows are kept. Unless a number of last messages was requested, more of them use what rows leave of
     the target, up to `most` tokens in all.
     """
-    return pack(
+    packed = partial(
+        pack,
         session=session,
-        observations=_with_quotes(rows, tail_plan, session, counter, now) if is_quoted else rows,
         messages=tail_plan.shown,
         budgets=tail_plan.budgets,
         counter=counter,
@@ -179,6 +183,40 @@ def compact_output(
         notation=wanted.notation,
         pending=pending,
         choice=Choice(result_chars=wanted.result_chars, most=most if wanted.keep is None else 0),
+    )
+    if not is_quoted:
+        return packed(observations=rows)
+    rows = _with_quotes(rows, tail_plan, session, counter, now)
+    made = packed(observations=rows)
+    shown = {row.id for row in made.observations}
+    changes = [row for row in rows if row.type in FILE_CHANGES and row.id not in shown]
+    if listed := _list_of(changes, session, counter, most=wanted.target // _LISTED_PART):
+        rest = [row for row in rows if row not in changes]
+        made = packed(observations=sorted([*rest, listed], key=_place))
+    return made
+
+
+def _list_of(
+    changes: Sequence[Observation], session: Session | None, counter: TokenCounter, *, most: int
+) -> Observation | None:
+    """Return one row for rows of changed files that do not fit. It names the newest files, in at most `most` tokens,
+    and is None if it can name none.
+    """
+    cwd = session.cwd if session else None
+    paths = (row.metadata.get("path") for row in reversed(changes))
+    names = list(dict.fromkeys(one_line(below(cwd, path)) for path in paths if isinstance(path, str)))
+    while names and counter.text(text := f"Also changed: {', '.join(reversed(names))}") > most:
+        names.pop()
+    if not names:
+        return None
+    return replace(
+        changes[-1],
+        text=text,
+        importance=_LIST_IMPORTANCE,
+        tokens=counter.text(text),
+        counter=counter.name,
+        sources=tuple(sorted({seq for row in changes for seq in row.sources})),
+        message_ids=tuple(dict.fromkeys(key for row in changes for key in row.message_ids)),
     )
 
 
