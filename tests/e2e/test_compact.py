@@ -272,6 +272,20 @@ class TestApart:
 
 
 class TestTarget:
+    def test_a_resumed_session_is_compacted_with_what_it_goes_on_from(self, om: Om) -> None:
+        """XG3: its file begins with the records of the other, which have the other's id."""
+        first = Talk(session="5d0c6e0a-0000-4000-8000-0000000000aa").user("Use port 8000 for the tides, not 9000.")
+        first.call("Read", {"file_path": "tides.txt"}).result("Ebb and flood. " * 200)
+        first.assistant("Port 8000 is set for the tides.").user("Now add the station Husum to the tables.")
+        first.assistant("Husum is in the tables with all of its heights and names.")
+        last = json.loads(first.lines[-1])["uuid"]
+        second = Talk(session="5d0c6e0a-0000-4000-8000-0000000000bb").user("Go on with the moon.", parentUuid=last)
+        second.assistant("The moon of August is in tables/moon.csv.")
+        document = om("compact", "--json", stdin=first.text() + second.text()).document
+        assert [name for name in ("port 8000", "Husum", "moon.csv") if name not in document["text"]] == []
+        om("observe", "-q", stdin=first.text() + second.text())
+        assert len(om("sessions", "--json").document["sessions"]) == 2, "a store keeps both"
+
     @pytest.mark.parametrize("to", SHAPES)
     def test_it_is_never_exceeded(self, om: Om, to: str) -> None:
         """F50: in the printed form, by the counter it is stated in, down to nothing."""

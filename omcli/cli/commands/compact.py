@@ -91,27 +91,27 @@ def compact(
     """Shorten a session to what an agent needs to continue it.
 
     FILE or stdin is compacted without your memory; the store only records what models cost. A model observes if you
-    name one, and rules fold. With --session, a session of your store is compacted: its pending messages are observed,
-    and its rows are folded until they fit. `om undo` reverses the folding, and the messages stay observed.
+    name one, and rules fold. With --session, pending messages of a stored session are observed, and its rows are folded
+    until they fit; `om undo` reverses the folding.
 
     Prints requests, decisions, changes and findings, then the last messages verbatim, within the budget. `--to
     messages` (OpenAI) and `--to anthropic` print a message list to continue from: one message with the memory, then the
     last messages, with tool calls and their results. Once that list has grown, compact it again: the memory that it
-    begins with stays memory and keeps its dates. `--to pi` prints the result that pi's compaction hook
-    must return. FILE is then pi's session file, whose last branch is compacted, or the hook's `preparation` as JSON.
+    begins with stays memory and keeps its dates. `--to pi` prints the result that pi's compaction hook must return.
+    FILE is then pi's session file, whose last branch is compacted, or the hook's `preparation` as JSON.
 
-    In --json output, `text` is what is printed otherwise, and its rows and messages follow. `reached` is true if all
-    rows that remain after folding (`rows_fitting` of `rows`) and the last messages fit.
+    In --json output, `text` is what is printed otherwise; rows and messages follow. `reached` is true if all rows fit.
 
-    Nothing is printed that would lose a message. The exit code is 65 if FILE has messages of several sessions, unless
-    --session names one for all of them, or messages of a user or an agent that cannot be read; other unreadable lines
-    are skipped, or with --strict refused as well. If a model fails at messages that are not among the last ones,
-    the exit code is 69; use --observer rules, or the setting observer.fallback, to compact without it. If such messages
-    are still pending because of --max-iterations or --dry-run, it is 75. It is 77 or 78 if the model cannot be used, 75
-    if another process is working on the session, and 1 if the result would be empty or larger than its input.
+    Nothing is printed that would lose a message. A session that resumes another one of FILE goes on from it. The exit
+    code is 65 if FILE has messages of others, unless --session names one for all, or messages of a user or an agent
+    that cannot be read; other unreadable lines are skipped, or with --strict refused as well. If a model fails at
+    messages that are not among the last ones, the exit code is 69; use --observer rules, or the setting
+    observer.fallback, to compact without it. It is 75 if such messages still wait (--max-iterations, --dry-run) or
+    another process works on the session, 77 or 78 if the model cannot be used, and 1 if the result would be empty or
+    larger than its input.
 
-    `--to pi` and --json then print {"replace": false, "reason": …}, and with --best-effort the exit code is 0. Other
-    formats print nothing and keep the exit code: output that ends with 0 can always replace the messages.
+    `--to pi` and --json then print {"replace": false, "reason": …}, with --best-effort and exit code 0. Other formats
+    print nothing and keep the exit code: output that ends with 0 can always replace the messages.
     """
     apply_model_options(run, "observer", provider=observer, model=model, base_url=base_url, verify=verify, again=again)
     check_transcript("compact", given=(file or session) is not None, format_name=format_, session=session)
@@ -279,7 +279,7 @@ def _ingest_file(job: _Job, wiring: Wiring, deps: Deps) -> FileReport | None:
 
     # Its live branch and the memory that it begins with are known only if the whole file is read.
     opened = partial(wiring.transcript, job.file, format_name=job.format, session=job.session, is_whole=True)
-    [taken] = ingest_files([FileInput(name=job.file, open=opened)], deps, session=job.session)
+    [taken] = ingest_files([FileInput(name=job.file, open=opened)], deps, session=job.session, is_joined=True)
     if taken.error is not None:
         job.run.console.error(taken.error, about=job.file)
         job.refuse(taken.error.slug)

@@ -35,28 +35,34 @@ class SessionReader:
         self._homes: dict[str | None, str] = {}
         self._known: dict[str, str] = {}
         self._named_by_person: set[str | None] = set()
+        self._last: str | None = None
+        """The id of the last record that has one."""
 
     @classmethod
     def resume(cls, state: ReaderState) -> Self:
         session = cls()
         session.home, session._homes = state["home"], dict(state["homes"])
         session._known, session._named_by_person = state["told"], set(state["named_by_person"])
+        session._last = state.get("last")
         return session
 
     def state(self) -> ReaderState:
-        homes, named = list(self._homes.items()), list(self._named_by_person)
-        return {"home": self.home, "homes": homes, "told": dict(self._known), "named_by_person": named}
+        homes, named, told = list(self._homes.items()), list(self._named_by_person), dict(self._known)
+        return {"home": self.home, "homes": homes, "told": told, "named_by_person": named, "last": self._last}
 
     def learn(self, entry: Record, kind: str) -> dict[str, str]:
         """Return the session facts that a record changes."""
         session = string(entry.get("sessionId")) or string(entry.get("session_id")) or self._known.get("session")
+        parent = user.session_before(entry, session)
         if session != self._known.get("session"):
+            if self._last is not None and entry.get("parentUuid") == self._last:  # a resumed session
+                parent = parent or self._known.get("session")
             self._known = {}
             self.home = self._homes.get(session)
+        self._last = string(entry.get("uuid")) or self._last
         if self.home is None and (cwd := string(entry.get("cwd"))):
             self.home = self._homes[session] = cwd
-        now = {"session": session, "cwd": self.home, "title": self._title(entry, kind, session)}
-        now["parent"] = user.session_before(entry, session)
+        now = {"session": session, "cwd": self.home, "title": self._title(entry, kind, session), "parent": parent}
         # A subagent's model and worktree are not the session's.
         if _agent(entry) is None:
             model = entry.get("model") if kind == "system" else record(entry.get("message")).get("model")

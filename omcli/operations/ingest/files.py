@@ -96,10 +96,13 @@ class FileReport:
     error: OmError | None = None
 
 
-def ingest_files(inputs: Iterable[FileInput], deps: Deps, *, session: str | None = None) -> Iterator[FileReport]:
+def ingest_files(
+    inputs: Iterable[FileInput], deps: Deps, *, session: str | None = None, is_joined: bool = False
+) -> Iterator[FileReport]:
     """Store the messages of each input, and yield its report. An error in one input does not stop the others.
 
-    `session` overrides the sessions named in the inputs.
+    `session` overrides the sessions named in the inputs. If `is_joined`, a session that continues another one of its
+    input counts as that one.
     """
     for entry in inputs:
         intake, error = None, None
@@ -108,7 +111,9 @@ def ingest_files(inputs: Iterable[FileInput], deps: Deps, *, session: str | None
                 if transcript.format is None:
                     yield FileReport(path=entry.name, session_id=session)
                     continue
-                conversations = TranscriptSessions(transcript, open_store=deps.open_store, session=session)
+                conversations = TranscriptSessions(
+                    transcript, open_store=deps.open_store, session=session, is_joined=is_joined
+                )
                 intake = MessageWriter(conversations, deps)
                 intake.append(entry.name)
             if conversations.tally.found_nothing:

@@ -154,8 +154,17 @@ class TranscriptSessions:
     messages, up to the answer, is used.
     """
 
-    def __init__(self, transcript: Transcript, *, open_store: Callable[[], Store], session: str | None = None) -> None:
-        """`session` is the given session. The store is opened only when it is needed."""
+    def __init__(
+        self,
+        transcript: Transcript,
+        *,
+        open_store: Callable[[], Store],
+        session: str | None = None,
+        is_joined: bool = False,
+    ) -> None:
+        """`session` is the given session. The store is opened only when it is needed. If `is_joined`, a session that
+        continues another one of the transcript counts as that one.
+        """
         self.tally = TranscriptCounts()
         self.sessions: dict[str, Session] = {}
         self.named: str | None = None
@@ -175,6 +184,9 @@ class TranscriptSessions:
         self._copies = transcript.copies
         self._open_store = open_store
         self._given = session
+        self._is_joined = is_joined
+        self._continued: dict[str, str] = {}
+        """The session that a session counts as because it continues it."""
         self._current: Session | None = None
         self._known = self._said(Facts())
         """Facts found before the session was known."""
@@ -262,7 +274,7 @@ class TranscriptSessions:
         self.named = self.named or facts.session
         self.cwd = self.cwd or facts.cwd
         self.memory += (facts.memory,) if facts.memory else ()
-        session_id = self._given or facts.session
+        session_id = self._given or self._joined(facts)
         said = self._said(facts)
         if self._current is None:
             self._known = self._known.merged(said)
@@ -275,6 +287,14 @@ class TranscriptSessions:
             self._begin(session_id, replace(moved, model=moved.model or before.model))
         else:
             self._begin(self._current.id, said)
+
+    def _joined(self, facts: Facts) -> str | None:
+        """Return the session that these facts name, or the one that it counts as."""
+        if self._is_joined and facts.session and facts.parent:
+            parent = self._continued.get(facts.parent, facts.parent)
+            if parent in self.sessions and facts.session not in self.sessions:
+                self._continued[facts.session] = parent
+        return self._continued.get(facts.session, facts.session) if facts.session else None
 
     def _said(self, facts: Facts) -> Session:
         return Session(
