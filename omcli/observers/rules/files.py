@@ -105,7 +105,7 @@ def change_summary(changes: list[FileChange]) -> str:
     """Return a summary of the changes to one file, or "" if there is nothing to name.
 
     It names the added and removed definitions. If there are none, it shows a changed line, and if there is none to
-    show, it names the edited definitions.
+    show, it names the edited definitions. Headings are no definitions: "Added" says nothing about an entry.
     """
     old, new = "\n".join(change.old for change in changes), "\n".join(change.new for change in changes)
     old_names, new_names = _names_in(old), _names_in(new)
@@ -114,7 +114,7 @@ def change_summary(changes: list[FileChange]) -> str:
     parts = [f"{verb} {_list_names(names)}" for verb, names in (("adds", added), ("removes", removed)) if names]
     if not parts:
         parts = [text for text in (_line_change(old, new),) if text]
-    if not parts and (kept := [name for name in new_names if name in old_names]):
+    if not parts and (kept := [name for name in _names_in(new, with_headings=False) if name in old_names]):
         parts = [f"in {_list_names(kept)}"]
     return "; ".join(parts)
 
@@ -137,9 +137,9 @@ def _line_change(old: str, new: str) -> str:
     return ""
 
 
-def _names_in(code: str) -> list[str]:
-    names = [*_DEFINES.findall(code), *_CONSTANT.findall(code), *(one_line(title) for title in _HEADING.findall(code))]
-    return list(dict.fromkeys(names))
+def _names_in(code: str, *, with_headings: bool = True) -> list[str]:
+    headings = map(one_line, _HEADING.findall(code)) if with_headings else ()
+    return list(dict.fromkeys([*_DEFINES.findall(code), *_CONSTANT.findall(code), *headings]))
 
 
 def _list_names(names: list[str]) -> str:

@@ -42,6 +42,7 @@ _LOCATION = lazily(r"\S+:\d+(?::\d+)?:\s*(?:in \S+|\w+)?\s*$|FAIL(?:ED)?\b[^:]*$
 _COMMIT = lazily(r"^\[(?P<branch>[^\]\s]+)(?: \([^)]*\))? (?P<sha>[0-9a-f]{7,40})\] (?P<subject>.+)$", re.MULTILINE)
 _PUBLISHED = lazily(r"https://[\w.\-]+/[\w.\-]+/[\w.\-]+/(?:pull|merge_requests|releases/tag)/[\w.\-]+")
 
+_LIST_MARKS = "|,"
 _RELATIVE = frozenset({".", ".."})
 _LINE_START = itemgetter(slice(2000))
 """Getter for the part of a line that is searched for errors."""
@@ -110,8 +111,17 @@ def short(command: str, width: int = _COMMAND_WIDTH) -> str:
     last = first.rpartition(" ")[2]
     last = last if len(last) <= width // 2 else last.rpartition("/")[2]
     if not last or len(last) > width // 2 or not _NAME.fullmatch(last):
-        return cut(first, width)
-    return f"{cut(first, width - len(last) - 1)} {last}"
+        return _cut_command(first, width)
+    return f"{_cut_command(first, width - len(last) - 1)} {last}"
+
+
+def _cut_command(line: str, limit: int) -> str:
+    """Return the start of a command. A long argument, such as a list or a pattern, is cut between its parts."""
+    start = cut(line, limit)
+    if len(start) >= limit // 2 or len(line) <= limit:
+        return start
+    end = max(line.rfind(mark, 0, limit - 2) for mark in _LIST_MARKS)
+    return f"{line[:end]} …" if end > len(start) else start
 
 
 def is_status_lost(command: str) -> bool:

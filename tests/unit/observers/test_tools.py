@@ -544,3 +544,23 @@ def test_a_long_command_keeps_the_file_at_its_end() -> None:
     command = "sed -n '1,240p' " + "very/" * 40 + "deep/notes.md"
     row = Talk().tool("Bash", {"command": command}, "x").one()
     assert row.text.startswith("Ran: sed -n '1,240p' … notes.md")
+
+
+def test_a_command_is_shown_with_what_tells_it_from_others() -> None:
+    """XG7: a long pattern or list is cut between its parts, instead of being left out."""
+    pattern = "load_station|parse_table|read_heights|write_heights|moon_phase|sun_rise|sun_set"
+    talk = Talk().user("Where are the tables read?").tool("Bash", {"command": f'rg -n "{pattern}" src docs'}, "")
+    talk.tool("Bash", {"command": "gh run view 27737304 --json status,conclusion,jobs,headSha,event,displayTitle"}, "")
+    [row] = [row for row in talk.agent("Nowhere yet.").observed() if row.type is Type.COMMAND_RUN]
+    assert row.text == (
+        'Ran: rg -n "load_station|parse_table|read_heights|write_heights … docs; '
+        "gh run view 27737304 --json status,conclusion,jobs,headSha,event …"
+    )
+
+
+def test_a_heading_of_a_list_says_nothing_about_an_edit() -> None:
+    """XC10: "Modified CHANGELOG.md: in Added"."""
+    old, new = "## Added\n\n- a\n" + "x" * 100, "## Added\n\n- a\n" + "x" * 100 + "y" * 120
+    change = {"file_path": "/src/CHANGELOG.md", "old_string": old, "new_string": new}
+    [row] = [row for row in Talk().user("Note it.").tool("Edit", change, "ok").observed() if "CHANGELOG" in row.text]
+    assert row.text == "Modified /src/CHANGELOG.md"
