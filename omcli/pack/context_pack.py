@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 from omcli.base.record import field, mutable_record, record
 from omcli.memory.message import KeptMessage, TokenCounter
 from omcli.memory.notation import WORDS, Notation
-from omcli.memory.observation import Kind, Observation
+from omcli.memory.observation import Kind, Observation, Status
 from omcli.memory.session import Session
 from omcli.pack import cross_session as ranking
 from omcli.pack import tail
@@ -77,9 +77,11 @@ class Choice:
     """Options for choosing and ordering the rows of a pack."""
 
     reflections: int | None = None
-    """Maximum number of the session's reflections; the newest are kept. None means no limit."""
+    """Maximum number of the session's reflections; the newest are kept. Rows written together count once, as in designs
+    that write one text for them. None means no limit.
+    """
     others: int | None = None
-    """Maximum number of the session's other rows; the newest are kept. None means no limit."""
+    """Maximum number of the session's other rows, counted in the same way. What is open or in force is kept."""
     is_recent: bool = False
     """True to rank the session's rows by age instead of salience: pinned rows and the current task first, then
     reflections, then the others, each group newest first.
@@ -200,7 +202,10 @@ def _within(choice: Choice, rows: Sequence[Observation]) -> Sequence[Observation
 
 
 def _last(rows: Sequence[Observation], count: int | None) -> Sequence[Observation]:
-    return rows if count is None else rows[max(0, len(rows) - count) :]
+    if count is None:
+        return rows
+    newest = tuple(dict.fromkeys(row.observed_at for row in reversed(rows)))[:count]
+    return [row for row in rows if row.observed_at in newest or row.status is Status.OPEN or row.is_in_force]
 
 
 def _newest(rows: Sequence[Observation]) -> Iterator[int]:

@@ -153,7 +153,7 @@ class ContextSettings:
     order: tuple[Part, ...] = ("cross", "session", "tail")
     """Tiers to print, in this order. A tier that is left out is printed only if a budget is requested for it."""
     reflections: int | None = None
-    """Maximum number of reflections from the session; None for no limit."""
+    """Maximum number of reflections from the session; None for no limit. Rows written together count once."""
     observations: int | None = None
     """Maximum number of other rows from the session; None for no limit."""
     select: Select = "worth"

@@ -7,7 +7,7 @@ import stat
 import pytest
 
 from tests.conftest import Om
-from tests.e2e.transcripts import tide_story
+from tests.e2e.transcripts import PROJECT, Talk, tide_story
 
 PRESETS = ("default", "zora", "lango", "duet", "pi", "coding", "mastra")
 # A model whose command line is kept by `command`: it answers nothing of use, and says what it was asked.
@@ -65,3 +65,18 @@ def test_the_address_of_one_provider_is_never_another_ones(om: Om) -> None:
     assert asked["settings"]["observer.base_url"] is None
     assert asked["settings"]["observer.model"] is None
     assert asked["settings"]["reflector.provider"] == "anthropic"
+
+
+def test_a_count_of_a_preset_means_the_entries_of_its_design(om: Om) -> None:
+    """XB9: lango's 20 observations are 20 texts about a batch each, not 20 facts; a request is never one too many."""
+    talk = Talk().user("Give each station a loader, and never touch compose.yaml.")
+    for number in range(40):
+        body = f"def load_{number}(path): return {number}"
+        talk.call("Write", {"file_path": f"{PROJECT}/s{number}.py", "content": body}).result("ok")
+    om("--preset", "lango", "observe", "-q", stdin=talk.text())
+    pack = om("--preset", "lango", "context").stdout
+    assert "User: Give each station a loader" in pack
+    assert sum(f"s{number}.py" in pack for number in range(40)) > 20
+    asked = om("context", "--tier", "session", "--budget", "2000", env={"OM_CONTEXT_OBSERVATIONS": "0"}).stdout
+    assert "User: Give each station a loader" in asked
+    assert "s1.py" not in asked
