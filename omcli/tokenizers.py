@@ -37,6 +37,8 @@ class Counter:
     none.
     """
     per_conversation: int = 0
+    free_share: float = 0.0
+    """Share of a budget that packs keep free because counts may be too low."""
     per_image: int = 1600
     """Tokens of each image. They are a constant, because an image has no text to count."""
 
@@ -245,7 +247,8 @@ def _weight(encoded: bytes, views: _Views) -> int:
     return total
 
 
-APPROXIMATE = Counter(name="o200k-approx", count=_count, count_by_line=_count_by_line, per_message=4)
+# Of packs of coding sessions, 10 % had more tokens than this counts by o200k: 2 % had 4 % more, and the worst 7 %.
+APPROXIMATE = Counter(name="o200k-approx", count=_count, count_by_line=_count_by_line, per_message=4, free_share=0.04)
 
 
 # ---- exact

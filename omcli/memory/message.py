@@ -244,6 +244,10 @@ class TokenCounter(Protocol):
     def name(self) -> str:
         """Name stored with every count."""
 
+    @property
+    def free_share(self) -> float:
+        """Share of a budget that is kept free because counts may be too low."""
+
     def text(self, text: str) -> int:
         """Return the number of tokens in the text."""
 

@@ -147,8 +147,7 @@ def pack(
         now = freeze_point.at or now
     scales = PackMeter(layout=(layout or LAYOUTS[to])(head), counter=counter.remembering())
     own = _within(choice, _in_order(observations))
-    shared = [row for row in cross if ranking.is_shared(row, session=head.session)]
-    shared = ranking.each_once(shared, besides=own)
+    shared = ranking.each_once([row for row in cross if ranking.is_shared(row, session=head.session)], besides=own)
     order = _newest(own) if choice.is_recent else by_salience(own)
     draft = _Draft(
         budgets=budgets,
@@ -158,8 +157,9 @@ def pack(
         tail=_Tail(messages=messages, scales=scales, chars=choice.result_chars, is_growing=freeze_point is not None),
         is_frozen=freeze_point is not None,
         limits=budgets.limits,
+        total=int(max(0, budgets.total) * (1 - counter.free_share)),
         unobserved=unobserved,
-        most=min(budgets.total, choice.most),
+        most=choice.most,
     )
     return _printed(draft, head, candidates=len(shared) + len(own))
 
@@ -306,6 +306,8 @@ class _Draft:
     tail: _Tail
     limits: dict[Tier, int]
     """Maximum tokens of each tier. That of the tail is raised if it may exceed its budget."""
+    total: int
+    """Maximum tokens of the pack: its budget, without the counter's free share."""
     is_frozen: bool = False
     unobserved: Unobserved | None = None
     most: int = 0
@@ -334,7 +336,7 @@ class _Draft:
         the tail does not reach back.
         """
         limits = self.limits
-        given = shares(self.budgets.total - self.scales.frame(), limits)
+        given = shares(self.total - self.scales.frame(), limits)
         spare = 0
         for tier, part in self.parts.items():
             if tier is Tier.TAIL and self.is_frozen:
@@ -353,11 +355,11 @@ class _Draft:
             return
         used = self.scales.frame() + sum(self.tokens().values())
         if self.most:
-            self._extend_tail(self.most - used, back_to=0)
+            self._extend_tail(min(self.total, self.most) - used, back_to=0)
         elif self.unobserved is not None:
             first, begins = self.unobserved.pending.first, min((turn.kept.seq for turn in self.tail.shown), default=0)
             if begins > first:
-                self._extend_tail(self.budgets.total - used, back_to=first)
+                self._extend_tail(self.total - used, back_to=first)
 
     def _extend_tail(self, free: int, *, back_to: int) -> None:
         if free > 0:
@@ -402,7 +404,7 @@ class _Draft:
         frozen pack.
         """
         over = {tier: tokens[tier] - most for tier, most in self.limits.items() if tokens[tier] > most}
-        excess = self.scales.count(printed) - max(0, self.budgets.total) if printed else 0
+        excess = self.scales.count(printed) - self.total if printed else 0
         if over or excess <= 0:
             return over
         if self.is_frozen and self.tail.cost_list:

@@ -43,6 +43,7 @@ class WordCounter:
     """A token is what stands between spaces."""
 
     name = "words"
+    free_share = 0.0
 
     def text(self, text: str) -> int:
         return len(text.split())

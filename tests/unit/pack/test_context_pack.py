@@ -7,6 +7,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
+from typing import cast
 from xml.etree import ElementTree as ET
 
 import pytest
@@ -31,7 +32,7 @@ from tests.unit.pack.test_cross_session import NOW, ROW
 from tests.unit.pack.test_tail import call, kept, result, user
 
 SESSION = Session(id="mine", agent="claude-code", cwd="/p")
-APPROXIMATE = named_counter()
+APPROXIMATE = cast(Counter, named_counter())
 COUNTERS: tuple[TokenCounter, ...] = (
     APPROXIMATE,
     Counter(name="chars-4", count=lambda text: -(-len(text) // 4)),
@@ -435,16 +436,24 @@ def test_a_small_pack_is_mostly_observations() -> None:
     made = packed(own, cross=cross, messages=messages, total=2048)
     assert made.tokens[Tier.SESSION] >= 0.6 * 2048
     assert 0 < made.tokens[Tier.TAIL] <= 0.25 * 2048
-    assert APPROXIMATE.text(made.printed) > 0.97 * 2048, "room was left unused"
+    assert APPROXIMATE.text(made.printed) > 0.93 * 2048, "room was left unused"
+
+
+def test_a_counter_that_only_estimates_leaves_a_share_of_the_budget_free() -> None:
+    """XG12: so that a real tokenizer seldom counts more than the budget."""
+    own = [mine(f"decision {n}: use module number {n} for part {n}", number=n, minute=n) for n in range(400)]
+    exact = replace(APPROXIMATE, free_share=0.0)
+    assert 0.97 * 2048 < packed(own, total=2048, counter=exact).total <= 2048
+    assert packed(own, total=2048).total <= 0.96 * 2048
 
 
 def test_what_one_tier_does_not_use_another_gets() -> None:
     """S0.1: shares flow on from tier to tier, and back."""
     own = [mine(f"decision {n}: use module number {n} for part {n}", number=n, minute=n) for n in range(400)]
     alone = packed(own, total=4000)
-    assert alone.tokens[Tier.SESSION] > 0.95 * 4000
+    assert alone.tokens[Tier.SESSION] > 0.92 * 4000
     others = packed(cross=[replace(row, session="other") for row in own], total=3000)
-    assert others.tokens[Tier.CROSS] > 0.9 * 3000
+    assert others.tokens[Tier.CROSS] > 0.88 * 3000
 
 
 @pytest.mark.parametrize("to", PackFormat)
