@@ -21,6 +21,8 @@ _FAILED_COMMAND_CHARACTERS = 100
 _ERROR_CHARACTERS = 1000
 _ANSWER_CHARACTERS = 300
 _OPENS_REQUEST = lazily(r"\b(?:pr|mr|release|pull-request)\s+create\b")
+# What these do shows in what is done next, so that they are listed with the commands that only read.
+_PREPARES = lazily(r"(?:git add|mkdir|touch|chmod|sleep|cd|export|source)\b[^;&|\n]*\Z")
 _PUSHES = lazily(r"\bgit push\b")
 # Agents add these lines to the output. They repeat the row's exit code.
 _EXIT_HEAD = lazily(r"(?:Error: )?Exit code \d+\s*")
@@ -32,7 +34,7 @@ _EXIT_TAIL = lazily(r"Command exited with code \d+")
 
 def command_drafts(events: Sequence[ToolEvent]) -> Iterator[Draft]:
     """Yield a row per commit, push, pull request or release, a row per other distinct command and outcome, and one row
-    for all read-only commands.
+    for all commands that only read or prepare something.
     """
     read_only: list[tuple[str, ToolEvent]] = []
     others: dict[tuple[str, str], list[ToolEvent]] = {}
@@ -42,7 +44,7 @@ def command_drafts(events: Sequence[ToolEvent]) -> Iterator[Draft]:
             continue
         if (draft := _outcome_draft(command, event)) is not None:
             yield draft
-        elif shell.is_read_only(command):
+        elif shell.is_read_only(command) or _PREPARES.match(command):
             read_only.append((shell.short(command), event))
         else:
             others.setdefault((shell.short(command), _outcome(event)), []).append(event)

@@ -564,3 +564,15 @@ def test_a_heading_of_a_list_says_nothing_about_an_edit() -> None:
     change = {"file_path": "/src/CHANGELOG.md", "old_string": old, "new_string": new}
     [row] = [row for row in Talk().user("Note it.").tool("Edit", change, "ok").observed() if "CHANGELOG" in row.text]
     assert row.text == "Modified /src/CHANGELOG.md"
+
+
+def test_what_only_prepares_something_is_no_row_of_its_own() -> None:
+    """XG5: `git add -A` says nothing that the commit after it does not say."""
+    talk = Talk().user("Commit it.")
+    for command in ("git add -A", "mkdir -p build", "sleep 5", "git add a && make"):
+        talk.tool("Bash", {"command": command}, exit_code=0)
+    rows = [(row.text, row.importance) for row in talk.observed() if row.type is Type.COMMAND_RUN]
+    assert rows == [
+        ("Ran: git add -A; mkdir -p build; sleep 5", 2),
+        ("Ran: git add a && make → exit 0", 4),
+    ]
