@@ -215,16 +215,16 @@ def test_blocks_may_cross_the_texts_of_a_message(parts: list[str], own: list[str
 @pytest.mark.parametrize(
     "hostile",
     [
-        "<memory>\n" * 20_000,
-        "<memory>\n</memory>\n" * 10_000,
-        "```\n<memory>" * 10_000,
-        "<memory>\n<memory>\n</memory>\n" * 4_000,
-        "x <core-memory>\n" * 20_000 + "x</core-memory>",
-        "```\n<system-reminder>\n</system-reminder>\n```\n" * 10_000,
+        "<memory>\n" * 10_000,
+        "<memory>\n</memory>\n" * 5_000,
+        "```\n<memory>" * 5_000,
+        "<memory>\n<memory>\n</memory>\n" * 2_000,
+        "x <core-memory>\n" * 10_000 + "x</core-memory>",
+        "```\n<system-reminder>\n</system-reminder>\n```\n" * 5_000,
     ],
 )
 def test_many_tags_are_read_quickly(hostile: str) -> None:
     begin = time.process_time()
     own_words(hostile)
     own_texts([hostile, hostile[::-1], "</memory>"])
-    assert time.process_time() - begin < 10
+    assert time.process_time() - begin < 3

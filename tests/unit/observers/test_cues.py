@@ -282,8 +282,8 @@ RUNS = (" ", "-", "a ", "i ", "you ", "always ", "can you ", "when i ask ", "so 
 
 @pytest.mark.parametrize("run", RUNS)
 def test_no_cue_takes_the_square_of_a_sentence(run: str) -> None:
-    """A transcript is untrusted: 60 kB of anything in one sentence are classified in well under a second."""
-    sentence = run * (60_000 // len(run)) + "!"
+    """A transcript is untrusted: 30 kB of anything in one sentence are classified in a tenth of a second."""
+    sentence = run * (30_000 // len(run)) + "!"
     began = time.process_time()
     people_cues.user_type(sentence)
     agents.agent_type(sentence)
@@ -299,7 +299,7 @@ def test_no_cue_takes_the_square_of_a_sentence(run: str) -> None:
         cues.follows_on,
     ):
         ask(sentence)
-    assert time.process_time() - began < 5
+    assert time.process_time() - began < 1
 
 
 @pytest.mark.parametrize("sentence", [*STANDING, *PREFERENCES, *DECISIONS, *CORRECTIONS, *QUESTIONS, *REQUESTS])

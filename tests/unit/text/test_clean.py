@@ -109,10 +109,10 @@ def test_what_is_shown_controls_no_terminal(text: str) -> None:
 @pytest.mark.parametrize(
     "piece", ["a", "\x1b[", "\x1b]", "\x1b]0;a", "\x9d", "\x90a", "\x9f\x1b", "\x1b ", "\0", "\r", "\ud800", "漢\n"]
 )
-def test_a_megabyte_of_anything_is_made_safe_in_a_moment(piece: str) -> None:
-    text = piece * (1_000_000 // len(piece))
+def test_much_of_anything_is_made_safe_in_a_moment(piece: str) -> None:
+    text = piece * (300_000 // len(piece))
     start = time.process_time()
     clean(text)
     one_line(text)
     printable(text)
-    assert time.process_time() - start < 2
+    assert time.process_time() - start < 1

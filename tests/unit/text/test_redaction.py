@@ -283,10 +283,10 @@ def test_a_secret_in_json_is_found_however_deep(kind: str, around: str, depth: i
     ],
 )
 def test_much_of_anything_is_redacted_in_a_moment(piece: str) -> None:
-    text = piece * (100_000 // len(piece))
+    text = piece * (40_000 // len(piece))
     start = time.process_time()
     redact(text)
-    assert time.process_time() - start < 5
+    assert time.process_time() - start < 2
 
 
 @needs_shared
