@@ -68,8 +68,9 @@ def run_here(
     raised: in a process of its own it would be printed as a bug.
     """
     assert threading.current_thread() is threading.main_thread(), "commands that run at once are processes: om.process"
-    changes: dict[str, str | None] = dict(env.items() - os.environ.items())
-    changes |= dict.fromkeys(os.environ.keys() - env.keys())
+    here = dict(os.environ)
+    changes: dict[str, str | None] = {name: value for name, value in env.items() if here.get(name) != value}
+    changes |= dict.fromkeys(here.keys() - env.keys())
     with _as_a_process([argv0, *words], cwd):
         ended = CliRunner().invoke(_APP, list(words), input=stdin, env=changes, catch_exceptions=False, stdout=stdout)
     if ended.exit_code == _INTERRUPTED:

@@ -17,6 +17,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, settings
 
 import omcli
+from omcli.cli import main as cli
 from tests.command_line import Ended, run_here
 from tests.fake_provider import FakeModel
 
@@ -74,16 +75,16 @@ class Om:
         self.home.mkdir()
         self.program = [sys.executable, "-m", "omcli"]
         self.argv0 = str(Path(omcli.__file__).with_name("__main__.py"))
-
-    def environment(self, extra: Mapping[str, str] | None = None) -> dict[str, str]:
-        """What a run sees, and nothing of the machine's settings."""
-        kept = {
+        self._kept = {
             name: value
             for name, value in os.environ.items()
             if not name.startswith(_CLEARED) and name not in _CLEARED_NAMES
         }
+
+    def environment(self, extra: Mapping[str, str] | None = None) -> dict[str, str]:
+        """What a run sees, and nothing of the machine's settings."""
         return {
-            **kept,
+            **self._kept,
             "HOME": str(self.home),
             "TERM": "dumb",
             "OM_DB": str(self.db),
@@ -201,8 +202,9 @@ def pytest_xdist_auto_num_workers() -> int:
 
 
 def pytest_collection_finish() -> None:
-    """Keep thousands of tests out of every later search for garbage."""
+    """Keep thousands of tests out of every later search for garbage, and search as rarely as om does."""
     gc.freeze()
+    gc.set_threshold(cli._GARBAGE)
 
 
 def pytest_report_header() -> str:

@@ -100,7 +100,7 @@ def project_file() -> Path | None:
 
     The search ends at the root of a Git repository, and never includes a home directory above the current one.
     """
-    return next((folder / PROJECT_FILE for folder in project_folders() if exists(folder / PROJECT_FILE)), None)
+    return next((file for folder in project_folders() if exists(file := folder / PROJECT_FILE)), None)
 
 
 def project_folders() -> Iterator[Path]:

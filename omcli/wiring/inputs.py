@@ -8,6 +8,7 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from functools import cache
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
@@ -194,6 +195,7 @@ def asked(terms: str) -> tuple[str | None, str | None]:
     return format_name, session
 
 
+@cache
 def _format_version() -> int:
     """Return the time of the last change to a module of `formats/`: a changed reader may read a file differently."""
     return max(module.stat().st_mtime_ns for module in (Path(__file__).parents[1] / "formats").rglob("*.py"))
