@@ -121,9 +121,9 @@ def test_a_run_killed_anywhere_and_repeated_leaves_what_an_undisturbed_one_does(
 def test_eight_runs_on_one_session_lose_and_double_nothing(new_om: Callable[[], Om]) -> None:
     """F20, F21, T75: one observes, the others wait for it or leave with 75, and their messages are kept."""
     alone, together = new_om(), new_om()
-    talk = long_talk("one", 1200)
+    talk = long_talk("one", 600)
     whole = alone.write("whole.jsonl", talk.text())
-    half = alone.write("half.jsonl", "".join(f"{line}\n" for line in talk.lines[:600]))
+    half = alone.write("half.jsonl", "".join(f"{line}\n" for line in talk.lines[:300]))
     alone("observe", "-q", "--now", NOW, whole)
 
     command = ("observe", "--json", "--now", NOW, "--wait", "60")
@@ -135,7 +135,7 @@ def test_eight_runs_on_one_session_lose_and_double_nothing(new_om: Callable[[], 
         assert b"Traceback" not in stderr
         assert stdout
     new = [json.loads(stdout)["files"][0]["new_messages"] for (stdout, _), _ in ended]
-    assert sum(new) == 1200, f"every message is new exactly once: {new}"
+    assert sum(new) == 600, f"every message is new exactly once: {new}"
     together("observe", "-q", "--now", NOW, whole)
     assert_covered_once(together.db)
     left, expected = contents(together.db), contents(alone.db)
@@ -149,7 +149,7 @@ def test_eight_runs_on_eight_sessions_do_not_get_in_each_other_s_way(new_om: Cal
     """F20, F26: all of them end well, and each session is what it would be in a store of its own."""
     together, alone = new_om(), new_om()
     names = "abcdefgh"
-    paths = [together.write(f"{name}.jsonl", long_talk(name, 200).text()) for name in names]
+    paths = [together.write(f"{name}.jsonl", long_talk(name, 80).text()) for name in names]
     processes = [together.start("observe", "-q", "--wait", "60", path) for path in paths]
     for process in processes:
         _, stderr = process.communicate(timeout=120)
@@ -199,7 +199,7 @@ def test_eight_conversations_that_begin_alike_stay_apart_also_when_they_come_at_
 class TestAtWork:
     """While a run holds the lane of its session: stopped where it stands, as if it thought for very long."""
 
-    TALK = long_talk("slow", 1200, lines=40)
+    TALK = long_talk("slow", 600, lines=40)
 
     @pytest.fixture
     def thinking(self, om: Om) -> Iterator[subprocess.Popen[bytes]]:
@@ -225,7 +225,7 @@ class TestAtWork:
         assert_covered_once(om.db)
         doors = [row["text"] for row in om("log", "--jsonl").lines if "door" in row["text"]]
         assert len(doors) == len(set(doors)) == 7
-        assert number_of(om.db, "messages") == 1207
+        assert number_of(om.db, "messages") == 607
 
     def test_a_run_killed_at_work_holds_up_nobody_however_far_off_the_end_of_its_lease_is(
         self, om: Om, thinking: subprocess.Popen[bytes]

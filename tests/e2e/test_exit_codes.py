@@ -295,8 +295,8 @@ def test_what_a_run_reads_and_writes_through_is_closed_behind_it(om: Om, command
 def test_an_interrupted_run_ends_with_its_code_and_leaves_nothing_half_done(om: Om, number: signal.Signals) -> None:
     """F93, F23: the run has kept some messages and waits for the rest of its input when the signal comes."""
     talk = Talk()
-    for at in range(1200):  # more than is looked at before the first one is kept
-        talk.user(f"prompt number {at}: {'very ' * 250}long")
+    for at in range(600):  # more bytes than are looked at before the first one is kept, and more messages than at once
+        talk.user(f"prompt number {at}", toolUseResult="x" * 2000)
     process = om.start("observe", "--counter", "chars-4")
     assert process.stdin is not None
     process.stdin.write(talk.text().encode())
@@ -308,7 +308,7 @@ def test_an_interrupted_run_ends_with_its_code_and_leaves_nothing_half_done(om: 
     assert (process.returncode, stdout) == (128 + number, b"")
     assert b"Traceback" not in stderr
     run = om("observe", "--json", "--counter", "chars-4", stdin=talk.text())
-    assert run.document["files"][0]["messages"] == 1200
+    assert run.document["files"][0]["messages"] == 600
     assert om("status", "--json").document["pending"] == 0
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from itertools import count
 from pathlib import Path
 
@@ -57,10 +58,6 @@ class Memory:
         self.numbers = count(1)
         for name in "st":
             self.store.messages.append(session(name), [], counter=COUNTER, now=self.now())
-        for _ in range(9):
-            self.say(6)
-            self.observe(6)
-            self.observe_the_other(3)
 
     def now(self) -> str:
         """Later than ever before."""
@@ -167,6 +164,25 @@ class Memory:
         ).pack
 
 
+@cache
+def begun() -> tuple[Memory, int]:
+    """What all stores begin with, and the next number."""
+    memory = Memory()
+    for _ in range(9):
+        memory.say(6)
+        memory.observe(6)
+        memory.observe_the_other(3)
+    return memory, next(memory.numbers)
+
+
+def gone_on() -> Memory:
+    """A store of its own that begins like all others."""
+    made, (first, number) = Memory(), begun()
+    first.store.database.connection.backup(made.store.database.connection)
+    made.numbers = count(number)
+    return made
+
+
 def opened(pack: ContextPack) -> str:
     """A pack in text up to where it may go on."""
     return pack.printed.removesuffix("</om-memory>\n").rstrip("\n")
@@ -178,7 +194,7 @@ def test_messages_and_observations_only_add_to_a_frozen_pack_until_its_horizon_m
     steps: list[tuple[str, int]], most: Budgets, eviction: EvictionPolicy
 ) -> None:
     """T62, S2.34, F50: the text is a prefix of the next one, or the tail begins later than before."""
-    memory = Memory()
+    memory = gone_on()
     before = memory.pack(most, eviction)
     for step, size in steps:
         memory.do(step, size)
@@ -211,7 +227,7 @@ def test_the_rows_of_a_session_only_grow_at_the_end_where_it_was_asked_for(
     steps: list[tuple[str, int]], eviction: EvictionPolicy | None, to: PackFormat
 ) -> None:
     """XB11, S0.5: byte for byte, frozen (wherever the freeze point moves) or not."""
-    memory = Memory()
+    memory = gone_on()
     choice = Choice(is_append_only=eviction is None)
     before = memory.pack(OWN_ROWS, eviction, to, choice)
     for step, size in steps:
@@ -229,7 +245,7 @@ def test_the_rows_of_a_session_only_grow_at_the_end_where_it_was_asked_for(
 @examples(60)
 def test_a_growth_only_appends_unless_rows_were_superseded(steps: list[tuple[str, int]]) -> None:
     """XB11, S0.5: what stays keeps its place, and what settles it comes later."""
-    memory = Memory()
+    memory = gone_on()
     before = memory.pack(OWN_ROWS, None).observations
     for step, size in steps:
         memory.do(step, size)
@@ -251,7 +267,7 @@ def logged(memory: Memory) -> list[Observation]:
 @examples(60)
 def test_what_an_operation_hid_is_in_no_append_only_pack(steps: list[tuple[str, int]], most: Budgets) -> None:
     """XB11, T54: nor is a row that such a row had replaced; and no budget is exceeded."""
-    memory = Memory()
+    memory = gone_on()
     for step, size in steps:
         memory.do(step, size)
     pack = memory.pack(most, None, choice=Choice(is_append_only=True))
@@ -272,7 +288,7 @@ def test_what_was_said_is_told_by_rows_or_by_messages_and_what_was_forgotten_by_
     steps: list[tuple[str, int]], eviction: EvictionPolicy, to: PackFormat
 ) -> None:
     """S2.34, S2.12, T54, T56: nothing falls between the rows before the freeze point and the tail behind it."""
-    memory = Memory()
+    memory = gone_on()
     for step, size in steps:
         memory.do(step, size)
     pack = memory.pack(budgets(total=100_000), eviction, to)

@@ -34,6 +34,8 @@ from tests.material import COUNTER, NOW, said, session
 from tests.soak import first_only
 
 SEEDS, STEPS, DEEPEST = 400, 25, 4
+PARTS = first_only([range(0, SEEDS, 10), *(range(part, SEEDS, 4) for part in range(4))])
+"""Seeds that are tried together."""
 
 
 @dataclass(slots=True)
@@ -205,20 +207,20 @@ def test_a_lane_that_cannot_be_given_back_makes_no_failure_of_what_is_done(folde
         assert store.sessions.status().pending == 0
 
 
-@pytest.mark.parametrize("group", first_only(range(4)))
-def test_whatever_happens_while_an_observer_thinks_each_message_is_covered_once(folder: Path, group: int) -> None:
+@pytest.mark.parametrize("seeds", PARTS)
+def test_whatever_happens_while_an_observer_thinks_each_message_is_covered_once(folder: Path, seeds: range) -> None:
     """F25, F1, F24, T75: appends, observes, deaths and a clock that jumps, over two connections and into each other."""
     happened: Counter[str] = Counter()
-    for seed in range(group, SEEDS, 4):
+    for seed in seeds:
         with play(folder / f"{seed}.db", seed) as acting:
             for _ in range(STEPS):
                 acting.step()
             acting.finish()
         happened += acting.happened
-    assert min(happened[name] for name in ("append", "observe", "die", "LaneTaken", "StaleBatch")) > 20, happened
+    assert min(happened[name] for name in ("append", "observe", "die", "LaneTaken", "StaleBatch")) > 8, happened
 
 
-@pytest.mark.parametrize("plays", first_only([50, 400]))
+@pytest.mark.parametrize("plays", first_only([25, 400]))
 def test_two_programs_that_append_and_observe_at_random_cover_each_message_once(folder: Path, plays: int) -> None:
     """F25, F20, F28: at the same time, on the same two sessions; the late one writes nothing."""
     happened: Counter[str] = Counter()

@@ -65,7 +65,7 @@ class Pipe(io.RawIOBase):
 
     def __init__(self, chunks: Iterable[bytes]) -> None:
         self._chunks: Iterator[bytes] = iter(chunks)
-        self._left = b""
+        self._left = memoryview(b"")
 
     def readable(self) -> bool:
         return True
@@ -78,7 +78,7 @@ class Pipe(io.RawIOBase):
             chunk = next(self._chunks, None)
             if chunk is None:
                 return 0
-            self._left = chunk
+            self._left = memoryview(chunk)
         piece, self._left = self._left[: len(buffer)], self._left[len(buffer) :]
         buffer[: len(piece)] = piece
         return len(piece)
