@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import stat
+from itertools import product
 
 import pytest
 
@@ -255,15 +256,14 @@ def long_past(om: Om) -> str:
     return OTHER
 
 
-@pytest.mark.parametrize("budget", [300, 1_000, 8_000])
-def test_rules_decisions_and_preferences_are_in_reach_at_any_age(om: Om, long_past: str, budget: int) -> None:
+def test_rules_decisions_and_preferences_are_in_reach_at_any_age(om: Om, long_past: str) -> None:
     """XG1: of this session and, for another one, of the project; also in a frozen pack."""
     frozen = {"OM_CONTEXT_FREEZE": "true"}
     here, elsewhere = ("--session", long_past), ("--session", NEW)
-    for options, env in ((here, {}), (elsewhere, {}), (here, frozen), (elsewhere, frozen)):
+    for options, env, budget in product((here, elsewhere), ({}, frozen), (300, 1_000, 8_000)):
         pack = om("context", *options, "--budget", str(budget), env=env).stdout
         for said in ("Never push to the harbour branch", "keep the tide tables in SQLite", "short commit messages"):
-            assert said in pack, (options, env)
+            assert said in pack, (options, env, budget)
 
 
 def test_a_pack_with_room_quotes_more_of_what_was_read(om: Om) -> None:

@@ -317,8 +317,8 @@ class TestSizes:
 
     def test_thousands_of_messages_are_taken_in_and_covered_in_batches(self, om: Om) -> None:
         """F65: no batch is larger than an observer is shown at once."""
-        talk = long_talk("long", 6_000, lines=2)
-        assert observed(om, om.write("long.jsonl", talk.text()), "--counter", "chars-4")["new_messages"] == 6_000
+        talk = long_talk("long", 3_000, lines=12)
+        assert observed(om, om.write("long.jsonl", talk.text()), "--counter", "chars-4")["new_messages"] == 3_000
         assert_covered_once(om.db)
         with opened(om.db) as connection:
             sizes = connection.execute(

@@ -59,7 +59,7 @@ def assert_silent(ended: list[tuple[int, str]], undisturbed: Ended) -> None:
 
 
 SOAK = pytest.mark.soak
-POINTS = [("call", 12), ("enter", 30), pytest.param("call", 400, marks=SOAK), pytest.param("enter", 400, marks=SOAK)]
+POINTS = [("call", 8), ("enter", 20), pytest.param("call", 400, marks=SOAK), pytest.param("enter", 400, marks=SOAK)]
 """Where a run is interrupted, and at how many points."""
 
 
@@ -79,7 +79,7 @@ def test_a_run_that_is_interrupted_while_it_reads_says_nothing(
 @pytest.mark.parametrize(("at", "points"), POINTS)
 def test_what_is_interrupted_while_it_writes_is_gone_on_with(om: Om, at: str, points: int) -> None:
     """F22, F93: again and again, and the next run goes on where it was, whatever is left of its lease."""
-    texts = [long_talk("s", messages, lines=10).text() for messages in range(10, 104, 3)]
+    texts = [long_talk("s", messages, lines=4).text() for messages in range(10, 70, 3)]
     transcript = om.write("t.jsonl", texts.pop(0))
     command = ("observe", "-q", "--wait", "0", transcript)
     of_om = runs(*command, at=at, points=points, env=om.environment(), cwd=om.folder)

@@ -34,7 +34,7 @@ def secret_parts(kind: Kind) -> set[str]:
 
 def all_of(om: Om, *without: Path) -> str:
     """What is in the files of the store, of workers and of settings, and what commands print of it."""
-    handles = [line["id"] for line in om("log", "--all", "--jsonl").lines][:40]
+    handles = [line["id"] for line in om("log", "--all", "--jsonl").lines][:20]
     commands = (
         ["log", "--all"], ["log", "--all", "--jsonl"], ["context"], ["context", "--json"], ["sessions", "--json"],
         ["status", "--json"], ["items", "--json"], ["history", "--json"], ["export"], ["usage", "--json"],
@@ -78,6 +78,11 @@ def test_no_kind_of_secret_is_anywhere_after_observing(om: Om, place: Any) -> No
     assert leaked == []
 
 
+def ways_in(record: object) -> list[tuple[str, ...]]:
+    """The ways to texts that a secret may be in."""
+    return sorted({way for way in leaves(record) if not (KEPT | STRUCTURE) & set(way)})
+
+
 def leaves(value: object, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
     """The ways to all texts in a value."""
     if isinstance(value, dict):
@@ -101,19 +106,19 @@ def with_secret(value: Any, at: tuple[str, ...], path: tuple[str, ...] = ()) -> 
 
 @pytest.mark.parametrize("story", sorted(path.name for path in STORIES.glob("*.json*")))
 def test_no_field_of_a_transcript_brings_a_secret_in(new_om: Any, story: str) -> None:
-    """XE5: text, arguments, results, titles, tools, speakers, branches, models, whatever a format has."""
+    """XE5: text, arguments, results, titles, tools, speakers, branches, models, whatever a format has.
+
+    Each time one field of each record has one, until all of the record with most fields have had their turn.
+    """
     content = (STORIES / story).read_text(encoding="utf-8")
     records = [json.loads(content)] if story.endswith(".json") else list(map(json.loads, content.splitlines()))
-    leaked = []
-    for way in sorted({way for record in records for way in leaves(record)}):
-        if (KEPT | STRUCTURE) & set(way):
-            continue
+    ways = [ways_in(record) for record in records]
+    for turn in range(max(map(len, ways))):
         om = new_om()
-        body = "\n".join(json.dumps(with_secret(record, way)) for record in records)
+        here = [each[turn % len(each)] if each else () for each in ways]
+        body = "\n".join(json.dumps(with_secret(record, way)) for record, way in zip(records, here, strict=True))
         om("observe", "-", stdin=body, code=None)
-        if om.db.exists() and any(TOKEN.encode() in path.read_bytes() for path in om.db.parent.iterdir()):
-            leaked.append(".".join(way))
-    assert leaked == []
+        assert not any(TOKEN.encode() in path.read_bytes() for path in om.db.parent.iterdir()), here
 
 
 def test_no_field_of_a_reply_brings_a_secret_in(new_om: Any) -> None:

@@ -224,7 +224,7 @@ def states(whole: bytes, other: bytes, steps: list[tuple[str, float]]) -> Iterat
 
 @pytest.mark.parametrize("kind", KINDS)
 @given(data=st.data())
-@settings(examples(15), suppress_health_check=list(HealthCheck))
+@settings(examples(8), suppress_health_check=list(HealthCheck))
 def test_with_bookmarks_a_file_is_taken_in_exactly_as_without(kind: str, data: st.DataObject) -> None:
     """S0.8, F2, F59, F63: whatever became of the file, what is stored and what is said is the same."""
     whole, other = data.draw(transcripts(kind)), data.draw(transcripts(kind))
