@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import re
 from collections.abc import Iterable, Iterator
@@ -27,7 +28,10 @@ LONGEST_LINE = 64 << 20
 """Maximum length of a line, in bytes. A longer line is skipped, because it may have no end."""
 LARGEST_DOCUMENT = 256 << 20
 """Maximum size of an input that is read as a whole, in bytes. Parsing takes several times as much memory."""
-_BLOCK = 1 << 18
+_BLOCK = io.DEFAULT_BUFFER_SIZE
+"""Number of bytes read at once where signals have to be handled in between. For more than it has in its buffer, a
+stream asks the system repeatedly. If a signal came before the last of these requests, it would wait for data with it.
+"""
 _BOM = b"\xef\xbb\xbf"
 _SPACE = " \t\r\n"
 

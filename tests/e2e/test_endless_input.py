@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import signal
 import subprocess
@@ -11,10 +12,13 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import Om
+from tests.e2e.background import wait_until
+from tests.soak import first_only
 
 LIMIT = 64 << 20
 """Bytes of a line that are read as one."""
 MEGABYTE = b"x" * (1 << 20)
+OPENING = '{"role":"user","content":"Use port 5433."}\n{"role":"user","content":"'
 
 
 @pytest.mark.parametrize("command", [["observe"], ["observe", "--format", "text"], ["compact"]], ids=" ".join)
@@ -42,19 +46,21 @@ def test_an_endless_note_is_refused(om: Om) -> None:
 
 
 @pytest.mark.parametrize(
-    ("command", "sent", "code"),
+    ("command", "sent", "code", "limits"),
     [
-        (["observe", "-"], signal.SIGINT, 130),
-        (["observe", "--later", "-"], signal.SIGTERM, 143),
-        (["compact", "-"], signal.SIGINT, 130),
+        (["observe", "-"], signal.SIGINT, 130, 4),
+        (["observe", "--later", "-"], signal.SIGTERM, 143, 1.2),
+        (["compact", "-"], signal.SIGINT, 130, 1.2),
     ],
 )
-def test_signals_are_heeded_within_an_endless_line(om: Om, command: list[str], sent: signal.Signals, code: int) -> None:
-    """XE6: when the last byte is in the pipe, om has read far beyond the limit, and has not kept it."""
+def test_signals_are_heeded_within_an_endless_line(
+    om: Om, command: list[str], sent: signal.Signals, code: int, limits: float
+) -> None:
+    """XE6: when the last byte is in the pipe, om has read so many times the limit, and has not kept it."""
     process = om.start(*command)
     assert process.stdin is not None
-    process.stdin.write(b'{"role":"user","content":"Use port 5433."}\n{"role":"user","content":"')
-    for _ in range(4 * (LIMIT >> 20)):
+    process.stdin.write(OPENING.encode())
+    for _ in range(round(limits * (LIMIT >> 20))):
         process.stdin.write(MEGABYTE)
     process.stdin.flush()
     peak = re.search(r"VmHWM:\s*(\d+) kB", Path(f"/proc/{process.pid}/status").read_text())
@@ -62,6 +68,24 @@ def test_signals_are_heeded_within_an_endless_line(om: Om, command: list[str], s
     assert process.wait(timeout=60) == code
     assert peak is None or int(peak[1]) << 10 < 4 * LIMIT
     process.communicate()
+
+
+@pytest.mark.parametrize("times", first_only([1, 30]))
+def test_a_signal_is_heeded_while_there_is_something_to_read(om: Om, times: int) -> None:
+    """XE6: it comes while om reads what is in the pipe, and then nothing more does."""
+    for _ in range(times):
+        feeding = subprocess.Popen(["sh", "-c", f"printf '%s' '{OPENING}'; exec cat /dev/zero"], stdout=subprocess.PIPE)
+        process = subprocess.Popen(om.command("compact", "-"), stdin=feeding.stdout, env=om.environment())
+        counts = Path(f"/proc/{process.pid}/io")
+        wait_until(lambda: not counts.exists() or int(counts.read_text().split()[1]) > 1.2 * LIMIT)  # noqa: B023
+        for each in (process, feeding):
+            each.send_signal(signal.SIGSTOP)
+            os.waitid(os.P_PID, each.pid, os.WSTOPPED | os.WNOWAIT)
+        process.send_signal(signal.SIGINT)
+        process.send_signal(signal.SIGCONT)
+        assert process.wait(timeout=60) == 130
+        feeding.kill()
+        feeding.communicate()
 
 
 def test_a_line_that_is_too_long_is_told_of_and_costs_nothing_else(om: Om) -> None:
