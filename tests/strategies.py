@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Sequence
 from functools import cache
 
@@ -74,13 +75,9 @@ sessions = st.builds(Session, id=names, agent=st.just("claude-code"), cwd=st.sam
 _maybe_instants = st.none() | instants
 _counter_names = st.sampled_from(["o200k-approx", "chars-4"])
 _numbers = st.integers(0, 2**48)
-_row_types, _priorities, _row_sources = st.sampled_from(Type), st.sampled_from(Priority), st.sampled_from(Source)
-_importances, _row_sizes, _message_sizes = st.integers(0, 10), st.integers(0, 60), st.integers(0, 200)
-_maybe_statuses = st.none() | st.sampled_from(Status)
-_maybe_dates = st.none() | st.sampled_from(["2026-02", "2026-03-05"])
-_message_ids = st.lists(st.sampled_from(["m1", "m2", "msg_0123456789"]), max_size=3)
-_tags = st.sampled_from([(), ("pinned",), ("db", "ops")])
-_superseding = st.sampled_from([None, None, None, "0198c0de-0000-7000-8000-000000000000"])
+_message_sizes = st.integers(0, 200)
+_TYPES, _PRIORITIES, _SOURCES, _STATUSES = tuple(Type), tuple(Priority), tuple(Source), tuple(Status)
+_MESSAGE_IDS, _TAGS = ("m1", "m2", "msg_0123456789"), ((), ("pinned",), ("db", "ops"))
 
 
 @cache
@@ -95,29 +92,34 @@ def observations(
     session: st.SearchStrategy[str | None] = maybe_names,
     kinds: Sequence[Kind] = tuple(Kind),
 ) -> Observation:
-    """A row. Its stored count may be right, wrong, or another counter's."""
+    """A row. Its stored count may be right, wrong, or another counter's.
+
+    Columns of few values follow from its number: to draw each would take longer than what is done with the row.
+    """
     number = draw(_numbers)
+    chance = random.Random(number)
+    pick = chance.choice
     return Observation(
         id=f"0198c0de-0000-7000-8000-{number:012x}",
         session=draw(session),
         project="/p",
         kind=draw(_one_of(tuple(kinds))),
-        type=draw(_row_types),
-        priority=draw(_priorities),
-        importance=draw(_importances),
-        status=draw(_maybe_statuses),
+        type=pick(_TYPES),
+        priority=pick(_PRIORITIES),
+        importance=pick(range(11)),
+        status=pick(_STATUSES) if pick((False, True)) else None,
         text=draw(texts),
         observed_at=draw(instants),
         event_at=draw(_maybe_instants),
-        refers_to=draw(_maybe_dates),
-        message_ids=tuple(draw(_message_ids)),
+        refers_to=pick((None, "2026-02", "2026-03-05")),
+        message_ids=tuple(chance.choices(_MESSAGE_IDS, k=pick(range(4)))),
         sources=(1,),
-        tokens=draw(_row_sizes),
-        counter=draw(_counter_names),
-        source=draw(_row_sources),
-        tags=draw(_tags),
+        tokens=pick(range(61)),
+        counter=pick(("o200k-approx", "chars-4")),
+        source=pick(_SOURCES),
+        tags=pick(_TAGS),
         last_used_at=draw(_maybe_instants),
-        superseded_by=draw(_superseding),
+        superseded_by=pick((None, None, None, "0198c0de-0000-7000-8000-000000000000")),
     )
 
 
