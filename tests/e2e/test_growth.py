@@ -177,18 +177,18 @@ def test_runs_killed_while_a_file_grows_leave_what_one_run_over_the_whole_file_d
 
 def test_runs_at_the_same_time_on_a_file_that_grows_lose_and_double_nothing(om: Om) -> None:
     """F20, T75."""
-    talk = long_talk("one", 800)
+    talk = long_talk("one", 600)
     path = om.write("one.jsonl", "")
-    for end in (200, 201, 500, 800):
+    for end in (200, 201, 600):
         path.write_text("".join(f"{line}\n" for line in talk.lines[:end]))
         processes = [om.start("observe", "-q", "--wait", "30", str(path)) for _ in range(3)]
         for process in processes:
             _, stderr = process.communicate(timeout=120)
             assert process.returncode == 0, stderr
     report = observe(om, path)
-    assert (report["unread_bytes"], report["new_messages"], report["messages"]) == (path.stat().st_size, 0, 800)
+    assert (report["unread_bytes"], report["new_messages"], report["messages"]) == (path.stat().st_size, 0, 600)
     (found,) = om("sessions", "--jsonl").lines
-    assert (found["messages"], found["pending"]) == (800, 0)
+    assert (found["messages"], found["pending"]) == (600, 0)
 
 
 def test_a_rewritten_file_is_read_whole_and_adds_only_what_is_new(om: Om) -> None:

@@ -59,7 +59,7 @@ def assert_silent(ended: list[tuple[int, str]], undisturbed: Ended) -> None:
 
 
 SOAK = pytest.mark.soak
-POINTS = [("call", 8), ("enter", 20), pytest.param("call", 400, marks=SOAK), pytest.param("enter", 400, marks=SOAK)]
+POINTS = [("call", 8), ("enter", 14), pytest.param("call", 400, marks=SOAK), pytest.param("enter", 400, marks=SOAK)]
 """Where a run is interrupted, and at how many points."""
 
 

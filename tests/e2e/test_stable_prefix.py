@@ -54,7 +54,7 @@ def growing(om: Om, lines: list[str], *, steps: int, env: dict[str, str]) -> lis
 def test_a_growth_changes_no_earlier_byte(om: Om, name: str, env: dict[str, str]) -> None:
     """XB11, S0.5: a status change is a later row; only folding, pruning and forgetting change what was printed."""
     lines = settling() if name == "settling" else (STORIES / name).read_text().splitlines(keepends=True)
-    packs = growing(om, lines, steps=12, env=env)
+    packs = growing(om, lines, steps=8, env=env)
     assert len(set(packs)) > 3
     for before, after in pairwise(packs):
         assert after.startswith(before)

@@ -72,7 +72,7 @@ def call_ids(found: list[dict[str, object]], shape: CompactFormat) -> tuple[list
 
 
 @pytest.mark.parametrize("shape", CompactFormat)
-@settings(examples(40), suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much])
+@settings(examples(25), suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much])
 @given(
     said=st.lists(messages(), max_size=14),
     target=st.integers(0, 400) | st.integers(400, 5000),
@@ -97,7 +97,7 @@ def test_no_shape_ever_exceeds_the_target(
 
 
 @pytest.mark.parametrize("shape", [CompactFormat.MESSAGES, CompactFormat.ANTHROPIC])
-@settings(suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much])
+@settings(examples(40), suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much])
 @given(said=st.lists(messages(), max_size=14), target=st.integers(100, 4000), keep=st.none() | st.integers(1, 2000))
 def test_calls_and_results_come_in_pairs(
     shape: CompactFormat, said: list[Message], target: int, keep: int | None
