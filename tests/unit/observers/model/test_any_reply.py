@@ -118,7 +118,9 @@ def _check_row(draft: Draft, batch: Batch) -> None:
     assert draft.text == one_line(clean(draft.text))
     assert len(draft.text) <= LONGEST_ROW + 500
     assert 0 <= draft.importance <= 10
-    assert set(draft.sources) <= {kept.seq for kept in shown}
+    # A current task may be what the user said before the batch, as an older row has it.
+    older = {seq for row in batch.context_rows for seq in row.sources if draft.type is Type.TASK}
+    assert set(draft.sources) <= older.union(kept.seq for kept in shown)
     assert set(draft.sources) & seqs
     assert list(draft.sources) == sorted(set(draft.sources))
     assert draft.event_at in {None, *(kept.message.at for kept in shown)}
