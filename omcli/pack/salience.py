@@ -45,6 +45,10 @@ _LINE_TOKENS = 15
 # (2 × 2.0) still ranks before a reflection of the same age (3 × 1.3).
 BIAS = MappingProxyType({Kind.NOTE: 2.0, Kind.REFLECTION: 1.3})
 """Factor on the value of rows that are not plain observations."""
+_WISH = 1.5
+"""Factor on the value of what the user always wants, because every later answer is wrong without it."""
+_WISHED_FROM = MappingProxyType({Type.INSTRUCTION: 9, Type.PREFERENCE: 8})
+"""Importance from which rows of these types are lasting rules and preferences, not single ones."""
 # Rows of these types are valid until they are contradicted. All others lose value as the session continues.
 _LASTING = frozenset(
     {Type.PREFERENCE, Type.INSTRUCTION, Type.DECISION, Type.CORRECTION, Type.FACT, Type.REQUEST, Type.QUESTION}
@@ -63,7 +67,7 @@ def by_salience(rows: Sequence[Observation]) -> Iterator[int]:
     Pinned rows and the current task rank first. Then the row with the highest value is chosen repeatedly, the newest
     among equals:
 
-        (importance / 5)^2.5 · freshness · bias · Σ weight(t) · 0.5^n(t) / (tokens + 15)
+        (importance / 5)^2.5 · freshness · bias · wish · Σ weight(t) · 0.5^n(t) / (tokens + 15)
 
     The sum is over the row's terms `t`, and `n(t)` is the number of chosen rows that contain `t`. The weight of a term
     is `df^p · ln(N / df + 1)`, where `df` of the `N` rows contain it: its rarity (Spärck Jones 1972), raised a little
@@ -150,4 +154,5 @@ def _value(row: Observation, age: float) -> float:
         if row.type in _LASTING or row.status is Status.OPEN
         else _FRESHNESS_FLOOR + (1 - _FRESHNESS_FLOOR) * age * age
     )
-    return float((max(1, importance) / 5) ** _IMPORTANCE_POWER * fresh * BIAS.get(row.kind, 1.0))
+    wish = _WISH if importance >= _WISHED_FROM.get(row.type, 11) else 1.0
+    return float((max(1, importance) / 5) ** _IMPORTANCE_POWER * fresh * wish * BIAS.get(row.kind, 1.0))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
 from operator import attrgetter
@@ -14,7 +15,7 @@ from omcli.memory.message import KeptMessage, MessageKind, Role
 from omcli.memory.observation import Draft, Type
 from omcli.observers.rules import agents, cues, people_cues
 from omcli.observers.rules.agents import progress_drafts, report_drafts
-from omcli.observers.rules.people import chat_drafts, other_drafts, prompt_drafts, with_work_importance
+from omcli.observers.rules.people import chat_drafts, joined_turns, other_drafts, prompt_drafts, with_work_importance
 from omcli.observers.rules.sentences import TextPart, text_of, text_parts
 from omcli.observers.rules.status import (
     StatusEvent,
@@ -72,6 +73,9 @@ class RuleObserver:
                 drafts += map(sources.dated, texts)
                 speaks = Role.ASSISTANT if with_agent else Role.USER
                 last_said = next((kept for kept in reversed(turn) if kept.message.role is speaks), last_said)
+        if not with_agent:
+            places = {kept.seq: place for place, kept in enumerate(batch.messages, 1)}
+            drafts = joined_turns(drafts, defaultdict(int, places))
         return Observed(drafts=update_rows(batch.context_rows, filter(sources.support, drafts), status_events))
 
 

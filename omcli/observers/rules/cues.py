@@ -1,9 +1,9 @@
-"""Cues for all speakers: questions, requests, statements, courtesies and dependent sentences."""
+"""Cues for all speakers: questions, requests, statements, courtesies, dependent sentences and words to leave out."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from omcli.base import lazily
 from omcli.observers.rules import languages
@@ -48,9 +48,10 @@ _QUESTION = whole_words(
     " (?:i|we|you|it|there|this|that|these|those|the|my|our|your|they|he|she)|(?:do|have) (?:i|we|you|they))",
     at_start=True,
 )  # fmt: skip
+_ASKS = r"(?:and |so |but |also |ok(?:ay)?,? |now |then |hi,? |hey,? )*(?:can|could|would|will) (?:you|we)"
+_STARTS_REQUEST = lazily(rf"^(?:{_ASKS}|please|i (?:need|want|would like|'?d like) you to)\b")
 _REQUESTS_WORK = lazily(
-    r"^(?:and |so |but |also |ok(?:ay)?,? |now |then |hi,? |hey,? )*(?:can|could|would|will) (?:you|we)\b|"
-    r"\bplease\b|"
+    rf"^{_ASKS}\b|\bplease\b|"
     r"^[^,?]{1,40},(?: [^,?]{1,40},)? (?:can|could|would|will) (?:you|we)\b|"
     r"^i (?:need|want|would like|'?d like) you to\b",
 )
@@ -107,12 +108,13 @@ def is_empty_question(sentence: str) -> bool:
 def starts_question(clause: str) -> bool:
     """Return True if a clause after a comma starts a question: "…, can you", "…, how do I"."""
     said = clause.lower()
-    return bool(_REQUESTS_WORK.match(said) or _REQUESTS_ANSWER.match(said) or _QUESTION_START.match(said))
+    return bool(_STARTS_REQUEST.match(said) or _REQUESTS_ANSWER.match(said) or _QUESTION_START.match(said))
 
 
 # The speaker's life and work.
 _ABOUT_SELF = lazily(
-    r"\b(?i:my name is|i(?:'m| am) (?:a|an|the|from|based|called|working (?:at|for|as)|married|\d+)|"
+    r"\b(?i:my name is|i(?:'m| am) (?:a|an|the|from|based|called|working (?:at|for|as)|married|"
+    r"engaged|divorced|pregnant|retired|allergic|vegan|vegetarian|\d+)|"
     r"i (?:work|live|moved|was born|study|teach|own|run)|my (?:wife|husband|partner|son|daughter|mother|father|mom|"
     r"dad|brother|sister|boss|manager|team|company|job|email|address|birthday|phone|dog|cat)"
     r"(?:'s| is| are| has| was| works?| lives?)|we (?:use|run|live|moved|are on)|"
@@ -306,3 +308,99 @@ def after_courtesy(sentence: str) -> Iterator[tuple[str, bool]]:
         if not _NAME.match(sentence, courtesy.end()):
             yield sentence[courtesy.end() :].lstrip(), False
         yield from ((sentence[pause.end() :], True) for pause in _PAUSE.finditer(sentence, courtesy.end()))
+
+
+# ---- words that a note-taker leaves out
+
+_ADDED_NOTE = lazily(
+    r"\[(?=[^\W\d_])[^\[\]\n]{2,600}\](?!\()|<[A-Z][\w ]{2,40}>|[\u2600-\u27bf\ufe0f\U0001f000-\U0001faff]"
+)
+_OPENING = lazily(
+    r"^(?:(?:and|but|o+h+|a+h+|a+w+|wo+w|yay|btw|fyi|by the way|a?ha(?:ha)+|lol|"
+    r"(?:hey|hi|hello)(?:(?-i: [A-Z]\w+)(?=[,.!]))?|"
+    r"(?:so+|well|ok(?:ay)?|yes|yeah|yep|yup|sure|right|true|exactly|totally|definitely|absolutely|of course|for sure|"
+    r"cool|nice|great|awesome|amazing|thanks|thank you|congrats|anyway|honestly|actually|"
+    r"(?:un)?fortunately|luckily|guess what)"
+    r"(?= ?[,.!:;…–—-]|(?-i: [A-Z]\w+[,!])))"
+    r"(?:[,.!:;…]+| [–—-])?\s+)+",
+    re.IGNORECASE,
+)
+_FIRST_WORDS = lazily(
+    r"^(?:i (?:think|guess|mean|believe|must say|have to say)(?: that)? "
+    r"(?=(?:i|it|the|my|we|this|he|she|they|there)\b)|"
+    r"i(?:['’]m| am)(?: so| really| very)? (?:excited|happy|glad|proud|thrilled|pleased|sorry) to "
+    r"(?:say|tell you|share|report)(?: that)? |i (?:just )?(?:wanted|want|have|need) to tell you (?:about |that )?|"
+    r"you know what,? )+",
+    re.IGNORECASE,
+)
+_FILLER = lazily(
+    r"(?<!\bnot )(?<!n't )(?<!n’t )(?<!\bnever )(?<!\bno )(?<!\bonly )(?:\b(?:really|very|just|actually|super|totally|"
+    r"definitely|literally|basically|honestly|absolutely|truly|kinda) |, (?:you know|I mean|I guess|to be honest)(?=,)|"
+    r"\b(?:I mean|you know|to be honest|honestly), )"
+)
+_LINKS = frozenset("and but as when since while because if after before where then".split())
+"""Words before a new subject."""
+_POINTING = frozenset({"it's", "that's", "there's"})
+_POINTERS = frozenset("it that this there".split())
+_STATES = frozenset("is are was were".split())
+_ASKING = frozenset("when what why how where who whether".split())
+_OTHERS = frozenset("we he she they who you it".split())
+_ARTICLES = frozenset("the my our".split())
+MARKS = ',.;:!?…()"“”'
+_PAUSES = (",", ";", ":", ".", "!", "–", "—", "-")
+
+
+def without_notes(text: str) -> str:
+    """Return a message without what a program added in brackets, such as the caption of a picture, and emoji."""
+    return _ADDED_NOTE.sub("", text)
+
+
+def without_opening(sentence: str, other: str) -> str:
+    """Return a sentence without the interjections that open it, and without the name of the person it addresses."""
+    kept: list[str] = []
+    words = _OPENING.sub("", sentence).split()
+    for at, word in enumerate(words):
+        name = word.strip(MARKS)
+        ends = word.endswith(tuple(MARKS)) or at == len(words) - 1
+        if len(name) > 2 and other.startswith(name) and ends and (not kept or kept[-1].endswith(",")):
+            if kept:
+                kept[-1] = kept[-1].rstrip(",") + word.rpartition(name)[2]
+        else:
+            kept.append(word)
+    return _OPENING.sub("", " ".join(kept))
+
+
+def short_sentence(sentence: str) -> str:
+    """Return a sentence as a note-taker writes it: without fillers, "the", "my", and "I" or "it is" before a verb.
+
+    The other words keep their order. No negation is left out. "I" stays after another subject: "She left and I stayed".
+    """
+    words = _FILLER.sub("", _FIRST_WORDS.sub("", sentence)).split()
+    said = [*(plain(word).strip(MARKS) for word in words), "", ""]
+    kept: list[str] = []
+    at, opens, others = 0, True, False
+    while at < len(words):
+        skipped = _words_left_out(said, at, opens=opens, others=others)
+        is_title = words[at] == "The" and words[min(at + 1, len(words) - 1)][0].isupper()  # "The Hobbit"
+        if is_title or any(word.endswith(_PAUSES) for word in words[at : at + skipped]):
+            skipped = 0
+        if not skipped:
+            kept.append(words[at])
+            others = others or said[at] in _OTHERS or (at > 0 and words[at][0].isupper() and said[at][:1] != "i")
+        opens = words[at].endswith(_PAUSES) or said[at] in _LINKS
+        at += skipped or 1
+    return " ".join(kept).rstrip(" !.,;:-–—…")
+
+
+def _words_left_out(said: Sequence[str], at: int, *, opens: bool, others: bool) -> int:
+    """Return how many words a note-taker leaves out at a place in a sentence. `others` means that others act in it."""
+    word, following, third = said[at : at + 3]
+    if word in _ARTICLES and following:
+        return 1
+    if not opens or not following or following in _ASKING:
+        return 0
+    if word in ("i", "i'm", "i've"):
+        return int(not at or (said[0].startswith("i") and not others))
+    is_state = word in _POINTERS and following in _STATES and third and third not in _ASKING
+    after_link = at > 0 and said[at - 1] in _LINKS  # "and it was dark"
+    return 0 if after_link else 1 if word in _POINTING else 2 if is_state else 0

@@ -7,7 +7,7 @@ become separate rows. A long prompt becomes several rows.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain, filterfalse
 
 from omcli.base import lazily
@@ -49,20 +49,28 @@ _PROMPT_CHARACTERS = 1600
 """Number of characters kept from a long prompt or in a row about a chat."""
 _MAX_RUN = 1000
 """Number of characters kept from text without spaces."""
-_ANSWER_WORDS = 12
-"""Maximum length, in words, of an answer between people that is stored with its question."""
-_QUESTION_WORDS = 3
-"""Minimum number of words in a question quoted between people. "You?" is too short."""
+_ANSWER_SENTENCES = 2
+"""Number of sentences of a message that may answer a question between people."""
+_JOINED_WORDS = 45
+"""Maximum number of words in a row made of several messages."""
+_GOES_ON = 2
+"""Number of messages after which a person goes on: the second one, after a question or reaction of the other."""
+_ROW_ENDS = " !.,;:-–—…"
 _SHORT_ANSWER = 60
 """Maximum length, in characters, of an answer to an agent that is stored with its question."""
 _STATEMENTS = frozenset({Type.DECISION, Type.FACT, Type.PREFERENCE})
-_CHAT_TYPES = frozenset({Type.PREFERENCE, Type.DECISION})
-_MIN_CHAT_IMPORTANCE = 4
-"""Minimum importance of a short remark between people that becomes a row."""
-_TOLD_IMPORTANCE = 6
-"""Minimum importance of what a person tells another in the same sentence as a greeting."""
+_MIN_CHAT_IMPORTANCE = 5
+"""Minimum importance of a sentence without which a message between people gives no row."""
 _WORK_IMPORTANCE = 8
 _PASTED_IMPORTANCE = 5
+
+
+# Before a clause with a subject or an order of its own.
+_NEW_CLAUSE = lazily(
+    r"[,;] (?:(?:and|but|so|then|also) )*(?=(?:i|we|my|our|please|always|never|from now on|do not|don't|let's|can you|"
+    r"could you|how|what)\b)",
+    re.IGNORECASE,
+)
 
 
 # ---- prompts
@@ -131,8 +139,33 @@ def _long_prompt(prompt: KeptMessage, speaker: str, pasted: Pasted) -> Iterator[
 
 def _with_content(parts: Sequence[TextPart]) -> list[TextPart]:
     """Return the sentences that have content. Questions after a comma become separate sentences."""
-    pieces = map(_without_courtesy, chain.from_iterable(map(split_question, parts)))
+    questions = chain.from_iterable(map(split_question, parts))
+    pieces = map(_without_courtesy, chain.from_iterable(map(_split_lasting, questions)))
     return list(filterfalse(_is_empty, pieces))
+
+
+def _split_lasting(part: TextPart) -> Iterator[TextPart]:
+    """Yield a sentence, with a request and a clause that is a lasting rule, preference or decision as separate parts:
+    "Fix the test; I prefer small commits".
+    """
+    start = 0
+    is_prose = not part.is_heading and len(part.text) <= _PROMPT_CHARACTERS
+    for joint in _NEW_CLAUSE.finditer(part.text) if is_prose else ():
+        before, after = part.text[start : joint.start()], part.text[joint.end() :]
+        if (_asks(before) and _is_lasting_clause(after)) or (_is_lasting_clause(before) and _asks(after)):
+            yield replace(part, text=before)
+            start = joint.end()
+    yield replace(part, text=part.text[start:])
+
+
+def _asks(clause: str) -> bool:
+    kind = people_cues.user_type(clause)
+    return not _is_lasting_clause(clause) and (kind in (Type.REQUEST, Type.QUESTION) or cues.is_imperative(clause))
+
+
+def _is_lasting_clause(clause: str) -> bool:
+    """Return True if a clause applies beyond its prompt."""
+    return _is_lasting(RowText(clause, people_cues.user_type(clause)))
 
 
 def _short_rows(text: str, content: Sequence[TextPart]) -> Iterator[tuple[RowText, int]]:
@@ -243,47 +276,106 @@ def _select(parts: Sequence[TextPart], limit: int) -> list[TextPart]:
     return [parts[index] for index in sorted(kept)] or list(parts[:1])
 
 
-def chat_drafts(kept: KeptMessage, previous: KeptMessage | None) -> Iterator[Draft]:
-    """Yield rows for a message between people, without courtesies, questions, reactions and short remarks of little
-    importance.
+# ---- conversations between people
 
-    A short answer is stored with the question in `previous`, the message before it, if another person asked it.
-    Preferences and decisions keep their type. All other rows are facts, because people do not instruct each other.
+
+def chat_drafts(kept: KeptMessage, previous: KeptMessage | None) -> Iterator[Draft]:
+    """Yield rows for what a message between people tells: one for its facts, and one for each preference, decision or
+    rule, whose wording is kept.
+
+    An answer names what the question in `previous`, the message before it, is about, if another person asked it.
+    Everything else is a fact, because people do not instruct each other.
     """
-    content = list(filterfalse(_is_small_talk, map(_without_chat_courtesy, text_parts(kept.message.text))))
     speaker = kept.message.name or "User"
     other = previous.message.name or "" if previous and previous.message.name != kept.message.name else ""
-    question = _last_question(previous) if other and word_count(_last_question(previous)) >= _QUESTION_WORDS else ""
-    kinds = [kind if kind in _CHAT_TYPES else None for kind in list(map(people_cues.user_type, map(text_of, content)))]
-    for at, row in enumerate(group_sentences(content, kinds)):
-        words = word_count(row.text)
-        suffix = f" (answering: {question})" if question and at == 0 and words <= _ANSWER_WORDS else ""
-        # The other person's name does not add importance.
-        importance = people_cues.chat_importance(row.text.replace(other, "") if other else row.text)
-        says_little = text_length(row.text) < MIN_CHARACTERS or (
-            importance < _MIN_CHAT_IMPORTANCE and words < _ANSWER_WORDS
-        )
-        if says_little and not suffix:
-            continue
-        text = cut(f"{speaker}: {row.text}{suffix}", _PROMPT_CHARACTERS)
-        yield text_draft(kept, text, row.kind or Type.FACT, importance, also=previous if suffix else None)
+    asked = _last_question(previous) if other else ""
+    parts = map(text_of, text_parts(cues.without_notes(kept.message.text)))
+    said = [told for part in parts if (told := _told(part, other))]
+    suffix = f" (answering: {topic})" if (topic := people_cues.question_label(asked, speaker)) else ""
+    names = people_cues.distinctive_terms(f"{speaker} {other}")
+    weights = _importance_of_each(said, names, asked=asked)
+    if max(weights, default=0) < _MIN_CHAT_IMPORTANCE:
+        return
+    for row, places in _chat_rows(said, weights):
+        answer = suffix if places[0] < _ANSWER_SENTENCES else ""
+        importance = max(weights[place] or _MIN_CHAT_IMPORTANCE for place in places)
+        text = cut(f"{speaker}: {row.text}{answer}", _PROMPT_CHARACTERS)
+        yield text_draft(kept, text, row.kind or Type.FACT, importance, also=previous if answer else None)
+        suffix = ""
 
 
-def _without_chat_courtesy(part: TextPart) -> TextPart:
-    """Return what a person tells of importance after a courtesy: "Hi Ann, I moved to Berlin". Otherwise return `part`
-    unchanged.
+def _importance_of_each(said: Sequence[str], names: frozenset[str], *, asked: str) -> list[int]:
+    """Return the importance of each sentence of a message, or 0 if it tells nothing. `asked` may be empty."""
+    if not people_cues.is_known_language(" ".join((asked, *said))):
+        return [_MIN_CHAT_IMPORTANCE * (len(people_cues.distinctive_terms(told)) >= people_cues.TELLS) for told in said]
+    return [
+        people_cues.chat_importance(told, names, answers=bool(asked) and at < _ANSWER_SENTENCES)
+        for at, told in enumerate(said)
+    ]
+
+
+def _told(sentence: str, other: str) -> str:
+    """Return what a sentence tells the other person, or "" for courtesies, questions and reactions."""
+    said = cues.without_opening(sentence, other)
+    is_empty = not said or cues.has_question_mark(said) or cues.is_courtesy(said)
+    return "" if is_empty or any(map(people_cues.is_reaction, (sentence, said))) else said
+
+
+def _chat_rows(said: Sequence[str], weights: Sequence[int]) -> Iterator[tuple[RowText, list[int]]]:
+    """Yield rows for the sentences that tell something, each with the places of its sentences. If the first of them
+    needs a subject, the sentence before it is kept as well.
     """
-    if cues.is_courtesy(part.text):
-        for rest, has_pause in cues.after_courtesy(part.text):
-            said = replace(part, text=rest)
-            is_important = people_cues.chat_importance(rest) >= _TOLD_IMPORTANCE and word_count(rest) > 2
-            if has_pause and is_important and not _is_small_talk(said):
-                return said
-    return part
+    places = [place for place, weight in enumerate(weights) if weight]
+    if places[0] and cues.follows_on(said[places[0]]):
+        places.insert(0, places[0] - 1)
+    facts: list[int] = []
+    rows: list[tuple[RowText, list[int]]] = []
+    for place in places:
+        kind = people_cues.user_type(said[place])
+        if kind in people_cues.LASTING:
+            kept = RowText(said[place].rstrip(_ROW_ENDS), kind if kind in people_cues.CHAT_TYPES else None)
+            rows.append((kept, [place]))
+        else:
+            facts.append(place)
+    if facts:
+        text = "; ".join(cues.short_sentence(said[place]) for place in facts)
+        rows.append((RowText(text, None), facts))
+    yield from sorted(rows, key=lambda row: row[1])
 
 
-def _is_small_talk(part: TextPart) -> bool:
-    return cues.is_courtesy(part.text) or cues.has_question_mark(part.text) or people_cues.is_reaction(part.text)
+def joined_turns(drafts: Iterable[Draft], places: Mapping[int, int]) -> list[Draft]:
+    """Join a fact with the one before it if the same person goes on that day, and the other only asks or reacts.
+
+    `places` are those of the messages in the conversation. A joined row has at most `_JOINED_WORDS` words and refers to
+    at most one date. Rules, preferences and decisions stay in rows of their own.
+    """
+    joined: list[Draft] = []
+    for draft in drafts:
+        last = joined[-1] if joined else None
+        if last and _goes_on(last, draft) and places[draft.sources[-1]] - places[last.sources[-1]] <= _GOES_ON:
+            joined[-1] = replace(
+                last,
+                text=f"{last.text}; {draft.text.partition(': ')[2]}",
+                importance=max(last.importance, draft.importance),
+                refers_to=last.refers_to or draft.refers_to,
+                sources=tuple(sorted({*last.sources, *draft.sources})),
+            )
+        else:
+            joined.append(draft)
+    return joined
+
+
+def _goes_on(last: Draft, draft: Draft) -> bool:
+    speaker, _, text = draft.text.partition(": ")
+    before, _, told = last.text.partition(": ")
+    return (
+        last.type is draft.type is Type.FACT
+        and before == speaker
+        and (last.event_at or "")[:10] == (draft.event_at or "")[:10]
+        and not (last.refers_to and draft.refers_to)
+        and word_count(told) + word_count(text) < _JOINED_WORDS
+        and not any(people_cues.user_type(said) in people_cues.LASTING for said in (told, text))
+    )
 
 
 def other_drafts(kept: KeptMessage, refused: KeptMessage | None) -> Iterator[Draft]:

@@ -16,6 +16,7 @@ from omcli.observers.rules.cues import (
     CACHE_SIZE,
     IMPERATIVE,
     LEAD_IN,
+    MARKS,
     has_name_or_number,
     is_about_change,
     is_about_event,
@@ -182,11 +183,21 @@ _TENTATIVE = lazily(
     r"(?:not (?:so )?sure|unsure|do(?:n'?t| not) (?:know|remember|recall)|doubt)(?: if| whether| that)? (?:i|we|they)"
     r" (?:ever |really )?(?:decided|agreed|settled|chose|picked))\b",
 )
+CHAT_TYPES = frozenset({Type.PREFERENCE, Type.DECISION})
+"""Types of sentences in chats that are not facts."""
 LASTING = frozenset({Type.PREFERENCE, Type.DECISION, Type.INSTRUCTION})
 _IMPORTANCE = {
     Type.PREFERENCE: 8, Type.DECISION: 8, Type.CORRECTION: 8, Type.REQUEST: 7, Type.QUESTION: 5, Type.FACT: 5,
     Type.PLAN: 4,
 }  # fmt: skip
+
+
+_MAY_STATE = frozenset({None, Type.FACT, Type.REQUEST, Type.QUESTION})
+# A value that holds now: "my current pace of 5 km", "the increased budget of 900".
+_CURRENT = lazily(
+    r"\b(?:my|our|the|his|her|their) (?:\w+ )?(?:current|new|latest|recent|increased|reduced|raised|lowered|updated|"
+    r"revised|adjusted|extended)\b[^.?!]{0,60}?\d"
+)
 
 
 @lru_cache(maxsize=CACHE_SIZE)
@@ -222,7 +233,10 @@ def user_importance(sentence: str, kind: Type | None) -> int:
     said = plain(sentence)
     if kind is Type.INSTRUCTION:
         return 9 if is_lasting_rule(said) else 8
-    if kind is Type.FACT and (is_about_speaker(sentence) or (is_about_change(said) and not is_wanted(said))):
+    changes = is_about_change(said) and not is_wanted(said)
+    if kind is Type.FACT and changes:
+        return 8 if any(map(str.isdigit, said)) else 7
+    if (kind is Type.FACT and is_about_speaker(sentence)) or (kind in _MAY_STATE and _CURRENT.search(said)):
         return 7
     if kind is None and not starts_statement(said):
         return _IMPORTANCE[Type.REQUEST]  # "Put it in the handler" is an order
@@ -239,9 +253,6 @@ _WHEN = whole_words(
     "(?:in|since|until|by|on|of) (?:january|february|march|april|may|june|july|august|september|october|november|"
     "december)",
 )  # fmt: skip
-# A habit: "to always stay dry", "but never tried"; not at the start of a sentence.
-_ALWAYS_INSIDE = lazily(r"(?:[,;:.(] |\b(?:and|but|so|or|to|you|then) )(?:always|never) \w")
-_FIRST_PERSON = whole_words("i", "i'(?:m|ve|d|ll)", "my", "we", "we'(?:re|ve|d|ll)", "our", "me", "us", "mine")
 _DID_SOMETHING = lazily(
     r"\b(?:i|we|my \w+|our \w+)(?:'ve| have| has|'d| had)? (?:\w+ly |just |also |even |never |always |both |all )*"
     r"(?:\w{2,}ed|took|gave|came|saw|told|said|ran|began|kept|brought|wrote|won|lost|drove|flew|ate|drank|sang|swam|"
@@ -251,9 +262,10 @@ _DID_SOMETHING = lazily(
 )
 _NAME_INSIDE = lazily(r"(?<=[a-z,] )(?!I\b|I')[A-Z][a-z]+")
 _ABOUT_YOU = lazily(
-    r"^(?:and |but |so |well,? |i (?:think|know|bet|'?m sure) (?:that )?)*(?:you(?:'re| are|'ll be| will be|'ve got|"
+    r"^(?:(?:i'?m |i am )?(?:so |really |super )*(?:proud of|happy for|glad(?: that)?) you|"
+    r"(?:and |but |so |well,? |i (?:think|know|bet|'?m sure) (?:that )?)*(?:you(?:'re| are|'ll be| will be|'ve got|"
     r" have| look| sound| seem| must| deserve| guys| rock| inspire)|your \w+(?: \w+)?"
-    r"(?:'s| is| are| means?| looks?| sounds?))\b",
+    r"(?:'s| is| are| means?| looks?| sounds?)))\b",
 )
 _REACTION = whole_words(
     "(?:that|this|it|those|they)(?:'s| is| was| sounds?| looks?| must(?: be| have been)?| seems?|'re| are)(?: like)?"
@@ -278,20 +290,73 @@ _SHORT_REACTION = 50
 _LONG_REACTION = 100
 _OWN_FACT = lazily(r"\d|\b(?:i|my|we|our)\b")
 
+_ABOUT_PERSON = whole_words(
+    "^(?:been|got|had|went|gonna|(?:try|hop|plann)ing to|(?:work|plann)ing on|looking for)",
+    "(?:i|we|he|she|they)(?:'(?:m|ve|d|ll|re|s))?",
+    "my",
+    "me",
+    "our",
+    "us",
+    "mine",
+    "his",
+    "her",
+    "their",
+)
+_OWN = whole_words("(?:i|we)(?:'(?:m|ve|d|ll|re))?", "my", "me", "our", "us", "mine")
+_YOU = whole_words("you(?:'(?:re|ve|d|ll))?", "yours?", "yourself")
+_AMOUNT = whole_words(
+    "once", "twice", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "dozens?",
+    "(?:hour|day|week|month|year)s?",
+)  # fmt: skip
+_INTENDED = lazily(
+    r"\b(?:(?:i|we)(?:'ll| will| plan to| intend to| hope to)|gonna|"
+    r"(?:i'?m|we'?re|i am|we are|i was|we were) (?:\w+ly )?(?:going|planning|hoping|trying|off) to)\b"
+)
+TELLS = 3
+"""Number of uncommon words in a sentence that tells something without any other cue."""
+_FEW_WORDS = 6
+"""Maximum number of words in a sentence about a person that tells something with one uncommon word less."""
+_TELLS_MUCH = 5
+"""The same for a sentence that speaks to the other person, which is often a reaction: "I know your garden is lush"."""
 
-def chat_importance(sentence: str) -> int:
-    """Return an importance from 3 to 7 for a sentence in a chat.
 
-    Statements about the speaker raise it, as do deeds, habits, rules, preferences, decisions, names, numbers and dates.
+def distinctive_terms(text: str) -> frozenset[str]:
+    """Return the terms that tell what a text is about: those that are not common in text about any subject."""
+    from omcli.text.terms import COMMON_FOLDED, terms_of  # noqa: PLC0415 - only chats need it
+
+    return terms_of([text])[0] - COMMON_FOLDED
+
+
+def is_known_language(text: str) -> bool:
+    """Return True if at least two fifths of the words are common English words, so that the cues above apply."""
+    from omcli.text.terms import COMMON_FOLDED, FUNCTION_WORDS, folded  # noqa: PLC0415
+
+    words = [word.strip(MARKS) for word in plain(text).split()]
+    known = sum(word.partition("'")[0] in FUNCTION_WORDS or folded(word) in COMMON_FOLDED for word in words)
+    return 5 * known >= 2 * len(words)
+
+
+def chat_importance(sentence: str, names: frozenset[str] = frozenset(), *, answers: bool = False) -> int:
+    """Return 0 for a sentence in a chat that tells nothing, 4 if it is about nobody, 5 if it is about a person and 6 if
+    it answers a question.
+
+    A deed, date, name, number, preference or decision needs one uncommon word, as does an answer. Anything else needs
+    `TELLS`, or one less if it is short. `names` are terms that don't count, because they are those of the speakers.
     """
     said = plain(sentence)
-    did = bool(_DID_SOMETHING.search(said)) or is_about_event(said)
-    named = has_name_or_number(said) or bool(_NAME_INSIDE.search(plain_quotes(sentence)) or _WHEN.search(said))
-    if is_about_speaker(sentence) or (did and named):
-        return 7
-    if did or named or _ALWAYS_INSIDE.search(said) or user_type(sentence) in LASTING:
+    count = len(distinctive_terms(sentence) - names)
+    tells_of_self = _OWN.search(said) and (count >= _TELLS_MUCH or _DID_SOMETHING.search(said))
+    if _YOU.search(said) and not (tells_of_self or answers):
+        return 0
+    if answers and _AMOUNT.search(said):
         return 6
-    return 5 if _FIRST_PERSON.search(said) else 3
+    is_named = has_name_or_number(said) or bool(_NAME_INSIDE.search(plain_quotes(sentence)))
+    is_cued = is_named or any(cue.search(said) for cue in (_INTENDED, _DID_SOMETHING, _WHEN))
+    is_typed = is_about_speaker(sentence) or user_type(sentence) in CHAT_TYPES
+    if not (_ABOUT_PERSON.search(said) or answers or is_typed):
+        return 0 if count < TELLS else 5 if is_cued else 4
+    least = 1 if is_cued or answers or is_typed else 2 if len(said.split()) <= _FEW_WORDS else TELLS
+    return 0 if count < least else 6 if answers else 5
 
 
 def is_reaction(sentence: str) -> bool:
@@ -299,3 +364,24 @@ def is_reaction(sentence: str) -> bool:
     said = plain(sentence)
     reacts = _ABOUT_YOU.match(said) or (_REACTION.match(said) if len(said) <= _SHORT_REACTION else None)
     return bool(reacts and len(said) <= _LONG_REACTION and not _OWN_FACT.search(said, reacts.end()))
+
+
+_WORDS_OF_QUESTIONS = frozenset("any ever else got get make really like ca wo".split())
+_PREPOSITIONS = frozenset("of for in on at with from about to".split())
+
+
+def question_label(question: str, name: str) -> str:
+    """Return the words of a question that tell what it is about, or "". `name` is the person it addresses.
+
+    These are the telling words, each with the word before it and the preposition between two.
+    """
+    from omcli.text.terms import FUNCTION_WORDS  # noqa: PLC0415
+
+    words = [word.strip(MARKS) for word in cues.without_opening(question, name).split()]
+    said = [plain(word).partition("n't")[0].partition("'")[0] for word in words]
+    asks = [word not in FUNCTION_WORDS and word not in _WORDS_OF_QUESTIONS for word in said]
+    tells = [asked and bool(distinctive_terms(word)) for asked, word in zip(asks, words, strict=True)]
+    kept = [tell or (asked and after) for tell, asked, after in zip(tells, asks, [*tells[1:], False], strict=False)]
+    for at in range(1, len(words) - 1):
+        kept[at] = kept[at] or (said[at] in _PREPOSITIONS and kept[at - 1] and kept[at + 1])
+    return " ".join(word for word, is_kept in zip(words, kept, strict=True) if is_kept)

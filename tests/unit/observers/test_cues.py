@@ -143,7 +143,7 @@ def test_a_sentence_with_the_words_of_another_kind_is_not_of_it(sentence: str, n
         ("I prefer short names.", Type.PREFERENCE, 8),
         ("Let's use the queue.", Type.DECISION, 8),
         ("I work at Acme.", Type.FACT, 7),
-        ("The limit was raised to 40 per day.", Type.FACT, 7),
+        ("The limit was raised to 40 per day.", Type.FACT, 8),
         ("I read 12 of the chapters.", Type.FACT, 6),
         ("put it in the handler", None, 7),
         ("What is a monad?", Type.QUESTION, 5),
@@ -234,12 +234,15 @@ def test_sentences_of_agents_are_classified(sentence: str, kind: Type | None) ->
 @pytest.mark.parametrize(
     ("sentence", "importance"),
     [
-        ("I moved to Porto last May.", 7),
-        ("We painted the fence.", 6),
-        ("My sister works at Acme.", 7),
-        ("It is a nudge to always stay dry.", 6),
-        ("I feel at home here.", 5),
-        ("Kindness goes a long way.", 3),
+        ("I moved to Porto last May.", 5),
+        ("We painted the fence.", 5),
+        ("My sister works at Acme.", 5),
+        ("I'll take the ferry.", 5),
+        ("The ferry to Porto leaves from the northern quay.", 5),
+        ("The ferry leaves from the northern quay.", 4),
+        ("I feel at home here.", 0),
+        ("Kindness goes a long way.", 0),
+        ("Your bakery must smell of cinnamon and butter!", 0),
     ],
 )
 def test_between_people_what_somebody_did_and_what_is_named_counts(sentence: str, importance: int) -> None:
@@ -289,7 +292,11 @@ def test_no_cue_takes_the_square_of_a_sentence(run: str) -> None:
     agents.agent_type(sentence)
     agents.says_nothing(sentence)
     people_cues.chat_importance(sentence)
+    cues.without_notes(sentence)
+    cues.short_sentence(cues.without_opening(sentence, "Ada Lovelace"))
+    people_cues.question_label(sentence, "Ada Lovelace")
     for ask in (
+        people_cues.is_known_language,
         cues.is_yes,
         cues.is_no,
         people_cues.is_reaction,

@@ -9,6 +9,7 @@ from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -62,6 +63,15 @@ def test_pinned_rows_come_first_whatever_they_say() -> None:
 def test_importance_counts_more_than_length() -> None:
     rule, chat = row("Always run make lint before a push", 9), row("the meadow behind Kilburn floods in spring", 5)
     assert ranked(chat, rule)[0] == rule.text
+
+
+@pytest.mark.parametrize(("lasting", "importance"), [(Type.INSTRUCTION, 9), (Type.PREFERENCE, 8)])
+def test_what_the_user_always_wants_comes_before_a_fact_of_the_same_importance(lasting: Type, importance: int) -> None:
+    """XG11: also if the fact names a little more."""
+    wish = row("Give lengths in millimetres", importance, type=lasting)
+    fact = row("oak board warped", importance, type=Type.FACT)
+    assert ranked(fact, replace(wish, type=Type.FACT))[0] == fact.text
+    assert ranked(fact, wish)[0] == wish.text
 
 
 def test_a_row_that_repeats_what_was_said_gives_way_to_one_that_says_something_else() -> None:
