@@ -6,7 +6,18 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from math import e
 
-from omcli.memory.observation import HIGH_FROM, PINNED, PROVISIONAL, SETTLED, Kind, Observation, Priority, Type
+from omcli.memory.observation import (
+    HIGH_FROM,
+    PINNED,
+    PROVISIONAL,
+    SETTLED,
+    TOOL_EVENTS,
+    Kind,
+    Observation,
+    Priority,
+    Source,
+    Type,
+)
 from omcli.pack.salience import BIAS
 
 _WEEK = 7.0
@@ -24,11 +35,13 @@ SHARED_TYPES = (*sorted(_LASTING | _LASTING_IF_IMPORTANT), Type.BLOCKER)
 def is_shared(row: Observation, *, session: str | None) -> bool:
     """Return True if a row is visible, does not belong to `session`, and is worth showing there.
 
-    Requests, tasks, delegated tasks and todos are never shared. Other reflections, items and notes always are.
-    Observations are shared if they have a lasting type; important outcomes and events only, and blockers only until
-    they are settled.
+    Requests, tasks, delegated tasks and todos are never shared, nor are other tool events that rules folded, such as
+    runs of a command. All other reflections, items and notes are. Observations are shared if they have a lasting type;
+    important outcomes and events only, and blockers only until they are settled.
     """
     if not row.is_visible or row.type in _CURRENT_WORK or (row.session is not None and row.session == session):
+        return False
+    if row.kind is Kind.REFLECTION and row.source is Source.RULES and row.type in TOOL_EVENTS:
         return False
     if row.kind is not Kind.OBSERVATION or row.type in _LASTING:
         return True

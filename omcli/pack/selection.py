@@ -14,7 +14,7 @@ from omcli.pack.tail import Turn
 
 _MISSES = 50
 """A tier counts as full once more than this many successive rows do not fit."""
-_OUTPUT_PART = 3
+OUTPUT_PART = 3
 """Lines quoted from outputs get at most one in this many tokens of a tier, because an agent can read them again."""
 
 
@@ -82,7 +82,7 @@ def fitting(rows: Sequence[Observation], order: Iterable[int], *, room: int, sca
         everything = _fitting(rows, order, room, scales, output_room=room)
         if len(everything) == len(rows):
             return everything
-    return _fitting(rows, order, room, scales, output_room=room // _OUTPUT_PART)
+    return _fitting(rows, order, room, scales, output_room=room // OUTPUT_PART)
 
 
 def _fitting(

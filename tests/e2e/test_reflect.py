@@ -698,8 +698,8 @@ def test_a_missing_key_is_told_with_the_flag_that_reflecting_has(om: Om) -> None
 
 def test_what_only_goes_out_of_sight_is_not_said_to_be_folded(om: Om) -> None:
     """S0.30: rules drop what is done and small from sight first; that is in no new row."""
-    small = [row(number, text=sized(20, number), tokens=20, priority=Priority.LOW) for number in range(1, 9)]
-    kept(om, *small, *(row(number, text=sized(20, number), tokens=20) for number in range(9, 12)))
+    small = [row(number, text=sized(400, number), tokens=400, priority=Priority.LOW) for number in range(1, 9)]
+    kept(om, *small, *(row(number, text=sized(400, number), tokens=400) for number in range(9, 12)))
     run = om("reflect", "--session", "s", "--reflector", "rules")
     hidden = [each for each in rows(om, "--session", "s") if each.get("dropped_at")]
     assert hidden

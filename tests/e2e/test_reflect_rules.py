@@ -18,9 +18,15 @@ SESSION = Talk().session
 
 
 def story() -> Talk:
-    """A session with something of everything: repeats, runs, mended and open errors, edits, what was decided."""
+    """A session with something of everything: repeats, runs, mended and open errors, edits, what was decided; and more
+    remarks than are worth keeping.
+    """
     talk = Talk().user("Always use metric units. Please add a --station flag to tides.py so that I can pick Cuxhaven.")
-    for number in range(6):
+    for number in range(60):
+        talk.assistant(
+            f"Table {number} lists the hours of high water at pier {number}, which its keeper reads off the gauge there"
+            f" and reports by telegram, so row {number} of the sheet has to be filled in by hand later."
+        )
         talk.call("Bash", {"command": "make tables"}).result("built the tables")
         talk.call(
             "Edit", {"file_path": f"{PROJECT}/tides.py", "old_string": f"old{number}()", "new_string": f"new{number}()"}

@@ -100,3 +100,12 @@ def long_talk(session: str, messages: int, *, lines: int = 20) -> Talk:
         talk.result(f"built target-{number}\n" + "compiling something long\n" * lines)
         talk.assistant(f"Target {number} is built.")
     return talk
+
+
+def with_remarks(talk: Talk, count: int) -> Talk:
+    """The talk and so many remarks of its agent, each of some twenty tokens of its own."""
+    for number in range(count):
+        if number % 40 == 0:
+            talk.user(f"Now tell me about pier {number} and those after it.")
+        talk.assistant(f"Pier {number} was painted by crew {number}, whose foreman wrote it into book {number}.")
+    return talk

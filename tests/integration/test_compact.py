@@ -45,7 +45,7 @@ def deps(said: list[Message], name: str = "o200k-approx") -> Iterator[Deps]:
             open_store=lambda: store,
             counter=count,
             observer=by_observer(RuleObserver()),
-            reflector=by_reflector(RuleReflector(count)),
+            reflector=by_reflector(RuleReflector(count, small=0)),
             clock=Clock(NOW),
             new_id=lambda: f"00000000-0000-7000-8000-{next(ids):012x}",
             owner="test",
@@ -141,7 +141,7 @@ def test_all_folds_are_one_operation_and_undone_as_one() -> None:
         store = made.store
         compact("s", made, CompactLimits(wanted=CompactRequest(target=1 << 20)))
         before = [logged.observation for logged in store.rows.log(LogQuery(session="s"))]
-        done = compact("s", made, CompactLimits(wanted=CompactRequest(target=800), rows_tokens=500))
+        done = compact("s", made, CompactLimits(wanted=CompactRequest(target=2600), rows_tokens=500))
         assert done.result.iterations > 3
         [operation] = store.operations.history()
         assert operation.verb == "compact"

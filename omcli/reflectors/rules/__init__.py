@@ -1,58 +1,50 @@
-"""The reflector that needs no model. It drops repeats, folds details, and drops the least important rows."""
+"""The reflector that needs no model. It drops repeats, folds details, and drops the least informative rows."""
 
 from __future__ import annotations
 
-from omcli.base.record import replace
 from omcli.memory.message import TokenCounter, rows_tokens
-from omcli.memory.observation import Kind
 from omcli.memory.reflection import Material, Reflected
 from omcli.reflectors.drafts import lasting
-from omcli.reflectors.rules import drops, groups, working_set
-from omcli.reflectors.rules.working_set import WorkingSet
+from omcli.reflectors.rules import drops, groups
 
-_JOINED = 0.75
-"""Rows are reduced to this share of their tokens before they are joined, if joining alone would save nothing."""
-_WORTH_JOINING = 200
-"""Minimum number of tokens that rows must have to be reduced before they are joined."""
+_MOST_LEFT = 0.8
+"""Maximum share of the tokens that may be left. A fold that saves less than a fifth is not worth a changed pack."""
+_SMALL = 2_000
+"""Rows are not dropped to fewer tokens than this, the least at which a preset folds: a pack holds them all anyway."""
 
 
 class RuleReflector:
     """Reduces rows by rules. The result is deterministic and takes its wording from the rows."""
 
-    def __init__(self, counter: TokenCounter) -> None:
+    def __init__(self, counter: TokenCounter, *, small: int = _SMALL) -> None:
+        """`small` is the number of tokens below which no rows are dropped to meet the target."""
         self._counter = counter
+        self._small = small
 
     def reflect(self, material: Material) -> Reflected:
-        """Return fewer rows.
+        """Return fewer rows, or nothing but items if the target can't be met or less than a fifth would be saved.
 
-        Lossless steps are always taken: repeated and outdated rows are dropped, and repeated commands and resolved
-        failures are folded and counted. Other steps are taken only until the target is met: reads, edits of a file and
-        requests that are done are folded, and then rows are dropped, the least important first. If `material.most_rows`
-        is set, the remaining rows are joined.
+        First, repeated and outdated rows are dropped. In a session, repeated commands, resolved failures and edits of a
+        file are folded; such details of several sessions are no story. Then rows are dropped, the least informative
+        first, until the target is met, or four fifths of the tokens if the target is no less than all of them. Rows are
+        never joined to meet `material.most_rows`, because a pack could then choose all of them or none.
         """
         items = lasting(material.rows)
-        working = WorkingSet.of(material, self._counter)
+        whole = rows_tokens(material.rows, self._counter)
+        most_left = int(_MOST_LEFT * whole)
+        target = max(self._small, min(material.target, most_left)) if material.target <= whole else material.target
+        working = drops.WorkingSet.of(material, self._counter, target=target)
         for outdated in drops.stale(list(working.rows.values()), working.rows_to_merge()):
             working.drop(outdated)
         for repeated in drops.repeated(working.rows_to_merge()):
             working.drop(repeated)
-        for find in (groups.by_command, groups.failures):
+        for find in groups.ALL if material.session else ():
             for fold in find(working.rows_to_fold()):
                 working.fold(fold)
-        for fold in groups.others(working):
-            if working.fits:
-                break
-            working.fold(fold)
-        for loss in drops.by_importance(working, now=material.now):
+        for loss in drops.by_value(working):
             if working.fits or working.is_last:
                 break
             working.drop(loss)
-        if material.most_rows:
-            drafts = working_set.single_row(material, working)
-            fresh = (row for row in material.rows if row.kind is not Kind.REFLECTION)
-            whole = rows_tokens(fresh, self._counter)
-            if not drafts and whole >= _WORTH_JOINING and material.target > _JOINED * whole:
-                # Joining alone saves nothing, and text as long as its rows would be rejected.
-                return self.reflect(replace(material, target=int(_JOINED * whole)))
-            return Reflected(reflections=drafts, dropped=tuple(working.dropped) if drafts else (), items=items)
+        if not working.fits or working.tokens > most_left:
+            return Reflected(items=items)
         return Reflected(reflections=tuple(working.drafts), dropped=tuple(working.dropped), items=items)

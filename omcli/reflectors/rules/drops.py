@@ -1,18 +1,19 @@
-"""Rows to drop: repeated rows, outdated states, and then the least important rows."""
+"""The rows that are still visible, and those to drop: repeated, outdated, and then the least informative ones."""
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import chain
 
 from omcli.base import lazily
-from omcli.base.record import record
+from omcli.base.record import field, mutable_record, record
 from omcli.llm.schema import rules_of_user
-from omcli.memory.observation import SETTLED, Dropped, Observation, Priority, Type
-from omcli.pack.cross_session import days
+from omcli.memory.message import TokenCounter, row_tokens, rows_tokens
+from omcli.memory.observation import PINNED, SETTLED, Draft, Dropped, Kind, Observation, Priority, Status, Type
+from omcli.memory.reflection import Material
 from omcli.pack.salience import by_salience
-from omcli.reflectors.rules.working_set import WorkingSet, is_kept
+from omcli.pack.selection import OUTPUT_PART, quotes_output
+from omcli.reflectors.drafts import may_replace
 from omcli.text.phrases import AGENT, anchors, speaker
 from omcli.text.terms import NEGATION, folded
 
@@ -65,14 +66,14 @@ def repeated(rows: Sequence[Observation]) -> Iterator[Dropped]:
 
 
 def stale(rows: Iterable[Observation], among: Iterable[Observation]) -> Iterator[Dropped]:
-    """Yield all rows but the latest for each state, such as the current task or the todo list.
+    """Yield all rows but the latest for each state of a session, such as the current task or the todo list.
 
     `rows` is all rows, oldest first. `among` is the rows that may be dropped.
     """
-    latest = {row.type: row for row in rows if row.type in _STATE_TYPES}
+    latest = {(row.session, row.type): row for row in rows if row.type in _STATE_TYPES}
     for row in among:
-        if row.type in _STATE_TYPES and row is not latest[row.type]:
-            yield Dropped(row=row.id, reason="superseded", by=latest[row.type].id)
+        if row.type in _STATE_TYPES and row is not (current := latest[row.session, row.type]):
+            yield Dropped(row=row.id, reason="superseded", by=current.id)
 
 
 @record
@@ -167,46 +168,105 @@ def _day(row: Observation) -> tuple[str | None, str | None]:
     return row.refers_to, row.dated[:10] if row.type in _DATED_TYPES and speaker(row.text) != "Agent" else None
 
 
-_LOW_DAYS, _SETTLED_DAYS = 2, 3
-_RECENT = 4
-"""The newest rows, one in this many, are dropped last."""
+@mutable_record
+class WorkingSet:
+    """The visible rows and the drafts while rows are folded and dropped."""
+
+    counter: TokenCounter
+    target: int
+    """Number of tokens to reach."""
+    tokens: int
+    """Number of tokens in all visible rows, including drafts."""
+    rows: dict[str, Observation]
+    """Rows of the material that are still visible, by id, oldest first."""
+    protected: frozenset[str]
+    """Ids of rows that must stay visible."""
+    fixed: frozenset[str]
+    """Ids of rows that must not be merged or folded."""
+    drafts: list[Draft] = field(default_factory=list)
+    dropped: list[Dropped] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, material: Material, counter: TokenCounter, *, target: int) -> WorkingSet:
+        """Return a working set of all rows in the material. Reflections can be folded again only if all rows are
+        reflections.
+        """
+        again = all(row.kind is Kind.REFLECTION for row in material.rows)
+        fixed = {row.id for row in material.rows if _is_kept(row) or (_is_reflection(row) and not again)}
+        return cls(
+            counter=counter,
+            target=target,
+            tokens=rows_tokens(material.rows, counter),
+            rows={row.id: row for row in material.rows},
+            protected=material.protected,
+            fixed=material.protected | fixed,
+        )
+
+    @property
+    def fits(self) -> bool:
+        """True if the visible rows meet the target."""
+        return self.tokens <= self.target
+
+    @property
+    def is_last(self) -> bool:
+        """True if at most one row is left."""
+        return len(self.rows) + len(self.drafts) <= 1
+
+    def rows_to_merge(self) -> list[Observation]:
+        """Return the rows that may be replaced with a row of the same content."""
+        return [row for row in self.rows.values() if row.id not in self.fixed]
+
+    def rows_to_fold(self) -> list[Observation]:
+        """Return the rows whose wording may change."""
+        return [row for row in self.rows_to_merge() if not (row.is_in_force or rules_of_user(row))]
+
+    def drop(self, dropped: Dropped) -> None:
+        self.tokens -= row_tokens(self.rows.pop(dropped.row), self.counter)
+        self.dropped.append(dropped)
+
+    def fold(self, draft: Draft) -> None:
+        """Replace rows with a draft, unless some of them are no longer visible, or the draft is longer or not sound."""
+        if not all(row in self.rows for row in draft.replaces):
+            return
+        rows = [self.rows[row] for row in draft.replaces]
+        before, after = rows_tokens(rows, self.counter), self.counter.text(draft.text)
+        if after <= before and may_replace(draft.text, rows):
+            for row in draft.replaces:
+                del self.rows[row]
+            self.tokens += after - before
+            self.drafts.append(draft)
 
 
-def by_importance(working: WorkingSet, *, now: str) -> Iterator[Dropped]:
-    """Yield rows to drop, the least important first.
+def by_value(working: WorkingSet) -> Iterator[Dropped]:
+    """Yield rows to drop, the least informative first: those that a pack would choose last.
 
-    Low-priority rows and announcements older than two days are first, and then settled medium rows older than three
-    days. After these, low-priority rows, announcements and settled rows of any age follow. Each group is oldest first.
-    The remaining medium rows are last: the least informative first, and the most recent last. Protected, high-priority,
-    open and pinned rows, rows in force, what a person ruled, notes and items are never dropped.
+    Protected, high-priority, open and pinned rows, rows in force, what a person ruled, notes and items are never
+    dropped. Values are computed only when needed. When rows were ordered by age instead, packs of long chats folded to
+    half of their rows answered an eighth fewer questions.
     """
     rows = list(working.rows.values())
-    kept = {row.id for row in rows if is_kept(row) or row.is_in_force or rules_of_user(row)} | working.protected
-    free = [row for row in rows if row.id not in kept]
-    low = [row for row in free if row.priority is Priority.LOW or _is_preamble(row)]
-    medium = [row for row in free if row.priority is Priority.MEDIUM]
-    settled = [row for row in medium if row.status in SETTLED]
-    old_low = [row for row in low if days(now) - days(row.dated) > _LOW_DAYS]
-    old_settled = [row for row in settled if days(now) - days(row.dated) > _SETTLED_DAYS]
-    gone: set[str] = set()
-    for row in chain(old_low, old_settled, low, settled, _by_value(rows, medium)):
-        if row.id not in gone:
-            gone.add(row.id)
+    best = [rows[place] for place in by_salience(rows)]
+    for row in (*reversed(list(_surplus(best, working))), *reversed(best)):
+        is_kept = row.priority is Priority.HIGH or row.id in working.protected or _is_kept(row) or row.is_in_force
+        if row.id in working.rows and not (is_kept or rules_of_user(row)):
             yield Dropped(row=row.id, reason="resolved" if row.status in SETTLED else "trivial")
 
 
-def _is_preamble(row: Observation) -> bool:
-    """Return True if a row only announces what an agent does next, such as "Now the types after the options:"."""
-    return row.priority is Priority.MEDIUM and row.text.startswith(AGENT) and row.text.endswith(":")
+def _surplus(best: Iterable[Observation], working: WorkingSet) -> Iterator[Observation]:
+    """Yield the quoted output that is more than a pack as large as the target takes. `best` is the best row first."""
+    room = working.target // OUTPUT_PART
+    for row in best:
+        if quotes_output(row):
+            room -= row_tokens(row, working.counter)
+            if room < 0:
+                yield row
 
 
-def _by_value(rows: list[Observation], among: list[Observation]) -> Iterator[Observation]:
-    """Yield rows, the least informative first, but the most recent last. Values are computed only when needed.
+def _is_kept(row: Observation) -> bool:
+    """Return True if a row must not be changed: if it is open, pinned, a note or an item."""
+    return row.status is Status.OPEN or PINNED in row.tags or row.kind in (Kind.NOTE, Kind.ITEM)
 
-    When rows were ordered by age instead, packs of long chats folded to half of their rows answered an eighth fewer
-    questions.
-    """
-    recent = {row.id for row in rows[len(rows) - len(rows) // _RECENT :]}
-    wanted = {row.id for row in among}
-    least = [rows[place] for place in reversed(list(by_salience(rows))) if rows[place].id in wanted]
-    yield from sorted(least, key=lambda row: row.id in recent)
+
+def _is_reflection(row: Observation) -> bool:
+    """Return True if a row was made by folding others."""
+    return row.kind is Kind.REFLECTION

@@ -1,39 +1,24 @@
-"""Groups of rows folded into one: repeated commands, resolved failures, reads, file edits, and finished requests.
+"""Groups of rows folded into one: repeated commands, resolved failures and file edits.
 
-Every fold is a proposal. `WorkingSet.fold` accepts it only if it is not longer than the rows it replaces.
+Every fold is a proposal. `WorkingSet.fold` accepts it only if it is short and loses no name that matters.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from omcli.base import lazily
 from omcli.base.record import replace
-from omcli.memory.observation import (
-    FAILURES,
-    FILE_CHANGES,
-    SETTLED,
-    Draft,
-    Observation,
-    Priority,
-    Status,
-    Type,
-)
-from omcli.reflectors.drafts import folded
-from omcli.reflectors.rules.working_set import WorkingSet
-from omcli.text.phrases import AGENT, counted, first_of, speaker, without_times
+from omcli.memory.observation import FAILURES, FILE_CHANGES, SETTLED, Draft, Observation, Status, Type
+from omcli.reflectors.drafts import folded, may_replace
+from omcli.text.phrases import counted, without_times
 
-_NAMES_SHOWN = 16
-_LINES_SHOWN = 6
 _WHY_CHARACTERS = 100
-_STORY_CHARACTERS = 2000
-"""Maximum length of a request with its results, about 600 tokens."""
-_MORE = lazily(r"\+\d{1,9}\+? more\Z")
+_FILE_CHARACTERS = 150
+"""Maximum length of a row of several edits. A pack chooses rows whole, so long ones would keep out what people said."""
 _FILE = lazily(r"(?P<head>(?:Created|Modified|Deleted) .+?)(?: \(\d{1,9}\+? edits?(?: since)?\))?(?:: (?P<what>.*))?\Z")
 _LISTS = lazily(r"(?:; )?(adds|removes) ([^·;]*)")
-_READ_TYPES = frozenset({Type.FILE_READ, Type.SEARCH_PERFORMED})
-_REQUEST_TYPES = frozenset({Type.REQUEST, Type.QUESTION})
 
 Groups = dict[object, list[Observation]]
 
@@ -71,73 +56,34 @@ def failures(rows: Sequence[Observation]) -> Iterator[Draft]:
             yield _with_change(draft, same, between)
 
 
-def others(working: WorkingSet) -> Iterator[Draft]:
-    """Yield the folds that lose detail: reads, then file edits, then finished requests. Each kind is oldest first."""
-    for find in (_read_rows, _files, _done):
-        yield from sorted(find(working), key=lambda draft: draft.event_at or "")
-
-
-def _read_rows(working: WorkingSet) -> Iterator[Draft]:
-    """Fold files read, searches and minor commands between two requests into one row."""
-    for stretch in _by_request(working):
-        if len(stretch) > 1:
-            kinds = (
-                ("Read ", ", ", [row for row in stretch if row.type is Type.FILE_READ]),
-                ("Searched ", "; ", [row for row in stretch if row.type is Type.SEARCH_PERFORMED]),
-                ("Ran: ", "; ", [row for row in stretch if row.type is Type.COMMAND_RUN]),
-            )
-            parts = [f"{verb}{first_of(_names(same, verb, joint), joint)}" for verb, joint, same in kinds if same]
-            yield folded(stretch, " · ".join(parts), reason="folded")
-
-
-def _by_request(working: WorkingSet) -> Iterator[list[Observation]]:
-    free = {row.id for row in working.rows_to_fold() if _is_read(row)}
-    stretch: list[Observation] = []
-    for row in working.rows.values():
-        if row.id in free:
-            stretch.append(row)
-        elif row.type in _REQUEST_TYPES and speaker(row.text) != "Agent":
-            yield stretch
-            stretch = []
-    yield stretch
-
-
-def _is_read(row: Observation) -> bool:
-    return row.type in _READ_TYPES or (
-        row.type is Type.COMMAND_RUN and row.priority is Priority.LOW and _is_settled(row)
-    )
-
-
-def _names(rows: Iterable[Observation], verb: str, joint: str) -> list[str]:
-    """Return the names that rows list, without duplicates. Results and endings such as `+3 more` are left out."""
-    names: list[str] = []
-    for row in rows:
-        searches = row.metadata.get("searches")
-        if row.type is Type.SEARCH_PERFORMED and isinstance(searches, list | tuple):
-            names += [f'"{each.get("pattern")}"' for each in searches if f'"{each.get("pattern")}"' in row.text]
-        else:
-            listed = without_times(row.text).removeprefix(verb).partition(" → ")[0]
-            names += [name for name in listed.split(joint) if not _MORE.match(name)]
-    return list(dict.fromkeys(names))
-
-
-def _files(working: WorkingSet) -> Iterator[Draft]:
+def by_file(rows: Sequence[Observation]) -> Iterator[Draft]:
     """Fold changes to the same file into its final state and the number of edits."""
     by_path: Groups = defaultdict(list)
-    for row in working.rows_to_fold():
-        if row.type in FILE_CHANGES and isinstance(path := row.metadata.get("path"), str):
+    for row in rows:
+        if row.type in FILE_CHANGES and isinstance(path := row.metadata.get("path"), str) and _FILE.match(row.text):
             by_path[path].append(row)
     for same in by_path.values():
-        read = [_FILE.match(row.text) for row in same]
-        if len(same) > 1 and (last := read[-1]) is not None:
-            yield _file(same, last["head"], [found["what"] or "" for found in read if found])
+        draft: Draft | None = None
+        group: list[Observation] = []
+        for row in same:
+            more = _file([*group, row]) if group else None
+            if more and len(more.text) <= _FILE_CHARACTERS and may_replace(more.text, [*group, row]):
+                draft = more
+                group.append(row)
+            else:
+                if draft:
+                    yield draft
+                draft, group = None, [row]
+        if draft:
+            yield draft
 
 
-def _file(same: Sequence[Observation], head: str, changes: Sequence[str]) -> Draft:
-    verb, _, what = head.partition(" ")
+def _file(same: Sequence[Observation]) -> Draft:
+    read = [found for row in same if (found := _FILE.match(row.text))]
+    verb, _, what = read[-1]["head"].partition(" ")
     created = any(row.type is Type.FILE_CREATED for row in same)
     verb = verb if verb == "Deleted" else "Created" if created else "Modified"
-    changed = "" if verb == "Deleted" else _summary(changes)
+    changed = "" if verb == "Deleted" else _summary([found["what"] or "" for found in read])
     edits = sum(_edits(row) for row in same)
     times = (
         f" ({counted(edits)} edit{'s' if edits > 1 else ''}{' since' if created else ''})"
@@ -151,45 +97,21 @@ def _file(same: Sequence[Observation], head: str, changes: Sequence[str]) -> Dra
 
 
 def _summary(changes: Sequence[str]) -> str:
-    """Return a summary of the changes to a file.
-
-    It lists the names added or removed, each by its last change, then the newest changes without names, and finally the
-    other parts of the last change.
-    """
+    """Return all changes to a file: the names added or removed, each by its last change, and then the other parts."""
     became: dict[str, str] = {}
-    lines: dict[str, None] = {}
+    rest: dict[str, None] = {}
     for each in changes:
-        first = each.partition(" · ")[0]
+        first, *others = each.split(" · ")
         lists = _LISTS.findall(first)
         for verb, listed in lists:
             became |= dict.fromkeys((name.strip() for name in listed.partition(" (+")[0].split(", ")), verb)
-        if first and not lists:
-            lines[first] = None
+        rest |= dict.fromkeys(others if lists else [first, *others])
     names = {verb: [name for name, last in became.items() if last == verb] for verb in ("adds", "removes")}
-    lists = [f"{verb} {first_of(each, ', ', shown=_NAMES_SHOWN)}" for verb, each in names.items() if each]
-    rest = changes[-1].split(" · ")[1:]
-    return " · ".join(dict.fromkeys(filter(None, ("; ".join(lists), *list(lines)[-_LINES_SHOWN:], *rest))))
+    lists = [f"{verb} {', '.join(each)}" for verb, each in names.items() if each]
+    return " · ".join(filter(None, ("; ".join(lists), *rest)))
 
 
-def _done(working: WorkingSet) -> Iterator[Draft]:
-    """Fold finished requests together with their results: the outcomes within the range of the request's sources."""
-    rows = working.rows_to_fold()
-    results = [row for row in rows if row.type is Type.OUTCOME and row.sources and row.status is not Status.OPEN]
-    taken: set[str] = set()
-    for asked in rows:
-        if asked.type is not Type.REQUEST or asked.status is not Status.DONE or len(asked.sources) < 2:
-            continue
-        first, last = asked.sources[0], asked.sources[-1]
-        text, folding = asked.text, [asked]
-        for row in results:
-            more = f"{' → ' if folding == [asked] else ' · '}{row.text.removeprefix(AGENT)}"
-            fits = len(text) + len(more) <= _STORY_CHARACTERS
-            if first < row.sources[-1] <= last and row.id not in taken and fits:
-                text += more
-                folding.append(row)
-        if len(folding) > 1:
-            taken |= {row.id for row in folding}
-            yield folded(folding, text, reason="done", status=Status.DONE)
+ALL = (by_command, failures, by_file)
 
 
 def _counted(same: Sequence[Observation], last: Observation, *, status: Status | None = None) -> Draft:

@@ -123,6 +123,14 @@ def test_what_was_written_to_last_is_shared_whatever_it_is_about(kind: Kind) -> 
     assert is_shared(replace(ROW, kind=kind, type=Type.PLAN), session="mine")
 
 
+@pytest.mark.parametrize("type_", [Type.FILE_READ, Type.SEARCH_PERFORMED, Type.COMMAND_RUN, Type.FILE_MODIFIED])
+def test_what_rules_folded_of_tool_events_is_shared_with_nobody(type_: Type) -> None:
+    """XC13: like the rows it was made from; what a model makes of them says more than that."""
+    folded = replace(ROW, kind=Kind.REFLECTION, type=type_, source=Source.RULES)
+    assert not is_shared(folded, session="mine")
+    assert is_shared(replace(folded, source=Source.MODEL), session="mine")
+
+
 def test_a_hidden_row_is_shared_with_nobody() -> None:
     assert not is_shared(replace(ROW, superseded_by="x"), session="mine")
     assert not is_shared(replace(ROW, dropped_at=NOW), session="mine")

@@ -42,7 +42,7 @@ def row(number: int, text: str, about: Type = Type.FACT, **columns: object) -> O
 
 def material(*rows: Observation, target: int = 0, **columns: object) -> Material:
     """Rows with what is asked for."""
-    return replace(Material(rows=rows, target=target, now=NOW), **columns)  # type: ignore[arg-type]
+    return replace(Material(rows=rows, target=target, now=NOW, session="s"), **columns)  # type: ignore[arg-type]
 
 
 def left(given: Material, reflected: Reflected) -> list[Observation]:

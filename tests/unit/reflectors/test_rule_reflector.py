@@ -10,9 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omcli.llm.json_reply import LONGEST_ROW
 from omcli.memory.observation import PINNED, Kind, Observation, Status, Type
 from omcli.memory.reflection import Material, Reflected
+from omcli.pack.salience import by_salience
+from omcli.reflectors.drafts import LONGEST
 from omcli.reflectors.rules import RuleReflector
 from omcli.text.phrases import searchable, unknown_anchors
 from tests import strategies
@@ -34,7 +35,7 @@ from tests.unit.reflectors.folded_rows import (
 
 def reflect(given_rows: Material) -> Reflected:
     """Reflect on rows by rules."""
-    return RuleReflector(WordCounter()).reflect(given_rows)
+    return RuleReflector(WordCounter(), small=0).reflect(given_rows)
 
 
 def merged(*rows: Observation) -> list[str]:
@@ -122,6 +123,13 @@ def test_of_what_there_is_one_of_the_present_state_stays() -> None:
     assert merged(*rows) == ["Todos: 1 in progress", "Todos: 2 completed", "painting the crane"]
 
 
+def test_each_session_has_a_present_state_of_its_own() -> None:
+    """XC13: the newest list of one session says nothing of another's."""
+    rows = [row(number, f"Todos: {number} completed", Type.TODO_UPDATED, status=DONE) for number in range(1, 7)]
+    rows = [replace(each, session=f"s{number % 2}") for number, each in enumerate(rows)]
+    assert merged(*rows) == ["Todos: 5 completed", "Todos: 6 completed"]
+
+
 # ---- folds
 
 
@@ -175,35 +183,26 @@ def test_failures_that_were_mended_are_one_row_with_what_mended_them() -> None:
     assert len(merged(replace(rows[0], status=OPEN), rows[1], rows[2])) == 3
 
 
-def test_what_was_looked_at_between_two_prompts_is_one_row() -> None:
+def test_what_was_only_looked_at_is_dropped_and_never_becomes_a_list() -> None:
+    """XC13: files that were read, searches and small commands say little, so a reading list says no more."""
     rows = (
         row(1, "Read src/a.py, src/b.py", Type.FILE_READ, priority=LOW),
-        row(
-            2,
-            'Searched "berth" → 24 files; "tide" → 99+ matches',
-            Type.SEARCH_PERFORMED,
-            priority=LOW,
-            metadata={"searches": [{"pattern": "berth"}, {"pattern": "tide"}, {"pattern": "never shown"}]},
-        ),
+        row(2, 'Searched "berth" → 24 files; "tide" → 99+ matches', Type.SEARCH_PERFORMED, priority=LOW),
         row(3, "Ran: ls -la; git status → ok", Type.COMMAND_RUN, priority=LOW, status=DONE),
         row(4, "Read src/b.py, +3 more", Type.FILE_READ, priority=LOW),
         row(5, "User: now the cranes", Type.REQUEST, priority=HIGH, status=OPEN),
-        row(6, "Read src/c.py", Type.FILE_READ, priority=LOW),
+        row(6, "Agent: the crane scheduler reads all berths from the ledger"),
     )
-    assert folded(*rows) == [
-        'Read src/a.py, src/b.py · Searched "berth"; "tide" · Ran: ls -la; git status',
-        "User: now the cranes",
-        "Read src/c.py",
-    ]
+    given_rows = material(*rows, target=16)
+    assert reflect(given_rows).reflections == ()
+    assert texts(left(given_rows, reflect(given_rows))) == [rows[4].text, rows[5].text]
 
 
 def test_rows_are_not_folded_into_a_longer_one() -> None:
-    """V13."""
-    rows = (
-        row(1, "Read src/a.py", Type.FILE_READ, priority=LOW),
-        row(2, 'Searched "b"', Type.SEARCH_PERFORMED, priority=LOW),
-    )
-    assert folded(*rows) == [rows[1].text]
+    """V13: a count is longer than two short runs of a command; the rest is lost anyway."""
+    rows = (ran(1, "ok"), ran(2, "ok, at last"), row(3, f"trivial {FILLER}", priority=LOW))
+    given_rows = material(*rows, target=8)
+    assert reflect(given_rows).reflections == ()
 
 
 def edit(number: int, text: str, *, edits: int = 1, created: bool = False) -> Observation:
@@ -214,20 +213,32 @@ def edit(number: int, text: str, *, edits: int = 1, created: bool = False) -> Ob
 
 
 def test_changes_of_a_file_are_one_row() -> None:
-    """The final state: all names by their last change, the first lines of the edits, and the rest of the last one."""
+    """The final state: all names by their last change, then what else was changed, in order, each once."""
     rows = (
         edit(1, "Created src/crane.py: adds Crane, lift (+8 more) · def lift(self) -> None:", edits=0, created=True),
         edit(2, "Modified src/crane.py (2 edits): adds lower; removes lift · def lower(self) -> None:", edits=2),
-        edit(3, "Modified src/crane.py: + `self.load = 0` · assert self.load >= 0"),
+        edit(3, "Modified src/crane.py: + `self.load = 0` · def lower(self) -> None:"),
         row(4, "Modified src/berth.py: adds Berth", Type.FILE_MODIFIED, priority=HIGH, metadata={"path": "x"}),
+        row(5, f"Trivial {FILLER} {FILLER} {FILLER} {FILLER}", priority=LOW),
     )
     assert folded(*rows) == [
         (
-            "Created src/crane.py (3 edits since): adds Crane, lower; removes lift · + `self.load = 0` · "
-            "assert self.load >= 0"
+            "Created src/crane.py (3 edits since): adds Crane, lower; removes lift · def lift(self) -> None: · "
+            "def lower(self) -> None: · + `self.load = 0`"
         ),
         rows[3].text,
     ]
+
+
+def test_changes_of_a_file_are_several_rows_where_one_would_be_long() -> None:
+    """XC12: no name is lost."""
+    rows = [edit(number, f"Modified src/crane.py: + `self.hook_{number}_of_the_crane = 5`") for number in range(30)]
+    low = [row(50 + number, f"{number} trivial {FILLER}", priority=LOW) for number in range(30)]
+    given_rows = material(*rows, *low, target=tokens(rows))
+    told = texts(left(given_rows, reflect(given_rows)))
+    assert len([text for text in told if "crane.py" in text]) == 10
+    assert max(map(len, told)) <= 150
+    assert all(f"hook_{number}_of" in " ".join(told) for number in range(30))
 
 
 @pytest.mark.parametrize(
@@ -248,20 +259,6 @@ def test_a_file_that_is_gone_is_told_as_that() -> None:
     assert folded(*rows) == ["Deleted src/crane.py"]
 
 
-def test_what_is_done_is_told_with_its_result() -> None:
-    """R10: finished work keeps its concrete result; S0.33."""
-    rows = (
-        row(1, "User: link the guide from the README", Type.REQUEST, priority=HIGH, status=DONE, sources=(1, 9)),
-        row(2, "Agent: Committed 38a965e on main", Type.OUTCOME, priority=HIGH, status=DONE, sources=(5,)),
-        row(3, "Agent: Linked it twice", Type.OUTCOME, priority=HIGH, status=DONE, sources=(8,)),
-        row(4, "Agent: Pushed v1.2.0", Type.OUTCOME, priority=HIGH, status=DONE, sources=(12,)),
-    )
-    assert sorted(folded(*rows)) == [
-        "Agent: Pushed v1.2.0",
-        "User: link the guide from the README → Committed 38a965e on main · Linked it twice",
-    ]
-
-
 # ---- the order of loss
 
 FILLER = "of the harbour and its berths"
@@ -273,7 +270,7 @@ def lossy(number: int, priority: object, status: Status | None, day: int, *, abo
 
 
 def test_rows_leave_sight_in_the_order_of_loss() -> None:
-    """R11: low ones older than two days, settled ones older than three, then by age."""
+    """XC12, R11: those that say least per token first, as a pack would leave them out; high ones never."""
     rows = (
         lossy(1, LOW, None, 2),
         lossy(2, LOW, None, 5),
@@ -284,29 +281,62 @@ def test_rows_leave_sight_in_the_order_of_loss() -> None:
         lossy(7, HIGH, None, 1),
     )
     order: list[str] = []
-    for target in range(tokens(rows), -1, -1):
-        kept = folded(*rows, target=target)
-        order += [each.text for each in rows if each.text not in kept and each.text not in order]
-    assert [text[4] for text in order] == ["B", "C", "D", "F", "E", "G"]
-    assert folded(*rows, target=0) == [rows[6].text]
+    for target in range(int(0.8 * tokens(rows)), 0, -1):
+        if len(kept := folded(*rows, target=target)) < len(rows):
+            order += [each.text for each in rows if each.text not in kept and each.text not in order]
+    assert {text[4] for text in order[:3]} == {"B", "C", "F"}
+    assert {text[4] for text in order[3:]} == {"D", "E", "G"}
+    assert folded(*rows, target=8) == [rows[6].text]
 
 
-def test_what_leads_in_to_something_goes_with_the_low_rows() -> None:
-    rows = (row(1, "Agent: The berth list comes from the ledger"), row(2, "Agent: Now the types after the options:"))
-    assert folded(*rows) == [rows[0].text]
+def test_rows_that_a_pack_would_choose_first_are_dropped_last() -> None:
+    """XC12: the order of loss is the order of packs, backwards."""
+    rows = [
+        row(number, f"Crane {number} at berth {number % 5} {FILLER} {'again ' * (number % 7)}") for number in range(40)
+    ]
+    best = [rows[place].text for place in by_salience(rows)]
+    kept = folded(*rows, target=tokens(rows) // 2)
+    assert set(kept) == set(best[: len(kept)])
 
 
 def test_the_last_row_stays() -> None:
     """V11, F7: whatever the target, something is left in sight."""
     for count in (1, 2, 5):
         given_rows = material(*(row(number, f"Ship {number} took on coal", priority=LOW) for number in range(count)))
-        assert len(left(given_rows, reflect(given_rows))) == 1
+        assert left(given_rows, reflect(given_rows))
 
 
 def test_no_more_is_lost_than_the_target_asks_for() -> None:
     rows = tuple(lossy(number, LOW, None, 3) for number in range(1, 11))
-    assert len(folded(*rows, target=tokens(rows) - 1)) == 9
-    assert len(folded(*rows, target=tokens(rows))) == 10
+    assert len(folded(*rows, target=tokens(rows) // 2)) == 5
+    assert len(folded(*rows, target=tokens(rows) // 2 - 1)) == 4
+
+
+def test_what_saves_less_than_a_fifth_is_not_done() -> None:
+    """XC12: repeats are dropped if they are many; a target of all tokens asks for a fifth of them."""
+    rows = [row(number, f"Ship {chr(65 + number)} took on coal", day=1 + number) for number in range(8)]
+    again = [replace(rows[number], id=row(10 + number, "").id) for number in range(3)]
+    assert reflect(material(*rows, again[0], target=10**6)) == Reflected()
+    assert len(reflect(material(*rows, *again, target=10**6)).dropped) == 3
+    assert len(reflect(material(*rows, target=tokens(rows))).dropped) == 2
+
+
+def test_nothing_is_done_where_the_target_cannot_be_met() -> None:
+    """XC12: dropping all that may go would be a loss for nothing."""
+    rows = [row(number, f"User: we decided on berth {number}", Type.DECISION, priority=HIGH) for number in range(6)]
+    low = [row(10 + number, f"Ship {chr(65 + number)} took on coal", priority=LOW) for number in range(6)]
+    assert reflect(material(*rows, *low, target=tokens(rows) - 1)).dropped == ()
+    assert len(reflect(material(*rows, *low, target=tokens(rows))).dropped) == 6
+
+
+def test_rows_that_any_pack_holds_are_not_dropped() -> None:
+    """XC12: what fits into a pack of 2,000 tokens as it is would only be lost."""
+    rows = [row(number, f"Ship {number} {FILLER} took on coal from barge {number}") for number in range(400)]
+    some = rows[:150]
+    rules = RuleReflector(WordCounter())
+    assert rules.reflect(material(*some, target=tokens(some) // 2)) == Reflected()
+    given_rows = material(*rows, target=tokens(rows) // 4)
+    assert 1980 < tokens(left(given_rows, rules.reflect(given_rows))) <= 2000
 
 
 @pytest.mark.parametrize(
@@ -326,7 +356,8 @@ def test_no_more_is_lost_than_the_target_asks_for() -> None:
 )
 def test_what_must_not_be_lost_stays_word_for_word(stays: Observation) -> None:
     """R6, V12."""
-    assert stays.text in folded(replace(stays, event_at="2025-01-01T00:00:00.000Z"), lossy(2, LOW, None, 2), target=0)
+    old, low = replace(stays, event_at="2025-01-01T00:00:00.000Z"), lossy(2, LOW, None, 2)
+    assert folded(old, low, target=tokens([low])) == [stays.text]
 
 
 def test_protected_rows_stay_also_where_they_say_the_same() -> None:
@@ -339,61 +370,30 @@ def test_protected_rows_stay_also_where_they_say_the_same() -> None:
 # ---- one row
 
 
-def test_everything_becomes_one_row_where_one_is_asked_for() -> None:
-    """T37, S1.8: two observations, one reflection, nothing else in sight."""
-    rows = (row(1, "User: we moved to pier 4"), row(2, "User: the crane is called Bertha", day=9))
-    given_rows = material(*rows, target=100, most_rows=1)
-    (told,) = reflect(given_rows).reflections
-    assert told.text == "User: we moved to pier 4 · the crane is called Bertha"
-    assert told.replaces == told.supports == (rows[0].id, rows[1].id)
-    assert left(given_rows, reflect(given_rows))[0].generation == 1
-
-
-def test_days_are_told_in_a_row_of_several() -> None:
-    """R7."""
-    rows = [row(number, f"User: moved {chr(96 + number)}", day=8 + number // 3) for number in range(1, 5)]
-    trivial = row(5, f"In src/crane.py: {FILLER}", Type.EXCERPT, priority=LOW)
-    (told,) = reflect(material(*rows, trivial, most_rows=1, target=tokens(rows))).reflections
-    assert told.text == "User: moved a · moved b · [2026-03-09] User: moved c · moved d"
-
-
-def test_no_row_of_several_is_longer_than_a_row_may_be() -> None:
-    """Else it would fit into no pack, and nothing that was folded into it would be told."""
-    words = [f"w{number}" for number in range(5000)]
-    rows = tuple(row(number, f"User: {' '.join(words[number * 50 : number * 50 + 50])}") for number in range(1, 90))
-    given_rows = material(*rows, target=tokens(rows), most_rows=1)
-    told = reflect(given_rows).reflections
-    assert all(len(each.text) <= LONGEST_ROW for each in told)
-    assert 1 < len(told) < 6
-    assert {folded for each in told for folded in each.replaces} == {each.id for each in rows}
-    as_stored = [stored(each, 5000 + place, rows) for place, each in enumerate(told)]
-    assert reflect(material(*as_stored, target=tokens(rows), most_rows=1)) == Reflected()
-
-
-def test_what_would_be_as_long_in_one_row_loses_what_matters_least() -> None:
-    """S1.8: joined alone, different rows are no shorter; what their reflection is for is to be shorter."""
+def test_rows_are_never_joined_where_one_is_asked_for() -> None:
+    """XC12: a pack chooses rows whole, so of one long row it could only tell everything or nothing."""
     rows = [row(number, f"{chr(64 + number)}: berth {number} {FILLER}", day=number % 9 + 1) for number in range(1, 25)]
     trivial = [row(100 + number, f"{chr(64 + number)}: crane {FILLER}", priority=LOW, day=1) for number in range(1, 9)]
-    (told,) = reflect(material(*rows, *trivial, target=tokens([*rows, *trivial]), most_rows=1)).reflections
-    assert told.text.count("berth") > 18
-    assert "crane" not in told.text
-
-
-def test_nothing_is_made_one_row_where_that_is_longer() -> None:
-    """V13."""
-    given_rows = material(row(1, "Moved"), row(2, "Bertha"), target=10, most_rows=1)
-    assert reflect(given_rows) == Reflected()
+    given_rows = material(*rows, *trivial, target=tokens([*rows, *trivial]), most_rows=1)
+    told = left(given_rows, reflect(given_rows))
+    assert {each.id for each in rows} <= {each.id for each in told}
+    assert len(told) < len(given_rows.rows)
 
 
 def test_reflections_are_folded_again_only_among_themselves() -> None:
     """T38, D13."""
-    old = [replace(row(number, f"Agent: moved pier {number}"), kind=Kind.REFLECTION, generation=1) for number in (1, 2)]
-    given_rows = material(*old, target=10, most_rows=1)
+    runs = [replace(ran(number, f"exit {number}"), kind=Kind.REFLECTION, generation=1) for number in (1, 2, 3)]
+    given_rows = material(*runs, target=10**6)
     (told,) = left(given_rows, reflect(given_rows))
     assert told.generation == 2
-    runs = [replace(ran(number, "exit 0"), kind=Kind.REFLECTION) for number in (1, 2)]
-    assert len(merged(*runs)) == 1
-    assert len(merged(*runs, row(3, "User: go on", Type.REQUEST, status=OPEN))) == 3
+    assert len(merged(*runs, row(4, "User: go on", Type.REQUEST, status=OPEN))) == 4
+
+
+def test_details_of_several_sessions_are_not_folded() -> None:
+    """XC13: no session and no pack would tell them any more."""
+    runs = [ran(number, f"exit {number}", session=f"s{number}") for number in (1, 2, 3)]
+    assert reflect(material(*runs, target=10**6, session=None)).reflections == ()
+    assert len(reflect(material(*runs, target=10**6)).reflections) == 1
 
 
 # ---- whatever there is
@@ -445,6 +445,22 @@ def test_rules_never_lose_what_is_protected_never_make_more_and_never_invent(
         assert not unknown_anchors(draft.text, named)
     gone = {dropped.row: dropped.by for dropped in reflected.dropped}
     assert all(by is None or by in told for by in gone.values())
+
+
+@given(many_rows(), st.integers(0, 400), st.sampled_from(["s", None]))
+def test_a_fold_condenses_or_nothing_is_done(rows: tuple[Observation, ...], target: int, session: str | None) -> None:
+    """XC12: the target is met, a fifth is saved, no new row is long, and no name of a row of high priority is lost."""
+    given_rows = material(*rows, target=target, session=session)
+    reflected = reflect(given_rows)
+    if reflected.reflections or reflected.dropped:
+        after = left(given_rows, reflected)
+        before, now = (sum(map(_tokens, some)) for some in (rows, after))
+        assert now <= min(target, 0.8 * before)
+        assert all(len(draft.text) <= LONGEST for draft in reflected.reflections)
+        overtaken = {gone.row for gone in reflected.dropped if gone.reason == "superseded"}
+        told = [searchable(each.text) for each in after]
+        high = (each for each in rows if each.priority is HIGH and each.id not in overtaken)
+        assert not [name for each in high for name in unknown_anchors(each.text, told)]
 
 
 @given(many_rows(), st.integers(0, 400))
