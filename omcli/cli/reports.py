@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from omcli.operations.ingest.files import FileReport
     from omcli.operations.model_calls import CallSum
     from omcli.operations.prune import PruneReport
+    from omcli.operations.reflect.cross_session import GlobalReflection
     from omcli.operations.reflect.session import Reflection
     from omcli.operations.tick import TickReport
 
@@ -173,6 +174,23 @@ def reflection_as_dict(reflection: Reflection) -> dict[str, object]:
         "items": [full_row(row) for row in reflection.items],
     }
     return {name: value for name, value in found.items() if value is not None}
+
+
+def report_projects(run: Run, across: GlobalReflection) -> None:
+    """Print on stderr what was done to the rows of each project, unless all stay."""
+    for each in across.projects:
+        if each.condensed:
+            run.console.report(f"{each.scope.project or 'no project'}: {reflection_summary(each)}")
+
+
+def across_as_dict(across: GlobalReflection) -> dict[str, object]:
+    """Return a reflection across sessions as JSON, with the figures of each project."""
+    projects = [_without_rows(reflection_as_dict(each)) for each in across.projects]
+    return {**reflection_as_dict(across.reflection), "projects": projects}
+
+
+def _without_rows(found: dict[str, object]) -> dict[str, object]:
+    return {name: value for name, value in found.items() if name not in ("reflections", "items")}
 
 
 def prune_as_dict(found: PruneReport) -> dict[str, object]:

@@ -288,6 +288,34 @@ def test_rules_fold_what_is_old(om: Om) -> None:
     assert log(om) == before
 
 
+def test_it_says_of_every_project_what_it_did(om: Om) -> None:
+    """XC13: also `om consolidate`, as text and as JSON; nothing of a project whose rows all stay."""
+    kept(
+        om,
+        *(
+            aged(number, 30, f"Ship {number} took on coal {'by night ' * 40}", project=f"/{where}", tokens=90)
+            for where, numbers in (("quay", range(50)), ("mill", range(50, 100)), ("inn", range(100, 110)))
+            for number in numbers
+        ),
+    )
+    plan = om("consolidate", "--no-places", "--dry-run", *NOW).stdout.splitlines()
+    assert [line for line in plan if line.startswith("fold")] == [
+        f"fold     {count} rows of /{where}" for where, count in (("quay", 50), ("mill", 50), ("inn", 10))
+    ]
+    run = om("consolidate", "--no-places", *NOW, "--json").document
+    told = {each["project"]: each for each in run["global"]["projects"]}
+    assert {name: each["outcome"] for name, each in told.items()} == {"/quay": "done", "/mill": "done", "/inn": "empty"}
+    assert told["/quay"]["read"] == 50
+    assert told["/quay"]["observations_condensed"] > 10
+    om("undo", *NOW)
+    lines = across(om, "--again").stderr.splitlines()
+    for where in ("quay", "mill"):
+        [line] = [line for line in lines if f"/{where}: " in line]
+        assert "50 rows read, 0 folded into 0" in line
+        assert "tokens" in line
+    assert not [line for line in lines if "/inn: " in line]
+
+
 # At once
 
 

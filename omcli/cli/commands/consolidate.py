@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -22,7 +23,15 @@ from omcli.cli.options import (
     option,
     session_option,
 )
-from omcli.cli.reports import file_as_dict, note_unused_key, prune_as_dict, reflection_as_dict, report_estimate
+from omcli.cli.reports import (
+    across_as_dict,
+    file_as_dict,
+    note_unused_key,
+    prune_as_dict,
+    reflection_as_dict,
+    report_estimate,
+    report_projects,
+)
 from omcli.operations.clock import days
 
 if TYPE_CHECKING:
@@ -196,6 +205,8 @@ def _report(run: Run, done: ConsolidateReport, unchanged: int) -> None:
     if run.json:
         run.output.document(_as_dict(done, unchanged))
     else:
+        if done.across:
+            report_projects(run, done.across)
         run.console.report(f"consolidated: {', '.join(_parts(done)) or 'nothing to do'}")
     note_unused_key(run)
 
@@ -265,7 +276,7 @@ def _end(run: Run, done: ConsolidateReport, *, is_all: bool, is_tolerant: bool) 
 
 def _as_dict(done: ConsolidateReport, unchanged: int) -> dict[str, object]:
 
-    across = {"global": reflection_as_dict(done.across.reflection)} if done.across else {}
+    across = {"global": across_as_dict(done.across)} if done.across else {}
     backup = _backup(done)
     return {
         "files": [file_as_dict(report, ()) for report in done.files],
@@ -344,8 +355,10 @@ def _lines(found: ConsolidatePlan) -> Iterator[str]:
         yield f"take in  {note.path}" if is_new else ""
         yield f"archive  {note.path}" if moves else ""
     if found.plan and found.plan.batches:
-        rows = sum(len(batch.rows) for batch in found.plan.batches)
-        yield f"fold     {counted(rows, 'row')} across sessions"
+        rows = Counter[str]()
+        for batch in found.plan.batches:
+            rows[batch.project or "no project"] += len(batch.rows)
+        yield from (f"fold     {counted(number, 'row')} of {project}" for project, number in rows.items())
     if parts := list(_rows_and_messages(found.pruned)):
         yield f"prune    {', '.join(parts)}"
     if found.backup:

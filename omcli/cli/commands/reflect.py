@@ -19,7 +19,7 @@ from omcli.cli.options import (
     option,
     session_option,
 )
-from omcli.cli.reports import reflection_as_dict, reflection_summary
+from omcli.cli.reports import across_as_dict, reflection_as_dict, reflection_summary, report_projects
 from omcli.memory.reflection import Scope
 from omcli.operations.clock import days
 from omcli.operations.context import Place, session_of_pack
@@ -109,7 +109,7 @@ def _reflected(run: Run, deps: Deps, session: str | None, *, meta: bool, dry_run
 
 
 def _across(run: Run, min_age: str | None, *, dry_run: bool, again: bool) -> None:
-    from omcli.operations.reflect.session import reflect_cross_session
+    from omcli.operations.reflect.cross_session import reflect_cross_session
 
     said = run.settings.reflect
     found = reflect_cross_session(
@@ -129,12 +129,11 @@ def _across(run: Run, min_age: str | None, *, dry_run: bool, again: bool) -> Non
                 for batch in found.plan.batches
             ],
         }
-        run.output.document(
-            {**reflection_as_dict(found.reflection), "plan": plan, "snapshot": found.snapshot, "dry_run": dry_run}
-        )
+        run.output.document({**across_as_dict(found), "plan": plan, "snapshot": found.snapshot, "dry_run": dry_run})
     elif dry_run:
         _print_plan(run, found.plan)
     else:
+        report_projects(run, found)
         _show(run, found.reflection)
 
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from enum import StrEnum
+from functools import cache
 
 from omcli.base.errors import ProviderFailed
 from omcli.base.record import mutable_record, record, replace
@@ -266,15 +267,14 @@ def _fold(room: _Room, steps: _Steps) -> ProviderFailed | None:
     """Fold rows in one operation, until they fit, folding no longer helps, or no step is left. Return the model's error
     if it gives no usable reply, otherwise None.
     """
-    operation: int | None = None
+    operation = cache(lambda: _operation(room))  # begun with the first rows that are folded
     while steps.left != 0 and not room.holds(room.rows()):
         read = left = 0
         for chunk, target in _each_part(rows_to_fold(room.session_id, room.deps), room):
             if steps.left == 0:
                 break
             if skip_reason(Scope(session=room.session_id), room.deps.reflector.mark(chunk, target=target), room.deps):
-                continue  # these rows were tried before: begin no operation for them
-            operation = operation or _operation(room)
+                continue  # these rows were tried before
             try:
                 folded = reflect_rows(chunk, room.session_id, room.deps, target=target, part_of=operation)
             except ProviderFailed as error:

@@ -20,7 +20,8 @@ from omcli.operations.ingest.files import FileInput, FileReport, ingest_files
 from omcli.operations.observe.session import observe_session
 from omcli.operations.prune import PruneReport, prune
 from omcli.operations.reflect import session as reflect
-from omcli.operations.reflect.session import GlobalReflection, Reflection, reflect_cross_session
+from omcli.operations.reflect.cross_session import GlobalReflection, reflect_cross_session
+from omcli.operations.reflect.session import Reflection
 from omcli.reflectors.cross_session import GlobalPlan
 
 PLACES = "places"

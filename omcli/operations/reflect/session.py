@@ -1,8 +1,8 @@
-"""Reflecting on one session or across sessions. Rows are folded into fewer rows, and lasting facts become items."""
+"""Reflecting on a session. Rows are folded into fewer rows, and lasting facts become items."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TypeVar
 
 from omcli.base.errors import OF_MODELS, Waiting
@@ -13,7 +13,6 @@ from omcli.memory.ports import Lane, LogQuery
 from omcli.memory.reflection import Material, Reflected, ReflectionOutcome, ReflectionWrite, Scope
 from omcli.operations.deps import Deps, Meta, hold
 from omcli.operations.observe.rows import RowPlace, as_rows, replacements
-from omcli.reflectors.cross_session import GlobalPlan, limit_tokens, plan_global
 from omcli.reflectors.drafts import are_of_projects, part_of_material
 from omcli.text.similarity import folded_text
 
@@ -39,11 +38,12 @@ def reflect_rows(
     target: float | None = None,
     dry_run: bool = False,
     again: bool = False,
-    part_of: int | None = None,
+    part_of: Callable[[], int] | None = None,
 ) -> Reflection:
     """Fold these rows of a session, like `reflect_session`.
 
-    `target` overrides the policy's target. `part_of` is the number of the operation that this reflection belongs to.
+    `target` overrides the policy's target. `part_of` returns the number of the operation that this reflection belongs
+    to; it is called only if rows are folded.
     """
     scope = Scope(session=session_id)
     if not rows:
@@ -218,16 +218,18 @@ class FoldSink:
         deps: Deps,
         *,
         target: float | None = None,
-        part_of: int | None = None,
+        part_of: Callable[[], int] | None = None,
         backs_up: bool = False,
     ) -> None:
-        """`mark` is the fingerprint of all rows. `part_of` is the number of the operation that this reflection belongs
-        to.
+        """`mark` is the fingerprint of all rows. `part_of` returns the number of the operation that this reflection
+        belongs to.
 
         With `backs_up`, the store is copied before it is changed.
         """
         self.snapshot: str | None = None
         """Path of the copy of the store made before the change, or None if none was made."""
+        self.parts: list[Reflection] = []
+        """The outcome of each batch, once they have been written."""
         self._scope = scope
         self._mark = mark
         self._deps = deps
@@ -247,7 +249,9 @@ class FoldSink:
         """Write the results. Raise StaleBatch if another process has hidden some of the rows."""
         deps = self._deps
         whole, replaced = self._rows()
-        if self._backs_up and whole.ending is ReflectionOutcome.DONE:
+        is_done = whole.ending is ReflectionOutcome.DONE
+        part_of = self._part_of() if self._part_of and is_done else None
+        if self._backs_up and is_done:
             self.snapshot = deps.store.backups.snapshot(now=deps.clock.now())
         is_whole = self._scope.session is not None and deps.reflector.policy.meta is Meta.WHOLE
         again_with = whole.rows if is_whole else ()  # across sessions, new reflections are not folded again
@@ -256,13 +260,14 @@ class FoldSink:
         read = [row for batch, _ in self._results for row in batch.material.rows]
         dropped = [gone for _, reflected in self._results for gone in reflected.dropped]
         folding = as_fold(whole, read, dropped, replaced, self._mark, left=left)
-        deps.store.reflections.fold(replace(folding, part_of=self._part_of), now=deps.clock.now())
+        deps.store.reflections.fold(replace(folding, part_of=part_of), now=deps.clock.now())
         return whole
 
     def _rows(self) -> tuple[Reflection, list[Replacement]]:
         each = [to_rows(self._scope, batch.material.rows, made, self._deps) for batch, made in self._results]
+        self.parts = [reflection for reflection, _ in each]
         replaced = [replacement for _, some in each for replacement in some]
-        return _sum(self._scope, [reflection for reflection, _ in each]), replaced
+        return sum_reflections(self._scope, self.parts), replaced
 
 
 T = TypeVar("T")
@@ -403,59 +408,8 @@ def _item_key(item: Observation) -> tuple[str | None, str]:
     return item.project, folded_text(item.text)
 
 
-# ---- across sessions: rows older than a few days are folded by project, and all are written at the end
-
-_SCOPE = Scope()
-_KINDS = (Kind.OBSERVATION, Kind.REFLECTION, Kind.NOTE)
-
-
-@record
-class GlobalReflection:
-    plan: GlobalPlan
-    reflection: Reflection
-    """The sum over all batches. Its `ending` is None if nothing was tried."""
-    snapshot: str | None = None
-    """Path of the copy of the store made before the change, or None if nothing was changed or the store is temporary.
-    """
-
-
-def reflect_cross_session(
-    deps: Deps, *, min_age: float, batch_tokens: int, dry_run: bool = False, again: bool = False
-) -> GlobalReflection:
-    """Fold rows that are at least `min_age` days old, whatever their session, in batches of up to `batch_tokens` (see
-    `plan_global`).
-
-    All batches are reflected on first. If any can be folded, the store is then copied, and everything is written in one
-    transaction. Rows that yielded nothing before, or whose folding was undone, are skipped until they change, unless
-    `again` is set. If the model fails, no row is changed and the error names the batch. `dry_run` only returns the
-    plan. Raise StaleBatch if another process has hidden some of the rows, and the reflector's errors.
-    """
-    rows = [logged.observation for logged in deps.store.rows.log(LogQuery(kinds=_KINDS))]
-    plan = plan_global(rows, now=deps.clock.now(), min_age=min_age, batch_tokens=batch_tokens, counter=deps.counter)
-    read = [row for batch in plan.batches for row in batch.rows]
-    if dry_run or not read:
-        note = None if read else "nothing to reflect on"
-        return GlobalReflection(plan=plan, reflection=Reflection(scope=_SCOPE, ending=None, note=note))
-    mark = deps.reflector.mark(read)
-    if not again and (note := skip_reason(_SCOPE, mark, deps)):
-        return GlobalReflection(plan=plan, reflection=Reflection(scope=_SCOPE, ending=None, note=note))
-    sink = FoldSink(_SCOPE, mark, deps, backs_up=True)
-    recorded = RecordedReflector(_SCOPE, mark, deps)
-    for batch in _batches(plan, deps):
-        reflected = recorded.reflect(batch)
-        given = batch.material
-        sink.write(batch, limit_tokens(reflected, given.rows, target=given.target, counter=deps.counter))
-    reflection = sink.fold()
-    return GlobalReflection(plan=plan, reflection=reflection, snapshot=sink.snapshot)
-
-
-def _batches(plan: GlobalPlan, deps: Deps) -> Iterator[FoldBatch]:
-    for number, batch in enumerate(plan.batches, start=1):
-        given = replace(material(batch.rows, deps), most_rows=0)  # rows of several sessions do not form one story
-        yield FoldBatch(material=given, part=f"batch {number} of {len(plan.batches)}: ")
-
-
-def _sum(scope: Scope, reflections: Sequence[Reflection]) -> Reflection:
+def sum_reflections(scope: Scope, reflections: Sequence[Reflection]) -> Reflection:
+    """Return the outcome of several reflections together."""
     if len(reflections) == 1:
         return reflections[0]
     findings: dict[str, int] = {}
