@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import accumulate
 from typing import TYPE_CHECKING, Protocol
 
 from omcli.base.record import field, mutable_record, record
 from omcli.memory.message import KeptMessage, TokenCounter
 from omcli.memory.notation import WORDS, Notation
-from omcli.memory.observation import Kind, Observation, Status
+from omcli.memory.observation import SETTLED, Kind, Observation, Status, Type
 from omcli.memory.session import Session
 from omcli.pack import cross_session as ranking
 from omcli.pack import tail
@@ -146,7 +147,7 @@ def pack(
     if freeze_point is not None:
         now = freeze_point.at or now
     scales = PackMeter(layout=(layout or LAYOUTS[to])(head), counter=counter.remembering())
-    own = _within(choice, _in_order(observations))
+    own = _within(choice, _in_order(observations, is_moved=freeze_point is None and not choice.is_append_only))
     shared = ranking.each_once([row for row in cross if ranking.is_shared(row, session=head.session)], besides=own)
     order = _newest(own) if choice.is_recent else by_salience(own)
     draft = _Draft(
@@ -187,9 +188,29 @@ def _printed(draft: _Draft, head: Head, *, candidates: int) -> ContextPack:
     )
 
 
-def _in_order(rows: Iterable[Observation]) -> list[Observation]:
-    """Return the visible rows, reflections first because they were made from rows older than all others."""
-    return sorted((row for row in rows if row.is_visible), key=_is_no_reflection)
+def _in_order(rows: Iterable[Observation], *, is_moved: bool) -> list[Observation]:
+    """Return the visible rows, reflections first because they were made from rows older than all others.
+
+    If `is_moved`, a settled request or question, which was written again, keeps its place before what came of it.
+    """
+    visible = [row for row in rows if row.is_visible]
+    times = list(accumulate((row.event_at or "" for row in visible), max))
+    moved = [is_moved and _is_answered(row) for row in visible]
+    order = sorted(
+        range(len(visible)),
+        key=lambda n: (
+            _is_no_reflection(visible[n]),
+            (visible[n].event_at or "") if moved[n] else times[n],
+            not moved[n],
+        ),
+    )
+    return [visible[n] for n in order]
+
+
+def _is_answered(row: Observation) -> bool:
+    """Return True for a settled request or question that has the time at which it was made."""
+    is_asked = row.type in (Type.REQUEST, Type.QUESTION) and row.kind is Kind.OBSERVATION
+    return is_asked and row.status in SETTLED and row.event_at is not None
 
 
 def _is_no_reflection(row: Observation) -> bool:

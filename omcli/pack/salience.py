@@ -49,6 +49,9 @@ _WISH = 1.5
 """Factor on the value of what the user always wants, because every later answer is wrong without it."""
 _WISHED_FROM = MappingProxyType({Type.INSTRUCTION: 9, Type.PREFERENCE: 8})
 """Importance from which rows of these types are lasting rules and preferences, not single ones."""
+_AGENT = "Agent: "  # as in text.phrases, which `om context` does not load
+_LAST_ASKED = 3
+"""Number of a person's last requests and questions of which the open ones are chosen first."""
 # Rows of these types are valid until they are contradicted. All others lose value as the session continues.
 _LASTING = frozenset(
     {Type.PREFERENCE, Type.INSTRUCTION, Type.DECISION, Type.CORRECTION, Type.FACT, Type.REQUEST, Type.QUESTION}
@@ -64,8 +67,8 @@ def comes_first(row: Observation) -> bool:
 def by_salience(rows: Sequence[Observation]) -> Iterator[int]:
     """Yield the indexes of a session's rows, best first, computed lazily.
 
-    Pinned rows and the current task rank first. Then the row with the highest value is chosen repeatedly, the newest
-    among equals:
+    Pinned rows and the current task rank first, then the open ones of the last requests. Then the row with the highest
+    value is chosen repeatedly, the newest among equals:
 
         (importance / 5)^2.5 · freshness · bias · wish · Σ weight(t) · 0.5^n(t) / (tokens + 15)
 
@@ -92,7 +95,7 @@ def by_salience(rows: Sequence[Observation]) -> Iterator[int]:
             untold[term] *= _SAID_AGAIN
         return place
 
-    pinned = [place for place, row in enumerate(rows) if comes_first(row)]
+    pinned = list(dict.fromkeys((*(n for n, row in enumerate(rows) if comes_first(row)), *_last_asked(rows))))
     yield from map(say, pinned)
     heap = [(-value(place), -place) for place in set(range(len(rows))).difference(pinned)]
     heapify(heap)
@@ -101,6 +104,16 @@ def by_salience(rows: Sequence[Observation]) -> Iterator[int]:
         while (now := (-value(-best[1]), best[1])) > best:  # rows chosen since then share terms with it
             best = heappushpop(heap, now)
         yield say(-best[1])
+
+
+def _last_asked(rows: Sequence[Observation]) -> list[int]:
+    """Return the indexes of the open rows among a person's last requests and questions, newest first."""
+    asked = [
+        place
+        for place, row in enumerate(rows)
+        if row.type in (Type.REQUEST, Type.QUESTION) and not row.text.startswith(_AGENT)
+    ]
+    return [place for place in asked[: -_LAST_ASKED - 1 : -1] if rows[place].status is Status.OPEN]
 
 
 def _counted_rows(rows: Sequence[Observation]) -> list[int]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import filterfalse, islice, takewhile
 
 from omcli.base.record import record, replace
 from omcli.memory.notation import NONE, WORKING_HEADINGS, PrintedRow, full_text
@@ -11,6 +12,7 @@ from omcli.memory.observation import (
     IN_FORCE,
     PINNED,
     SETTLED,
+    TOOL_EVENTS,
     UNVERIFIED,
     Kind,
     Observation,
@@ -67,8 +69,11 @@ def sections_of(rows: Iterable[Observation], *, cwd: str | None) -> dict[str, tu
     if not any(lines.values()) and not any(map(_is_outcome, facts)):
         return {}
     lines["Current Task"] += request_lines(facts)
+    asked_now = {fact.row.id for line in lines["Current Task"] for fact in line.facts}
     lines["Outcomes"] = in_order(lines_of(facts, lambda fact: _is_outcome(fact) or _is_result(fact)))
-    lines["Open Questions"] = in_order(lines_of(facts, lambda fact: fact.row.type is Type.QUESTION and _is_open(fact)))
+    lines["Open Questions"] = in_order(
+        lines_of(facts, lambda fact: fact.row.type is Type.QUESTION and _is_open(fact) and fact.row.id not in asked_now)
+    )
     return {heading: tuple(map(_entry, lines[heading])) for heading in WORKING_HEADINGS if lines[heading]}
 
 
@@ -179,6 +184,13 @@ def _searches(facts: Iterable[Fact]) -> Iterator[FactLine]:
 
 
 _TODO = "Todo: "
+_LAST_DONE = "Last done: "
+_PASTED = "User pasted: "
+_USER = "User: "
+_STATED = IN_FORCE | {Type.FACT}
+_MOST_ASKED = 3
+_FEW_WORDS = 5
+"""A request of at most this many words, the speaker included, does not name its subject."""
 _DONE_BESIDES = 3
 """A todo list is obsolete once this many requests were made and completed after its last change."""
 
@@ -196,7 +208,7 @@ def task_lines(facts: Sequence[Fact]) -> list[FactLine]:
     ]
     observed = [fact for fact in facts if fact.row.kind is not Kind.NOTE and not fact.is_settled]
     task = [fact for fact in observed if fact.row.type is Type.TASK][-1:]
-    plan = [fact for fact in observed if fact.row.type is Type.PLAN and fact.row.priority is Priority.HIGH][-1:]
+    plan = [fact for fact in observed if fact.row.type is Type.PLAN and fact.row.status is Status.OPEN][-1:]
     return [
         *_todo_lines(facts),
         *(FactLine(facts=[fact], text=full_text(fact.row)) for fact in (*by_hand[::-1], *task, *plan)),
@@ -204,9 +216,44 @@ def task_lines(facts: Sequence[Fact]) -> list[FactLine]:
 
 
 def request_lines(facts: Sequence[Fact]) -> list[FactLine]:
-    """Return the line of the last request; empty if it is settled or abandoned."""
-    asked = [fact for fact in facts if fact.row.type is Type.REQUEST and fact.row.kind is not Kind.NOTE][-1:]
-    return [FactLine(facts=[fact], text=fact.row.text) for fact in asked if not (fact.is_settled or _is_let_go(fact))]
+    """Return the lines of the requests and questions that the person made last and that are open, newest first. If
+    nothing is open, the last one that is done comes instead. If these say little, the last one that says more follows.
+
+    If nothing is open, a statement that the agent worked on counts as a request. Pastes and what the conversation moved
+    on from are left out.
+    """
+    asked = sorted(filter(_is_asked, facts), key=_asked_at, reverse=True)
+    if not asked or asked[0].is_settled:
+        asked = [*_last_statement(facts, after=_asked_at(asked[0]) if asked else 0), *asked]
+    current = list(takewhile(lambda fact: not fact.is_settled, asked))[:_MOST_ASKED]
+    shown = [*current[:1], *filterfalse(_is_short, current[1:])] or asked[:1]
+    if all(map(_is_short, shown)):
+        shown += list(islice(filterfalse(_is_short, asked), 1))
+    return [FactLine(facts=[fact], text=f"{_LAST_DONE if fact.is_settled else ''}{fact.row.text}") for fact in shown]
+
+
+def _is_asked(fact: Fact) -> bool:
+    row = fact.row
+    is_request = row.type in (Type.REQUEST, Type.QUESTION) and row.kind is not Kind.NOTE
+    return is_request and not row.text.startswith((AGENT, _PASTED)) and not _is_let_go(fact)
+
+
+def _asked_at(fact: Fact) -> int:
+    """Return the `seq` of the message with a request. If it has several sources, the last one answered it."""
+    sources = fact.row.sources
+    return sources[max(0, len(sources) - 2)] if sources else 0
+
+
+def _last_statement(facts: Sequence[Fact], *, after: int) -> list[Fact]:
+    """Return what the person stated last, if that is after this message and the agent used tools since. It is settled
+    by the report of a result.
+    """
+    said = [fact for fact in facts if fact.row.text.startswith(_USER) and fact.row.type in _STATED and fact.row.sources]
+    last = max(said, key=lambda fact: fact.row.sources[-1], default=None)
+    if last is None or last.row.kind is Kind.NOTE or last.row.sources[-1] <= after:
+        return []
+    since = {fact.row.type for fact in facts if fact.row.sources and fact.row.sources[0] > last.row.sources[-1]}
+    return [replace(last, is_settled=Type.OUTCOME in since)] if since & TOOL_EVENTS else []
 
 
 def _is_let_go(fact: Fact) -> bool:
@@ -214,11 +261,16 @@ def _is_let_go(fact: Fact) -> bool:
     return fact.row.status is None and bool(fact.known("left"))
 
 
+def _is_short(fact: Fact) -> bool:
+    """Return True if a request is too short to name its subject: "commit and continue"."""
+    return len(fact.row.text.split()) <= _FEW_WORDS
+
+
 def _todo_lines(facts: Sequence[Fact]) -> list[FactLine]:
     """Return the todo list as one line; empty if there is no current list.
 
-    An empty list is not shown. A completed list is current until the next request or task. Any list is obsolete once
-    several later requests were completed without a change to it.
+    An empty or completed list is not shown. Any list is obsolete once several later requests were completed without a
+    change to it.
     """
     todos: dict[str, tuple[str, str]] = {}
     latest: Fact | None = None
@@ -231,13 +283,11 @@ def _todo_lines(facts: Sequence[Fact]) -> list[FactLine]:
                 known = todos.get(key, ("", f"#{key}"))[1]
                 todos[key] = (str(entry.get("state") or "pending"), str(entry.get("text") or known))
             latest = fact
-    if latest is None or latest.row.metadata.get("todos") in ([], ()):
+    if latest is None or _is_let_go(latest) or latest.row.metadata.get("todos") in ([], ()):
         return []
     text = _todo_text([(state, text) for state, text in todos.values() if state != "deleted"]) or latest.row.text
     is_done = all(state in ("completed", "deleted") for state, _ in todos.values()) if todos else latest.is_settled
-    if is_done and any(fact.row.type in (Type.REQUEST, Type.TASK) for fact in facts if fact.place > latest.place):
-        return []
-    if sum(_is_done_since(fact, latest) for fact in facts) >= _DONE_BESIDES:
+    if is_done or sum(_is_done_since(fact, latest) for fact in facts) >= _DONE_BESIDES:
         return []
     return [FactLine(facts=[latest], text=text, label=_TODO)]
 

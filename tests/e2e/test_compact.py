@@ -982,7 +982,7 @@ class TestPi:
         for text in (json.dumps([known, *said]), "".join(json.dumps(each) + "\n" for each in [known, *said])):
             found = om("--preset", "pi", "compact", *BY_RULES, "--to", "pi", stdin=text).document
             assert found["firstKeptEntryId"] is None
-            assert found["summary"].startswith(PI_MEMORY + "\nDate: 2026-04-02\n- [!] 06:58 ")
+            assert found["summary"].startswith(PI_MEMORY + "\nDate: 2026-04-02\n- [?] 06:58 ")
         om("observe", "-q", stdin=json.dumps(said))
         ids = {each["role"]: each["id"] for each in om("context", "--json").document["messages"]}
         assert (ids["assistant"], ids["result"]) == ("msg_assistant_gen_3", "msg_tool_toolu_1")

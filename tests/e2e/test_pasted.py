@@ -63,6 +63,44 @@ SAID = {
 }
 
 
+TESTS = """============================= test session starts ==============================
+collected 2 items
+
+tests/test_quay.py F.
+
+=================================== FAILURES ===================================
+__________________________________ test_paint __________________________________
+
+    def test_paint():
+>       assert paint(1) == "red"
+E       AssertionError: assert 'blue' == 'red'
+
+Never paint twice.
+=========================== short test summary info ============================
+FAILED tests/test_quay.py::test_paint - AssertionError: assert 'blue' == 'red'
+========================= 1 failed, 1 passed in 0.12s =========================="""
+FRAMES = "\n".join(f"    at {name} (src/harbour/{name}.ts:{n}:17)" for n, name in enumerate(("moor", "sail", "row"), 4))
+OUTPUTS = {
+    "pytest": TESTS,
+    "stack frames": f"TypeError: Cannot read properties of undefined (reading 'berth')\n{FRAMES}",
+    "frames without indentation": FRAMES.replace("    ", "") + "\nat async file:///srv/quay.mjs:4:11",
+    "JSON": '{\n  "quay": "north",\n  "rule": "never paint it without asking me",\n  "berths": [\n    1\n  ]\n}',
+    "lines of JSON": "\n".join(
+        f'{{"quay": "{quay}", "rule": "never paint it", "berths": [1, 2, 3], "colour": "red", "boats": ["a", "b"]}}'
+        for quay in ("north", "south")
+    ),
+    "a compiler": "src/quay.ts:12:7 - error TS2322: Type 'string' is not assignable to type 'number'.\n"
+    "src/boat.ts:4:1 - error TS2304: Cannot find name 'berth'.",
+    "another compiler": "error[E0382]: use of moved value\n  --> src/main.rs:5:20\n   |\n3  |     sail(q);",
+    "go test": "--- FAIL: TestPaint (0.00s)\n    quay_test.go:12: got blue, as we decided\nFAIL\tquay.example\t0.003s",
+    "containers": "quay-1  | Starting server\nquay-1  | Never stop me\nboat-1  | panic\nquay-1 exited with code 2",
+    "npm": "npm error code ERESOLVE\nnpm error while resolving quay-ui@1.2.0\nnpm error Fix the upstream conflict",
+    "git status": "On branch main\nYour branch is ahead of 'origin/main' by 2 commits.\n\n"
+    'Changes not staged for commit:\n  (use "git add <file>..." to update what will be committed)\n'
+    "\tmodified:   quay.py\n\nno changes added to commit",
+}
+
+
 def rows_of(om: Om, prompt: str) -> list[dict[str, Any]]:
     talk = Talk(session=SESSION).user("Hello, look at the harbour.").assistant("It is there.").user(prompt)
     (report,) = om("observe", "--json", stdin=talk.assistant("Done.").text()).document["files"]
@@ -98,6 +136,19 @@ def test_a_long_prompt_names_what_is_pasted(om: Om, kind: str) -> None:
     pasted = [row["text"] for row in rows if "red without asking" in row["text"]]
     assert [text.startswith("User pasted: ") for text in pasted] == [True]
     assert any(row["text"].startswith("User: I must know") for row in rows)
+
+
+@pytest.mark.parametrize("kind", OUTPUTS)
+def test_output_is_told_from_speech_by_its_shape(om: Om, kind: str) -> None:
+    """XC4, XG9: the sentences around it stay, and what is pasted is one row, whatever it says."""
+    ask = "The boat house fails since the merge of the harbour branch, and nobody on the quay knows the reason for it."
+    more = "Find the commit that broke it, and write a test for the boats that lie in the north and in the south."
+    rows = rows_of(om, f"{ask}\n\n{OUTPUTS[kind]}\n\n{more}")
+    texts = [row["text"] for row in rows if row["text"].startswith("User") and "Hello" not in row["text"]]
+    assert [text for text in texts if ask in text]
+    assert [text for text in texts if more in text]
+    assert [text.startswith("User pasted: ") for text in texts if ask not in text and more not in text] == [True]
+    assert not [row for row in rows if row["type"] in LASTING]
 
 
 @pytest.mark.parametrize("kind", SHOWN)

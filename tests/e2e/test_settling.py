@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from tests.conftest import Om
 from tests.e2e.transcripts import PROJECT, Talk
 
@@ -127,7 +129,7 @@ def test_what_the_talk_went_past_is_not_open_for_ever(om: Om) -> None:
     by_text = {text: status for status, text in asked(om)}
     assert by_text["User: Add the harbours of Zeeland"] == "done"
     assert "open" not in by_text.values()
-    assert "Current Task" not in om("context", "--working-memory").stdout
+    assert "- Last done: User: " in om("context", "--working-memory").stdout
 
 
 def test_a_failure_is_mended_by_another_spelling_of_its_command(om: Om) -> None:
@@ -162,3 +164,86 @@ def test_todos_that_nobody_touched_since_are_not_the_current_task(om: Om) -> Non
         talk.result("ok").assistant(f"Added {name}.csv with its tides.")
     om("observe", om.write("tide.jsonl", talk.text()))
     assert "Draw the map" not in om("context", "--working-memory").stdout
+
+
+ASKED = {
+    "one": ("Add the harbours of Zeeland to tides.ts",),
+    "long": ("Please work through the tide tables of the whole province. " * 6 + "Then rename the harbour column.",),
+    "several": ("Add the harbours of Zeeland", "Also write a changelog entry for it", "And bump the version to 2.0"),
+    "question": ("Why does the high water of Texel differ by an hour?",),
+    "change of mind": ("Add the harbours of Zeeland", "Never mind the order, but use the Dutch names"),
+    "error": ("Mend this:\n```\n" + 'File "tide.py", line 3, in high\n' * 40 + "KeyError: 'moon'\n```",),
+    "plan": ("Implement the following plan:\n# Tides by moon\n" + "- change the table of a harbour\n" * 30,),
+    "list": ("Do these:\n1. Sort the harbours by depth\n2. Drop the column\n3. Test the lock\n4. Rename the module",),
+    "go on": ("Add the harbours of Zeeland", "continue"),
+    "statement": ("The table of Texel should be in metres, not in feet",),
+}
+
+
+@pytest.mark.parametrize("said", ASKED.values(), ids=ASKED)
+def test_what_was_asked_last_and_is_open_is_in_a_small_pack(om: Om, said: tuple[str, ...]) -> None:
+    """XC3: 25 edits and 25 failures for each request leave no room for all."""
+    talk = Talk()
+    for prompt in said:
+        talk.user(prompt)
+        for number in range(25):
+            edit = {"old_string": f"depth = {number}", "new_string": f"depth = compute_{number}(moon_{number})"}
+            talk.call("Edit", {"file_path": f"{PROJECT}/island_{number}.ts", **edit}).result("ok")
+            error = f"Exit code 2\nerror: island_{number}.ts: moon_{number} is undefined"
+            talk.call("Bash", {"command": f"make island-{number}"}).result(error, is_error=True)
+    om("observe", om.write("tide.jsonl", talk.text()))
+    is_open = [text for status, text in asked(om) if status == "open"]
+    pack = om("context", "--session", talk.session, "--budget", "500").stdout
+    assert is_open
+    assert [text for text in is_open[-3:] if text not in pack] == []
+
+
+@pytest.mark.parametrize("runs", [(), (3,), (5,), (3, 5)])
+def test_a_request_that_is_done_stands_where_it_was_made(om: Om, runs: tuple[int, ...]) -> None:
+    """XC8: before what came of it, however many runs saw it."""
+    talk = Talk().user("Add the harbours of Zeeland to tides.ts")
+    talk.call("Edit", {"file_path": f"{PROJECT}/tides.ts", "old_string": "4", "new_string": "4.2"}).result("ok")
+    talk.call("Bash", {"command": "make tides"}).result("built tides").assistant(
+        "Done: added the harbours to tides.ts."
+    )
+    talk.user("Draw the map of the islands").call("Write", {"file_path": f"{PROJECT}/map.svg", "content": "<svg/>"})
+    talk.result("ok").assistant("Drew the map in map.svg.")
+    for end in (*runs, len(talk.lines)):
+        om("observe", om.write("tide.jsonl", "".join(f"{line}\n" for line in talk.lines[:end])))
+    pack = om("context", "--session", talk.session).stdout.partition("Last messages")[0]
+    told = ("Add the harbours", "Modified tides.ts", "Agent: Done: added", "Draw the map", "Created map.svg")
+    assert [pack.index(text) for text in told] == sorted(pack.index(text) for text in told)
+
+
+CURRENT = {
+    "commit": ("commit", "git commit -qam x", "[main 1a2b3c4] x", "The branch is ready.", "Last done: User: commit"),
+    "push": ("push it", "git push", "1..2 main -> main", "", "Last done: User: push"),
+    "tests": ("run the tests", "bun test", "12 pass", "", "Last done: User: run"),
+    "musing": ("perhaps we should drop the cache", "cat tides.ts", "4", "That saves a query.", "Last done: User: Sort"),
+    "paste": ("2026-03-02 10:11:12 INFO: please restart", "cat tides.ts", "4", "Harmless.", "Last done: User: Sort"),
+    "thanks": ("thanks!", "", "", "You are welcome.", "Last done: User: Sort"),
+    "question": ("why is the depth of Texel wrong?", "cat tides.ts", "4", "", "User: why is the depth"),
+    "request": ("rename the column of the depth", "cat tides.ts", "4", "", "User: rename the column"),
+    "go on": ("commit and continue", "git commit -qam x", "[main 1a2b3c4] x", "", "User: commit and continue"),
+    "statement": ("the depth is in metres, not in feet", "cat tides.ts", "4", "", "User: the depth is in metres"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("prompt", "command", "output", "said", "current"), CURRENT.values(), ids=CURRENT)
+def test_the_current_task_is_what_is_open_or_what_was_done_last(
+    om: Om, prompt: str, command: str, output: str, said: str, current: str
+) -> None:
+    """XC2."""
+    todos = [{"content": "Sort the depths", "status": "completed"}, {"content": "Test it", "status": "completed"}]
+    talk = Talk().user("Sort the harbours by depth in tides.ts").call("TodoWrite", {"todos": todos}).result("ok")
+    talk.call("Edit", {"file_path": f"{PROJECT}/tides.ts", "old_string": "4", "new_string": "4.2"}).result("ok")
+    talk.assistant("Done: sorted the harbours in tides.ts.").user(prompt)
+    if command:
+        talk.call("Bash", {"command": command}).result(output)
+    if said:
+        talk.assistant(said)
+    om("observe", om.write("tide.jsonl", talk.text()))
+    block = om("context", "--working-memory").stdout
+    shown = block.partition("### Current Task\n")[2].partition("\n\n")[0].splitlines()
+    assert shown[0].startswith(f"- {current}")
+    assert "Todos: 2 completed" not in block

@@ -266,7 +266,7 @@ def crowded(om: Om) -> Om:
         *(("Bash", {"command": f"make target-{number}"}, f"{number} passed in 1.0s") for number in range(60)),
         *(("Grep", {"pattern": f"pattern_{number}"}, "Found 2 matches") for number in range(200)),
     )
-    om("observe", "-q", stdin=talk.text())
+    om("observe", "-q", stdin=talk.user("Now port the tables of the moon.").text())
     return om
 
 

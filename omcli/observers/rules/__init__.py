@@ -15,7 +15,7 @@ from omcli.memory.message import KeptMessage, MessageKind, Role
 from omcli.memory.observation import Draft, Type
 from omcli.observers.rules import agents, cues, people_cues
 from omcli.observers.rules.agents import progress_drafts, report_drafts
-from omcli.observers.rules.people import chat_drafts, joined_turns, other_drafts, prompt_drafts, with_work_importance
+from omcli.observers.rules.people import other_drafts, prompt_drafts, with_work_importance
 from omcli.observers.rules.sentences import TextPart, text_of, text_parts
 from omcli.observers.rules.status import (
     StatusEvent,
@@ -74,6 +74,8 @@ class RuleObserver:
                 speaks = Role.ASSISTANT if with_agent else Role.USER
                 last_said = next((kept for kept in reversed(turn) if kept.message.role is speaks), last_said)
         if not with_agent:
+            from omcli.observers.rules.chats import joined_turns  # noqa: PLC0415 - agents need none of it
+
             places = {kept.seq: place for place, kept in enumerate(batch.messages, 1)}
             drafts = joined_turns(drafts, defaultdict(int, places))
         return Observed(drafts=update_rows(batch.context_rows, filter(sources.support, drafts), status_events))
@@ -125,6 +127,8 @@ def _text_drafts(
                 drafts = prompt_drafts(kept, last_said)
                 yield from map(open_if_asked, map(with_work_importance, drafts) if calls else drafts)
             else:
+                from omcli.observers.rules.chats import chat_drafts  # noqa: PLC0415 - agents need none of it
+
                 yield from chat_drafts(kept, last_said)
         elif kept.message.role in (Role.USER, Role.EVENT):
             refused = calls.get(kept.message.call_id) if kept.message.call_id else None
@@ -194,7 +198,7 @@ _UNDONE = lazily(
     r"|\b(?:incomplete|partial(?:ly)?|left to do|in progress|underway|waiting (?:for|on)|blocked)\b"
     r"|^(?:still )?remaining\b|\bremain(?:s|ing)? (?:to be|to do|open|undone|unfinished|unresolved|broken|failing)\b"
     r"|\bremaining (?:\w+ )?(?:work|tasks?|steps?|issues?|items?|errors?|failures?|scope|problems?)\b"
-    r"|\bi(?:'ll| will) (?:now|next|continue)\b",
+    r"|\bi(?:'ll| will) (?:now|next|continue)\b|^(?:now |next |we )*needs? to\b",
     re.IGNORECASE,
 )
 # A condition is not a report: "logs a warning when the upload fails".
@@ -236,7 +240,7 @@ def starts_turn(kept: KeptMessage) -> bool:
 def _earlier_turn_event(last_said: KeptMessage, opening: KeptMessage) -> StatusEvent | None:
     """Return the event that ends or resumes the turn before the batch, or None."""
     if not starts_turn(opening):
-        goes_on = opening.message.role in (Role.CALL, Role.ASSISTANT)
+        goes_on = opening.message.role in (Role.CALL, Role.ASSISTANT) or opening.message.kind is MessageKind.INTERRUPT
         return TurnUnfinished(seq=last_said.seq) if goes_on else None
     if _is_complaint(opening):
         return TurnUnfinished(seq=last_said.seq)

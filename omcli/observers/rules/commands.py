@@ -24,9 +24,6 @@ _OPENS_REQUEST = lazily(r"\b(?:pr|mr|release|pull-request)\s+create\b")
 # What these do shows in what is done next, so that they are listed with the commands that only read.
 _PREPARES = lazily(r"(?:git add|mkdir|touch|chmod|sleep|cd|export|source)\b[^;&|\n]*\Z")
 _PUSHES = lazily(r"\bgit push\b")
-# Agents add these lines to the output. They repeat the row's exit code.
-_EXIT_HEAD = lazily(r"(?:Error: )?Exit code \d+\s*")
-_EXIT_TAIL = lazily(r"Command exited with code \d+")
 
 
 # ---- commands
@@ -153,6 +150,7 @@ def succeeded(events: Iterable[ToolEvent]) -> Iterator[Succeeded]:
             yield Succeeded(
                 targets=_target_keys(event),
                 command=event.command,
+                proven=shell.has_successes(event.output),
                 directory=_directory(event),
                 sources=event.sources,
                 at=event.at,
@@ -203,15 +201,8 @@ def _error_text(event: ToolEvent) -> str:
 
 def _reason(event: ToolEvent, limit: int) -> str:
     if event.kind is ToolKind.RUN:
-        return shell.error_lines(_without_exit_note(event.output), limit)
+        return shell.error_lines(shell.without_exit_lines(event.output), limit)
     return cut(next(iter(first_lines(event.output, 1)), ""), limit)
-
-
-def _without_exit_note(output: str) -> str:
-    if head := _EXIT_HEAD.match(output):
-        output = output[head.end() :]
-    rest, _, last = output.rstrip().rpartition("\n")
-    return rest if rest and _EXIT_TAIL.fullmatch(last.strip()) else output
 
 
 def _target_keys(event: ToolEvent) -> tuple[str, ...]:

@@ -118,7 +118,8 @@ _ABOUT_SELF = lazily(
     r"i (?:work|live|moved|was born|study|teach|own|run)|my (?:wife|husband|partner|son|daughter|mother|father|mom|"
     r"dad|brother|sister|boss|manager|team|company|job|email|address|birthday|phone|dog|cat)"
     r"(?:'s| is| are| has| was| works?| lives?)|we (?:use|run|live|moved|are on)|"
-    r"our \w+ (?:is|are|uses?|runs?|has))\b|"
+    r"our \w+ (?:is|are|uses?|runs?|has)|"
+    r"(?:this|the) (?:repo(?:sitory)?|project|codebase|package) (?:uses|runs))\b|"
     r"\b[iI]'?m [A-Z][a-z]+\b(?=[,.]| and)",
 )
 _EVENT = lazily(
@@ -250,7 +251,7 @@ def is_preamble(sentence: str) -> bool:
 _YES = lazily(
     r"^(?:yes|yep|yeah|yup|y|ok(?:ay)?|sure|go(?: ahead| for it)?|(?:let'?s )?do (?:it|that|so|this)|sounds? good|"
     r"lgtm|looks? good|perfect|great|correct|right|exactly|agreed|approved?|please do|proceed|continue|carry on|"
-    rf"ship it|makes sense|fine|please|absolutely|of course|definitely|{languages.YES})"
+    rf"go on|keep going|ship it|makes sense|fine|please|absolutely|of course|definitely|{languages.YES})"
     r"(?:[\s,.!]+(?:yes|please|thanks?|thank you|do it|do that|go ahead|go|sure|continue|proceed|that'?s fine|works|"
     r"for me))*[\s.!。！]*$",
 )
@@ -274,7 +275,8 @@ _COURTESY = whole_words(
     "appreciate (?:it|that|your)", "sorry to hear", at_start=True,
 )  # fmt: skip
 _BARE_COURTESY = lazily(
-    r"^\W?(?:(?:all )?(?:done|set|finished|sure|ok(?:ay)?|alright|understood|got it|noted|found it|yo|sup|pause)"
+    r"^\W?(?:(?:all )?(?:done|set|finished|sure|ok(?:ay)?|alright|understood|got it|noted|found it|yo|sup|pause|"
+    r"h+m+|m+h+m*|u+h+|u+m+|huh|ty)"
     rf"|{languages.COURTESY})\W*$",
 )
 _PAUSE = lazily(r"[,;:!–—]\s*|\s-\s")

@@ -1,10 +1,12 @@
 """Open failures of commands and tools, and the successes that resolve them.
 
-A success also resolves the failures of narrower commands: `npm test` resolves `npm test -- parser`.
+A success also resolves the failures of narrower commands: `npm test` resolves `npm test -- parser`. It resolves that of
+a wider one if it ran all that this one named as failed.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from itertools import filterfalse
 
@@ -32,8 +34,13 @@ _WITH_VERBS = _SCRIPTS | frozenset(
 )
 """Programs whose first argument is a subcommand."""
 _RUNS_BY_NAME = frozenset({*_SCRIPTS, "bun", "mise"})
-_ANY_TARGET = frozenset({"git push", "git pull", "git fetch"})
+_COMMIT = "git commit"
+_ANY_TARGET = frozenset({_COMMIT, "git push", "git pull", "git fetch"})
 """Commands whose arguments are ignored in comparisons."""
+_SEPARATORS = lazily(r"&&|\|\||;")
+_PARENTS = ("/", "::", "#", ":")
+"""Characters between a target and a part of it: a file in a folder, a test in a file."""
+_NAMES_FAILED = lazily(r"^\W{0,3}(?:FAIL(?:ED)?|not ok)\b.*|^\W{0,3}-{3} FAIL.*|^\s*[✗×✕●].*", re.MULTILINE)
 # Flags for verbosity, speed, early exit and automatic fixes, which do not change what is checked.
 _SAME_EFFECT_FLAG = lazily(
     r"--?(?:v+|verbose|q+|quiet|s|silent|x|exitfirst|fail-?fast|bail|colou?rs?|no-colou?r|ci|run|runInBand|no-?watch|"
@@ -43,6 +50,11 @@ _SAME_EFFECT_FLAG = lazily(
 # Flags that narrow the check.
 _NARROWING_FLAG = lazily(
     r"--?(?:k|m|t|g|run|only|grep|filter|lf|last-failed|testNamePattern|test-name-pattern|tests?)(?:=\S+)?"
+)
+# A failed check is only resolved by the same check.
+_CHECKS = lazily(
+    r"\b(?:tests?|spec|lint|check|typecheck|build|compile|verify|validate|deploy|publish|release|push|migrate|make|"
+    r"tsc|mypy|pyright|pytest|jest|vitest|mocha|rspec|phpunit|ruff|eslint|clippy|vet|gradlew?|mvn|tox|nox)\b"
 )
 _NO_EFFECT_FLAG = lazily(r"--?(?:help|version|dry-run|list\S*|collect-only|show-config)")
 
@@ -66,7 +78,9 @@ def covers(succeeded: Iterable[ParsedCommand], failed: ParsedCommand) -> bool:
     `--dry-run` covers nothing.
     """
     for one in succeeded:
-        if one.does != failed.does or not one.on <= failed.on or any(map(_NO_EFFECT_FLAG.fullmatch, one.flags)):
+        if one.does != failed.does or any(map(_NO_EFFECT_FLAG.fullmatch, one.flags)):
+            continue
+        if not all(any(_is_within(target, wider) for target in failed.on) for wider in one.on):
             continue
         missing = filterfalse(_SAME_EFFECT_FLAG.fullmatch, failed.flags - one.flags)
         if all(map(_SAME_EFFECT_FLAG.fullmatch, one.flags - failed.flags)) and all(
@@ -76,18 +90,48 @@ def covers(succeeded: Iterable[ParsedCommand], failed: ParsedCommand) -> bool:
     return False
 
 
-def parse_parts(command: str) -> tuple[ParsedCommand, ...]:
+def _is_within(target: str, wider: str) -> bool:
+    """Return True if a target is the other one or a part of it: `tests/tides.py::test_high` is in `tests`."""
+    wider = wider.removesuffix("...").rstrip("/")
+    return target == wider or any(target.startswith(wider + mark) for mark in _PARENTS)
+
+
+def covers_failed(succeeded: Iterable[ParsedCommand], failed: ParsedCommand, error: str) -> bool:
+    """Return True if one of the successful commands ran all that the failed one reported as failed, by the names in its
+    `error`.
+    """
+    for one in succeeded:
+        names = [name.strip("'\"").rsplit("/", 1)[-1] for name in one.on - failed.on]
+        flags = filterfalse(_SAME_EFFECT_FLAG.fullmatch, one.flags ^ failed.flags)
+        if one.does != failed.does or not names or not all(map(_NARROWING_FLAG.fullmatch, flags)):
+            continue
+        reported = _NAMES_FAILED.findall(error) or [error]
+        if all(any(name in line for name in names) for line in reported):
+            return True
+    return False
+
+
+def is_same(succeeded: Iterable[ParsedCommand], failed: ParsedCommand) -> bool:
+    """Return True if one of the successful commands is the same program with the same arguments, whatever the flags."""
+    return any(one.does == failed.does and one.on == failed.on and one.on for one in succeeded)
+
+
+def parse_parts(command: str, *, proven: bool = False) -> tuple[ParsedCommand, ...]:
     """Parse those parts of `a && b` that are not read-only.
 
-    Return an empty tuple for commands that are shortened, too long or on several lines, or whose exit status is lost.
+    Return an empty tuple for commands that are shortened, too long or on several lines (apart from commits), or whose
+    exit status is lost, unless it is `proven` in another way.
     """
     if len(command) > _MAX_CHARACTERS or "\n" in command or "…" in command:
-        return ()
+        before, commit, _ = command.partition(_COMMIT)
+        command = before + commit
+        if not commit or len(before) > _MAX_CHARACTERS or "\n" in before or "…" in before:
+            return ()
     command = shell.short(command, _MAX_CHARACTERS)
-    if shell.is_status_lost(command):
+    if not proven and shell.is_status_lost(command):
         return ()
     parsed: list[ParsedCommand] = []
-    for part in filterfalse(shell.is_read_only, map(str.strip, command.split("&&"))):
+    for part in filterfalse(shell.is_read_only, map(str.strip, _SEPARATORS.split(command))):
         words = _WORD.findall(_REDIRECTS.sub("", _RUNS_ANOTHER.sub("", part.split(" | ", maxsplit=1)[0])))
         if not words:
             continue
@@ -102,7 +146,9 @@ def parse_parts(command: str) -> tuple[ParsedCommand, ...]:
             if program in _RUNS_BY_NAME and verb in ("run", "run-script") and named:
                 verb = named.pop(0)
         does = f"{'npm' if program in _SCRIPTS else program} {verb}".strip()
-        parsed.append(ParsedCommand(does, frozenset(() if does in _ANY_TARGET else named), frozenset(flags)))
+        if does in _ANY_TARGET:
+            named, flags = [], list(filter(_NO_EFFECT_FLAG.fullmatch, flags))
+        parsed.append(ParsedCommand(does, frozenset(named), frozenset(flags)))
     return tuple(parsed)
 
 
@@ -114,6 +160,16 @@ class _OpenFailure:
     """Last part of the command that is not read-only. None means that there is no such part, or that the command cannot
     be parsed.
     """
+    error: str
+    is_check: bool
+
+    def is_resolved_by(self, succeeded: Iterable[ParsedCommand]) -> bool:
+        """Return True if one of these commands does what the failed one should have done, or what it failed at."""
+        if self.command is None:
+            return False
+        if covers(succeeded, self.command) or (self.error and covers_failed(succeeded, self.command, self.error)):
+            return True
+        return not self.is_check and is_same(succeeded, self.command)
 
 
 @mutable_record
@@ -125,8 +181,15 @@ class OpenFailures:
     def add(self, number: int, row: Draft, directory: str | None) -> None:
         """Add a failure if its row is open and has a key (`failure_key`)."""
         if row.status is Status.OPEN and (key := failure_key(row)):
-            parts = parse_parts(str(row.metadata.get("command", "")))
-            self._failures[number] = _OpenFailure(key=key, directory=directory, command=parts[-1] if parts else None)
+            command = str(row.metadata.get("command", ""))
+            parts = parse_parts(command, proven=True)
+            self._failures[number] = _OpenFailure(
+                key=key,
+                directory=directory,
+                command=parts[-1] if parts else None,
+                error=str(row.metadata.get("error") or ""),
+                is_check=bool(_CHECKS.search(command)),
+            )
 
     def remove(self, number: int) -> None:
         """Remove a failure, if present."""
@@ -134,6 +197,10 @@ class OpenFailures:
 
     def __contains__(self, number: int) -> bool:
         return number in self._failures
+
+    def check_numbers(self) -> frozenset[int]:
+        """Return the row numbers of failed tests, builds and publications, which only the same check resolves."""
+        return frozenset(number for number, failure in self._failures.items() if failure.is_check)
 
     def repeated_by(self, row: Draft, directory: str | None) -> list[int]:
         """Return the row numbers of the failures that a new row repeats."""
@@ -148,17 +215,19 @@ class OpenFailures:
                 found.append(number)
         return found
 
-    def resolved_by(self, targets: Iterable[str], command: str, directory: str | None) -> Iterator[int]:
+    def resolved_by(
+        self, targets: Iterable[str], command: str, directory: str | None, *, proven: bool
+    ) -> Iterator[int]:
         """Yield the row numbers of failures that a success resolves. The caller must remove each before taking the
         next.
         """
         for target in targets:
             if failed := self.matching(target, directory):
                 yield failed[-1]
-        parsed = {number: failure.command for number, failure in self._failures.items() if failure.command}
-        succeeded = parse_parts(command) if parsed else ()
-        for number in [number for number, failed_command in parsed.items() if covers(succeeded, failed_command)]:
-            if number in self._failures and shell.same_directory(self._failures[number].directory, directory):
+        succeeded = parse_parts(command, proven=proven) if self._failures else ()
+        for number, failure in list(self._failures.items()) if succeeded else ():
+            is_open = number in self._failures and shell.same_directory(failure.directory, directory)
+            if is_open and failure.is_resolved_by(succeeded):
                 yield number
 
 

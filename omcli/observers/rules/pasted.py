@@ -156,14 +156,25 @@ _TRACE = lazily(r"^\s*(?:Traceback \(most recent call last\)|Exception in thread
 _FRAME = lazily(r"^(?:\s|File \"|at \S)")
 _DIFF = lazily(r"^(?:diff --git |@@ -\d|(?:---|\+\+\+) (?:[ab]/|/dev/null))")
 _DIFF_GOES_ON = lazily(r"^(?:[ +@\\-]|$|index |new file|deleted file|similarity |rename |old mode|new mode)")
+_JSON = lazily(r"^\s*[{\[]\s*$")
+_JSON_GOES_ON = lazily(r"^\s*(?:[{}\[\]\"]|-?\d|true\b|false\b|null\b|$)")
+_GIT_STATUS = lazily(r"^(?:On branch \S+$|Changes (?:not staged|to be committed)|Untracked files:)")
+_GIT_GOES_ON = lazily(r"^(?:\s|$|\(use |Your branch |Changes |Untracked |no(?:thing| changes) (?:added )?to commit)")
+_OPENERS = ((_TRACE, _FRAME), (_DIFF, _DIFF_GOES_ON), (_JSON, _JSON_GOES_ON), (_GIT_STATUS, _GIT_GOES_ON))
+"""Pairs of patterns: of the first line of something shown, and of its other lines."""
+_RULED = lazily(r"^([=_])\1{4,} \S.{0,200} \1{3,}$|^=+ \d+ (?:passed|failed|errors?)\b.* =+$")
+"""A title in the middle of a ruler, with which test runners separate parts of their output."""
 _INDENTED = lazily(r"^ +(?![*+•·-]|\d{1,3}[.)])\S")
 """An indented line that is not a list item."""
 _LOG_LINE = lazily(
     r"^\s*(?:"
     r"\[?\d{4}-\d\d-\d\d[T ]\d\d:\d\d|\[?\d\d:\d\d:\d\d\b"  # log lines start with a time
     r"|\[?(?:ERROR|WARN(?:ING)?|INFO|DEBUG|TRACE|FATAL|npm ERR!)[\]: ]"
+    r"|npm (?:error|warn) |--- (?:FAIL|PASS|SKIP): |(?:FAIL(?:ED)?|PASS(?:ED)?|ERROR) \S*[./:]\S"
     r"|File \"[^\"]+\", line \d"
-    r"|at \S+ \(\S+:\d+"
+    r"|at (?:(?:async |new )?\S+ \(\S+:\d+|\S+:\d+:\d+)"
+    r"|\S+[.:]\w+(?::\d+:\d+[: ]|\(\d+,\d+\):)|(?:error|warning|note)(?:\[\w+\])?: \w|--> \S+:\d"  # compilers
+    r"|\d{1,6} +\| |\|\s*[-~^]|[\w.-]{1,40}(?: +\| | exited with code \d)"  # numbered lines, and logs of containers
     r"|(?:[\w.]{1,80})?(?:Error|Exception)(?:: |$)"
     r"|(?:\([\w.\-]+\) ?)?[\w.\-]+@[\w.\-]+[:~ ]\S*\s*[$#%>](?:\s|\w|$)"  # a shell prompt
     r"|(?:\$|PS [A-Z]:\S*>) \S|[^➜❯]{0,60}[➜❯]\s"
@@ -172,18 +183,21 @@ _LOG_LINE = lazily(
 
 
 def _data_lines(lines: Sequence[str]) -> Iterable[int]:
-    """Return the numbers of lines of logs, traces, diffs and tables, unless it is one short line."""
+    """Return the numbers of lines of logs, traces, diffs, JSON and tables, unless it is one short line."""
     found: list[int] = []
     goes_on = None
     for at, line in enumerate(lines):
         shown = line[:_LINE_SHOWN]
-        opens = _FRAME if _TRACE.match(shown) else _DIFF_GOES_ON if _DIFF.match(shown) else None
+        opens = next((others for first, others in _OPENERS if first.match(shown)), None)
         is_line = bool(_LOG_LINE.search(shown)) or sum(map(line.count, _ESCAPE_MARKS)) >= _ESCAPES
         if opens is None and goes_on is not None and not goes_on.match(shown):
             goes_on = None
         goes_on = opens or goes_on or (_INDENTED if is_line else None)
         if (goes_on is not None or is_line) and line.strip():
             found.append(at)
+    ruled = [at for at, line in enumerate(lines) if _RULED.match(line[:_LINE_SHOWN])]
+    if ruled:
+        found = sorted({*found, *range(ruled[0], ruled[-1] + 1)})
     return found if len(found) > 1 or sum(len(lines[at]) for at in found) > _MIN_PASTED else ()
 
 

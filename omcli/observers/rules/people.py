@@ -1,4 +1,4 @@
-"""Rows about what people write: prompts, answers, refusals, commands, notes and conversations between people.
+"""Rows about what people write to agents: prompts, answers, refusals, commands and notes.
 
 A short prompt is kept verbatim in one row, apart from long code, but its lasting rules, preferences and decisions
 become separate rows. A long prompt becomes several rows.
@@ -7,7 +7,7 @@ become separate rows. A long prompt becomes several rows.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, filterfalse
 
 from omcli.base import lazily
@@ -22,7 +22,9 @@ from omcli.observers.rules.sentences import (
     TextPart,
     cut,
     group_sentences,
+    heading_texts,
     is_marked,
+    joined_sentences,
     split_question,
     text_draft,
     text_length,
@@ -42,25 +44,25 @@ _QUESTIONS_ASKED = "\n    Questions asked:\n"
 _QUESTION_AND_ANSWER = lazily(r'^- "([^"\n]{1,400})"\n +Answer: ([^\n]{1,400})', re.MULTILINE)
 
 _QUESTION_MARK = lazily("[?？؟]")
+# A command that the client did not know ("/hlep"), or only punctuation.
+_NO_WORDS = lazily(r"^(?:[/\\:][A-Za-z][\w:-]*|[?!.…\s]+)$")
+
+# Added by a client below a plan.
+_PLAN_END = lazily(r"^If you need specific details from before exiting plan mode\b[^\n]*", re.MULTILINE)
 
 _PROMPT_WORDS = 40
 """Maximum length, in words, of a prompt that is kept verbatim."""
 _PROMPT_CHARACTERS = 1600
-"""Number of characters kept from a long prompt or in a row about a chat."""
+"""Number of characters kept from a long prompt."""
+_PLAN_HEADINGS = 3
+"""Minimum number of headings of a prompt that is a plan: its title and two parts."""
+_PLAN_CHARACTERS = 400
+"""Number of characters kept from the headings of a plan."""
 _MAX_RUN = 1000
 """Number of characters kept from text without spaces."""
-_ANSWER_SENTENCES = 2
-"""Number of sentences of a message that may answer a question between people."""
-_JOINED_WORDS = 45
-"""Maximum number of words in a row made of several messages."""
-_GOES_ON = 2
-"""Number of messages after which a person goes on: the second one, after a question or reaction of the other."""
-_ROW_ENDS = " !.,;:-–—…"
 _SHORT_ANSWER = 60
 """Maximum length, in characters, of an answer to an agent that is stored with its question."""
 _STATEMENTS = frozenset({Type.DECISION, Type.FACT, Type.PREFERENCE})
-_MIN_CHAT_IMPORTANCE = 5
-"""Minimum importance of a sentence without which a message between people gives no row."""
 _WORK_IMPORTANCE = 8
 _PASTED_IMPORTANCE = 5
 
@@ -79,9 +81,9 @@ _NEW_CLAUSE = lazily(
 def prompt_drafts(prompt: KeptMessage, asked: KeptMessage | None) -> Iterable[Draft]:
     """Return the rows for a prompt. `asked` is the agent's last text, if any, which the prompt may answer."""
     speaker = prompt.message.name or "User"
-    pasted = Pasted.of(prompt.message.text)
+    pasted = Pasted.of(_PLAN_END.sub("", prompt.message.text))
     text = without_code(pasted.words)
-    question = _last_question(asked)
+    question = last_question(asked)
     if asked and question and (cues.is_yes(text) or cues.is_no(text)):
         verb = "agreed" if cues.is_yes(text) else "declined"
         # Agreeing to an offer that names nothing ("want me to fix this?") is a request. Other answers are decisions.
@@ -89,7 +91,7 @@ def prompt_drafts(prompt: KeptMessage, asked: KeptMessage | None) -> Iterable[Dr
         kind = Type.REQUEST if is_offer and verb == "agreed" else Type.DECISION
         importance = 7 if is_offer else 8
         return [text_draft(prompt, f'{speaker} {verb} ("{text}") to: {question}', kind, importance, also=asked)]
-    if not text or cues.is_yes(text) or cues.is_no(text):
+    if not text or cues.is_yes(text) or cues.is_no(text) or (not question and _NO_WORDS.match(text)):
         return []
     parts = text_parts(pasted.words)
     content = _with_content(parts)
@@ -127,7 +129,10 @@ def _long_prompt(prompt: KeptMessage, speaker: str, pasted: Pasted) -> Iterator[
     parts = text_parts(words)
     content = _with_content(parts)
     if word_count(pasted.restore(without_code(words))) > _PROMPT_WORDS:
-        yield from _prompt_parts(prompt, speaker, pasted, content or parts)
+        rest, plan = _plan(content or parts, heading_texts(words))
+        if plan:
+            yield text_draft(prompt, f"{speaker}: {_cut_run(pasted.restore(plan))}", Type.REQUEST, _WORK_IMPORTANCE)
+        yield from _prompt_parts(prompt, speaker, pasted, rest, after=plan)
     elif content:
         yield from _short_prompt(prompt, speaker, pasted, words)
     if lines:
@@ -135,6 +140,20 @@ def _long_prompt(prompt: KeptMessage, speaker: str, pasted: Pasted) -> Iterator[
 
         kind = Type.REQUEST if not content else Type.FACT if has_error("\n".join(lines)) else Type.EXCERPT
         yield text_draft(prompt, f"{speaker} pasted: {_cut_run(pasted_summary(lines))}", kind, _PASTED_IMPORTANCE)
+
+
+def _plan(parts: Sequence[TextPart], titles: Sequence[str]) -> tuple[Sequence[TextPart], str]:
+    """Return the sentences below the title of a plan or specification, and its title with all headings in their order,
+    after the sentences that introduce it. If the prompt is none, return all its sentences and "".
+    """
+    start = next((at for at, part in enumerate(parts) if part.is_heading and part.text in titles[:1]), None)
+    if start is None or len(titles) < _PLAN_HEADINGS:
+        return parts, ""
+    lead, title = parts[:start], parts[start]
+    is_long = word_count(joined_sentences(lead)) > _PROMPT_WORDS
+    outline = cut(" · ".join(titles[1:]), _PLAN_CHARACTERS)
+    opening = joined_sentences([title] if is_long else [*lead, title])
+    return [*(lead if is_long else ()), *parts[start + 1 :]], f"{opening}: {outline}"
 
 
 def _with_content(parts: Sequence[TextPart]) -> list[TextPart]:
@@ -223,9 +242,14 @@ def _is_lasting(row: RowText) -> bool:
     return row.kind is not Type.INSTRUCTION or people_cues.is_lasting_rule(row.text)
 
 
-def _prompt_parts(prompt: KeptMessage, speaker: str, pasted: Pasted, parts: Sequence[TextPart]) -> Iterator[Draft]:
-    """Yield rows for the most important sentences of a long prompt. The last row counts those left out."""
-    kept = _select([part for part in parts if not _PASTED.match(part.text)] or parts, _PROMPT_CHARACTERS)
+def _prompt_parts(
+    prompt: KeptMessage, speaker: str, pasted: Pasted, parts: Sequence[TextPart], *, after: str
+) -> Iterator[Draft]:
+    """Yield rows for the most important sentences of a long prompt, after the outline of a plan, if any. The last row
+    counts those left out.
+    """
+    limit = _PROMPT_CHARACTERS - len(after)
+    kept = _select([part for part in parts if not _PASTED.match(part.text)] or parts, limit)
     rows = list(group_sentences(kept, list(map(people_cues.user_type, map(text_of, kept)))))
     omitted = len(parts) - len(kept)
     for at, row in enumerate(rows):
@@ -233,7 +257,8 @@ def _prompt_parts(prompt: KeptMessage, speaker: str, pasted: Pasted, parts: Sequ
         importance = people_cues.user_importance(row.text, row.kind)
         if row.kind is None and at and row.text[0].islower():  # the continuation of a sentence
             importance = min(importance, 6)
-        kind = row.kind or (Type.FACT if at and cues.is_statement(row.text) else Type.REQUEST)
+        is_stated = after or (at and cues.is_statement(row.text))  # the steps of a plan are parts of one request
+        kind = row.kind or (Type.FACT if is_stated else Type.REQUEST)
         yield text_draft(prompt, f"{speaker}: {_cut_run(pasted.restore(row.text))}{note}", kind, importance)
 
 
@@ -274,108 +299,6 @@ def _select(parts: Sequence[TextPart], limit: int) -> list[TextPart]:
             kept.append(index)
             room -= len(parts[index].text) + 1
     return [parts[index] for index in sorted(kept)] or list(parts[:1])
-
-
-# ---- conversations between people
-
-
-def chat_drafts(kept: KeptMessage, previous: KeptMessage | None) -> Iterator[Draft]:
-    """Yield rows for what a message between people tells: one for its facts, and one for each preference, decision or
-    rule, whose wording is kept.
-
-    An answer names what the question in `previous`, the message before it, is about, if another person asked it.
-    Everything else is a fact, because people do not instruct each other.
-    """
-    speaker = kept.message.name or "User"
-    other = previous.message.name or "" if previous and previous.message.name != kept.message.name else ""
-    asked = _last_question(previous) if other else ""
-    parts = map(text_of, text_parts(cues.without_notes(kept.message.text)))
-    said = [told for part in parts if (told := _told(part, other))]
-    suffix = f" (answering: {topic})" if (topic := people_cues.question_label(asked, speaker)) else ""
-    names = people_cues.distinctive_terms(f"{speaker} {other}")
-    weights = _importance_of_each(said, names, asked=asked)
-    if max(weights, default=0) < _MIN_CHAT_IMPORTANCE:
-        return
-    for row, places in _chat_rows(said, weights):
-        answer = suffix if places[0] < _ANSWER_SENTENCES else ""
-        importance = max(weights[place] or _MIN_CHAT_IMPORTANCE for place in places)
-        text = cut(f"{speaker}: {row.text}{answer}", _PROMPT_CHARACTERS)
-        yield text_draft(kept, text, row.kind or Type.FACT, importance, also=previous if answer else None)
-        suffix = ""
-
-
-def _importance_of_each(said: Sequence[str], names: frozenset[str], *, asked: str) -> list[int]:
-    """Return the importance of each sentence of a message, or 0 if it tells nothing. `asked` may be empty."""
-    if not people_cues.is_known_language(" ".join((asked, *said))):
-        return [_MIN_CHAT_IMPORTANCE * (len(people_cues.distinctive_terms(told)) >= people_cues.TELLS) for told in said]
-    return [
-        people_cues.chat_importance(told, names, answers=bool(asked) and at < _ANSWER_SENTENCES)
-        for at, told in enumerate(said)
-    ]
-
-
-def _told(sentence: str, other: str) -> str:
-    """Return what a sentence tells the other person, or "" for courtesies, questions and reactions."""
-    said = cues.without_opening(sentence, other)
-    is_empty = not said or cues.has_question_mark(said) or cues.is_courtesy(said)
-    return "" if is_empty or any(map(people_cues.is_reaction, (sentence, said))) else said
-
-
-def _chat_rows(said: Sequence[str], weights: Sequence[int]) -> Iterator[tuple[RowText, list[int]]]:
-    """Yield rows for the sentences that tell something, each with the places of its sentences. If the first of them
-    needs a subject, the sentence before it is kept as well.
-    """
-    places = [place for place, weight in enumerate(weights) if weight]
-    if places[0] and cues.follows_on(said[places[0]]):
-        places.insert(0, places[0] - 1)
-    facts: list[int] = []
-    rows: list[tuple[RowText, list[int]]] = []
-    for place in places:
-        kind = people_cues.user_type(said[place])
-        if kind in people_cues.LASTING:
-            kept = RowText(said[place].rstrip(_ROW_ENDS), kind if kind in people_cues.CHAT_TYPES else None)
-            rows.append((kept, [place]))
-        else:
-            facts.append(place)
-    if facts:
-        text = "; ".join(cues.short_sentence(said[place]) for place in facts)
-        rows.append((RowText(text, None), facts))
-    yield from sorted(rows, key=lambda row: row[1])
-
-
-def joined_turns(drafts: Iterable[Draft], places: Mapping[int, int]) -> list[Draft]:
-    """Join a fact with the one before it if the same person goes on that day, and the other only asks or reacts.
-
-    `places` are those of the messages in the conversation. A joined row has at most `_JOINED_WORDS` words and refers to
-    at most one date. Rules, preferences and decisions stay in rows of their own.
-    """
-    joined: list[Draft] = []
-    for draft in drafts:
-        last = joined[-1] if joined else None
-        if last and _goes_on(last, draft) and places[draft.sources[-1]] - places[last.sources[-1]] <= _GOES_ON:
-            joined[-1] = replace(
-                last,
-                text=f"{last.text}; {draft.text.partition(': ')[2]}",
-                importance=max(last.importance, draft.importance),
-                refers_to=last.refers_to or draft.refers_to,
-                sources=tuple(sorted({*last.sources, *draft.sources})),
-            )
-        else:
-            joined.append(draft)
-    return joined
-
-
-def _goes_on(last: Draft, draft: Draft) -> bool:
-    speaker, _, text = draft.text.partition(": ")
-    before, _, told = last.text.partition(": ")
-    return (
-        last.type is draft.type is Type.FACT
-        and before == speaker
-        and (last.event_at or "")[:10] == (draft.event_at or "")[:10]
-        and not (last.refers_to and draft.refers_to)
-        and word_count(told) + word_count(text) < _JOINED_WORDS
-        and not any(people_cues.user_type(said) in people_cues.LASTING for said in (told, text))
-    )
 
 
 def other_drafts(kept: KeptMessage, refused: KeptMessage | None) -> Iterator[Draft]:
@@ -424,7 +347,7 @@ def _summary_drafts(kept: KeptMessage) -> Iterator[Draft]:
         yield text_draft(kept, f"Agent: {_cut_run(row.text)}", Type.FACT, 6)
 
 
-def _last_question(asked: KeptMessage | None) -> str:
+def last_question(asked: KeptMessage | None) -> str:
     """Return the last question in a message, cut to 300 characters, or "" if there is none."""
     if asked is None or not _QUESTION_MARK.search(asked.message.text):
         return ""

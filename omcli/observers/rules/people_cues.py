@@ -59,7 +59,8 @@ _EXPLICIT_RULE = whole_words(
     "(?:if|when)(?: you(?:'re| are)| something is| anything is)? (?:not sure|unsure|in doubt)",
 )  # fmt: skip
 _RULE_START = lazily(
-    rf"^{LEAD_IN}(?:by default,|as a rule\b|remember (?:to|that)\b|no \w+(?: \w+)? without\b|"
+    rf"^{LEAD_IN}(?:by default,|as a rule\b|"
+    rf"(?:\w+ )?(?:rule|convention|policy)(?: \d+)?: ?\w|remember (?:to|that)\b|no \w+(?: \w+)? without\b|"
     rf"in (?:the )?future\b,? ?(?!(?:we|it|they|this|that|the|there|i(?! want| need| would|'d))\b)\w|"
     rf"(?:{_EVERY_TIME}|(?:when|while) \w+ing\b|(?:before|after) (?:each|every|any)\b|before you \w+ an? )[^,]{{1,150}}"
     rf"{_THEN}|for (?:every|each|any) \w+(?: \w+)?(?: that)? you\b|"
@@ -139,6 +140,16 @@ def _clause_before(said: str, end: int) -> str:
     return said[start:end]
 
 
+_NOT_A_NO = "problem|worries|need|idea|longer|doubt|one|matter|more|way|wonder"
+# "No new dependencies", unlike "No guidance exists".
+_FORBIDS = lazily(
+    rf"^(?:and |but |also |please )*no (?!(?:{_NOT_A_NO})\b)[a-z][^,;:]*$",
+)
+_STATES = lazily(
+    r"\b(?:is|are|was|were|has|have|had|do|does|did|can|could|will|would|exists?|found|given|says?|said|\w+ed|"
+    r"works?|fails?|yet|so far)\b",
+)
+_LABELLED_DECISION = lazily(r"^(?:the |our |my |final )*(?:decisions?|resolution|conclusion|verdict) ?[:–—-]\s*\w")
 _CONSTRAINT = lazily(
     r"^(?:and |but |also |please |so )*(?:do not|don'?t|never|avoid|no need to|make sure|ensure|be sure|only|must|"
     r"you must(?: not)?|you should(?: not|n'?t)?|it (?:must|should|needs to))\b|"
@@ -155,7 +166,9 @@ _PREFERENCE = lazily(
     r"^prefers?\b",
 )
 _CORRECTION = whole_words(
-    "no(?! (?:problem|worries|need|idea|longer|doubt|one|matter|more))", "nope", "wrong", "wait", "stop", "hmm,? no",
+    r"no(?:(?=\W*$|\s*[,.!;:–—-])|(?= (?:it|its|it's|that|that's|this|these|those|the|i|i'm|we|you|they|he|she|not|"
+    "never|do|don't|just|please|wait|actually|sorry|stop|still|use(?! of| for| in)|add|keep|put|make|remove|delete|go|"
+    r"revert|try|leave|instead)\b))", "nope", "wrong", "wait", "stop", "hmm,? no",
     "undo", "revert", "actually", "that(?:'s| is| was) (?:not|wrong|incorrect)", "this (?:is|was) (?:not|wrong)",
     "it(?:'s| is) (?:not|wrong|still)",
     "you (?:forgot|missed|broke|didn'?t|did not|should ?n'?t|should not|should have|removed|misunderst)",
@@ -170,7 +183,8 @@ _DECISION = lazily(
     r"\b(?:let'?s (?:use|go (?:with|for)|keep(?! (?:going|at it|on)\b)|drop|do|not|make(?! sure)|stick|store|put|call|"
     r"remove|just)|"
     r"we(?:'ll| will|'re going to) (?:use|go|keep|drop|need|do|make|not|switch|stick)|(?:will |'ll )?go with|"
-    r"going with|went with|decided|use \S+ instead|agreed|sounds good|option \w\b|"
+    r"going with|went with|decided|use [^\s,]+(?: instead|,? not(?! only)|,? rather than)|agreed|"
+    r"sounds good|option \w\b|"
     r"i(?:'ll| will) (?:go (?:with|for)|take (?:the|option)|use|stick|keep (?:the|it|using|this|that|my|our))|"
     r"(?:i|we)(?:'ve|'re|'m| have| are| am)? switch(?:ed|ing) to|we(?:'re| are) (?:using|dropping|keeping)|"
     r"(?:i|we)(?:'ve| have)? (?:chosen|chose|opted|settled|picked|ruled out|rejected|agreed|committed))\b",
@@ -216,11 +230,15 @@ def user_type(sentence: str) -> Type | None:
         return Type.CORRECTION
     if asks:
         return Type.REQUEST if is_question and languages.REQUEST.search(said) else Type.QUESTION
-    if _CONSTRAINT.search(said):
+    if (
+        _CONSTRAINT.search(said)
+        or languages.CONSTRAINT.search(said)
+        or (_FORBIDS.match(said) and not _STATES.search(said))
+    ):
         return Type.INSTRUCTION
     if _TENTATIVE.search(said):
         return Type.PLAN
-    if _DECISION.search(said) or languages.DECISION.search(said):
+    if _DECISION.search(said) or _LABELLED_DECISION.match(said) or languages.DECISION.search(said):
         return Type.DECISION
     if is_question or cues.is_work_request(said) or languages.REQUEST.search(said):
         return Type.REQUEST

@@ -80,6 +80,17 @@ def text_parts(text: str) -> tuple[TextPart, ...]:
     return tuple(parts)
 
 
+def heading_texts(text: str) -> list[str]:
+    """Return the Markdown headings of the two highest levels in text, without fenced code."""
+    lines = list(filter(_HEADING.match, _lines_without_code(text, as_written=False)))
+    levels = sorted({_mark_size(line) for line in lines})[:2]
+    return [_clean(_HEADING.sub("", line)).rstrip(":") for line in lines if _mark_size(line) in levels]
+
+
+def _mark_size(line: str) -> int:
+    return line.split(maxsplit=1)[0].count("#")
+
+
 def _is_heading(line: str, body: str, following: str) -> bool:
     """Return True if a short line ends with a colon, or if it ends without punctuation and a list follows. Below a list
     item, the list must be indented deeper.

@@ -31,12 +31,33 @@ _SUMMARY = lazily(
     re.IGNORECASE,
 )
 _COUNTS_FAILURES = lazily(r"\b[1-9]\d{0,8} (?:tests? )?(?:failed|failing|failures?|errors?)\b", re.IGNORECASE)
+_COUNTS_SUCCESSES = lazily(
+    r"\b[1-9]\d{0,8} (?:tests? )?pass(?:ed|ing)?\b|\b0 errors\b|\ball checks passed\b|\bno issues found\b",
+    re.IGNORECASE,
+)
 _ERROR = lazily(
     r"^\s*(?:E \S|\S*(?:Error|Exception|Panic|panic)\b.*|error(?:\[\w+\])?[:\s].*|fatal:.*|"
     r"FAIL(?:ED)?\b.*|npm ERR!.*|"
     r"ERROR\b.*|.*\berror (?:TS|CS|C)\d+.*|.*: (?:command not found|No such file or directory|Permission denied).*|"
     r"\S+:\d+(?::\d+)?:.*|--- FAIL.*|✗.*|×.*|.*\bcannot find\b.*|.*\bundefined: .*|usage:.*)",
 )
+# The first or last line of what a failed command prints.
+_FAILED = lazily(
+    r"(?:E  +)?[\w.]*(?:Error|Exception|Panic)(?: \[\w+\])?: .*|error(?:\[\w+\])?: .*|fatal: .*|panic: .*|"
+    r"Traceback \(most recent call last\):|npm ERR!.*|FAIL(?:ED)?(?:\W.*)?|-{3} FAIL.*|\w*make(?:\[\d+\])?: \*\*\* .*|"
+    r".*\berror (?:TS|CS|C)\d+: .*|(?:\w+: )*command not found\b.*|"
+    r".*: (?:(?:command )?not found|No such file or directory|Permission denied)"
+)
+_FRAME = lazily(r"\s+at \S")
+# A line about the exit status, printed by an agent or a shell before or after the output.
+_EXIT_LINE = lazily(
+    r"\W{0,3}(?:(?:the|command|process|program|script|shell|task|has|failed|completed|finished|ended|error|with):? )"
+    r"{0,6}(?:exit(?:ed)?|return(?:ed)?)[ _-]?(?:with )?(?:exit )?(?:code|status)\W{1,3}(?P<code>\d{1,3})"
+    r"(?:\.?\W?|</\w{1,20}>)",
+    re.IGNORECASE,
+)
+_EXIT_LINES = 6
+"""Number of lines at the start and at the end of an output that may state its exit status."""
 # A line with only a location: a stack frame, the heading of a report.
 _LOCATION = lazily(r"\S+:\d+(?::\d+)?:\s*(?:in \S+|\w+)?\s*$|FAIL(?:ED)?\b[^:]*$|-{3} FAIL|usage:")
 _COMMIT = lazily(r"^\[(?P<branch>[^\]\s]+)(?: \([^)]*\))? (?P<sha>[0-9a-f]{7,40})\] (?P<subject>.+)$", re.MULTILINE)
@@ -149,6 +170,40 @@ def summary_line(output: str) -> str:
 
 def has_failures(output: str) -> bool:
     return bool(_COUNTS_FAILURES.search(summary_line(output)))
+
+
+def has_successes(output: str) -> bool:
+    """Return True if the summary line of the output counts what passed, and no failures."""
+    line = summary_line(output)
+    return bool(_COUNTS_SUCCESSES.search(line)) and not _COUNTS_FAILURES.search(line)
+
+
+def is_failure(output: str) -> bool:
+    """Return True if the output counts failures, or begins or ends with an error."""
+    if has_failures(output):
+        return True
+    lines = [line for line in output.splitlines() if line.strip() and not _FRAME.match(line[:80])]
+    return any(_FAILED.fullmatch(_LINE_START(line).strip()) for line in (*lines[:1], *lines[-1:]))
+
+
+def exit_code_in(output: str) -> int | None:
+    """Return the exit code that a line at the start or end of the output states, or None."""
+    return next((int(stated["code"]) for _, stated in _exit_lines(output.splitlines())), None)
+
+
+def without_exit_lines(output: str) -> str:
+    """Return the output without the lines that state its exit code, unless there is nothing else in it."""
+    lines = output.splitlines()
+    stated = {number for number, _ in _exit_lines(lines)}
+    return "\n".join(line for number, line in enumerate(lines) if number not in stated) or output
+
+
+def _exit_lines(lines: Sequence[str]) -> Iterator[tuple[int, re.Match[str]]]:
+    """Yield the number of each line at the start or end that states an exit code, with its match."""
+    numbers = range(len(lines))
+    for number in (*numbers[:_EXIT_LINES], *numbers[_EXIT_LINES:][-_EXIT_LINES:]):
+        if len(lines[number]) <= _COMMAND_WIDTH and (stated := _EXIT_LINE.fullmatch(lines[number].strip())):
+            yield number, stated
 
 
 def has_error(output: str) -> bool:

@@ -66,6 +66,8 @@ class Succeeded:
     """Keys from `failures.command_key` and `tool_key`."""
     command: str = ""
     """Command line, if any. It resolves failures of commands that it covers (`failures.covers`)."""
+    proven: bool = False
+    """True if the output says that the command succeeded, whatever its exit status is."""
     directory: str | None = None
     sources: tuple[int, ...]
     at: str | None
@@ -81,11 +83,27 @@ StatusEvent = Succeeded | TurnAnswered | TurnDone | TurnUnfinished
 _CHANGES = FILE_CHANGES | {Type.COMMAND_RUN, Type.OUTCOME}
 _CLOSED_BY_TEXT = FAILURES | {Type.REQUEST, Type.BLOCKER, Type.PLAN}
 """Types of rows that are closed by the text that ends a turn, and reopened if the turn turns out to be unfinished."""
-# A failed check is only resolved by the same check.
-_CHECKS = lazily(
-    r"\b(?:tests?|spec|lint|check|typecheck|build|compile|verify|validate|deploy|publish|release|push|migrate|make|"
-    r"tsc|mypy|pyright|pytest|jest|vitest|mocha|rspec|phpunit|ruff|eslint|clippy|vet|gradlew?|mvn|tox|nox)\b"
+# Commands that do what people ask for in a word.
+_DEEDS = MappingProxyType({
+    "commit": lazily(r"\bgit (?:\S+ )*?commit\b"), "push": lazily(r"\bgit (?:\S+ )*?push\b"),
+    "merge": lazily(r"\b(?:git|pr|mr) merge\b"), "pr": lazily(r"\b(?:pr|mr) create\b"),
+    "tests": lazily(r"\b(?:tests?|spec|pytest|jest|vitest|mocha|rspec|phpunit|tox|nox)\b"),
+})  # fmt: skip
+_DEED_WORDS = MappingProxyType({
+    "commit": "commit", "committed": "commit", "commits": "commit", "push": "push", "pushed": "push", "merge": "merge",
+    "pr": "pr", "mr": "pr", "test": "tests", "tests": "tests",
+})  # fmt: skip
+_OPENS_REQUEST = frozenset({"create", "make", "open", "raise"})
+_FILLERS = frozenset(
+    (
+        "a again all also an and branch can changes could create do everything file files for go good great in into it "
+        "let lets main make me my new nice now of ok okay on once open perfect please pull raise remote request run s "
+        "so suite that the them then these this those to up upstream us we with work yes you your"
+    ).split()
 )
+"""Words that ask for nothing besides the deed."""
+_DONE_BESIDES = 3
+"""A todo list is no longer open once this many requests were made and done after its last change."""
 _SERIOUS = 7
 """Minimum importance of a failure that keeps a request from being done."""
 _LEFT, _SKIPPED = "left", "passed over"
@@ -120,6 +138,7 @@ def update_rows(
         match step:
             case Draft():
                 tracker.write(replace(step, text=one_line(step.text)))
+                tracker.close_done(step)
             case Succeeded():
                 tracker.resolve_failures(step)
             case TurnAnswered():
@@ -177,6 +196,26 @@ class _StatusWriter:
             draft = self.table.replace(asked_before, draft, reason="said again")
         self.table.add(self.table.replace_claims(self.table.merge_repeats(self._note_earlier(draft))))
 
+    def close_done(self, done: Draft) -> None:
+        """Close the person's requests that ask for nothing but what commands have done since: "commit and push"."""
+        if done.status is not Status.DONE or not _done_by(done):
+            return
+        for number, row in self.table.remaining(sorted(self.table.asked)):
+            asked = _done_named(row.text)
+            is_open = row.type is Type.REQUEST and row.status is Status.OPEN and not row.text.startswith(AGENT)
+            if (
+                is_open
+                and asked
+                and _is_command(row.text)
+                and asked <= self._done_since(row.sources[-1], done.sources[-1])
+            ):
+                self._settle(number, row, Status.DONE, done.sources, position=self.table.position(number))
+
+    def _done_since(self, since: int, end: int) -> set[str]:
+        """Return what the commands between two messages did."""
+        rows = (row for row in self.table.rows.values() if row.sources and since < row.sources[-1] <= end)
+        return {deed for row in rows if row.status is Status.DONE for deed in _done_by(row)}
+
     def _note_earlier(self, draft: Draft) -> Draft:
         """Return a person's new question or request with the previous unanswered request in its metadata. Other rows
         are unchanged.
@@ -203,7 +242,9 @@ class _StatusWriter:
     def resolve_failures(self, success: Succeeded) -> None:
         """Resolve the open failures of a command or tool that has now succeeded."""
         if self.table.failures is not None:
-            for number in self.table.failures.resolved_by(success.targets, success.command, success.directory):
+            for number in self.table.failures.resolved_by(
+                success.targets, success.command, success.directory, proven=success.proven
+            ):
                 self._settle(number, self.table.rows[number], Status.RESOLVED, success.sources, at=success.at)
 
     def answer_question(self, reply: TurnAnswered) -> None:
@@ -251,6 +292,18 @@ class _StatusWriter:
                 if is_minor and row.sources[-1] < ended.seq:
                     self._settle(number, row, Status.RESOLVED, (ended.seq,), at=ended.at)
 
+        self._close_todo(ended)
+
+    def _close_todo(self, ended: TurnDone) -> None:
+        """Take the open status from todo lists that nobody changed while several later requests were done."""
+        for number, row in self.table.remaining(self.table.rows):
+            if row.type is not Type.TODO_UPDATED or row.status is not Status.OPEN:
+                continue
+            later = (one for one in self.table.rows.values() if one.sources and one.sources[0] > row.sources[-1])
+            if sum(one.type is Type.REQUEST and one.status is Status.DONE for one in later) >= _DONE_BESIDES:
+                position = self.table.position(number)
+                self._settle(number, _with_note(row, _SKIPPED), None, (ended.seq,), position=position)
+
     def _closings(self, ended: TurnDone) -> Iterator[tuple[int, Status | None]]:
         """Yield the number of each question and request that a turn closes, with its status, or None if it was passed
         over.
@@ -289,8 +342,9 @@ class _StatusWriter:
 
         Failed checks are left out, because only the same check resolves them.
         """
+        checks = self.table.failures.check_numbers() if self.table.failures else ()
         for number, row in self.table.remaining(self.table.rows):
-            is_obstacle = row.type is Type.BLOCKER or (row.type in FAILURES and not _is_check(row))
+            is_obstacle = row.type is Type.BLOCKER or (row.type in FAILURES and number not in checks)
             if is_obstacle and row.status is Status.OPEN and since < row.sources[-1] < end:
                 yield number, row, Status.RESOLVED
         for number, row in self.table.remaining(self.table.rows):
@@ -305,7 +359,7 @@ class _StatusWriter:
             position = self.table.position(number)
             if row.type is Type.REQUEST and row.status is not Status.OPEN:
                 self.table.remove(number)
-                reopened = replace(_with_note(row, None), status=Status.OPEN, reason="taken up again")
+                reopened = replace(_with_note(row, None), status=Status.OPEN, priority=None, reason="taken up again")
                 self.table.add(reopened, position)
             elif row.status in SETTLED:
                 self.table.remove(number)
@@ -315,8 +369,8 @@ class _StatusWriter:
         """Return True if the request seems done.
 
         The turn must have ended with nothing asked, missing or failing (`TurnDone.is_complete`). If the agent reports a
-        result, no serious open failure may follow the last change. Otherwise there must be no serious open failure, and
-        the person must have gone on to something else.
+        result or changed files, or commands did what the request names, no serious open failure may follow the last
+        change. Otherwise there must be no serious open failure, and the person must have gone on to something else.
         """
         start = asked.sources[-1]
         rows = self.table.rows
@@ -326,9 +380,10 @@ class _StatusWriter:
         last_failure = max((row.sources[-1] for row in serious), default=0)
         changes = (row for row in later.values() if row.type in _CHANGES and not row.text.startswith(AGENT))
         last_change = max((row.sources[-1] for row in changes), default=0)
-        return ended.is_complete and (
-            last_failure <= last_change if ended.reports else ended.accepted and not last_failure
-        )
+        named = _done_named(asked.text)
+        is_worked_on = any(row.type in FILE_CHANGES and not row.text.startswith(AGENT) for row in later.values())
+        reports = ended.reports or is_worked_on or (bool(named) and named <= self._done_since(start, ended.seq))
+        return ended.is_complete and (last_failure <= last_change if reports else ended.accepted and not last_failure)
 
     def _asked_since(self, since: int | None) -> list[int]:
         """Return the numbers of the person's questions and requests since the turn began, or of the latest ones if
@@ -351,14 +406,15 @@ class _StatusWriter:
         position: tuple[int, int] | None = None,
     ) -> None:
         """Set the status of a row and cite the messages (`by`) that settle it. None removes the status and gives as the
-        reason that the row was passed over. A resolved row of high importance gets medium priority.
+        reason that the row was passed over. A resolved row of high importance gets medium priority, and so does a
+        request or question that is no longer open.
         """
         self.table.remove(number)
-        is_resolved = status is Status.RESOLVED and row.importance >= _SERIOUS
+        is_over = (status is Status.RESOLVED or row.type in ASKED) and row.importance >= _SERIOUS
         settled = replace(
             row,
             status=status,
-            priority=Priority.MEDIUM if is_resolved else row.priority,
+            priority=Priority.MEDIUM if is_over else row.priority,
             sources=merged(row.sources, by),
             event_at=at or row.event_at,
             reason=status.value if status else _SKIPPED,
@@ -366,10 +422,23 @@ class _StatusWriter:
         self.table.add(self.table.merge_repeats(settled), position)
 
 
-def _is_check(row: Draft) -> bool:
-    """Return True if the failed command tests, builds or publishes, so that only the same check resolves it."""
+def _done_by(row: Draft) -> frozenset[str]:
+    """Return what the command in a row did, by `_DEEDS`: a commit, a push, a merge, a pull request, tests."""
     command = row.metadata.get("command")
-    return isinstance(command, str) and bool(_CHECKS.search(command))
+    if row.type not in (Type.COMMAND_RUN, Type.OUTCOME) or not isinstance(command, str):
+        return frozenset()
+    found = {deed for deed, pattern in _DEEDS.items() if pattern.search(command)}
+    return frozenset(found | {"commit"} if row.metadata.get("commit") else found)
+
+
+def _done_named(text: str) -> frozenset[str]:
+    words = _words(text)
+    found = frozenset(_DEED_WORDS[word] for word in words if word in _DEED_WORDS)
+    return found if words & _OPENS_REQUEST else found - {"pr"}  # "merge the PR"
+
+
+def _is_command(text: str) -> bool:
+    return all(word in _DEED_WORDS or word in _FILLERS for word in _words(text))
 
 
 def _with_note(row: Draft, note: str | None) -> Draft:

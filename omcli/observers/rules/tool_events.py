@@ -12,7 +12,7 @@ from omcli.base import lazily
 from omcli.base.record import field, positional_record, record
 from omcli.memory.message import KeptMessage, Message, Role
 from omcli.memory.observation import Draft, Observation, Priority, Status, Type
-from omcli.observers.rules.shell import command_of
+from omcli.observers.rules import shell
 from omcli.text.clean import below, one_line
 
 PATCH = "*** Begin Patch"
@@ -163,6 +163,7 @@ _READ_ONLY_VERB = lazily(
 _RUNNING = lazily(r"\brunning (?:with session ID|in (?:the )?background with ID:?) *([\w-]+)", re.IGNORECASE)
 _SUBAGENT_LAUNCHED = lazily(r"^Async agent launched\b.{0,200}?\bagentId: *([\w-]+)", re.IGNORECASE | re.DOTALL)
 _EXIT_TAG = lazily(r"<exit_code>(\d{1,9})</exit_code>")
+_RETURN_CODE = lazily(r"\s*<returncode>\d")
 _POLLS = frozenset({"write_stdin", "bashoutput", "taskoutput"})
 """Tools that poll a running process."""
 _PROCESS_ENDED = lazily(r"<status>(?:completed|failed|killed)</status>")
@@ -218,13 +219,18 @@ class ToolEvent:
         """True if the transcript or a nonzero exit code marks a failure.
 
         If the transcript marks neither failure nor success and no exit code is known, True if the output starts like an
-        error or its JSON has an `error`. The output of reads and searches is not examined.
+        error or its JSON has an `error`. A command that does more than read also failed if its output ends so and no
+        exit status of its own says otherwise. The output of reads and searches is not examined.
         """
         if self.result is None:
             return False
         if self.result.message.failed or self.exit_code:
             return True
-        if self.result.message.failed is not None or self.exit_code is not None:
+        is_marked = self.result.message.failed is not None or self.exit_code is not None
+        is_certain = (is_marked and not shell.is_status_lost(self.command)) or shell.is_read_only(self.command)
+        if self.kind is ToolKind.RUN and not (is_certain or self.process) and shell.is_failure(self.output):
+            return True
+        if is_marked:
             return False
         if self.kind in (ToolKind.READ, ToolKind.SEARCH):
             return False  # the output is a file's text, not the tool's
@@ -277,11 +283,14 @@ def tool_event(call: KeptMessage, result: KeptMessage | None) -> ToolEvent | Non
     arguments = _json_object(raw)
     if kind is ToolKind.RUN and PATCH in raw:
         # A patch given to a shell is an edit.
-        kind, raw, arguments = ToolKind.EDIT, command_of(arguments, raw), {}
+        kind, raw, arguments = ToolKind.EDIT, shell.command_of(arguments, raw), {}
     answer = result.message.text if result else ""
     reply = _json_object(answer)
     output = _output_text(reply, answer, kind)
+    command = shell.command_of(arguments, raw) if kind is ToolKind.RUN else ""
     exit_code = _exit_code(result, reply)
+    if exit_code is None and result and result.message.failed is None and command and not shell.is_read_only(command):
+        exit_code = shell.exit_code_in(answer)
     return ToolEvent(
         kind=kind,
         name=name,
@@ -289,7 +298,7 @@ def tool_event(call: KeptMessage, result: KeptMessage | None) -> ToolEvent | Non
         result=result,
         arguments=arguments,
         raw=raw,
-        command=command_of(arguments, raw) if kind is ToolKind.RUN else "",
+        command=command,
         output=output,
         reply=reply,
         exit_code=exit_code,
@@ -305,6 +314,8 @@ def _output_text(reply: Mapping[str, object], output: str, kind: ToolKind) -> st
     if kind is ToolKind.DELEGATE and (report := _REPORT.search(output)):
         _, _, text = report[1].rpartition("--- RESULT ---\n")
         return "\n".join(line for line in text.splitlines() if not line.startswith("[Tool: "))
+    if kind is ToolKind.RUN and _RETURN_CODE.match(output) and (printed := _REPORT.search(output)):
+        return printed[1]
     return _EXIT_TAG.sub("", output) if kind is ToolKind.RUN else output
 
 

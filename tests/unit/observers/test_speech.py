@@ -43,6 +43,151 @@ def test_what_a_person_says_is_kept_word_for_word_with_its_kind(said: str, kind:
     assert (row.text, row.type) == (f"User: {said}", kind)
 
 
+@pytest.mark.parametrize(
+    ("said", "kind"),
+    [
+        ("stop", Type.CORRECTION),
+        ("No, the other quay", Type.CORRECTION),
+        ("no use the other quay", Type.CORRECTION),
+        ("No guidance on retries is given in the harbour manual.", Type.FACT),
+        ("No config file is needed", Type.FACT),
+        ("No changes to the schema please", Type.INSTRUCTION),
+        ("No new dependencies", Type.INSTRUCTION),
+        ("Decision: use SQLite", Type.DECISION),
+        ("Final decision - keep the old API", Type.DECISION),
+        ("Use pnpm, not npm", Type.DECISION),
+        ("Rule: quays are named in lower case", Type.INSTRUCTION),
+        ("This repo uses pnpm", Type.FACT),
+        ("thanks, now add a test", Type.REQUEST),
+    ],
+)
+def test_a_short_prompt_has_the_kind_of_what_it_says(said: str, kind: Type) -> None:
+    """XC9."""
+    row = Talk().agent("I fixed the parser.").user(said).one()
+    assert (row.text, row.type) == (f"User: {said}", kind)
+
+
+@pytest.mark.parametrize(
+    "said", ["hm", "Hmm...", "uh", "thanks", "Thank you, that fixed it", "ty", "go on", "/hlep", "\\clear", ":q", "?"]
+)
+def test_what_says_nothing_gives_no_row(said: str) -> None:
+    """XC9: neither do thanks, nor commands that are mistyped."""
+    assert not [text for text in Talk().agent("I fixed the parser.").user(said).texts() if text.startswith("User")]
+
+
+def test_a_route_that_answers_a_question_is_kept() -> None:
+    """XC9: a slash does not make it a command."""
+    rows = Talk().agent("Which route should list the quays?").user("/quays").texts()
+    assert "User: /quays (answering: Which route should list the quays?)" in rows
+
+
+@pytest.mark.parametrize(
+    ("said", "kind"),
+    [
+        ("Entscheidung: SQLite", Type.DECISION),
+        ("Décision : SQLite", Type.DECISION),
+        ("Decisión: SQLite", Type.DECISION),
+        ("Решение: SQLite", Type.DECISION),
+        ("决定:用 SQLite", Type.DECISION),
+        ("결정: SQLite", Type.DECISION),
+        ("Verwende pnpm statt npm", Type.DECISION),
+        ("Utilise pnpm au lieu de npm", Type.DECISION),
+        ("用 pnpm 代替 npm", Type.DECISION),
+        ("npmではなくpnpmを使って", Type.DECISION),
+        ("Pushe nie direkt auf main", Type.INSTRUCTION),
+        ("Bitte keine neuen Abhängigkeiten", Type.INSTRUCTION),
+        ("Ne touche pas aux migrations", Type.INSTRUCTION),
+        ("No toques las migraciones", Type.INSTRUCTION),
+        ("Não mexa nas migrações", Type.INSTRUCTION),
+        ("Non toccare le migrazioni", Type.INSTRUCTION),
+        ("Не трогай миграции", Type.INSTRUCTION),
+        ("不要直接推送到 main", Type.INSTRUCTION),
+        ("mainに直接pushしないでください", Type.INSTRUCTION),
+        ("main에 직접 push하지 마세요", Type.INSTRUCTION),
+        ("Der Test ist noch nie gelaufen", Type.REQUEST),
+        ("Klappt nie", Type.REQUEST),
+        ("Füge bitte einen Test hinzu", Type.REQUEST),
+    ],
+)
+def test_rules_and_decisions_in_other_languages_are_no_requests(said: str, kind: Type) -> None:
+    """XC9: and requests stay requests."""
+    row = Talk().agent("I fixed the parser.").user(said).one()
+    assert (row.text, row.type) == (f"User: {said}", kind)
+
+
+_PLAN = """# Offline tide tables
+
+## Context
+
+The tables are fetched on every request, which is slow on the ferry.
+
+## Steps
+
+- Add a `TideCache` to src/cache.py
+- Store the tables in SQLite, one row for each harbour
+
+```sh
+# not a heading
+make tides
+```
+
+### Later
+
+- Evict tables after 30 days
+
+## Verification
+
+Run `make tides` twice; the second run must not open a socket.
+"""
+_OF_CLIENT = (
+    "If you need specific details from before exiting plan mode (like exact code snippets, error messages, or content "
+    "you generated), read the full transcript at: /home/ada/.claude/projects/tides/5d0c.jsonl"
+)
+
+
+@pytest.mark.parametrize(
+    "lead",
+    [
+        "Implement the following plan:",
+        "Implement the plan in docs/plans/tides.md:",
+        "Please execute this plan.",
+        "Build what docs/specs/tides.md describes",
+        "Setze diesen Plan um:",
+        "",
+    ],
+)
+@pytest.mark.parametrize("end", ["", f"\n\n{_OF_CLIENT}"])
+def test_a_plan_is_one_request_with_its_title_and_headings_in_order(lead: str, end: str) -> None:
+    """XC1: its steps are parts of it, and nothing of the client's is the user's."""
+    rows = Talk().user(f"{lead}\n\n{_PLAN}{end}".strip()).observed()
+    assert [row.text for row in rows if row.type is Type.REQUEST] == [
+        f"User: {lead} Offline tide tables: Context · Steps · Verification".replace("  ", " ")
+    ]
+    assert rows[0].type is Type.REQUEST
+    assert any("Add a `TideCache` to src/cache.py · Store the tables in SQLite" in row.text for row in rows)
+    assert not any("plan mode" in row.text or "not a heading" in row.text for row in rows)
+
+
+def test_what_introduces_a_plan_at_length_is_kept_apart() -> None:
+    """XC1."""
+    lead = "The ferry has no network for most of its way, so that the captain sees no tides at all. " * 3
+    texts = Talk().user(f"{lead}\n\n{_PLAN}").texts()
+    assert texts[0] == "User: Offline tide tables: Context · Steps · Verification"
+    assert texts[1].startswith("User: The ferry has no network")
+
+
+def test_a_long_specification_keeps_its_requirements_and_names() -> None:
+    """XG9: they are ranked, wherever they stand; the rows are as long as before."""
+    filler = "The harbour is a quiet place and many people like to look at the boats in the evening sun there. "
+    must = "The exporter must never write to /srv/quays without a lock."
+    name = "`BerthPlanner` in src/plan/berths.py answers for berth_12 and berth_40."
+    texts = Talk().user(f"Rework the exporter.\n\n{filler * 15}{must} {filler * 15}{name} {filler * 15}").texts()
+    assert any(must in text for text in texts)
+    assert any(name in text for text in texts)
+    assert texts[0].startswith("User: Rework the exporter.")
+    assert sum(map(len, texts)) < 1800
+
+
 @pytest.mark.parametrize("kind", ["Always use tabs", "I prefer tabs", "Let's use tabs", "No, use tabs"])
 def test_what_binds_later_work_is_high(kind: str) -> None:
     """prompts.md §6: lasting preferences, constraints and decisions are high, and outweigh a request."""

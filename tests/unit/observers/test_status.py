@@ -487,6 +487,104 @@ class TestWhatTheTalkWentPast:
         assert (Status.OPEN, self.FIRST) in both_ways(talk, *ends, types=ASKED)
 
 
+COMMIT = ("git commit -qam 'Fix the login'", "[main 1a2b3c4] Fix the login")
+PUSH = ("git push", "1..2 main -> main")
+TESTS = ("bun test", "12 pass")
+PULL = ("gh pr create --fill", "https://github.com/ada/tides/pull/12")
+
+
+class TestDeeds:
+    """XC2: what commands have done is done, whatever the agent says of it, and if it says nothing."""
+
+    def after(self, asked: str, *commands: tuple[str, str], fails: bool = False) -> Talk:
+        talk = edits(Talk().user("Fix the login redirect")).agent("Fixed the redirect in `auth.py`.").user(asked)
+        for command, output in commands:
+            talk.tool("Bash", {"command": command}, output, failed=fails, exit_code=int(fails))
+        return talk
+
+    @pytest.mark.parametrize(
+        ("asked", "commands"),
+        [
+            ("commit", [COMMIT]),
+            ("ok, please commit this", [COMMIT]),
+            ("push it", [PUSH]),
+            ("great, now push to main", [PUSH]),
+            ("commit and push", [COMMIT, PUSH]),
+            ("open a PR for it", [PULL]),
+            ("commit, push and create a PR please", [COMMIT, PUSH, PULL]),
+            ("run the tests", [TESTS]),
+            ("run all tests again and commit", [TESTS, COMMIT]),
+            ("merge the branch", [("git merge login", "Fast-forward")]),
+            ("merge the PR", [("gh pr merge 12 --squash", "merged")]),
+        ],
+    )
+    @pytest.mark.parametrize("said", ["", "There you are.", "The branch is at `1a2b3c4`."])
+    def test_what_was_asked_for_in_a_word_is_done_with_the_command(
+        self, asked: str, commands: list[tuple[str, str]], said: str
+    ) -> None:
+        talk = self.after(asked, *commands)
+        if said:
+            talk.agent(said)
+        for ends in ((), (4,), (4, 5, 6)):
+            assert (Status.DONE, f"User: {asked}") in told(in_sight(remembered(talk, *ends), *ASKED))
+
+    @pytest.mark.parametrize(
+        ("asked", "commands"),
+        [
+            ("commit and push", [COMMIT]),
+            ("push it", [COMMIT]),
+            ("commit and add a changelog entry", [COMMIT]),
+            ("run the tests and mend what breaks", [TESTS]),
+            ("open a PR for it", [PUSH]),
+            ("merge the branch", [("git status", "clean")]),
+        ],
+    )
+    def test_what_asks_for_more_is_open_until_all_of_it_is_done(
+        self, asked: str, commands: list[tuple[str, str]]
+    ) -> None:
+        talk = self.after(asked, *commands)
+        for ends in ((), (4,), (4, 5)):
+            assert (Status.OPEN, f"User: {asked}") in told(in_sight(remembered(talk, *ends), *ASKED))
+
+    @pytest.mark.parametrize("asked", ["commit", "push it", "run the tests"])
+    def test_a_command_that_failed_does_nothing(self, asked: str) -> None:
+        talk = self.after(asked, (COMMIT[0], "hook failed"), (PUSH[0], "rejected"), ("bun test", "x"), fails=True)
+        for ends in ((), (4,), (4, 6)):
+            assert (Status.OPEN, f"User: {asked}") in told(in_sight(remembered(talk, *ends), *ASKED))
+
+    @pytest.mark.parametrize("ends", [(), (3,), (6,)])
+    def test_a_turn_that_changed_files_and_ends_with_nothing_missing_is_done(self, ends: tuple[int, ...]) -> None:
+        talk = edits(Talk().user("Rename the module to login")).agent("It is called `login` everywhere in `auth.py`.")
+        assert both_ways(talk, *ends, types=ASKED) == [(Status.DONE, "User: Rename the module to login")]
+
+
+class TestPriorities:
+    """XB4: a mark is for what the user wants now."""
+
+    @pytest.mark.parametrize(
+        "asked", ["Fix the login redirect", "Please add a table of the tides", "What does the --strict flag do?"]
+    )
+    @pytest.mark.parametrize("ends", [(), (3,)])
+    def test_what_is_done_has_medium_priority_and_keeps_its_importance(self, asked: str, ends: tuple[int, ...]) -> None:
+        talk = edits(Talk().user(asked))
+        [before] = in_sight(remembered(talk), *ASKED)
+        [row] = in_sight(remembered(talk.agent("Done: it is in `auth.py` now."), *ends), *ASKED)
+        assert (row.status, row.priority, row.importance) == (Status.DONE, Priority.MEDIUM, before.importance)
+
+    @pytest.mark.parametrize("objection", ["No, that's the wrong file", "It still redirects to /", "same error"])
+    @pytest.mark.parametrize("ends", [(), (1,), (4,)])
+    def test_what_is_taken_up_again_gets_its_priority_back(self, objection: str, ends: tuple[int, ...]) -> None:
+        talk = edits(Talk().user("Fix the login redirect")).agent("Fixed the redirect in `auth.py`.").user(objection)
+        row = in_sight(remembered(talk, *ends), *ASKED)[0]
+        assert (row.status, row.priority) == (Status.OPEN, Priority.HIGH)
+
+    def test_what_is_asked_for_again_is_as_important_as_before(self) -> None:
+        talk = edits(Talk().user("Fix the login redirect")).agent("Fixed the redirect in `auth.py`.")
+        talk.user("Fix the login redirect")
+        [row] = in_sight(remembered(talk, 4), *ASKED)
+        assert (row.status, row.priority) == (Status.OPEN, Priority.HIGH)
+
+
 class TestTodosAndBlockers:
     def test_a_list_of_todos_takes_the_place_of_its_earlier_state(self) -> None:
         """T32: of several updates the latest only, also when they came in several runs."""
@@ -501,6 +599,24 @@ class TestTodosAndBlockers:
         talk.user("Now the docs")
         talk.tool("TodoWrite", {"todos": [{"content": "write the docs", "status": "pending"}]}, "ok")
         assert len(both_ways(talk, 2, types=(Type.TODO_UPDATED,))) == 2
+
+    @pytest.mark.parametrize("done", [0, 1, 2, 3, 4])
+    @pytest.mark.parametrize("ends", [(), (4,), (8,)])
+    def test_a_list_that_nobody_touches_while_other_things_are_done_is_not_open_for_ever(
+        self, done: int, ends: tuple[int, ...]
+    ) -> None:
+        """XC10: after three requests that were made and done since."""
+        talk = Talk().user("Plan the docs")
+        talk.tool("TodoWrite", {"todos": [{"content": "write the docs", "status": "pending"}]}, "ok")
+        talk.agent("Planned the docs: there is one page to write.")
+        for number in range(done):
+            edits(talk.user(f"Add the harbour number {number}")).agent(f"Added harbour {number} to `auth.py`.")
+        [row] = in_sight(remembered(talk, *ends), Type.TODO_UPDATED)
+        assert row.status is (None if done >= 3 else Status.OPEN)
+        if done >= 3:
+            talk.tool("TodoWrite", {"todos": [{"content": "write the docs", "status": "in_progress"}]}, "ok")
+            [row] = in_sight(remembered(talk, *ends), Type.TODO_UPDATED)
+            assert row.status is Status.OPEN
 
     @pytest.mark.parametrize("ends", [(), (1,), (3,), (6,)])
     def test_a_blocker_is_resolved_when_what_it_stood_in_the_way_of_is_done(self, ends: tuple[int, ...]) -> None:

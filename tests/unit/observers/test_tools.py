@@ -517,7 +517,7 @@ def test_the_status_of_a_pipe_is_not_the_commands() -> None:
     row = Talk().tool("Bash", {"command": "npm run check 2>&1 | grep -E 'error|warning'"}, output, failed=False).one()
     assert "ok" not in row.text
     assert "error TS2307" in row.text
-    assert row.status is None
+    assert row.status is Status.OPEN
 
 
 def test_a_background_command_is_reported_when_it_ends() -> None:
