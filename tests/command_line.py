@@ -13,10 +13,8 @@ from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass
 from io import TextIOWrapper
 from pathlib import Path
-from typing import Any, NoReturn, TextIO, cast
+from typing import Any, TextIO, cast
 
-import typer
-from typer.core import TyperCommand
 from typer.testing import CliRunner
 
 from omcli.cli import main as cli
@@ -71,32 +69,27 @@ def run_here(
     here = dict(os.environ)
     changes: dict[str, str | None] = {name: value for name, value in env.items() if here.get(name) != value}
     changes |= dict.fromkeys(here.keys() - env.keys())
-    with _as_a_process([argv0, *words], cwd):
-        ended = CliRunner().invoke(_APP, list(words), input=stdin, env=changes, catch_exceptions=False, stdout=stdout)
-    if ended.exit_code == _INTERRUPTED:
+    with _as_a_process([argv0, *words], cwd), CliRunner().isolation(input=stdin, env=changes) as (printed, told, _):
+        try:
+            code = _run(words, stdout or sys.stdout)
+        except SystemExit as end:
+            code = end.code if isinstance(end.code, int) else 0
+        sys.stdout.flush()
+        sys.stderr.flush()
+        ended = Ended(
+            words=tuple(words), code=code, stdout=printed.getvalue().decode(), stderr=told.getvalue().decode()
+        )
+    if code == _INTERRUPTED:
         raise KeyboardInterrupt  # whoever runs the tests has pressed Ctrl-C
-    return Ended(
-        words=tuple(words),
-        code=ended.exit_code,
-        stdout=ended.stdout_bytes.decode(),
-        stderr=ended.stderr_bytes.decode(),
-    )
+    return ended
 
 
-class _WholeLine(TyperCommand):
-    """All of `om`, which reads its arguments itself: plain lines without Typer, the others with it."""
-
-    def main(
-        self, args: Sequence[str] | None = None, *_: object, stdout: TextIO | None = None, **__: object
-    ) -> NoReturn:
-        time.tzset()
-        with redirect_stdout(stdout or sys.stdout):
-            cast(TextIOWrapper, sys.stdout).reconfigure(errors="backslashreplace")
-            sys.exit(cli.run(list(args or ())))
-
-
-_APP = typer.Typer(add_completion=False)
-_APP.command(cls=_WholeLine)(lambda: None)
+def _run(words: Sequence[str], stdout: TextIO) -> int:
+    """Run the command line in the streams, the environment and the time zone that are set now."""
+    time.tzset()
+    with redirect_stdout(stdout):
+        cast(TextIOWrapper, sys.stdout).reconfigure(errors="backslashreplace")
+        return cli.run(list(words))
 
 
 @contextmanager

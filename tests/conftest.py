@@ -202,9 +202,18 @@ def pytest_xdist_auto_num_workers() -> int:
 
 
 def pytest_collection_finish() -> None:
-    """Keep thousands of tests out of every later search for garbage, and search as rarely as om does."""
+    """Keep thousands of tests out of every later search for garbage. None is collected while a test runs: a finalizer
+    that happens to run at the bottom of a deep recursion fails.
+    """
     gc.freeze()
-    gc.set_threshold(cli._GARBAGE)
+    gc.disable()
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_runtest_teardown() -> None:
+    """Search for garbage as rarely as om does, between tests."""
+    if gc.get_count()[0] > cli._GARBAGE:
+        gc.collect()
 
 
 def pytest_report_header() -> str:

@@ -96,7 +96,7 @@ def is_refused_politely(report: FileReport) -> bool:
 
 @pytest.mark.parametrize("story", LINES)
 @given(data=st.data())
-@examples(20)
+@examples(12)
 def test_rubbish_between_good_lines_costs_no_good_line(story: str, data: st.DataObject) -> None:
     lines, clean = list(LINES[story]), undisturbed(story)
     for _ in range(data.draw(st.integers(1, 5), label="pieces")):
@@ -109,7 +109,7 @@ def test_rubbish_between_good_lines_costs_no_good_line(story: str, data: st.Data
 
 @pytest.mark.parametrize("story", LINES)
 @given(data=st.data())
-@examples(20)
+@examples(12)
 def test_a_line_cut_short_costs_that_line_alone(story: str, data: st.DataObject) -> None:
     lines = list(LINES[story])
     at = data.draw(st.integers(1, len(lines) - 1), label="line")
@@ -123,7 +123,7 @@ def test_a_line_cut_short_costs_that_line_alone(story: str, data: st.DataObject)
 
 @pytest.mark.parametrize("story", [path.name for path in STORIES])
 @given(data=st.data())
-@examples(20)
+@examples(12)
 def test_bytes_changed_anywhere_break_nothing(story: str, data: st.DataObject) -> None:
     content = bytearray((STORIES[0].parent / story).read_bytes())
     for _ in range(data.draw(st.integers(1, 20), label="changes")):
@@ -137,7 +137,7 @@ def test_bytes_changed_anywhere_break_nothing(story: str, data: st.DataObject) -
 
 @pytest.mark.parametrize("story", [path.name for path in STORIES])
 @given(data=st.data())
-@examples(20)
+@examples(12)
 def test_a_file_cut_short_anywhere_loses_only_its_end(story: str, data: st.DataObject) -> None:
     """F59: what was whole before the cut is kept, and the rest comes when the file is whole."""
     content = (STORIES[0].parent / story).read_bytes()
@@ -157,7 +157,7 @@ values = st.recursive(
 
 @pytest.mark.parametrize("story", LINES)
 @given(data=st.data())
-@examples(20)
+@examples(12)
 def test_values_of_any_type_anywhere_break_nothing(story: str, data: st.DataObject) -> None:
     """F58: producers write strings for objects, null for lists, numbers for texts."""
     lines = list(LINES[story])

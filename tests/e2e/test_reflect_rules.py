@@ -190,7 +190,8 @@ def test_the_same_rows_come_to_the_same(new_om: Callable[[], Om], preset: str) -
         ]
 
     once = told_again(other_first=False)
-    assert all(told_again(other_first=at % 2 == 0) == once for at in range(3))
+    assert told_again(other_first=False) == once
+    assert told_again(other_first=True) == once
 
 
 def test_reflecting_again_changes_nothing(told_story: Om) -> None:

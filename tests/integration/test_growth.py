@@ -200,7 +200,7 @@ def told(report: FileReport) -> tuple[FileReport, str]:
 STEPS = st.lists(
     st.tuples(st.sampled_from(["grow", "grow", "grow", "shrink", "flip", "other", "nothing"]), st.floats(0, 1)),
     min_size=2,
-    max_size=6,
+    max_size=5,
 )
 
 

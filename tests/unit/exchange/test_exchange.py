@@ -371,15 +371,15 @@ def test_rows_without_marks_are_written_by_the_notation_without_any() -> None:
 @pytest.mark.parametrize(
     "hostile",
     [
-        "<observation-group " + 'a="' * 100_000,
-        "<observation-group " + " " * 300_000,
-        "## Group `a`\n_range: " + "_ " * 100_000,
+        "<observation-group " + 'a="' * 30_000,
+        "<observation-group " + " " * 100_000,
+        "## Group `a`\n_range: " + "_ " * 50_000,
         "<observation-group>\n" + "x\n" * 20_000,
         "Date: 2026-02-10\n" + "- x\n" * 10_000,
         "Date: 2026-02-10\n" + "".join(" " * depth + "- x\n" for depth in range(1000)),
-        '{"a":' * 50_000,
-        '{"id":"' + '\\"' * 200_000,
-        "- " * 200_000,
+        '{"a":' * 20_000,
+        '{"id":"' + '\\"' * 50_000,
+        "- " * 50_000,
     ],
 )
 def test_a_hostile_file_takes_no_more_than_its_length(name: str, hostile: str) -> None:
@@ -387,4 +387,4 @@ def test_a_hostile_file_takes_no_more_than_its_length(name: str, hostile: str) -
     for _ in named(name).parse(hostile):
         pass
     is_export(hostile)
-    assert time.process_time() - began < 5, "reading a file must not take its square"
+    assert time.process_time() - began < 3, "reading a file must not take its square"

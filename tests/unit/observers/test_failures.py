@@ -71,7 +71,7 @@ def test_less_of_it_and_anything_else_resolves_nothing(failed: str, passed: str)
 
 @pytest.mark.parametrize("run", ["sudo ", "A=1 ", "> a", " ", "-v ", "'", '"', "a && ", "npx -- ", "timeout 5 "])
 def test_hostile_commands_take_linear_time(run: str) -> None:
-    long = run * (300_000 // len(run))
+    long = run * (100_000 // len(run))
     began = time.process_time()
     parse_parts(long)
     assert time.process_time() - began < 2
@@ -80,14 +80,14 @@ def test_hostile_commands_take_linear_time(run: str) -> None:
 def test_many_commands_that_fail_and_many_that_work_are_compared_in_no_time() -> None:
     """S4.16: each is read once, and not with each of the others."""
     talk = Talk()
-    for number in range(500):
+    for number in range(300):
         talk.tool("Bash", {"command": f"pytest tests/tide_{number}.py"}, "1 failed", failed=True, exit_code=1)
-    for number in range(500):
+    for number in range(300):
         talk.tool("Bash", {"command": f"pytest tests/moon_{number}.py"}, "1 passed", failed=False, exit_code=0)
     began = time.process_time()
     failures = [row for row in talk.observed() if row.type is Type.COMMAND_ERROR]
-    assert time.process_time() - began < 5
-    assert len(failures) == 500
+    assert time.process_time() - began < 3
+    assert len(failures) == 300
     assert {row.status for row in failures} == {Status.OPEN}
 
 

@@ -388,17 +388,17 @@ def test_a_background_subagent_is_reported_when_it_ends() -> None:
 @pytest.mark.parametrize("run", ["\n", "E \n", "a:1", "1:", "<output>", "x not ", "Async agent launched ", "task #"])
 @pytest.mark.parametrize("tool", ["Bash", "Edit", "Grep", "Task", "TaskUpdate"])
 def test_hostile_outputs_take_linear_time(tool: str, run: str) -> None:
-    output = run * (200_000 // len(run))
+    output = run * (60_000 // len(run))
     arguments = {"command": "make", "file_path": "a", "pattern": "p", "description": "d", "taskId": "1"}
     start = time.process_time()
     for failed in (None, True):
         Talk().tool(tool, arguments, output, failed=failed).observed()
-    assert time.process_time() - start < 5
+    assert time.process_time() - start < 2
 
 
 @pytest.mark.parametrize("run", ['"\\', "'\"", "a\\ ", "| ", "cd a && ", "\n", "<<"])
 def test_hostile_commands_take_linear_time(run: str) -> None:
-    command = run * (100_000 // len(run))
+    command = run * (60_000 // len(run))
     start = time.process_time()
     for failed in (False, True):
         Talk().tool("Bash", {"command": command}, "1 passed", failed=failed).observed()
