@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Protocol
 from omcli.base.record import field, mutable_record, record
 from omcli.memory.message import KeptMessage, TokenCounter
 from omcli.memory.notation import WORDS, Notation
-from omcli.memory.observation import SETTLED, Kind, Observation, Status, Type
+from omcli.memory.observation import ASKED, SETTLED, Kind, Observation, Status
 from omcli.memory.session import Session
 from omcli.pack import cross_session as ranking
 from omcli.pack import tail
@@ -141,11 +141,11 @@ def pack(
         pending=pending,
         notation=notation,
         order=choice.order,
+        is_descending=choice.is_descending,
         freeze_point=freeze_point,
         age=age(messages[-1].message.at, now) if messages and freeze_point is None else None,
     )
-    if freeze_point is not None:
-        now = freeze_point.at or now
+    now = (freeze_point.at if freeze_point is not None else None) or now
     scales = PackMeter(layout=(layout or LAYOUTS[to])(head), counter=counter.remembering())
     own = _within(choice, _in_order(observations, is_moved=freeze_point is None and not choice.is_append_only))
     shared = ranking.each_once([row for row in cross if ranking.is_shared(row, session=head.session)], besides=own)
@@ -209,8 +209,8 @@ def _in_order(rows: Iterable[Observation], *, is_moved: bool) -> list[Observatio
 
 def _is_answered(row: Observation) -> bool:
     """Return True for a settled request or question that has the time at which it was made."""
-    is_asked = row.type in (Type.REQUEST, Type.QUESTION) and row.kind is Kind.OBSERVATION
-    return is_asked and row.status in SETTLED and row.event_at is not None
+    is_question = row.type in ASKED and row.kind is Kind.OBSERVATION
+    return is_question and row.status in SETTLED and row.event_at is not None
 
 
 def _is_no_reflection(row: Observation) -> bool:

@@ -21,6 +21,7 @@ from omcli.memory.observation import (
     Status,
     Type,
 )
+from omcli.pack.layouts.layout import is_asked
 from omcli.text.terms import COMMON_FOLDED, NAME_LIKE, capital_terms, terms_of
 
 # The constants were tuned on conversations of people with coding agents, with assistants and with each other. Changing
@@ -49,7 +50,6 @@ _WISH = 1.5
 """Factor on the value of what the user always wants, because every later answer is wrong without it."""
 _WISHED_FROM = MappingProxyType({Type.INSTRUCTION: 9, Type.PREFERENCE: 8})
 """Importance from which rows of these types are lasting rules and preferences, not single ones."""
-_AGENT = "Agent: "  # as in text.phrases, which `om context` does not load
 _LAST_ASKED = 3
 """Number of a person's last requests and questions of which the open ones are chosen first."""
 # Rows of these types are valid until they are contradicted. All others lose value as the session continues.
@@ -108,11 +108,7 @@ def by_salience(rows: Sequence[Observation]) -> Iterator[int]:
 
 def _last_asked(rows: Sequence[Observation]) -> list[int]:
     """Return the indexes of the open rows among a person's last requests and questions, newest first."""
-    asked = [
-        place
-        for place, row in enumerate(rows)
-        if row.type in (Type.REQUEST, Type.QUESTION) and not row.text.startswith(_AGENT)
-    ]
+    asked = [place for place, row in enumerate(rows) if is_asked(row)]
     return [place for place in asked[: -_LAST_ASKED - 1 : -1] if rows[place].status is Status.OPEN]
 
 

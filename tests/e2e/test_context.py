@@ -266,6 +266,31 @@ def test_rules_decisions_and_preferences_are_in_reach_at_any_age(om: Om, long_pa
             assert said in pack, (options, env, budget)
 
 
+def test_what_was_asked_and_what_came_of_it_are_one_paragraph(om: Om) -> None:
+    """XC16: also in Markdown and in packs that only grow; not where the newest come first, nor in a small pack."""
+    talk = Talk(cwd=str(om.folder)).user("Rename tide_high to high_water in tides.py.")
+    talk.call("Edit", {"file_path": "tides.py", "old_string": "tide_high", "new_string": "high_water"}).result("ok")
+    talk.call("Bash", {"command": "make gauges"}).result("12 passed")
+    talk.user("Now the harbour list, please.").user("And what is the depth at the north pier?")
+    talk.call("Bash", {"command": "make harbours"}).result("Exit code 2\nno rule to make target", is_error=True)
+    om("observe", "-", stdin=talk.text())
+
+    def paragraphs(*options: str, **env: str) -> list[list[str]]:
+        pack = om("context", "--tier", "session", *options, env=env).stdout
+        return [part.splitlines() for part in pack.split("\n\n")]
+
+    for options, env in (((), {}), (("--to", "markdown"), {}), ((), {"OM_CONTEXT_APPEND_ONLY": "yes"})):
+        *_, first, second = paragraphs(*options, **env)
+        assert "high_water" in first[1]
+        assert "Modified tides.py" in first[2]
+        assert [first[0], second[0]] == ["09:00", "09:05"]
+        assert "harbour list" in second[1]
+        assert "north pier" in second[3]
+        assert "make harbours" in second[4]
+    for options, env in ((("--budget", "1500"), {}), ((), {"OM_CONTEXT_RENDER": "desc"})):
+        assert all("harbour list" not in part[0] for part in paragraphs(*options, **env))
+
+
 def test_a_pack_with_room_quotes_more_of_what_was_read(om: Om) -> None:
     """XG4: lines that name what two outputs or the conversation mention; a small pack keeps to what was said."""
     functions = "\n".join(

@@ -82,8 +82,8 @@ def test_otherwise_a_row_that_is_settled_gives_way_to_a_later_one(om: Om) -> Non
 
 
 def untimed(pack: str) -> list[str]:
-    """The lines of a pack without the times above them: the first of several rows may go."""
-    return [line for line in pack.splitlines() if not re.fullmatch("[0-9]{2}:[0-9]{2}", line)]
+    """The lines of a pack without the times and empty lines above them: the first of several rows may go."""
+    return [line for line in pack.splitlines() if not re.fullmatch("(?:[0-9]{2}:[0-9]{2})?", line)]
 
 
 def test_a_tier_that_is_full_holds_no_row_that_was_replaced(om: Om) -> None:

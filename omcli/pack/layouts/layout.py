@@ -10,7 +10,7 @@ from omcli.base import lazily
 from omcli.base.record import record
 from omcli.memory.message import Role
 from omcli.memory.notation import PREAMBLE, TAG, WORDS, Notation
-from omcli.memory.observation import Observation
+from omcli.memory.observation import ASKED, TOOL_EVENTS, Observation
 from omcli.pack.budget import Budgets, Tier
 from omcli.pack.tail import Turn
 from omcli.text.clean import one_line, printable
@@ -22,9 +22,11 @@ LOOKING_UP = "`om log` lists the notes with ids, `om show ID` prints a note's so
 """Sentence added to the preamble if the rows are in a store, where they can be looked up."""
 
 CLOSING = f"</{TAG}>"
+_AGENT, _USER = "Agent: ", "User: "  # as in text.phrases, which `om context` does not load
 # Smallest budgets, in tokens, for which these are printed. The preamble takes about 50 tokens, a session's id up to 25,
 # and each heading 4, so they are only a small part of the pack.
 _PREAMBLE_FROM = 600
+_GROUPS_FROM = 3000
 _HEADINGS_FROM = 120
 _TIMES_FROM = 6000
 """Smallest budget, in tokens, for which times of day are printed, except in XML, which always has them.
@@ -51,6 +53,8 @@ class Head:
     is_kept: bool = True
     """True if the rows are in a store, where they can be looked up."""
     freeze_point: FreezePoint | None = None
+    is_descending: bool = False
+    """True if the newest rows of the session are printed first."""
     age: str | None = None
     """Time since the last message, such as `3 days ago`. None if the message is of the same day or has no time, or if
     the pack is frozen.
@@ -75,6 +79,13 @@ class Head:
     def has_times(self) -> bool:
         """True if the budget is large enough for times of day."""
         return self.budgets.total >= _TIMES_FROM
+
+    @property
+    def has_groups(self) -> bool:
+        """True if what a person asks is printed as a group with what came of it: an empty line above it, and one time
+        for all. The lines take up to 3 % of a pack, which a smaller one needs for rows.
+        """
+        return self.budgets.total >= _GROUPS_FROM and not self.is_descending
 
     @property
     def opening_tag(self) -> str:
@@ -125,6 +136,16 @@ class Layout(Protocol):
         """Return the pack as printed, ending with a line break. In most layouts an empty pack is an empty string.
         `tokens` holds the token counts of the tiers.
         """
+
+
+def is_asked(row: Observation) -> bool:
+    """Return True for a request or a question of a person."""
+    return row.type in ASKED and not row.text.startswith(_AGENT)
+
+
+def is_said(row: Observation) -> bool:
+    """Return True for words of a person or an agent, and for what the agent did, as rules write them."""
+    return row.type in TOOL_EVENTS or row.text.startswith((_AGENT, _USER))
 
 
 def uncovered(above: Sequence[str], headings: Sequence[str]) -> Sequence[str]:

@@ -8,7 +8,7 @@ from omcli.base.record import field, record, replace
 from omcli.memory.notation import escape_tags, full_text, line
 from omcli.memory.observation import Kind, Observation
 from omcli.pack.budget import Tier
-from omcli.pack.layouts.layout import CLOSING, Head, PackContent, spoken, uncovered
+from omcli.pack.layouts.layout import CLOSING, Head, PackContent, is_asked, is_said, spoken, uncovered
 from omcli.pack.tail import Turn
 from omcli.text.clean import TIER_HEADINGS
 from omcli.text.instants import minute
@@ -34,7 +34,7 @@ class Text:
     """Cache of each row's headings and line, by object id, because a row is rendered several times per pack."""
 
     def headings(self, observation: Observation) -> tuple[str, ...]:
-        """Return the row's date, and the time if the budget allows it.
+        """Return the row's date, and the time if the budget allows it: one for a group (`Head.has_groups`).
 
         In Markdown, a section heading precedes the date of this session's rows.
         """
@@ -51,10 +51,12 @@ class Text:
         return self.written[id(observation)]
 
     def _headings(self, observation: Observation) -> tuple[str, ...]:
-        dated = minute(observation.dated).split(" ") if self.head.has_times else [observation.dated[:10]]
+        dated, *time = minute(observation.dated).split(" ")[: 1 + self.head.has_times]
+        if self.head.has_groups:
+            time = ["", *time] if is_asked(observation) else [] if is_said(observation) else time
         if not self.is_markdown or observation.session is None or observation.session != self.head.session:
-            return tuple(dated)
-        return ("### Summary" if observation.kind is Kind.REFLECTION else "### Recent", *dated)
+            return dated, *time
+        return "### Summary" if observation.kind is Kind.REFLECTION else "### Recent", dated, *time
 
     def turn(self, turn: Turn) -> str:
         """Return a message, its later lines indented. In Markdown, it is a paragraph."""
