@@ -13,7 +13,7 @@ from omcli.observers.rules.sentences import RowText, cut, text_draft, text_of, t
 
 _ANSWER_SENTENCES = 2
 """Number of sentences of a message that may answer a question between people."""
-_JOINED_WORDS = 45
+_JOINED_WORDS = 60
 """Maximum number of words in a row made of several messages."""
 _GOES_ON = 2
 """Number of messages after which a person goes on: the second one, after a question or reaction of the other."""
@@ -35,17 +35,17 @@ def chat_drafts(kept: KeptMessage, previous: KeptMessage | None) -> Iterator[Dra
     asked = last_question(previous) if other else ""
     parts = map(text_of, text_parts(cues.without_notes(kept.message.text)))
     said = [told for part in parts if (told := _told(part, other))]
-    suffix = f" (answering: {topic})" if (topic := people_cues.question_label(asked, speaker)) else ""
+    topic = people_cues.question_label(asked, speaker)
     names = people_cues.distinctive_terms(f"{speaker} {other}")
     weights = _importance_of_each(said, names, asked=asked)
     if max(weights, default=0) < _MIN_CHAT_IMPORTANCE:
         return
     for row, places in _chat_rows(said, weights):
-        answer = suffix if places[0] < _ANSWER_SENTENCES else ""
+        answers = topic if places[0] < _ANSWER_SENTENCES else ""
         importance = max(weights[place] or _MIN_CHAT_IMPORTANCE for place in places)
-        text = cut(f"{speaker}: {row.text}{answer}", _ROW_CHARACTERS)
-        yield text_draft(kept, text, row.kind or Type.FACT, importance, also=previous if answer else None)
-        suffix = ""
+        text = cut(": ".join(filter(None, (speaker, answers, row.text))), _ROW_CHARACTERS)
+        yield text_draft(kept, text, row.kind or Type.FACT, importance, also=previous if answers else None)
+        topic = ""
 
 
 def _importance_of_each(said: Sequence[str], names: frozenset[str], *, asked: str) -> list[int]:

@@ -332,7 +332,8 @@ _FIRST_WORDS = lazily(
     r"(?=(?:i|it|the|my|we|this|he|she|they|there)\b)|"
     r"i(?:['’]m| am)(?: so| really| very)? (?:excited|happy|glad|proud|thrilled|pleased|sorry) to "
     r"(?:say|tell you|share|report)(?: that)? |i (?:just )?(?:wanted|want|have|need) to tell you (?:about |that )?|"
-    r"you know what,? )+",
+    r"you know what,? |i (?:just )?want(?:ed)? to let you know(?: that)? |"
+    r"since (?:we|the|our) (?:last )?(?:chat(?:ted)?|spoke|talk(?:ed)?)(?: last)?,? )+",
     re.IGNORECASE,
 )
 _FILLER = lazily(
@@ -347,7 +348,19 @@ _POINTERS = frozenset("it that this there".split())
 _STATES = frozenset("is are was were".split())
 _ASKING = frozenset("when what why how where who whether".split())
 _OTHERS = frozenset("we he she they who you it".split())
-_ARTICLES = frozenset("the my our".split())
+_ARTICLES = frozenset("the my our a an".split())
+_SHARED_ARTICLES = ("a", "an", "A", "An")
+"""Articles that are words of other languages too."""
+_ENGLISH = frozenset("I I'm I've My We We've the my and of with".split())
+_TITLES = ("The", "A", "An")
+"""Words that belong to a name before a capitalised word and within a sentence: "The Hobbit", "vitamin A"."""
+_MEASURES = frozenset(
+    "few lot little couple bit while minute hour day night week month year dozen hundred thousand million half third "
+    "quarter".split()
+)
+"""Words before which "a" counts: "a few", "twice a week"."""
+_BEFORE_ARTICLE = frozenset("such what half quite many not".split())
+"""Words after which "a" stays, because what remains would be hard to read."""
 MARKS = ',.;:!?…()"“”'
 _PAUSES = (",", ";", ":", ".", "!", "–", "—", "-")
 
@@ -373,17 +386,20 @@ def without_opening(sentence: str, other: str) -> str:
 
 
 def short_sentence(sentence: str) -> str:
-    """Return a sentence as a note-taker writes it: without fillers, "the", "my", and "I" or "it is" before a verb.
+    """Return a sentence as a note-taker writes it: without fillers, "the", "a", "my", and "I" or "it is" before a verb.
 
     The other words keep their order. No negation is left out. "I" stays after another subject: "She left and I stayed".
     """
     words = _FILLER.sub("", _FIRST_WORDS.sub("", sentence)).split()
     said = [*(plain(word).strip(MARKS) for word in words), "", ""]
     kept: list[str] = []
+    is_english = not _ENGLISH.isdisjoint(words)
     at, opens, others = 0, True, False
     while at < len(words):
         skipped = _words_left_out(said, at, opens=opens, others=others)
-        is_title = words[at] == "The" and words[min(at + 1, len(words) - 1)][0].isupper()  # "The Hobbit"
+        if words[at] in _SHARED_ARTICLES and not is_english:
+            skipped = 0
+        is_title = words[at] in _TITLES and (words[min(at + 1, len(words) - 1)][0].isupper() or not opens)
         if is_title or any(word.endswith(_PAUSES) for word in words[at : at + skipped]):
             skipped = 0
         if not skipped:
@@ -398,7 +414,8 @@ def _words_left_out(said: Sequence[str], at: int, *, opens: bool, others: bool) 
     """Return how many words a note-taker leaves out at a place in a sentence. `others` means that others act in it."""
     word, following, third = said[at : at + 3]
     if word in _ARTICLES and following:
-        return 1
+        counts = word in _SHARED_ARTICLES and following in _MEASURES
+        return int(not counts and (word == "the" or _BEFORE_ARTICLE.isdisjoint(said[max(0, at - 2) : at])))
     if not opens or not following or following in _ASKING:
         return 0
     if word in ("i", "i'm", "i've"):

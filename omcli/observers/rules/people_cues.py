@@ -321,6 +321,7 @@ _ABOUT_PERSON = whole_words(
     "their",
 )
 _OWN = whole_words("(?:i|we)(?:'(?:m|ve|d|ll|re))?", "my", "me", "our", "us", "mine")
+_SELF = whole_words("i(?:'(?:m|ve|d|ll))?", "my")
 _YOU = whole_words("you(?:'(?:re|ve|d|ll))?", "yours?", "yourself")
 _AMOUNT = whole_words(
     "once", "twice", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "dozens?",
@@ -329,6 +330,7 @@ _AMOUNT = whole_words(
 _INTENDED = lazily(
     r"\b(?:(?:i|we)(?:'ll| will| plan to| intend to| hope to)|gonna|"
     r"(?:i'?m|we'?re|i am|we are|i was|we were) (?:\w+ly )?(?:going|planning|hoping|trying|off) to)\b"
+    r"(?! (?:\w+ly )?(?:keep|never|always|make sure|continue|do (?:my|our) best))"  # good intentions
 )
 TELLS = 3
 """Number of uncommon words in a sentence that tells something without any other cue."""
@@ -355,11 +357,12 @@ def is_known_language(text: str) -> bool:
 
 
 def chat_importance(sentence: str, names: frozenset[str] = frozenset(), *, answers: bool = False) -> int:
-    """Return 0 for a sentence in a chat that tells nothing, 4 if it is about nobody, 5 if it is about a person and 6 if
-    it answers a question.
+    """Return 0 for a sentence in a chat that tells nothing, 4 if it is a general statement, 5 if it tells what somebody
+    does, plans or likes or is about the speaker, and 6 if it contains a name, number or date or answers a question.
 
-    A deed, date, name, number, preference or decision needs one uncommon word, as does an answer. Anything else needs
-    `TELLS`, or one less if it is short. `names` are terms that don't count, because they are those of the speakers.
+    A deed, plan, date, name, number, preference or decision needs one uncommon word, as does an answer. Anything else
+    needs `TELLS`, or one less if it is short. `names` are terms that don't count, because they are those of the
+    speakers.
     """
     said = plain(sentence)
     count = len(distinctive_terms(sentence) - names)
@@ -368,13 +371,13 @@ def chat_importance(sentence: str, names: frozenset[str] = frozenset(), *, answe
         return 0
     if answers and _AMOUNT.search(said):
         return 6
-    is_named = has_name_or_number(said) or bool(_NAME_INSIDE.search(plain_quotes(sentence)))
-    is_cued = is_named or any(cue.search(said) for cue in (_INTENDED, _DID_SOMETHING, _WHEN))
     is_typed = is_about_speaker(sentence) or user_type(sentence) in CHAT_TYPES
-    if not (_ABOUT_PERSON.search(said) or answers or is_typed):
-        return 0 if count < TELLS else 5 if is_cued else 4
-    least = 1 if is_cued or answers or is_typed else 2 if len(said.split()) <= _FEW_WORDS else TELLS
-    return 0 if count < least else 6 if answers else 5
+    does = bool(is_typed or _DID_SOMETHING.search(said) or _INTENDED.search(said))
+    is_named = has_name_or_number(said) or bool(_WHEN.search(said) or _NAME_INSIDE.search(plain_quotes(sentence)))
+    least = TELLS
+    if _ABOUT_PERSON.search(said) or answers or is_typed:
+        least = 1 if answers or is_named or does else 2 if len(said.split()) <= _FEW_WORDS else TELLS
+    return 0 if count < least else 6 if answers or is_named else 5 if does or _SELF.search(said) else 4
 
 
 def is_reaction(sentence: str) -> bool:

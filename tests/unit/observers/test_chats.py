@@ -48,14 +48,18 @@ def test_small_talk_captions_and_goodbyes_give_no_row(said: str) -> None:
 @pytest.mark.parametrize(
     ("said", "row"),
     [
-        ("Oh, I just signed up for a pottery class yesterday!", "signed up for a pottery class yesterday"),
-        ("Hey Bea! Guess what, I adopted a greyhound named Pixel.", "adopted a greyhound named Pixel"),
+        ("Oh, I just signed up for a pottery class yesterday!", "signed up for pottery class yesterday"),
+        ("Hey Bea! Guess what, I adopted a greyhound named Pixel.", "adopted greyhound named Pixel"),
         ("Well, my brother moved to Oslo in March, you know, for work.", "brother moved to Oslo in March, for work"),
         ("I wanted to tell you that we booked the cabin for 3 May.", "we booked cabin for 3 May"),
         ("I think the choir meets on Thursdays. We sing Bach.", "choir meets on Thursdays; We sing Bach"),
         ("We'll repaint the kitchen in autumn! [image: a wall]", "We'll repaint kitchen in autumn"),
-        ("It was a violin recital at the town hall in Leeds.", "a violin recital at town hall in Leeds"),
+        ("It was a violin recital at the town hall in Leeds.", "violin recital at town hall in Leeds"),
         ("I'm not really a baker, but I sold forty scones.", "not really a baker, but sold forty scones"),
+        ("I wanted to let you know that I got an A in Greek.", "got A in Greek"),
+        ("I swim at the quarry twice a week.", "swim at quarry twice a week"),
+        ("We had such a storm at the lake.", "We had such a storm at lake"),
+        ("I'm reading A Room with a View on the train.", "reading A Room with View on train"),
         ("I'm still allergic to shellfish!", "still allergic to shellfish"),
         ("Then let's do Sunday at the harbour instead.", "Then let's do Sunday at the harbour instead"),
         ("She left the orchestra and I stayed.", "She left orchestra and I stayed"),
@@ -92,11 +96,11 @@ def test_a_conversation_becomes_a_third_of_its_length() -> None:
 @pytest.mark.parametrize(
     ("asked", "said", "row"),
     [
-        ("What instrument do you play?", "Cello! Since school.", "Bea: Cello; Since school (answering: instrument)"),
-        ("How long have you had the boat?", "Four years.", "Bea: Four years (answering: boat)"),
-        ("Who plays at the jazz festival?", "Two bands.", "Bea: Two bands (answering: jazz festival)"),
-        ("Did you call the dentist?", "No, I'll call on Monday.", "Bea: No, I'll call on Monday (answering: dentist)"),
-        ("The ferry took a while, didn't it?", "Two hours.", "Bea: Two hours (answering: ferry)"),
+        ("What instrument do you play?", "Cello! Since school.", "Bea: instrument: Cello; Since school"),
+        ("How long have you had the boat?", "Four years.", "Bea: boat: Four years"),
+        ("Who plays at the jazz festival?", "Two bands.", "Bea: jazz festival: Two bands"),
+        ("Did you call the dentist?", "No, I'll call on Monday.", "Bea: dentist: No, I'll call on Monday"),
+        ("The ferry took a while, didn't it?", "Two hours.", "Bea: ferry: Two hours"),
         ("Any plans, Bea?", "We're visiting Lisbon in June.", "Bea: We're visiting Lisbon in June"),
     ],
 )
@@ -114,7 +118,7 @@ def test_a_pronoun_brings_the_sentence_before_it() -> None:
 def test_a_person_who_goes_on_after_a_reaction_fills_one_row() -> None:
     """XG10: until it is long, and with the messages that it is from."""
     row = _talk("I joined a climbing club.", "Wow, amazing!", "We climb at the old quarry near Leeds.").one()
-    assert row.text == "Ada: joined a climbing club; We climb at old quarry near Leeds"
+    assert row.text == "Ada: joined climbing club; We climb at old quarry near Leeds"
     assert row.sources == (2, 4)
 
 
@@ -123,7 +127,7 @@ def test_who_writes_again_another_day_begins_a_row() -> None:
     talk = _talk("I joined a climbing club.", "Wow, amazing!", "We climb at the old quarry near Leeds.")
     last = talk.kept[-1]
     talk.kept[-1] = replace(last, message=replace(last.message, at="2026-03-05T09:00:00.000Z"))
-    assert talk.texts() == ["Ada: joined a climbing club", "Ada: We climb at old quarry near Leeds"]
+    assert talk.texts() == ["Ada: joined climbing club", "Ada: We climb at old quarry near Leeds"]
 
 
 def test_what_the_other_tells_ends_a_row() -> None:

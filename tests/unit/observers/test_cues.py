@@ -234,12 +234,14 @@ def test_sentences_of_agents_are_classified(sentence: str, kind: Type | None) ->
 @pytest.mark.parametrize(
     ("sentence", "importance"),
     [
-        ("I moved to Porto last May.", 5),
+        ("I moved to Porto last May.", 6),
         ("We painted the fence.", 5),
-        ("My sister works at Acme.", 5),
+        ("My sister works at Acme.", 6),
+        ("I'm allergic to shellfish.", 5),
         ("I'll take the ferry.", 5),
-        ("The ferry to Porto leaves from the northern quay.", 5),
+        ("The ferry to Porto leaves from the northern quay.", 6),
         ("The ferry leaves from the northern quay.", 4),
+        ("We should cherish the harbour and its fishermen.", 4),
         ("I feel at home here.", 0),
         ("Kindness goes a long way.", 0),
         ("Your bakery must smell of cinnamon and butter!", 0),
