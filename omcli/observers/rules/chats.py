@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain, repeat
 
 from omcli.base.record import replace
 from omcli.memory.message import KeptMessage
@@ -11,8 +12,8 @@ from omcli.observers.rules import cues, people_cues
 from omcli.observers.rules.people import last_question
 from omcli.observers.rules.sentences import RowText, cut, text_draft, text_of, text_parts, word_count
 
-_ANSWER_SENTENCES = 2
-"""Number of sentences of a message that may answer a question between people."""
+_ANSWER_TERMS = (1, 2)
+"""Minimum number of uncommon words in the first sentence that answers a question between people, and in the second."""
 _JOINED_WORDS = 60
 """Maximum number of words in a row made of several messages."""
 _GOES_ON = 2
@@ -41,11 +42,17 @@ def chat_drafts(kept: KeptMessage, previous: KeptMessage | None) -> Iterator[Dra
     if max(weights, default=0) < _MIN_CHAT_IMPORTANCE:
         return
     for row, places in _chat_rows(said, weights):
-        answers = topic if places[0] < _ANSWER_SENTENCES else ""
+        answers = topic if places[0] < len(_ANSWER_TERMS) and not _repeats(row.text, topic) else ""
         importance = max(weights[place] or _MIN_CHAT_IMPORTANCE for place in places)
         text = cut(": ".join(filter(None, (speaker, answers, row.text))), _ROW_CHARACTERS)
         yield text_draft(kept, text, row.kind or Type.FACT, importance, also=previous if answers else None)
         topic = ""
+
+
+def _repeats(text: str, topic: str) -> bool:
+    """Return True if a text has all the words of a topic."""
+    said = frozenset(word.strip(cues.MARKS) for word in cues.plain(text).split())
+    return said.issuperset(word.strip(cues.MARKS) for word in cues.plain(topic).split())
 
 
 def _importance_of_each(said: Sequence[str], names: frozenset[str], *, asked: str) -> list[int]:
@@ -53,8 +60,8 @@ def _importance_of_each(said: Sequence[str], names: frozenset[str], *, asked: st
     if not people_cues.is_known_language(" ".join((asked, *said))):
         return [_MIN_CHAT_IMPORTANCE * (len(people_cues.distinctive_terms(told)) >= people_cues.TELLS) for told in said]
     return [
-        people_cues.chat_importance(told, names, answers=bool(asked) and at < _ANSWER_SENTENCES)
-        for at, told in enumerate(said)
+        people_cues.chat_importance(told, names, answers=least if asked else 0)
+        for told, least in zip(said, chain(_ANSWER_TERMS, repeat(0)), strict=False)
     ]
 
 

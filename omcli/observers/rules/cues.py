@@ -355,8 +355,8 @@ _ENGLISH = frozenset("I I'm I've My We We've the my and of with".split())
 _TITLES = ("The", "A", "An")
 """Words that belong to a name before a capitalised word and within a sentence: "The Hobbit", "vitamin A"."""
 _MEASURES = frozenset(
-    "few lot little couple bit while minute hour day night week month year dozen hundred thousand million half third "
-    "quarter".split()
+    "few lot bunch little couple bit while minute hour day night week month year dozen hundred thousand million half "
+    "third quarter".split()
 )
 """Words before which "a" counts: "a few", "twice a week"."""
 _BEFORE_ARTICLE = frozenset("such what half quite many not".split())

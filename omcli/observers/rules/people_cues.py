@@ -332,12 +332,18 @@ _INTENDED = lazily(
     r"(?:i'?m|we'?re|i am|we are|i was|we were) (?:\w+ly )?(?:going|planning|hoping|trying|off) to)\b"
     r"(?! (?:\w+ly )?(?:keep|never|always|make sure|continue|do (?:my|our) best))"  # good intentions
 )
+# Good intentions: "Let's keep going!"
+_ENCOURAGES = lazily(
+    r"\b(?:let'?s|(?:we|i)(?:'ll| will| can)) (?:\w+ly |all |just |always )?(?:keep \w+ing|never give up)\b"
+)
 TELLS = 3
 """Number of uncommon words in a sentence that tells something without any other cue."""
 _FEW_WORDS = 6
 """Maximum number of words in a sentence about a person that tells something with one uncommon word less."""
 _TELLS_MUCH = 5
 """The same for a sentence that speaks to the other person, which is often a reaction: "I know your garden is lush"."""
+_FRAGMENT_WORDS = 3
+"""Maximum number of words in a fragment, which may answer a question with one uncommon word: "Since school"."""
 
 
 def distinctive_terms(text: str) -> frozenset[str]:
@@ -356,28 +362,31 @@ def is_known_language(text: str) -> bool:
     return 5 * known >= 2 * len(words)
 
 
-def chat_importance(sentence: str, names: frozenset[str] = frozenset(), *, answers: bool = False) -> int:
+def chat_importance(sentence: str, names: frozenset[str] = frozenset(), *, answers: int = 0) -> int:
     """Return 0 for a sentence in a chat that tells nothing, 4 if it is a general statement, 5 if it tells what somebody
     does, plans or likes or is about the speaker, and 6 if it contains a name, number or date or answers a question.
 
     A deed, plan, date, name, number, preference or decision needs one uncommon word, as does an answer. Anything else
     needs `TELLS`, or one less if it is short. `names` are terms that don't count, because they are those of the
-    speakers.
+    speakers. `answers` is the number of uncommon words that make a whole sentence an answer, or 0 if nothing was asked.
     """
     said = plain(sentence)
     count = len(distinctive_terms(sentence) - names)
+    is_answer = bool(answers) and count >= (1 if len(said.split()) <= _FRAGMENT_WORDS else answers)
     tells_of_self = _OWN.search(said) and (count >= _TELLS_MUCH or _DID_SOMETHING.search(said))
-    if _YOU.search(said) and not (tells_of_self or answers):
+    if _YOU.search(said) and not (tells_of_self or is_answer):
         return 0
     if answers and _AMOUNT.search(said):
         return 6
     is_typed = is_about_speaker(sentence) or user_type(sentence) in CHAT_TYPES
     does = bool(is_typed or _DID_SOMETHING.search(said) or _INTENDED.search(said))
     is_named = has_name_or_number(said) or bool(_WHEN.search(said) or _NAME_INSIDE.search(plain_quotes(sentence)))
+    if _ENCOURAGES.search(said) and not (is_named or is_answer):
+        return 0
     least = TELLS
-    if _ABOUT_PERSON.search(said) or answers or is_typed:
-        least = 1 if answers or is_named or does else 2 if len(said.split()) <= _FEW_WORDS else TELLS
-    return 0 if count < least else 6 if answers or is_named else 5 if does or _SELF.search(said) else 4
+    if _ABOUT_PERSON.search(said) or is_answer or is_typed:
+        least = 1 if is_answer or is_named or does else 2 if len(said.split()) <= _FEW_WORDS else TELLS
+    return 0 if count < least else 6 if is_answer or is_named else 5 if does or _SELF.search(said) else 4
 
 
 def is_reaction(sentence: str) -> bool:

@@ -37,6 +37,8 @@ def _talk(*turns: str) -> Talk:
         "Sunsets make everything better.",
         "I know your garden is lush and lovely.",
         "Gotta run, talk to you later!",
+        "Let's keep supporting the fishermen!",
+        "We'll never give up on our orchard!",
         "<Media omitted>",
     ],
 )
@@ -101,6 +103,8 @@ def test_a_conversation_becomes_a_third_of_its_length() -> None:
         ("Who plays at the jazz festival?", "Two bands.", "Bea: jazz festival: Two bands"),
         ("Did you call the dentist?", "No, I'll call on Monday.", "Bea: dentist: No, I'll call on Monday"),
         ("The ferry took a while, didn't it?", "Two hours.", "Bea: ferry: Two hours"),
+        ("Is the piano old?", "The piano is from 1910.", "Bea: piano is from 1910"),
+        ("Why the loom?", "My aunt wove rugs. It's so relaxing.", "Bea: loom: aunt wove rugs"),
         ("Any plans, Bea?", "We're visiting Lisbon in June.", "Bea: We're visiting Lisbon in June"),
     ],
 )

@@ -253,6 +253,21 @@ def test_between_people_what_somebody_did_and_what_is_named_counts(sentence: str
 
 
 @pytest.mark.parametrize(
+    ("sentence", "least", "importance"),
+    [
+        ("Mostly carrots and leeks.", 2, 6),
+        ("Mostly carrots.", 2, 6),
+        ("It keeps me near the harbour.", 2, 0),
+        ("It keeps me near the harbour.", 1, 6),
+        ("Two years.", 2, 6),
+    ],
+)
+def test_an_answer_needs_few_uncommon_words(sentence: str, least: int, importance: int) -> None:
+    """XG10: a whole sentence needs `least`, a fragment one, an amount none."""
+    assert people_cues.chat_importance(sentence, answers=least) == importance
+
+
+@pytest.mark.parametrize(
     "sentence",
     [
         "That's so cool!",
