@@ -21,7 +21,7 @@ from omcli.memory.observation import (
     Status,
     Type,
 )
-from omcli.pack.layouts.layout import is_asked
+from omcli.pack.layouts.layout import AGENT, is_asked
 from omcli.text.terms import COMMON_FOLDED, NAME_LIKE, capital_terms, terms_of
 
 # The constants were tuned on conversations of people with coding agents, with assistants and with each other. Changing
@@ -52,11 +52,15 @@ _WISHED_FROM = MappingProxyType({Type.INSTRUCTION: 9, Type.PREFERENCE: 8})
 """Importance from which rows of these types are lasting rules and preferences, not single ones."""
 _LAST_ASKED = 3
 """Number of a person's last requests and questions of which the open ones are chosen first."""
-# Rows of these types are valid until they are contradicted. All others lose value as the session continues.
-_LASTING = frozenset(
+_OPENING = 0.1
+"""Part of a session at whose beginning statements of people have double value, because they say who the person is and
+what the matter is. It falls to the normal value at the end of this part.
+"""
+_STATEMENTS = frozenset(
     {Type.PREFERENCE, Type.INSTRUCTION, Type.DECISION, Type.CORRECTION, Type.FACT, Type.REQUEST, Type.QUESTION}
-    | FILE_CHANGES
 )
+# Rows of these types are valid until they are contradicted. All others lose value as the session continues.
+_LASTING = _STATEMENTS | FILE_CHANGES
 
 
 def comes_first(row: Observation) -> bool:
@@ -70,7 +74,7 @@ def by_salience(rows: Sequence[Observation]) -> Iterator[int]:
     Pinned rows and the current task rank first, then the open ones of the last requests. Then the row with the highest
     value is chosen repeatedly, the newest among equals:
 
-        (importance / 5)^2.5 · freshness · bias · wish · Σ weight(t) · 0.5^n(t) / (tokens + 15)
+        (importance / 5)^2.5 · freshness · opening · bias · wish · Σ weight(t) · 0.5^n(t) / (tokens + 15)
 
     The sum is over the row's terms `t`, and `n(t)` is the number of chosen rows that contain `t`. The weight of a term
     is `df^p · ln(N / df + 1)`, where `df` of the `N` rows contain it: its rarity (Spärck Jones 1972), raised a little
@@ -163,5 +167,7 @@ def _value(row: Observation, age: float) -> float:
         if row.type in _LASTING or row.status is Status.OPEN
         else _FRESHNESS_FLOOR + (1 - _FRESHNESS_FLOOR) * age * age
     )
+    opens = row.type in _STATEMENTS and not row.text.startswith(AGENT)
+    opening = 1 + max(0.0, 1 - age / _OPENING) * opens
     wish = _WISH if importance >= _WISHED_FROM.get(row.type, 11) else 1.0
-    return float((max(1, importance) / 5) ** _IMPORTANCE_POWER * fresh * wish * BIAS.get(row.kind, 1.0))
+    return float((max(1, importance) / 5) ** _IMPORTANCE_POWER * fresh * opening * wish * BIAS.get(row.kind, 1.0))

@@ -60,6 +60,17 @@ def test_rules_in_any_language_are_high_and_found_in_the_pack(om: Om) -> None:
     assert all(rule in pack for rule in rules)
 
 
+def test_a_small_pack_of_a_long_chat_keeps_what_it_began_with(om: Om) -> None:
+    """XC11: the opening says what the matter is."""
+    said = [f"Our boat {at} needs {at + 30} planks of larch for its deck." for at in range(80)]
+    said[1] = "Our yard in Ostend restores seven wooden trawlers."
+    said[40] = "Our shed in Bruges stores nine copper boilers."
+    turns = [turn for text in said for turn in (("user", "user", text), ("assistant", "assistant", "Noted."))]
+    om("observe", "--format", "openai", "--session", "s", stdin=_chat(*turns))
+    chosen = [text for text in (said[1], said[40]) if text in om("context", "--session", "s", "--budget", "180").stdout]
+    assert chosen == [said[1]]
+
+
 def test_a_chat_of_people_keeps_who_did_what_and_no_courtesies(om: Om) -> None:
     """S1.2, O6: an answer names its question."""
     om(

@@ -247,16 +247,17 @@ def user_type(sentence: str) -> Type | None:
 
 
 def user_importance(sentence: str, kind: Type | None) -> int:
-    """Return an importance from 4, for plans, to 9, for lasting rules."""
+    """Return an importance from 4, for plans, to 9, for lasting rules and changed values."""
     said = plain(sentence)
     if kind is Type.INSTRUCTION:
         return 9 if is_lasting_rule(said) else 8
     changes = is_about_change(said) and not is_wanted(said)
     if kind is Type.FACT and changes:
-        return 8 if any(map(str.isdigit, said)) else 7
+        return 9 if any(map(str.isdigit, said)) else 7
     if (kind is Type.FACT and is_about_speaker(sentence)) or (kind in _MAY_STATE and _CURRENT.search(said)):
         return 7
-    if kind is None and not starts_statement(said):
+    agrees = cues.is_yes(said.partition(" ")[0].strip(MARKS))  # "Sure, let's look at the map"
+    if kind is None and not starts_statement(said) and not agrees:
         return _IMPORTANCE[Type.REQUEST]  # "Put it in the handler" is an order
     if kind in (Type.FACT, None) and has_name_or_number(said):
         return 6

@@ -22,7 +22,7 @@ LOOKING_UP = "`om log` lists the notes with ids, `om show ID` prints a note's so
 """Sentence added to the preamble if the rows are in a store, where they can be looked up."""
 
 CLOSING = f"</{TAG}>"
-_AGENT, _USER = "Agent: ", "User: "  # as in text.phrases, which `om context` does not load
+AGENT, _USER = "Agent: ", "User: "  # as in text.phrases, which `om context` does not load
 # Smallest budgets, in tokens, for which these are printed. The preamble takes about 50 tokens, a session's id up to 25,
 # and each heading 4, so they are only a small part of the pack.
 _PREAMBLE_FROM = 600
@@ -139,13 +139,13 @@ class Layout(Protocol):
 
 
 def is_asked(row: Observation) -> bool:
-    """Return True for a request or a question of a person."""
-    return row.type in ASKED and not row.text.startswith(_AGENT)
+    """Return True for a request, question or correction of a person."""
+    return row.type in ASKED and not row.text.startswith(AGENT)
 
 
 def is_said(row: Observation) -> bool:
     """Return True for words of a person or an agent, and for what the agent did, as rules write them."""
-    return row.type in TOOL_EVENTS or row.text.startswith((_AGENT, _USER))
+    return row.type in TOOL_EVENTS or row.text.startswith((AGENT, _USER))
 
 
 def uncovered(above: Sequence[str], headings: Sequence[str]) -> Sequence[str]:

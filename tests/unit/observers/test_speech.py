@@ -520,7 +520,7 @@ def test_a_long_prompt_gives_a_row_for_each_thing_it_says() -> None:
     assert [(row.type, row.text, row.importance) for row in talk.observed()] == [
         (Type.FACT, "User: I'm Ida, a cabinet maker in Bergen, and this is for the workshop.", 7),
         (Type.DECISION, "User: I've decided on oak over ash because it takes the stain better.", 8),
-        (Type.FACT, "User: The delivery moved from 3 May to 9 May.", 8),
+        (Type.FACT, "User: The delivery moved from 3 May to 9 May.", 9),
         (Type.PREFERENCE, "User: I prefer drawings in millimetres.", 8),
         (Type.QUESTION, "User: How do I keep the long boards from warping until they arrive?", 5),
     ]

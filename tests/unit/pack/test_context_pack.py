@@ -353,7 +353,7 @@ def test_reflections_fill_a_small_budget_before_observations() -> None:
 
 def test_the_newest_that_fit_are_shown_oldest_to_newest() -> None:
     """T60 S1.9: selected from the newest, shown ascending."""
-    made = packed([mine(f"observation number {n}", number=n, minute=n) for n in range(300)], total=1000)
+    made = packed([mine(f"Agent: observation number {n}", number=n, minute=n) for n in range(300)], total=1000)
     numbers = [int(row.text.split()[-1]) for row in made.observations]
     assert 20 < len(numbers) < 300
     assert numbers == list(range(300 - len(numbers), 300))

@@ -109,6 +109,24 @@ def test_work_matters_less_the_more_has_been_done_since_but_a_decision_does_not(
     assert ranked(*older)[0] == older[0].text, "one that says more is not too old"
 
 
+@pytest.mark.parametrize(
+    ("speaker", "kind", "first"),
+    [
+        ("User", Type.FACT, True),
+        ("User", Type.QUESTION, True),
+        ("Agent", Type.FACT, False),
+        ("User", Type.FILE_READ, False),
+    ],
+)
+def test_what_people_say_at_the_beginning_sets_the_scene(speaker: str, kind: Type, *, first: bool) -> None:
+    """XC11: who they are and what the matter is. It fades within a tenth of the session."""
+    told = [row(f"{speaker}: wharf {at} has {at + 700} bricks", type=kind) for at in range(60)]
+    told[1] = row(f"{speaker}: Ines runs seven bakeries", type=kind)
+    told[30] = row(f"{speaker}: Olaf owns eleven orchards", type=kind)
+    order = ranked(*told)
+    assert (order.index(told[1].text) < order.index(told[30].text)) is first
+
+
 def test_an_open_matter_stays_as_fresh_as_on_the_first_day() -> None:
     """S4.16: what is not settled yet goes before what is."""
     blocked = row("blocked by the missing token for the registry", 5, type=Type.BLOCKER, status=Status.OPEN)
