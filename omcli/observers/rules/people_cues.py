@@ -340,7 +340,7 @@ _ENCOURAGES = lazily(
 TELLS = 3
 """Number of uncommon words in a sentence that tells something without any other cue."""
 _FEW_WORDS = 6
-"""Maximum number of words in a sentence about a person that tells something with one uncommon word less."""
+"""Maximum number of words in a short sentence about a person, which tells something with one uncommon word less."""
 _TELLS_MUCH = 5
 """The same for a sentence that speaks to the other person, which is often a reaction: "I know your garden is lush"."""
 _FRAGMENT_WORDS = 3
@@ -367,9 +367,10 @@ def chat_importance(sentence: str, names: frozenset[str] = frozenset(), *, answe
     """Return 0 for a sentence in a chat that tells nothing, 4 if it is a general statement, 5 if it tells what somebody
     does, plans or likes or is about the speaker, and 6 if it contains a name, number or date or answers a question.
 
-    A deed, plan, date, name, number, preference or decision needs one uncommon word, as does an answer. Anything else
-    needs `TELLS`, or one less if it is short. `names` are terms that don't count, because they are those of the
-    speakers. `answers` is the number of uncommon words that make a whole sentence an answer, or 0 if nothing was asked.
+    A date, name or number needs one uncommon word, as does an answer. Anything else needs `TELLS`: one less for a deed,
+    plan, preference or decision, and one less if it is short. `names` are terms that don't count, because they are
+    those of the speakers. `answers` is the number of uncommon words that make a whole sentence an answer, or 0 if
+    nothing was asked.
     """
     said = plain(sentence)
     count = len(distinctive_terms(sentence) - names)
@@ -386,7 +387,7 @@ def chat_importance(sentence: str, names: frozenset[str] = frozenset(), *, answe
         return 0
     least = TELLS
     if _ABOUT_PERSON.search(said) or is_answer or is_typed:
-        least = 1 if is_answer or is_named or does else 2 if len(said.split()) <= _FEW_WORDS else TELLS
+        least = 1 if is_answer or is_named else TELLS - does - (len(said.split()) <= _FEW_WORDS)
     return 0 if count < least else 6 if is_answer or is_named else 5 if does or _SELF.search(said) else 4
 
 

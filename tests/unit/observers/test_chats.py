@@ -64,7 +64,7 @@ def test_small_talk_captions_and_goodbyes_give_no_row(said: str) -> None:
         ("I'm reading A Room with a View on the train.", "reading A Room with View on train"),
         ("I'm still allergic to shellfish!", "still allergic to shellfish"),
         ("Then let's do Sunday at the harbour instead.", "Then let's do Sunday at the harbour instead"),
-        ("She left the orchestra and I stayed.", "She left orchestra and I stayed"),
+        ("She left the orchestra in Oslo and I stayed.", "She left orchestra in Oslo and I stayed"),
         ("My daughter's The Hobbit poster fell down, so sad.", "daughter's The Hobbit poster fell down, so sad"),
     ],
 )
