@@ -19,7 +19,7 @@ from omcli.base.errors import BadUsage
 from omcli.base.record import record
 from omcli.memory.observation import CURRENT, NEXT_STEP, SETTLED, UNVERIFIED, Observation, Priority, Status
 from omcli.text.clean import LOOKS_STRUCTURAL, OPENER, PACK_PART, single_line, visible
-from omcli.text.instants import has_date, minute
+from omcli.text.instants import has_date, minute, printed_date
 
 PREAMBLE = (
     "Dated notes from earlier work; where two differ the later holds, and the latest user message decides. "
@@ -184,7 +184,7 @@ def full_text(row: Observation, *, is_dated: bool = True) -> str:
     """Return a row's text with its `reference` (if `is_dated`), and the next step if it is the current open task."""
     text = row.text
     if is_dated and (spoken := reference(row)):
-        text += f" ({spoken.replace('/', ' to ')})"
+        text += f" ({printed_date(spoken)})"
     step = row.metadata.get(NEXT_STEP) if CURRENT in row.tags and row.status not in SETTLED else None
     return f"{text} (next: {step})" if step else text
 

@@ -10,6 +10,7 @@ import re
 from datetime import UTC, datetime, timedelta
 from math import inf
 
+from omcli.base import lazily
 from omcli.base.errors import BadUsage
 
 # Bounds in seconds (1973 and 2286). A number has the unit in which it lies between them. Only one unit can fit.
@@ -22,6 +23,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 # The canonical form, which most programs write. Recognising it takes a third of the time of converting.
 _CANONICAL = re.compile(r"\d{4}-\d\d-\d\dT(?:[01]\d|2[0-3]):\d\d:\d\d\.\d{3}Z", re.ASCII)
 _DAY = re.compile(r"(?P<year>[0-9]{4})-(?P<month>0[1-9]|1[0-2])-(?P<day>[0-9]{2})")
+_SHARED_START = lazily(r"^([0-9]{4}-(?:[0-9]{2}-)?)([0-9-]{2,5})/\1")
 _MONTHS = "January February March April May June July August September October November December".split()
 
 
@@ -107,6 +109,11 @@ def format_time(moment: datetime) -> str | None:
 def minute(at: str) -> str:
     """Return an instant as `YYYY-MM-DD HH:MM`."""
     return f"{at[:10]} {at[11:16]}"
+
+
+def printed_date(date: str) -> str:
+    """Return a date, or a range without the year and month that its end shares with its start: `2026-04-02 to 05`."""
+    return _SHARED_START.sub(r"\1\2 to ", date).replace("/", " to ")
 
 
 def has_date(text: str, date: str, *, at: str) -> bool:

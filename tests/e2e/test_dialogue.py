@@ -123,8 +123,7 @@ def test_what_people_tell_each_other_after_a_greeting_is_kept(om: Om) -> None:
     om("observe", "--format", "openai", stdin=_chat(*(("user", name, text) for name, text in told)))
     assert [text for _, text in _rows(om)] == [
         "Ann: moved to Berlin yesterday",
-        "Bob: started job at Siemens last week",
-        "Bob: sister visits us in May",
+        "Bob: started job at Siemens last week; sister visits us in May",
     ]
 
 

@@ -16,8 +16,8 @@ _ANSWER_TERMS = (1, 2)
 """Minimum number of uncommon words in the first sentence that answers a question between people, and in the second."""
 _JOINED_WORDS = 60
 """Maximum number of words in a row made of several messages."""
-_GOES_ON = 2
-"""Number of messages after which a person goes on: the second one, after a question or reaction of the other."""
+_GOES_ON = 4
+"""Number of messages after which a person still goes on: the other asked or reacted at most twice in between."""
 _ROW_CHARACTERS = 1600
 _ROW_ENDS = " !.,;:-–—…"
 _MIN_CHAT_IMPORTANCE = 5

@@ -126,6 +126,13 @@ def test_a_person_who_goes_on_after_a_reaction_fills_one_row() -> None:
     assert row.sources == (2, 4)
 
 
+def test_a_person_who_goes_on_much_later_begins_a_row() -> None:
+    """A row is about one matter."""
+    reactions = ("Wow, amazing!", "Thanks!", "Great!", "Totally!", "How nice!")
+    assert len(_talk("I joined a climbing club.", *reactions[:3], "We climb at the quarry near Leeds.").texts()) == 1
+    assert len(_talk("I joined a climbing club.", *reactions, "We climb at the quarry near Leeds.").texts()) == 2
+
+
 def test_who_writes_again_another_day_begins_a_row() -> None:
     """A row has one date."""
     talk = _talk("I joined a climbing club.", "Wow, amazing!", "We climb at the old quarry near Leeds.")

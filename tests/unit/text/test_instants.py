@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omcli.text.instants import format_time, has_date, instant, minute, utc_offset
+from omcli.text.instants import format_time, has_date, instant, minute, printed_date, utc_offset
 
 
 @pytest.mark.parametrize(
@@ -112,3 +112,19 @@ def test_a_row_is_dated_to_the_minute() -> None:
 def test_a_date_is_found_as_it_is_spoken(text: str, date: str, expected: bool) -> None:
     """XB10, S0.29: digits, or an English month with the day."""
     assert has_date(text, date, at="2026-03-10T09:00:00.000Z") is expected
+
+
+@pytest.mark.parametrize(
+    ("date", "printed"),
+    [
+        ("2026-04-02", "2026-04-02"),
+        ("2026-04-02/2026-04-05", "2026-04-02 to 05"),
+        ("2026-04-28/2026-05-02", "2026-04-28 to 05-02"),
+        ("2026-01/2026-03", "2026-01 to 03"),
+        ("2025-12-29/2026-01-04", "2025-12-29 to 2026-01-04"),
+        ("2025/2026", "2025 to 2026"),
+    ],
+)
+def test_a_range_says_the_year_and_month_that_its_ends_share_once(date: str, printed: str) -> None:
+    """XC11: a date costs room in every pack."""
+    assert printed_date(date) == printed
