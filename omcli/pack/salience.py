@@ -52,10 +52,12 @@ _WISHED_FROM = MappingProxyType({Type.INSTRUCTION: 9, Type.PREFERENCE: 8})
 """Importance from which rows of these types are lasting rules and preferences, not single ones."""
 _LAST_ASKED = 3
 """Number of a person's last requests and questions of which the open ones are chosen first."""
-_OPENING = 0.1
-"""Part of a session at whose beginning statements of people have double value, because they say who the person is and
-what the matter is. It falls to the normal value at the end of this part.
+_FIRST_WORDS = 1.5
+"""Added to the factor on the value of what people say at the very beginning of a session, because it tells who they are
+and what the matter is. It falls to 0 within `_OPENING`.
 """
+_OPENING = 0.2
+"""Part of a session that counts as its opening."""
 _STATEMENTS = frozenset(
     {Type.PREFERENCE, Type.INSTRUCTION, Type.DECISION, Type.CORRECTION, Type.FACT, Type.REQUEST, Type.QUESTION}
 )
@@ -167,7 +169,7 @@ def _value(row: Observation, age: float) -> float:
         if row.type in _LASTING or row.status is Status.OPEN
         else _FRESHNESS_FLOOR + (1 - _FRESHNESS_FLOOR) * age * age
     )
-    opens = row.type in _STATEMENTS and not row.text.startswith(AGENT)
-    opening = 1 + max(0.0, 1 - age / _OPENING) * opens
+    is_told = row.type in _STATEMENTS and not row.text.startswith(AGENT)
+    opening = 1 + is_told * _FIRST_WORDS * max(0.0, 1 - age / _OPENING)
     wish = _WISH if importance >= _WISHED_FROM.get(row.type, 11) else 1.0
     return float((max(1, importance) / 5) ** _IMPORTANCE_POWER * fresh * opening * wish * BIAS.get(row.kind, 1.0))

@@ -206,6 +206,8 @@ _IMPORTANCE = {
 }  # fmt: skip
 
 
+# A number of things that somebody has or did: "52 sources", "12 card problems".
+_COUNT = lazily(r"(?<![\w.,$-])\d[\d,]*(?: [\w-]+){1,3}s\b")
 _MAY_STATE = frozenset({None, Type.FACT, Type.REQUEST, Type.QUESTION})
 # A value that holds now: "my current pace of 5 km", "the increased budget of 900".
 _CURRENT = lazily(
@@ -254,7 +256,11 @@ def user_importance(sentence: str, kind: Type | None) -> int:
     changes = is_about_change(said) and not is_wanted(said)
     if kind is Type.FACT and changes:
         return 9 if any(map(str.isdigit, said)) else 7
-    if (kind is Type.FACT and is_about_speaker(sentence)) or (kind in _MAY_STATE and _CURRENT.search(said)):
+    if kind in _MAY_STATE and _CURRENT.search(said):
+        return 8
+    if kind is Type.FACT and is_about_speaker(sentence):
+        return 7
+    if kind in (Type.FACT, None) and is_about_event(said) and _COUNT.search(said):
         return 7
     agrees = cues.is_yes(said.partition(" ")[0].strip(MARKS))  # "Sure, let's look at the map"
     if kind is None and not starts_statement(said) and not agrees:

@@ -145,7 +145,9 @@ def test_a_sentence_with_the_words_of_another_kind_is_not_of_it(sentence: str, n
         ("I work at Acme.", Type.FACT, 7),
         ("The limit was raised to 40 per day.", Type.FACT, 9),
         ("Sure, let's look at the harbour map.", None, 5),
-        ("I read 12 of the chapters.", Type.FACT, 6),
+        ("I read 12 of the chapters.", Type.FACT, 7),
+        ("I've added 52 sources to the library.", Type.FACT, 7),
+        ("I've been using version 7 of it.", Type.FACT, 6),
         ("put it in the handler", None, 7),
         ("What is a monad?", Type.QUESTION, 5),
         ("maybe a cache", Type.PLAN, 4),
@@ -297,7 +299,8 @@ def test_a_sentence_with_a_fact_is_not_a_reaction(sentence: str) -> None:
     assert not people_cues.is_reaction(sentence)
 
 
-RUNS = (" ", "-", "a ", "i ", "you ", "always ", "can you ", "when i ask ", "so ", "the ", "my a ", "now ", "i really ",
+RUNS = ("1,", "1 a-", " ", "-", "a ",
+        "i ", "you ", "always ", "can you ", "when i ask ", "so ", "the ", "my a ", "now ", "i really ",
 ", ", ".",
         "it is ", "tests ", "(", "maybe ", "'", "ich ", "mai ", "我", "以后", "Here's ", "moving a ",
         "what a ")  # fmt: skip
@@ -308,7 +311,8 @@ def test_no_cue_takes_the_square_of_a_sentence(run: str) -> None:
     """A transcript is untrusted: 30 kB of anything in one sentence are classified in a tenth of a second."""
     sentence = run * (30_000 // len(run)) + "!"
     began = time.process_time()
-    people_cues.user_type(sentence)
+    people_cues.user_importance(sentence, people_cues.user_type(sentence))
+    people_cues.user_importance(sentence, Type.FACT)
     agents.agent_type(sentence)
     agents.says_nothing(sentence)
     people_cues.chat_importance(sentence)

@@ -103,9 +103,9 @@ def test_work_matters_less_the_more_has_been_done_since_but_a_decision_does_not(
     """S4.10: by priority and recency."""
     done = [row(f"Ran: make target_{number}", 5, type=Type.COMMAND_RUN, status=Status.DONE) for number in range(9)]
     assert ranked(*done)[0] == done[-1].text
-    decided = [row(f"We use library_{number}", 5, type=Type.DECISION) for number in range(9)]
+    decided = [row(f"Agent: We use library_{number}", 5, type=Type.DECISION) for number in range(9)]
     assert ranked(*decided)[0] == decided[-1].text, "of equals the newest"
-    older = [row("We use library_0 and nothing_else", 5, type=Type.DECISION), *decided[1:]]
+    older = [row("Agent: We use library_0 and nothing_else", 5, type=Type.DECISION), *decided[1:]]
     assert ranked(*older)[0] == older[0].text, "one that says more is not too old"
 
 
