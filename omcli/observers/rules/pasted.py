@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 
 from omcli.base import lazily
+from omcli.observers.rules import cues
 from omcli.text.clean import one_line
 
 _MIN_PASTED = 200
@@ -172,14 +173,26 @@ _LOG_LINE = lazily(
     r"|\[?(?:ERROR|WARN(?:ING)?|INFO|DEBUG|TRACE|FATAL|npm ERR!)[\]: ]"
     r"|npm (?:error|warn) |--- (?:FAIL|PASS|SKIP): |(?:FAIL(?:ED)?|PASS(?:ED)?|ERROR) \S*[./:]\S"
     r"|File \"[^\"]+\", line \d"
-    r"|at (?:(?:async |new )?\S+ \(\S+:\d+|\S+:\d+:\d+)"
-    r"|\S+[.:]\w+(?::\d+:\d+[: ]|\(\d+,\d+\):)|(?:error|warning|note)(?:\[\w+\])?: \w|--> \S+:\d"  # compilers
+    r"|at (?:(?:async |new )?\S+ \(\S+:\d+|\S+:\d+:\d+|\S+\(.{0,80}\)$)|\.{3} \d+ more$"
+    r"|\S+[.:]\w+(?::\d+:\d+[: ]| ?\(\d+[,:]\d+\):)|(?:error|warning|note)(?:\[\w+\])?: \w|--> \S+:\d"  # compilers
     r"|\d{1,6} +\| |\|\s*[-~^]|[\w.-]{1,40}(?: +\| | exited with code \d)"  # numbered lines, and logs of containers
+    r"|> \S+@\d\S* \S|#\d{1,4} (?:\d|\[|[A-Z]{2,} ?:?)"  # scripts of packages, builds of images
+    r"|(?:Test Files|Tests?:?|Test Suites:) +\d+ |[✓✔✗✘✖×] \S|(?:FAIL|PASS|ok)(?:\s|$)(?!.*[.?]$)|(?:not )?ok \d"
+    r"|test \S+ \.{3} \w+$|thread '.{1,80}' panicked at |> Task :\w"
+    r"|CONFLICT \(|(?:hint|remote|fatal): |Auto-merging \S|(?:create|delete) mode \d|\d+ files? changed, \d"  # git
+    r"|[─━═┃┌╭╰╔╚║]|│.{0,280}│$|\"[\w .-]{1,80}\"\s*:\s|[}\]]+[,;]?$"  # boxes, JSON
     r"|(?:[\w.]{1,80})?(?:Error|Exception)(?:: |$)"
     r"|(?:\([\w.\-]+\) ?)?[\w.\-]+@[\w.\-]+[:~ ]\S*\s*[$#%>](?:\s|\w|$)"  # a shell prompt
     r"|(?:\$|PS [A-Z]:\S*>) \S|[^➜❯]{0,60}[➜❯]\s"
-    r")|\S\t+\S"  # cells of a table
+    r")|\S\t+\S|\[ *\d{1,3}%\]"  # cells of a table, progress
 )
+_SPOKEN = lazily(
+    r"\b(?:i|i'(?:m|ve|d|ll)|my|me|we|our|you|your|please|but|also|instead|should|want|need)\b|[?？]$|^#",
+    re.IGNORECASE,
+)
+"""Matches what people write: words for those who talk to each other, a question, a heading."""
+_MOST_BETWEEN = 20
+"""Maximum number of other lines between two lines of output that belong to it too."""
 
 
 def _data_lines(lines: Sequence[str]) -> Iterable[int]:
@@ -198,7 +211,29 @@ def _data_lines(lines: Sequence[str]) -> Iterable[int]:
     ruled = [at for at, line in enumerate(lines) if _RULED.match(line[:_LINE_SHOWN])]
     if ruled:
         found = sorted({*found, *range(ruled[0], ruled[-1] + 1)})
-    return found if len(found) > 1 or sum(len(lines[at]) for at in found) > _MIN_PASTED else ()
+    if len(found) < 2 and sum(len(lines[at]) for at in found) <= _MIN_PASTED:
+        return ()
+    return (*found, *_lines_within(lines, found))
+
+
+def _lines_within(lines: Sequence[str], found: Sequence[int]) -> Iterator[int]:
+    """Yield the numbers of the few lines between two lines of output, and of an indented line before the first, that
+    nobody would say.
+    """
+    before = next((at for at in range(found[0] - 1, -1, -1) if lines[at]), None)
+    if before is not None and _INDENTED.match(lines[before]) and not _is_said(lines[before]):
+        yield before
+    for start, end in pairwise(found):
+        between = [at for at in range(start + 1, end) if lines[at]]
+        if len(between) <= _MOST_BETWEEN and not any(_is_said(lines[at]) for at in between):
+            yield from between
+
+
+def _is_said(line: str) -> bool:
+    """Return True if a line is a person's: a remark, an order that is not indented, or an item of several words."""
+    shown = line[:_LINE_SHOWN]
+    is_item = bool(_ITEM.match(shown)) and len(shown.split(None, 3)) > 3
+    return is_item or bool(_SPOKEN.search(shown)) or cues.is_imperative(shown)
 
 
 _HEADER = lazily(

@@ -65,6 +65,10 @@ _SHORT_ANSWER = 60
 _STATEMENTS = frozenset({Type.DECISION, Type.FACT, Type.PREFERENCE})
 _WORK_IMPORTANCE = 8
 _PASTED_IMPORTANCE = 5
+_PASTED_LINES = 4
+"""Minimum number of pasted lines that get a row of their own in a short prompt."""
+_PASTED_SHORT = 200
+"""Maximum length, in characters, of pasted lines that stay in the row of a short prompt."""
 
 
 # Before a clause with a subject or an order of its own.
@@ -97,11 +101,19 @@ def prompt_drafts(prompt: KeptMessage, asked: KeptMessage | None) -> Iterable[Dr
     content = _with_content(parts)
     if not (content or prompt.message.images or "`" in text or any(map(cues.has_question_mark, map(text_of, parts)))):
         return []
-    sets_rules = pasted.passages and any(people_cues.user_type(part.text) in people_cues.LASTING for part in content)
-    if word_count(pasted.restore(text)) > _PROMPT_WORDS or (sets_rules and pasted.without_blocks()[1]):
+    if word_count(pasted.restore(text)) > _PROMPT_WORDS or _shows_lines(pasted, content):
         return _long_prompt(prompt, speaker, pasted)
     is_answer = question and len(text) <= _SHORT_ANSWER and not cues.has_question_mark(text)
     return _short_prompt(prompt, speaker, pasted, pasted.words, (question, asked) if is_answer else None)
+
+
+def _shows_lines(pasted: Pasted, content: Iterable[TextPart]) -> bool:
+    """Return True if a short prompt shows lines that do not belong in the row of its words: several long ones, or any
+    beside a lasting rule, preference or decision.
+    """
+    shown = pasted.without_blocks()[1] if pasted.passages else []
+    is_long = len(shown) >= _PASTED_LINES and sum(map(len, shown)) > _PASTED_SHORT
+    return is_long or (bool(shown) and any(people_cues.user_type(part.text) in people_cues.LASTING for part in content))
 
 
 def _short_prompt(
@@ -372,10 +384,16 @@ _PASTED_CHARACTERS = 400
 
 
 def pasted_summary(pasted: Sequence[str]) -> str:
-    """Return the errors in pasted lines, or otherwise their beginning, with the number of lines."""
+    """Return the errors in pasted lines and the lines with names that fit, or otherwise the beginning of the lines,
+    with their number.
+    """
     from omcli.observers.rules.shell import error_lines, has_error  # noqa: PLC0415
 
     lines = list(map(one_line, pasted))
     errors = error_lines("\n".join(lines), _PASTED_CHARACTERS) if has_error("\n".join(lines)) else ""
     text = errors if len(errors) > 1 else cut(" · ".join(lines), _PASTED_CHARACTERS)
+    for line in pasted if len(errors) > 1 else ():
+        is_frame = line[:1].isspace()
+        if not is_frame and one_line(line) not in text and anchors(line) and len(text + line) < _PASTED_CHARACTERS:
+            text += f" · {one_line(line)}"
     return f"{text} [{counted(len(lines))} pasted line{'s' if len(lines) > 1 else ''}]"

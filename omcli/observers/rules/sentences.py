@@ -369,6 +369,7 @@ _MARKS = 0xF0000
 _MOST_PASSAGES = 4_000
 _MARK = lazily("[\U000f0000-\U000f0f9f]")
 _MARKED_LINE = lazily("^[\\s\U000f0000-\U000f0f9f]*$")
+_HAS_WORDS = lazily(r"\w")
 _LONG_PASSAGE = 200
 """Maximum length, in characters, of a passage that stays in the row of the sentence around it."""
 _MAY_SHOW = lazily(r"[^\S ]|[:<>$➜❯\"“„«]|(?<!\w)'")
@@ -392,8 +393,10 @@ class Pasted:
         shown: list[str] = []
         after = 0
         for start, end in passages(text)[:_MOST_PASSAGES]:
-            words += (text[after:start], chr(_MARKS + len(shown)))
-            shown.append(text[start:end])
+            words.append(text[after:start])
+            if _HAS_WORDS.search(text, start, end):
+                words.append(chr(_MARKS + len(shown)))
+                shown.append(text[start:end])
             after = end
         return cls(words="".join((*words, text[after:])), passages=tuple(shown))
 

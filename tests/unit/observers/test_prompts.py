@@ -1,0 +1,166 @@
+"""Prompts to coding agents: pasted output, short remarks, and what lasts."""
+
+from __future__ import annotations
+
+import pytest
+
+from omcli.memory.observation import Draft, Type
+from tests.batches import Talk
+
+
+def rows(prompt: str) -> tuple[Draft, ...]:
+    """The rows of a prompt to an agent that works."""
+    observed = Talk().user(prompt).tool("Read", {"file_path": "map.ts"}, "…").observed()
+    return tuple(row for row in observed if row.type is not Type.FILE_READ)
+
+
+PYTEST = """============================= test session starts ==============================
+platform linux -- Python 3.12.1, pytest-8.0.0
+collected 41 items
+
+tests/test_tides.py ..........F..........                                [ 51%]
+tests/test_ports.py ....................                                 [100%]
+
+=================================== FAILURES ===================================
+____________________________ test_high_water_rounds ____________________________
+>       assert high_water("A") == 4.2
+E       assert 4.1 == 4.2
+
+tests/test_tides.py:31: AssertionError
+=========================== short test summary info ============================
+FAILED tests/test_tides.py::test_high_water_rounds - assert 4.1 == 4.2
+========================= 1 failed, 40 passed in 1.22s ========================="""
+CARGO = """   Compiling tides v0.1.0 (/home/ada/tides)
+error[E0425]: cannot find value `depth` in this scope
+  --> src/main.rs:12:9
+   |
+12 |         depth + 1
+   |         ^^^^^ not found in this scope
+
+For more information about this error, try `rustc --explain E0425`.
+error: could not compile `tides` (bin "tides") due to previous error"""
+NODE = """ada@ketch ~/tides % npm start
+
+> tides@1.0.0 start
+> node server.js
+
+node:internal/modules/cjs/loader:1080
+  throw err;
+  ^
+
+Error: Cannot find module './ports'
+Require stack:
+- /home/ada/tides/server.js
+    at Module._resolveFilename (node:internal/modules/cjs/loader:1077:15)
+    at Module._load (node:internal/modules/cjs/loader:922:27)"""
+VITE = """> boats@1.2.0 build
+> vite build
+
+vite v5.1.0 building for production...
+✓ 120 modules transformed.
+x Build failed in 1.31s
+error during build:
+src/main.ts (3:9): "harbour" is not exported by "src/ports.ts", imported by "src/main.ts"."""
+GO = """--- FAIL: TestHighWaterRounds (0.00s)
+    tide_test.go:14: got 4.1, want 4.2
+--- FAIL: TestLowWaterRounds (0.00s)
+    tide_test.go:22: got 0.3, want 0.2
+--- FAIL: TestNeapTideRounds (0.01s)
+    tide_test.go:31: got 2.7, want 2.8 for the harbour that the list names last
+FAIL
+FAIL\tgithub.com/ada/tides\t0.003s"""
+JAVA = """Exception in thread "main" java.lang.NullPointerException: harbour
+\tat org.tides.Main.run(Main.java:31)
+\tat org.tides.Main.main(Main.java:12)
+Caused by: java.io.IOException: no such harbour in /srv/tides/harbours.csv
+\tat org.tides.Harbours.read(Harbours.java:77)
+\t... 2 more"""
+DOCKER = """#12 [5/7] RUN npm ci
+#12 3.201 npm error code ENOTFOUND
+#12 3.203 npm error network request to https://registry.example.org/boats failed, never retried
+#12 ERROR: process "/bin/sh -c npm ci" did not complete successfully: exit code: 1"""
+MERGE = """Auto-merging src/map.ts
+CONFLICT (content): Merge conflict in src/map.ts
+error: could not apply 1a2b3c4... Round the tides
+hint: Resolve all conflicts manually, mark them as resolved with
+hint: "git add/rm <conflicted_files>", then run "git rebase --continue"."""
+JSON = """{
+  "boats": [
+    {"name": "Ida", "class": "Laser", "level": "2", "harbour": "Texel", "made": 1987},
+    {"name": "Ole", "class": "420", "level": "1", "harbour": "Vlieland", "made": 2004}
+  ],
+  "next": null, "prev": null, "total": 2, "page": 1, "pages": 1, "order": "name", "by": "ada"
+}"""
+VITEST = """ RUN  v1.2.0 /home/ada/tides
+
+ ❯ tests/map.test.ts (3)
+   × draws a circle
+
+ FAIL  tests/map.test.ts > draws a circle for each harbour of the list
+AssertionError: expected 3 to be 4, which must always be the number of harbours
+ ❯ tests/map.test.ts:14:22
+
+ Test Files  1 failed (1)
+      Tests  1 failed | 2 passed (3)"""
+
+
+@pytest.mark.parametrize("output", [PYTEST, CARGO, NODE, VITE, GO, JAVA, DOCKER, MERGE, JSON, VITEST])
+@pytest.mark.parametrize("said", ["This is what I get, please find out why:\n\n{}", "{}\n\nwhat do I have to change?"])
+def test_pasted_output_is_one_row_beside_the_sentence(output: str, said: str) -> None:
+    """XC4: told from speech by its shape; it asks for nothing and sets no rules."""
+    words, pasted = rows(said.format(output))
+    assert words.text.startswith("User: This is what I get" if said.startswith("This") else "User: what do I have")
+    assert len(words.text) < 80
+    assert pasted.text.startswith("User pasted: ")
+    assert pasted.type in (Type.FACT, Type.EXCERPT)
+    assert len(pasted.text) < 500
+
+
+IMPORTER = """Refactor the importer:
+- src/import.ts:12 reads the file twice, read it once
+- src/map.ts:40 loops over all harbours, use the index
+- then add a test for each of them in tests/, with at least two harbours in each test"""
+HEADINGS = """Two things:
+
+Layout
+=======
+Move the legend below the map, and the scale to the right of it.
+
+Colours
+=======
+Use blue for the deep harbours, keep all other colours, and never use red on this map at all."""
+NOTES = """Notes of today:
+10:00 we agreed to draw the map first, since the school needs it before the summer begins
+Please write the list after the map, and the import of the old files last, when there is time left for it."""
+
+
+BETWEEN = """$ npm test
+Tests 1 failed
+fix the tests in map.ts
+$ npm run build
+error: no harbour"""
+ORDERS = """error: no harbour is what divers see.
+warning: deep water should be orange.
+Make both texts friendlier, and keep them as short as they are, so that they fit on the screen of a phone."""
+TREE = """Create these files, each with the licence at the top, and a test for each of them:
+├── src
+│   ├── map.ts
+│   └── list.ts
+└── tests"""
+
+
+@pytest.mark.parametrize("prompt", [IMPORTER, HEADINGS, NOTES, ORDERS, TREE])
+def test_what_a_person_lists_is_not_pasted(prompt: str) -> None:
+    """XC4."""
+    assert not any("pasted" in row.text for row in rows(prompt))
+
+
+def test_an_order_between_two_outputs_is_no_output() -> None:
+    """XC4."""
+    assert any("fix the tests in map.ts" in row.text for row in rows(BETWEEN) if row.type is Type.REQUEST)
+
+
+def test_rulers_without_words_are_no_row() -> None:
+    """XC4: the frame of a terminal program."""
+    frame = "─" * 90
+    assert [row.text for row in rows(f"I only see this, why?\n{frame}\n{frame}")] == ["User: I only see this, why?"]
