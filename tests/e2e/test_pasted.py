@@ -161,3 +161,12 @@ def test_a_model_takes_no_rule_from_what_a_person_shows(om: Om, kind: str) -> No
     assert [row["type"] for row in rows] == ["fact"]
     om("reflect", "-q", "--session", SESSION)
     assert om("items", "--jsonl").lines == []
+
+
+@pytest.mark.parametrize("remark", ["hm", "ok hm", "interesting", "nvm", "good"])
+def test_a_remark_that_says_nothing_is_no_row_with_a_model_that_finds_nothing_either(om: Om, remark: str) -> None:
+    """XC9: the rules add nothing to the reply."""
+    model = script(om, answer())
+    talk = Talk(session=SESSION).user("Hello.").assistant("Hello.").user(remark)
+    om("observe", "-q", "--model", model.model, stdin=talk.text())
+    assert not [row for row in om("log", "--jsonl").lines if remark in row["text"]]

@@ -90,6 +90,8 @@ _NARRATION = lazily(
     r"'m just)|now (?:i|let|add|update|run|fix|create)|checking|looking|running|reading|searching|updating|adding|"
     r"creating|starting|using the)\b",
 )
+_OPTION = lazily(r"^(?:option|alternative|approach|variant|choice|plan) (?:[a-h]|\d)\b")
+_CHOICE = lazily(r"\b(?:which|prefer|choose|pick|what (?:do|would|should) (?:you|we|i))\b")
 _PLAIN_REQUEST = lazily(r"^please (?:confirm|provide|share|specify|tell|choose|pick|clarify)\b")
 _OFFER = lazily(
     r"^(?:(?:sure|of course|absolutely|certainly)[,!] )?(?:i(?:'d be happy to| can| will|'ll)"
@@ -232,13 +234,16 @@ def report_drafts(text: KeptMessage, *, worked: bool, in_chat: bool = False) -> 
 
 def _report_kinds(parts: Sequence[TextPart]) -> list[Type | None]:
     """Return each sentence's type. A heading such as "Next steps" and the items under it are plans. Other headings have
-    no type.
+    no type. Options, such as the items of a report that asks to choose, are facts, not results.
     """
     kinds: list[Type | None] = []
     is_next = False
+    offers_choice = bool(parts) and has_question_mark(parts[-1].text) and _CHOICE.search(plain(parts[-1].text))
     for part in parts:
         is_next = opens_next_steps(part.text) if part.is_heading else is_next and part.is_item
-        kinds.append(Type.PLAN if is_next else None if part.is_heading else agent_type(part.text))
+        kind = Type.PLAN if is_next else None if part.is_heading else agent_type(part.text)
+        is_option = (offers_choice and part.is_item) or _OPTION.match(plain(part.text))
+        kinds.append(Type.FACT if is_option and kind is Type.OUTCOME else kind)
     return kinds
 
 

@@ -164,12 +164,13 @@ _WISH = lazily(
 )
 # An order, even with a clause that is not one: "Summarize what we changed". "And" continues the previous sentence.
 IMPERATIVE = lazily(
-    rf"^(?!and |but |or ){LEAD_IN}(?:add|apply|build|change|check|clean|close|commit|compare|convert|create|"
+    rf"^(?!and |but |or ){LEAD_IN}(?:add|apply|build|change|check|choose|clean|close|commit|compare|convert|create|"
     r"delete|deploy|describe|do (?:the|this|that|it)|document|drop|ensure|explain|extract|find|finish|fix|implement|"
-    r"include|install|investigate|list|look|make|merge|move|open|propose|push|rebase|refactor|remove|rename|replace|"
+    r"include|install|investigate|list|look|make|merge|move|open|pick|propose|push|rebase|refactor|remove|rename|replace|"
     r"rerun|restore|revert|review|rewrite|run|show|split|start|summari[sz]e|test|try|update|upgrade|use|verify|write)"
     r"\b(?! (?:is|are|was|were|has|have|had)\b)",
 )
+_CLAUSE = lazily(r"[,;:–—] +(?:so |and |but |then )?")
 _NAMES_SOMETHING = lazily(r"\d|[`/_@#]|[\"“]\w")
 
 
@@ -199,9 +200,11 @@ def is_statement(sentence: str) -> bool:
 
 
 def is_fact(sentence: str) -> bool:
-    """Return True if a sentence without other cues states a fact, not an order or a wish."""
+    """Return True if a sentence without other cues states a fact, not an order or a wish: "CI is red", but not "CI is
+    red, fix it".
+    """
     return bool(_ASSERTION.match(plain_quotes(sentence))) and not (
-        is_imperative(sentence) or _WANTS.search(plain(sentence))
+        any(map(is_imperative, _CLAUSE.split(sentence))) or _WANTS.search(plain(sentence))
     )
 
 
@@ -256,7 +259,7 @@ _YES = lazily(
     r"for me))*[\s.!。！]*$",
 )
 _NO = lazily(
-    rf"^(?:no|nope|nah|not now|don'?t|skip (?:it|that)|leave it|never ?mind|no need|rather not|{languages.NO})"
+    rf"^(?:no|nope|nah|not now|don'?t|skip (?:it|that)|leave it|never ?mind|nvm|no need|rather not|{languages.NO})"
     r"(?:[\s.,!。！]*(?:thanks?|thank you)[\s.!。！]*|[\s.,!。！]*)$",
 )
 _COURTESY = whole_words(
@@ -275,8 +278,8 @@ _COURTESY = whole_words(
     "appreciate (?:it|that|your)", "sorry to hear", at_start=True,
 )  # fmt: skip
 _BARE_COURTESY = lazily(
-    r"^\W?(?:(?:all )?(?:done|set|finished|sure|ok(?:ay)?|alright|understood|got it|noted|found it|yo|sup|pause|"
-    r"h+m+|m+h+m*|u+h+|u+m+|huh|ty)"
+    r"^\W?(?:(?:ok(?:ay)?|oh|ah|well|h+m+)\W+)?(?:(?:all )?(?:done|set|finished|sure|ok(?:ay)?|alright|understood|"
+    r"got it|noted|found it|yo|sup|pause|h+m+|m+h+m*|u+h+|u+m+|huh|ty|good|i see|interesting|fair(?: enough)?)"
     rf"|{languages.COURTESY})\W*$",
 )
 _PAUSE = lazily(r"[,;:!–—]\s*|\s-\s")

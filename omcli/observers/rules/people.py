@@ -25,6 +25,7 @@ from omcli.observers.rules.sentences import (
     heading_texts,
     is_marked,
     joined_sentences,
+    shared_words,
     split_question,
     text_draft,
     text_length,
@@ -44,6 +45,7 @@ _QUESTIONS_ASKED = "\n    Questions asked:\n"
 _QUESTION_AND_ANSWER = lazily(r'^- "([^"\n]{1,400})"\n +Answer: ([^\n]{1,400})', re.MULTILINE)
 
 _QUESTION_MARK = lazily("[?？؟]")
+_NUMBERED = lazily(r"(?:^|\s)\d[.):] ")
 # A command that the client did not know ("/hlep"), or only punctuation.
 _NO_WORDS = lazily(r"^(?:[/\\:][A-Za-z][\w:-]*|[?!.…\s]+)$")
 
@@ -62,6 +64,10 @@ _MAX_RUN = 1000
 """Number of characters kept from text without spaces."""
 _SHORT_ANSWER = 60
 """Maximum length, in characters, of an answer to an agent that is stored with its question."""
+_WORD_LETTERS = 4
+"""Minimum length of a word of a question by which an answer shows that it is about it."""
+_QUESTION_CHARACTERS = 300
+"""Number of characters kept from a question that is answered."""
 _STATEMENTS = frozenset({Type.DECISION, Type.FACT, Type.PREFERENCE})
 _WORK_IMPORTANCE = 8
 _PASTED_IMPORTANCE = 5
@@ -97,14 +103,16 @@ def prompt_drafts(prompt: KeptMessage, asked: KeptMessage | None) -> Iterable[Dr
         return [text_draft(prompt, f'{speaker} {verb} ("{text}") to: {question}', kind, importance, also=asked)]
     if not text or cues.is_yes(text) or cues.is_no(text) or (not question and _NO_WORDS.match(text)):
         return []
+    if not question and people_cues.ends_work(text):
+        return [text_draft(prompt, f"{speaker}: {text}", Type.EVENT, 3)]
     parts = text_parts(pasted.words)
     content = _with_content(parts)
     if not (content or prompt.message.images or "`" in text or any(map(cues.has_question_mark, map(text_of, parts)))):
         return []
     if word_count(pasted.restore(text)) > _PROMPT_WORDS or _shows_lines(pasted, content):
         return _long_prompt(prompt, speaker, pasted)
-    is_answer = question and len(text) <= _SHORT_ANSWER and not cues.has_question_mark(text)
-    return _short_prompt(prompt, speaker, pasted, pasted.words, (question, asked) if is_answer else None)
+    question = _question_of(text, asked) if asked and len(text) <= _SHORT_ANSWER else ""
+    return _short_prompt(prompt, speaker, pasted, pasted.words, (question, asked) if question else None)
 
 
 def _shows_lines(pasted: Pasted, content: Iterable[TextPart]) -> bool:
@@ -217,8 +225,8 @@ def with_work_importance(draft: Draft) -> Draft:
     """Return a row about words to an agent at work with an importance of at least `_WORK_IMPORTANCE`, because such
     words direct the agent. A wish becomes a request. An excerpt of pasted data is unchanged.
     """
-    if draft.type is Type.EXCERPT:
-        return draft  # pasted data
+    if draft.type in (Type.EXCERPT, Type.EVENT):
+        return draft  # pasted data, or a mere "stop"
     wished = draft.type is Type.FACT and cues.is_wanted(draft.text.partition(": ")[2])
     kind = Type.REQUEST if wished else draft.type
     return replace(draft, type=kind, importance=max(draft.importance, _WORK_IMPORTANCE))
@@ -360,11 +368,32 @@ def _summary_drafts(kept: KeptMessage) -> Iterator[Draft]:
 
 
 def last_question(asked: KeptMessage | None) -> str:
-    """Return the last question in a message, cut to 300 characters, or "" if there is none."""
+    """Return the last question in a message, cut if it is long, or "" if there is none."""
+    return cut(questions[-1], _QUESTION_CHARACTERS) if (questions := _each_question(asked)) else ""
+
+
+def _each_question(asked: KeptMessage | None) -> list[str]:
     if asked is None or not _QUESTION_MARK.search(asked.message.text):
+        return []
+    return list(filter(cues.has_question_mark, map(text_of, text_parts(asked.message.text))))
+
+
+def _question_of(text: str, asked: KeptMessage) -> str:
+    """Return the question in a message that a short text answers: all if it lists as many answers, or otherwise the one
+    with which it shares most words, the last one among equals.
+
+    Return "" if the text is a question, or an order that shares no word with an offer.
+    """
+    questions = _each_question(asked)
+    if not questions or cues.has_question_mark(text):
         return ""
-    questions = list(filter(cues.has_question_mark, map(text_of, text_parts(asked.message.text))))
-    return cut(questions[-1], 300) if questions else ""
+    if len(_NUMBERED.findall(text)) == len(questions) > 1:
+        return cut(" ".join(questions), _QUESTION_CHARACTERS)
+    shared = [len(shared_words(text, question, _WORD_LETTERS)) for question in questions]
+    question = questions[max(range(len(shared)), key=lambda at: (shared[at], at))]
+    if not any(shared) and agents.is_offer(question) and cues.is_imperative(text):
+        return ""
+    return cut(question, _QUESTION_CHARACTERS)
 
 
 # Added by clients around a summary. An analysis repeats it in other words.

@@ -197,6 +197,11 @@ _TENTATIVE = lazily(
     r"(?:not (?:so )?sure|unsure|do(?:n'?t| not) (?:know|remember|recall)|doubt)(?: if| whether| that)? (?:i|we|they)"
     r" (?:ever |really )?(?:decided|agreed|settled|chose|picked))\b",
 )
+_NOTE = lazily(r"^(?:(?:please )?note|fyi|nb|info|for the record|heads[- ]up)(?: that|:|,) \w")
+_STOP = lazily(
+    r"^\W*(?:(?:no|ok|hey|please|just)\W+)*(?:(?:stop|wait|halt|hold on|hang on|cancel|abort)\b\W*)+"
+    r"(?:(?:it|that|there|here|now|please|a (?:sec|second|moment|minute))\b\W*)*$",
+)
 CHAT_TYPES = frozenset({Type.PREFERENCE, Type.DECISION})
 """Types of sentences in chats that are not facts."""
 LASTING = frozenset({Type.PREFERENCE, Type.DECISION, Type.INSTRUCTION})
@@ -244,8 +249,13 @@ def user_type(sentence: str) -> Type | None:
         return Type.DECISION
     if is_question or cues.is_work_request(said) or languages.REQUEST.search(said):
         return Type.REQUEST
-    is_fact = is_about_speaker(sentence) or is_about_change(said) or is_about_event(said)
+    is_fact = bool(_NOTE.match(said)) or is_about_speaker(sentence) or is_about_change(said) or is_about_event(said)
     return Type.FACT if is_fact and not is_imperative(said) else None
+
+
+def ends_work(text: str) -> bool:
+    """Return True if the whole text only stops the agent."""
+    return bool(_STOP.match(plain(text)))
 
 
 def user_importance(sentence: str, kind: Type | None) -> int:

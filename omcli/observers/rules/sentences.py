@@ -150,6 +150,14 @@ def word_count(text: str) -> int:
     return len(text.split()) + _cjk_count(text) // 2
 
 
+def shared_words(answer: str, question: str, letters: int = 5) -> set[str]:
+    """Return the beginnings of the words of a question, of at least this many letters, with which words of an answer
+    begin as well. Words are compared by their first five letters, so that "report" matches "reporting".
+    """
+    words = {word[:5].lower() for word in re.findall(rf"\w{{{letters},}}", question)}
+    return words & {word[:5].lower() for word in re.findall(r"\w+", answer)}
+
+
 def text_length(text: str) -> int:
     """Return the length in characters, with each CJK character counted as three."""
     return len(text) + 2 * _cjk_count(text)

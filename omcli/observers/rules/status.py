@@ -20,6 +20,7 @@ from omcli.observers.rules.row_table import (
     merged,
     todo_texts,
 )
+from omcli.observers.rules.sentences import shared_words
 from omcli.text.clean import one_line
 from omcli.text.phrases import AGENT
 
@@ -116,8 +117,6 @@ _QUOTED_QUESTION = 200
 """Maximum length, in characters, of a question that is appended to its answer."""
 _FEW_WORDS = 3
 """A request of at most this many words is too short to be recognised as repeated."""
-_SHARED_LETTERS = 5
-"""Words are compared by this many first letters, so that "report" matches "reporting"."""
 _RANKS = {Draft: 0, Succeeded: 1, TurnAnswered: 2, TurnDone: 3, TurnUnfinished: 4}
 
 
@@ -457,15 +456,10 @@ def _with_question(answer: Draft, question: str) -> Draft | None:
     quoted = _NAMED_QUESTION.search(answer.text)
     if f": {question[:_QUOTED_QUESTION]}" in answer.text or (quoted and quoted[1] in question):
         return answer
-    if answer.type is Type.QUESTION or " | " in question or not _shares_word(answer.text, question):
+    if answer.type is Type.QUESTION or " | " in question or not shared_words(answer.text, question):
         return None
     suffix = f" (answering: {question})" if len(question) <= _QUOTED_QUESTION else ""
     return replace(answer, text=f"{answer.text}{suffix}")
-
-
-def _shares_word(answer: str, question: str) -> bool:
-    words = {word[:_SHARED_LETTERS].lower() for word in re.findall(rf"\w{{{_SHARED_LETTERS},}}", question)}
-    return bool(words & {word[:_SHARED_LETTERS].lower() for word in re.findall(r"\w+", answer)})
 
 
 def _words(text: str) -> frozenset[str]:

@@ -164,3 +164,83 @@ def test_rulers_without_words_are_no_row() -> None:
     """XC4: the frame of a terminal program."""
     frame = "─" * 90
     assert [row.text for row in rows(f"I only see this, why?\n{frame}\n{frame}")] == ["User: I only see this, why?"]
+
+
+@pytest.mark.parametrize(
+    ("prompt", "kind"),
+    [
+        ("stop", Type.EVENT),
+        ("wait, hold on", Type.EVENT),
+        ("no, stop it please", Type.EVENT),
+        ("hang on a minute", Type.EVENT),
+        ("Stop, that's the wrong branch", Type.CORRECTION),
+        ("No guidance on names was given, so pick one", Type.REQUEST),
+        ("CI is red, fix it", Type.REQUEST),
+        ("no, use the other branch", Type.CORRECTION),
+        ("Decision: use SQLite", Type.DECISION),
+        ("Entscheidung: SQLite für alle Boote", Type.DECISION),
+        ("Nous allons utiliser Postgres", Type.DECISION),
+        ("Rule: no force pushes to main", Type.INSTRUCTION),
+        ("Note: the port is 8443", Type.FACT),
+        ("perhaps we should drop the map", Type.PLAN),
+    ],
+)
+def test_a_short_prompt_has_the_type_of_what_it_says(prompt: str, kind: Type) -> None:
+    """XC9: a mere "stop" decides and corrects nothing."""
+    assert [(row.type, row.text) for row in rows(prompt)] == [(kind, f"User: {prompt}")]
+
+
+@pytest.mark.parametrize(
+    "prompt",
+    ["thanks!", "ty", "great, thanks", "thank you so much, that works great", "hm", "hmm...", "ok hm", "nvm", "/clera",
+     "I see", "oh I see, got it", "interesting", "nice work", "good", "perfect, that fixed it", "cool",
+     "merci beaucoup"],
+)  # fmt: skip
+def test_thanks_and_mistyped_commands_are_no_row(prompt: str) -> None:
+    """XC9."""
+    assert not rows(prompt)
+
+
+TWO = "Which port should the map use? And shall I draw the legend?"
+LIST = (
+    "I can do one of these:\n\n1. **Circles**: removed the lines\n2. **Dots** with `dots.ts`\n\nWhich one do you want?"
+)
+
+
+@pytest.mark.parametrize(
+    ("asked", "reply", "answered"),
+    [
+        (TWO, "8443", "And shall I draw the legend?"),
+        (TWO, "port 8443", "Which port should the map use?"),
+        ("1. Which port?\n2. Which host?", "1. 8443 2. localhost", "Which port? Which host?"),
+        ("Which colour for the deep harbours?", "blue", "Which colour for the deep harbours?"),
+        ("Shall I also add a legend?", "commit and push", ""),
+        ("Shall I also add a legend?", "run the tests first", ""),
+        ("Shall I also add a legend?", "add the legend on the left", "Shall I also add a legend?"),
+        ("The map is drawn.", "blue", ""),
+        ("Shall I go on?", "stop", "Shall I go on?"),
+        ("Which of them comes first?", "what is the difference?", ""),
+        (LIST, "2", "Which one do you want?"),
+    ],
+)
+def test_a_short_answer_names_the_question_that_it_answers(asked: str, reply: str, answered: str) -> None:
+    """XC9: not one that it has nothing to do with."""
+    said = [row.text for row in Talk().agent(asked).user(reply).observed() if row.text.startswith("User")]
+    assert said == [f"User: {reply} (answering: {answered})" if answered else f"User: {reply}"]
+
+
+@pytest.mark.parametrize(
+    "report",
+    [
+        "Option A: removed the lock and kept the list.\nOption B: added a table for `boats`.",
+        LIST,
+        "Two ways:\n\n- moved the list to `boats.ts`\n- replaced the list by a table\n\nWhat do you prefer?",
+        "## Ways\n\n**A. List**\n- Removed the lock\n- Added `list.ts`\n\nWhich should I take?",
+    ],
+)
+def test_an_option_is_no_result(report: str) -> None:
+    """XC9: one that was not taken least of all."""
+    talk = (
+        Talk().user("Store the boats").tool("Edit", {"file_path": "map.ts", "old_string": "a", "new_string": "b"}, "")
+    )
+    assert not any(row.type is Type.OUTCOME for row in talk.agent(report).observed())

@@ -46,7 +46,6 @@ def test_what_a_person_says_is_kept_word_for_word_with_its_kind(said: str, kind:
 @pytest.mark.parametrize(
     ("said", "kind"),
     [
-        ("stop", Type.CORRECTION),
         ("No, the other quay", Type.CORRECTION),
         ("no use the other quay", Type.CORRECTION),
         ("No guidance on retries is given in the harbour manual.", Type.FACT),
