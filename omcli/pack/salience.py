@@ -51,7 +51,7 @@ _WISH = 1.5
 _WISHED_FROM = MappingProxyType({Type.INSTRUCTION: 9, Type.PREFERENCE: 8})
 """Importance from which rows of these types are lasting rules and preferences, not single ones."""
 _LAST_ASKED = 3
-"""Number of a person's last requests and questions of which the open ones are chosen first."""
+"""Number of a person's last requests, questions and corrections of which the open ones are chosen first."""
 _FIRST_WORDS = 1.5
 """Added to the factor on the value of what people say at the very beginning of a session, because it tells who they are
 and what the matter is. It falls to 0 within `_OPENING`.
@@ -113,9 +113,16 @@ def by_salience(rows: Sequence[Observation]) -> Iterator[int]:
 
 
 def _last_asked(rows: Sequence[Observation]) -> list[int]:
-    """Return the indexes of the open rows among a person's last requests and questions, newest first."""
+    """Return the indexes of the open rows among a person's last requests, questions and corrections, newest first. A
+    correction is open until the agent reports a result.
+    """
     asked = [place for place, row in enumerate(rows) if is_asked(row)]
-    return [place for place in asked[: -_LAST_ASKED - 1 : -1] if rows[place].status is Status.OPEN]
+    reported = max((place for place, row in enumerate(rows) if row.type is Type.OUTCOME), default=-1)
+    return [
+        place
+        for place in asked[: -_LAST_ASKED - 1 : -1]
+        if rows[place].status is Status.OPEN or (rows[place].type is Type.CORRECTION and place > reported)
+    ]
 
 
 def _counted_rows(rows: Sequence[Observation]) -> list[int]:

@@ -187,6 +187,8 @@ _TODO = "Todo: "
 _LAST_DONE = "Last done: "
 _PASTED = "User pasted: "
 _USER = "User: "
+_STATEMENTS = (_USER, "User agreed ", "User answered: ")
+"""Beginnings of what a person states or decides."""
 _STATED = IN_FORCE | {Type.FACT}
 _MOST_ASKED = 3
 _FEW_WORDS = 5
@@ -219,12 +221,12 @@ def request_lines(facts: Sequence[Fact]) -> list[FactLine]:
     """Return the lines of the requests and questions that the person made last and that are open, newest first. If
     nothing is open, the last one that is done comes instead. If these say little, the last one that says more follows.
 
-    If nothing is open, a statement that the agent worked on counts as a request. Pastes and what the conversation moved
-    on from are left out.
+    A correction or an answer counts as a request while the agent works on it, and so does another statement if nothing
+    is open. Pastes and what the conversation moved on from are left out.
     """
     asked = sorted(filter(_is_asked, facts), key=_asked_at, reverse=True)
-    if not asked or asked[0].is_settled:
-        asked = [*_last_statement(facts, after=_asked_at(asked[0]) if asked else 0), *asked]
+    is_open = bool(asked) and not asked[0].is_settled
+    asked = [*_last_statement(facts, after=_asked_at(asked[0]) if asked else 0, besides=is_open), *asked]
     current = list(takewhile(lambda fact: not fact.is_settled, asked))[:_MOST_ASKED]
     shown = [*current[:1], *filterfalse(_is_short, current[1:])] or asked[:1]
     if all(map(_is_short, shown)):
@@ -244,16 +246,27 @@ def _asked_at(fact: Fact) -> int:
     return sources[max(0, len(sources) - 2)] if sources else 0
 
 
-def _last_statement(facts: Sequence[Fact], *, after: int) -> list[Fact]:
-    """Return what the person stated last, if that is after this message and the agent used tools since. It is settled
-    by the report of a result.
+def _last_statement(facts: Sequence[Fact], *, after: int, besides: bool) -> list[Fact]:
+    """Return what the person stated last, if that is after this message, and if the agent used tools since or wrote
+    nothing. It is settled by the report of a result, or by any text after the last tool event.
+
+    With `besides`, only a correction or an answer is returned, and only if it is not settled.
     """
-    said = [fact for fact in facts if fact.row.text.startswith(_USER) and fact.row.type in _STATED and fact.row.sources]
-    last = max(said, key=lambda fact: fact.row.sources[-1], default=None)
-    if last is None or last.row.kind is Kind.NOTE or last.row.sources[-1] <= after:
+    said = [fact for fact in facts if fact.row.type in _STATED and fact.row.text.startswith(_STATEMENTS)]
+    last = max(said, key=_said_at, default=None)
+    if last is None or last.row.kind is Kind.NOTE or _said_at(last) <= after:
         return []
-    since = {fact.row.type for fact in facts if fact.row.sources and fact.row.sources[0] > last.row.sources[-1]}
-    return [replace(last, is_settled=Type.OUTCOME in since)] if since & TOOL_EVENTS else []
+    since = [fact.row for fact in facts if fact.row.sources and fact.row.sources[0] > _said_at(last)]
+    newest = max(since, key=lambda row: row.sources[-1], default=None)
+    is_over = any(row.type is Type.OUTCOME for row in since) or (newest is not None and newest.text.startswith(AGENT))
+    if besides and (is_over or (last.row.type is not Type.CORRECTION and last.row.text.startswith(_USER))):
+        return []
+    is_worked_on = not since or any(row.type in TOOL_EVENTS for row in since)
+    return [replace(last, is_settled=is_over)] if is_worked_on else []
+
+
+def _said_at(fact: Fact) -> int:
+    return fact.row.sources[-1] if fact.row.sources else 0
 
 
 def _is_let_go(fact: Fact) -> bool:

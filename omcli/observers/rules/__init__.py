@@ -193,22 +193,38 @@ class _Sources:
 # Words for unfinished work in a report. "0 failed" and "remains unchanged" do not match.
 _UNDONE = lazily(
     r"\bi (?:can'?t|cannot|haven'?t|did(?:n'?t| not) (?:manage|finish|get to)|(?:wasn'?t|was not) able)\b"
-    r"|\bunable to\b|\bcould(?:n'?t| not)\b|(?<!\b0 )(?<!\bno )\bfail(?:s|ed|ing|ures?)\b"
-    r"|\bstill (?:broken|missing|open|to do|need)|\bnot (?:yet|done|finished|complete|implemented|fixed|working)\b"
+    r"|\bunable to\b|(?:^|\b(?:i|we) )could(?:n'?t| not)\b|(?<!\b0 )(?<!\bno )\bfail(?:s|ed|ing|ures?)\b"
+    r"|\bstill (?:broken|missing|open|to do|needs?\b)|\bnot (?:yet|done|finished|complete|implemented|fixed|working)\b"
     r"|\b(?:incomplete|partial(?:ly)?|left to do|in progress|underway|waiting (?:for|on)|blocked)\b"
     r"|^(?:still )?remaining\b|\bremain(?:s|ing)? (?:to be|to do|open|undone|unfinished|unresolved|broken|failing)\b"
     r"|\bremaining (?:\w+ )?(?:work|tasks?|steps?|issues?|items?|errors?|failures?|scope|problems?)\b"
-    r"|\bi(?:'ll| will) (?:now|next|continue)\b|^(?:now |next |we )*needs? to\b",
+    r"|\bi(?:'ll| will) (?:now|next|continue)\b|^(?:now |next |also |we |i )*(?:still )?(?:needs?|have|ha[sd]) to\b"
+    r"|^(?:now |next |also |we |i )*(?:must|should)\b",
     re.IGNORECASE,
 )
+# Opens a report of finished work. The failures that it goes on to name are mended, and what it asks is about the next.
+_FINISHED = lazily(
+    r"^\W*(?:(?:ok(?:ay)?|great|perfect|all|everything(?:'s| is)?|(?:it|that|this)(?:'s| is)|now) )*"
+    r"(?:done|finished|completed?|fixed|resolved|pushed|committed|merged|deployed|released|implemented)"
+    r"(?:,? (?:and|then|now) \w+)*\s*(?:[.!:\u2013\u2014]|$)",
+    re.IGNORECASE,
+)
+_EXPLANATION = 3
+"""Minimum number of sentences in a text that answers a request although nothing was changed."""
 # A condition is not a report: "logs a warning when the upload fails".
 _CONDITION = lazily(r"\b(?:if|when|whenever|where|once|unless|until|in case)\b", re.IGNORECASE)
-# A complaint, or a mere request to continue, so that earlier requests are not done.
+# A mere request to continue, so that earlier requests are not done.
+_GOES_ON = lazily(
+    r"^(?:please |ok(?:ay)?,? |and |but |yes,? )*(?:continue|go on|go ahead|keep going|proceed|carry on|resume|"
+    r"try (?:it )?again|retry|once more|again|finish)\b",
+    re.IGNORECASE,
+)
+# A complaint, unless it is part of an order: "Log the error", "Is it still needed?".
 _DISSATISFIED = lazily(
-    r"^(?:please |ok(?:ay)?,? |and |but )*(?:continue|go on|go ahead|keep going|proceed|carry on|resume|"
-    r"try (?:it )?again|retry|once more|again|finish)\b"
-    r"|\b(?:does|did|is|do)(?: not|n'?t) work|\bsame (?:error|problem|issue)\b"
-    r"|\b(?:still|not working|fail(?:s|ed|ing)?|broken|wrong|error)\b",
+    r"\b(?:does|did|is|do)(?: not|n'?t) work|\bsame (?:error|problem|issue)\b"
+    r"|\bstill (?:not|no|the same|broken|wrong|red|there|\w+ing|(?:is|does|has|can)(?:n'?t| not)|\w+s|get|see|have|"
+    r"happen)\b"
+    r"|\b(?:not working|fail(?:s|ed|ing)?|broken|wrong|error)\b",
     re.IGNORECASE,
 )
 
@@ -226,6 +242,8 @@ def turn_events(turns: Sequence[Sequence[KeptMessage]], last_said: KeptMessage |
             yield event
         if after is None or (starts_turn(after[0]) and not _is_complaint(after[0])):
             ended = _turn_end(_last_texts(turn), since=since, accepted=after is not None)
+            if ended is None and after is not None and turn[-1].message.role is Role.RESULT:
+                ended = _end_after(turn[-1], since=since)
             if ended is not None:
                 yield ended
         text = next((kept for kept in reversed(turn) if kept.message.role is Role.ASSISTANT), text)
@@ -278,7 +296,9 @@ def _turn_end(closing: Sequence[KeptMessage], *, since: int | None, accepted: bo
     )
     if all(map(cues.has_question_mark, informative)) or announces:
         return None
-    asks, lacks = _has_question(report), Type.BLOCKER in kinds or _is_unfinished(report)
+    is_finished = bool(_FINISHED.match(parts[0]))
+    asks = not is_finished and _has_question(report)
+    lacks = Type.BLOCKER in kinds or (not is_finished and _is_unfinished(report))
     return TurnDone(
         seq=closing[-1].seq,
         at=closing[-1].message.at,
@@ -286,8 +306,17 @@ def _turn_end(closing: Sequence[KeptMessage], *, since: int | None, accepted: bo
         is_complete=not (asks or lacks),
         asks=asks,
         reports=Type.OUTCOME in kinds,
+        explains=len(informative) >= _EXPLANATION,
         accepted=accepted,
     )
+
+
+def _end_after(result: KeptMessage, *, since: int | None) -> TurnDone:
+    """Return the end of a turn whose last message is a result, after which the person went on to something else."""
+    return TurnDone(
+        seq=result.seq, at=result.message.at, since=since, is_complete=not result.message.failed, asks=False,
+        reports=False, explains=False, accepted=True,
+    )  # fmt: skip
 
 
 def _has_question(parts: Sequence[TextPart]) -> bool:
@@ -311,7 +340,10 @@ def _is_unfinished(parts: Sequence[TextPart]) -> bool:
     """
     for part in parts:
         undone = None if " | " in part.text or agents.says_nothing(part.text) else _UNDONE.search(part.text)
-        if undone and not _CONDITION.search(part.text, 0, undone.start()):
+        if undone is None or _CONDITION.search(part.text, 0, undone.start()):
+            continue
+        # "Updated the failing tests" names what was mended.
+        if not undone[0].lower().startswith("fail") or agents.agent_type(part.text) is not Type.OUTCOME:
             return True
     return False
 
@@ -319,4 +351,6 @@ def _is_unfinished(parts: Sequence[TextPart]) -> bool:
 def _is_complaint(prompt: KeptMessage) -> bool:
     """Return True if a prompt shows that earlier requests are not done: it corrects, complains or asks to continue."""
     text = prompt.message.text[:300]
-    return people_cues.user_type(text) is Type.CORRECTION or bool(_DISSATISFIED.search(text))
+    if _GOES_ON.match(text) or people_cues.user_type(text) is Type.CORRECTION:
+        return True
+    return bool(_DISSATISFIED.search(text)) and not cues.is_imperative(text)

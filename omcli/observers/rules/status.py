@@ -13,6 +13,7 @@ from types import MappingProxyType
 from omcli.base import lazily
 from omcli.base.record import field, mutable_record, record, replace
 from omcli.memory.observation import FAILURES, FILE_CHANGES, SETTLED, Draft, Observation, Priority, Status, Type
+from omcli.observers.rules import cues
 from omcli.observers.rules.row_table import (
     ASKED,
     RowTable,
@@ -47,6 +48,8 @@ class TurnDone:
     """True if nothing is asked, missing or failing."""
     asks: bool
     reports: bool
+    explains: bool
+    """True if the text has several sentences."""
     accepted: bool
     """True if the person went on to something else."""
 
@@ -314,7 +317,7 @@ class _StatusWriter:
         for number, row in self.table.remaining(asked):
             if row.status is not Status.OPEN:
                 continue
-            if row.type is Type.QUESTION or self._is_done(row, ended):
+            if _is_question(row) or self._is_done(row, ended):
                 yield number, Status.DONE
             elif ended.accepted and not ended.asks:
                 self._unanswered = row.sources[-1]
@@ -369,7 +372,8 @@ class _StatusWriter:
 
         The turn must have ended with nothing asked, missing or failing (`TurnDone.is_complete`). If the agent reports a
         result or changed files, or commands did what the request names, no serious open failure may follow the last
-        change. Otherwise there must be no serious open failure, and the person must have gone on to something else.
+        change. Otherwise there must be no serious open failure, and the person must have gone on to something else, or
+        the agent explains something. A turn with open todos goes on until the agent reports or the person goes on.
         """
         start = asked.sources[-1]
         rows = self.table.rows
@@ -382,7 +386,11 @@ class _StatusWriter:
         named = _done_named(asked.text)
         is_worked_on = any(row.type in FILE_CHANGES and not row.text.startswith(AGENT) for row in later.values())
         reports = ended.reports or is_worked_on or (bool(named) and named <= self._done_since(start, ended.seq))
-        return ended.is_complete and (last_failure <= last_change if reports else ended.accepted and not last_failure)
+        listed = later.get(self.table.todo_list)
+        goes_on = listed and listed.status is Status.OPEN and not (ended.reports or ended.accepted)
+        if goes_on or not ended.is_complete:
+            return False
+        return last_failure <= last_change if reports else (ended.accepted or ended.explains) and not last_failure
 
     def _asked_since(self, since: int | None) -> list[int]:
         """Return the numbers of the person's questions and requests since the turn began, or of the latest ones if
@@ -443,6 +451,11 @@ def _is_command(text: str) -> bool:
 def _with_note(row: Draft, note: str | None) -> Draft:
     known = {name: value for name, value in row.metadata.items() if name != _LEFT}
     return replace(row, metadata=MappingProxyType({**known, _LEFT: note} if note else known))
+
+
+def _is_question(row: Draft) -> bool:
+    """Return True for a question, and for a prompt that ends with one and asks for no work."""
+    return row.type is Type.QUESTION or (cues.has_question_mark(row.text) and not cues.is_work_request(row.text))
 
 
 def _is_open_question(row: Draft) -> bool:

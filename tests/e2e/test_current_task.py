@@ -1,0 +1,163 @@
+"""What the working-memory block and a small pack say about the work at hand."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from tests.conftest import Om
+from tests.e2e.transcripts import PROJECT, Talk
+
+COMMITTED = "[main 1a2b3c4] Round the tides\n 1 file changed, 2 insertions(+)"
+
+
+PLAN = """Implement the following plan:
+
+# A map of Zeeland
+
+## Data
+
+- Load the harbours from `harbours.csv`, all of them, with depth and position
+
+## Drawing
+
+- Draw each harbour as a circle that grows with its depth
+- Please keep the colours as they are now, and the legend below the map
+"""
+
+
+def edit(talk: Talk) -> Talk:
+    arguments = {"file_path": f"{PROJECT}/tides.ts", "old_string": "4", "new_string": f"4.{len(talk.lines)}"}
+    return talk.call("Edit", arguments).result("ok")
+
+
+def run(talk: Talk, command: str, output: str = "") -> Talk:
+    return talk.call("Bash", {"command": command}).result(output)
+
+
+def fixed() -> Talk:
+    """A session in which a first request is done."""
+    return edit(Talk().user("Fix the rounding of the tides")).assistant("Fixed the rounding in tides.ts; tests pass.")
+
+
+def task(om: Om, talk: Talk) -> list[str]:
+    om("observe", "-q", stdin=talk.text())
+    printed = om("context", "-q", "--working-memory").stdout
+    return printed.partition("### Current Task\n")[2].partition("\n\n")[0].splitlines()
+
+
+@pytest.mark.parametrize(
+    ("work", "words"),
+    [
+        (lambda talk: run(talk.user("commit"), "git commit -am x", COMMITTED).assistant("Committed."), "commit"),
+        (lambda talk: run(talk.user("commit it"), "git commit -am x", COMMITTED).assistant("It is `1a2b3c4`."),
+            "commit"),
+        (lambda talk: run(talk.user("ok, push it"), "git push", "a..b main -> main"), "push it"),
+        (lambda talk: run(talk.user("push"), "git push", "a..b main -> main").user("thanks!"), "push"),
+        (lambda talk: run(talk.user("open a PR"), "gh pr create --fill", "https://github.com/ada/x/pull/2")
+            .assistant("https://github.com/ada/x/pull/2 is open."), "open a PR"),
+        (lambda talk: edit(talk.user("CI is red, fix it")).assistant("An import was unused. CI is green again."),
+            "CI is red"),
+        (lambda talk: edit(talk.user("Show it in feet")).assistant("It is in feet now."), "Show it in feet"),
+        (lambda talk: edit(talk.user("Zeige Meter an")).assistant("Jetzt sind es Meter."), "Zeige Meter an"),
+        (lambda talk: edit(talk.user("Sort the list"))
+            .assistant("Done. The sort had failed for empty lists. What's next?"),
+            "Sort the list"),
+        (lambda talk: talk.user("Review tides.ts").call("Read", {"file_path": f"{PROJECT}/tides.ts"}).result("x")
+            .assistant("It reads one file. The name is long. There is no check of the unit."), "Review tides.ts"),
+        (lambda talk: run(talk.user("Which port does it use?"), "grep -rn port .", "8443").assistant("It uses 8443."),
+            "Which port"),
+        (lambda talk: run(talk.user("I wonder about the port. Is it fixed?"), "grep port .", "").assistant("It is."),
+            "Is it fixed?"),
+        (lambda talk: edit(talk.user("Mend the tests")).assistant("Updated the failing tests. They all pass now."),
+            "Mend the tests"),
+        (lambda talk: edit(talk.user("no, round to 5 cm")).assistant("Changed the step to 5 cm in tides.ts."),
+            "no, round to 5 cm"),
+        (lambda talk: edit(talk.user("perhaps we should drop the map…").assistant("Perhaps.").user("Add Texel"))
+            .assistant("Added Texel to tides.ts."), "Add Texel"),
+    ],
+)  # fmt: skip
+def test_work_that_is_done_is_told_as_done(om: Om, work: Callable[[Talk], Talk], words: str) -> None:
+    """XC2: with nothing open, the block says what was done last."""
+    first = task(om, work(fixed()))[0]
+    assert first.startswith("- Last done: ")
+    assert words in first
+
+
+@pytest.mark.parametrize(
+    ("work", "begins"),
+    [
+        (lambda talk: talk.user("Add a flag --feet"), ["User: Add a flag --feet"]),
+        (lambda talk: edit(talk.user("Add a flag --feet")).assistant("Now let me run the tests."),
+            ["User: Add a flag"]),
+        (lambda talk: run(edit(talk.user("push it")), "git status", "1 file changed"), ["User: push it"]),
+        (lambda talk: edit(talk.user("no wait, the map shows the wrong harbour")),
+            ["User: no wait, the map", "User: Fix the rounding"]),
+        (lambda talk: edit(talk.user("the map shows Texel twice since yesterday")),
+            ["User: the map shows Texel twice"]),
+        (lambda talk: run(talk.user("is the map still needed?"), "grep -rn map .", "map.ts"), ["User: is the map"]),
+        (lambda talk: edit(talk.user("Split the map"))
+            .assistant("It is half done; `draw` is still missing.").user("continue"),
+            ["User: Split the map"]),
+        (lambda talk: edit(talk.user("Split the map")).assistant("Shall I rename it as well?").user("yes"),
+            ['User agreed ("yes") to: Shall I rename it']),
+        (lambda talk: run(talk.user("Review it").assistant("Shall I rename `map`?").user("yes"), "ls", "map.ts"),
+            ['User agreed ("yes") to: Shall I rename `map`?']),
+        (lambda talk: talk.user("Split the map").assistant("Now I split it.").user("no, split the legend"),
+            ["User: no, split the legend"]),
+        (lambda talk: run(talk.user("Why is it slow, and where?"), "grep -rn map .", "map.ts"),
+            ["User: Why is it slow, and where?"]),
+        (lambda talk: talk.user("Log every error of the map"), ["User: Log every error of the map"]),
+        (lambda talk: talk.user(PLAN),
+            ["User: Implement the following plan: A map of Zeeland"]),
+    ],
+)  # fmt: skip
+def test_what_was_asked_last_is_the_task_until_it_is_done(
+    om: Om, work: Callable[[Talk], Talk], begins: list[str]
+) -> None:
+    """XC2: whatever the type of the prompt."""
+    lines = task(om, work(fixed()))
+    assert [line[: len(begin) + 2] for line, begin in zip(lines, begins, strict=False)] == [f"- {b}" for b in begins]
+
+
+def test_a_completed_list_of_todos_is_no_task(om: Om) -> None:
+    """XC2."""
+    todos = [{"content": name, "status": "completed"} for name in ("Draw", "Paint", "Print")]
+    talk = Talk().user("Draw a map").call("TodoWrite", {"todos": todos}).result("ok")
+    assert task(om, edit(talk).assistant("Drew the map.")) == ["- Last done: User: Draw a map"]
+
+
+def test_a_turn_with_open_todos_goes_on_until_something_is_reported(om: Om) -> None:
+    """XC2."""
+    todos = [{"content": "Draw", "status": "completed"}, {"content": "Print", "status": "in_progress"}]
+    talk = edit(Talk().user("Draw a map")).call("TodoWrite", {"todos": todos}).result("ok")
+    assert task(om, talk.assistant("It keeps its legend this way."))[-1] == "- User: Draw a map"
+
+
+@pytest.mark.parametrize(
+    "prompt",
+    [
+        "Add a flag --feet",
+        "is the map still needed?",
+        "why does the harbour of Texel have no depth, and where does its name come from?",
+        "please write the changes down in docs/changes.md, a line for each, and mention who asked for them",
+        "no wait, the map shows the wrong harbour",
+        "the map shows Texel twice since yesterday",
+        "commit and push",
+        "5 sounds easy",
+        "Zeige die Meter ohne Nachkommastelle an",
+    ],
+)
+def test_what_is_open_is_in_the_smallest_pack(om: Om, prompt: str) -> None:
+    """XC3: before the rows of edits, outputs and rules that a long session has."""
+    talk = fixed()
+    for number in range(40):
+        talk.user(
+            f"Always keep harbour {number} in `harbours/{number}.ts`, never in `tides.ts`, since release {number}.2"
+        )
+        edit(talk).assistant(f"Changed `tides.ts` so that harbour {number} of `Zeeland` is read from the file.")
+    edit(talk.user(prompt))
+    om("observe", "-q", stdin=talk.text())
+    for also in ([], ["--tail-budget", "0"]):
+        assert prompt in om("context", "-q", "--budget", "500", *also).stdout
