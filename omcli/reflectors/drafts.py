@@ -32,8 +32,8 @@ LASTING_TYPES = MappingProxyType(
 )
 """Maps the type of a row to the type of the item made from it."""
 _LASTING_IMPORTANCE = 9
-"""Minimum importance of instructions found by rules that become items. For example, the instruction "Never touch a lock
-file" has 9, and "Don't touch the lock file" has 8.
+"""Minimum importance of instructions found by rules, and of corrections, that become items. For example, "Never touch a
+lock file" has 9, and "Don't touch the lock file" has 8.
 """
 _SHORTEST, LONGEST = 12, 400
 """Minimum and maximum length, in characters, of rows that become items. Shorter rows mean nothing by themselves, and
@@ -62,7 +62,10 @@ _PERMANENT = lazily(
     re.IGNORECASE,
 )
 _WHO = lazily(
-    r"\b(?:my name(?: is|['’]s)|call me|i(?: am|['’]m) (?:an?|the|from|based|\d)|"
+    r"\b(?:(?:this|the|our) (?:repo(?:sitory)?|project|codebase|package|app|team|company|service|server|build|tests?)"
+    r" (?:uses?|runs?|requires?|lives?|(?:is|are) (?:called|named|written|built|deployed|run))\b|"
+    r"we use [\w./@+-]+ (?:here|for|to|as|in|everywhere|and not)\b|"
+    r"my name(?: is|['’]s)|call me|i(?: am|['’]m) (?:an?|the|from|based|\d)|"
     r"i (?:live|work|study|speak) (?:in|at|for|as|on|with)|we(?: are|['’]re) an? |"
     r"my (?:job|role|title|team|company|employer|time ?zone|birthday|wife|husband|partner|son|daughter|dog|cat|email) "
     r"(?:is|are))\b",
@@ -101,7 +104,7 @@ def _is_lasting(row: Observation) -> bool:
     if row.text.startswith(AGENT):
         return False
     if row.type is Type.CORRECTION:
-        return bool(_PERMANENT.search(row.text))
+        return row.importance >= _LASTING_IMPORTANCE or bool(_PERMANENT.search(row.text))
     if row.type is Type.DECISION:
         is_permission = _AGREED.match(row.text) and _PERMISSION.search(row.text)
         binds = row.priority is Priority.HIGH and not is_permission and not _FOR_NOW.search(row.text)

@@ -49,6 +49,10 @@ _NUMBERED = lazily(r"(?:^|\s)\d[.):] ")
 # A command that the client did not know ("/hlep"), or only punctuation.
 _NO_WORDS = lazily(r"^(?:[/\\:][A-Za-z][\w:-]*|[?!.…\s]+)$")
 
+# Names another way to do what was refused: "no, use pnpm".
+_OTHER_WAY = lazily(r"^\W*(?:(?:no|please|just|we|always|only)\W+)*(?:use|run|call|prefer)\b \w", re.IGNORECASE)
+_COMMAND = lazily(r'"(?:command|cmd)":\s*"([^"\\]+)"')
+
 # Added by a client below a plan.
 _PLAN_END = lazily(r"^If you need specific details from before exiting plan mode\b[^\n]*", re.MULTILINE)
 
@@ -68,6 +72,8 @@ _WORD_LETTERS = 4
 """Minimum length of a word of a question by which an answer shows that it is about it."""
 _QUESTION_CHARACTERS = 300
 """Number of characters kept from a question that is answered."""
+_OTHER_WAY_WORDS = 8
+"""Maximum number of words of a comment that is about more than one call."""
 _STATEMENTS = frozenset({Type.DECISION, Type.FACT, Type.PREFERENCE})
 _WORK_IMPORTANCE = 8
 _PASTED_IMPORTANCE = 5
@@ -334,8 +340,7 @@ def other_drafts(kept: KeptMessage, refused: KeptMessage | None) -> Iterator[Dra
         ):
             yield text_draft(kept, cut(f"User answered: {answers}", 900), Type.DECISION, 8)
     elif kept.message.kind is MessageKind.REMARK:
-        tool = f" {refused.message.tool}" if refused and refused.message.tool else ""
-        yield text_draft(kept, cut(f"User refused{tool}: {text}", 900), Type.CORRECTION, 8, also=refused)
+        yield _refuse_draft(kept, text, refused)
     elif kept.message.kind in (MessageKind.NOTE, MessageKind.RECAP):
         yield from (_note_drafts if kept.message.kind is MessageKind.NOTE else _summary_drafts)(kept)
     elif kept.message.kind is MessageKind.COMMAND:
@@ -347,6 +352,18 @@ def other_drafts(kept: KeptMessage, refused: KeptMessage | None) -> Iterator[Dra
         yield text_draft(kept, f"User ran in the shell: {short(kept.message.text)}", Type.EVENT, 3)
     elif kept.message.kind is MessageKind.INTERRUPT:
         yield text_draft(kept, "User interrupted the agent", Type.EVENT, 3)
+
+
+def _refuse_draft(remark: KeptMessage, text: str, refused: KeptMessage | None) -> Draft:
+    """Return the row for a person's comment on refusing a tool call. If it names another way to do what a command does
+    ("use pnpm"), it is about all such commands, and the row names this one.
+    """
+    tool = f" {refused.message.tool}" if refused and refused.message.tool else ""
+    importance = 8
+    is_short = word_count(text) <= _OTHER_WAY_WORDS
+    if is_short and refused and _OTHER_WAY.match(text) and (command := _COMMAND.search(refused.message.text)):
+        tool, importance = f" `{cut(command[1], _SHORT_ANSWER)}`", 9
+    return text_draft(remark, cut(f"User refused{tool}: {text}", 900), Type.CORRECTION, importance, also=refused)
 
 
 def _note_drafts(note: KeptMessage) -> Iterator[Draft]:

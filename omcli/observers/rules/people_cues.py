@@ -55,11 +55,13 @@ _EXPLICIT_RULE = whole_words(
     rf"(?:when|if) {_OCCASION}\b[^?]{{0,200}}\b{_RULE_VERB}",
     rf"{_RULE_VERB}\b[^?]{{1,200}}\b(?:when|if|each time) {_OCCASION}",
     "without (?:asking|my (?:approval|consent|permission|ok(?:ay)?))",
-    "(?:ask|check with|consult|warn) me (?:first )?before",
+    r"(?:ask|check with|consult|warn|tell) (?!before\b)\w+ (?:first )?before",
     "(?:if|when)(?: you(?:'re| are)| something is| anything is)? (?:not sure|unsure|in doubt)",
 )  # fmt: skip
 _RULE_START = lazily(
     rf"^{LEAD_IN}(?:by default,|as a rule\b|"
+    r"to (?:run|build|test|start|deploy|lint|format|install|release)\b[^,:]{0,60}[,:]? (?:use|run|call|type) "
+    r"(?!(?:the|an?|this|that|these|it|my|our|all)\b)\S|"
     rf"(?:\w+ )?(?:rule|convention|policy)(?: \d+)?: ?\w|remember (?:to|that)\b|no \w+(?: \w+)? without\b|"
     rf"in (?:the )?future\b,? ?(?!(?:we|it|they|this|that|the|there|i(?! want| need| would|'d))\b)\w|"
     rf"(?:{_EVERY_TIME}|(?:when|while) \w+ing\b|(?:before|after) (?:each|every|any)\b|before you \w+ an? )[^,]{{1,150}}"
