@@ -170,6 +170,12 @@ IMPERATIVE = lazily(
     r"rerun|restore|revert|review|rewrite|run|show|split|start|summari[sz]e|test|try|update|upgrade|use|verify|write)"
     r"\b(?! (?:is|are|was|were|has|have|had)\b)",
 )
+# An order that is carried out by an answer alone.
+_ASKS_TO_LOOK = lazily(
+    rf"^{LEAD_IN}(?:(?:can|could|would|will) you |i (?:want|need|would like|'d like) (?:you )?to )?(?:please |just )*"
+    r"(?:analy[sz]e|compare|describe|explain|explore|find out|investigate|list|look (?:at|for|into|up)|read|"
+    r"review|search|show me|summari[sz]e|tell me|think about)\b(?!.*\b(?:and|then) (?:fix|change|update|write|add))",
+)
 _CLAUSE = lazily(r"[,;:–—] +(?:so |and |but |then )?")
 _NAMES_SOMETHING = lazily(r"\d|[`/_@#]|[\"“]\w")
 
@@ -216,6 +222,11 @@ def is_wanted(sentence: str) -> bool:
 def is_imperative(sentence: str) -> bool:
     """Return True for an order: "Summarize what we changed"."""
     return bool(IMPERATIVE.match(plain(sentence)))
+
+
+def asks_to_look(sentence: str) -> bool:
+    """Return True for an order that is carried out by an answer: "Find out why the build is slow"."""
+    return bool(_ASKS_TO_LOOK.match(plain(sentence)))
 
 
 def has_name_or_number(sentence: str) -> bool:

@@ -373,7 +373,7 @@ class _StatusWriter:
         The turn must have ended with nothing asked, missing or failing (`TurnDone.is_complete`). If the agent reports a
         result or changed files, or commands did what the request names, no serious open failure may follow the last
         change. Otherwise there must be no serious open failure, and the person must have gone on to something else, or
-        the agent explains something. A turn with open todos goes on until the agent reports or the person goes on.
+        the text explains something or answers. A turn with open todos goes on until the agent reports something.
         """
         start = asked.sources[-1]
         rows = self.table.rows
@@ -390,7 +390,8 @@ class _StatusWriter:
         goes_on = listed and listed.status is Status.OPEN and not (ended.reports or ended.accepted)
         if goes_on or not ended.is_complete:
             return False
-        return last_failure <= last_change if reports else (ended.accepted or ended.explains) and not last_failure
+        answers = ended.accepted or ended.explains or cues.asks_to_look(asked.text.partition(": ")[2])
+        return last_failure <= last_change if reports else answers and not last_failure
 
     def _asked_since(self, since: int | None) -> list[int]:
         """Return the numbers of the person's questions and requests since the turn began, or of the latest ones if
