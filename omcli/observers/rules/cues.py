@@ -176,7 +176,7 @@ _ASKS_TO_LOOK = lazily(
     r"(?:analy[sz]e|compare|describe|explain|explore|find out|investigate|list|look (?:at|for|into|up)|read|"
     r"review|search|show me|summari[sz]e|tell me|think about)\b(?!.*\b(?:and|then) (?:fix|change|update|write|add))",
 )
-_CLAUSE = lazily(r"[,;:–—] +(?:so |and |but |then )?")
+_CLAUSE = lazily(r"(?:[,;:–—]| -) +(?:so |and |but |then )?")
 _NAMES_SOMETHING = lazily(r"\d|[`/_@#]|[\"“]\w")
 
 
@@ -206,11 +206,9 @@ def is_statement(sentence: str) -> bool:
 
 
 def is_fact(sentence: str) -> bool:
-    """Return True if a sentence without other cues states a fact, not an order or a wish: "CI is red", but not "CI is
-    red, fix it".
-    """
+    """Return True if a sentence without other cues states a fact, not an order or a wish."""
     return bool(_ASSERTION.match(plain_quotes(sentence))) and not (
-        any(map(is_imperative, _CLAUSE.split(sentence))) or _WANTS.search(plain(sentence))
+        has_order(sentence) or _WANTS.search(plain(sentence))
     )
 
 
@@ -222,6 +220,11 @@ def is_wanted(sentence: str) -> bool:
 def is_imperative(sentence: str) -> bool:
     """Return True for an order: "Summarize what we changed"."""
     return bool(IMPERATIVE.match(plain(sentence)))
+
+
+def has_order(sentence: str) -> bool:
+    """Return True if a clause of a sentence is an order: "CI is red, fix it"."""
+    return any(map(is_imperative, _CLAUSE.split(sentence)))
 
 
 def asks_to_look(sentence: str) -> bool:

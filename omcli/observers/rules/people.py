@@ -221,10 +221,16 @@ def _short_rows(text: str, content: Sequence[TextPart]) -> Iterator[tuple[RowTex
         said = [row for row in rest if not is_marked(row.text)]
         importance = max((people_cues.user_importance(row.text, row.kind) for row in said), default=5)
         words = " ".join(row.text for row in rest) if rules else text
-        kinds = [row.kind or (Type.FACT if cues.is_fact(row.text) else None) for row in said]
-        yield RowText(words, _prompt_type(kinds)), importance
+        yield RowText(words, _prompt_type(list(map(_told_type, said)))), importance
     for row in rules:
         yield row, people_cues.user_importance(row.text, row.kind)
+
+
+def _told_type(row: RowText) -> Type | None:
+    """Return the type of a part of a prompt. A fact beside an order is told because of the order."""
+    if row.kind is Type.FACT and cues.has_order(row.text):
+        return None
+    return row.kind or (Type.FACT if cues.is_fact(row.text) else None)
 
 
 def with_work_importance(draft: Draft) -> Draft:

@@ -461,7 +461,24 @@ def test_a_prompt_that_is_one_long_run_still_says_something(said: str) -> None:
     assert shown[:60] == said[:60] or "[a long text without spaces]" in shown
 
 
-@pytest.mark.parametrize("run", ["x", "-", "汉", "a ", "**a", "`", "| a |\n", "```py\n", "never ", "a, "])
+@pytest.mark.parametrize(
+    "run",
+    [
+        "x",
+        "-",
+        "汉",
+        "a ",
+        "**a",
+        "`",
+        "| a |\n",
+        "```py\n",
+        "never ",
+        "a, ",
+        "error: x\nbuild\n",
+        "ok please ",
+        "test - ",
+    ],
+)
 def test_hostile_prompts_take_linear_time(run: str) -> None:
     """A prompt and an answer of 50 kB each; the square of it would take a minute."""
     long = run * (50_000 // len(run))
