@@ -50,6 +50,7 @@ _WISH = 1.5
 """Factor on the value of what the user always wants, because every later answer is wrong without it."""
 _WISHED_FROM = MappingProxyType({Type.INSTRUCTION: 9, Type.PREFERENCE: 8})
 """Importance from which rows of these types are lasting rules and preferences, not single ones."""
+_PASTED = "User pasted: "
 _LAST_ASKED = 3
 """Number of a person's last requests, questions and corrections of which the open ones are chosen first."""
 _FIRST_WORDS = 1.5
@@ -113,16 +114,19 @@ def by_salience(rows: Sequence[Observation]) -> Iterator[int]:
 
 
 def _last_asked(rows: Sequence[Observation]) -> list[int]:
-    """Return the indexes of the open rows among a person's last requests, questions and corrections, newest first. A
-    correction is open until the agent reports a result.
+    """Return the indexes of the open rows among a person's last requests, questions and corrections, newest first, and
+    of errors pasted into the same messages. A correction is open until the agent reports a result.
     """
     asked = [place for place, row in enumerate(rows) if is_asked(row)]
     reported = max((place for place, row in enumerate(rows) if row.type is Type.OUTCOME), default=-1)
-    return [
+    shown = [
         place
         for place in asked[: -_LAST_ASKED - 1 : -1]
         if rows[place].status is Status.OPEN or (rows[place].type is Type.CORRECTION and place > reported)
     ]
+    sources = {rows[place].sources[:1] for place in shown}
+    errors = (n for n, row in enumerate(rows) if row.type is Type.FACT and row.text.startswith(_PASTED))
+    return [*shown, *(place for place in errors if rows[place].sources[:1] in sources)]
 
 
 def _counted_rows(rows: Sequence[Observation]) -> list[int]:

@@ -41,6 +41,16 @@ def fixed() -> Talk:
     return edit(Talk().user("Fix the rounding of the tides")).assistant("Fixed the rounding in tides.ts; tests pass.")
 
 
+def long_session() -> Talk:
+    talk = fixed()
+    for number in range(40):
+        talk.user(
+            f"Always keep harbour {number} in `harbours/{number}.ts`, never in `tides.ts`, since release {number}.2"
+        )
+        edit(talk).assistant(f"Changed `tides.ts` so that harbour {number} of `Zeeland` is read from the file.")
+    return talk
+
+
 def task(om: Om, talk: Talk) -> list[str]:
     om("observe", "-q", stdin=talk.text())
     printed = om("context", "-q", "--working-memory").stdout
@@ -159,13 +169,32 @@ def test_a_turn_with_open_todos_goes_on_until_something_is_reported(om: Om) -> N
 )
 def test_what_is_open_is_in_the_smallest_pack(om: Om, prompt: str) -> None:
     """XC3: before the rows of edits, outputs and rules that a long session has."""
-    talk = fixed()
-    for number in range(40):
-        talk.user(
-            f"Always keep harbour {number} in `harbours/{number}.ts`, never in `tides.ts`, since release {number}.2"
-        )
-        edit(talk).assistant(f"Changed `tides.ts` so that harbour {number} of `Zeeland` is read from the file.")
+    talk = long_session()
     edit(talk.user(prompt))
     om("observe", "-q", stdin=talk.text())
     for also in ([], ["--tail-budget", "0"]):
         assert prompt in om("context", "-q", "--budget", "500", *also).stdout
+
+
+@pytest.mark.parametrize(
+    "output",
+    [
+        (
+            "error[E0425]: cannot find value `depth` in this scope\n  --> src/main.rs:12:9\n   |\n12 |   depth + 1\n"
+            'error: could not compile `tides` (bin "tides") due to previous error of the compiler, see the lines above'
+        ),
+        (
+            "> tides@1.0.0 start\n> node server.js\n\nError: Cannot find module './depth'\n"
+            "    at Module._resolveFilename (node:internal/modules/cjs/loader:1077:15)\n"
+            "    at Module._load (node:internal/modules/cjs/loader:922:27)\n    at depth (/home/ada/server.js:1:1)"
+        ),
+    ],
+)
+def test_an_error_that_was_pasted_stands_with_the_open_request(om: Om, output: str) -> None:
+    """XC3, XC4: without it, the request says little."""
+    talk = long_session()
+    edit(talk.user(f"This is what I get, please find out why:\n\n{output}"))
+    om("observe", "-q", stdin=talk.text())
+    printed = om("context", "-q", "--budget", "700", "--tail-budget", "0").stdout
+    assert "User: This is what I get, please find out why:" in printed
+    assert "depth" in printed.partition("User pasted: ")[2]
