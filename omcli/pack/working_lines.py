@@ -50,8 +50,8 @@ class BlockLine:
 def sections_of(rows: Iterable[Observation], *, cwd: str | None) -> dict[str, tuple[BlockLine, ...]]:
     """Return the lines of each section, most important first; empty if the session has nothing to continue from.
 
-    That is the case if it contains only rows such as requests, questions, file reads and reports. `rows` are the
-    session's rows in the order they were added.
+    That is the case if it contains only rows such as file reads and reports, and requests and questions that are not
+    open or not worked on. `rows` are the session's rows in the order they were added.
     """
     facts = list(_standing(list(rows)))
     failures = failure_lines(facts, cwd=cwd)
@@ -66,9 +66,12 @@ def sections_of(rows: Iterable[Observation], *, cwd: str | None) -> dict[str, tu
         "Delegated Tasks": in_order(_agent_lines(facts)),
         "Searches": in_order(_searches(facts)),
     }
-    if not any(lines.values()) and not any(map(_is_outcome, facts)):
+    asked = request_lines(facts)
+    is_worked_on = any(fact.row.type in TOOL_EVENTS for fact in facts)
+    is_open = is_worked_on and any(fact.row.status is Status.OPEN for line in asked for fact in line.facts)
+    if not (is_open or any(lines.values()) or any(map(_is_outcome, facts))):
         return {}
-    lines["Current Task"] += request_lines(facts)
+    lines["Current Task"] += asked
     asked_now = {fact.row.id for line in lines["Current Task"] for fact in line.facts}
     lines["Outcomes"] = in_order(lines_of(facts, lambda fact: _is_outcome(fact) or _is_result(fact)))
     lines["Open Questions"] = in_order(

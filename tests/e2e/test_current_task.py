@@ -146,6 +146,14 @@ def test_a_completed_list_of_todos_is_no_task(om: Om) -> None:
     assert task(om, edit(talk).assistant("Drew the map.")) == ["- Last done: User: Draw a map"]
 
 
+def test_a_session_that_only_reads_so_far_has_its_open_request(om: Om) -> None:
+    """XC2, T33: and nothing once it is answered."""
+    talk = Talk().user("Explain how the map is drawn")
+    talk.call("Read", {"file_path": f"{PROJECT}/map.ts"}).result("draw()")
+    assert task(om, talk) == ["- User: Explain how the map is drawn"]
+    assert task(om, talk.assistant("It draws each harbour.")) == []
+
+
 def test_a_turn_with_open_todos_goes_on_until_something_is_reported(om: Om) -> None:
     """XC2."""
     todos = [{"content": "Draw", "status": "completed"}, {"content": "Print", "status": "in_progress"}]

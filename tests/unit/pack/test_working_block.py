@@ -353,16 +353,24 @@ def test_a_long_line_is_cut_between_words_and_still_says_that_it_is_resolved() -
         Rows(),
         Rows().add(Type.FILE_READ, "Read a.py", priority=Priority.LOW),
         Rows().add(Type.REQUEST, "User: Read a.py.").add(Type.FILE_READ, "Read a.py", priority=Priority.LOW),
-        Rows().add(Type.QUESTION, "User: What is in a.py?", status=Status.OPEN).add(Type.FILE_READ, "Read a.py"),
+        Rows().add(Type.QUESTION, "User: What is in a.py?", status=Status.DONE).add(Type.FILE_READ, "Read a.py"),
+        Rows().add(Type.QUESTION, "User: What is in a.py?", status=Status.OPEN),
         Rows().add(Type.FILE_READ, "Read a.py").add(Type.OUTCOME, "Agent: I have read it.", priority=Priority.HIGH),
         Rows().add(Type.FACT, "folded", kind=Kind.REFLECTION).add(Type.DECISION, "an item", kind=Kind.ITEM),
     ],
-    ids=["no rows", "only reads", "reads on request", "a question", "a report", "only reflections"],
+    ids=["no rows", "only reads", "reads on request", "a question", "only a question", "a report", "only reflections"],
 )
 def test_nothing_to_go_on_from_is_no_block(rows: Rows) -> None:
     """T33, S4.4"""
     assert rows.block().printed == ""
     assert rows.block().tokens == 0
+
+
+@pytest.mark.parametrize("kind", [Type.QUESTION, Type.REQUEST])
+def test_an_open_request_that_the_agent_reads_for_is_a_block(kind: Type) -> None:
+    """XC2: there is something to go on from."""
+    rows = Rows().add(kind, "User: What is in a.py?", status=Status.OPEN).add(Type.FILE_READ, "Read a.py")
+    assert rows.block().printed == "## Working Memory\n\n### Current Task\n- User: What is in a.py?\n"
 
 
 def test_the_block_is_the_same_before_and_after_rows_were_folded_and_dropped() -> None:
