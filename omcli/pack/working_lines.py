@@ -188,7 +188,8 @@ def _searches(facts: Iterable[Fact]) -> Iterator[FactLine]:
 
 _TODO = "Todo: "
 _LAST_DONE = "Last done: "
-_PASTED = "User pasted: "
+_PASTED, _PASTED_END = "User pasted: ", " pasted lines]"
+"""Beginning of a row about something pasted, and its end if that has several lines and so was the whole prompt."""
 _USER = "User: "
 _STATEMENTS = (_USER, "User agreed ", "User answered: ")
 """Beginnings of what a person states or decides."""
@@ -225,7 +226,7 @@ def request_lines(facts: Sequence[Fact]) -> list[FactLine]:
     nothing is open, the last one that is done comes instead. If these say little, the last one that says more follows.
 
     A correction or an answer counts as a request while the agent works on it, and so does another statement if nothing
-    is open. Pastes and what the conversation moved on from are left out.
+    is open. A pasted line and what the conversation moved on from are left out.
     """
     asked = sorted(filter(_is_asked, facts), key=_asked_at, reverse=True)
     is_open = bool(asked) and not asked[0].is_settled
@@ -240,7 +241,8 @@ def request_lines(facts: Sequence[Fact]) -> list[FactLine]:
 def _is_asked(fact: Fact) -> bool:
     row = fact.row
     is_request = row.type in (Type.REQUEST, Type.QUESTION) and row.kind is not Kind.NOTE
-    return is_request and not row.text.startswith((AGENT, _PASTED)) and not _is_let_go(fact)
+    is_line = row.text.startswith(_PASTED) and not row.text.endswith(_PASTED_END)
+    return is_request and not row.text.startswith(AGENT) and not is_line and not _is_let_go(fact)
 
 
 def _asked_at(fact: Fact) -> int:

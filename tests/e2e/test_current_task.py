@@ -126,6 +126,10 @@ def test_work_that_is_done_is_told_as_done(om: Om, work: Callable[[Talk], Talk],
             ["User: Look at the map and fix it"]),
         (lambda talk: run(talk.user("Explain the map"), "ls", "map").assistant("Let me look at the list first."),
             ["User: Explain the map"]),
+        (lambda talk: run(talk.user("=== RUN TestMap\n  map.ts:3: depth: 4\nerror: no map\nexit status 1"
+            "\nerror: no list of the harbours was found in the folder of the map, which has none\nhint: make one"
+            "\nerror: two of the harbours have no depth, and three of them have no name and no position on the map"),
+            "ls", "map"), ["User pasted: "]),
         (lambda talk: talk.user("Log every error of the map"), ["User: Log every error of the map"]),
         (lambda talk: talk.user(PLAN),
             ["User: Implement the following plan: A map of Zeeland"]),

@@ -178,13 +178,13 @@ _LOG_LINE = lazily(
     r"|\d{1,6} +\| |\|\s*[-~^]|[\w.-]{1,40}(?: +\| | exited with code \d)"  # numbered lines, and logs of containers
     r"|> \S+@\d\S* \S|#\d{1,4} (?:\d|\[|[A-Z]{2,} ?:?)"  # scripts of packages, builds of images
     r"|(?:Test Files|Tests?:?|Test Suites:) +\d+ |[✓✔✗✘✖×] \S|(?:FAIL|PASS|ok)(?:\s|$)(?!.*[.?]$)|(?:not )?ok \d"
-    r"|test \S+ \.{3} \w+$|thread '.{1,80}' panicked at |> Task :\w"
+    r"|=== (?:RUN|PAUSE|CONT|NAME) |exit status \d|test \S+ \.{3} \w+$|thread '.{1,80}' panicked at |> Task :\w"
     r"|CONFLICT \(|(?:hint|remote|fatal): |Auto-merging \S|(?:create|delete) mode \d|\d+ files? changed, \d"  # git
     r"|[─━═┃┌╭╰╔╚║]|│.{0,280}│$|\"[\w .-]{1,80}\"\s*:\s|[}\]]+[,;]?$"  # boxes, JSON
     r"|(?:[\w.]{1,80})?(?:Error|Exception)(?:: |$)"
     r"|(?:\([\w.\-]+\) ?)?[\w.\-]+@[\w.\-]+[:~ ]\S*\s*[$#%>](?:\s|\w|$)"  # a shell prompt
     r"|(?:\$|PS [A-Z]:\S*>) \S|[^➜❯]{0,60}[➜❯]\s"
-    r")|\S\t+\S|\[ *\d{1,3}%\]"  # cells of a table, progress
+    r")|\S\t+\S|\[ *\d{1,3}%\]|^ {2,}[\w./-]{1,200}\.\w{1,5}:\d+: \S"  # cells of a table, progress, places in files
 )
 _SPOKEN = lazily(
     r"\b(?:i|i'(?:m|ve|d|ll)|my|me|we|our|you|your|please|but|also|instead|should|want|need)\b|[?？]$|^#",
@@ -230,8 +230,10 @@ def _lines_within(lines: Sequence[str], found: Sequence[int]) -> Iterator[int]:
 
 
 def _is_said(line: str) -> bool:
-    """Return True if a line is a person's: a remark, an order that is not indented, or an item of several words."""
+    """Return True if a line is a person's: a remark, an order, or an item of several words, and not indented."""
     shown = line[:_LINE_SHOWN]
+    if shown[0].isspace():
+        return False
     is_item = bool(_ITEM.match(shown)) and len(shown.split(None, 3)) > 3
     return is_item or bool(_SPOKEN.search(shown)) or cues.is_imperative(shown)
 

@@ -165,7 +165,9 @@ def _long_prompt(prompt: KeptMessage, speaker: str, pasted: Pasted) -> Iterator[
         from omcli.observers.rules.shell import has_error  # noqa: PLC0415
 
         kind = Type.REQUEST if not content else Type.FACT if has_error("\n".join(lines)) else Type.EXCERPT
-        yield text_draft(prompt, f"{speaker} pasted: {_cut_run(pasted_summary(lines))}", kind, _PASTED_IMPORTANCE)
+        limit = _PASTED_CHARACTERS * (1 if content else 2)  # a prompt that says nothing else asks about it
+        said = f"{speaker} pasted: {_cut_run(pasted_summary(lines, limit))}"
+        yield text_draft(prompt, said, kind, _PASTED_IMPORTANCE)
 
 
 def _plan(parts: Sequence[TextPart], titles: Sequence[str]) -> tuple[Sequence[TextPart], str]:
@@ -435,17 +437,17 @@ _PASTED_CHARACTERS = 400
 """Maximum number of characters kept from pasted lines."""
 
 
-def pasted_summary(pasted: Sequence[str]) -> str:
+def pasted_summary(pasted: Sequence[str], limit: int = _PASTED_CHARACTERS) -> str:
     """Return the errors in pasted lines and the lines with names that fit, or otherwise the beginning of the lines,
     with their number.
     """
     from omcli.observers.rules.shell import error_lines, has_error  # noqa: PLC0415
 
     lines = list(map(one_line, pasted))
-    errors = error_lines("\n".join(lines), _PASTED_CHARACTERS) if has_error("\n".join(lines)) else ""
-    text = errors if len(errors) > 1 else cut(" · ".join(lines), _PASTED_CHARACTERS)
+    errors = error_lines("\n".join(lines), limit) if has_error("\n".join(lines)) else ""
+    text = errors if len(errors) > 1 else cut(" · ".join(lines), limit)
     for line in pasted if len(errors) > 1 else ():
         is_frame = line[:1].isspace()
-        if not is_frame and one_line(line) not in text and anchors(line) and len(text + line) < _PASTED_CHARACTERS:
+        if not is_frame and one_line(line) not in text and anchors(line) and len(text + line) < limit:
             text += f" · {one_line(line)}"
     return f"{text} [{counted(len(lines))} pasted line{'s' if len(lines) > 1 else ''}]"

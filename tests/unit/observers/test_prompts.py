@@ -103,8 +103,22 @@ AssertionError: expected 3 to be 4, which must always be the number of harbours
  Test Files  1 failed (1)
       Tests  1 failed | 2 passed (3)"""
 
+GO_VERBOSE = """=== RUN   TestDrawsTexel
+    map_test.go:31: drawing Texel
+Drew 3 circles on the map
+--- PASS: TestDrawsTexel (0.01s)
+=== RUN   TestRounds
+    map_test.go:44: Depth before: 4.1
+Created harbour file: harbours/texel.json
+    map_test.go:51: got 4.1, want 4.2 (the depth should round up)
+          - texel.json
+--- FAIL: TestRounds (0.02s)
+FAIL
+exit status 1
+FAIL\tgithub.com/ada/tides\t0.31s"""
 
-@pytest.mark.parametrize("output", [PYTEST, CARGO, NODE, VITE, GO, JAVA, DOCKER, MERGE, JSON, VITEST])
+
+@pytest.mark.parametrize("output", [PYTEST, CARGO, NODE, VITE, GO, JAVA, DOCKER, MERGE, JSON, VITEST, GO_VERBOSE])
 @pytest.mark.parametrize("said", ["This is what I get, please find out why:\n\n{}", "{}\n\nwhat do I have to change?"])
 def test_pasted_output_is_one_row_beside_the_sentence(output: str, said: str) -> None:
     """XC4: told from speech by its shape; it asks for nothing and sets no rules."""
