@@ -252,8 +252,9 @@ def _asked_at(fact: Fact) -> int:
 
 
 def _last_statement(facts: Sequence[Fact], *, after: int, besides: bool) -> list[Fact]:
-    """Return what the person stated last, if that is after this message, and if the agent used tools since or wrote
-    nothing. It is settled by the report of a result, or by any text after the last tool event.
+    """Return what the person stated last, if that is after this message and the agent used tools since. A correction or
+    an answer needs no tools while nothing follows it. It is settled by the report of a result, or by any text after the
+    last tool event.
 
     With `besides`, only a correction or an answer is returned, and only if it is not settled.
     """
@@ -264,9 +265,10 @@ def _last_statement(facts: Sequence[Fact], *, after: int, besides: bool) -> list
     since = [fact.row for fact in facts if fact.row.sources and fact.row.sources[0] > _said_at(last)]
     newest = max(since, key=lambda row: row.sources[-1], default=None)
     is_over = any(row.type is Type.OUTCOME for row in since) or (newest is not None and newest.text.startswith(AGENT))
-    if besides and (is_over or (last.row.type is not Type.CORRECTION and last.row.text.startswith(_USER))):
+    directs = last.row.type is Type.CORRECTION or not last.row.text.startswith(_USER)
+    if besides and (is_over or not directs):
         return []
-    is_worked_on = not since or any(row.type in TOOL_EVENTS for row in since)
+    is_worked_on = any(row.type in TOOL_EVENTS for row in since) or (directs and not since)
     return [replace(last, is_settled=is_over)] if is_worked_on else []
 
 
