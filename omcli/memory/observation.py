@@ -73,7 +73,7 @@ NEXT_STEP = "next_step"
 """Metadata key for the next step of the current task."""
 PROVISIONAL = "provisional"
 """Tag of rows that are made for one pack and not stored, because their messages are not observed yet."""
-ASKED = frozenset({Type.REQUEST, Type.QUESTION, Type.CORRECTION})
+ASKED = frozenset({Type.REQUEST, Type.QUESTION})
 FAILURES = frozenset({Type.COMMAND_ERROR, Type.TOOL_ERROR})
 FILE_CHANGES = frozenset({Type.FILE_MODIFIED, Type.FILE_CREATED})
 TOOL_EVENTS = frozenset({

@@ -53,12 +53,10 @@ _WISHED_FROM = MappingProxyType({Type.INSTRUCTION: 9, Type.PREFERENCE: 8})
 _PASTED = "User pasted: "
 _LAST_ASKED = 3
 """Number of a person's last requests, questions and corrections of which the open ones are chosen first."""
-_FIRST_WORDS = 1.5
-"""Added to the factor on the value of what people say at the very beginning of a session, because it tells who they are
-and what the matter is. It falls to 0 within `_OPENING`.
-"""
 _OPENING = 0.2
-"""Part of a session that counts as its opening."""
+"""Part of a session that is its opening. What people say at its beginning counts twice, because it tells who they are
+and what the matter is. That fades to once at its end.
+"""
 _STATEMENTS = frozenset(
     {Type.PREFERENCE, Type.INSTRUCTION, Type.DECISION, Type.CORRECTION, Type.FACT, Type.REQUEST, Type.QUESTION}
 )
@@ -181,6 +179,6 @@ def _value(row: Observation, age: float) -> float:
         else _FRESHNESS_FLOOR + (1 - _FRESHNESS_FLOOR) * age * age
     )
     is_told = row.type in _STATEMENTS and not row.text.startswith(AGENT)
-    opening = 1 + is_told * _FIRST_WORDS * max(0.0, 1 - age / _OPENING)
+    opening = 1 + is_told * max(0.0, 1 - age / _OPENING)
     wish = _WISH if importance >= _WISHED_FROM.get(row.type, 11) else 1.0
     return float((max(1, importance) / 5) ** _IMPORTANCE_POWER * fresh * opening * wish * BIAS.get(row.kind, 1.0))

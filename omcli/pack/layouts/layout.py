@@ -10,7 +10,7 @@ from omcli.base import lazily
 from omcli.base.record import record
 from omcli.memory.message import Role
 from omcli.memory.notation import PREAMBLE, TAG, WORDS, Notation
-from omcli.memory.observation import ASKED, TOOL_EVENTS, Observation
+from omcli.memory.observation import ASKED, TOOL_EVENTS, Observation, Type
 from omcli.pack.budget import Budgets, Tier
 from omcli.pack.tail import Turn
 from omcli.text.clean import one_line, printable
@@ -22,6 +22,7 @@ LOOKING_UP = "`om log` lists the notes with ids, `om show ID` prints a note's so
 """Sentence added to the preamble if the rows are in a store, where they can be looked up."""
 
 CLOSING = f"</{TAG}>"
+_ASKED = ASKED | {Type.CORRECTION}
 AGENT, _USER = "Agent: ", "User: "  # as in text.phrases, which `om context` does not load
 # Smallest budgets, in tokens, for which these are printed. The preamble takes about 50 tokens, a session's id up to 25,
 # and each heading 4, so they are only a small part of the pack.
@@ -140,7 +141,7 @@ class Layout(Protocol):
 
 def is_asked(row: Observation) -> bool:
     """Return True for a request, question or correction of a person."""
-    return row.type in ASKED and not row.text.startswith(AGENT)
+    return row.type in _ASKED and not row.text.startswith(AGENT)
 
 
 def is_said(row: Observation) -> bool:
