@@ -11,7 +11,8 @@ from types import MappingProxyType
 
 from omcli.base import lazily
 from omcli.memory.observation import CURRENT, TOOL_EVENTS, Kind, Observation, Priority, Source, Status, Type
-from omcli.text.phrases import AGENT, OUTPUT_OF, speaks_for_user
+from omcli.text.clean import AGENT
+from omcli.text.phrases import OUTPUT_OF, speaks_for_user
 
 Schema = Mapping[str, object]
 

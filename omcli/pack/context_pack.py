@@ -145,7 +145,7 @@ def pack(
         freeze_point=freeze_point,
         age=age(messages[-1].message.at, now) if messages and freeze_point is None else None,
     )
-    now = (freeze_point.at if freeze_point is not None else None) or now
+    now = (freeze_point.at or now) if freeze_point is not None else now
     scales = PackMeter(layout=(layout or LAYOUTS[to])(head), counter=counter.remembering())
     own = _within(choice, _in_order(observations, is_moved=freeze_point is None and not choice.is_append_only))
     shared = ranking.each_once([row for row in cross if ranking.is_shared(row, session=head.session)], besides=own)

@@ -21,7 +21,8 @@ from omcli.memory.observation import (
     Status,
     Type,
 )
-from omcli.pack.layouts.layout import AGENT, is_asked
+from omcli.pack.layouts.layout import is_asked
+from omcli.text.clean import AGENT, PASTED
 from omcli.text.terms import COMMON_FOLDED, NAME_LIKE, capital_terms, terms_of
 
 # The constants were tuned on conversations of people with coding agents, with assistants and with each other. Changing
@@ -50,7 +51,6 @@ _WISH = 1.5
 """Factor on the value of what the user always wants, because every later answer is wrong without it."""
 _WISHED_FROM = MappingProxyType({Type.INSTRUCTION: 9, Type.PREFERENCE: 8})
 """Importance from which rows of these types are lasting rules and preferences, not single ones."""
-_PASTED = "User pasted: "
 _LAST_ASKED = 3
 """Number of a person's last requests, questions and corrections of which the open ones are chosen first."""
 _OPENING = 0.2
@@ -123,7 +123,7 @@ def _last_asked(rows: Sequence[Observation]) -> list[int]:
         if rows[place].status is Status.OPEN or (rows[place].type is Type.CORRECTION and place > reported)
     ]
     sources = {rows[place].sources[:1] for place in shown}
-    errors = (n for n, row in enumerate(rows) if row.type is Type.FACT and row.text.startswith(_PASTED))
+    errors = (n for n, row in enumerate(rows) if row.type is Type.FACT and row.text.startswith(PASTED))
     return [*shown, *(place for place in errors if rows[place].sources[:1] in sources)]
 
 

@@ -8,6 +8,7 @@ from itertools import filterfalse, islice, takewhile
 from omcli.base.record import record, replace
 from omcli.memory.notation import NONE, WORKING_HEADINGS, PrintedRow, full_text
 from omcli.memory.observation import (
+    ASKED,
     FAILURES,
     IN_FORCE,
     PINNED,
@@ -32,8 +33,8 @@ from omcli.pack.working_changes import (
     put,
     short,
 )
-from omcli.text.clean import single_line
-from omcli.text.phrases import AGENT, names_speaker, speaker
+from omcli.text.clean import AGENT, PASTED, USER, single_line
+from omcli.text.phrases import names_speaker, speaker
 
 _NEAR = 3
 """Number of neighbours on each side in which a decision's text is searched for."""
@@ -188,10 +189,9 @@ def _searches(facts: Iterable[Fact]) -> Iterator[FactLine]:
 
 _TODO = "Todo: "
 _LAST_DONE = "Last done: "
-_PASTED, _PASTED_END = "User pasted: ", " pasted lines]"
-"""Beginning of a row about something pasted, and its end if that has several lines and so was the whole prompt."""
-_USER = "User: "
-_STATEMENTS = (_USER, "User agreed ", "User answered: ")
+_PASTED_END = " pasted lines]"
+"""End of a row about several pasted lines, which were the whole prompt."""
+_STATEMENTS = (USER, "User agreed ", "User answered: ")
 """Beginnings of what a person states or decides."""
 _STATED = IN_FORCE | {Type.FACT}
 _MOST_ASKED = 3
@@ -240,8 +240,8 @@ def request_lines(facts: Sequence[Fact]) -> list[FactLine]:
 
 def _is_asked(fact: Fact) -> bool:
     row = fact.row
-    is_request = row.type in (Type.REQUEST, Type.QUESTION) and row.kind is not Kind.NOTE
-    is_line = row.text.startswith(_PASTED) and not row.text.endswith(_PASTED_END)
+    is_request = row.type in ASKED and row.kind is not Kind.NOTE
+    is_line = row.text.startswith(PASTED) and not row.text.endswith(_PASTED_END)
     return is_request and not row.text.startswith(AGENT) and not is_line and not _is_let_go(fact)
 
 
@@ -265,7 +265,7 @@ def _last_statement(facts: Sequence[Fact], *, after: int, besides: bool) -> list
     since = [fact.row for fact in facts if fact.row.sources and fact.row.sources[0] > _said_at(last)]
     newest = max(since, key=lambda row: row.sources[-1], default=None)
     is_over = any(row.type is Type.OUTCOME for row in since) or (newest is not None and newest.text.startswith(AGENT))
-    directs = last.row.type is Type.CORRECTION or not last.row.text.startswith(_USER)
+    directs = last.row.type is Type.CORRECTION or not last.row.text.startswith(USER)
     if besides and (is_over or not directs):
         return []
     is_worked_on = any(row.type in TOOL_EVENTS for row in since) or (directs and not since)

@@ -14,7 +14,8 @@ from omcli.llm.schema import ONLY_HEARD, RULED, is_only_heard, rules_of_user
 from omcli.memory.message import TokenCounter, rows_tokens
 from omcli.memory.observation import SETTLED, UNVERIFIED, Draft, Kind, Observation, Priority, Source, Status, Type
 from omcli.memory.reflection import Material
-from omcli.text.phrases import AGENT, HEARD_FROM, searchable, unknown_anchors, words_of
+from omcli.text.clean import AGENT
+from omcli.text.phrases import HEARD_FROM, searchable, unknown_anchors, words_of
 from omcli.text.similarity import folded_text, is_about
 
 LASTING_TYPES = MappingProxyType(

@@ -121,6 +121,15 @@ def _is_text(text: str) -> bool:
     return True
 
 
+# ---- beginnings of rows, which `om context` reads too
+
+USER = "User: "
+"""Prefix of rows that quote a user. It is omitted in `MEMORY.md`."""
+AGENT = "Agent: "
+"""Prefix of rows that quote an agent."""
+PASTED = "User pasted: "
+"""Prefix of rows about what a user pasted."""
+
 # ---- text that could be mistaken for a part of a pack
 
 TIER_HEADINGS = ("From other sessions:", "This session:", "Last messages:")

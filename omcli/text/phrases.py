@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 
 from omcli.base import lazily
-from omcli.text.clean import is_word_split, visible
+from omcli.text.clean import AGENT, is_word_split, visible
 
 _SHOWN = 8
 """Number of names listed before the rest are counted."""
@@ -48,10 +48,6 @@ def with_times(text: str, times: int) -> str:
 
 # ---- speakers
 
-USER = "User: "
-"""Prefix of rows that quote a user. It is omitted in `MEMORY.md`."""
-AGENT = "Agent: "
-"""Prefix of rows that quote an agent."""
 OUTPUT_OF = "Output of "
 """Beginning of rows that only an output says (`Output of WebFetch says: …`)."""
 HEARD_FROM = lazily(rf"(?:{OUTPUT_OF}.{{1,60}}? says|Pasted text says): ")

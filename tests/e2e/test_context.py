@@ -288,7 +288,7 @@ def test_what_was_asked_and_what_came_of_it_are_one_paragraph(om: Om) -> None:
         assert "north pier" in second[3]
         assert "make harbours" in second[4]
     for options, env in ((("--budget", "1500"), {}), ((), {"OM_CONTEXT_RENDER": "desc"})):
-        assert all("harbour list" not in part[0] for part in paragraphs(*options, **env))
+        assert len(paragraphs(*options, **env)) == 2, "the introduction and the rows"
 
 
 def test_a_pack_with_room_quotes_more_of_what_was_read(om: Om) -> None:

@@ -20,7 +20,7 @@ from omcli.cli.options import (
 )
 from omcli.memory.message import message_fields
 from omcli.memory.observation import full_row, handle
-from omcli.text.phrases import USER
+from omcli.text.clean import USER
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -21,8 +21,8 @@ from omcli.observers.rules import cues
 from omcli.observers.rules.pasted import split_pasted
 from omcli.observers.rules.sentences import text_parts
 from omcli.pack.tail import excerpt
-from omcli.text.clean import one_line
-from omcli.text.phrases import AGENT, OUTPUT_OF, speaks_for_user, words_of
+from omcli.text.clean import AGENT, one_line
+from omcli.text.phrases import OUTPUT_OF, speaks_for_user, words_of
 from omcli.text.similarity import SPEAKERS, content_terms, shares_nothing, weight
 from omcli.text.terms import COMMON_FOLDED, COMMON_WORDS, FUNCTION_WORDS, NAME_LIKE, capital_terms, term_list
 

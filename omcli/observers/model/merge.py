@@ -7,13 +7,12 @@ from itertools import accumulate
 
 from omcli.base.record import record, replace
 from omcli.memory.message import Role
-from omcli.memory.observation import HIGH_FROM, IN_FORCE, TOOL_EVENTS, UNVERIFIED, Draft, Priority, Status, Type
+from omcli.memory.observation import ASKED, HIGH_FROM, IN_FORCE, TOOL_EVENTS, UNVERIFIED, Draft, Priority, Status, Type
 from omcli.text.phrases import HEARD_FROM, anchors
 from omcli.text.similarity import SPEAKERS, content_terms, says
 
-_ASKED = frozenset({Type.REQUEST, Type.QUESTION})
 """Types of rows that are closed by a later answer or result."""
-_CERTAIN = IN_FORCE | _ASKED | {Type.BLOCKER}
+_CERTAIN = IN_FORCE | ASKED | {Type.BLOCKER}
 """Types that the rules recognise reliably by their wording."""
 _VAGUE = frozenset({Type.EVENT, Type.FACT})
 """Types that may be replaced with a more specific type."""
@@ -109,7 +108,7 @@ def _is_replaced(draft: Draft, by_model: Sequence[Draft], roles: Mapping[int, Ro
     if draft.replaces:
         return {row for other in by_model for row in other.replaces}.issuperset(draft.replaces)
     related = [other for other in by_model if _shares_message(other, [draft])]
-    if draft.type in _ASKED and draft.status is Status.OPEN:
+    if draft.type in ASKED and draft.status is Status.OPEN:
         related = [other for other in related if other.status is Status.OPEN]
     return covers(related, draft) and sum(len(other.text) for other in related) <= len(draft.text)
 

@@ -36,8 +36,8 @@ from omcli.observers.model.reply import ObserverReply, ReplyRow
 from omcli.observers.rules.sentences import text_parts
 from omcli.pack.tail import excerpt
 from omcli.text import calendar
-from omcli.text.clean import clean, one_line
-from omcli.text.phrases import AGENT, OUTPUT_OF, with_times
+from omcli.text.clean import AGENT, clean, one_line
+from omcli.text.phrases import OUTPUT_OF, with_times
 from omcli.text.redaction import redact
 from omcli.text.similarity import is_repeated, says, without_numbers, without_repeats
 from omcli.text.spoken_dates import each_spoken_date, spoken_date

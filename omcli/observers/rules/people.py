@@ -13,7 +13,7 @@ from itertools import chain, filterfalse
 from omcli.base import lazily
 from omcli.base.record import replace
 from omcli.memory.message import KeptMessage, MessageKind
-from omcli.memory.observation import Draft, Status, Type
+from omcli.memory.observation import ASKED, Draft, Status, Type
 from omcli.observers.rules import agents, cues, people_cues
 from omcli.observers.rules.sentences import (
     MIN_CHARACTERS,
@@ -207,7 +207,7 @@ def _split_lasting(part: TextPart) -> Iterator[TextPart]:
 
 def _asks(clause: str) -> bool:
     kind = people_cues.user_type(clause)
-    return not _is_lasting_clause(clause) and (kind in (Type.REQUEST, Type.QUESTION) or cues.is_imperative(clause))
+    return not _is_lasting_clause(clause) and (kind in ASKED or cues.is_imperative(clause))
 
 
 def _is_lasting_clause(clause: str) -> bool:
@@ -444,10 +444,12 @@ def pasted_summary(pasted: Sequence[str], limit: int = _PASTED_CHARACTERS) -> st
     from omcli.observers.rules.shell import error_lines, has_error  # noqa: PLC0415
 
     lines = list(map(one_line, pasted))
-    errors = error_lines("\n".join(lines), limit) if has_error("\n".join(lines)) else ""
-    text = errors if len(errors) > 1 else cut(" · ".join(lines), limit)
-    for line in pasted if len(errors) > 1 else ():
-        is_frame = line[:1].isspace()
-        if not is_frame and one_line(line) not in text and anchors(line) and len(text + line) < limit:
-            text += f" · {one_line(line)}"
+    text = error_lines("\n".join(lines), limit) if has_error("\n".join(lines)) else ""
+    if len(text) > 1:
+        for line, raw in zip(lines, pasted, strict=True):
+            is_frame = raw[:1].isspace()
+            if not is_frame and line not in text and anchors(raw) and len(text + raw) < limit:
+                text += f" · {line}"
+    else:
+        text = cut(" · ".join(lines), limit)
     return f"{text} [{counted(len(lines))} pasted line{'s' if len(lines) > 1 else ''}]"

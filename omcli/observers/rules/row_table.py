@@ -14,13 +14,11 @@ from typing import TYPE_CHECKING
 
 from omcli.base import lazily
 from omcli.base.record import field, mutable_record, record, replace
-from omcli.memory.observation import FAILURES, FILE_CHANGES, OVERRULED, Draft, Status, Type
+from omcli.memory.observation import ASKED, FAILURES, FILE_CHANGES, OVERRULED, Draft, Status, Type
 from omcli.text.phrases import times_in, with_times, without_times
 
 if TYPE_CHECKING:
     from omcli.observers.rules.failures import OpenFailures
-
-ASKED = frozenset({Type.REQUEST, Type.QUESTION})
 
 
 @mutable_record

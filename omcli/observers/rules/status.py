@@ -12,18 +12,16 @@ from types import MappingProxyType
 
 from omcli.base import lazily
 from omcli.base.record import field, mutable_record, record, replace
-from omcli.memory.observation import FAILURES, FILE_CHANGES, SETTLED, Draft, Observation, Priority, Status, Type
+from omcli.memory.observation import ASKED, FAILURES, FILE_CHANGES, SETTLED, Draft, Observation, Priority, Status, Type
 from omcli.observers.rules import cues
 from omcli.observers.rules.row_table import (
-    ASKED,
     RowTable,
     is_empty_todo,
     merged,
     todo_texts,
 )
 from omcli.observers.rules.sentences import shared_words
-from omcli.text.clean import one_line
-from omcli.text.phrases import AGENT
+from omcli.text.clean import AGENT, one_line
 
 
 @record

@@ -8,7 +8,7 @@ from functools import partial
 from omcli.base.record import record, replace
 from omcli.memory.message import KeptMessage, Message, MessageKind, Role, TokenCounter, message_tokens
 from omcli.memory.notation import WORDS, Notation
-from omcli.memory.observation import CURRENT, FILE_CHANGES, Draft, Kind, Observation, Source, Type
+from omcli.memory.observation import ASKED, CURRENT, FILE_CHANGES, Draft, Kind, Observation, Source, Type
 from omcli.memory.ports import Store
 from omcli.memory.session import Session
 from omcli.memory.transcript import Handover
@@ -246,7 +246,7 @@ def _place(row: Observation) -> int:
     """
     if not row.sources:
         return 0
-    return row.sources[0] if row.type in (Type.REQUEST, Type.QUESTION) else row.sources[-1]
+    return row.sources[0] if row.type in ASKED else row.sources[-1]
 
 
 def _quotes(kept: KeptMessage, session: Session | None, counter: TokenCounter, now: str) -> Iterator[Observation]:

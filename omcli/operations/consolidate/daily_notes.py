@@ -18,7 +18,7 @@ from omcli.operations.ingest.files import FileInput, FileReport, ingest_files
 from omcli.operations.observe.session import observe_session
 from omcli.operations.reflect.session import Reflection, reflect_session
 from omcli.pack.salience import by_salience
-from omcli.text.phrases import USER
+from omcli.text.clean import USER
 from omcli.text.similarity import folded_text
 
 MOST_FACTS = 6

@@ -13,7 +13,7 @@ from omcli.memory.notation import PREAMBLE, TAG, WORDS, Notation
 from omcli.memory.observation import ASKED, TOOL_EVENTS, Observation, Type
 from omcli.pack.budget import Budgets, Tier
 from omcli.pack.tail import Turn
-from omcli.text.clean import one_line, printable
+from omcli.text.clean import AGENT, USER, one_line, printable
 
 if TYPE_CHECKING:
     from omcli.memory.session import FreezePoint
@@ -23,7 +23,6 @@ LOOKING_UP = "`om log` lists the notes with ids, `om show ID` prints a note's so
 
 CLOSING = f"</{TAG}>"
 _ASKED = ASKED | {Type.CORRECTION}
-AGENT, _USER = "Agent: ", "User: "  # as in text.phrases, which `om context` does not load
 # Smallest budgets, in tokens, for which these are printed. The preamble takes about 50 tokens, a session's id up to 25,
 # and each heading 4, so they are only a small part of the pack.
 _PREAMBLE_FROM = 600
@@ -146,7 +145,7 @@ def is_asked(row: Observation) -> bool:
 
 def is_said(row: Observation) -> bool:
     """Return True for words of a person or an agent, and for what the agent did, as rules write them."""
-    return row.type in TOOL_EVENTS or row.text.startswith((AGENT, _USER))
+    return row.type in TOOL_EVENTS or row.text.startswith((AGENT, USER))
 
 
 def uncovered(above: Sequence[str], headings: Sequence[str]) -> Sequence[str]:

@@ -14,7 +14,8 @@ from omcli.memory.reflection import Material
 from omcli.pack.salience import by_salience
 from omcli.pack.selection import OUTPUT_PART, quotes_output
 from omcli.reflectors.drafts import may_replace
-from omcli.text.phrases import AGENT, anchors, speaker
+from omcli.text.clean import AGENT
+from omcli.text.phrases import anchors, speaker
 from omcli.text.terms import NEGATION, folded
 
 _COMPARED_TYPES = frozenset(

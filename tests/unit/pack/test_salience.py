@@ -119,7 +119,7 @@ def test_work_matters_less_the_more_has_been_done_since_but_a_decision_does_not(
     ],
 )
 def test_what_people_say_at_the_beginning_sets_the_scene(speaker: str, kind: Type, *, first: bool) -> None:
-    """XC11: who they are and what the matter is. It fades within a tenth of the session."""
+    """XC11: who they are and what the matter is. It fades within a fifth of the session."""
     told = [row(f"{speaker}: wharf {at} has {at + 700} bricks", type=kind) for at in range(60)]
     told[1] = row(f"{speaker}: Ines runs seven bakeries", type=kind)
     told[30] = row(f"{speaker}: Olaf owns eleven orchards", type=kind)
