@@ -10,7 +10,7 @@ from datetime import date
 from pathlib import Path
 
 from omcli.base.errors import CannotCreate, InputOutput, NoInput
-from omcli.memory.daily_notes import FORMAT, Note, pieces, session_of, with_section, without_facts
+from omcli.exchange.daily_notes import FORMAT, Note, pieces, session_of, with_section, without_facts
 from omcli.memory.message import Message, MessageKind, Role
 from omcli.memory.transcript import Beginning, Checkpoint, Facts, IngestedFile, Item, Origin, Transcript
 from omcli.text.similarity import folded_text
@@ -24,7 +24,7 @@ _TRIES = 5
 
 
 class NotesFolder:
-    """A `memory.daily_notes.Notebook` on disk."""
+    """A `exchange.daily_notes.Notebook` on disk."""
 
     def __init__(
         self,

@@ -68,7 +68,7 @@ def _rules(rules: RetentionRules, session: str | None) -> RetentionRules:
 
 
 def _notebook(folder: Path) -> NotesFolder:
-    from omcli.memory.daily_notes import FORMAT
+    from omcli.exchange.daily_notes import FORMAT
 
     return NotesFolder(
         folder, terms=partial(readings.terms, FORMAT), stamp=readings.stamp, settled=readings.settled_stamp

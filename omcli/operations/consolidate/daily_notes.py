@@ -7,8 +7,8 @@ from contextlib import suppress
 
 from omcli.base.errors import OF_MODELS, OF_ONE_SESSION, CannotCreate, InputOutput, OmError, Unusable
 from omcli.base.record import record, replace
+from omcli.exchange.daily_notes import Note, Notebook, section, session_of
 from omcli.memory.changes import UNDONE
-from omcli.memory.daily_notes import Note, Notebook, section, session_of
 from omcli.memory.observation import Kind
 from omcli.memory.ports import LogQuery, Store
 from omcli.memory.reflection import ReflectionOutcome, Scope

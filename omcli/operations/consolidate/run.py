@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 from omcli.base.errors import OF_ONE_SESSION, BadInput, NoInput, OmError, TryAgain
 from omcli.base.record import field, mutable_record, record
-from omcli.memory.daily_notes import Note, Notebook
+from omcli.exchange.daily_notes import Note, Notebook
 from omcli.memory.ports import Lane
 from omcli.memory.reflection import Scope
 from omcli.memory.retention import BackupResult, RetentionRules

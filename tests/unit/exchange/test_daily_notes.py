@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omcli.memory.daily_notes import pieces, section, session_of, with_section
+from omcli.exchange.daily_notes import pieces, section, session_of, with_section
 
 NOTE = """---
 mood: fine
