@@ -9,8 +9,7 @@ from itertools import count
 
 from omcli.memory.batch import Batch
 from omcli.memory.message import Incoming, KeptMessage, Message, MessageKind, Role, digest
-from omcli.memory.observation import Draft, Observation, Type
-from omcli.memory.ports import LogQuery
+from omcli.memory.observation import Draft, LogQuery, Observation, Type
 from omcli.memory.session import Session
 from omcli.observers.rules import RuleObserver
 from omcli.operations.clock import Clock

@@ -13,7 +13,7 @@ from typing import NoReturn
 
 from omcli.base.errors import InputOutput, OmError
 from omcli.cli.command import CliCommand, ignore_unraisable, shared_options
-from omcli.cli.commands import COMMANDS, command
+from omcli.cli.commands import ALIASES, COMMANDS, command
 from omcli.cli.console import Console, Exit
 from omcli.cli.options import Parameter, Values, plain
 
@@ -46,6 +46,7 @@ def run(arguments: Sequence[str]) -> int:
     console = Console(as_json="--json" in arguments or "--jsonl" in arguments)
     try:
         words = command_first(arguments)
+        words[:1] = [ALIASES.get(word, word) for word in words[:1]]
         plain_command = _plain_command(words)
         if plain_command is not None:
             wanted, values = plain_command
@@ -110,7 +111,7 @@ def command_first(arguments: Sequence[str]) -> list[str]:
     options = {name: parameter for parameter in shared_options() for name in parameter.declared.names}
     rest = iter(enumerate(arguments))
     for at, word in rest:
-        if word in COMMANDS:
+        if word in COMMANDS or word in ALIASES:
             return [word, *arguments[:at], *arguments[at + 1 :]]
         takes_next = _takes_next(options, word)
         if takes_next is None:

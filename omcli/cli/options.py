@@ -20,8 +20,7 @@ from typing import TYPE_CHECKING, Annotated, Any, get_args, get_origin, get_type
 from omcli.base.errors import BadUsage, OmError
 from omcli.base.record import record, replace
 from omcli.memory.notation import NOTATIONS
-from omcli.memory.observation import handle
-from omcli.memory.ports import LogQuery
+from omcli.memory.observation import LogQuery, handle
 from omcli.memory.session import NO_PROJECT
 from omcli.operations.clock import period
 from omcli.settings import resolve

@@ -104,15 +104,22 @@ class Output:
         """Write one object as a line of JSON Lines."""
         self.text(f"{json_line(content)}\n")
 
-    def row(self, row: Observation, *, notation: Notation | None = None, remark: str = "") -> None:
+    def row(
+        self,
+        row: Observation,
+        *,
+        notation: Notation | None = None,
+        remark: str = "",
+        marked: Sequence[tuple[int, int]] = (),
+    ) -> None:
         """Write a row as `om log` does or in a notation, followed by the remark in parentheses, if there is one. A row
-        takes one line, or several on a narrow terminal.
+        takes one line, or several on a narrow terminal, where the `marked` parts of its text stand out.
         """
         remark = f" ({remark})" if remark else ""
         if (terminal := self.terminal) is not None and notation is None:
             head = (f"[{minute(row.dated)}]", str(row.priority), f"{row.type}{_marks(row)}:")
             text = printable(one_line(row.text))
-            self.text(terminal.row(handle(row.id), head, text, remark=f"{gone(row)}{remark}"))
+            self.text(terminal.row(handle(row.id), head, text, remark=f"{gone(row)}{remark}", marked=marked))
             return
         shown = printable(f"{row_line(row) if notation is None else notation_line(row, notation)}{remark}")
         if terminal is not None:
@@ -121,12 +128,12 @@ class Output:
         style = _STYLES.get(row.priority) if self._coloured else None
         self.text(f"{style}{shown}{_PLAIN}\n" if style else f"{shown}\n")
 
-    def entry(self, name: str, text: str) -> None:
-        """Write a name or handle, followed by text."""
+    def entry(self, name: str, text: str, *, marked: Sequence[tuple[int, int]] = ()) -> None:
+        """Write a name or handle, followed by text, whose `marked` parts stand out on a terminal."""
         if self.terminal is None:
             self.line(f"{name} {text}")
         else:
-            self.text(self.terminal.entry(printable(name), printable(text)))
+            self.text(self.terminal.entry(printable(name), printable(text), marked=marked))
 
     def fields(self, pairs: Iterable[tuple[str, str]], *, width: int = 12, gap: int = 2) -> None:
         """Write one name and value per line, with names padded to `width`."""

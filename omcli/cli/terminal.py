@@ -75,20 +75,28 @@ class Terminal:
             grid.add_row(Text(name, style="bold"), Text(value))
         return self._render(grid)
 
-    def row(self, handle: str, head: tuple[str, str, str], text: str, *, remark: str) -> str:
+    def row(
+        self,
+        handle: str,
+        head: tuple[str, str, str],
+        text: str,
+        *,
+        remark: str,
+        marked: Sequence[tuple[int, int]] = (),
+    ) -> str:
         """Render a row with its date, priority and type. Long text is continued in the column where it starts."""
         date, priority, type_ = head
         style = _STYLES.get(priority, "")
         marks = ((date, "dim"), (f"{priority:<6}", "red" if priority == "high" else style), (type_, "cyan"))
-        shown = Text(" ").join([*(Text(*mark) for mark in marks), Text(text, style=style)])
+        shown = Text(" ").join([*(Text(*mark) for mark in marks), _text(text, marked, style=style)])
         return self.entry(handle, shown.append(remark, style="dim"))
 
-    def entry(self, handle: str, text: Text | str) -> str:
-        """Render a handle, followed by text."""
+    def entry(self, handle: str, text: Text | str, *, marked: Sequence[tuple[int, int]] = ()) -> str:
+        """Render a handle, followed by text with marked parts."""
         grid = Table.grid(padding=(0, 1, 0, 0))
         grid.add_column(no_wrap=True, style="yellow")
         grid.add_column(overflow="fold")
-        grid.add_row(Text(handle), Text(text) if isinstance(text, str) else text)
+        grid.add_row(Text(handle), _text(text, marked) if isinstance(text, str) else text)
         return self._render(grid)
 
     def settings(self, written: Mapping[str, str], origins: Mapping[str, str]) -> str:
@@ -115,6 +123,13 @@ class Terminal:
         with self._console.capture() as capture:
             self._console.print(*shown, sep="\n")
         return "".join(chain.from_iterable((line.rstrip(" "), "\n") for line in capture.get().splitlines()))
+
+
+def _text(text: str, marked: Sequence[tuple[int, int]], *, style: str = "") -> Text:
+    shown = Text(text, style=style)
+    for begins, ends in marked:
+        shown.stylize("bold reverse", begins, ends)
+    return shown
 
 
 class StatusLine:

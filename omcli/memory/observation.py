@@ -243,6 +243,45 @@ class Dropped:
     """Id of the row that makes it redundant, if any."""
 
 
+@record
+class LogQuery:
+    """A selection of rows. By default it contains all visible rows; most fields narrow it."""
+
+    session: str | None = None
+    other_than: str | None = None
+    """Only rows of other sessions, or of no session."""
+    project: str | None = None
+    """Only rows of this project, or of no project (NO_PROJECT)."""
+    kinds: tuple[Kind, ...] = ()
+    types: tuple[Type, ...] = ()
+    priorities: tuple[Priority, ...] = ()
+    since: str | None = None
+    until: str | None = None
+    """Only rows dated at or after `since`, and before `until`."""
+    hidden: bool = False
+    """Also include superseded and dropped rows."""
+    after: int = 0
+    """Only rows added after this position (`Logged.position`). Used to follow the log."""
+    last: int | None = None
+    best: int = 0
+    """At most this many of the last rows and, with `last`, of the most important ones, the later first among equals."""
+    as_of: int | None = None
+    """Only rows that were visible when the log ended at this position, as they were then, without those dropped since
+    and rows of `session` that an operation hid. `last_used_at` is None."""
+    has_replaced: bool = False
+    """With `last`: also the rows of the same session that these replaced by observing, as they were before."""
+    bare: bool = False
+    """Leave `sources`, `message_ids`, `metadata` and `supports` empty, because they take longest to read."""
+
+
+@record
+class Logged:
+    """A row of the log. Positions increase in the order in which rows were added."""
+
+    position: int
+    observation: Observation
+
+
 def handle(observation_id: str) -> str:
     """Return the handle of a row, its short name for people: the last 8 hex digits of the id.
 

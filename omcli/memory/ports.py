@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from omcli.base.record import record
 from omcli.memory.message import Incoming, KeptMessage
-from omcli.memory.observation import Kind, Observation, Priority, Replacement, Type
+from omcli.memory.observation import Logged, LogQuery, Observation, Replacement
 from omcli.memory.session import EvictionPolicy, FreezePoint, Session, SessionSummary
 
 if TYPE_CHECKING:  # these modules take long to import
@@ -25,6 +25,7 @@ if TYPE_CHECKING:  # these modules take long to import
     )
     from omcli.memory.reflection import ReflectionAttempt, ReflectionWrite, Scope
     from omcli.memory.retention import BackupResult, MessageOutline
+    from omcli.memory.search import SearchIndex
     from omcli.memory.transcript import Bookmark, IngestedFile, Origin
 
 
@@ -46,45 +47,6 @@ class Appended:
     """True for each message given, in order, that was new."""
     forgotten: int = 0
     """Number of messages that were stored out of sight, because their text was forgotten."""
-
-
-@record
-class LogQuery:
-    """A selection of rows. By default it contains all visible rows; most fields narrow it."""
-
-    session: str | None = None
-    other_than: str | None = None
-    """Only rows of other sessions, or of no session."""
-    project: str | None = None
-    """Only rows of this project, or of no project (NO_PROJECT)."""
-    kinds: tuple[Kind, ...] = ()
-    types: tuple[Type, ...] = ()
-    priorities: tuple[Priority, ...] = ()
-    since: str | None = None
-    until: str | None = None
-    """Only rows dated at or after `since`, and before `until`."""
-    hidden: bool = False
-    """Also include superseded and dropped rows."""
-    after: int = 0
-    """Only rows added after this position (`Logged.position`). Used to follow the log."""
-    last: int | None = None
-    best: int = 0
-    """At most this many of the last rows and, with `last`, of the most important ones, the later first among equals."""
-    as_of: int | None = None
-    """Only rows that were visible when the log ended at this position, as they were then, without those dropped since
-    and rows of `session` that an operation hid. `last_used_at` is None."""
-    has_replaced: bool = False
-    """With `last`: also the rows of the same session that these replaced by observing, as they were before."""
-    bare: bool = False
-    """Leave `sources`, `message_ids`, `metadata` and `supports` empty, because they take longest to read."""
-
-
-@record
-class Logged:
-    """A row of the log. Positions increase in the order in which rows were added."""
-
-    position: int
-    observation: Observation
 
 
 @record
@@ -471,6 +433,8 @@ class Store(Protocol):
     def rows(self) -> Rows: ...
     @property
     def search(self) -> TextSearch: ...
+    @property
+    def index(self) -> SearchIndex: ...
     @property
     def sessions(self) -> Sessions: ...
     @property

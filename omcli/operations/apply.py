@@ -12,8 +12,8 @@ from omcli.llm.json_reply import row_text
 from omcli.llm.schema import rules_of_user
 from omcli.memory.batch import Batch, BatchOutcome, Observed
 from omcli.memory.message import UNLIMITED, Image, KeptMessage, Role, TokenCounter
-from omcli.memory.observation import PINNED, Observation, Replacement, Source, handle
-from omcli.memory.ports import LogQuery, Store
+from omcli.memory.observation import PINNED, LogQuery, Observation, Replacement, Source, handle
+from omcli.memory.ports import Store
 from omcli.memory.reflection import Material, Reflected, ReflectionWrite, Scope, fingerprint
 from omcli.memory.session import Session
 from omcli.observers.agent_reply import (

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 from omcli.base.record import record, replace
 from omcli.memory.message import UNLIMITED, KeptMessage, TokenCounter, rows_tokens
 from omcli.memory.notation import WORDS, Notation
-from omcli.memory.observation import CURRENT, Kind, Observation, Priority
-from omcli.memory.ports import Logged, LogQuery, Store
+from omcli.memory.observation import CURRENT, Kind, Logged, LogQuery, Observation, Priority
+from omcli.memory.ports import Store
 from omcli.memory.session import NO_PROJECT, Session
 from omcli.pack.budget import Budgets, Tier, shares
 from omcli.pack.context_pack import Choice, ContextPack, Unobserved, pack

@@ -23,8 +23,8 @@ from omcli.exchange.groups import (
 from omcli.memory.batch import Covered
 from omcli.memory.message import TokenCounter
 from omcli.memory.notation import line
-from omcli.memory.observation import Kind, Observation
-from omcli.memory.ports import Logged, LogQuery, Store
+from omcli.memory.observation import Kind, Logged, LogQuery, Observation
+from omcli.memory.ports import Store
 
 
 @record

@@ -11,8 +11,8 @@ from omcli.base.record import record, replace
 from omcli.memory.changes import EraseResult, Operation, OperationKind, OperationWrite, SessionTitle, UndoPreview
 from omcli.memory.coverage import row_says, tombstone, tombstone_of
 from omcli.memory.message import KeptMessage, Role
-from omcli.memory.observation import NEXT_STEP, TOOL_EVENTS, Observation, Source, handle
-from omcli.memory.ports import LogQuery, Operations, Store
+from omcli.memory.observation import NEXT_STEP, TOOL_EVENTS, LogQuery, Observation, Source, handle
+from omcli.memory.ports import Operations, Store
 from omcli.memory.reflection import Scope
 from omcli.operations.clock import Clock
 from omcli.text.similarity import folded_text, is_distinctive, said_words, says

@@ -17,8 +17,19 @@ from omcli.exchange.pi import render
 from omcli.exchange.summary import parse
 from omcli.memory.batch import Batch, BatchOutcome
 from omcli.memory.message import UNLIMITED, KeptMessage, Role
-from omcli.memory.observation import ITEM_TYPES, UNDER, UNVERIFIED, Draft, Kind, Observation, Priority, Source, Type
-from omcli.memory.ports import Lane, LogQuery, Store
+from omcli.memory.observation import (
+    ITEM_TYPES,
+    UNDER,
+    UNVERIFIED,
+    Draft,
+    Kind,
+    LogQuery,
+    Observation,
+    Priority,
+    Source,
+    Type,
+)
+from omcli.memory.ports import Lane, Store
 from omcli.observers.model.authority import is_from_user
 from omcli.observers.rules.sentences import text_parts
 from omcli.operations.deps import Deps, hold

@@ -8,8 +8,8 @@ from omcli.base.errors import UnknownId, UnknownSession
 from omcli.base.record import record, replace
 from omcli.memory.changes import RowHistory
 from omcli.memory.message import KeptMessage
-from omcli.memory.observation import Kind, Observation, Type
-from omcli.memory.ports import LogQuery, Store
+from omcli.memory.observation import Kind, LogQuery, Observation, Type
+from omcli.memory.ports import Store
 from omcli.memory.retention import Support
 from omcli.operations.clock import Clock
 from omcli.pack.cross_session import by_value

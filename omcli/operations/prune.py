@@ -9,8 +9,8 @@ from omcli.base.errors import UnknownId
 from omcli.base.record import field, fields_of, record, replace
 from omcli.memory.changes import EraseResult, Operation, OperationKind, OperationWrite
 from omcli.memory.message import TokenCounter, row_tokens, rows_tokens
-from omcli.memory.observation import Dropped, Observation
-from omcli.memory.ports import LogQuery, Operations, Store
+from omcli.memory.observation import Dropped, LogQuery, Observation
+from omcli.memory.ports import Operations, Store
 from omcli.memory.reflection import Scope
 from omcli.memory.retention import MessageOutline, Pool, RetentionRules, is_across, messages_to_go, rows_to_go
 from omcli.memory.session import SessionSummary

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 from omcli.base.record import record
 from omcli.memory.message import Message, TokenCounter
-from omcli.memory.ports import LaneError, LogQuery, Store
+from omcli.memory.observation import LogQuery
+from omcli.memory.ports import LaneError, Store
 
 if TYPE_CHECKING:
     from omcli.memory.transcript import Item

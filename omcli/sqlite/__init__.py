@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from omcli.sqlite.messages import SqliteBookmarks, SqliteMessageLog
     from omcli.sqlite.operations import SqliteOperations, SqliteReflections
     from omcli.sqlite.rows import SqliteRows, SqliteTombstones
+    from omcli.sqlite.search_index import SqliteSearchIndex
     from omcli.sqlite.sessions import SqliteSessions
     from omcli.sqlite.text_search import SqliteTextSearch
 
@@ -149,6 +150,12 @@ class SqliteStore:
         from omcli.sqlite.text_search import SqliteTextSearch
 
         return SqliteTextSearch(self.database)
+
+    @cached_property
+    def index(self) -> SqliteSearchIndex:
+        from omcli.sqlite.search_index import SqliteSearchIndex
+
+        return SqliteSearchIndex(self.database)
 
     @cached_property
     def sessions(self) -> SqliteSessions:

@@ -12,7 +12,7 @@ from functools import cache
 from pathlib import Path
 
 from omcli.base.errors import BadConfiguration, CannotCreate, InputOutput, MigrationFailed, NewerStore, StoreLocked
-from omcli.sqlite.dialect import cannot_open, is_busy, om_error, writing
+from omcli.sqlite.dialect import cannot_open, is_busy, om_error, prepare, writing
 
 NOWHERE = Path("(temporary store)")
 """Path shown for a store without a file."""
@@ -59,7 +59,7 @@ def open_temporary(*, steps: tuple[Path, ...]) -> sqlite3.Connection:
 
     Its file has no name, so the system frees the space however the process ends.
     """
-    connection = sqlite3.connect("", isolation_level=None)
+    connection = prepare(sqlite3.connect("", isolation_level=None))
     with closing(sqlite3.connect(":memory:")) as empty:
         empty.deserialize(_empty(steps))
         empty.backup(connection)
@@ -73,7 +73,7 @@ def open_copy(path: Path, *, wait: float, steps: Sequence[Path]) -> sqlite3.Conn
 
     Raise the errors of `open_for_reading`.
     """
-    connection = sqlite3.connect("", isolation_level=None)
+    connection = prepare(sqlite3.connect("", isolation_level=None))
     with closing(open_for_reading(path, wait=wait, steps=steps)) as source:
         source.backup(connection)
     connection.execute("PRAGMA foreign_keys = ON")
@@ -84,7 +84,7 @@ def open_copy(path: Path, *, wait: float, steps: Sequence[Path]) -> sqlite3.Conn
 @cache
 def _empty(steps: tuple[Path, ...]) -> bytes:
     """Return an empty store as bytes. It is cached because a program may open many temporary stores."""
-    with closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
+    with closing(prepare(sqlite3.connect(":memory:", isolation_level=None))) as connection:
         migrate(connection, steps, path=NOWHERE)
         return connection.serialize()
 
@@ -98,7 +98,7 @@ def open_for_reading(path: Path, *, wait: float, steps: Sequence[Path]) -> sqlit
     SQLite may leave an empty `-wal` and a `-shm` file next to the store, which the next writer removes. Raise
     MigrationFailed if a step fails, the errors of `exists`, `check_version` and `connect`, and SQLite's own errors.
     """
-    connection = _reader(path, wait=wait) if exists(path) else sqlite3.connect(":memory:")
+    connection = _reader(path, wait=wait) if exists(path) else prepare(sqlite3.connect(":memory:"))
     try:
         if check_version(connection, path=path, newest=len(steps)) < len(steps):
             connection = _copy(connection)
@@ -121,7 +121,7 @@ def connect(path: Path, mode: str, *, wait: float, immutable: bool = False) -> s
             f"this Python has SQLite {sqlite3.sqlite_version}, om needs 3.38 or later", hint="use a newer Python"
         )
     uri = f"{path.absolute().as_uri()}?mode={mode}{'&immutable=1' if immutable else ''}"
-    return sqlite3.connect(uri, uri=True, timeout=wait, isolation_level=None)
+    return prepare(sqlite3.connect(uri, uri=True, timeout=wait, isolation_level=None))
 
 
 def _reader(path: Path, *, wait: float) -> sqlite3.Connection:
@@ -139,7 +139,7 @@ def _reader(path: Path, *, wait: float) -> sqlite3.Connection:
 
 
 def _copy(connection: sqlite3.Connection) -> sqlite3.Connection:
-    copy = sqlite3.connect(":memory:", isolation_level=None)
+    copy = prepare(sqlite3.connect(":memory:", isolation_level=None))
     connection.backup(copy)
     connection.close()
     return copy
@@ -344,6 +344,10 @@ def _run(connection: sqlite3.Connection, sql: str, *, path: Path, after: int) ->
     except sqlite3.Error as error:
         if om_error(error, path=path, wait=0):
             raise
+        if "no such module" in str(error):
+            raise BadConfiguration(
+                "this Python's SQLite has no full-text search (FTS5)", hint="use another Python"
+            ) from error
         raise MigrationFailed(
             f"{path} could not be brought from schema version {after - 1} to {after}: {error}; rolled back",
             hint="the store is unchanged; keep using the om that wrote it",

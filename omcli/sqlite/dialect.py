@@ -29,6 +29,7 @@ PAGE = 500
 
 NO_LIMIT = -1
 """The `LIMIT` that keeps all rows. Only SQLite accepts a negative one."""
+_FIRST_CJK = "\u3040"
 _LONE_SURROGATE = lazily("[\ud800-\udfff]")
 _FOLDED = "\u00df\u0130\u0149\u017f\u01f0\u1e96-\u1e9a\u1e9e\u212a\ufb00-\ufb06"
 """Letters whose case-folded form contains ASCII letters: sharp s, ligatures, the kelvin sign and others."""
@@ -40,6 +41,20 @@ _UNDECODABLE = "Could not decode to UTF-8"
 _DAMAGED = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_FORMAT})
 _NO_INDEX = frozenset({sqlite3.SQLITE_IOERR_SHMOPEN, sqlite3.SQLITE_IOERR_SHMSIZE, sqlite3.SQLITE_IOERR_SHMMAP})
 """Errors that mean SQLite cannot create the index of the write-ahead log, for example on a full disk."""
+
+
+def prepare(connection: sqlite3.Connection) -> sqlite3.Connection:
+    """Return the connection, with the function that the index of words needs (`om_words`)."""
+    connection.create_function("om_words", 1, _words, deterministic=True)
+    return connection
+
+
+def _words(text: str) -> str:
+    if text.isascii() or max(text) < _FIRST_CJK:
+        return text
+    from omcli.text.terms import split_cjk  # noqa: PLC0415 - most text has no such characters
+
+    return split_cjk(text)
 
 
 def execute(connection: sqlite3.Connection, sql: str, values: Values = ()) -> sqlite3.Cursor:

@@ -6,7 +6,7 @@ import sqlite3
 from collections import defaultdict
 from collections.abc import Iterable
 
-from omcli.sqlite import codec, dialect, messages, soft_delete
+from omcli.sqlite import codec, dialect, messages, search_index, soft_delete
 
 _REVERSIBLE = "('prune', 'forget')"
 """Verbs of operations that can be undone even if some of their rows are deleted."""
@@ -21,7 +21,7 @@ def erase(
     messages.
 
     `besides` are ids of additional rows to delete. Buffered batches made from the messages or containing forgotten text
-    are deleted too, and so are all bookmarks, because they may contain some of the text.
+    are deleted too, and so are all bookmarks, because they may contain some of the text, and their words in the index.
     """
     which = dialect.as_list(numbers)
     _erase_buffered(connection, which)
@@ -31,6 +31,7 @@ def erase(
     _settle(connection, which, touched | holding | entitled, now=now)
     if erased_rows or holding or titles:
         connection.execute("DELETE FROM bookmarks")
+        search_index.compact(connection)
     return erased_rows, erased_messages
 
 

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 from omcli.base import record
 from omcli.base.errors import UnknownId
-from omcli.memory.observation import Kind, Observation, Replacement
-from omcli.memory.ports import Logged, LogQuery, Rows, Tombstones
+from omcli.memory.observation import Kind, Logged, LogQuery, Observation, Replacement
+from omcli.memory.ports import Rows, Tombstones
 from omcli.memory.session import NO_PROJECT
 from omcli.sqlite import codec, dialect, sessions
 from omcli.sqlite.dialect import PAGE, Table
@@ -248,6 +248,13 @@ def at(connection: sqlite3.Connection, reference: str) -> Logged | None:
 def by_position(connection: sqlite3.Connection, places: str, values: dialect.Values) -> tuple[Logged, ...]:
     """Return, in log order, the rows at the positions that the query `places` selects."""
     return _select(connection, f"WHERE o.position IN ({places}) ORDER BY o.position", values)
+
+
+def by_query(connection: sqlite3.Connection, query: LogQuery, positions: str) -> tuple[Logged, ...]:
+    """Return, in log order, those of the rows at the positions in a list that a query selects."""
+    conditions, values = _clauses(connection, query, visible=_visible(query))
+    clauses = f"WHERE {' AND '.join((dialect.among('o.position'), *conditions))} ORDER BY o.position"
+    return _select(connection, clauses, (positions, *values))
 
 
 def hidden(connection: sqlite3.Connection, clauses: str, *values: bytes | str) -> Iterator[Logged]:

@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 from omcli.memory.changes import UNDONE, SessionTitle
 from omcli.memory.coverage import tombstone, tombstone_of
-from omcli.memory.observation import NEXT_STEP
-from omcli.memory.ports import Lane, Logged
+from omcli.memory.observation import NEXT_STEP, Logged
+from omcli.memory.ports import Lane
 from omcli.sqlite import codec, dialect, rows
 
 

@@ -123,14 +123,14 @@ def _is_json(text: str) -> bool:
 def each_secret(text: str) -> list[Secret]:
     """Return every secret in text, in no particular order. Secrets may overlap."""
     if "\x1b" in text or "u001b[" in text:
-        return _under_colours(text)
+        return _under_colour(text)
     return _each_in(text)
 
 
 _COLOUR = lazily(r"(?:\x1b|\\+u001b)\[[0-9;:]{0,20}[mK]", re.IGNORECASE)
 
 
-def _under_colours(text: str) -> list[Secret]:
+def _under_colour(text: str) -> list[Secret]:
     """Return the secrets of a text without its colour codes, by their places in the text with them."""
     parts: list[str] = []
     lengths, shifts = [0], [0]

@@ -123,6 +123,15 @@ def _terms(token: str) -> tuple[str, ...]:
     return (folded(word),) if word not in FUNCTION_WORDS and len(word) > 1 else ()
 
 
+def split_cjk(text: str) -> str:
+    """Return text with each run of characters of a script without spaces as overlapping pairs and the last character:
+    "東京都" becomes "東京 京都 都".
+
+    So a word of two characters is found anywhere, and a single one as the beginning of a pair.
+    """
+    return re.sub(_WIDE, lambda run: f" {' '.join(run[0][at : at + 2] for at in range(len(run[0])))} ", text)
+
+
 def folded(word: str) -> str:
     """Return a word without the most common English endings, if at least three letters remain: "tests" and "testing"
     become "test".

@@ -15,9 +15,9 @@ from tests.architecture.modules import nodes, parsed
 
 PACKAGE = Path(__file__).parents[2] / "omcli"
 MODULES = sorted(PACKAGE.rglob("*.py"))
-CORE = ("base", "text", "memory", "pack", "exchange", "llm")
+CORE = ("base", "text", "memory", "pack", "exchange", "llm", "recall")
 
-MOST_MODULES = 231  # aim: 240
+MOST_MODULES = 238  # aim: 240
 LEAST_MEAN_LINES = 185
 MOST_LINES = 480  # aim: 450
 MOST_FILES_IN_A_FOLDER = 25

@@ -16,7 +16,7 @@ from statistics import quantiles
 from tempfile import TemporaryDirectory
 
 from omcli.memory.message import Message, Role
-from omcli.memory.ports import LogQuery
+from omcli.memory.observation import LogQuery
 from omcli.sqlite import SqliteStore
 from omcli.tokenizers import APPROXIMATE
 from tests.benchmarks.measuring import OM, run

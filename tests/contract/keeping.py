@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 from omcli.memory.batch import Batch
 from omcli.memory.message import Incoming
-from omcli.memory.ports import LogQuery, Store
+from omcli.memory.observation import LogQuery
+from omcli.memory.ports import Store
 from tests.material import COUNTER, NOW, session
 
 

@@ -8,8 +8,8 @@ from collections.abc import Collection, Iterable
 from omcli.base.errors import LaneTaken
 from omcli.memory.coverage import row_says
 from omcli.memory.message import KeptMessage
-from omcli.memory.observation import Observation
-from omcli.memory.ports import Lane, Logged, LogQuery, Store
+from omcli.memory.observation import Logged, LogQuery, Observation
+from omcli.memory.ports import Lane, Store
 from omcli.text.similarity import folded_text
 
 

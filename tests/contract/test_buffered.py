@@ -11,8 +11,8 @@ from omcli.memory.buffer import BufferedBatch
 from omcli.memory.changes import OperationKind, OperationWrite
 from omcli.memory.coverage import tombstone, tombstone_of
 from omcli.memory.message import KeptMessage
-from omcli.memory.observation import Draft, Source, Type
-from omcli.memory.ports import LogQuery, Store
+from omcli.memory.observation import Draft, LogQuery, Source, Type
+from omcli.memory.ports import Store
 from omcli.memory.reflection import Scope
 from tests.material import COUNTER, LATER, NOW, row, row_id, said, session
 

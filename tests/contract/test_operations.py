@@ -18,8 +18,8 @@ from omcli.memory.batch import BatchOutcome, Observed
 from omcli.memory.buffer import BufferedBatch
 from omcli.memory.changes import Operation, OperationKind, OperationWrite, SessionTitle
 from omcli.memory.message import Image, Role
-from omcli.memory.observation import Draft, Dropped, Kind, Observation, Replacement, Source, Type
-from omcli.memory.ports import LogQuery, Store
+from omcli.memory.observation import Draft, Dropped, Kind, LogQuery, Observation, Replacement, Source, Type
+from omcli.memory.ports import Store
 from omcli.memory.reflection import ReflectionOutcome, ReflectionWrite, Scope, fingerprint
 from omcli.sqlite import SqliteStore
 from tests.contract.test_state_machine import IN_MEMORY

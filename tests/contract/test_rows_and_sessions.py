@@ -9,8 +9,8 @@ from omcli.base.record import replace
 from omcli.memory.batch import BatchOutcome, Covered
 from omcli.memory.changes import OperationKind, OperationWrite
 from omcli.memory.message import MessageKind, Role
-from omcli.memory.observation import Dropped, Kind, Observation, Priority, Replacement, Source, Status, Type
-from omcli.memory.ports import LogQuery, Store
+from omcli.memory.observation import Dropped, Kind, LogQuery, Observation, Priority, Replacement, Source, Status, Type
+from omcli.memory.ports import Store
 from omcli.memory.session import BY_HAND
 from tests.contract.keeping import keep, logged, next_batch, texts
 from tests.material import COUNTER, LATER, NOW, row, row_id, said, session

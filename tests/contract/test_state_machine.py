@@ -17,8 +17,20 @@ from omcli.memory.batch import Batch, BatchOutcome, Observed, Pending
 from omcli.memory.buffer import BufferedBatch
 from omcli.memory.changes import Operation, OperationKind, OperationWrite, SessionTitle
 from omcli.memory.message import Incoming, KeptMessage, MessageKind, Role
-from omcli.memory.observation import Draft, Dropped, Kind, Observation, Priority, Replacement, Source, Status, Type
-from omcli.memory.ports import Appended, Lane, Logged, LogQuery, Store
+from omcli.memory.observation import (
+    Draft,
+    Dropped,
+    Kind,
+    Logged,
+    LogQuery,
+    Observation,
+    Priority,
+    Replacement,
+    Source,
+    Status,
+    Type,
+)
+from omcli.memory.ports import Appended, Lane, Store
 from omcli.memory.reflection import ReflectionOutcome, ReflectionWrite, Scope, fingerprint
 from omcli.memory.session import EvictionPolicy, Session
 from omcli.sqlite import SqliteStore

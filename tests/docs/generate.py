@@ -24,6 +24,7 @@ from omcli.cli.app import cli
 from omcli.cli.command import shared_options
 from omcli.cli.commands import GROUPS
 from omcli.sqlite.connection import APPLICATION_ID, steps, whole_file
+from omcli.sqlite.dialect import prepare
 
 ROOT = Path(__file__).parents[2]
 Command = Any
@@ -50,7 +51,7 @@ _ENVIRONMENT = {
 }
 _EXIT_STATUS = {
     "0": "Done; also if nothing was found.",
-    "1": "The answer is no: om tick found nothing due, om forget nothing to forget.",
+    "1": "The answer is no: om recall found nothing, om tick nothing due, om forget nothing to forget.",
     "2": "Invalid usage.",
     "65": "Invalid input: not a transcript, an unknown id, malformed lines with --strict.",
     "66": "An input does not exist or cannot be read.",
@@ -93,11 +94,12 @@ def generated() -> Iterator[tuple[Path, str]]:
 
 def schema() -> str:
     """What the steps of `sqlite/migrations/` add up to."""
-    with closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
+    with closing(prepare(sqlite3.connect(":memory:", isolation_level=None))) as connection:
         for step in steps():
             connection.executescript(step.read_text("utf-8"))
         found = connection.execute(
-            "SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL AND name NOT GLOB 'sqlite_*' ORDER BY rowid"
+            "SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL AND name NOT GLOB 'sqlite_*'"
+            " AND name NOT IN (SELECT name FROM pragma_table_list WHERE type = 'shadow') ORDER BY rowid"
         )
         statements = [f"PRAGMA application_id = {APPLICATION_ID}", *(sql for (sql,) in found)]
     return "\n".join((_OF_SCHEMA, *(f"{statement};" for statement in statements))) + "\n"

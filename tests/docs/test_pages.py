@@ -94,7 +94,9 @@ def test_every_preset_is_described() -> None:
 
 def test_every_table_of_the_store_is_described() -> None:
     connection = open_temporary(steps=steps())
-    tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")}
+    tables = {
+        name for (name,) in connection.execute("SELECT name FROM pragma_table_list WHERE type IN ('table', 'virtual')")
+    }
     connection.close()
     named = set(re.findall(r"[a-z_]+", "\n".join(re.findall(r"^\.TP\n(.+)$", source("om-store.5"), re.MULTILINE))))
     assert {name for name in tables if not name.startswith("sqlite_")} <= named

@@ -13,8 +13,7 @@ from omcli.base.record import replace
 from omcli.memory.batch import Batch, BatchOutcome, Observed
 from omcli.memory.buffer import BufferPolicy
 from omcli.memory.changes import OperationKind, OperationWrite
-from omcli.memory.observation import Draft, Kind, Source, Type
-from omcli.memory.ports import LogQuery
+from omcli.memory.observation import Draft, Kind, LogQuery, Source, Type
 from omcli.memory.reflection import Reflected, Scope
 from omcli.operations.clock import Clock
 from omcli.operations.deps import Deps, Policy

@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from omcli.memory.message import Incoming, Message, Role
-from omcli.memory.ports import LogQuery
+from omcli.memory.observation import LogQuery
 from omcli.memory.session import Session
 from omcli.observers.rules import RuleObserver
 from omcli.operations.clock import Clock

@@ -13,7 +13,8 @@ from omcli.base.errors import LaneTaken, NotAllowed, OmError, Refused, StaleBatc
 from omcli.base.record import replace
 from omcli.memory.batch import Batch, BatchOutcome, Observed, Observer
 from omcli.memory.buffer import BufferPolicy
-from omcli.memory.ports import Lane, LogQuery
+from omcli.memory.observation import LogQuery
+from omcli.memory.ports import Lane
 from omcli.operations.background import record_missing, run_due
 from omcli.operations.deps import LEASE_SECONDS, Policy
 from omcli.operations.observe.session import observe_session

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from omcli.base import ignore
 from omcli.exchange import named
 from omcli.memory.batch import BatchOutcome
-from omcli.memory.observation import Kind, Observation
-from omcli.memory.ports import LogQuery, Store
+from omcli.memory.observation import Kind, LogQuery, Observation
+from omcli.memory.ports import Store
 from omcli.observers.rules import RuleObserver
 from omcli.operations.clock import Clock
 from omcli.operations.deps import Deps

@@ -14,8 +14,7 @@ from omcli.base.record import replace
 from omcli.memory.batch import BatchOutcome
 from omcli.memory.changes import OperationKind, OperationWrite
 from omcli.memory.message import Role
-from omcli.memory.observation import Kind, Observation, Replacement, Type
-from omcli.memory.ports import LogQuery
+from omcli.memory.observation import Kind, LogQuery, Observation, Replacement, Type
 from omcli.memory.reflection import ReflectionOutcome, ReflectionWrite, Scope, fingerprint
 from omcli.memory.session import EvictionPolicy
 from omcli.operations.context import Place, context

@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from omcli.base.errors import BadInput, BadUsage, LaneTaken, NoInput, OmError, StaleBatch, StoreLocked, UnknownId
 from omcli.memory.batch import Batch, BatchOutcome, Observed
 from omcli.memory.message import Incoming, Message, MessageKind, Role
-from omcli.memory.observation import Draft, Kind, Observation, Priority, Source, Type
-from omcli.memory.ports import Appended, Lane, LogQuery
+from omcli.memory.observation import Draft, Kind, LogQuery, Observation, Priority, Source, Type
+from omcli.memory.ports import Appended, Lane
 from omcli.memory.session import Session
 from omcli.memory.transcript import Checkpoint, Facts, Item, NewConversation, Reason, Skip, Transcript
 from omcli.operations.clock import Clock, period

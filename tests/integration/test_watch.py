@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 
 from omcli.base.errors import OmError, Unreachable, Waiting
 from omcli.memory.batch import Batch, Observed
-from omcli.memory.ports import LogQuery
+from omcli.memory.observation import LogQuery
 from omcli.operations.deps import Deps
 from omcli.operations.tick import Due
 from omcli.operations.watch import FoundFiles, RoundDeps, Watch

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 GROUPS = {
     "Remember": ("observe", "watch", "tick", "reflect", "consolidate"),
-    "Use": ("context", "compact"),
+    "Use": ("context", "recall", "compact"),
     "Inspect": ("log", "items", "show", "sessions", "status", "usage", "tokens"),
     "Edit": ("note", "prune", "forget", "undo", "history"),
     "Use another program as the observer": ("pending", "apply"),
@@ -21,6 +21,8 @@ GROUPS = {
 }
 """The commands in groups, in the order of `om --help`."""
 COMMANDS = tuple(name for names in GROUPS.values() for name in names)
+ALIASES = {"search": "recall"}
+"""Other names of commands, which help and completion don't show."""
 _MODULES = {"status": "sessions", "apply": "pending", "undo": "history", "export": "exchange", "import": "exchange"}
 """Modules that are not named after their command."""
 

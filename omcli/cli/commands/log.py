@@ -9,14 +9,13 @@ from omcli.base.errors import BadUsage
 from omcli.base.record import replace
 from omcli.cli.command import Run, with_shared
 from omcli.cli.options import NotationOption, RowFilter, StreamOption, option
-from omcli.memory.observation import Kind, Observation, Priority, Type, full_row
-from omcli.memory.ports import LogQuery
+from omcli.memory.observation import Kind, LogQuery, Observation, Priority, Type, full_row
 from omcli.operations import lookup
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from omcli.memory.ports import LogQuery
+    from omcli.memory.observation import LogQuery
 
 _EXAMPLES = """\b
 om log --since 7d --priority high

@@ -19,8 +19,8 @@ from omcli.base.errors import ProviderFailed
 from omcli.base.record import mutable_record, record, replace
 from omcli.memory.changes import OperationKind, OperationWrite
 from omcli.memory.message import UNLIMITED, TokenCounter, message_tokens, row_tokens
-from omcli.memory.observation import Observation, Source
-from omcli.memory.ports import LogQuery, Store
+from omcli.memory.observation import LogQuery, Observation, Source
+from omcli.memory.ports import Store
 from omcli.memory.reflection import ReflectionOutcome as Came
 from omcli.memory.reflection import Scope
 from omcli.memory.transcript import Handover

@@ -9,8 +9,8 @@ from omcli.base.errors import OF_MODELS, OF_ONE_SESSION, CannotCreate, InputOutp
 from omcli.base.record import record, replace
 from omcli.exchange.daily_notes import Note, Notebook, section, session_of
 from omcli.memory.changes import UNDONE
-from omcli.memory.observation import Kind
-from omcli.memory.ports import LogQuery, Store
+from omcli.memory.observation import Kind, LogQuery
+from omcli.memory.ports import Store
 from omcli.memory.reflection import ReflectionOutcome, Scope
 from omcli.memory.transcript import IngestedFile
 from omcli.operations.deps import Deps

@@ -9,8 +9,8 @@ from omcli.base import ignore
 from omcli.base.errors import OF_MODELS, OF_ONE_SESSION, CutOff, Looped, OmError, PromptTooLong
 from omcli.base.record import replace
 from omcli.memory.batch import Batch, BatchReader, Observed, Observer, SlicedObserver, Stopped, next_slice
-from omcli.memory.observation import Kind, Observation
-from omcli.memory.ports import Lane, LogQuery
+from omcli.memory.observation import Kind, LogQuery, Observation
+from omcli.memory.ports import Lane
 from omcli.operations.deps import CONTEXT_ROWS, Deps, hold
 from omcli.operations.ingest.files import FileInput, FileReport, count_pending, ingest_files
 from omcli.operations.observe.rows import RecordSink, Step

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from omcli.base.record import record, replace
-from omcli.memory.observation import Kind
-from omcli.memory.ports import LogQuery
+from omcli.memory.observation import Kind, LogQuery
 from omcli.memory.reflection import Scope
 from omcli.operations.deps import Deps
 from omcli.operations.reflect.session import (

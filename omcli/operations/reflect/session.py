@@ -8,8 +8,8 @@ from typing import TypeVar
 from omcli.base.errors import OF_MODELS, Waiting
 from omcli.base.record import field, record, replace
 from omcli.memory.message import rows_tokens
-from omcli.memory.observation import Draft, Dropped, Kind, Observation, Replacement
-from omcli.memory.ports import Lane, LogQuery
+from omcli.memory.observation import Draft, Dropped, Kind, LogQuery, Observation, Replacement
+from omcli.memory.ports import Lane
 from omcli.memory.reflection import Material, Reflected, ReflectionOutcome, ReflectionWrite, Scope
 from omcli.operations.deps import Deps, Meta, hold
 from omcli.operations.observe.rows import RowPlace, as_rows, replacements

@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from omcli.base.errors import InputOutput, MigrationFailed
-from omcli.memory.ports import LogQuery
+from omcli.memory.observation import LogQuery
 from omcli.sqlite import SqliteStore
 from omcli.sqlite.connection import MIGRATIONS, each_statement, migrate, steps, whole_file
 from tests.integration.sqlite.running import run_at_once, start

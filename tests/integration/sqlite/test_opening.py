@@ -14,8 +14,7 @@ import pytest
 
 from omcli.base.errors import BadConfiguration, CannotCreate, InputOutput, NewerStore, OmError, StoreLocked
 from omcli.memory.batch import BatchOutcome
-from omcli.memory.observation import Observation
-from omcli.memory.ports import LogQuery
+from omcli.memory.observation import LogQuery, Observation
 from omcli.sqlite import SqliteStore
 from omcli.sqlite.connection import APPLICATION_ID, steps
 from tests.integration.sqlite.running import heed_permissions, run

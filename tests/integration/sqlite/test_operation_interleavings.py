@@ -15,8 +15,7 @@ import pytest
 
 from omcli.base.errors import LaneTaken, NotUndoable, StaleBatch, UnknownId
 from omcli.memory.batch import Batch, Observed
-from omcli.memory.observation import Draft, Type
-from omcli.memory.ports import LogQuery
+from omcli.memory.observation import Draft, LogQuery, Type
 from omcli.memory.reflection import Material, Reflected
 from omcli.memory.retention import RetentionRules
 from omcli.operations.deps import Deps, Policy

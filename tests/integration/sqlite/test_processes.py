@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 from omcli.base.errors import LaneTaken
-from omcli.memory.ports import Lane, LogQuery
+from omcli.memory.observation import LogQuery
+from omcli.memory.ports import Lane
 from omcli.sqlite import SqliteStore
 from omcli.sqlite.lanes import current_process, is_gone, owner_name
 from tests.integration.sqlite.running import run, run_at_once, start

@@ -1,0 +1,220 @@
+"""`om recall`: searching the memory."""
+
+from __future__ import annotations
+
+import sys
+from contextlib import suppress
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, NamedTuple
+
+from omcli.base.errors import BadUsage, NoInput, OmError
+from omcli.base.record import replace
+from omcli.cli.command import Run, with_shared
+from omcli.cli.console import Exit
+from omcli.cli.options import LARGEST, RowFilter, StreamOption, argument, option
+from omcli.memory.message import message_fields
+from omcli.memory.observation import Kind, Priority, Type
+from omcli.operations import lookup
+from omcli.operations.recall import RecallFilter
+from omcli.operations.recall import recall as search
+from omcli.text.instants import minute
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from omcli.memory.message import KeptMessage
+    from omcli.operations.recall import Result
+
+_EXAMPLES = """\b
+om recall "why did we drop redis"
+om recall E1234 -C 2
+om recall "how do we deploy" --project . --since 2w --type decision
+om recall --queries-file questions.txt --jsonl | jq -c '.results[0].text'
+"""
+
+
+_NOTHING = 1
+_LONGEST_LINE = 200
+"""Characters of a neighbouring message that are printed."""
+
+
+class Answer(NamedTuple):
+    query: str
+    results: Sequence[Result]
+
+
+class ResultKind(StrEnum):
+    """A kind of result: a kind of row, or a message."""
+
+    OBSERVATION = Kind.OBSERVATION
+    REFLECTION = Kind.REFLECTION
+    NOTE = Kind.NOTE
+    ITEM = Kind.ITEM
+    MESSAGE = "message"
+
+
+@with_shared(RowFilter, examples=_EXAMPLES, without=["counter", "directory", "last"])
+def recall(
+    run: Run,
+    rows: RowFilter,
+    query: Annotated[
+        str | None, argument(metavar="QUERY", help="Words, a question, or a name such as `src/auth.py` or `E1234`.")
+    ] = None,
+    *,
+    limit: Annotated[int, option("--limit", "-n", at_least=1, metavar="N", help="Print at most N results.")] = 8,
+    context: Annotated[
+        int, option("--context", "-C", at_least=0, metavar="N", help="Show N messages before and after each result.")
+    ] = 0,
+    priority: Annotated[
+        list[Priority] | None, option("--priority", help="Only rows of this priority. May be repeated.")
+    ] = None,
+    type_: Annotated[
+        list[Type] | None,
+        option("--type", metavar="TYPE", help="Only rows of this type: decision, preference, … May be repeated."),
+    ] = None,
+    kind: Annotated[
+        list[ResultKind] | None,
+        option("--kind", metavar="KIND", help=f"Only this kind: {', '.join(ResultKind)}. May be repeated."),
+    ] = None,
+    queries_file: Annotated[
+        Path | None, option("--queries-file", metavar="FILE", help="Read queries from a file, one per line.")
+    ] = None,
+    jsonl: StreamOption = False,
+) -> None:
+    """Search rows and messages, the best result first.
+
+    A row or message need not contain all words of the query, nor in the same form, but the more of the rare ones, the
+    better; those of neighbouring messages count as well. Names and "quoted words" rank first where they stand as
+    written. Rows are printed as by `om log`, messages as ID [DATE TIME] ROLE: LINE, with the line that fits best.
+    Exit code 1: nothing was found.
+    """
+    run.check_stream(jsonl=jsonl)
+    if (query is None) is (queries_file is None):
+        raise BadUsage("no query given (expected a text or `--queries-file FILE`)", hint='`om recall "why redis"`')
+    wanted = _filter(run, rows, kinds=kind or (), types=type_ or (), priorities=priority or ())
+    if unknown := lookup.unknown(run.wiring.reading, wanted.log):
+        run.console.note(unknown)
+    limit, context = min(limit, LARGEST), min(context, LARGEST)
+    queries = _query_lines(queries_file) if query is None else [query]
+    answers = [Answer(text, search(run.wiring.reading, text, wanted, limit=limit, around=context)) for text in queries]
+    if run.json:
+        documents = [_as_dict(answer) for answer in answers]
+        run.output.document({"queries": documents} if queries_file else documents[0])
+    elif jsonl:
+        for each in answers if queries_file else ():
+            run.output.json_line(_as_dict(each))
+        for result in () if queries_file else answers[0].results:
+            run.output.json_line(_result_as_dict(result))
+    else:
+        for answer in answers:
+            if queries_file:
+                run.output.paragraph(answer.query)
+            _print(run, answer.results, with_context=bool(context))
+    _mark_used(run, answers)
+    if not any(answer.results for answer in answers):
+        run.console.note("nothing found")
+        raise Exit(_NOTHING)
+
+
+def _query_lines(file: Path | None) -> list[str]:
+    """Return the lines of a file that are not empty. `-` is stdin. Raise NoInput if it cannot be read or has none."""
+    try:
+        text = sys.stdin.read() if str(file) == "-" else Path(file or "").read_text(encoding="utf-8", errors="replace")
+    except OSError as error:
+        raise NoInput(f"cannot read {file}: {error.strerror}") from None
+    if not (found := [line.strip() for line in text.splitlines() if line.strip()]):
+        raise NoInput(f"{file} has no queries", hint="one query per line")
+    return found
+
+
+def _filter(
+    run: Run, rows: RowFilter, *, kinds: Sequence[ResultKind], types: Sequence[Type], priorities: Sequence[Priority]
+) -> RecallFilter:
+    """Return the filter for the options. Types, priorities and tags are those of rows, so they exclude messages."""
+    of_rows = tuple(Kind(each) for each in kinds if each is not ResultKind.MESSAGE)
+    return RecallFilter(
+        log=replace(rows.query(run), kinds=of_rows, types=tuple(types), priorities=tuple(priorities)),
+        tags=tuple(rows.tags),
+        rows=bool(of_rows) or not kinds,
+        messages=not (types or priorities or rows.tags) and (not kinds or ResultKind.MESSAGE in kinds),
+    )
+
+
+def _mark_used(run: Run, answers: Sequence[Answer]) -> None:
+    """Record that the rows were used, unless nothing may be written or another process is writing."""
+    used = list(dict.fromkeys(each.row.id for answer in answers for each in answer.results if each.row is not None))
+    if used and not run.settings.disabled:
+        with suppress(OmError):
+            run.wiring.store.index.mark_used(used, now=run.wiring.clock.now())
+
+
+# ---- output
+
+
+def _print(run: Run, results: Sequence[Result], *, with_context: bool) -> None:
+    for number, result in enumerate(results):
+        if with_context and number:
+            run.output.line("--")
+        seq = result.message.seq if result.message is not None else 0
+        for kept in result.around:
+            if kept.seq < seq:
+                _print_near(run, kept)
+        _print_result(run, result)
+        for kept in result.around:
+            if kept.seq > seq:
+                _print_near(run, kept)
+
+
+def _print_result(run: Run, result: Result) -> None:
+    marked, kept = result.passage.words, result.message
+    if result.row is not None:
+        run.output.row(result.row, marked=marked)
+    elif kept is not None:
+        head = _head(kept)
+        shift = len(head) + 1
+        spans = [(begins + shift, ends + shift) for begins, ends in marked]
+        run.output.entry(kept.key, f"{head} {result.passage.text}", marked=spans)
+
+
+def _print_near(run: Run, kept: KeptMessage) -> None:
+    first = kept.message.text.strip().partition("\n")[0]
+    run.output.line(f"  {_head(kept)} {first if len(first) <= _LONGEST_LINE else f'{first[:_LONGEST_LINE]}…'}")
+
+
+def _head(kept: KeptMessage) -> str:
+    """Return `[DATE TIME] SPEAKER:` for a message."""
+    said = kept.message
+    return f"[{minute(said.at) if said.at else 'undated'}] {said.name or said.role}:"
+
+
+def _as_dict(answer: Answer) -> dict[str, object]:
+    return {
+        "query": answer.query,
+        "vectors": "off",
+        "results": [_result_as_dict(result) for result in answer.results],
+    }
+
+
+def _result_as_dict(result: Result) -> dict[str, object]:
+    """Return a result for JSON: the row or message that it is, its best line, its score, and the words it contains."""
+    row, kept = result.row, result.message
+    about: dict[str, object] = {}
+    if row is not None:
+        about |= {"id": row.id, "kind": row.kind, "type": row.type, "priority": row.priority, "at": row.dated}
+        about |= {"session": row.session, "project": row.project}
+        message_ids = list(row.message_ids)
+    elif kept is not None:
+        said = kept.message
+        about |= {"id": kept.key, "kind": ResultKind.MESSAGE, "role": said.role, "name": said.name, "at": said.at}
+        about |= {"session": kept.session}
+        message_ids = [kept.key]
+    around = {"context": [message_fields(each) for each in result.around]} if result.around else {}
+    return {
+        **{name: value for name, value in about.items() if value is not None},
+        "text": result.passage.text,
+        "message_ids": message_ids,
+        "score": round(result.score, 3),
+        "words": list(result.words),
+        **around,
+    }

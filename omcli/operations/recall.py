@@ -1,0 +1,115 @@
+"""Recalling: finding messages and rows that say something about a query."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from omcli.base.errors import BadUsage
+from omcli.base.record import record, replace
+from omcli.memory.message import KeptMessage
+from omcli.memory.observation import LogQuery, Observation
+from omcli.memory.ports import Store
+from omcli.memory.search import Passage
+from omcli.recall import ranking
+from omcli.recall.query import Query
+from omcli.recall.ranking import Match
+
+_MOST_MATCHES = 10_000
+"""Number of matches of a word that are looked at, the newest ones."""
+_CANDIDATES = 300
+"""Number of messages, and of rows, that are ranked."""
+_WIDER = 8
+"""Factor by which more are ranked if a filter leaves too few results."""
+_COMPARED = 3
+"""Number of results that are read for each one returned, to rank those first that contain names as they are written."""
+
+
+@record
+class RecallFilter:
+    """The rows and messages among which to search."""
+
+    log: LogQuery = LogQuery()
+    """Of the fields that rows alone have, messages ignore all."""
+    tags: tuple[str, ...] = ()
+    """Only rows that have all of these tags, ignoring case."""
+    rows: bool = True
+    messages: bool = True
+
+    def has_tags(self, row: Observation) -> bool:
+        """Return True if a row that `log` selects has the tags."""
+        return self.rows and {tag.casefold() for tag in self.tags} <= {tag.casefold() for tag in row.tags}
+
+
+@record
+class Result:
+    """A row or message that matches a query, with its best line."""
+
+    score: float
+    words: tuple[str, ...]
+    """The words of the query that it contains; the others are near."""
+    row: Observation | None
+    message: KeptMessage | None
+    """None for a row whose messages are not visible, or that has none."""
+    passage: Passage = Passage(text="")
+    around: tuple[KeptMessage, ...] = ()
+    """The message with its neighbours, if they were asked for."""
+
+
+def recall(store: Store, text: str, wanted: RecallFilter, *, limit: int, around: int = 0) -> tuple[Result, ...]:
+    """Return the best `limit` results for a query, the best first.
+
+    `around` is the number of neighbours to return on either side of each message. Raise BadUsage if the query has no
+    words.
+    """
+    query = Query.of(text)
+    if not query.words:
+        raise BadUsage("the query has no words", hint='try `om recall "why did we …"`')
+    found = _find(store, query, wanted, limit=limit)
+    results = _results(store, query, found[: limit * (_COMPARED if query.exact else 1)], limit=limit)
+    return tuple(_with_context(store, each, around) for each in results) if around else results
+
+
+def _find(store: Store, query: Query, wanted: RecallFilter, *, limit: int) -> list[Match]:
+    """Return what matches, the best first. If the filter leaves too little, more of the matches are ranked."""
+    index = store.index
+    matches = index.match(query.words, wanted.log, most=_MOST_MATCHES)
+    words = ranking.weight(query, matches, size=index.size(wanted.log))
+    most = _CANDIDATES
+    while True:
+        messages, positions = ranking.candidates(words, most=most)
+        rows = [logged for logged in index.rows(positions, wanted.log) if wanted.has_tags(logged.observation)]
+        cited = (seq for logged in rows for seq in logged.observation.sources)
+        places = index.around({*messages, *cited}, wanted.log, reach=ranking.REACH)
+        found = ranking.rank(query, words, places, rows, with_messages=wanted.messages)
+        if len(found) >= limit or max(len(messages), len(positions)) < most:
+            return found
+        most *= _WIDER
+
+
+def _results(store: Store, query: Query, found: Sequence[Match], *, limit: int) -> tuple[Result, ...]:
+    """Read what was found. What contains the names and quotations of the query as they are written ranks first."""
+    messages = {kept.seq: kept for kept in store.messages.by_seq(match.seq for match in found if match.seq is not None)}
+    results = []
+    for match in found:
+        kept = messages.get(match.seq or 0)
+        text = match.row.text if match.row is not None else kept.message.text if kept is not None else None
+        if text is not None:
+            score = match.score * _quoted_weight(query, text)
+            results.append((text, Result(score=score, words=match.words, row=match.row, message=kept)))
+    best = sorted(results, key=lambda each: each[1].score, reverse=True)[:limit]
+    passages = store.index.passages([text for text, _ in best], query.words)
+    return tuple(replace(result, passage=passage) for (_, result), passage in zip(best, passages, strict=True))
+
+
+def _quoted_weight(query: Query, text: str) -> float:
+    if not query.exact:
+        return 1
+    folded = " ".join(text.lower().split())
+    return float(ranking.INEXACT ** sum(exact not in folded for exact in query.exact))
+
+
+def _with_context(store: Store, result: Result, around: int) -> Result:
+    if result.message is None:
+        return result
+    places = store.index.around([result.message.seq], LogQuery(), reach=around)
+    return replace(result, around=store.messages.by_seq(place.seq for place in places))

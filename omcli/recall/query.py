@@ -1,0 +1,53 @@
+"""Queries: the words that a person or an agent asks for."""
+
+from __future__ import annotations
+
+import unicodedata
+
+from omcli.base import lazily
+from omcli.base.record import record
+from omcli.text.terms import FUNCTION_WORDS, NAME_LIKE, split_cjk
+
+_WORD = lazily(r"[^\W_]+")
+_EXACT = lazily(r'"([^"]+)"|([^\W_]+(?:[-_./:#@]+[^\W_]+)+)')
+"""Matches a quotation, or a name that consists of several words: a path, an identifier, a version."""
+_WHY = frozenset({"why", "warum", "wieso", "weshalb", "pourquoi", "perché", "waarom", "varför"})
+_SHORTEST_QUESTION = 3
+_MOST_WORDS = 64
+"""Maximum number of words of a query. A longer text is searched by its first ones."""
+
+
+@record
+class Query:
+    words: tuple[str, ...]
+    """The words to search for, in order, each once and without function words. They are in lower case."""
+    exact: tuple[str, ...] = ()
+    """Quotations and names, in lower case. What contains them as they are written ranks before other matches."""
+
+    asks_why: bool = False
+    """True if the text asks for a reason, which a decision gives."""
+
+    @property
+    def is_question(self) -> bool:
+        """True if neighbours of what has the words may answer it. One or two words, or a name, ask for themselves."""
+        return len(self.words) >= _SHORTEST_QUESTION and not self.exact
+
+    @classmethod
+    def of(cls, text: str) -> Query:
+        """Return the query for a text. It has no words if the text has neither letters nor digits.
+
+        If a text has only function words, they are the words.
+        """
+        folded = unicodedata.normalize("NFC", text).lower()
+        found = list(dict.fromkeys(_WORD.findall(split_cjk(folded))))
+        words = [word for word in found if word not in FUNCTION_WORDS] or found
+        exact = (
+            " ".join((quotation or name).split())
+            for quotation, name in _EXACT.findall(folded)
+            if quotation or NAME_LIKE.search(name)
+        )
+        return cls(
+            words=tuple(words[:_MOST_WORDS]),
+            exact=tuple(dict.fromkeys(exact)),
+            asks_why=not _WHY.isdisjoint(found),
+        )

@@ -1,0 +1,207 @@
+"""Ranking of messages and rows that match a query.
+
+A word weighs the square root of its rarity (its inverse document frequency), a common one 0.7 of that. A message is
+worth, for each word of the query, the most that it counts in it or in one of the four messages on either side, because
+a question and its answer rarely share their words. There it fades with the tokens between the two. Long texts count
+less, as in BM25, and what agents and tools say counts half. A row adds 0.3 of its worth to its messages; four times
+that if it is a lasting wish or rule, or a decision and the query asks why. It is shown in the place of its message if
+it says as much.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from heapq import nlargest
+from itertools import accumulate, groupby
+from math import log, sqrt
+
+from omcli.base.record import record
+from omcli.memory.observation import Logged, Observation, Type
+from omcli.memory.search import MessagePlace, WordMatch
+from omcli.recall.query import Query
+from omcli.text.terms import COMMON_WORDS
+
+REACH = 4
+"""Number of neighbours on either side that lend their words to a message."""
+_COMMON = 0.7
+"""Weight of a common word, relative to others."""
+_NEAR = 65
+"""Tokens between the offsets of two messages at which a word of one counts half in the other: a few turns of a chat,
+but less than a long answer.
+"""
+_USUAL_TOKENS = 130
+"""Length at which a text counts as it is. Shorter texts say more with the same words, longer ones less."""
+_SATURATION, _BY_LENGTH = 0.6, 0.75
+"""The parameters k1 and b of BM25 (Robertson and Zaragoza 2009), for words that are either present or absent."""
+_OF_AGENT = 0.5
+"""Weight of words of agents and tools, and of their messages: people say what matters in fewer words."""
+_OF_ROW = 0.3
+"""Part of a row's worth that is added to its messages."""
+_OF_RULE = 4
+"""Weight of a wish or rule of the user, relative to other rows. It holds for every task that it matches."""
+_RULES = frozenset({Type.INSTRUCTION, Type.PREFERENCE, Type.CORRECTION})
+_REASONS = frozenset({Type.DECISION, *_RULES})
+"""Types of rows that weigh more if a query asks why."""
+_FIRST_SOURCES = 4
+"""Number of source messages that a row adds to. Rows with more of them summarise."""
+_DAY = len("YYYY-MM-DD")
+INEXACT = 0.5
+"""Weight of matches that contain a quotation or a name only in parts."""
+
+
+@record
+class Word:
+    """A word of a query with its matches."""
+
+    text: str
+    weight: float
+    messages: frozenset[int]
+    rows: frozenset[int]
+
+
+@record
+class Match:
+    """A place in the memory that matches: a message, a row, or a row that says what its message says."""
+
+    score: float
+    words: tuple[str, ...]
+    """The words of the query that it contains, in the order of the query; the others are near."""
+    seq: int | None
+    row: Observation | None
+
+
+def weight(query: Query, matches: Sequence[WordMatch], *, size: int) -> tuple[Word, ...]:
+    """Weigh each word by the square root of its inverse document frequency among `size` messages and rows."""
+
+    def word_weight(word: str, match: WordMatch) -> Word:
+        rarity = log(1 + max(0.0, size - match.count + 0.5) / (match.count + 0.5))
+        weight = sqrt(rarity) * (_COMMON if word in COMMON_WORDS else 1)
+        return Word(text=word, weight=weight, messages=match.messages, rows=match.rows)
+
+    return tuple(word_weight(word, match) for word, match in zip(query.words, matches, strict=True))
+
+
+def candidates(words: Sequence[Word], *, most: int) -> tuple[list[int], list[int]]:
+    """Return the numbers of at most `most` messages and as many rows that have the most weight, the newest first."""
+
+    def best(of_each: Iterable[tuple[float, frozenset[int]]]) -> list[int]:
+        totals: dict[int, float] = defaultdict(float)
+        for weight, numbers in of_each:
+            for number in numbers:
+                totals[number] += weight
+        return nlargest(most, totals, key=lambda number: (totals[number], number))
+
+    return best((word.weight, word.messages) for word in words), best((word.weight, word.rows) for word in words)
+
+
+def rank(
+    query: Query,
+    words: Sequence[Word],
+    places: Sequence[MessagePlace],
+    rows: Sequence[Logged],
+    *,
+    with_messages: bool,
+) -> list[Match]:
+    """Rank messages and rows, the best first and the newest first among equals.
+
+    A row is evidence for its source messages, and stands for a message that says no more. Rows without any of `places`
+    stand for themselves, and so do all rows unless `with_messages`. A message without any of the words is a match only
+    if the query is a question.
+    """
+    telling = _REASONS if query.asks_why else _RULES
+    worths = {logged.position: _row_worth(words, logged, telling) for logged in rows}
+    messages = _worth_of_messages(words, places)
+    of_message: dict[int, list[Logged]] = defaultdict(list)
+    alone: list[Logged] = []
+    for logged in rows:
+        cited = [seq for seq in logged.observation.sources[:_FIRST_SOURCES] if seq in messages]
+        for seq in cited:
+            of_message[seq].append(logged)
+        if not (cited and with_messages):
+            alone.append(logged)
+    for seq, evidence in of_message.items():
+        messages[seq] += _OF_ROW * max(worths[logged.position] for logged in evidence)
+    found = [
+        (worths[logged.position] + max((messages.get(seq, 0) for seq in logged.observation.sources), default=0), logged)
+        for logged in alone
+    ]
+    ranked = [_row_match(words, score, logged) for score, logged in found]
+    if with_messages:
+        ranked += (
+            _message_match(words, messages[place.seq], place.seq, of_message.get(place.seq, ()), worths)
+            for place in places
+            if place.is_wanted and messages[place.seq] > 0
+        )
+    if not query.is_question:
+        ranked = [match for match in ranked if match.words]
+    return sorted(ranked, key=lambda match: (match.score, match.seq or 0), reverse=True)
+
+
+def _row_match(words: Sequence[Word], score: float, logged: Logged) -> Match:
+    matched = tuple(word.text for word in words if logged.position in word.rows)
+    return Match(score=score, words=matched, seq=None, row=logged.observation)
+
+
+def _message_match(
+    words: Sequence[Word], score: float, seq: int, evidence: Iterable[Logged], worths: Mapping[int, float]
+) -> Match:
+    matched = [word for word in words if seq in word.messages]
+    standing = [
+        logged
+        for logged in evidence
+        if logged.observation.sources == (seq,) and all(logged.position in word.rows for word in matched)
+    ]
+    row = max(standing, key=lambda logged: worths[logged.position]).observation if standing else None
+    return Match(score=score, words=tuple(word.text for word in matched), seq=seq, row=row)
+
+
+def _row_worth(words: Sequence[Word], logged: Logged, telling: Collection[Type]) -> float:
+    row = logged.observation
+    weight = sum(word.weight for word in words if logged.position in word.rows)
+    return weight * _length_weight(row.tokens) * (_OF_RULE if row.type in telling else 1)
+
+
+def _worth_of_messages(words: Sequence[Word], places: Sequence[MessagePlace]) -> dict[int, float]:
+    """Return the worth of each message by `seq`: for each word, the most that it counts in it or in a neighbour."""
+    worths: dict[int, float] = {}
+    for _, group in groupby(places, key=lambda place: place.session):
+        session = list(group)
+        said = [_said(words, place) for place in session]
+        offset = _offset(session)
+        for at, place in enumerate(session):
+            best: dict[str, float] = {}
+            for near in range(max(0, at - REACH), min(len(session), at + REACH + 1)):
+                if not (said[near] and _are_near(place, session[near])):
+                    continue
+                share = _NEAR / (_NEAR + abs(offset[at] - offset[near]))
+                for word, worth in said[near].items():
+                    best[word] = max(best.get(word, 0), share * worth)
+            worths[place.seq] = sum(best.values()) * _role_weight(place)
+    return worths
+
+
+def _said(words: Sequence[Word], place: MessagePlace) -> dict[str, float]:
+    """Return the worth of each word that a message contains."""
+    factor = _length_weight(place.tokens) * _role_weight(place)
+    return {word.text: word.weight * factor for word in words if place.seq in word.messages}
+
+
+def _offset(session: Sequence[MessagePlace]) -> list[float]:
+    """Return how many tokens lie before the middle of each message."""
+    before = [0, *accumulate(place.tokens for place in session)]
+    return [begins + place.tokens / 2 for begins, place in zip(before, session, strict=False)]
+
+
+def _are_near(one: MessagePlace, other: MessagePlace) -> bool:
+    """Return True if two messages of a session are close in order and, if both are dated, of the same day."""
+    return abs(one.seq - other.seq) <= REACH and not (one.at and other.at and one.at[:_DAY] != other.at[:_DAY])
+
+
+def _role_weight(place: MessagePlace) -> float:
+    return 1 if place.is_person else _OF_AGENT
+
+
+def _length_weight(tokens: int) -> float:
+    """Return the weight of words in a text of this length."""
+    return (_SATURATION + 1) / (1 + _SATURATION * (1 - _BY_LENGTH + _BY_LENGTH * tokens / _USUAL_TOKENS))

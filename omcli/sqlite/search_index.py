@@ -1,0 +1,192 @@
+"""The index of words, kept by triggers in two FTS5 tables that hold numbers of messages and rows, but no text."""
+
+from __future__ import annotations
+
+import re
+import sqlite3
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing
+from itertools import islice
+
+from omcli.base import lazily
+from omcli.memory.observation import Logged, LogQuery
+from omcli.memory.search import MessagePlace, Passage, SearchIndex, WordMatch
+from omcli.memory.session import NO_PROJECT
+from omcli.sqlite import codec, dialect, rows
+from omcli.sqlite.dialect import Table
+from omcli.text.terms import split_cjk
+
+_TOKENIZER = "porter unicode61 remove_diacritics 2"
+"""The tokenizer of the tables, as in their migration."""
+_BEGINNING = 3
+"""A line may have a word only if it contains its first letters, up to the first of the last `_ENDING` ones."""
+_ENDING = 4
+_MOST_LINES = 50
+"""Maximum number of lines of a text that are compared."""
+_BEGIN, _END = "\x02", "\x03"
+_MARKS = lazily(f"[{_BEGIN}{_END}]")
+_MARKED = lazily(f"([^{_BEGIN}]*){_BEGIN}([^{_END}]*){_END}")
+
+
+class SqliteSearchIndex(Table, SearchIndex):
+    """The index in the tables `message_words` and `row_words`."""
+
+    def match(self, words: Sequence[str], query: LogQuery, *, most: int) -> tuple[WordMatch, ...]:
+        with self._database.reading() as connection:
+            bounds = [_range(connection, table, query.session) for table in ("messages", "observations")]
+            return tuple(_match(connection, word, bounds, most=most) for word in words)
+
+    def size(self, query: LogQuery) -> int:
+        with self._database.reading() as connection:
+            found = (_range(connection, table, query.session) for table in ("messages", "observations"))
+            return sum(last - first + 1 for first, last in found)
+
+    def around(self, seqs: Iterable[int], query: LogQuery, *, reach: int) -> tuple[MessagePlace, ...]:
+        conditions, values = _clauses(query)
+        with self._database.reading() as connection:
+            found = dialect.execute(
+                connection,
+                "SELECT m.seq, m.session, m.role = 'user' AND m.agent IS NULL, m.tokens, m.at,"
+                f" {conditions} FROM messages AS m JOIN sessions AS s ON s.number = m.session WHERE m.seq IN"
+                " (SELECT n.seq FROM messages AS g JOIN messages AS n ON n.session = g.session"
+                f" AND n.seq BETWEEN g.seq - :reach AND g.seq + :reach WHERE g.{dialect.among('seq', ':seqs')})"
+                " ORDER BY m.session, m.seq",
+                {**values, "seqs": dialect.as_list(seqs), "reach": reach},
+            )
+            return tuple(
+                MessagePlace(
+                    seq=seq, session=session, is_person=bool(person), tokens=tokens, at=at, is_wanted=bool(wanted)
+                )
+                for seq, session, person, tokens, at, wanted in found
+            )
+
+    def rows(self, positions: Iterable[int], query: LogQuery) -> tuple[Logged, ...]:
+        with self._database.reading() as connection:
+            return rows.by_query(connection, query, dialect.as_list(positions))
+
+    def passages(self, texts: Sequence[str], words: Sequence[str]) -> tuple[Passage, ...]:
+        best: dict[int, Passage] = {}
+        if words:
+            lines = [(number, line) for number, text in enumerate(texts) for line in _lines(text, words)]
+            with closing(sqlite3.connect(":memory:")) as connection:
+                for number, passage in _passages(connection, lines, words):
+                    if number not in best or _word_count(passage) > _word_count(best[number]):
+                        best[number] = passage
+        return tuple(best.get(number) or Passage(text=_first_line(text)) for number, text in enumerate(texts))
+
+    def mark_used(self, rows_used: Sequence[str], *, now: str) -> None:
+        with self._database.writing() as connection:
+            rows.mark_used(connection, rows_used, now=now)
+
+
+def compact(connection: sqlite3.Connection) -> None:
+    """Remove deleted words from the index for good. Without this they stay until parts of the index are merged."""
+    for table in ("message_words", "row_words"):
+        connection.execute(f"INSERT INTO {table} ({table}) VALUES ('optimize')")
+
+
+def _range(connection: sqlite3.Connection, table: str, session: str | None) -> tuple[int, int]:
+    """Return the first and last number of the messages or rows of a session, or of all."""
+    key = "seq" if table == "messages" else "position"
+    where, values = ("", ()) if session is None else ("WHERE session = ?", (codec.session_number(connection, session),))
+    first, last = (
+        connection.execute(f"SELECT {end}({key}) FROM {table} {where}", values).fetchone()[0] for end in ("min", "max")
+    )
+    return (first, last) if first is not None else (1, 0)
+
+
+def _match(connection: sqlite3.Connection, word: str, bounds: Sequence[tuple[int, int]], *, most: int) -> WordMatch:
+    found, count = [], 0.0
+    for table, (first, last) in zip(("message_words", "row_words"), bounds, strict=True):
+        newest = connection.execute(
+            f"SELECT rowid FROM {table} WHERE {table} MATCH ? AND rowid BETWEEN ? AND ? ORDER BY rowid DESC LIMIT ?",
+            (_quoted(word), first, last, most),
+        )
+        numbers = [number for (number,) in newest]
+        searched = last - first + 1 if len(numbers) < most else last - numbers[-1] + 1
+        count += len(numbers) * (last - first + 1) / searched if numbers else 0
+        found.append(frozenset(numbers))
+    return WordMatch(messages=found[0], rows=found[1], count=count)
+
+
+def _quoted(word: str) -> str:
+    """Return a word as a query: also as the beginning of a pair if it is a single character of such a script."""
+    return f'"{word}"{"*" if len(word) == 1 and not word.isascii() else ""}'
+
+
+def _clauses(query: LogQuery) -> tuple[str, dict[str, object]]:
+    """Return the expression that is true for messages that a query selects, and its parameters."""
+    conditions = ["1"]
+    if query.session is not None:
+        conditions.append("s.id = :session")
+    if query.other_than is not None:
+        conditions.append("s.id <> :other_than")
+    if query.project == NO_PROJECT:
+        conditions.append("s.cwd IS NULL")
+    elif query.project is not None:
+        conditions.append("s.cwd = :project")
+    if query.since is not None:
+        conditions.append("m.at >= :since")
+    if query.until is not None:
+        conditions.append("m.at < :until")
+    names = ("session", "other_than", "project", "since", "until")
+    return " AND ".join(conditions), {name: getattr(query, name) for name in names}
+
+
+# ---- passages
+
+
+def _lines(text: str, words: Sequence[str]) -> Iterator[str]:
+    """Yield the lines of a text that may contain one of the words. Their forms differ only at the end."""
+    beginnings = [folded[: max(_BEGINNING, len(folded) - _ENDING)] for folded in map(_folded, words)]
+    may_have = (line for line in text.splitlines() if any(beginning in _folded(line) for beginning in beginnings))
+    for line in islice(may_have, _MOST_LINES):
+        yield _MARKS.sub(" ", line).strip()
+
+
+def _folded(text: str) -> str:
+    """Return text in lower case without accents."""
+    if text.isascii():
+        return text.lower()
+    from unicodedata import combining, normalize  # noqa: PLC0415 - most text is ASCII
+
+    return "".join(char for char in normalize("NFKD", text.lower()) if not combining(char))
+
+
+def _passages(
+    connection: sqlite3.Connection, lines: Sequence[tuple[int, str]], words: Sequence[str]
+) -> Iterator[tuple[int, Passage]]:
+    """Yield the lines that contain one of the words, in order, with the numbers given."""
+    connection.execute(f"CREATE VIRTUAL TABLE lines USING fts5 (text, tokenize = '{_TOKENIZER}')")
+    split = [split_cjk(line) for _, line in lines]
+    connection.executemany("INSERT INTO lines (rowid, text) VALUES (?, ?)", enumerate(split))
+    for row, marked in connection.execute(
+        f"SELECT rowid, highlight(lines, 0, '{_BEGIN}', '{_END}') FROM lines WHERE lines MATCH ? ORDER BY rowid",
+        (" OR ".join(map(_quoted, words)),),
+    ):
+        number, line = lines[row]
+        spans = _marked(marked) if split[row] == line else _found(line, words)
+        yield number, Passage(text=line, words=tuple(spans))
+
+
+def _marked(marked: str) -> Iterator[tuple[int, int]]:
+    """Yield the beginnings and ends of the marked words in a line, counted without the marks."""
+    at = 0
+    for before, word in _MARKED.findall(marked):
+        at += len(before)
+        yield at, at + len(word)
+        at += len(word)
+
+
+def _found(line: str, words: Sequence[str]) -> Iterator[tuple[int, int]]:
+    """Yield the beginnings and ends of words in a line of a script without spaces."""
+    for word in words:
+        yield from (found.span() for found in re.finditer(re.escape(word), line, re.IGNORECASE))
+
+
+def _word_count(passage: Passage) -> int:
+    return len({passage.text[begins:ends].lower() for begins, ends in passage.words})
+
+
+def _first_line(text: str) -> str:
+    return text.strip().partition("\n")[0]

@@ -1,0 +1,225 @@
+"""`om recall`: searching the memory."""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing
+
+import pytest
+
+from tests.conftest import Om
+from tests.e2e.terminals import on_terminal
+from tests.e2e.transcripts import Talk
+
+QUEUE = (
+    Talk(session="5d0c6e0a-0000-4000-8000-0000000000aa", cwd="/home/ada/parcel")
+    .user("Events get lost while the notifier restarts. What should we use instead of Redis?")
+    .assistant("An outbox table in Postgres keeps them: the notifier reads what it has not sent yet.")
+    .user("Let's use the outbox table instead of Redis, because nothing may get lost. Always run `make lint` first.")
+    .call("Bash", {"command": "pytest tests/test_outbox.py"})
+    .result("E1234: relation outbox does not exist\nFAILED tests/test_outbox.py::test_sends_once", is_error=True)
+    .assistant("The migration is missing; I add migrations/0007_outbox.sql.")
+)
+TIDE = Talk(session="5d0c6e0a-0000-4000-8000-0000000000bb", cwd="/home/ada/tide").user(
+    "We decided to print the tide tables in metres. Ask Noor before you change the harbour names."
+)
+
+
+@pytest.fixture
+def told(om: Om) -> Om:
+    om("observe", "-q", stdin=QUEUE.text())
+    om("observe", "-q", stdin=TIDE.text())
+    return om
+
+
+def texts(om: Om, *arguments: str) -> list[str]:
+    return [result["text"] for result in om("recall", *arguments, "--json").document["results"]]
+
+
+class TestFinding:
+    @pytest.mark.parametrize(
+        ("query", "wanted"),
+        [
+            ("why did we drop redis", "instead of Redis, because nothing may get lost"),
+            ("E1234", "E1234: relation outbox does not exist"),
+            ("tests/test_outbox.py", "test_outbox.py"),
+            ("metre", "tide tables in metres"),
+            ("whom to ask about harbours", "Ask Noor"),
+            ('"outbox table"', "outbox table"),
+        ],
+    )
+    def test_the_line_that_answers_comes_first(self, told: Om, query: str, wanted: str) -> None:
+        assert wanted in texts(told, query)[0]
+
+    def test_an_answer_is_found_that_shares_no_word_with_the_question(self, told: Om) -> None:
+        found = texts(told, "what happens when the notifier restarts", "-n", "20")
+        assert any("outbox table in Postgres" in text for text in found)
+
+    def test_a_name_finds_only_what_has_it(self, told: Om) -> None:
+        assert all("E1234" in text for text in texts(told, "E1234", "-n", "20"))
+
+    def test_search_is_the_same_command(self, told: Om) -> None:
+        assert told("search", "redis").stdout == told("recall", "redis").stdout
+        assert told("--json", "search", "redis").document == told("recall", "redis", "--json").document
+        assert "search" not in told("--help").stdout.replace("Search", "")
+
+    def test_nothing_found_is_exit_1_and_says_so(self, told: Om) -> None:
+        ended = told("recall", "zeppelin", code=1)
+        assert (ended.stdout, ended.stderr) == ("", "om: nothing found\n")
+        assert told("recall", "zeppelin", "--json", code=1).document["results"] == []
+
+    def test_without_a_store_nothing_is_found_and_no_file_is_created(self, om: Om) -> None:
+        om("recall", "redis", code=1)
+        assert not om.db.exists()
+
+    def test_what_was_forgotten_is_not_found_until_that_is_undone(self, told: Om) -> None:
+        told("forget", "--match", "Noor")
+        told("recall", "Noor", code=1)
+        told("undo")
+        assert texts(told, "Noor")
+
+    def test_words_of_deleted_messages_are_no_longer_in_the_file(self, told: Om) -> None:
+        told("forget", "--match", "harbour", "--hard", "--yes")
+        with closing(sqlite3.connect(told.db)) as store:
+            store.execute("CREATE VIRTUAL TABLE temp.terms USING fts5vocab(main, message_words, row)")
+            assert not store.execute("SELECT * FROM terms WHERE term LIKE 'harbo%'").fetchall()
+            assert store.execute("SELECT * FROM terms WHERE term LIKE 'outbo%'").fetchall()
+
+    def test_notes_and_items_are_found_the_moment_they_are_written(self, om: Om) -> None:
+        om("note", "The staging password rotates on Mondays.", "--item")
+        assert "Mondays" in texts(om, "when does staging rotate")[0]
+
+    def test_a_store_of_an_earlier_version_is_indexed_when_it_is_opened(self, told: Om) -> None:
+        with closing(sqlite3.connect(told.db)) as store:
+            for name in ("message_words", "row_words"):
+                store.execute(f"DROP TRIGGER {name}_added")
+                store.execute(f"DROP TRIGGER {name}_removed")
+                store.execute(f"DROP TABLE {name}")
+            store.execute("PRAGMA user_version = 13")
+        assert "Noor" in texts(told, "Noor")[0]
+        told("note", "Noor left.")
+        assert len(texts(told, "Noor")) > 1
+
+
+class TestSelecting:
+    def test_filters_are_those_of_the_log(self, told: Om) -> None:
+        """S0.11: one set of filters."""
+        session = "5d0c6e0a-0000-4000-8000-0000000000aa"
+        assert texts(told, "outbox", "--session", "5d0c6e0a-0000-4000-8000-0000000000aa")
+        told("recall", "outbox", "--session", "5d0c6e0a-0000-4000-8000-0000000000bb", code=1)
+        told("recall", "outbox", "--project", "/home/ada/tide", code=1)
+        told("recall", "outbox", "--since", "2099-01-01", code=1)
+        told("recall", "outbox", "--until", "2001-01-01", code=1)
+        told("recall", "outbox", "--tag", "nobody", code=1)
+        results = told("recall", "outbox", "--type", "decision", "--json").document["results"]
+        assert {(each["kind"], each["type"], each["session"]) for each in results} == {
+            ("observation", "decision", session)
+        }
+
+    def test_kinds_include_messages(self, told: Om) -> None:
+        kinds = {each["kind"] for each in told("recall", "outbox", "--kind", "message", "--json").document["results"]}
+        assert kinds == {"message"}
+        kinds = {
+            each["kind"] for each in told("recall", "outbox", "--kind", "observation", "--json").document["results"]
+        }
+        assert kinds == {"observation"}
+
+    def test_hidden_rows_are_found_with_all(self, told: Om) -> None:
+        row = told("log", "--type", "decision", "--jsonl", "--project", "/home/ada/tide").lines[0]
+        told("note", "No longer.", "--resolves", row["id"])
+        query = ("recall", "metres", "--kind", "observation", "--type", "decision")
+        told(*query, code=1)
+        assert told(*query, "--all", "--json").document["results"][0]["id"] == row["id"]
+
+    @pytest.mark.parametrize(
+        "arguments",
+        [
+            ["x", "--scope", "session"],
+            [""],
+            ["?!"],
+            [],
+            ["x", "--limit", "0"],
+            ["x", "--priority", "urgent"],
+            ["x", "--since", "2026-02-31"],
+            ["x", "--since", "2026-03-02", "--until", "2026-03-01"],
+            ["x", "--json", "--jsonl"],
+            ["x", "--queries-file", "q.txt"],
+        ],
+    )
+    def test_invalid_usage_is_exit_2_with_nothing_on_stdout(self, told: Om, arguments: list[str]) -> None:
+        """T65."""
+        ended = told("recall", *arguments, code=2)
+        assert (ended.stdout, bool(ended.stderr)) == ("", True)
+
+
+class TestOutput:
+    def test_rows_are_printed_as_in_the_log_and_messages_by_their_speaker(self, told: Om) -> None:
+        log = told("log").stdout.splitlines()
+        lines = told("recall", "outbox", "-n", "30").stdout.splitlines()
+        rows = [line for line in lines if line in log]
+        assert rows
+        assert any("] result: E1234: relation outbox does not exist" in line for line in lines)
+
+    def test_context_is_printed_around_each_message(self, told: Om) -> None:
+        [before, hit, after] = told("recall", "E1234", "-C", "1", "--kind", "message").stdout.splitlines()
+        assert before.startswith("  [")
+        assert "pytest tests/test_outbox.py" in before
+        assert "E1234" in hit
+        assert after.startswith("  [")
+        assert "migration is missing" in after
+        [result] = told("recall", "E1234", "-C", "1", "--kind", "message", "--json").document["results"]
+        assert [each["role"] for each in result["context"]] == ["call", "result", "assistant"]
+
+    def test_the_words_stand_out_on_a_terminal_and_are_plain_in_a_pipe(self, told: Om) -> None:
+        shown = on_terminal(told, "recall", "metre", "--color", "always", columns=200)
+        assert "\x1b[1;7mmetres" in shown
+        assert "\x1b" not in told("recall", "metre").stdout
+
+    def test_json_results_say_what_and_where_they_are_and_why(self, told: Om) -> None:
+        [result, *_] = told("recall", "why the outbox instead of redis", "--json").document["results"]
+        assert {"id", "kind", "text", "message_ids", "session", "at", "score", "words"} <= result.keys()
+        assert set(result["words"]) == {"outbox", "instead", "redis"}
+        assert told("show", result["id"]).stdout
+
+    def test_json_lines_are_one_result_each(self, told: Om) -> None:
+        assert told("recall", "outbox", "--jsonl").lines == told("recall", "outbox", "--json").document["results"]
+
+    def test_vectors_are_reported_as_off_not_as_nothing_found(self, told: Om) -> None:
+        """C14."""
+        assert told("recall", "outbox", "--json").document["vectors"] == "off"
+
+
+class TestManyQueries:
+    def test_each_line_of_a_file_is_a_query(self, told: Om) -> None:
+        file = told.write("q.txt", "redis\n\n  metre \nzeppelin\n")
+        answers = told("recall", "--queries-file", file, "--jsonl").lines
+        assert [answer["query"] for answer in answers] == ["redis", "metre", "zeppelin"]
+        assert [bool(answer["results"]) for answer in answers] == [True, True, False]
+        assert answers[0]["results"] == told("recall", "redis", "--json").document["results"]
+        assert told("recall", "--queries-file", file, "--json").document["queries"] == answers
+        assert told("recall", "--queries-file", "-", "--jsonl", stdin="metre\n").lines == answers[1:2]
+        assert told("recall", "--queries-file", file).stdout.startswith("redis\n\n")
+
+    def test_a_missing_or_empty_file_is_exit_66(self, told: Om) -> None:
+        assert "nowhere.txt" in told("recall", "--queries-file", "nowhere.txt", code=66).stderr
+        told("recall", "--queries-file", told.write("empty.txt", "\n"), code=66)
+
+
+class TestUse:
+    def test_rows_that_were_found_count_as_used(self, told: Om) -> None:
+        """S2.36: `last_used_at` moves, and only that of the rows printed."""
+        told("recall", "metre", "--now", "2026-12-01T10:00:00Z", "--kind", "observation")
+        used = {row["text"] for row in told("log", "--jsonl").lines if row.get("last_used_at")}
+        assert used
+        assert all("metres" in text for text in used)
+
+    def test_reading_goes_on_while_another_process_writes(self, told: Om) -> None:
+        """T67: the rows are found at once; only their use is not recorded."""
+        with closing(sqlite3.connect(told.db, isolation_level=None)) as holder:
+            holder.execute("BEGIN IMMEDIATE")
+            assert told("recall", "metre", "--wait", "0").stdout
+        assert not any("last_used_at" in row for row in told("log", "--jsonl").lines)
+
+    def test_nothing_is_written_if_om_is_disabled(self, told: Om) -> None:
+        assert told("recall", "metre", env={"OM_DISABLED": "1"}).stdout
+        assert not any("last_used_at" in row for row in told("log", "--jsonl").lines)

@@ -1,0 +1,143 @@
+"""Ranking of messages and rows by the words that they and their neighbours contain."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from omcli.memory.observation import Logged, Type
+from omcli.memory.search import MessagePlace, WordMatch
+from omcli.recall import ranking
+from omcli.recall.query import Query
+from omcli.recall.ranking import Match, Word
+from tests.material import row
+
+
+def word(text: str, *messages: int, rows: Sequence[int] = (), weight: float = 1) -> Word:
+    return Word(text=text, weight=weight, messages=frozenset(messages), rows=frozenset(rows))
+
+
+def place(
+    seq: int, *, session: int = 1, is_person: bool = True, tokens: int = 30, at: str | None = None, wanted: bool = True
+) -> MessagePlace:
+    return MessagePlace(seq=seq, session=session, is_person=is_person, tokens=tokens, at=at, is_wanted=wanted)
+
+
+def ranked(
+    words: Sequence[Word],
+    places: Sequence[MessagePlace],
+    rows: Sequence[Logged] = (),
+    *,
+    with_messages: bool = True,
+    query: str = "when does the tide turn back",
+) -> list[Match]:
+    return ranking.rank(Query.of(query), words, places, rows, with_messages=with_messages)
+
+
+def seqs(matches: Sequence[Match]) -> list[int | None]:
+    return [match.seq for match in matches]
+
+
+class TestWeight:
+    def test_a_rare_word_weighs_more_and_a_common_one_less(self) -> None:
+        query = Query.of("redis zebra work")
+        matches = [WordMatch(messages=frozenset(), rows=frozenset(), count=count) for count in (50, 1, 1)]
+        redis, zebra, work = ranking.weight(query, matches, size=100)
+        assert zebra.weight > work.weight > redis.weight > 0
+
+    @given(st.floats(0, 1e7), st.integers(0, 10**6))
+    def test_a_weight_is_never_negative_however_wrong_the_estimates(self, count: float, size: int) -> None:
+        match = WordMatch(messages=frozenset(), rows=frozenset(), count=count)
+        [found] = ranking.weight(Query.of("zebra"), [match], size=size)
+        assert found.weight >= 0
+
+
+class TestCandidates:
+    def test_those_with_the_heaviest_words_come_first_and_then_the_newest(self) -> None:
+        words = [word("a", 1, 2, 3, weight=1), word("b", 1, weight=2)]
+        assert ranking.candidates(words, most=2) == ([1, 3], [])
+
+
+class TestMessages:
+    def test_more_words_rank_before_fewer(self) -> None:
+        words = [word("a", 1, 2), word("b", 2)]
+        assert seqs(ranked(words, [place(1), place(2)]))[0] == 2
+
+    def test_an_answer_beside_its_question_is_found_and_a_far_one_less(self) -> None:
+        """A question and its answer rarely share words."""
+        words = [word("a", 5), word("b", 5), word("c", 4)]
+        matches = ranked(words, [place(seq) for seq in range(1, 10)])
+        assert seqs(matches)[0] == 5
+        scores = {match.seq: match.score for match in matches}
+        assert scores[6] > scores[7] > scores[8] > 0
+        assert not next(match for match in matches if match.seq == 6).words
+
+    def test_for_a_name_only_what_has_it_is_a_match(self) -> None:
+        assert seqs(ranked([word("a", 2)], [place(1), place(2), place(3)], query="E1234")) == [2]
+
+    def test_neighbours_of_another_session_or_day_lend_no_words(self) -> None:
+        places = [place(1, at="2026-03-01T10:00:00.000Z"), place(2, at="2026-03-02T10:00:00.000Z"), place(3, session=2)]
+        assert seqs(ranked([word("a", 1)], places)) == [1]
+
+    def test_a_long_answer_lends_less_than_a_short_one(self) -> None:
+        short = ranked([word("a", 1)], [place(1), place(2)])
+        long = ranked([word("a", 1)], [place(1, tokens=900), place(2)])
+        assert short[1].score > long[1].score
+
+    def test_people_rank_before_agents(self) -> None:
+        matches = ranked([word("a", 1, 9)], [place(1, is_person=False), place(9)])
+        assert seqs(matches)[0] == 9
+
+    def test_what_is_not_wanted_lends_its_words_but_is_no_match(self) -> None:
+        assert seqs(ranked([word("a", 1)], [place(1, wanted=False), place(2)])) == [2]
+
+    @given(st.lists(st.tuples(st.integers(1, 40), st.booleans(), st.integers(0, 2000)), unique_by=lambda each: each[0]))
+    def test_ranks_are_in_order_and_each_message_is_there_once(self, given_: list[tuple[int, bool, int]]) -> None:
+        places = [place(seq, is_person=person, tokens=tokens) for seq, person, tokens in sorted(given_)]
+        words = [
+            word("a", *(seq for seq, _, _ in given_ if seq % 2)),
+            word("b", *(seq for seq, _, _ in given_ if seq % 3)),
+        ]
+        matches = ranked(words, places)
+        assert [match.score for match in matches] == sorted((match.score for match in matches), reverse=True)
+        assert len(set(seqs(matches))) == len(matches)
+
+
+class TestRows:
+    def test_a_row_is_evidence_for_its_message_and_stands_for_it(self) -> None:
+        fact = Logged(position=7, observation=row(7, sources=(2,)))
+        matches = ranked([word("a", 1, 2, rows=[7])], [place(1), place(2, tokens=60)], [fact])
+        assert [(match.seq, match.row) for match in matches[:1]] == [(2, fact.observation)]
+
+    def test_a_row_that_says_less_than_its_message_does_not_stand_for_it(self) -> None:
+        fact = Logged(position=7, observation=row(7, sources=(2,)))
+        [match] = ranked([word("a", 2, rows=[7]), word("b", 2)], [place(2)], [fact])
+        assert (match.seq, match.row, match.words) == (2, None, ("a", "b"))
+
+    def test_a_rule_of_the_user_ranks_first_where_it_matches(self) -> None:
+        """A standing wish holds for every task that it is about."""
+        rule = Logged(position=1, observation=row(1, type=Type.INSTRUCTION, sources=(1,)))
+        fact = Logged(position=2, observation=row(2, sources=(9,)))
+        matches = ranked([word("a", 1, 9, rows=[1, 2])], [place(1), place(9)], [rule, fact])
+        assert matches[0].row == rule.observation
+
+    def test_a_decision_ranks_first_if_the_query_asks_why(self) -> None:
+        decision = Logged(position=1, observation=row(1, type=Type.DECISION, sources=(1,)))
+        words, places = [word("a", 1, 9, rows=[1])], [place(1, tokens=300), place(9)]
+        assert seqs(ranked(words, places, [decision], query="what was dropped that day")) == [9, 1]
+        assert seqs(ranked(words, places, [decision], query="why was it dropped that day")) == [1, 9]
+
+    @pytest.mark.parametrize("sources", [(), (99,)])
+    def test_a_row_without_messages_stands_for_itself(self, sources: tuple[int, ...]) -> None:
+        note = Logged(position=1, observation=row(1, sources=sources))
+        [match] = ranked([word("a", rows=[1])], [], [note])
+        assert (match.seq, match.row, match.words) == (None, note.observation, ("a",))
+
+    def test_rows_alone_are_ranked_by_themselves_and_their_messages(self) -> None:
+        one, other = (Logged(position=at, observation=row(at, sources=(at,))) for at in (1, 9))
+        words = [word("a", 1, 9, rows=[1, 9]), word("b", 9)]
+        matches = ranked(words, [place(1), place(9)], [one, other], with_messages=False)
+        assert [match.row for match in matches] == [other.observation, one.observation]
