@@ -11,7 +11,7 @@ import re
 import sqlite3
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager
 from functools import cache
 from pathlib import Path
 from types import TracebackType
@@ -30,6 +30,8 @@ PAGE = 500
 NO_LIMIT = -1
 """The `LIMIT` that keeps all rows. Only SQLite accepts a negative one."""
 _FIRST_CJK = "\u3040"
+_TOKENIZER = "porter unicode61 remove_diacritics 2"
+"""The tokenizer of the indexes, as in their migration."""
 _LONE_SURROGATE = lazily("[\ud800-\udfff]")
 _FOLDED = "\u00df\u0130\u0149\u017f\u01f0\u1e96-\u1e9a\u1e9e\u212a\ufb00-\ufb06"
 """Letters whose case-folded form contains ASCII letters: sharp s, ligatures, the kelvin sign and others."""
@@ -107,6 +109,32 @@ def among(column: str, parameter: str = "?") -> str:
 def list_of(column: str) -> str:
     """Return the expression that collects a column's values in a group into a list."""
     return f"json_group_array({column})"
+
+
+def with_word(table: str) -> str:
+    """Return the query for the highest numbers in an index that have a word, between two numbers."""
+    return f"SELECT rowid FROM {table} WHERE {table} MATCH ? AND rowid BETWEEN ? AND ? ORDER BY rowid DESC LIMIT ?"
+
+
+def word_query(words: Iterable[str]) -> str:
+    """Return the query for any of these words. A single character of a script without spaces also begins a pair."""
+    return " OR ".join(f'"{word}"{"*" if len(word) == 1 and not word.isascii() else ""}' for word in words)
+
+
+def merge_index(connection: sqlite3.Connection, table: str) -> None:
+    """Remove deleted words from an index for good. Otherwise they stay until parts of the index are merged."""
+    connection.execute(f"INSERT INTO {table} ({table}) VALUES ('optimize')")
+
+
+def marked_texts(texts: Iterable[str], words: Iterable[str], *, marks: tuple[str, str]) -> Iterator[tuple[int, str]]:
+    """Yield the indexes of the texts that have one of the words, and these texts with marks around the words."""
+    with closing(sqlite3.connect(":memory:")) as connection:
+        connection.execute(f"CREATE VIRTUAL TABLE lines USING fts5 (text, tokenize = '{_TOKENIZER}')")
+        connection.executemany("INSERT INTO lines (rowid, text) VALUES (?, ?)", enumerate(texts))
+        yield from connection.execute(
+            "SELECT rowid, highlight(lines, 0, ?, ?) FROM lines WHERE lines MATCH ? ORDER BY rowid",
+            (*marks, word_query(words)),
+        )
 
 
 def digest_query(images: str) -> str:

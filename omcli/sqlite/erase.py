@@ -31,7 +31,7 @@ def erase(
     _settle(connection, which, touched | holding | entitled, now=now)
     if erased_rows or holding or titles:
         connection.execute("DELETE FROM bookmarks")
-        search_index.compact(connection)
+        search_index.merge(connection)
     return erased_rows, erased_messages
 
 

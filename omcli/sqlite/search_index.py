@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import closing
 from itertools import islice
 
 from omcli.base import lazily
@@ -16,16 +15,15 @@ from omcli.sqlite import codec, dialect, rows
 from omcli.sqlite.dialect import Table
 from omcli.text.terms import split_cjk
 
-_TOKENIZER = "porter unicode61 remove_diacritics 2"
-"""The tokenizer of the tables, as in their migration."""
-_BEGINNING = 3
+_INDEXES = ("message_words", "row_words")
+_LEAST_LETTERS = 3
 """A line may have a word only if it contains its first letters, up to the first of the last `_ENDING` ones."""
 _ENDING = 4
 _MOST_LINES = 50
 """Maximum number of lines of a text that are compared."""
-_BEGIN, _END = "\x02", "\x03"
-_MARKS = lazily(f"[{_BEGIN}{_END}]")
-_MARKED = lazily(f"([^{_BEGIN}]*){_BEGIN}([^{_END}]*){_END}")
+_AROUND = ("\x02", "\x03")
+_MARKS = lazily("[\x02\x03]")
+_MARKED = lazily("([^\x02]*)\x02([^\x03]*)\x03")
 
 
 class SqliteSearchIndex(Table, SearchIndex):
@@ -66,12 +64,10 @@ class SqliteSearchIndex(Table, SearchIndex):
 
     def passages(self, texts: Sequence[str], words: Sequence[str]) -> tuple[Passage, ...]:
         best: dict[int, Passage] = {}
-        if words:
-            lines = [(number, line) for number, text in enumerate(texts) for line in _lines(text, words)]
-            with closing(sqlite3.connect(":memory:")) as connection:
-                for number, passage in _passages(connection, lines, words):
-                    if number not in best or _word_count(passage) > _word_count(best[number]):
-                        best[number] = passage
+        lines = [(number, line) for number, text in enumerate(texts) for line in _lines(text, words)]
+        for number, passage in _passages(lines, words):
+            if number not in best or _word_count(passage) > _word_count(best[number]):
+                best[number] = passage
         return tuple(best.get(number) or Passage(text=_first_line(text)) for number, text in enumerate(texts))
 
     def mark_used(self, rows_used: Sequence[str], *, now: str) -> None:
@@ -79,10 +75,10 @@ class SqliteSearchIndex(Table, SearchIndex):
             rows.mark_used(connection, rows_used, now=now)
 
 
-def compact(connection: sqlite3.Connection) -> None:
-    """Remove deleted words from the index for good. Without this they stay until parts of the index are merged."""
-    for table in ("message_words", "row_words"):
-        connection.execute(f"INSERT INTO {table} ({table}) VALUES ('optimize')")
+def merge(connection: sqlite3.Connection) -> None:
+    """Remove the words of what was deleted from the file."""
+    for table in _INDEXES:
+        dialect.merge_index(connection, table)
 
 
 def _range(connection: sqlite3.Connection, table: str, session: str | None) -> tuple[int, int]:
@@ -97,21 +93,13 @@ def _range(connection: sqlite3.Connection, table: str, session: str | None) -> t
 
 def _match(connection: sqlite3.Connection, word: str, bounds: Sequence[tuple[int, int]], *, most: int) -> WordMatch:
     found, count = [], 0.0
-    for table, (first, last) in zip(("message_words", "row_words"), bounds, strict=True):
-        newest = connection.execute(
-            f"SELECT rowid FROM {table} WHERE {table} MATCH ? AND rowid BETWEEN ? AND ? ORDER BY rowid DESC LIMIT ?",
-            (_quoted(word), first, last, most),
-        )
+    for table, (first, last) in zip(_INDEXES, bounds, strict=True):
+        newest = connection.execute(dialect.with_word(table), (dialect.word_query([word]), first, last, most))
         numbers = [number for (number,) in newest]
         searched = last - first + 1 if len(numbers) < most else last - numbers[-1] + 1
         count += len(numbers) * (last - first + 1) / searched if numbers else 0
         found.append(frozenset(numbers))
     return WordMatch(messages=found[0], rows=found[1], count=count)
-
-
-def _quoted(word: str) -> str:
-    """Return a word as a query: also as the beginning of a pair if it is a single character of such a script."""
-    return f'"{word}"{"*" if len(word) == 1 and not word.isascii() else ""}'
 
 
 def _clauses(query: LogQuery) -> tuple[str, dict[str, object]]:
@@ -138,7 +126,7 @@ def _clauses(query: LogQuery) -> tuple[str, dict[str, object]]:
 
 def _lines(text: str, words: Sequence[str]) -> Iterator[str]:
     """Yield the lines of a text that may contain one of the words. Their forms differ only at the end."""
-    beginnings = [folded[: max(_BEGINNING, len(folded) - _ENDING)] for folded in map(_folded, words)]
+    beginnings = [folded[: max(_LEAST_LETTERS, len(folded) - _ENDING)] for folded in map(_folded, words)]
     may_have = (line for line in text.splitlines() if any(beginning in _folded(line) for beginning in beginnings))
     for line in islice(may_have, _MOST_LINES):
         yield _MARKS.sub(" ", line).strip()
@@ -153,20 +141,12 @@ def _folded(text: str) -> str:
     return "".join(char for char in normalize("NFKD", text.lower()) if not combining(char))
 
 
-def _passages(
-    connection: sqlite3.Connection, lines: Sequence[tuple[int, str]], words: Sequence[str]
-) -> Iterator[tuple[int, Passage]]:
+def _passages(lines: Sequence[tuple[int, str]], words: Sequence[str]) -> Iterator[tuple[int, Passage]]:
     """Yield the lines that contain one of the words, in order, with the numbers given."""
-    connection.execute(f"CREATE VIRTUAL TABLE lines USING fts5 (text, tokenize = '{_TOKENIZER}')")
     split = [split_cjk(line) for _, line in lines]
-    connection.executemany("INSERT INTO lines (rowid, text) VALUES (?, ?)", enumerate(split))
-    for row, marked in connection.execute(
-        f"SELECT rowid, highlight(lines, 0, '{_BEGIN}', '{_END}') FROM lines WHERE lines MATCH ? ORDER BY rowid",
-        (" OR ".join(map(_quoted, words)),),
-    ):
-        number, line = lines[row]
-        spans = _marked(marked) if split[row] == line else _found(line, words)
-        yield number, Passage(text=line, words=tuple(spans))
+    for at, marked in dialect.marked_texts(split, words, marks=_AROUND) if lines else ():
+        number, line = lines[at]
+        yield number, Passage(text=line, words=tuple(_marked(marked) if split[at] == line else _found(line, words)))
 
 
 def _marked(marked: str) -> Iterator[tuple[int, int]]:

@@ -20,6 +20,7 @@ from omcli.memory.batch import Batch, Observed
 from omcli.operations.ingest.files import FileInput, FileReport
 from omcli.operations.observe.session import observe_files
 from omcli.settings.settings import Settings
+from omcli.sqlite.dialect import prepare
 from omcli.wiring import Wiring
 from tests.fakes import empty_store
 from tests.fakes.deps import by_observer
@@ -172,7 +173,7 @@ class Store:
         return report
 
     def execute(self, sql: str) -> list[tuple[object, ...]]:
-        with closing(sqlite3.connect(self.db)) as connection, connection:
+        with closing(prepare(sqlite3.connect(self.db))) as connection, connection:
             return list(connection.execute(sql))
 
     def forget_bookmarks(self) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from omcli.memory.observation import Status, Type
 from omcli.sqlite import SqliteStore, rows
-from omcli.sqlite.dialect import writing
+from omcli.sqlite.dialect import prepare, writing
 from tests.material import COUNTER, NOW, row, said, session
 
 TYPES = (Type.FILE_READ, Type.OUTCOME, Type.COMMAND_RUN, Type.REQUEST)
@@ -19,7 +19,7 @@ def steps_to_read(path: Path, many: int) -> int:
     """How many hundreds of steps SQLite takes to read what stands among so many rows, of which ten are open."""
     with SqliteStore.open(path, wait=1) as store:
         store.messages.append(session(), [said("hello")], counter=COUNTER, now=NOW)
-    connection = sqlite3.connect(path, isolation_level=None)
+    connection = prepare(sqlite3.connect(path, isolation_level=None))
     connection.row_factory = sqlite3.Row
     with writing(connection):
         for number in range(many):

@@ -20,6 +20,7 @@ from omcli.base.errors import InputOutput, MigrationFailed
 from omcli.memory.observation import LogQuery
 from omcli.sqlite import SqliteStore
 from omcli.sqlite.connection import MIGRATIONS, each_statement, migrate, steps, whole_file
+from omcli.sqlite.dialect import prepare
 from tests.integration.sqlite.running import run_at_once, start
 from tests.material import COUNTER, NOW, said, session
 from tests.soak import first_only
@@ -56,14 +57,14 @@ def folder(place: Path, *more: str) -> Path:
 
 
 def version(path: Path) -> int:
-    with closing(sqlite3.connect(path)) as connection, connection:
+    with closing(prepare(sqlite3.connect(path))) as connection, connection:
         (number,) = connection.execute("PRAGMA user_version").fetchone()
     assert isinstance(number, int)
     return number
 
 
 def step_log(path: Path) -> list[int]:
-    with closing(sqlite3.connect(path)) as connection, connection:
+    with closing(prepare(sqlite3.connect(path))) as connection, connection:
         return [number for (number,) in connection.execute("SELECT step FROM step_log")]
 
 
@@ -94,12 +95,12 @@ def test_the_steps_are_numbered_without_a_gap() -> None:
 
 def contents(migrations: Path) -> tuple[object, ...]:
     """The header, the schema and all rows of a new store."""
-    connection = sqlite3.connect(":memory:", isolation_level=None)
+    connection = prepare(sqlite3.connect(":memory:", isolation_level=None))
     with closing(connection):
         migrate(connection, steps(migrations), path=migrations)
         header = [connection.execute(f"PRAGMA {name}").fetchone() for name in ("user_version", "application_id")]
         schema = connection.execute("SELECT type, name, tbl_name, sql FROM sqlite_schema ORDER BY name").fetchall()
-        tables = [name for kind, name, *_ in schema if kind == "table"]
+        tables = [name for kind, name, _, sql in schema if kind == "table" and "VIRTUAL" not in sql]
         return header, schema, {name: connection.execute(f"SELECT * FROM {name}").fetchall() for name in tables}
 
 
@@ -129,7 +130,7 @@ def test_an_old_store_is_brought_up_to_date_and_keeps_what_it_holds(old: Path, t
 def test_a_store_of_every_released_schema_is_brought_up_to_date(tmp_path: Path, released: int) -> None:
     """S1.18, T69: with a message that was written before later columns were there."""
     path = tmp_path / "om.db"
-    connection = sqlite3.connect(path, isolation_level=None)
+    connection = prepare(sqlite3.connect(path, isolation_level=None))
     migrate(connection, steps()[:released], path=path)
     connection.execute("INSERT INTO sessions (number, id, agent) VALUES (1, 's', 'pi')")
     connection.execute(
@@ -149,7 +150,7 @@ def before_holds(
     path: Path, *, messages: int, forgotten: Iterable[int], batches: Sequence[Noted]
 ) -> sqlite3.Connection:
     """A store of schema 9, of which operation 1 has forgotten some of the messages of a session at noon."""
-    connection = sqlite3.connect(path, isolation_level=None)
+    connection = prepare(sqlite3.connect(path, isolation_level=None))
     migrate(connection, steps()[:9], path=path)
     connection.execute("INSERT INTO sessions (number, id) VALUES (1, 's')")
     operation = (
@@ -234,7 +235,7 @@ WITH_SOME_ASIDE = """
 def test_what_was_put_aside_before_several_operations_could_do_so_comes_back(tmp_path: Path) -> None:
     """S1.18, S4.16: what waited then waits again, what was covered does not."""
     path = tmp_path / "om.db"
-    connection = sqlite3.connect(path, isolation_level=None)
+    connection = prepare(sqlite3.connect(path, isolation_level=None))
     migrate(connection, steps()[:9], path=path)
     connection.executescript(WITH_SOME_ASIDE)
     connection.close()
@@ -262,7 +263,7 @@ def test_a_migrated_store_has_the_schema_of_a_new_one(old: Path, tmp_path: Path)
     schemas = []
     for path in (old, new):
         SqliteStore.open(path, wait=1, migrations=migrations).close()
-        with closing(sqlite3.connect(path)) as connection, connection:
+        with closing(prepare(sqlite3.connect(path))) as connection, connection:
             schemas.append(connection.execute("SELECT type, name, sql FROM sqlite_schema ORDER BY name").fetchall())
     assert schemas[0] == schemas[1]
 
@@ -304,7 +305,7 @@ def test_a_row_that_leads_nowhere_does_not_keep_a_store_from_being_brought_up_to
     old: Path, tmp_path: Path
 ) -> None:
     """F29: one bad row never blocks the start."""
-    with closing(sqlite3.connect(old, isolation_level=None)) as connection:
+    with closing(prepare(sqlite3.connect(old, isolation_level=None))) as connection:
         connection.execute("INSERT INTO cursors (session, lane) VALUES (4711, 'observe')")
     assert texts(old, folder(tmp_path / "steps", NEXT)) == ["hello"]
 
@@ -315,7 +316,7 @@ def test_a_new_store_needs_no_copy(tmp_path: Path) -> None:
 
 
 def test_a_current_store_is_opened_without_taking_the_write_lock(old: Path) -> None:
-    other = sqlite3.connect(old, isolation_level=None)
+    other = prepare(sqlite3.connect(old, isolation_level=None))
     other.execute("BEGIN IMMEDIATE")
     SqliteStore.open(old, wait=0).close()
     other.close()

@@ -17,6 +17,7 @@ from omcli.memory.batch import BatchOutcome
 from omcli.memory.observation import LogQuery, Observation
 from omcli.sqlite import SqliteStore
 from omcli.sqlite.connection import APPLICATION_ID, steps
+from omcli.sqlite.dialect import prepare
 from tests.integration.sqlite.running import heed_permissions, run
 from tests.material import COUNTER, NOW, result, row, row_id, said, session
 
@@ -115,7 +116,7 @@ class TestWriting:
             batch = store.batches.unobserved("s", max_tokens=100)
             assert batch is not None
             store.batches.record(batch, [row(2, sources=(1,))], outcome=BatchOutcome.OBSERVED, now=NOW)
-        with closing(sqlite3.connect(path)) as connection, connection:
+        with closing(prepare(sqlite3.connect(path))) as connection, connection:
             connection.execute("DELETE FROM observation_sources")
             connection.execute("DELETE FROM observations")
         with SqliteStore.open(path, wait=1) as store:
@@ -209,7 +210,7 @@ class TestWaiting:
     @pytest.fixture
     def lock(self, path: Path) -> Iterator[sqlite3.Connection]:
         """Another program's write that takes its time."""
-        connection = sqlite3.connect(path, isolation_level=None)
+        connection = prepare(sqlite3.connect(path, isolation_level=None))
         connection.execute("BEGIN IMMEDIATE")
         yield connection
         connection.close()
@@ -229,7 +230,7 @@ class TestWaiting:
 
     def test_a_new_store_that_somebody_else_is_making_is_waited_for(self, tmp_path: Path) -> None:
         path = tmp_path / "om.db"
-        other = sqlite3.connect(path, isolation_level=None)
+        other = prepare(sqlite3.connect(path, isolation_level=None))
         other.execute("BEGIN EXCLUSIVE")
         with pytest.raises(StoreLocked):
             SqliteStore.open(path, wait=0.1)
@@ -240,7 +241,7 @@ class TestWaiting:
 class TestWhatIsNoStore:
     def test_a_store_of_a_later_om_is_refused_and_stays_as_it_is(self, path: Path) -> None:
         """F30: both versions are named, exit 78, the file untouched."""
-        with closing(sqlite3.connect(path)) as connection, connection:
+        with closing(prepare(sqlite3.connect(path))) as connection, connection:
             connection.execute("PRAGMA user_version = 4711")
         content, changed = path.read_bytes(), path.stat().st_mtime_ns
         for read_only in (False, True):
@@ -260,7 +261,7 @@ class TestWhatIsNoStore:
     @pytest.mark.parametrize("read_only", [False, True])
     def test_a_database_of_another_program_is_refused(self, tmp_path: Path, read_only: bool) -> None:
         path = tmp_path / "other.db"
-        with closing(sqlite3.connect(path)) as connection, connection:
+        with closing(prepare(sqlite3.connect(path))) as connection, connection:
             connection.execute("CREATE TABLE cookies (a)")
         content = path.read_bytes()
         assert isinstance(fails(path, read_only=read_only), BadConfiguration)
@@ -316,7 +317,7 @@ class TestSchema:
 
     def test_no_two_batches_cover_the_same_messages(self, path: Path) -> None:
         """The schema keeps what the cursor is there for, should the program ever fail to."""
-        with closing(sqlite3.connect(path)) as connection, connection:
+        with closing(prepare(sqlite3.connect(path))) as connection, connection:
             batch = "INSERT INTO batches (session, lane, after, through, outcome, at, observations)"
             connection.execute(f"{batch} VALUES (1, 'observe', 0, 5, 'failed', '', 0)")
             connection.execute(f"{batch} VALUES (1, 'observe', 0, 5, 'observed', '', 0)")
@@ -325,7 +326,7 @@ class TestSchema:
 
     def test_the_number_of_a_deleted_message_or_row_is_not_given_again(self, path: Path) -> None:
         """A cursor or a follower that holds the number would take the new one for covered or seen."""
-        with closing(sqlite3.connect(path)) as connection, connection:
+        with closing(prepare(sqlite3.connect(path))) as connection, connection:
             for table in ("observation_sources", "observations", "messages"):
                 connection.execute(f"DELETE FROM {table}")
         with SqliteStore.open(path, wait=1) as store:
@@ -336,7 +337,7 @@ class TestSchema:
 
     def test_a_message_that_was_taken_out_does_not_come_in_again(self, path: Path) -> None:
         """D6: what is left of it is its identity."""
-        with closing(sqlite3.connect(path)) as connection, connection:
+        with closing(prepare(sqlite3.connect(path))) as connection, connection:
             connection.execute("DELETE FROM messages")
         with SqliteStore.open(path, wait=1) as store:
             assert store.messages.append(session(), [said("hello")], counter=COUNTER, now=NOW).new == (False,)

@@ -87,7 +87,7 @@ def test_a_full_disk_is_said_and_the_store_stays_sound(tmp_path: Path) -> None:
     path = tmp_path / "om.db"
 
     def limit() -> None:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (600_000, 600_000))
+        resource.setrlimit(resource.RLIMIT_FSIZE, (900_000, 900_000))
 
     number, error, exit_code = run("fill", path, prepare=limit).split()
     assert (error, exit_code) == ("InputOutput", "74")
