@@ -30,7 +30,7 @@ _NEAR = 65
 """Tokens between the offsets of two messages at which a word of one counts half in the other: a few turns of a chat,
 but less than a long answer.
 """
-_USUAL_TOKENS = 130
+_USUAL_TOKENS = 200
 """Length at which a text counts as it is. Shorter texts say more with the same words, longer ones less."""
 _SATURATION, _BY_LENGTH = 0.6, 0.75
 """The parameters k1 and b of BM25 (Robertson and Zaragoza 2009), for words that are either present or absent."""
@@ -165,37 +165,40 @@ def _row_worth(words: Sequence[Word], logged: Logged, telling: Collection[Type])
 def _worth_of_messages(words: Sequence[Word], places: Sequence[MessagePlace]) -> dict[int, float]:
     """Return the worth of each message by `seq`: for each word, the most that it counts in it or in a neighbour."""
     worths: dict[int, float] = {}
-    for _, group in groupby(places, key=lambda place: place.session):
-        session = list(group)
-        said = [_said(words, place) for place in session]
-        offset = _offset(session)
-        for at, place in enumerate(session):
-            best: dict[str, float] = {}
-            for near in range(max(0, at - REACH), min(len(session), at + REACH + 1)):
-                if not (said[near] and _are_near(place, session[near])):
-                    continue
-                share = _NEAR / (_NEAR + abs(offset[at] - offset[near]))
-                for word, worth in said[near].items():
-                    best[word] = max(best.get(word, 0), share * worth)
-            worths[place.seq] = sum(best.values()) * _role_weight(place)
+    for _, group in groupby(places, key=lambda place: (place.session, place.at and place.at[:_DAY])):
+        day = list(group)
+        said = [_said(words, place) for place in day]
+        offset = _offset(day)
+        best: list[dict[str, float]] = [{} for _ in day]
+        for at, own in enumerate(said):
+            if not own:
+                continue
+            for near in range(max(0, at - REACH), min(len(day), at + REACH + 1)):
+                if abs(day[near].seq - day[at].seq) <= REACH:
+                    share = _NEAR / (_NEAR + abs(offset[at] - offset[near]))
+                    found = best[near]
+                    for word, worth in own.items():
+                        if share * worth > found.get(word, 0):
+                            found[word] = share * worth
+        for place, found in zip(day, best, strict=True):
+            worths[place.seq] = sum(found.values()) * _role_weight(place)
     return worths
 
 
 def _said(words: Sequence[Word], place: MessagePlace) -> dict[str, float]:
     """Return the worth of each word that a message contains."""
-    factor = _length_weight(place.tokens) * _role_weight(place)
-    return {word.text: word.weight * factor for word in words if place.seq in word.messages}
+    seq = place.seq
+    found = {word.text: word.weight for word in words if seq in word.messages}
+    if found:
+        factor = _length_weight(place.tokens) * _role_weight(place)
+        found = {word: weight * factor for word, weight in found.items()}
+    return found
 
 
-def _offset(session: Sequence[MessagePlace]) -> list[float]:
+def _offset(places: Sequence[MessagePlace]) -> list[float]:
     """Return how many tokens lie before the middle of each message."""
-    before = [0, *accumulate(place.tokens for place in session)]
-    return [begins + place.tokens / 2 for begins, place in zip(before, session, strict=False)]
-
-
-def _are_near(one: MessagePlace, other: MessagePlace) -> bool:
-    """Return True if two messages of a session are close in order and, if both are dated, of the same day."""
-    return abs(one.seq - other.seq) <= REACH and not (one.at and other.at and one.at[:_DAY] != other.at[:_DAY])
+    before = [0, *accumulate(place.tokens for place in places)]
+    return [begins + place.tokens / 2 for begins, place in zip(before, places, strict=False)]
 
 
 def _role_weight(place: MessagePlace) -> float:

@@ -30,6 +30,7 @@ PAGE = 500
 NO_LIMIT = -1
 """The `LIMIT` that keeps all rows. Only SQLite accepts a negative one."""
 _FIRST_CJK = "\u3040"
+_LONG_WORD = lazily(r"[A-Za-z0-9_+/=]{100,}")
 _TOKENIZER = "porter unicode61 remove_diacritics 2"
 """The tokenizer of the indexes, as in their migration."""
 _LONE_SURROGATE = lazily("[\ud800-\udfff]")
@@ -52,6 +53,8 @@ def prepare(connection: sqlite3.Connection) -> sqlite3.Connection:
 
 
 def _words(text: str) -> str:
+    """Return text as it is indexed: without words longer than any name, such as encoded files."""
+    text = _LONG_WORD.sub(" ", text)
     if text.isascii() or max(text) < _FIRST_CJK:
         return text
     from omcli.text.terms import split_cjk  # noqa: PLC0415 - most text has no such characters

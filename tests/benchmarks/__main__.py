@@ -19,6 +19,8 @@ from itertools import count
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from omcli.sqlite import SqliteStore
+from omcli.sqlite.dialect import prepare
 from tests.benchmarks import stores, transcripts
 from tests.benchmarks.measuring import OM, Compared, Cost, compared, peak, run
 
@@ -68,6 +70,38 @@ class Bench:
         if not self._is_quick:
             done = compared(lambda: self._context(huge), lambda: self._context(small), pairs=self._pairs)
             yield _row("om context, 1M rows / 10k rows", done, aim=1.3)
+
+    def recall(self) -> Iterator[Row]:
+        """`om recall` among messages and as many rows."""
+        large, huge = (self._searchable(rows) for rows in (100_000, 100_000 if self._is_quick else 1_000_000))
+        done = compared(lambda: self._recall(large), lambda: run(*_NOTHING), pairs=self._pairs)
+        yield _row("om recall, 100k messages and rows / python -c pass", done, aim=12)
+        if not self._is_quick:
+            done = compared(lambda: self._recall(huge), lambda: self._recall(large), pairs=self._pairs)
+            yield _row("om recall, 1M messages and rows / 100k", done, aim=3)
+        held = peak(*OM, "recall", stores.query(), "--db", huge)
+        detail = f"{held / _MB:.0f} MB"
+        yield Row(what="peak memory of om recall / 80 MB", measured=held / _MB / 80, aim=1, detail=detail)
+
+    def index(self) -> Iterator[Row]:
+        """What the index of words takes on disk and of the time of `om observe`."""
+        db = self._db()
+        self._observe(self._transcript(20), db)
+        text, before = _text_in(db), _vacuumed(db)
+        _drop_index(db)
+        took = before - _vacuumed(db)
+        detail = f"{took / _MB:.1f} MB for {text / _MB:.1f} MB of text"
+        yield Row(what="index of words / text", measured=took / text, aim=0.4, detail=detail)
+        path = self._transcript(4)
+
+        def without() -> Cost:
+            bare = self._db()
+            SqliteStore.open(bare, wait=1).close()
+            _drop_index(bare)
+            return self._observe(path, bare)
+
+        done = compared(lambda: self._observe(path), without, pairs=self._pairs)
+        yield _row("om observe, 4 MB / the same without the index", done, aim=1.25)
 
     def observe(self) -> Iterator[Row]:
         """`om observe` of a transcript that is new."""
@@ -120,14 +154,13 @@ class Bench:
         """What a store takes on disk for what it keeps."""
         db = self._db()
         self._observe(self._transcript(20), db)
-        kept = 0
-        with closing(sqlite3.connect(db)) as connection:
-            for table in ("messages", "observations"):
-                (sum_,) = connection.execute(f"SELECT sum(length(CAST(text AS BLOB))) FROM {table}").fetchone()
-                kept += sum_
+        kept = _text_in(db)
         size = db.stat().st_size
         detail = f"{size / _MB:.1f} MB for {kept / _MB:.1f} MB of text"
         yield Row(what="store of a 20 MB transcript / text kept in it", measured=size / kept, aim=1.6, detail=detail)
+
+    def _recall(self, db: Path) -> Cost:
+        return run(*OM, "recall", stores.query(), "--db", db)
 
     def _context(self, db: Path) -> Cost:
         return run(*OM, "context", "--db", db, "--session", stores.SESSION)
@@ -147,6 +180,12 @@ class Bench:
             stores.fill(path, rows)
         return path
 
+    def _searchable(self, rows: int) -> Path:
+        path = self._folder / f"search-{rows}.db"
+        if not path.exists():
+            stores.fill_for_search(path, rows)
+        return path
+
     def _transcript(self, megabytes: int) -> Path:
         path = self._folder / f"{megabytes}.jsonl"
         if not path.exists():
@@ -156,10 +195,35 @@ class Bench:
     @classmethod
     def names(cls) -> dict[str, Callable[[Bench], Iterator[Row]]]:
         """The benchmarks by name, in the order of the table."""
-        return {
-            each.__name__: each
-            for each in (cls.start, cls.context, cls.observe, cls.memory, cls.again, cls.background, cls.size)
-        }
+        reading = (cls.start, cls.context, cls.recall)
+        writing = (cls.index, cls.observe, cls.memory, cls.again, cls.background, cls.size)
+        return {each.__name__: each for each in (*reading, *writing)}
+
+
+def _text_in(db: Path) -> int:
+    """Bytes of text in the messages and rows of a store."""
+    kept = 0
+    with closing(sqlite3.connect(db)) as connection:
+        for table in ("messages", "observations"):
+            (sum_,) = connection.execute(f"SELECT sum(length(CAST(text AS BLOB))) FROM {table}").fetchone()
+            kept += sum_
+    return kept
+
+
+def _drop_index(db: Path) -> None:
+    """Takes the index of words out of a store."""
+    with closing(prepare(sqlite3.connect(db, isolation_level=None))) as connection:
+        for name in ("message_words", "row_words"):
+            for trigger in ("added", "removed"):
+                connection.execute(f"DROP TRIGGER {name}_{trigger}")
+            connection.execute(f"DROP TABLE {name}")
+
+
+def _vacuumed(db: Path) -> int:
+    """The size of a store in bytes, without free pages."""
+    with closing(sqlite3.connect(db, isolation_level=None)) as connection:
+        connection.execute("VACUUM")
+    return db.stat().st_size
 
 
 def _row(what: str, done: Compared, *, aim: float | None) -> Row:

@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from random import Random
 
+from omcli.base.record import replace
 from omcli.memory.batch import Batch, BatchOutcome
 from omcli.memory.message import Incoming, Message, Role
 from omcli.memory.observation import Kind, Observation, Priority, Source, Status, Type
@@ -25,6 +26,8 @@ _PROJECTS = 5
 """A fifth of the other sessions is in the same project."""
 _MESSAGES = 400
 _OTHER_MESSAGES = 20
+_OF_A_TALK = 2_000
+_VOCABULARY = 100_000
 _BEGIN = datetime(2026, 1, 5, 8, 0, tzinfo=UTC)
 
 # What rules write down of real sessions, in hundredths.
@@ -52,6 +55,46 @@ def fill(path: Path, rows: int) -> None:
             session = Session(id=SESSION if last else f"{SESSION[:24]}{nth + 1:012}", agent="claude-code", cwd=project)
             _observe(store, session, many, first=number, random=random)
             number += many
+
+
+def fill_for_search(path: Path, rows: int) -> None:
+    """Makes a store with this many messages and as many rows, each of one message, in words as rare as in real text."""
+    random = Random(rows)
+    with SqliteStore.open(path, wait=10) as store:
+        for nth, begin in enumerate(range(0, rows, _OF_A_TALK)):
+            session = Session(id=f"{SESSION[:24]}{nth + 1:012}", agent="claude-code", cwd=PROJECT)
+            talk = [_saying(begin + at, random) for at in range(min(_OF_A_TALK, rows - begin))]
+            incoming = [
+                Incoming(message=each, identity=f"{begin + at:032x}", key=f"k{begin + at}", tokens=len(each.text) // 4)
+                for at, each in enumerate(talk)
+            ]
+            store.messages.append(session, incoming, counter=APPROXIMATE.name, now=_at(begin))
+            batch = store.batches.unobserved(session.id, max_tokens=1 << 40)
+            assert batch is not None
+            written = [
+                replace(_row(session, begin + at, batch, random), text=kept.message.text[:120], sources=(kept.seq,))
+                for at, kept in enumerate(batch.messages)
+            ]
+            store.batches.record(batch, written, outcome=BatchOutcome.OBSERVED, now=_at(begin))
+
+
+def query() -> str:
+    """A query of a very common, a common and two rare words."""
+    return " ".join(map(_word, (3, 60, 2_000, 30_000)))
+
+
+def _saying(number: int, random: Random) -> Message:
+    words = [_word(int(_VOCABULARY ** random.random())) for _ in range(random.randrange(5, 80))]
+    return Message(role=Role.ASSISTANT if number % 2 else Role.USER, text=" ".join(words), at=_at(number))
+
+
+def _word(number: int) -> str:
+    """The word with this rank: the nth is said once in n times, as in real text."""
+    letters = ""
+    while number:
+        number, digit = divmod(number, 20)
+        letters += "bcdfghjklmnpqrstvwxz"[digit] + "aeiou"[digit % 5]
+    return letters or "a"
 
 
 def _sessions(rows: int) -> Iterator[int]:

@@ -15,7 +15,6 @@ from omcli.cli.console import Exit
 from omcli.cli.options import LARGEST, RowFilter, StreamOption, argument, option
 from omcli.memory.message import message_fields
 from omcli.memory.observation import Kind, Priority, Type
-from omcli.operations import lookup
 from omcli.operations.recall import RecallFilter
 from omcli.operations.recall import recall as search
 from omcli.text.instants import minute
@@ -24,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from omcli.memory.message import KeptMessage
+    from omcli.memory.observation import LogQuery
     from omcli.operations.recall import Result
 
 _EXAMPLES = """\b
@@ -93,8 +93,7 @@ def recall(
     if (query is None) is (queries_file is None):
         raise BadUsage("no query given (expected a text or `--queries-file FILE`)", hint='`om recall "why redis"`')
     wanted = _filter(run, rows, kinds=kind or (), types=type_ or (), priorities=priority or ())
-    if unknown := lookup.unknown(run.wiring.reading, wanted.log):
-        run.console.note(unknown)
+    _note_unknown(run, wanted.log)
     limit, context = min(limit, LARGEST), min(context, LARGEST)
     queries = _query_lines(queries_file) if query is None else [query]
     answers = [Answer(text, search(run.wiring.reading, text, wanted, limit=limit, around=context)) for text in queries]
@@ -115,6 +114,15 @@ def recall(
     if not any(answer.results for answer in answers):
         run.console.note("nothing found")
         raise Exit(_NOTHING)
+
+
+def _note_unknown(run: Run, query: LogQuery) -> None:
+    if query.session is None and query.project is None:
+        return
+    from omcli.operations.lookup import unknown  # loads much that a search does not need
+
+    if found := unknown(run.wiring.reading, query):
+        run.console.note(found)
 
 
 def _query_lines(file: Path | None) -> list[str]:
