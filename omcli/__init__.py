@@ -19,12 +19,13 @@ if TYPE_CHECKING:
     from omcli.memory.message import Message, Role
     from omcli.memory.observation import Observation
     from omcli.operations.ingest.window import Ingested
+    from omcli.operations.recall import RecallResult
 
 __version__ = "0.1.0"
 __all__ = [
     "BadConfiguration", "BadInput", "BadUsage", "CannotCreate", "Context", "ContextCompressor", "Ingested",
-    "InputOutput", "Message", "NoInput", "NotAllowed", "Observation", "OmError", "ProviderFailed", "Role", "Stats",
-    "TryAgain", "Worked",
+    "InputOutput", "Message", "NoInput", "NotAllowed", "Observation", "OmError", "ProviderFailed", "RecallResult",
+    "Role", "Stats", "TryAgain", "Worked",
 ]  # fmt: skip
 
 
@@ -38,6 +39,7 @@ if not TYPE_CHECKING:  # type checkers see the imports above
         "Stats": "omcli.compressor",
         "Worked": "omcli.compressor",
         "Ingested": "omcli.operations.ingest.window",
+        "RecallResult": "omcli.operations.recall",
     }  # fmt: skip
 
     def __getattr__(name: str) -> object:

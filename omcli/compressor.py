@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Protocol, Self, TypeGuard
 from omcli.base.errors import OF_MODELS, BadInput, BadUsage, NoInput, OmError, StaleBatch
 from omcli.base.record import record, replace
 from omcli.memory.message import Message
-from omcli.memory.observation import Observation
+from omcli.memory.observation import LogQuery, Observation
 from omcli.operations.ingest.window import Ingested
 from omcli.settings import resolve
 from omcli.settings.settings import expanded
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from omcli.memory.notation import Notation
     from omcli.memory.transcript import Transcript
     from omcli.operations.deps import Deps
+    from omcli.operations.recall import RecallResult
     from omcli.operations.reflect.session import Reflection
     from omcli.pack.budget import Tier
     from omcli.pack.context_pack import ContextPack
@@ -106,6 +107,7 @@ class Worked:
     """Warnings for the user."""
 
 
+_SCOPES = ("session", "project", "global")
 _OBJECTS = count(1)
 """Numbers the compressors of this process."""
 
@@ -244,6 +246,27 @@ class ContextCompressor:
                 rules=lambda: wiring.deps(self._counter, open_store=lambda: wiring.reading),
             )
             return found.block.printed
+
+    def search(self, query: str, *, limit: int = 8, scope: str = "global") -> tuple[RecallResult, ...]:
+        """Search rows and messages of all sessions, of this `project` or of this `session`, the best result first.
+
+        These are the results of `om recall`, and rows that are found count as used. Raise BadUsage if the query has no
+        words or another argument is invalid, and InputOutput or BadConfiguration if the store cannot be read.
+        """
+        if not isinstance(limit, int) or limit < 1:
+            raise BadUsage(f"{limit!r} is not a valid limit (expected results, 1 or more)")
+        if scope not in _SCOPES:
+            raise BadUsage(f"{scope!r} is not a valid scope (expected {', '.join(_SCOPES)})")
+        from omcli.operations.recall import RecallFilter, mark_used, recall
+
+        session = self.session if scope == "session" else None
+        project = self._project if scope == "project" else None
+        with self._open_wiring() as wiring:
+            wanted = RecallFilter(log=LogQuery(session=session, project=project))
+            results = recall(wiring.reading, query, wanted, limit=limit)
+            if not wiring.settings.disabled:
+                mark_used(results, open_store=lambda: wiring.store_at_once, clock=wiring.clock)
+            return results
 
     def tick(self) -> Worked:
         """Observe pending messages and reflect, where the settings make this due; usually there is nothing to do.

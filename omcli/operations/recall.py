@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 
-from omcli.base.errors import BadUsage
+from omcli.base.errors import BadUsage, OmError
 from omcli.base.record import record, replace
 from omcli.memory.message import KeptMessage
 from omcli.memory.observation import LogQuery, Observation
 from omcli.memory.ports import Store
 from omcli.memory.search import Passage
+from omcli.operations.clock import Clock
 from omcli.recall import ranking
 from omcli.recall.query import Query
 from omcli.recall.ranking import Match
@@ -41,7 +43,7 @@ class RecallFilter:
 
 
 @record
-class Result:
+class RecallResult:
     """A row or message that matches a query, with its best line."""
 
     score: float
@@ -55,7 +57,7 @@ class Result:
     """The message with its neighbours, if they were asked for."""
 
 
-def recall(store: Store, text: str, wanted: RecallFilter, *, limit: int, around: int = 0) -> tuple[Result, ...]:
+def recall(store: Store, text: str, wanted: RecallFilter, *, limit: int, around: int = 0) -> tuple[RecallResult, ...]:
     """Return the best `limit` results for a query, the best first.
 
     `around` is the number of neighbours to return on either side of each message. Raise BadUsage if the query has no
@@ -67,6 +69,14 @@ def recall(store: Store, text: str, wanted: RecallFilter, *, limit: int, around:
     found = _find(store, query, wanted, limit=limit)
     results = _results(store, query, found[: limit * (_COMPARED if query.exact else 1)], limit=limit)
     return tuple(_with_context(store, each, around) for each in results) if around else results
+
+
+def mark_used(results: Iterable[RecallResult], *, open_store: Callable[[], Store], clock: Clock) -> None:
+    """Record that the rows were used. If another process is writing, or the store cannot be written, do nothing."""
+    used = list(dict.fromkeys(result.row.id for result in results if result.row is not None))
+    if used:
+        with suppress(OmError):
+            open_store().index.mark_used(used, now=clock.now())
 
 
 def _find(store: Store, query: Query, wanted: RecallFilter, *, limit: int) -> list[Match]:
@@ -86,7 +96,7 @@ def _find(store: Store, query: Query, wanted: RecallFilter, *, limit: int) -> li
         most *= _WIDER
 
 
-def _results(store: Store, query: Query, found: Sequence[Match], *, limit: int) -> tuple[Result, ...]:
+def _results(store: Store, query: Query, found: Sequence[Match], *, limit: int) -> tuple[RecallResult, ...]:
     """Read what was found. What contains the names and quotations of the query as they are written ranks first."""
     messages = {kept.seq: kept for kept in store.messages.by_seq(match.seq for match in found if match.seq is not None)}
     results = []
@@ -95,7 +105,7 @@ def _results(store: Store, query: Query, found: Sequence[Match], *, limit: int) 
         text = match.row.text if match.row is not None else kept.message.text if kept is not None else None
         if text is not None:
             score = match.score * _quoted_weight(query, text)
-            results.append((text, Result(score=score, words=match.words, row=match.row, message=kept)))
+            results.append((text, RecallResult(score=score, words=match.words, row=match.row, message=kept)))
     best = sorted(results, key=lambda each: each[1].score, reverse=True)[:limit]
     passages = store.index.passages([text for text, _ in best], query.words)
     return tuple(replace(result, passage=passage) for (_, result), passage in zip(best, passages, strict=True))
@@ -108,7 +118,7 @@ def _quoted_weight(query: Query, text: str) -> float:
     return float(ranking.INEXACT ** sum(exact not in folded for exact in query.exact))
 
 
-def _with_context(store: Store, result: Result, around: int) -> Result:
+def _with_context(store: Store, result: RecallResult, around: int) -> RecallResult:
     if result.message is None:
         return result
     places = store.index.around([result.message.seq], LogQuery(), reach=around)

@@ -168,6 +168,17 @@ class Wiring:
         return store
 
     @cached_property
+    def store_at_once(self) -> SqliteStore:
+        """The store for a write that may be left out: it does not wait for other writers."""
+        from omcli.sqlite import SqliteStore
+
+        if self._usual is not None:
+            return self._temporary()
+        store = SqliteStore.open(self.settings.db, wait=0)
+        self._opened.insert(0, store)
+        return store
+
+    @cached_property
     def store_or_empty(self) -> SqliteStore:
         """The store for work on existing rows, or an empty temporary one if it is missing."""
         return self.store if self.has_store else self._temporary()

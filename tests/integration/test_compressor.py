@@ -20,6 +20,7 @@ from omcli.base.errors import LaneTaken, StoreLocked
 from omcli.memory.ports import Lane
 from omcli.sqlite import SqliteStore
 from omcli.tokenizers import counter
+from tests.conftest import Om
 from tests.replying import answer
 
 NOW = "2026-02-10T09:00:00Z"
@@ -269,6 +270,42 @@ class TestIngest:
         (tmp_path / "text.db").write_text("not a store, and long enough to be looked at " * 30)
         with pytest.raises(BadConfiguration):
             make(db=tmp_path / "text.db").ingest(user("hello"))
+
+
+class TestSearch:
+    def test_results_are_those_of_the_command(self, make: Make, om: Om) -> None:
+        made = make("s", db=om.db)
+        made.ingest(story(8))
+        made.flush()
+        results = made.search("why is part 3 red", limit=3)
+        shown = om("recall", "why is part 3 red", "-n", "3", "--json").document["results"]
+        assert [(each.passage.text, round(each.score, 3)) for each in results] == [
+            (each["text"], each["score"]) for each in shown
+        ]
+        assert results[0].row is not None
+        assert results[0].row.text == "User: We decided that part 3 is red."
+
+    def test_the_scope_is_everything_the_project_or_the_session(self, make: Make) -> None:
+        other = make("other")
+        other.ingest(user("We decided that part 7 is blue."))
+        made = make()
+        assert made.search("part 7")
+        assert made.search("part 7", scope="project")
+        assert made.search("part 7", scope="session") == ()
+
+    def test_rows_that_are_found_count_as_used(self, make: Make) -> None:
+        made = make(now="2026-12-01T10:00:00Z")
+        made.ingest(story(2))
+        made.flush()
+        assert made.search("part 0 red")[0].row is not None
+        assert make().search("part 0 red")[0].row.last_used_at == "2026-12-01T10:00:00.000Z"  # type: ignore[union-attr]
+
+    @pytest.mark.parametrize("wrong", [{"limit": 0}, {"limit": "8"}, {"scope": "world"}])
+    def test_arguments_that_are_not_valid_are_refused(self, make: Make, wrong: Any) -> None:
+        with pytest.raises(BadUsage):
+            make().search("part", **wrong)
+        with pytest.raises(BadUsage):
+            make().search("?!")
 
 
 class TestBuildContext:

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import sys
-from contextlib import suppress
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
-from omcli.base.errors import BadUsage, NoInput, OmError
+from omcli.base.errors import BadUsage, NoInput
 from omcli.base.record import replace
 from omcli.cli.command import Run, with_shared
 from omcli.cli.console import Exit
 from omcli.cli.options import LARGEST, RowFilter, StreamOption, argument, option
 from omcli.memory.message import message_fields
 from omcli.memory.observation import Kind, Priority, Type
-from omcli.operations.recall import RecallFilter
+from omcli.operations.recall import RecallFilter, mark_used
 from omcli.operations.recall import recall as search
 from omcli.text.instants import minute
 
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
 
     from omcli.memory.message import KeptMessage
     from omcli.memory.observation import LogQuery
-    from omcli.operations.recall import Result
+    from omcli.operations.recall import RecallResult
 
 _EXAMPLES = """\b
 om recall "why did we drop redis"
@@ -41,7 +40,7 @@ _LONGEST_LINE = 200
 
 class Answer(NamedTuple):
     query: str
-    results: Sequence[Result]
+    results: Sequence[RecallResult]
 
 
 class ResultKind(StrEnum):
@@ -110,7 +109,9 @@ def recall(
             if queries_file:
                 run.output.paragraph(answer.query)
             _print(run, answer.results, with_context=bool(context))
-    _mark_used(run, answers)
+    if not run.settings.disabled:
+        found = [result for answer in answers for result in answer.results]
+        mark_used(found, open_store=lambda: run.wiring.store_at_once, clock=run.wiring.clock)
     if not any(answer.results for answer in answers):
         run.console.note("nothing found")
         raise Exit(_NOTHING)
@@ -149,18 +150,10 @@ def _filter(
     )
 
 
-def _mark_used(run: Run, answers: Sequence[Answer]) -> None:
-    """Record that the rows were used, unless nothing may be written or another process is writing."""
-    used = list(dict.fromkeys(each.row.id for answer in answers for each in answer.results if each.row is not None))
-    if used and not run.settings.disabled:
-        with suppress(OmError):
-            run.wiring.store.index.mark_used(used, now=run.wiring.clock.now())
-
-
 # ---- output
 
 
-def _print(run: Run, results: Sequence[Result], *, with_context: bool) -> None:
+def _print(run: Run, results: Sequence[RecallResult], *, with_context: bool) -> None:
     for number, result in enumerate(results):
         if with_context and number:
             run.output.line("--")
@@ -174,7 +167,7 @@ def _print(run: Run, results: Sequence[Result], *, with_context: bool) -> None:
                 _print_near(run, kept)
 
 
-def _print_result(run: Run, result: Result) -> None:
+def _print_result(run: Run, result: RecallResult) -> None:
     marked, kept = result.passage.words, result.message
     if result.row is not None:
         run.output.row(result.row, marked=marked)
@@ -204,7 +197,7 @@ def _as_dict(answer: Answer) -> dict[str, object]:
     }
 
 
-def _result_as_dict(result: Result) -> dict[str, object]:
+def _result_as_dict(result: RecallResult) -> dict[str, object]:
     """Return a result for JSON: the row or message that it is, its best line, its score, and the words it contains."""
     row, kept = result.row, result.message
     about: dict[str, object] = {}
