@@ -30,6 +30,8 @@ class MessagePlace:
     """Number of its session. Neighbours have the same number."""
     is_person: bool
     """True if a person said it, not an agent or a tool."""
+    is_turn: bool
+    """True if a person or an agent said it. Calls, results and events are no turns."""
     tokens: int
     at: str | None
     is_wanted: bool

@@ -1,8 +1,9 @@
 """Ranking of messages and rows that match a query.
 
 A word weighs the square root of its rarity (its inverse document frequency), a common one 0.7 of that. A message is
-worth, for each word of the query, the most that it counts in it or in one of the four messages on either side, because
-a question and its answer rarely share their words. There it fades with the tokens between the two. Long texts count
+worth, for each word of the query, the most that it counts in it or in a turn among the four messages on either side,
+because a question and its answer rarely share their words. There it fades with the tokens between the two. Calls and
+results neither lend words nor borrow them. Long texts count
 less, as in BM25, and what agents and tools say counts half. A row adds 0.3 of its worth to its messages; four times
 that if it is a lasting wish or rule, or a decision and the query asks why. It is shown in the place of its message if
 it says as much.
@@ -174,7 +175,8 @@ def _worth_of_messages(words: Sequence[Word], places: Sequence[MessagePlace]) ->
             if not own:
                 continue
             for near in range(max(0, at - REACH), min(len(day), at + REACH + 1)):
-                if abs(day[near].seq - day[at].seq) <= REACH:
+                is_answer = day[at].is_turn and day[near].is_turn
+                if at == near or (is_answer and abs(day[near].seq - day[at].seq) <= REACH):
                     share = _NEAR / (_NEAR + abs(offset[at] - offset[near]))
                     found = best[near]
                     for word, worth in own.items():

@@ -30,6 +30,9 @@ PAGE = 500
 NO_LIMIT = -1
 """The `LIMIT` that keeps all rows. Only SQLite accepts a negative one."""
 _FIRST_CJK = "\u3040"
+_LETTERS = lazily(r"[A-Za-z]+")
+_HUMP = lazily(r"[a-z][A-Z]")
+_BEFORE_HUMP = lazily(r"(?<=[a-z])(?=[A-Z])")
 _LONG_WORD = lazily(r"[A-Za-z0-9_+/=]{100,}")
 _TOKENIZER = "porter unicode61 remove_diacritics 2"
 """The tokenizer of the indexes, as in their migration."""
@@ -48,13 +51,21 @@ _NO_INDEX = frozenset({sqlite3.SQLITE_IOERR_SHMOPEN, sqlite3.SQLITE_IOERR_SHMSIZ
 
 def prepare(connection: sqlite3.Connection) -> sqlite3.Connection:
     """Return the connection, with the function that the index of words needs (`om_words`)."""
-    connection.create_function("om_words", 1, _words, deterministic=True)
+    connection.create_function("om_words", 1, indexed_text, deterministic=True)
     return connection
 
 
-def _words(text: str) -> str:
-    """Return text as it is indexed: without words longer than any name, such as encoded files."""
+def indexed_text(text: str) -> str:
+    """Return text as it is indexed: without words longer than any name, such as encoded files, and with the parts of
+    names in camel case.
+
+    What was indexed is deleted with the same words, so a change of this function needs a migration that fills the
+    index again.
+    """
     text = _LONG_WORD.sub(" ", text)
+    if _HUMP.search(text):
+        names = sorted(word for word in set(_LETTERS.findall(text)) if _HUMP.search(word))
+        text = f"{text} {_BEFORE_HUMP.sub(' ', ' '.join(names))}"
     if text.isascii() or max(text) < _FIRST_CJK:
         return text
     from omcli.text.terms import split_cjk  # noqa: PLC0415 - most text has no such characters

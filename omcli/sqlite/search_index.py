@@ -13,7 +13,6 @@ from omcli.memory.search import MessagePlace, Passage, SearchIndex, WordMatch
 from omcli.memory.session import NO_PROJECT
 from omcli.sqlite import codec, dialect, rows
 from omcli.sqlite.dialect import Table
-from omcli.text.terms import split_cjk
 
 _INDEXES = ("message_words", "row_words")
 _LEAST_LETTERS = 3
@@ -44,8 +43,8 @@ class SqliteSearchIndex(Table, SearchIndex):
         with self._database.reading() as connection:
             found = dialect.execute(
                 connection,
-                "SELECT m.seq, m.session, m.role = 'user' AND m.agent IS NULL, m.tokens, m.at,"
-                f" {conditions} FROM messages AS m JOIN sessions AS s ON s.number = m.session WHERE m.seq IN"
+                "SELECT m.seq, m.session, m.role = 'user' AND m.agent IS NULL, m.role IN ('user', 'assistant'),"
+                f" m.tokens, m.at, {conditions} FROM messages AS m JOIN sessions AS s ON s.number = m.session WHERE m.seq IN"
                 " (SELECT n.seq FROM messages AS g JOIN messages AS n ON n.session = g.session"
                 f" AND n.seq BETWEEN g.seq - :reach AND g.seq + :reach WHERE g.{dialect.among('seq', ':seqs')})"
                 " ORDER BY m.session, m.seq",
@@ -53,9 +52,15 @@ class SqliteSearchIndex(Table, SearchIndex):
             )
             return tuple(
                 MessagePlace(
-                    seq=seq, session=session, is_person=bool(person), tokens=tokens, at=at, is_wanted=bool(wanted)
+                    seq=seq,
+                    session=session,
+                    is_person=bool(is_person),
+                    is_turn=bool(is_turn),
+                    tokens=tokens,
+                    at=at,
+                    is_wanted=bool(is_wanted),
                 )
-                for seq, session, person, tokens, at, wanted in found
+                for seq, session, is_person, is_turn, tokens, at, is_wanted in found
             )
 
     def rows(self, positions: Iterable[int], query: LogQuery) -> tuple[Logged, ...]:
@@ -143,10 +148,10 @@ def _folded(text: str) -> str:
 
 def _passages(lines: Sequence[tuple[int, str]], words: Sequence[str]) -> Iterator[tuple[int, Passage]]:
     """Yield the lines that contain one of the words, in order, with the numbers given."""
-    split = [split_cjk(line) for _, line in lines]
-    for at, marked in dialect.marked_texts(split, words, marks=_AROUND) if lines else ():
+    indexed = [dialect.indexed_text(line) for _, line in lines]
+    for at, marked in dialect.marked_texts(indexed, words, marks=_AROUND) if lines else ():
         number, line = lines[at]
-        yield number, Passage(text=line, words=tuple(_marked(marked) if split[at] == line else _found(line, words)))
+        yield number, Passage(text=line, words=tuple(_marked(marked) if indexed[at] == line else _found(line, words)))
 
 
 def _marked(marked: str) -> Iterator[tuple[int, int]]:
@@ -159,7 +164,7 @@ def _marked(marked: str) -> Iterator[tuple[int, int]]:
 
 
 def _found(line: str, words: Sequence[str]) -> Iterator[tuple[int, int]]:
-    """Yield the beginnings and ends of words in a line of a script without spaces."""
+    """Yield the beginnings and ends of words in a line with names in camel case, or of a script without spaces."""
     for word in words:
         yield from (found.span() for found in re.finditer(re.escape(word), line, re.IGNORECASE))
 

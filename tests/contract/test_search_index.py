@@ -34,6 +34,8 @@ class TestMatch:
             ("un cafe", "café"),
             ("call auth_token() now", "auth"),
             ("see src/foo/bar.py", "bar"),
+            ("class SqliteTextSearch", "text"),
+            ("getUserName()", "getusername"),
             ("error E1234!", "e1234"),
             ("数据库迁移", "数据"),
             ("数据库迁移", "库"),
@@ -115,6 +117,7 @@ class TestAround:
         keep(store, said("a"), said("b", role=Role.ASSISTANT), said("c", agent="sub"), said("d", role=Role.RESULT))
         places = store.index.around([1, 2, 3, 4], LogQuery(), reach=0)
         assert [place.is_person for place in places] == [True, False, False, False]
+        assert [place.is_turn for place in places] == [True, True, True, False]
 
     @pytest.mark.parametrize(
         ("narrowed", "wanted"),
@@ -163,6 +166,7 @@ class TestPassages:
             ("auth_token = 1", ["auth", "token"], "auth_token = 1", ["auth", "token"]),
             ("a \x02b\x03 cache", ["cache"], "a  b  cache", ["cache"]),
             ("cities", ["city"], "cities", ["cities"]),
+            ("agent\ntype AgentKind = 1", ["agent", "kind"], "type AgentKind = 1", ["Agent", "Kind"]),
         ],
     )
     def test_the_line_with_most_of_the_words_is_given_with_their_places(

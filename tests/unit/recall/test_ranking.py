@@ -21,9 +21,18 @@ def word(text: str, *messages: int, rows: Sequence[int] = (), weight: float = 1)
 
 
 def place(
-    seq: int, *, session: int = 1, is_person: bool = True, tokens: int = 30, at: str | None = None, wanted: bool = True
+    seq: int,
+    *,
+    session: int = 1,
+    is_person: bool = True,
+    is_turn: bool = True,
+    tokens: int = 30,
+    at: str | None = None,
+    wanted: bool = True,
 ) -> MessagePlace:
-    return MessagePlace(seq=seq, session=session, is_person=is_person, tokens=tokens, at=at, is_wanted=wanted)
+    return MessagePlace(
+        seq=seq, session=session, is_person=is_person, is_turn=is_turn, tokens=tokens, at=at, is_wanted=wanted
+    )
 
 
 def ranked(
@@ -81,6 +90,11 @@ class TestMessages:
     def test_neighbours_of_another_session_or_day_lend_no_words(self) -> None:
         places = [place(1, at="2026-03-01T10:00:00.000Z"), place(2, at="2026-03-02T10:00:00.000Z"), place(3, session=2)]
         assert seqs(ranked([word("a", 1)], places)) == [1]
+
+    def test_calls_and_results_neither_lend_nor_borrow(self) -> None:
+        tools = [place(2, is_turn=False), place(3, is_turn=False)]
+        assert seqs(ranked([word("a", 1)], [place(1), *tools])) == [1]
+        assert seqs(ranked([word("a", 2)], [place(1), *tools])) == [2]
 
     def test_a_long_answer_lends_less_than_a_short_one(self) -> None:
         short = ranked([word("a", 1)], [place(1), place(2)])
