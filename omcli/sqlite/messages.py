@@ -156,30 +156,41 @@ def _add(
         if is_new:
             known.add(identity)
             columns = codec.message_columns(incoming, session=session, counter=counter)
-            seq = dialect.insert(connection, "messages", columns)
+            operation = _forgotten_by(connection, incoming.message) if has_tombstones else None
+            if operation is None:
+                seq = dialect.insert(connection, "messages", columns)
+            else:
+                seq = _add_forgotten(connection, columns, operation)
             added.append((identity, seq))
-            is_new = not (has_tombstones and _hide_if_forgotten(connection, incoming.message, seq))
+            is_new = operation is None
         new.append(is_new)
     # In the order of the table, so that its pages are filled one after another.
     connection.executemany("INSERT INTO identities (identity, message) VALUES (?, ?)", sorted(added))
     return tuple(new), len(added) - sum(new)
 
 
-def _hide_if_forgotten(connection: sqlite3.Connection, message: Message, seq: int) -> bool:
-    """Hide a message that was just added, and return True, if its text was forgotten.
-
-    It is stored all the same, because undoing brings it back, and the messages of its session keep their order.
-    """
+def _forgotten_by(connection: sqlite3.Connection, message: Message) -> int | None:
+    """Return the operation that forgot the text of a message, if any."""
     from omcli.memory.coverage import message_tombstones  # noqa: PLC0415 - most stores have no tombstones
-    from omcli.sqlite import soft_delete  # noqa: PLC0415
 
     digests = message_tombstones(message.text)
     if message.name:  # a forgotten row begins with the name
         digests += message_tombstones(f"{message.name}: {message.text}")
-    operation = sessions.forgotten_by(connection, digests)
-    if operation is not None:
-        soft_delete.hide_forgotten(connection, seq, operation)
-    return operation is not None
+    return sessions.forgotten_by(connection, digests)
+
+
+def _add_forgotten(connection: sqlite3.Connection, columns: dialect.Columns, operation: int) -> int:
+    """Add a message and hide it, because its text was forgotten by an operation. Return its number.
+
+    It is stored all the same, because undoing brings it back, and the messages of its session keep their order. If the
+    operation cannot be undone, only a stub is stored, so that none of its words gets into the index.
+    """
+    from omcli.sqlite import soft_delete  # noqa: PLC0415 - most stores have no tombstones
+
+    is_final = soft_delete.is_final(connection, operation)
+    seq = dialect.insert(connection, "messages", {**columns, "text": "", "name": None} if is_final else columns)
+    soft_delete.hide_forgotten(connection, seq, operation, is_final=is_final)
+    return seq
 
 
 def _replace_identities(connection: sqlite3.Connection, messages: Iterable[Incoming]) -> None:

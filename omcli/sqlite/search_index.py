@@ -44,7 +44,8 @@ class SqliteSearchIndex(Table, SearchIndex):
             found = dialect.execute(
                 connection,
                 "SELECT m.seq, m.session, m.role = 'user' AND m.agent IS NULL, m.role IN ('user', 'assistant'),"
-                f" m.tokens, m.at, {conditions} FROM messages AS m JOIN sessions AS s ON s.number = m.session WHERE m.seq IN"
+                f" m.tokens, m.at, {conditions}"
+                " FROM messages AS m JOIN sessions AS s ON s.number = m.session WHERE m.seq IN"
                 " (SELECT n.seq FROM messages AS g JOIN messages AS n ON n.session = g.session"
                 f" AND n.seq BETWEEN g.seq - :reach AND g.seq + :reach WHERE g.{dialect.among('seq', ':seqs')})"
                 " ORDER BY m.session, m.seq",

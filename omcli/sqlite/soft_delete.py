@@ -41,12 +41,15 @@ STUB = (
 """Assignments that reduce a hidden message to a stub."""
 
 
-def hide_forgotten(connection: sqlite3.Connection, seq: int, number: int) -> None:
-    """Hide a new message for the operation that forgot its text, and delete it if the operation cannot be undone."""
+def is_final(connection: sqlite3.Connection, number: int) -> bool:
+    """Return True if an operation can no longer be undone."""
+    (final,) = connection.execute("SELECT final_at IS NOT NULL FROM operations WHERE number = ?", (number,)).fetchone()
+    return bool(final)
+
+
+def hide_forgotten(connection: sqlite3.Connection, seq: int, number: int, *, is_final: bool) -> None:
+    """Hide a new message for the operation that forgot its text, and reduce it to a stub if that `is_final`."""
     hide_messages(connection, [seq], number)
-    (is_final,) = connection.execute(
-        "SELECT final_at IS NOT NULL FROM operations WHERE number = ?", (number,)
-    ).fetchone()
     if is_final:
         connection.execute(f"UPDATE aside_messages SET {STUB} WHERE seq = ?", (seq,))
         connection.execute("DELETE FROM passed_over WHERE message = ?", (seq,))

@@ -80,6 +80,7 @@ class TestFinding:
 
     def test_words_of_deleted_messages_are_no_longer_in_the_file(self, told: Om) -> None:
         told("forget", "--match", "harbour", "--hard", "--yes")
+        told("observe", "-q", stdin=TIDE.text())
         with closing(sqlite3.connect(told.db)) as store:
             store.execute("CREATE VIRTUAL TABLE temp.terms USING fts5vocab(main, message_words, row)")
             assert not store.execute("SELECT * FROM terms WHERE term LIKE 'harbo%'").fetchall()
