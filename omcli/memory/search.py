@@ -40,7 +40,7 @@ class MessagePlace:
 
 @record
 class Passage:
-    """The line of a text that has most of the words, and where they begin and end in it."""
+    """The line of a text that has most of the words, or a part of it if it is long, and where the words are in it."""
 
     text: str
     words: tuple[tuple[int, int], ...] = ()

@@ -18,6 +18,9 @@ _INDEXES = ("message_words", "row_words")
 _LEAST_LETTERS = 3
 """A line may have a word only if it contains its first letters, up to the first of the last `_ENDING` ones."""
 _ENDING = 4
+_LONGEST_PASSAGE = 300
+"""Maximum number of characters of a passage, without the ellipses."""
+_BEFORE_WORDS = 60
 _MOST_LINES = 50
 """Maximum number of lines of a text that are compared."""
 _AROUND = ("\x02", "\x03")
@@ -74,7 +77,7 @@ class SqliteSearchIndex(Table, SearchIndex):
         for number, passage in _passages(lines, words):
             if number not in best or _word_count(passage) > _word_count(best[number]):
                 best[number] = passage
-        return tuple(best.get(number) or Passage(text=_first_line(text)) for number, text in enumerate(texts))
+        return tuple(best.get(number) or _passage(_first_line(text), ()) for number, text in enumerate(texts))
 
     def mark_used(self, rows_used: Sequence[str], *, now: str) -> None:
         with self._database.writing() as connection:
@@ -152,7 +155,18 @@ def _passages(lines: Sequence[tuple[int, str]], words: Sequence[str]) -> Iterato
     indexed = [dialect.indexed_text(line) for _, line in lines]
     for at, marked in dialect.marked_texts(indexed, words, marks=_AROUND) if lines else ():
         number, line = lines[at]
-        yield number, Passage(text=line, words=tuple(_marked(marked) if indexed[at] == line else _found(line, words)))
+        yield number, _passage(line, list(_marked(marked) if indexed[at] == line else _found(line, words)))
+
+
+def _passage(line: str, spans: Sequence[tuple[int, int]]) -> Passage:
+    """Return a line with the places of words. Of a long line only the part around the first word is kept."""
+    begins = max(0, min((begin for begin, _ in spans), default=0) - _BEFORE_WORDS)
+    begins = max(0, min(begins, len(line) - _LONGEST_PASSAGE))
+    part = line[begins : begins + _LONGEST_PASSAGE]
+    before, after = ("…" if begins else "", "…" if begins + len(part) < len(line) else "")
+    shift = len(before) - begins
+    kept = ((begin + shift, end + shift) for begin, end in spans if begins <= begin and end <= begins + len(part))
+    return Passage(text=f"{before}{part}{after}", words=tuple(kept))
 
 
 def _marked(marked: str) -> Iterator[tuple[int, int]]:

@@ -175,6 +175,14 @@ class TestPassages:
         [passage] = store.index.passages([text], words)
         assert (passage.text, [passage.text[begins:ends] for begins, ends in passage.words]) == (line, found)
 
+    def test_of_a_long_line_the_part_around_the_words_is_given(self, store: Store) -> None:
+        [passage, first] = store.index.passages([f"{'x ' * 500}cache {'y ' * 500}", "z" * 1000], ["cache"])
+        assert passage.text.startswith("…x")
+        assert passage.text.endswith("y …")
+        assert [passage.text[begins:ends] for begins, ends in passage.words] == ["cache"]
+        assert len(passage.text) == 302
+        assert first.text == f"{'z' * 300}…"
+
     def test_each_text_has_its_passage(self, store: Store) -> None:
         passages = store.index.passages(["one cache", "two", "three cache"], ["cache"])
         assert [passage.text for passage in passages] == ["one cache", "two", "three cache"]

@@ -170,7 +170,7 @@ def _print(run: Run, results: Sequence[RecallResult], *, with_context: bool) -> 
 def _print_result(run: Run, result: RecallResult) -> None:
     marked, kept = result.passage.words, result.message
     if result.row is not None:
-        run.output.row(result.row, marked=marked)
+        run.output.row(result.row, marked=marked if result.passage.text == result.row.text else ())
     elif kept is not None:
         head = _head(kept)
         shift = len(head) + 1
@@ -203,17 +203,16 @@ def _result_as_dict(result: RecallResult) -> dict[str, object]:
     about: dict[str, object] = {}
     if row is not None:
         about |= {"id": row.id, "kind": row.kind, "type": row.type, "priority": row.priority, "at": row.dated}
-        about |= {"session": row.session, "project": row.project}
+        about |= {"session": row.session, "project": row.project, "text": row.text}
         message_ids = list(row.message_ids)
     elif kept is not None:
         said = kept.message
         about |= {"id": kept.key, "kind": ResultKind.MESSAGE, "role": said.role, "name": said.name, "at": said.at}
-        about |= {"session": kept.session}
+        about |= {"session": kept.session, "text": result.passage.text}
         message_ids = [kept.key]
     around = {"context": [message_fields(each) for each in result.around]} if result.around else {}
     return {
         **{name: value for name, value in about.items() if value is not None},
-        "text": result.passage.text,
         "message_ids": message_ids,
         "score": round(result.score, 3),
         "words": list(result.words),
