@@ -80,20 +80,21 @@ def mark_used(results: Iterable[RecallResult], *, open_store: Callable[[], Store
 
 
 def _find(store: Store, query: Query, wanted: RecallFilter, *, limit: int) -> list[Match]:
-    """Return what matches, the best first. If the filter leaves too little, more of the matches are ranked."""
-    index = store.index
-    matches = index.match(query.words, wanted.log, most=_MOST_MATCHES)
-    words = ranking.weight(query, matches, size=index.size(wanted.log))
-    most = _CANDIDATES
+    """Return what matches, the best first. If the filter leaves too little, more matches are read and ranked."""
+    index, most_matches, most = store.index, _MOST_MATCHES, _CANDIDATES
+    size = index.size(wanted.log)
     while True:
+        matches = index.match(query.words, wanted.log, most=most_matches)
+        words = ranking.weight(query, matches, size=size)
         messages, positions = ranking.candidates(words, most=most)
         rows = [logged for logged in index.rows(positions, wanted.log) if wanted.has_tags(logged.observation)]
         cited = (seq for logged in rows for seq in logged.observation.sources)
         places = index.around({*messages, *cited}, wanted.log, reach=ranking.REACH)
         found = ranking.rank(query, words, places, rows, with_messages=wanted.messages)
-        if len(found) >= limit or max(len(messages), len(positions)) < most:
+        has_all = all(max(len(match.messages), len(match.rows)) < most_matches for match in matches)
+        if len(found) >= limit or (has_all and max(len(messages), len(positions)) < most):
             return found
-        most *= _WIDER
+        most_matches, most = most_matches * _WIDER, most * _WIDER
 
 
 def _results(store: Store, query: Query, found: Sequence[Match], *, limit: int) -> tuple[RecallResult, ...]:

@@ -9,7 +9,7 @@ from omcli.base.record import record
 from omcli.text.terms import FUNCTION_WORDS, NAME_LIKE, split_cjk
 
 _WORD = lazily(r"[^\W_]+")
-_EXACT = lazily(r'"([^"]+)"|([^\W_]+(?:[-_./:#@]+[^\W_]+)+)')
+_EXACT = lazily(r'["“]([^"“”]+)["”]|([^\W_]+(?:[-_./:#@]+[^\W_]+)+)')
 """Matches a quotation, or a name that consists of several words: a path, an identifier, a version."""
 _WHY = frozenset({"why", "warum", "wieso", "weshalb", "pourquoi", "perché", "waarom", "varför"})
 _SHORTEST_QUESTION = 3

@@ -3,10 +3,9 @@
 A word weighs the square root of its rarity (its inverse document frequency), a common one 0.7 of that. A message is
 worth, for each word of the query, the most that it counts in it or in a turn among the four messages on either side,
 because a question and its answer rarely share their words. There it fades with the tokens between the two. Calls and
-results neither lend words nor borrow them. Long texts count
-less, as in BM25, and what agents and tools say counts half. A row adds 0.3 of its worth to its messages; four times
-that if it is a lasting wish or rule, or a decision and the query asks why. It is shown in the place of its message if
-it says as much.
+results neither lend words nor borrow them. Long texts count less, as in BM25, and what agents and tools say counts
+half. A row adds 0.3 of its worth to its messages; four times that if it is a lasting wish or rule, or a decision and
+the query asks why. It is shown in the place of its message if it says as much.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ REACH = 4
 _COMMON = 0.7
 """Weight of a common word, relative to others."""
 _NEAR = 65
-"""Tokens between the offsets of two messages at which a word of one counts half in the other: a few turns of a chat,
+"""Tokens between the middles of two messages at which a word of one counts half in the other: a few turns of a chat,
 but less than a long answer.
 """
 _USUAL_TOKENS = 200

@@ -7,9 +7,12 @@ from contextlib import closing
 
 import pytest
 
+from omcli.sqlite import SqliteStore
 from tests.conftest import Om
+from tests.contract.keeping import keep
 from tests.e2e.terminals import on_terminal
 from tests.e2e.transcripts import Talk
+from tests.material import NOW, said
 
 QUEUE = (
     Talk(session="5d0c6e0a-0000-4000-8000-0000000000aa", cwd="/home/ada/parcel")
@@ -116,6 +119,12 @@ class TestSelecting:
         assert {(each["kind"], each["type"], each["session"]) for each in results} == {
             ("observation", "decision", session)
         }
+
+    def test_what_a_filter_selects_is_found_behind_any_number_of_other_matches(self, om: Om) -> None:
+        with SqliteStore.open(om.db, wait=1) as store:
+            keep(store, said("the old tide", at="2020-01-01T00:00:00.000Z"))
+            keep(store, *(said(f"tide {number}", at=NOW) for number in range(10_500)), to="t")
+        assert texts(om, "tide", "--until", "2021-01-01") == ["the old tide"]
 
     def test_kinds_include_messages(self, told: Om) -> None:
         kinds = {each["kind"] for each in told("recall", "outbox", "--kind", "message", "--json").document["results"]}

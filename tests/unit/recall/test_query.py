@@ -33,6 +33,7 @@ def test_words_are_what_a_text_says_without_function_words(text: str, words: tup
         ("where is auth_token set", ("auth_token",)),
         ('the "Outbox   table" please', ("outbox table",)),
         ("src/Auth.py:12 and v1.2.3", ("src/auth.py:12", "v1.2.3")),
+        ("the “outbox table”", ("outbox table",)),
         ("plain words", ()),
         ("a well-known real-time feed", ()),
     ],
