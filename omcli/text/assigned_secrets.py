@@ -191,7 +191,7 @@ def named_secret(text: str, at: int) -> tuple[int, int] | None:
     is_column = separator in ("", "|") and not (separator == "" and (is_whole_line or _BLANK.search(before)))
     if is_column and not (separator or len(found["separator"]) > 1 or "\t" in found["separator"]):
         return None  # prose
-    if _is_something_else(found, separator, before, is_bare=is_bare):
+    if _is_no_secret(found, separator, before, is_bare=is_bare):
         return None
     start, end = found.span(found.lastgroup)
     if is_bare:
@@ -276,7 +276,7 @@ def _end_of_lines(text: str, opening: int, start: int, end: int) -> int:
     return start + len(_BLANK_END.sub("", text[start:closing]))
 
 
-def _is_something_else(found: re.Match[str], separator: str, before: str, *, is_bare: bool) -> bool:
+def _is_no_secret(found: re.Match[str], separator: str, before: str, *, is_bare: bool) -> bool:
     """Return True if this is no assignment of a secret, whatever the value is."""
     if separator == ",":
         return not _DEFINE.search(before)

@@ -23,7 +23,14 @@ GROUPS = {
 COMMANDS = tuple(name for names in GROUPS.values() for name in names)
 ALIASES = {"search": "recall"}
 """Other names of commands, which help and completion don't show."""
-_MODULES = {"status": "sessions", "apply": "pending", "undo": "history", "export": "exchange", "import": "exchange"}
+_MODULES = {
+    "items": "log",
+    "status": "sessions",
+    "apply": "pending",
+    "undo": "history",
+    "export": "exchange",
+    "import": "exchange",
+}
 """Modules that are not named after their command."""
 
 
