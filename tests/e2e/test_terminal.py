@@ -12,7 +12,10 @@ from tests.conftest import Om
 from tests.e2e.terminals import on_real_terminal, on_terminal
 from tests.e2e.transcripts import tide_story
 
-COMMANDS = ["log", "log --notation emoji", "items", "sessions", "status", "usage", "history", "config --origin"]
+COMMANDS = [
+    "log", "log --notation emoji", "items", "sessions", "status", "usage", "history", "config --origin", "why tides.py",
+    "trace Cuxhaven",
+]  # fmt: skip
 
 
 @pytest.fixture

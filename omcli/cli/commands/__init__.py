@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 GROUPS = {
     "Remember": ("observe", "watch", "tick", "reflect", "consolidate"),
     "Use": ("context", "recall", "compact"),
-    "Inspect": ("log", "items", "show", "sessions", "status", "usage", "tokens"),
+    "Inspect": ("log", "items", "show", "why", "trace", "sessions", "status", "usage", "tokens"),
     "Edit": ("note", "prune", "forget", "undo", "history"),
     "Use another program as the observer": ("pending", "apply"),
     "Exchange and set up": ("export", "import", "schedule", "config"),
@@ -25,6 +25,7 @@ ALIASES = {"search": "recall"}
 """Other names of commands, which help and completion don't show."""
 _MODULES = {
     "items": "log",
+    "trace": "why",
     "status": "sessions",
     "apply": "pending",
     "undo": "history",

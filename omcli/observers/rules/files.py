@@ -11,7 +11,7 @@ from math import fsum, sqrt
 from operator import attrgetter
 
 from omcli.base import lazily
-from omcli.base.record import positional_record, replace
+from omcli.base.record import positional_record, record, replace
 from omcli.memory.message import KeptMessage, Role
 from omcli.memory.observation import Draft, Priority, Type
 from omcli.observers.rules import shell
@@ -318,3 +318,99 @@ def _found(event: ToolEvent) -> tuple[int, str, list[str]]:
         lines = []
     one, several = ("file", "files") if event.name.lower() in _NAMES_FILES else ("match", "matches")
     return len(lines), one if len(lines) == 1 else several, lines
+
+
+# ---- the edit that wrote a line
+
+_TELLING = 2
+"""Minimum number of words of a line that shows by itself where it comes from. Others are compared with neighbours."""
+_NEAR = 0.6
+"""Minimum share of words that two lines have in common if one is taken for a later form of the other."""
+_ALL_WORDS = lazily(r"\w+")
+
+
+@record
+class FileLine:
+    """A line of a file with its neighbours."""
+
+    lines: tuple[str, ...]
+    place: int
+    """Index of the line in `lines`."""
+
+    @property
+    def text(self) -> str:
+        return self.lines[self.place]
+
+
+@record
+class LineMatch:
+    """The edit that wrote a line."""
+
+    edit: int
+    """Index of the edit."""
+    text: str
+    """The line as the edit wrote it."""
+    is_exact: bool
+
+
+def line_match(line: FileLine, edits: Sequence[Sequence[FileChange]]) -> LineMatch | None:
+    """Return which of a file's edits, given in order, wrote a line, or the last one with the line most like it.
+
+    The changes of an edit that wrote the whole file create it. Return None if no edit has a line that is like it.
+    """
+    wanted = _lines_around(line)
+    if wanted and (writer := _writer(edits, wanted)) is not None:
+        return LineMatch(edit=writer, text=line.text.strip(), is_exact=True)
+    words = frozenset(_ALL_WORDS.findall(line.text))
+    if len(words) < _TELLING:
+        return None
+    best, found = _NEAR, None
+    for number, changes in enumerate(edits):
+        for written in dict.fromkeys(text for change in changes for text in _code_lines(change.new)):
+            others = frozenset(_ALL_WORDS.findall(written))
+            share = len(words & others) / max(len(words), len(others))
+            if share >= best and len(others) >= _TELLING:
+                best, found = share, LineMatch(edit=number, text=written, is_exact=False)
+    return found
+
+
+def _lines_around(line: FileLine) -> list[str]:
+    """Return the line, with as many of its neighbours as it takes to have enough words; none if that are too few."""
+    for reach in range(len(line.lines)):
+        lines = _code_lines("\n".join(line.lines[max(0, line.place - reach) : line.place + reach + 1]))
+        if len(_WORD_CHARACTERS.findall(" ".join(lines))) >= _TELLING:
+            return lines
+    return []
+
+
+def _writer(edits: Sequence[Sequence[FileChange]], wanted: Sequence[str]) -> int | None:
+    """Return the index of the edit that brought in these lines: the last one that added them, or else that had them.
+
+    An edit that wrote the whole file again added only what was not in the file before.
+    """
+    found = had_them = None
+    for number, changes in enumerate(edits):
+        for change in changes:
+            before, after = _has(change.old, wanted), _has(change.new, wanted)
+            is_whole = change.creates and not change.old
+            if after:
+                had_them = number
+            if after and not before and not (is_whole and found is not None):
+                found = number
+            elif not after and (before or is_whole):
+                found = None
+    return had_them if found is None else found
+
+
+def _has(text: str, wanted: Sequence[str]) -> bool:
+    """Return True if a text has these lines, one after the other."""
+    if wanted[0] not in text:
+        return False
+    lines = _code_lines(text)
+    starts = (place for place, line in enumerate(lines) if line == wanted[0])
+    return any(lines[place : place + len(wanted)] == wanted for place in starts)
+
+
+def _code_lines(text: str) -> list[str]:
+    """Return the lines that are not empty, without white space around them."""
+    return [line.strip() for line in text.splitlines() if line.strip()]
