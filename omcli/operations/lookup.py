@@ -107,7 +107,7 @@ def unknown_session(store: Store, reference: str) -> UnknownSession:
     folded = [name.casefold() for name in names]
     close = get_close_matches(reference.casefold(), folded, n=3, cutoff=_SIMILAR)
     near = dict.fromkeys(session for word in close for name, session in names.items() if name.casefold() == word)
-    meant = f"did you mean {_either(f'`{handles[each]}`' for each in near)}? " if near else ""
+    meant = f"did you mean {_joined(f'`{handles[each]}`' for each in near)}? " if near else ""
     return UnknownSession(f"unknown session `{reference}`", hint=f"{meant}`om sessions` lists them")
 
 
@@ -127,10 +127,10 @@ def _is_complete(reference: str) -> bool:
 
 def _candidates(found: Sequence[str]) -> str:
     more = len(found) - _MOST_CANDIDATES
-    return f"{_either(f'`{each}`' for each in found[:_MOST_CANDIDATES])}{f', and {more} more' if more > 0 else ''}"
+    return f"{_joined(f'`{each}`' for each in found[:_MOST_CANDIDATES])}{f', and {more} more' if more > 0 else ''}"
 
 
-def _either(names: Iterable[str]) -> str:
+def _joined(names: Iterable[str]) -> str:
     *others, last = names
     return f"{', '.join(others)} or {last}" if others else last
 

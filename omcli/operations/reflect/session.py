@@ -84,7 +84,7 @@ def rows_are_due(session_id: str, deps: Deps) -> bool:
     if set(stored) <= {counter} and not policy.is_due(sum(stored.values())):
         return False  # known from an index, without reading a row
     rows = rows_to_fold(session_id, deps)
-    return policy.is_due(rows_tokens(rows, deps.counter)) and not _was_tried(session_id, rows, deps)
+    return policy.is_due(rows_tokens(rows, deps.counter)) and not _has_attempt(session_id, rows, deps)
 
 
 def meta_is_due(session_id: str, deps: Deps) -> bool:
@@ -92,7 +92,7 @@ def meta_is_due(session_id: str, deps: Deps) -> bool:
     if deps.reflector.policy.meta is not Meta.GENERATIONS:
         return False
     rows = rows_to_fold(session_id, deps, meta=True)
-    return len(rows) >= deps.reflector.policy.meta_at and not _was_tried(session_id, rows, deps)
+    return len(rows) >= deps.reflector.policy.meta_at and not _has_attempt(session_id, rows, deps)
 
 
 def reflect_if_due(session_id: str, deps: Deps, *, in_any_case: bool = False) -> Reflection | None:
@@ -111,7 +111,7 @@ def reflect_if_due(session_id: str, deps: Deps, *, in_any_case: bool = False) ->
     return reflection
 
 
-def _was_tried(session_id: str, rows: Sequence[Observation], deps: Deps) -> bool:
+def _has_attempt(session_id: str, rows: Sequence[Observation], deps: Deps) -> bool:
     return skip_reason(Scope(session=session_id), deps.reflector.mark(rows), deps) is not None
 
 

@@ -1,0 +1,320 @@
+"""Rows that a person should look at: contradictions, unverified rows, and what is old and unconfirmed.
+
+Two statements contradict each other if they have the same words but for one value, such as "the API listens on port
+8123" and "the API now listens on port 9321"; a rule also if a negation is the difference, or the order of what is
+preferred to what. Words that say nothing about the subject ("the", "now", "set") don't count. If both name the same
+things and an attribute that each thing has once, such as a port, one of them may say more.
+
+A false alarm costs more than a miss. So events, conditions, lists, measurements and outputs are left out, and an
+agent's facts are compared only if they give such an attribute.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from enum import StrEnum
+from itertools import combinations
+from types import MappingProxyType
+
+from omcli.base import lazily
+from omcli.base.record import record
+from omcli.memory.observation import (
+    ASKED,
+    IN_FORCE,
+    OVERRULED,
+    PINNED,
+    SETTLED,
+    TOOL_EVENTS,
+    UNVERIFIED,
+    Kind,
+    Observation,
+    Source,
+    Status,
+    Type,
+)
+from omcli.text.phrases import HEARD_FROM, speaker, words_of
+from omcli.text.similarity import says
+from omcli.text.terms import COMMON_FOLDED, NAME_LIKE, NEGATION, folded, terms_of
+
+
+class ReviewReason(StrEnum):
+    """Reason to look at a row, the most important first."""
+
+    CONTRADICTED = "contradicted"
+    UNVERIFIED = "unverified"
+    OLD = "old"
+
+
+@record
+class ReviewEntry:
+    """A row to look at."""
+
+    row: Observation
+    reason: ReviewReason
+    by: Observation | None = None
+    """The later row that contradicts it."""
+
+
+def to_review(rows: Sequence[Observation], *, before: str) -> tuple[ReviewEntry, ...]:
+    """Return the rows to look at among all visible ones, the most important first.
+
+    Open requests and blockers, rules and decisions in force, and items are old if they were not used, confirmed or
+    pinned since `before`.
+    """
+    entries = {row.id: ReviewEntry(row=row, reason=ReviewReason.OLD) for row in _stale(rows, before=before)}
+    for row in rows:
+        if UNVERIFIED in row.tags and (row.last_used_at or "") < before:
+            entries[row.id] = ReviewEntry(row=row, reason=ReviewReason.UNVERIFIED)
+    entries |= {row.id: ReviewEntry(row=row, reason=ReviewReason.CONTRADICTED, by=by) for row, by in contradicted(rows)}
+    order = tuple(ReviewReason)
+    return tuple(
+        sorted(entries.values(), key=lambda each: (order.index(each.reason), -each.row.importance, each.row.dated))
+    )
+
+
+# ---- old and unconfirmed
+
+
+def _stale(rows: Sequence[Observation], *, before: str) -> Iterator[Observation]:
+    """Yield the old rows that no later row of the same project repeats."""
+    said = [row for row in rows if row.type not in TOOL_EVENTS]
+    terms = [words - COMMON_FOLDED for words in terms_of([words_of(row.text) for row in said])]
+    places: dict[tuple[str, str], list[int]] = defaultdict(list)
+    for number, words in enumerate(terms):
+        for word in words:
+            places[_place(said[number]), word].append(number)
+    for row, words in zip(said, terms, strict=True):
+        if not _can_be_stale(row) or max(row.dated, row.last_used_at or "") >= before:
+            continue
+        alike = min((places[_place(row), word] for word in words), key=len, default=[])
+        if not any(said[number].dated > row.dated and says(said[number].text, row.text) for number in alike):
+            yield row
+
+
+def _can_be_stale(row: Observation) -> bool:
+    is_open = row.status is Status.OPEN and (row.type in ASKED or row.type is Type.BLOCKER)
+    is_lasting = row.is_in_force or (row.kind is Kind.ITEM and row.status not in SETTLED)
+    return PINNED not in row.tags and (is_open or is_lasting)
+
+
+def _place(row: Observation) -> str:
+    return row.project or row.session or ""
+
+
+# ---- contradictions
+
+_STATEMENTS = OVERRULED | {Type.CORRECTION, Type.KNOWLEDGE, Type.BEHAVIOR, Type.PROFILE, Type.TOOL}
+_RULES = IN_FORCE | {Type.BEHAVIOR}
+"""Types of statements that tell somebody what to do, so that a negation reverses them."""
+_LONGEST_ROW, _LONGEST_CLAUSE = 400, 160
+"""Lengths in characters. Longer rows are reports, and longer clauses say several things."""
+_MOST_ALIKE = 6
+"""More values of the same thing are the lines of a list."""
+_PERSON, _AGENT = "User", "Agent"
+
+_CLAUSE_END = lazily(r"(?<=[.!?;])\s+|\s[\u2014\u2013]\s")
+_REASON = lazily(
+    r"[,;]? (?:because|since|so that|due to|which|but|whereas)\b.*|,? \(.*|, not .*| from [\w.`'-]+(?= to )",
+    re.IGNORECASE,
+)
+"""The reason or remark that follows a statement, and the old value in "from 20 to 30"."""
+_LIST = lazily(r" [\u00b7|] ")
+_PASSING = lazily(
+    r"[?\"\u201c\\]|^>|\b(?:if|when|whenever|unless|maybe|perhaps|might|may|could|would|whether|for example|such as|"
+    r"e\.g|assum\w+|either|or|around|about|roughly|there|yesterday|today|tomorrow|tonight|this|next|last|first|second|third|another|"
+    r"also|too|again|try|trying|think|hope|hoping|wonder\w*)\b",
+    re.IGNORECASE,
+)
+"""Signs of conditions, guesses, quotations, lists and passing moments."""
+_CHANGES = (
+    "bumped changed decided increased lowered migrated moved raised reduced renamed set switched updated upgraded"
+)
+_PAST = lazily(
+    r"\b(?:was|were|went|had|did|bought|got|saw|took|ran|made|found|wrote|been|(?<!is )(?<!are )(?<!be )(?<!am )"
+    rf"(?!(?:{_CHANGES.replace(' ', '|')}|need|feed|speed|embed|exceed|called|named|based|shared)\b)\w{{3,}}ed)\b",
+    re.IGNORECASE,
+)
+"""An event, unless it changes what holds."""
+
+_MONTH = r"(?:January|February|March|April|May|June|July|August|September|October|November|December)"
+_VALUES: Mapping[str, re.Pattern[str]] = MappingProxyType({
+    "code": lazily(r"`[^`\s]+`"),
+    "place": lazily(r"(?<![\w`/.-])(?:https?://[^\s\"'<>)\]`]+|[a-z][a-z\d-]*(?:\.[a-z][a-z\d-]*)+(?::\d+)?)(?![\w/`])"),
+    "date": lazily(
+        rf"\b{_MONTH} \d{{1,2}}(?:st|nd|rd|th)?(?:,? \d{{4}})?\b|\b\d{{1,2}}(?:st|nd|rd|th)? {_MONTH}(?: \d{{4}})?\b"
+        r"|\b\d{4}-\d\d-\d\d\b"
+    ),
+    "weekday": lazily(r"\b(?:Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)days?\b"),
+    "number": lazily(r"(?<![\w.`/:$#-])[$\u20ac\u00a3]?v?\d[\d.,:]*(?:%|[a-z]{1,3}\b)?(?![\w/`-])"),
+    "name": lazily(r"(?<![.!?:] )(?<!^)(?<![\w`/.])[A-Z][\w\-]+(?: [A-Z][\w\-]+)*"),
+})  # fmt: skip
+"""Values by kind. A clause with two of a kind is a list."""
+_NAMES, _DAYS = frozenset({"code", "place", "name"}), frozenset({"date", "weekday"})
+_BEFORE_NAME = lazily(
+    r"(?:\b(?:is|are|be|to|called|named|(?:live|lives|based|work|works) in)|=) (?:now |still |at )?$", re.IGNORECASE
+)
+_BEFORE_NUMBER = lazily(
+    r"(?:\b(?:is|are|be|to|at|on|by|until|within|under|over|above|below|of|use|uses|using|called|named)|[=:]) "
+    r"(?:[\w'-]+ ){0,2}$",
+    re.IGNORECASE,
+)
+_AFTER_NAME = lazily(r"(?: now)?(?:\W*$|,? (?:for|in|on|at|with|from|as)\b)")
+_AFTER_NUMBER = lazily(r"(?: [a-z]+)?(?: now)?(?:\W*$|,? (?:for|in|on|at|with|from|per|each)\b)")
+"""A value ends its statement, apart from a unit and a phrase. Followed by a verb, it is the subject."""
+_APPOINTMENT = lazily(r"\b(?:an?|have|has)\b", re.IGNORECASE)
+"""One of many things that have a day."""
+
+_WORD = lazily(r"`[^`]+`|[^\W_][\w'./+#\-]*[\w+#]|\w")
+_EMPTY = frozenset(
+    (
+        f"{_CHANGES} a actually always an and are as at be by can currently do does has have i i'm in instead is it "
+        "it's its just keep let let's listen listens make move must my needs new now of on only our please run runs "
+        "sets shall should so stay stays switch that the then to update upgrade us use uses using want wants we we're "
+        "will with you your"
+    ).split()
+)
+"""Words that two statements about the same thing need not share."""
+_MANY = frozenset(
+    map(
+        folded,
+        (
+            "average bug cause change commit count coverage difference error failure file fix goal issue item line "
+            "number output page part problem progress question reason result score step sum task test thing total"
+        ).split(),
+    )
+)
+"""Words for what is numbered or measured, or was different in another conversation."""
+_ATTRIBUTES = frozenset(
+    map(
+        folded,
+        (
+            "address branch bucket budget channel contact database deadline directory domain email endpoint folder "
+            "host hostname interval language limit maintainer name owner phone port price region threshold timeout "
+            "timezone url version"
+        ).split(),
+    )
+)
+"""Words for what a thing has once."""
+_TELLING = frozenset({"live", "meet", "work", *_ATTRIBUTES})
+"""Common words that are a subject, nevertheless."""
+_ORDER = lazily(
+    r"\b(?:prefers?|use|uses|likes?|wants?|choose|chose|pick|go with) (?P<one>[\w`./+#-]+)(?: [\w`./+#-]+)? "
+    r"(?:over|to|instead of|rather than|more than) [\w`./+#-]",
+    re.IGNORECASE,
+)
+_AGAINST = frozenset({"not", "avoid", "stop"})
+
+
+def contradicted(rows: Iterable[Observation]) -> tuple[tuple[Observation, Observation], ...]:
+    """Return the statements that later ones contradict, each with the last of these, in order of time.
+
+    Rows of one project are compared, or of one session without a project. A later statement counts if the same speaker
+    makes it, or if the earlier one is an agent's.
+    """
+    said: dict[tuple[str, ...], list[_Statement]] = defaultdict(list)
+    for row in rows:
+        for statement in _each_statement(row):
+            said[statement.key].append(statement)
+    found: dict[str, tuple[Observation, Observation]] = {}
+    for same in said.values():
+        if 1 < len({each.value for each in same}) <= _MOST_ALIKE:
+            for one, other in combinations(sorted(same, key=lambda each: (each.row.dated, each.row.id)), 2):
+                if _may_replace(other, one):
+                    found[one.row.id] = one.row, other.row
+    return tuple(sorted(found.values(), key=lambda pair: (pair[0].dated, pair[0].id)))
+
+
+@record
+class _Statement:
+    row: Observation
+    key: tuple[str, ...]
+    """Place, kind of value and subject. Only statements with the same key may contradict each other."""
+    words: frozenset[str]
+    """Its words, except those that tell nothing about the subject, and the value."""
+    value: str
+
+
+def _may_replace(later: _Statement, earlier: _Statement) -> bool:
+    one, other = earlier.row, later.row
+    is_entitled = _speaker(one) in (_speaker(other), _AGENT)
+    is_same = earlier.value.startswith(later.value) or later.value.startswith(earlier.value)
+    says_no_other = earlier.words <= later.words or later.words <= earlier.words
+    is_over = earlier.key[1] in _DAYS and one.refers_to is not None and _end(one.refers_to) < other.dated
+    return one.id != other.id and is_entitled and says_no_other and not is_same and not is_over
+
+
+def _end(day: str) -> str:
+    """Return text that sorts after all times of the day, month or year with which a date or an interval ends."""
+    return f"{day.rpartition('/')[2]}~"
+
+
+def _speaker(row: Observation) -> str:
+    """Return the speaker of a row: without one, a person if one wrote the row, otherwise the agent."""
+    return speaker(row.text) or (_PERSON if row.source is Source.USER else _AGENT)
+
+
+def _each_statement(row: Observation) -> Iterator[_Statement]:
+    if row.type not in _STATEMENTS or row.status in SETTLED or not row.is_visible or len(row.text) > _LONGEST_ROW:
+        return
+    if HEARD_FROM.match(row.text) or _LIST.search(row.text):
+        return
+    is_noted = row.type is Type.FACT and _speaker(row) == _AGENT
+    for clause in _CLAUSE_END.split(words_of(row.text).replace("\u2019", "'")):
+        short = _REASON.sub("", clause)
+        if len(short) > _LONGEST_CLAUSE or _PASSING.search(short) or _PAST.search(short):
+            continue
+        for kind, words, value in _values(short, is_rule=row.type in _RULES):
+            attributes, names = words & _ATTRIBUTES, sorted(word for word in words if _is_name(word))
+            if attributes and names:
+                yield _Statement(row=row, key=(_place(row), kind, *attributes, *names), words=words, value=value)
+            elif not is_noted or (attributes and words - _ATTRIBUTES - COMMON_FOLDED):
+                yield _Statement(row=row, key=(_place(row), kind, *sorted(words)), words=words, value=value)
+        if row.type in _RULES:
+            for kind, words, value in _rule_values(short):
+                yield _Statement(row=row, key=(_place(row), kind, *sorted(words)), words=words, value=value)
+
+
+def _values(clause: str, *, is_rule: bool) -> Iterator[tuple[str, frozenset[str], str]]:
+    """Yield the kind, the other words and the value for each value that a clause gives to its subject."""
+    for kind, pattern in _VALUES.items():
+        matches = list(pattern.finditer(clause))
+        if len(matches) != 1:
+            continue
+        before, value, after = clause[: matches[0].start()], matches[0][0], clause[matches[0].end() :]
+        begins, ends = (_BEFORE_NAME, _AFTER_NAME) if kind in _NAMES else (_BEFORE_NUMBER, _AFTER_NUMBER)
+        words = _words(f"{before} {after}")
+        if not (
+            begins.search(before) and ends.match(after) and _is_about_something(words if is_rule else words - _MANY)
+        ):
+            continue
+        is_numbered = not _MANY.isdisjoint(_words(" ".join(before.split()[-1:])))
+        is_appointment = kind in _DAYS and _APPOINTMENT.search(before)
+        if not (is_numbered or is_appointment):
+            plain = value.strip("`.,:").lower().removeprefix("v").replace(",", "")
+            yield re.sub(r"[\d.]+", "0", plain) if kind == "number" else kind, words, plain
+
+
+def _is_about_something(words: frozenset[str]) -> bool:
+    return any(len(word) > 2 and (word not in COMMON_FOLDED or word in _TELLING) for word in words)
+
+
+def _rule_values(clause: str) -> Iterator[tuple[str, frozenset[str], str]]:
+    """Yield the subject of a rule, and if it is for or against it, or what it prefers."""
+    words = _words(clause)
+    if order := _ORDER.search(clause):
+        yield "order", words, order["one"].lower()
+    elif len(subject := words - _AGAINST) > 1 and _is_about_something(subject):
+        yield "rule", subject, "yes" if subject == words else "no"
+
+
+def _words(text: str) -> frozenset[str]:
+    """Return the words that tell what a text is about, without endings, and with each negation as "not"."""
+    found = (word.lower() for word in _WORD.findall(text))
+    plain = (word.removesuffix("'s") for word in found if word not in _EMPTY)
+    return frozenset("not" if NEGATION.match(word) else folded(word) for word in plain)
+
+
+def _is_name(word: str) -> bool:
+    return "-" in word or bool(NAME_LIKE.search(word))
