@@ -13,7 +13,7 @@ from omcli.base.errors import OmError
 from omcli.text.clean import json_line, one_line, single_line
 
 if TYPE_CHECKING:
-    from omcli.cli.terminal import StatusLine
+    from omcli.cli.terminal import KeyReader, StatusLine
 
 UNREAD = 141
 """Exit code if the reader of stdout has closed the pipe."""
@@ -96,10 +96,23 @@ class Console:
         """Ask a question and return the stripped answer, or None if stderr is not a terminal."""
         if not _is_terminal():
             return None
+        self._prompt(question)
+        return sys.stdin.readline().strip()
+
+    def ask_key(self, question: str, reader: KeyReader, keys: str) -> str | None:
+        """Ask a question that is answered by one of these keys. Return None at the end of input."""
+        self._prompt(question)
+        key = None
+        try:
+            key = reader.key(keys)
+        finally:
+            sys.stderr.write(f"{key or ''}\n")
+        return key
+
+    def _prompt(self, question: str) -> None:
         self.clear()
         sys.stderr.write(f"{single_line(question)} ")
         sys.stderr.flush()
-        return sys.stdin.readline().strip()
 
     def clear(self) -> None:
         """Erase the progress line."""

@@ -1,9 +1,15 @@
-"""Output for people, drawn by rich. It is imported only if stdout or stderr is a terminal."""
+"""Terminals: output for people, drawn by rich, and single keys. Imported only if stdout or stderr is a terminal."""
 
 from __future__ import annotations
 
+import os
+import select
 import shutil
-from collections.abc import Collection, Iterable, Mapping, Sequence
+import sys
+import termios
+import tty
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from io import StringIO
 from itertools import chain
 from typing import IO
@@ -162,6 +168,46 @@ class StatusLine:
             self._is_shown = False
             self._console.control(self._ERASE)
             self._console.file.flush()
+
+
+class KeyReader:
+    """Reads single keys from the terminal, without waiting for Enter."""
+
+    _ESCAPE, _INTRODUCERS, _ENDS = b"\x1b", (b"[", b"O"), (b"", b"\x04")
+    _MOMENT = 0.05
+    """Seconds in which the rest of a key arrives that sends several bytes, such as an arrow."""
+
+    def __init__(self) -> None:
+        self._stdin = sys.stdin.fileno()
+
+    @contextmanager
+    def reading(self, *, by_line: bool = False) -> Iterator[None]:
+        """Read keys inside the block, or lines as usual. Afterwards the terminal is as it was before."""
+        before = termios.tcgetattr(self._stdin)
+        if by_line:
+            termios.tcsetattr(self._stdin, termios.TCSANOW, self._usual)
+        else:
+            self._usual = before
+            tty.setcbreak(self._stdin, termios.TCSANOW)
+        try:
+            yield
+        finally:
+            termios.tcsetattr(self._stdin, termios.TCSANOW, before)
+
+    def key(self, keys: Collection[str]) -> str | None:
+        """Return the next of these keys that is pressed, or None at the end of input (Ctrl-D). Others are ignored."""
+        while (pressed := os.read(self._stdin, 1)) not in self._ENDS:
+            if pressed == self._ESCAPE:
+                self._skip_rest()
+            elif (letter := pressed.decode("latin-1")) in keys:
+                return letter
+        return None
+
+    def _skip_rest(self) -> None:
+        """Read the rest of what an arrow or function key sends: a letter, or `[` or `O` and all up to a letter."""
+        if select.select([self._stdin], [], [], self._MOMENT)[0] and os.read(self._stdin, 1) in self._INTRODUCERS:
+            while (byte := os.read(self._stdin, 1)) and byte < b"@":
+                pass
 
 
 def styled(text: str, style: str) -> str:

@@ -26,7 +26,7 @@ class OperationKind(StrEnum):
     PRUNE = "prune"
     FORGET = "forget"
     NOTE = "note"
-    """A note that resolves rows."""
+    """A note that resolves rows, or the decision that one row supersedes another."""
     UNDO = "undo"
 
 

@@ -1,4 +1,4 @@
-"""Notes: rows written by hand."""
+"""Notes: rows written by hand, also in place of other rows."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from omcli.memory.changes import OperationKind, OperationWrite
 from omcli.memory.message import TokenCounter
 from omcli.memory.observation import (
     ITEM_TYPES,
+    UNVERIFIED,
     Draft,
     Dropped,
     Kind,
@@ -102,6 +103,57 @@ def note(
     return replace(noted, resolved=resolved, operation=_resolve(store, resolved, observation))
 
 
+def replace_rows(
+    rows: tuple[Observation, ...],
+    *,
+    store: Store,
+    counter: TokenCounter,
+    clock: Clock,
+    new_id: Callable[[], str],
+    text: str | None = None,
+    tag: str | None = None,
+) -> KeptNote:
+    """Write the last of these rows again as a note (an item stays an item), with another text or another tag, and hide
+    them all in one operation.
+
+    A row with another text is dated anew, and counts as verified. Raise BadUsage if the text is empty, UnknownId if a
+    row was forgotten, and BadInput if it is hidden.
+    """
+    resolved = tuple(_visible_row(store, row.id) for row in rows)
+    old, now = resolved[-1], clock.now()
+    redacted = redact(clean(old.text if text is None else text))
+    line = one_line(redacted.text)
+    if not line:
+        raise BadUsage("the note is empty")
+    is_same = line == old.text
+    tags = old.tags if is_same else tuple(each for each in old.tags if each != UNVERIFIED)
+    written = replace(
+        old,
+        id=new_id(),
+        kind=Kind.ITEM if old.kind is Kind.ITEM else Kind.NOTE,
+        text=line,
+        observed_at=now,
+        event_at=old.event_at if is_same else now,
+        refers_to=old.refers_to if is_same else None,
+        metadata=old.metadata if is_same else {},
+        tags=tuple(dict.fromkeys((*tags, *((tag,) if tag else ())))),
+        tokens=counter.text(line),
+        counter=counter.name,
+        source=Source.USER,
+        last_used_at=None,
+        generation=0,
+        supports=(),
+    )
+    operation = _resolve(store, resolved, written)
+    return KeptNote(observation=written, redactions=dict(redacted.counts), resolved=resolved, operation=operation)
+
+
+def resolve_by(row: Observation, by: Observation, *, store: Store, clock: Clock) -> int:
+    """Hide a row that another one supersedes, and return the number of the operation. Raise as `replace_rows` does."""
+    resolved = _visible_row(store, row.id)
+    return _resolve(store, (resolved,), _visible_row(store, by.id), at=clock.now())
+
+
 def _visible_row(store: Store, reference: str) -> Observation:
     row = store.rows.find(reference)
     if not row.is_visible:
@@ -110,13 +162,16 @@ def _visible_row(store: Store, reference: str) -> Observation:
     return row
 
 
-def _resolve(store: Store, resolved: tuple[Observation, ...], by: Observation) -> int:
-    """Write a row that resolves others, and return the number of the operation."""
+def _resolve(store: Store, resolved: tuple[Observation, ...], by: Observation, *, at: str | None = None) -> int:
+    """Hide rows that another one resolves, and return the number of the operation.
+
+    It writes that row, unless `at` is given, the time of the operation.
+    """
     done = OperationWrite(
         verb=OperationKind.NOTE,
         scope=Scope(session=by.session, project=None if by.session else by.project),
-        made=(by,),
+        made=(by,) if at is None else (),
         dropped=tuple(Dropped(row=row.id, reason=Status.RESOLVED, by=by.id) for row in resolved),
         figures={"rows": len(resolved)},
     )
-    return store.operations.change(done, now=by.observed_at).number
+    return store.operations.change(done, now=at or by.observed_at).number

@@ -1,18 +1,18 @@
-"""Recalling: finding messages and rows that say something about a query."""
+"""Recalling: finding messages and rows that say something about a query, and rows to review."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 
 from omcli.base.errors import BadUsage, OmError
 from omcli.base.record import record, replace
 from omcli.memory.message import KeptMessage
-from omcli.memory.observation import LogQuery, Observation
+from omcli.memory.observation import TOOL_EVENTS, LogQuery, Observation, Type
 from omcli.memory.ports import Store
 from omcli.memory.search import Passage
 from omcli.operations.clock import Clock
-from omcli.recall import ranking
+from omcli.recall import ranking, review
 from omcli.recall.query import Query
 from omcli.recall.ranking import Match
 
@@ -124,3 +124,21 @@ def _with_context(store: Store, result: RecallResult, around: int) -> RecallResu
         return result
     places = store.index.around([result.message.seq], LogQuery(), reach=around)
     return replace(result, around=store.messages.by_seq(place.seq for place in places))
+
+
+def to_review(
+    store: Store, query: LogQuery, *, tags: Collection[str] = (), before: str
+) -> tuple[review.ReviewEntry, ...]:
+    """Return the rows to review, the most important first: those that a query and all of these tags select, and those
+    that such rows contradict. `before` is the time after which a row is not old if it was used.
+    """
+    wanted = RecallFilter(tags=tuple(tags))
+    chosen = {row.id for row in _log(store, replace(query, bare=True)) if wanted.has_tags(row)}
+    types = tuple(each for each in Type if each not in TOOL_EVENTS)
+    found = review.to_review(tuple(_log(store, LogQuery(types=types, bare=True))), before=before)
+    return tuple(each for each in found if each.row.id in chosen or (each.by and each.by.id in chosen))
+
+
+def _log(store: Store, query: LogQuery) -> Iterator[Observation]:
+    for logged in store.rows.log(query):
+        yield logged.observation

@@ -116,10 +116,12 @@ _PERSON, _AGENT = "User", "Agent"
 
 _CLAUSE_END = lazily(r"(?<=[.!?;])\s+|\s[\u2014\u2013]\s")
 _REASON = lazily(
-    r"[,;]? (?:because|since|so that|due to|which|but|whereas)\b.*|,? \(.*|, not .*| from [\w.`'-]+(?= to )",
+    r"[,;]? (?:because|since|so that|due to|which|but|whereas)\b.*|,? \(.*|, not .*| from [\w.`'-]+(?= to )"
+    r"| from now on",
     re.IGNORECASE,
 )
-"""The reason or remark that follows a statement, and the old value in "from 20 to 30"."""
+"""Parts that are no part of the statement: its reason, a remark, the old value in "from 20 to 30"."""
+_STATES = lazily(r"(?:the|our|my|i|we|its|his|her|their|all)\b", re.IGNORECASE)
 _LIST = lazily(r" [\u00b7|] ")
 _PASSING = lazily(
     r"[?\"\u201c\\]|^>|\b(?:if|when|whenever|unless|maybe|perhaps|might|may|could|would|whether|for example|such as|"
@@ -161,7 +163,7 @@ _BEFORE_NUMBER = lazily(
     re.IGNORECASE,
 )
 _AFTER_NAME = lazily(r"(?: now)?(?:\W*$|,? (?:for|in|on|at|with|from|as)\b)")
-_AFTER_NUMBER = lazily(r"(?: [a-z]+)?(?: now)?(?:\W*$|,? (?:for|in|on|at|with|from|per|each)\b)")
+_AFTER_NUMBER = lazily(r"(?: [a-z]+)?(?: now)?(?:\W*$|,? (?:for|in|on|at|with|from|per|each|of)\b)")
 """A value ends its statement, apart from a unit and a phrase. Followed by a verb, it is the subject."""
 _APPOINTMENT = lazily(r"\b(?:an?|have|has)\b", re.IGNORECASE)
 """One of many things that have a day."""
@@ -169,8 +171,8 @@ _APPOINTMENT = lazily(r"\b(?:an?|have|has)\b", re.IGNORECASE)
 _WORD = lazily(r"`[^`]+`|[^\W_][\w'./+#\-]*[\w+#]|\w")
 _EMPTY = frozenset(
     (
-        f"{_CHANGES} a actually always an and are as at be by can currently do does has have i i'm in instead is it "
-        "it's its just keep let let's listen listens make move must my needs new now of on only our please run runs "
+        f"{_CHANGES} a actually always an and are as at be by can currently do does for has have i i'm in instead is "
+        "it it's its just keep let let's listen listens make move must my needs new now of on only our please run runs "
         "sets shall should so stay stays switch that the then to update upgrade us use uses using want wants we we're "
         "will with you your"
     ).split()
@@ -256,14 +258,17 @@ def _speaker(row: Observation) -> str:
 
 
 def _each_statement(row: Observation) -> Iterator[_Statement]:
-    if row.type not in _STATEMENTS or row.status in SETTLED or not row.is_visible or len(row.text) > _LONGEST_ROW:
+    is_request = row.type is Type.REQUEST  # what a person says first often is one, also if it only states something
+    if not is_request and (row.type not in _STATEMENTS or row.status in SETTLED):
         return
-    if HEARD_FROM.match(row.text) or _LIST.search(row.text):
+    if not row.is_visible or len(row.text) > _LONGEST_ROW or HEARD_FROM.match(row.text) or _LIST.search(row.text):
         return
     is_noted = row.type is Type.FACT and _speaker(row) == _AGENT
     for clause in _CLAUSE_END.split(words_of(row.text).replace("\u2019", "'")):
         short = _REASON.sub("", clause)
         if len(short) > _LONGEST_CLAUSE or _PASSING.search(short) or _PAST.search(short):
+            continue
+        if is_request and not _STATES.match(short):
             continue
         for kind, words, value in _values(short, is_rule=row.type in _RULES):
             attributes, names = words & _ATTRIBUTES, sorted(word for word in words if _is_name(word))

@@ -8,6 +8,7 @@ import pty
 import struct
 import subprocess
 import termios
+from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 
@@ -32,6 +33,38 @@ def on_real_terminal(om: Om, *arguments: str, columns: int = 80, env: dict[str, 
     with subprocess.Popen(om.command(*arguments), stdout=follower, stderr=subprocess.DEVNULL, env=environment):
         os.close(follower)
         return all_of(leader)
+
+
+def answering(
+    om: Om, *arguments: str, answers: Iterable[tuple[str, str]], env: dict[str, str] | None = None
+) -> tuple[int, str]:
+    """Run a process with a terminal of its own, where Ctrl-C is a signal, and send each answer once its question is
+    printed. Return the exit code and all that the terminal shows. The terminal has to be left as it was.
+    """
+    leader, follower = pty.openpty()
+    terminal = os.dup(leader)
+    before = termios.tcgetattr(terminal)
+    program = subprocess.Popen(
+        om.command(*arguments),
+        stdin=follower,
+        stdout=follower,
+        stderr=follower,
+        env=om.environment({"TERM": "xterm", "COLUMNS": "100", **(env or {})}),
+        start_new_session=True,
+        preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),  # noqa: PLW1509 - no threads here
+    )
+    os.close(follower)
+    shown, seen = "", 0
+    with program:
+        for question, answer in answers:
+            while question not in shown[seen:]:
+                shown += os.read(leader, 4096).decode()
+            seen = shown.index(question, seen) + len(question)
+            os.write(leader, answer.encode())
+        shown += all_of(leader)
+    assert termios.tcgetattr(terminal) == before
+    os.close(terminal)
+    return program.returncode, shown.replace("\r\n", "\n")
 
 
 def all_of(leader: int) -> str:

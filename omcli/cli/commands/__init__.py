@@ -15,7 +15,7 @@ GROUPS = {
     "Remember": ("observe", "watch", "tick", "reflect", "consolidate"),
     "Use": ("context", "recall", "compact"),
     "Inspect": ("log", "items", "show", "why", "trace", "sessions", "status", "usage", "tokens"),
-    "Edit": ("note", "prune", "forget", "undo", "history"),
+    "Edit": ("note", "review", "prune", "forget", "undo", "history"),
     "Use another program as the observer": ("pending", "apply"),
     "Exchange and set up": ("export", "import", "schedule", "config"),
 }

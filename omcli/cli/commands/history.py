@@ -49,7 +49,7 @@ def history(
 ) -> None:
     """List operations on the memory, the newest first.
 
-    `om undo NUMBER` reverses reflect, compact, prune, forget and notes with --resolves, until the rows that they hid
+    `om undo NUMBER` reverses reflect, compact, prune, forget and notes that replace rows, until the rows that they hid
     are permanently deleted. Undoing is listed as an operation, too.
     """
     run.check_stream(jsonl=jsonl)

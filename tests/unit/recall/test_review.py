@@ -28,6 +28,8 @@ CONTRADICT = [
     (DECISION, "User: Let's keep the retry limit at 5.", "User: The retry limit should be 8."),
     (DECISION, "User: The upload timeout is 30 s.", "User: We raised the upload timeout from 30 to 90 s."),
     (RULE, "User: Keep coverage above 80%.", "User: Keep coverage above 85%."),
+    (FACT, "User: We use version 1.4 of the tide library.", "User: We use version 1.5 of the tide library now."),
+    (Type.REQUEST, "User: The API listens on port 8123.", "User: The API listens on port 9321 from now on."),
     (FACT, "User: Our database is Postgres.", "User: Our database is MariaDB."),
     (FACT, "User: I live in Lyon.", "User: I live in Porto now."),
     (FACT, "User: The release branch is called `harbour`.", "User: The release branch is called `jetty`."),
