@@ -179,6 +179,7 @@ class KeyReader:
 
     def __init__(self) -> None:
         self._stdin = sys.stdin.fileno()
+        self._usual = termios.tcgetattr(self._stdin)
 
     @contextmanager
     def reading(self, *, by_line: bool = False) -> Iterator[None]:
@@ -187,7 +188,6 @@ class KeyReader:
         if by_line:
             termios.tcsetattr(self._stdin, termios.TCSANOW, self._usual)
         else:
-            self._usual = before
             tty.setcbreak(self._stdin, termios.TCSANOW)
         try:
             yield

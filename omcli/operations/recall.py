@@ -55,6 +55,8 @@ class RecallResult:
     passage: Passage = Passage(text="")
     around: tuple[KeptMessage, ...] = ()
     """The message with its neighbours, if they were asked for."""
+    contradicted_by: str | None = None
+    """Id of the later row among the results that contradicts the row, if there is one."""
 
 
 def recall(store: Store, text: str, wanted: RecallFilter, *, limit: int, around: int = 0) -> tuple[RecallResult, ...]:
@@ -67,7 +69,7 @@ def recall(store: Store, text: str, wanted: RecallFilter, *, limit: int, around:
     if not query.words:
         raise BadUsage("the query has no words", hint='try `om recall "why did we …"`')
     found = _find(store, query, wanted, limit=limit)
-    results = _results(store, query, found[: limit * (_COMPARED if query.exact else 1)], limit=limit)
+    results = _with_later(_results(store, query, found[: limit * (_COMPARED if query.exact else 1)], limit=limit))
     return tuple(_with_context(store, each, around) for each in results) if around else results
 
 
@@ -117,6 +119,12 @@ def _quoted_weight(query: Query, text: str) -> float:
         return 1
     folded = " ".join(text.lower().split())
     return float(ranking.INEXACT ** sum(exact not in folded for exact in query.exact))
+
+
+def _with_later(results: Sequence[RecallResult]) -> tuple[RecallResult, ...]:
+    """Return the results, those marked that a later one contradicts."""
+    later = {row.id: by.id for row, by in review.contradicted(each.row for each in results if each.row is not None)}
+    return tuple(replace(each, contradicted_by=later.get(each.row.id)) if each.row else each for each in results)
 
 
 def _with_context(store: Store, result: RecallResult, around: int) -> RecallResult:

@@ -5,8 +5,8 @@ Two statements contradict each other if they have the same words but for one val
 preferred to what. Words that say nothing about the subject ("the", "now", "set") don't count. If both name the same
 things and an attribute that each thing has once, such as a port, one of them may say more.
 
-A false alarm costs more than a miss. So events, conditions, lists, measurements and outputs are left out, and an
-agent's facts are compared only if they give such an attribute.
+A false alarm costs more than a miss. So events, conditions, lists, measurements and outputs are left out, and a fact
+has to give such an attribute or, if it is a person's, to be about something of their own or named in two words.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
-from itertools import combinations
 from types import MappingProxyType
 
 from omcli.base import lazily
@@ -110,8 +109,8 @@ _RULES = IN_FORCE | {Type.BEHAVIOR}
 """Types of statements that tell somebody what to do, so that a negation reverses them."""
 _LONGEST_ROW, _LONGEST_CLAUSE = 400, 160
 """Lengths in characters. Longer rows are reports, and longer clauses say several things."""
-_MOST_ALIKE = 6
-"""More values of the same thing are the lines of a list."""
+_MOST_ALIKE, _COMPARED = 6, 50
+"""More values of the same thing are the lines of a list. Only the last statements about it are compared."""
 _PERSON, _AGENT = "User", "Agent"
 
 _CLAUSE_END = lazily(r"(?<=[.!?;])\s+|\s[\u2014\u2013]\s")
@@ -124,9 +123,9 @@ _REASON = lazily(
 _STATES = lazily(r"(?:the|our|my|i|we|its|his|her|their|all)\b", re.IGNORECASE)
 _LIST = lazily(r" [\u00b7|] ")
 _PASSING = lazily(
-    r"[?\"\u201c\\]|^>|\b(?:if|when|whenever|unless|maybe|perhaps|might|may|could|would|whether|for example|such as|"
-    r"e\.g|assum\w+|either|or|around|about|roughly|there|yesterday|today|tomorrow|tonight|this|next|last|first|second|third|another|"
-    r"also|too|again|try|trying|think|hope|hoping|wonder\w*)\b",
+    r"[?\"\u201c\\]|^>|\b(?:if|when|whenever|unless|maybe|perhaps|might|may|could|would|whether|yet|for (?:example|now)"
+    r"|such as|e\.g|assum\w+|either|or|around|about|roughly|there|yesterday|today|tomorrow|tonight|this|next|last"
+    r"|first|second|third|another|also|too|again|try|trying|think|hope|hoping|wonder\w*)\b",
     re.IGNORECASE,
 )
 """Signs of conditions, guesses, quotations, lists and passing moments."""
@@ -155,7 +154,9 @@ _VALUES: Mapping[str, re.Pattern[str]] = MappingProxyType({
 """Values by kind. A clause with two of a kind is a list."""
 _NAMES, _DAYS = frozenset({"code", "place", "name"}), frozenset({"date", "weekday"})
 _BEFORE_NAME = lazily(
-    r"(?:\b(?:is|are|be|to|called|named|(?:live|lives|based|work|works) in)|=) (?:now |still |at )?$", re.IGNORECASE
+    r"(?:\b(?:is|are|be|called|named|(?:live|lives|based|work|works) in)|=) (?:now |still |at )?$"
+    r"|\b(?:bump|chang|mov|migrat|point|renam|set|switch)\w*\b.* to $",
+    re.IGNORECASE,
 )
 _BEFORE_NUMBER = lazily(
     r"(?:\b(?:is|are|be|to|at|on|by|until|within|under|over|above|below|of|use|uses|using|called|named)|[=:]) "
@@ -167,6 +168,8 @@ _AFTER_NUMBER = lazily(r"(?: [a-z]+)?(?: now)?(?:\W*$|,? (?:for|in|on|at|with|fr
 """A value ends its statement, apart from a unit and a phrase. Followed by a verb, it is the subject."""
 _APPOINTMENT = lazily(r"\b(?:an?|have|has)\b", re.IGNORECASE)
 """One of many things that have a day."""
+_OWN = lazily(r"\b(?:my|our|i|we|i'm|we're)\b", re.IGNORECASE)
+"""Whose it is: one's own has one name, but "the cause" is another in every conversation."""
 
 _WORD = lazily(r"`[^`]+`|[^\W_][\w'./+#\-]*[\w+#]|\w")
 _EMPTY = frozenset(
@@ -182,8 +185,9 @@ _MANY = frozenset(
     map(
         folded,
         (
-            "average bug cause change commit count coverage difference error failure file fix goal issue item line "
-            "number output page part problem progress question reason result score step sum task test thing total"
+            "average bug cause change chapter column commit count coverage difference error example exercise failure "
+            "figure file fix goal issue item lesson line milestone number output page part phase problem progress "
+            "question reason result round row score section stage step sum table task test thing total"
         ).split(),
     )
 )
@@ -192,14 +196,13 @@ _ATTRIBUTES = frozenset(
     map(
         folded,
         (
-            "address branch bucket budget channel contact database deadline directory domain email endpoint folder "
-            "host hostname interval language limit maintainer name owner phone port price region threshold timeout "
-            "timezone url version"
+            "address bucket budget channel deadline domain email endpoint host hostname interval limit maintainer "
+            "owner phone port price region threshold timeout timezone url version"
         ).split(),
     )
 )
 """Words for what a thing has once."""
-_TELLING = frozenset({"live", "meet", "work", *_ATTRIBUTES})
+_TELLING = frozenset({"live", "name", "work", *_ATTRIBUTES})
 """Common words that are a subject, nevertheless."""
 _ORDER = lazily(
     r"\b(?:prefers?|use|uses|likes?|wants?|choose|chose|pick|go with) (?P<one>[\w`./+#-]+)(?: [\w`./+#-]+)? "
@@ -220,11 +223,13 @@ def contradicted(rows: Iterable[Observation]) -> tuple[tuple[Observation, Observ
         for statement in _each_statement(row):
             said[statement.key].append(statement)
     found: dict[str, tuple[Observation, Observation]] = {}
-    for same in said.values():
-        if 1 < len({each.value for each in same}) <= _MOST_ALIKE:
-            for one, other in combinations(sorted(same, key=lambda each: (each.row.dated, each.row.id)), 2):
-                if _may_replace(other, one):
-                    found[one.row.id] = one.row, other.row
+    for statements in said.values():
+        if 1 < len({each.value for each in statements}) <= _MOST_ALIKE:
+            same = sorted(statements, key=lambda each: (each.row.dated, each.row.id))[-_COMPARED:]
+            for number, one in enumerate(same, start=1):
+                later = [other for other in same[number:] if _may_replace(other, one)]
+                if later and not _is_same_value(later[-1].value, one.value):
+                    found[one.row.id] = one.row, later[-1].row
     return tuple(sorted(found.values(), key=lambda pair: (pair[0].dated, pair[0].id)))
 
 
@@ -239,12 +244,17 @@ class _Statement:
 
 
 def _may_replace(later: _Statement, earlier: _Statement) -> bool:
+    """Return True if a later statement is about the same as an earlier one, and somebody says it who may."""
     one, other = earlier.row, later.row
-    is_entitled = _speaker(one) in (_speaker(other), _AGENT)
-    is_same = earlier.value.startswith(later.value) or later.value.startswith(earlier.value)
-    says_no_other = earlier.words <= later.words or later.words <= earlier.words
     is_over = earlier.key[1] in _DAYS and one.refers_to is not None and _end(one.refers_to) < other.dated
-    return one.id != other.id and is_entitled and says_no_other and not is_same and not is_over
+    says_no_other = earlier.words <= later.words or later.words <= earlier.words
+    return one.id != other.id and _speaker(one) in (_speaker(other), _AGENT) and says_no_other and not is_over
+
+
+def _is_same_value(one: str, other: str) -> bool:
+    """Return True if values are equal, or one is more precise: 1.4 and 1.4.2."""
+    short, long = sorted((one, other), key=len)
+    return long.startswith(short) and not long[len(short) : len(short) + 1].isalnum()
 
 
 def _end(day: str) -> str:
@@ -263,26 +273,20 @@ def _each_statement(row: Observation) -> Iterator[_Statement]:
         return
     if not row.is_visible or len(row.text) > _LONGEST_ROW or HEARD_FROM.match(row.text) or _LIST.search(row.text):
         return
-    is_noted = row.type is Type.FACT and _speaker(row) == _AGENT
     for clause in _CLAUSE_END.split(words_of(row.text).replace("\u2019", "'")):
         short = _REASON.sub("", clause)
-        if len(short) > _LONGEST_CLAUSE or _PASSING.search(short) or _PAST.search(short):
+        is_long = len(short) > _LONGEST_CLAUSE
+        if is_long or _PASSING.search(short) or _PAST.search(short) or (is_request and not _STATES.match(short)):
             continue
-        if is_request and not _STATES.match(short):
-            continue
-        for kind, words, value in _values(short, is_rule=row.type in _RULES):
-            attributes, names = words & _ATTRIBUTES, sorted(word for word in words if _is_name(word))
-            if attributes and names:
-                yield _Statement(row=row, key=(_place(row), kind, *attributes, *names), words=words, value=value)
-            elif not is_noted or (attributes and words - _ATTRIBUTES - COMMON_FOLDED):
-                yield _Statement(row=row, key=(_place(row), kind, *sorted(words)), words=words, value=value)
+        for subject, words, value in _values(short, row):
+            yield _Statement(row=row, key=(_place(row), *subject), words=words, value=value)
         if row.type in _RULES:
             for kind, words, value in _rule_values(short):
                 yield _Statement(row=row, key=(_place(row), kind, *sorted(words)), words=words, value=value)
 
 
-def _values(clause: str, *, is_rule: bool) -> Iterator[tuple[str, frozenset[str], str]]:
-    """Yield the kind, the other words and the value for each value that a clause gives to its subject."""
+def _values(clause: str, row: Observation) -> Iterator[tuple[tuple[str, ...], frozenset[str], str]]:
+    """Yield the kind and subject, the words and the value for each value that a clause gives to its subject."""
     for kind, pattern in _VALUES.items():
         matches = list(pattern.finditer(clause))
         if len(matches) != 1:
@@ -290,15 +294,26 @@ def _values(clause: str, *, is_rule: bool) -> Iterator[tuple[str, frozenset[str]
         before, value, after = clause[: matches[0].start()], matches[0][0], clause[matches[0].end() :]
         begins, ends = (_BEFORE_NAME, _AFTER_NAME) if kind in _NAMES else (_BEFORE_NUMBER, _AFTER_NUMBER)
         words = _words(f"{before} {after}")
-        if not (
-            begins.search(before) and ends.match(after) and _is_about_something(words if is_rule else words - _MANY)
-        ):
+        if not (begins.search(before) and ends.match(after) and _may_be_lasting(kind, words, before, row)):
             continue
-        is_numbered = not _MANY.isdisjoint(_words(" ".join(before.split()[-1:])))
-        is_appointment = kind in _DAYS and _APPOINTMENT.search(before)
-        if not (is_numbered or is_appointment):
-            plain = value.strip("`.,:").lower().removeprefix("v").replace(",", "")
-            yield re.sub(r"[\d.]+", "0", plain) if kind == "number" else kind, words, plain
+        plain = value.strip("`.,:").lower().removeprefix("v").replace(",", "")
+        form = re.sub(r"[\d.]+", "0", plain) if kind == "number" else kind
+        attributes, names = words & _ATTRIBUTES, {word for word in words if _is_name(word)}
+        subject = (*sorted(attributes | names), "", *sorted(_words(after))) if attributes and names else sorted(words)
+        yield (form, *subject), words, plain
+
+
+def _may_be_lasting(kind: str, words: frozenset[str], before: str, row: Observation) -> bool:
+    """Return True if a value of this kind probably holds until it is changed."""
+    if not _MANY.isdisjoint(_words(" ".join(before.split()[-1:]))) or (kind in _DAYS and _APPOINTMENT.search(before)):
+        return False
+    if row.type in _RULES:
+        return _is_about_something(words)
+    telling = words - _MANY
+    if not _is_about_something(telling) or (row.type is Type.FACT and _speaker(row) == _AGENT):
+        return bool(words & _ATTRIBUTES and telling - _ATTRIBUTES - COMMON_FOLDED)
+    is_own = bool(_OWN.search(before)) if kind in _NAMES else kind in _DAYS or len(telling) > 1
+    return is_own or bool(words & _ATTRIBUTES)
 
 
 def _is_about_something(words: frozenset[str]) -> bool:

@@ -185,3 +185,11 @@ class TestAsking:
     def test_nothing_is_asked_if_writing_is_disabled(self, told: Om) -> None:
         code, shown = answering(told, "review", *NOW, answers=[], env={"OM_DISABLED": "1"})
         assert (code, QUESTION in shown) == (0, False)
+
+
+def test_recall_names_the_later_row_that_contradicts_a_result(told: Om) -> None:
+    later = next(row for row in visible(told) if row["text"] == NEW_PORT)["id"]
+    results = told("recall", "gauge server port", "--json").document["results"]
+    assert {result["text"]: result.get("contradicted_by") for result in results} == {PORT: later, NEW_PORT: None}
+    lines = told("recall", "gauge server port").stdout.splitlines()
+    assert [line.endswith(f"(contradicted by {later[-8:]})") for line in lines] == [PORT in line for line in lines]

@@ -13,7 +13,7 @@ from omcli.cli.command import Run, with_shared
 from omcli.cli.console import Exit
 from omcli.cli.options import LARGEST, RowFilter, StreamOption, argument, option
 from omcli.memory.message import message_fields
-from omcli.memory.observation import Kind, Priority, Type
+from omcli.memory.observation import Kind, Priority, Type, handle
 from omcli.operations.recall import RecallFilter, mark_used
 from omcli.operations.recall import recall as search
 from omcli.text.instants import minute
@@ -86,7 +86,8 @@ def recall(
     A row or message need not contain all words of the query, nor in the same form, but the more of the rare ones, the
     better; those of neighbouring messages count as well. Names and "quoted words" rank first where they stand as
     written. Rows are printed as by `om log`, messages as ID [DATE TIME] ROLE: LINE, with the line that fits best.
-    Exit code 1: nothing was found.
+    A row that a later result
+    contradicts names it. Exit code 1: nothing was found.
     """
     run.check_stream(jsonl=jsonl)
     if (query is None) is (queries_file is None):
@@ -170,7 +171,9 @@ def _print(run: Run, results: Sequence[RecallResult], *, with_context: bool) -> 
 def _print_result(run: Run, result: RecallResult) -> None:
     marked, kept = result.passage.words, result.message
     if result.row is not None:
-        run.output.row(result.row, marked=marked if result.passage.text == result.row.text else ())
+        later = result.contradicted_by
+        remark = f"contradicted by {handle(later)}" if later else ""
+        run.output.row(result.row, remark=remark, marked=marked if result.passage.text == result.row.text else ())
     elif kept is not None:
         head = _head(kept)
         shift = len(head) + 1
@@ -204,6 +207,7 @@ def _result_as_dict(result: RecallResult) -> dict[str, object]:
     if row is not None:
         about |= {"id": row.id, "kind": row.kind, "type": row.type, "priority": row.priority, "at": row.dated}
         about |= {"session": row.session, "project": row.project, "text": row.text}
+        about |= {"contradicted_by": result.contradicted_by}
         message_ids = list(row.message_ids)
     elif kept is not None:
         said = kept.message

@@ -20,19 +20,21 @@ CONTRADICT = [
     (FACT, "User: tide-gate runs on port 8123.", "User: Behind the proxy, set the tide-gate port to 9321."),
     (DECISION, "User: The port is 8123.", "User: We changed the port to 9321, because 8123 is taken."),
     (FACT, "User: The staging host is quay.example.", "User: The staging host is now pier.example."),
-    (FACT, "User: The wiki is at https://wiki.quay.example/", "User: The wiki is at https://docs.quay.example/"),
+    (FACT, "User: Our wiki is at https://wiki.quay.example/", "User: Our wiki is at https://docs.quay.example/"),
     (DECISION, "User: We ship on Friday.", "User: Actually, we ship on Monday."),
     (DECISION, "User: The deadline is 3 March.", "User: The deadline is 17 March (Noor asked for it)."),
     (DECISION, "User: We use pandas version 1.4.", "User: We use pandas version 1.5."),
     (FACT, "User: The tide library is on 1.4.", "User: We updated the tide library to 1.5."),
     (DECISION, "User: Let's keep the retry limit at 5.", "User: The retry limit should be 8."),
     (DECISION, "User: The upload timeout is 30 s.", "User: We raised the upload timeout from 30 to 90 s."),
+    (FACT, "User: The retry limit is 5.", "User: The retry limit is 50."),
+    (DECISION, "User: Point the proxy to `north`.", "User: Point the proxy to `south`."),
     (RULE, "User: Keep coverage above 80%.", "User: Keep coverage above 85%."),
     (FACT, "User: We use version 1.4 of the tide library.", "User: We use version 1.5 of the tide library now."),
     (Type.REQUEST, "User: The API listens on port 8123.", "User: The API listens on port 9321 from now on."),
     (FACT, "User: Our database is Postgres.", "User: Our database is MariaDB."),
     (FACT, "User: I live in Lyon.", "User: I live in Porto now."),
-    (FACT, "User: The release branch is called `harbour`.", "User: The release branch is called `jetty`."),
+    (FACT, "User: Our release branch is called `harbour`.", "User: Our release branch is called `jetty`."),
     (RULE, "User: Always squash commits before merging.", "User: Never squash commits before merging."),
     (RULE, "User: Use tabs in Makefiles.", "User: Don't use tabs in Makefiles."),
     (WISH, "User: I prefer tabs over spaces.", "User: I prefer spaces over tabs."),
@@ -55,6 +57,13 @@ DO_NOT = [
     (FACT, "Agent: The build took 31 seconds.", "Agent: The build took 44 seconds."),
     (FACT, "Agent: Coverage is at 81%.", "Agent: Coverage is at 84%."),
     (FACT, "User: The bug is in `gate.py`.", "User: The bug is in `lock.py`."),
+    (FACT, "User: The root cause is `gate.py`.", "User: The root cause is `lock.py`."),
+    (FACT, "User: The culprit is Noor.", "User: The culprit is Bea."),
+    (FACT, "User: The radius is 5 cm.", "User: The circumference is 31 cm."),
+    (RULE, "User: Deploy the tide tables to `north`.", "User: Deploy the tide tables to `south`."),
+    (RULE, "User: Look at chapter 3.", "User: Look at chapter 4."),
+    (RULE, "User: Don't push the branch yet.", "User: Push the branch."),
+    (FACT, "User: tide-gate runs on port 8123.", "User: tide-gate runs on port 9321 in tests."),
     (FACT, "User: The error is E1234.", "User: The error is E2345."),
     (FACT, "Agent: The helper is at line 40.", "Agent: The helper is at line 88."),
     (FACT, "Agent: The tests in test_gate.py fail.", "Agent: The tests in test_lock.py fail."),
@@ -103,6 +112,10 @@ class TestContradictions:
     def test_the_last_of_several_values_contradicts_all_others(self) -> None:
         texts = [f"User: The retry limit is {number}." for number in (5, 8, 12)]
         assert pairs(said(*texts)) == [(texts[0], texts[2]), (texts[1], texts[2])]
+
+    def test_a_value_that_holds_again_is_not_contradicted(self) -> None:
+        texts = [f"User: The retry limit is {number}." for number in (5, 8, 5)]
+        assert pairs(said(*texts)) == [(texts[1], texts[2])]
 
     def test_many_values_are_a_list(self) -> None:
         assert pairs(said(*(f"User: The retry limit is {number}." for number in range(20, 29)))) == []
