@@ -37,6 +37,9 @@ from omcli.text.phrases import HEARD_FROM, speaker, words_of
 from omcli.text.similarity import says
 from omcli.text.terms import COMMON_FOLDED, NAME_LIKE, NEGATION, folded, terms_of
 
+CONFIRMED = "confirmed"
+"""Tag of a row that a person wrote again because it holds, whatever later rows said until then."""
+
 
 class ReviewReason(StrEnum):
     """Reason to look at a row, the most important first."""
@@ -85,7 +88,8 @@ def _stale(rows: Sequence[Observation], *, before: str) -> Iterator[Observation]
         for word in words:
             places[_place(said[number]), word].append(number)
     for row, words in zip(said, terms, strict=True):
-        if not _can_be_stale(row) or max(row.dated, row.last_used_at or "") >= before:
+        noted = row.observed_at if CONFIRMED in row.tags else ""
+        if not _can_be_stale(row) or max(row.dated, row.last_used_at or "", noted) >= before:
             continue
         alike = min((places[_place(row), word] for word in words), key=len, default=[])
         if not any(said[number].dated > row.dated and says(said[number].text, row.text) for number in alike):
@@ -247,6 +251,7 @@ def _may_replace(later: _Statement, earlier: _Statement) -> bool:
     """Return True if a later statement is about the same as an earlier one, and somebody says it who may."""
     one, other = earlier.row, later.row
     is_over = earlier.key[1] in _DAYS and one.refers_to is not None and _end(one.refers_to) < other.dated
+    is_over = is_over or (CONFIRMED in one.tags and other.dated <= one.observed_at)
     says_no_other = earlier.words <= later.words or later.words <= earlier.words
     return one.id != other.id and _speaker(one) in (_speaker(other), _AGENT) and says_no_other and not is_over
 

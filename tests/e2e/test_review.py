@@ -129,6 +129,14 @@ class TestAsking:
         told("undo")
         assert [row["text"] for row in visible(told) if "port" in row["text"]] == [PORT, NEW_PORT]
 
+    def test_both_are_kept_until_there_is_another_value(self, told: Om) -> None:
+        before = sorted(texts(told))
+        shown = self.asked(told, "b", "bq")
+        assert "1 confirmed" in shown
+        assert (listed(told), sorted(texts(told))) == ([("old", LINT)], before)
+        told("undo")
+        assert listed(told)[0] == ("contradicted", PORT)
+
     def test_a_forgotten_row_is_kept_out(self, told: Om) -> None:
         shown = self.asked(told, "f", "q")
         assert "forgotten; `om undo" in shown

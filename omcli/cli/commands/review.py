@@ -19,7 +19,7 @@ from omcli.cli.console import counted
 from omcli.cli.options import RowFilter, StreamOption, option, within_limit
 from omcli.memory.observation import PINNED, Type, full_row, handle
 from omcli.operations.clock import before
-from omcli.recall.review import ReviewEntry, ReviewReason
+from omcli.recall.review import CONFIRMED, ReviewEntry, ReviewReason
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -34,8 +34,8 @@ om review --json | jq -r '.entries[] | select(.reason == "contradicted") | .row.
 """
 
 _QUESTION = "[k]eep, [p]in, [f]orget, [e]dit, [s]kip or [q]uit?"
-_QUESTION_OF_TWO = "[k]eep the later, [p]in it, [f]orget the earlier, [e]dit, [s]kip or [q]uit?"
-_KEYS, _QUIT = "kpfes", "q"
+_QUESTION_OF_TWO = "[k]eep the later, keep [b]oth, [p]in the later, [f]orget the earlier, [e]dit, [s]kip or [q]uit?"
+_KEYS, _BOTH, _QUIT = "kpfes", "b", "q"
 
 
 @with_shared(RowFilter, examples=_EXAMPLES, without=["last", "all_"])
@@ -58,10 +58,11 @@ def review(
     Rows are old if they are lasting (rules, preferences, decisions, items) or open (requests, questions, blockers), and
     nothing used, pinned or repeated them for 30 days. On a terminal each row is shown, and one key decides: k keeps it
     (it counts as used now), p pins it, f forgets it, e edits it in $VISUAL or $EDITOR, s skips it, and q quits. Of two
-    rows that contradict each other the later one holds: k, p and e hide the earlier one, and f forgets it.
+    rows that contradict each other the later one holds: k, p and e hide the earlier one, f forgets it, and b keeps
+    both.
 
-    Pinning and editing write a note in place of the row. `om undo` reverses each step, except that a row counts as
-    used. In a pipe, and with --json, the rows are only listed, each with its reason.
+    Pinning, editing and keeping both write a note in place of a row. `om undo` reverses each step, except that a row
+    counts as used. In a pipe, and with --json, the rows are only listed, each with its reason.
     """
     from omcli.operations.recall import to_review
 
@@ -123,7 +124,10 @@ def _ask(run: Run, entries: Sequence[ReviewEntry]) -> None:
             for row in _rows(entry):
                 run.output.row(row)
             run.output.flush()
-            key = run.console.ask_key(_QUESTION if entry.by is None else _QUESTION_OF_TWO, keys, f"{_KEYS}{_QUIT}")
+            if entry.by is None:
+                key = run.console.ask_key(_QUESTION, keys, f"{_KEYS}{_QUIT}")
+            else:
+                key = run.console.ask_key(_QUESTION_OF_TWO, keys, f"{_KEYS}{_BOTH}{_QUIT}")
             if key in (None, _QUIT):
                 break
             done[_apply_key(run, entry, key, keys)] += 1
@@ -164,8 +168,10 @@ def _change(run: Run, entry: ReviewEntry, key: str | None, keys: KeyReader) -> t
         store.index.mark_used([_rows(entry)[-1].id], now=clock.now())
         by = entry.by
         return "kept", None if by is None else resolve_by(entry.row, by, store=store, clock=clock)
+    if key == _BOTH:
+        return "confirmed", _note(run, (entry.row,), tag=CONFIRMED)
     if key == "p":
-        return "pinned", _note(run, entry, tag=PINNED)
+        return "pinned", _note(run, _rows(entry), tag=PINNED)
     if key == "f":
         done = forget(store, ForgetRequest(ids=(entry.row.id,)), clock=clock).done
         return "forgotten", None if done is None else done.number
@@ -173,17 +179,17 @@ def _change(run: Run, entry: ReviewEntry, key: str | None, keys: KeyReader) -> t
         with keys.reading(by_line=True):
             text = _new_text(run, _rows(entry)[-1].text)
         if text is not None:
-            return "edited", _note(run, entry, text=text)
+            return "edited", _note(run, _rows(entry), text=text)
     return "skipped", None
 
 
-def _note(run: Run, entry: ReviewEntry, *, text: str | None = None, tag: str | None = None) -> int | None:
+def _note(run: Run, rows: tuple[Observation, ...], *, text: str | None = None, tag: str | None = None) -> int | None:
     """Write a note in place of the rows, and return the number of the operation."""
     from omcli.operations.note import replace_rows
 
     wiring = run.wiring
     noted = replace_rows(
-        _rows(entry),
+        rows,
         store=wiring.store,
         counter=run.counter,
         clock=wiring.clock,

@@ -8,7 +8,7 @@ import pytest
 
 from omcli.base.record import replace
 from omcli.memory.observation import PINNED, UNVERIFIED, Kind, Observation, Source, Status, Type
-from omcli.recall.review import ReviewReason, contradicted, to_review
+from omcli.recall.review import CONFIRMED, ReviewReason, contradicted, to_review
 from tests.material import row
 
 FACT, DECISION, RULE, WISH = Type.FACT, Type.DECISION, Type.INSTRUCTION, Type.PREFERENCE
@@ -132,6 +132,12 @@ class TestContradictions:
         assert contradicted([one, other]) == ()
         noted = replace(other, kind=Kind.NOTE, source=Source.USER)
         assert contradicted([one, noted]) == ((one, noted),)
+
+    def test_a_confirmed_row_is_contradicted_only_by_what_is_said_after_that(self) -> None:
+        one, other, third = said("User: The port is 8123.", "User: The port is 9321.", "User: The port is 9400.")
+        confirmed = replace(one, tags=(CONFIRMED,), observed_at="2026-03-02T12:00:00.000Z")
+        assert contradicted([confirmed, other]) == ()
+        assert contradicted([confirmed, third]) == ((confirmed, third),)
 
     def test_hidden_and_settled_rows_hold_no_longer(self) -> None:
         one, other = said("User: The port is 8123.", "User: The port is 9321.")
