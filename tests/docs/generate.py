@@ -51,7 +51,10 @@ _ENVIRONMENT = {
 }
 _EXIT_STATUS = {
     "0": "Done; also if nothing was found.",
-    "1": "The answer is no: om recall, om why or om trace found nothing, om tick nothing due, om forget nothing to forget.",
+    "1": (
+        "The answer is no: om recall, om why or om trace found nothing, om tick nothing due, om forget nothing to"
+        " forget."
+    ),
     "2": "Invalid usage.",
     "65": "Invalid input: not a transcript, an unknown id, malformed lines with --strict.",
     "66": "An input does not exist or cannot be read.",
