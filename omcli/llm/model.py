@@ -105,8 +105,8 @@ class Prompt:
     temperature: float | None = None
     """Sampling temperature, for protocols that have one. None means the endpoint's default."""
     session: str | None = None
-    """Session that the call is for, recorded in the ledger; None for a reflection across sessions. It is never sent to
-    the model.
+    """Session that the call is for, recorded in the ledger; None for a reflection or a question across sessions. It is
+    never sent to the model.
     """
     reads: Callable[[Reply], object] | None = None
     """Function that parses and checks a reply. It raises ProviderFailed if the reply is unusable, which the ledger then
@@ -167,7 +167,7 @@ class FailedCalls:
 
     lane: str
     session: str | None
-    """None for a reflection across sessions."""
+    """None for a reflection or a question across sessions."""
     provider: str
     model: str
     number: int

@@ -39,6 +39,8 @@ class Lane(StrEnum):
     """Work on all sessions at once. It is a lane of the session whose id is empty."""
     WORK = "work"
     """Held by the session's only worker. Other processes leave observing and reflecting to that worker."""
+    ASK = "ask"
+    """Answering a question. It needs no lease; only model calls name this lane."""
 
 
 @record

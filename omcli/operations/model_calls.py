@@ -181,7 +181,7 @@ class WaitingModel:
 
     lane: str
     session: str | None
-    """None for a reflection across sessions."""
+    """None for a reflection or a question across sessions."""
     provider: str
     model: str
     failures: int

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
     from pathlib import Path
 
+    from omcli.llm.model import Provider
     from omcli.memory.batch import Observer
     from omcli.memory.message import TokenCounter
     from omcli.memory.notation import Notation
@@ -316,6 +317,12 @@ class Wiring:
         """Return the model that reflects, or rules. Raise the same errors as `observer`."""
         rules = self._rule_reflector(counter)
         return self._models(counter, warn).reflector(rules) or rules
+
+    def model_to_ask(self, counter: TokenCounter, *, warn: Callable[[str], None] = ignore) -> Provider | None:
+        """Return the model that answers questions, or None if none is chosen. Raise NotAllowed or BadConfiguration if
+        it is unavailable.
+        """
+        return self._models(counter, warn).model_to_ask()
 
     @property
     def model_names(self) -> tuple[str, str]:

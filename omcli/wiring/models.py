@@ -31,7 +31,7 @@ USUAL_KEYS = {"ANTHROPIC_API_KEY": "anthropic", "ANTHROPIC_AUTH_TOKEN": "anthrop
 chooses no model. Repeated here so that observing by rules need not load the endpoints.
 """
 _DONE = {Lane.OBSERVE: "observed", Lane.REFLECT: "reflected"}
-_ROLE = {Lane.OBSERVE: "observer", Lane.REFLECT: "reflector"}
+_ROLE = {Lane.OBSERVE: "observer", Lane.REFLECT: "reflector", Lane.ASK: "reflector"}
 
 
 def endpoint_with_key(environment: Mapping[str, str]) -> str | None:
@@ -183,6 +183,12 @@ class Models:
             stand_in=RuleReflector(self._counter) if role.fallback == RULES else None,
             waits=self._waits(role, provider, Lane.REFLECT),
         )
+
+    def model_to_ask(self) -> Provider | None:
+        """Return the model that answers questions, which is the one that reflects, or None if none is chosen. Raise
+        NotAllowed or BadConfiguration if it is unavailable.
+        """
+        return self._provider(self._settings.reflector, Lane.ASK)
 
     def _waits(self, role: ModelSettings, provider: Provider, lane: Lane) -> Callable[[str], bool]:
         """Return a function that returns True if a session waits for this model. No session waits if a fallback model

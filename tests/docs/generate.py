@@ -52,8 +52,8 @@ _ENVIRONMENT = {
 _EXIT_STATUS = {
     "0": "Done; also if nothing was found.",
     "1": (
-        "The answer is no: om recall, om why or om trace found nothing, om tick nothing due, om forget nothing to"
-        " forget."
+        "The answer is no: om recall, om ask, om why or om trace found nothing, om tick nothing due, om forget nothing"
+        " to forget."
     ),
     "2": "Invalid usage.",
     "65": "Invalid input: not a transcript, an unknown id, malformed lines with --strict.",

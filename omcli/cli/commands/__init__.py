@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 GROUPS = {
     "Remember": ("observe", "watch", "tick", "reflect", "consolidate"),
-    "Use": ("context", "recall", "compact"),
+    "Use": ("context", "recall", "ask", "compact"),
     "Inspect": ("log", "items", "show", "why", "trace", "sessions", "status", "usage", "tokens"),
     "Edit": ("note", "review", "prune", "forget", "undo", "history"),
     "Use another program as the observer": ("pending", "apply"),

@@ -34,6 +34,8 @@ om recall --queries-file questions.txt --jsonl | jq -c '.results[0].text'
 
 
 _NOTHING = 1
+USUAL = 8
+"""Number of results that are printed unless another is asked for."""
 _LONGEST_LINE = 200
 """Characters of a neighbouring message that are printed."""
 
@@ -61,7 +63,7 @@ def recall(
         str | None, argument(metavar="QUERY", help="Words, a question, or a name such as `src/auth.py` or `E1234`.")
     ] = None,
     *,
-    limit: Annotated[int, option("--limit", "-n", at_least=1, metavar="N", help="Print at most N results.")] = 8,
+    limit: Annotated[int, option("--limit", "-n", at_least=1, metavar="N", help="Print at most N results.")] = USUAL,
     context: Annotated[
         int, option("--context", "-C", at_least=0, metavar="N", help="Show N messages before and after each result.")
     ] = 0,
@@ -92,8 +94,8 @@ def recall(
     run.check_stream(jsonl=jsonl)
     if (query is None) is (queries_file is None):
         raise BadUsage("no query given (expected a text or `--queries-file FILE`)", hint='`om recall "why redis"`')
-    wanted = _filter(run, rows, kinds=kind or (), types=type_ or (), priorities=priority or ())
-    _note_unknown(run, wanted.log)
+    wanted = recall_filter(run, rows, kinds=kind or (), types=type_ or (), priorities=priority or ())
+    note_unknown(run, wanted.log)
     limit, context = min(limit, LARGEST), min(context, LARGEST)
     queries = _query_lines(queries_file) if query is None else [query]
     answers = [Answer(text, search(run.wiring.reading, text, wanted, limit=limit, around=context)) for text in queries]
@@ -104,12 +106,12 @@ def recall(
         for each in answers if queries_file else ():
             run.output.json_line(_as_dict(each))
         for result in () if queries_file else answers[0].results:
-            run.output.json_line(_result_as_dict(result))
+            run.output.json_line(result_as_dict(result))
     else:
         for answer in answers:
             if queries_file:
                 run.output.paragraph(answer.query)
-            _print(run, answer.results, with_context=bool(context))
+            print_results(run, answer.results, with_context=bool(context))
     if not run.settings.disabled:
         found = [result for answer in answers for result in answer.results]
         mark_used(found, open_store=lambda: run.wiring.store_at_once, clock=run.wiring.clock)
@@ -118,7 +120,8 @@ def recall(
         raise Exit(_NOTHING)
 
 
-def _note_unknown(run: Run, query: LogQuery) -> None:
+def note_unknown(run: Run, query: LogQuery) -> None:
+    """Print a note if nothing is known of the session or project of a query."""
     if query.session is None and query.project is None:
         return
     from omcli.operations.lookup import unknown  # loads much that a search does not need
@@ -138,8 +141,13 @@ def _query_lines(file: Path | None) -> list[str]:
     return found
 
 
-def _filter(
-    run: Run, rows: RowFilter, *, kinds: Sequence[ResultKind], types: Sequence[Type], priorities: Sequence[Priority]
+def recall_filter(
+    run: Run,
+    rows: RowFilter,
+    *,
+    kinds: Sequence[ResultKind] = (),
+    types: Sequence[Type] = (),
+    priorities: Sequence[Priority] = (),
 ) -> RecallFilter:
     """Return the filter for the options. Types, priorities and tags are those of rows, so they exclude messages."""
     of_rows = tuple(Kind(each) for each in kinds if each is not ResultKind.MESSAGE)
@@ -154,7 +162,8 @@ def _filter(
 # ---- output
 
 
-def _print(run: Run, results: Sequence[RecallResult], *, with_context: bool) -> None:
+def print_results(run: Run, results: Sequence[RecallResult], *, with_context: bool = False) -> None:
+    """Print rows as `om log` does, and messages with their best line."""
     for number, result in enumerate(results):
         if with_context and number:
             run.output.line("--")
@@ -196,11 +205,11 @@ def _as_dict(answer: Answer) -> dict[str, object]:
     return {
         "query": answer.query,
         "vectors": "off",
-        "results": [_result_as_dict(result) for result in answer.results],
+        "results": [result_as_dict(result) for result in answer.results],
     }
 
 
-def _result_as_dict(result: RecallResult) -> dict[str, object]:
+def result_as_dict(result: RecallResult) -> dict[str, object]:
     """Return a result for JSON: the row or message that it is, its best line, its score, and the words it contains."""
     row, kept = result.row, result.message
     about: dict[str, object] = {}

@@ -8,5 +8,5 @@ from importlib.resources import files
 
 @cache
 def prompt(name: str) -> str:
-    """Return the prompt with this name: `observer`, `reflector` or `agent_reply`."""
+    """Return the prompt with this name: `observer`, `reflector`, `ask` or `agent_reply`."""
     return files(__name__).joinpath(f"{name}.md").read_text("utf-8").strip()
