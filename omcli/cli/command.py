@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from omcli.operations.deps import Deps, ObserverDeps, ReflectorDeps
     from omcli.operations.estimate import CallList
     from omcli.operations.ingest.sessions import TranscriptCounts
+    from omcli.operations.replay import EarlierStore
     from omcli.settings.settings import Files, Settings
     from omcli.wiring import Wiring
     from omcli.wiring.unused_key import UnusedKey
@@ -291,6 +292,17 @@ class Run:
             finally:
                 self.wiring = usual
 
+    @contextmanager
+    def as_of(self, moment: str) -> Iterator[EarlierStore]:
+        """Work at a moment inside the block, on a private copy of the store as it was then."""
+        usual = self.wiring
+        with usual.as_of(moment) as (wiring, earlier):
+            self.wiring = wiring
+            try:
+                yield earlier
+            finally:
+                self.wiring = usual
+
     def _show_progress(self, name: str, tally: TranscriptCounts) -> None:
         self.console.progress(f"{name}: {counted(tally.counts.messages, 'message')}")
 
@@ -331,6 +343,12 @@ class CliCommand:
         _handle_interrupt()
         with closing(run):
             self._function(run, *groups, **own)
+
+    def call(self, run: Run, **values: object) -> None:
+        """Run the command, which has no option groups, as a part of another one. Options that are left out have their
+        defaults.
+        """
+        self._function(run, **values)
 
     def _of(self, group: type) -> tuple[Parameter, ...]:
         """Return the parameters of an option group, except those that the command does not have."""

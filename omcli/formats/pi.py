@@ -144,7 +144,7 @@ def _header(entry: Record, session: str) -> Facts:
 # ---- messages without entries
 
 
-def _preparation(entry: Record) -> Record | None:
+def _to_compact(entry: Record) -> Record | None:
     """Return the object that pi passes to extensions when it compacts, also from inside its event, or None."""
     return next((found for found in (entry, record(entry.get("preparation"))) if _TO_SUMMARIZE in found), None)
 
@@ -153,7 +153,7 @@ def _messages(entry: Record) -> list[object] | None:
     """Return the messages of a whole conversation: those that pi is about to summarise, or those of a state that the
     duet agent saved. Return None for other records.
     """
-    preparation = _preparation(entry)
+    preparation = _to_compact(entry)
     if preparation is None:
         found = record(record(entry.get("state")).get("agent")).get("messages")
         return found if isinstance(found, list) else None
@@ -169,7 +169,7 @@ def _facts(entry: Record) -> Iterator[Item]:
 
 
 def _request(entry: Record) -> Handover:
-    preparation = _preparation(entry) or {}
+    preparation = _to_compact(entry) or {}
     tokens = preparation.get("tokensBefore")
     return Handover(
         first_kept=string(preparation.get("firstKeptEntryId")),
@@ -366,7 +366,7 @@ def detect(sample: Sample) -> bool:
         (is_entries and (_is_header(entry) or _is_pi_message(entry)))
         or _is_bare(entry)
         or any(isinstance(message, dict) and "role" in message for message in _messages(entry) or ())
-        or _preparation(entry) is not None
+        or _to_compact(entry) is not None
         for entry in sample.records
     )
 

@@ -134,6 +134,18 @@ class EraseResult:
 
 
 @record
+class CutResult:
+    """Contents of a copy of the store that came after a moment and were taken out."""
+
+    messages: int
+    """Number of messages."""
+    undated: frozenset[str]
+    """Ids of sessions some of whose messages have no date, nor have those before them, and may have been there."""
+    is_mixed: bool
+    """True if an operation before the moment made rows from later ones, because a clock was wrong."""
+
+
+@record
 class RowHistory:
     """Origin and fate of one row."""
 

@@ -20,6 +20,7 @@ from omcli.sqlite.connection import (
 from omcli.sqlite.dialect import Database, om_errors
 
 if TYPE_CHECKING:
+    from omcli.memory.changes import CutResult
     from omcli.sqlite.backups import SqliteBackups
     from omcli.sqlite.batches import SqliteBatches
     from omcli.sqlite.lanes import SqliteLeases
@@ -90,6 +91,16 @@ class SqliteStore:
         with om_errors(path, wait=wait, reading=True):
             connection = open_copy(path, wait=wait, steps=steps())
         return cls(Database(connection, path=NOWHERE, wait=0))
+
+    def cut_after(self, moment: str) -> CutResult:
+        """Take out of a private copy what came after a moment: messages, the rows of batches that have any of these,
+        rows that operations made later, and others that were written later. Rows that they replaced become visible,
+        and the messages that are left of such batches are pending. Operations made later must be undone before.
+        """
+        from omcli.sqlite.replay import cut_after
+
+        with self.database.writing() as connection:
+            return cut_after(connection, moment)
 
     def close(self) -> None:
         """Close the file. The store cannot be used afterwards."""

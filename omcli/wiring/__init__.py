@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from omcli.operations.estimate import CallList
     from omcli.operations.ingest.sessions import TranscriptCounts
     from omcli.operations.model_calls import Limit, WaitingModel
+    from omcli.operations.replay import EarlierStore
     from omcli.operations.tick import Due
     from omcli.pack.budget import Budgets
     from omcli.pack.context_pack import Choice
@@ -206,6 +207,19 @@ class Wiring:
         calls = CallList()
         with closing(Wiring(said, now=self._now, copy=copy, estimate=calls)) as wiring:
             yield wiring, calls
+
+    @contextmanager
+    def as_of(self, moment: str) -> Iterator[tuple[Wiring, EarlierStore]]:
+        """Yield the same wiring at a moment, on a private copy of the store as it was then, and what was taken out of
+        the copy. Raise the errors of `operations.replay.take_back`.
+        """
+        from omcli.operations.replay import take_back
+        from omcli.sqlite import SqliteStore
+
+        said = self.settings
+        copy = SqliteStore.copy_of(said.db, wait=said.wait) if self.has_store else SqliteStore.temporary()
+        with closing(Wiring(said, now=moment, copy=copy)) as wiring:
+            yield wiring, take_back(copy.operations, copy.cut_after, moment)
 
     @property
     def has_store(self) -> bool:

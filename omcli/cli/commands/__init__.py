@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 GROUPS = {
     "Remember": ("observe", "watch", "tick", "reflect", "consolidate"),
     "Use": ("context", "recall", "ask", "compact"),
-    "Inspect": ("log", "items", "show", "why", "trace", "sessions", "status", "usage", "tokens"),
+    "Inspect": ("log", "items", "show", "why", "trace", "replay", "sessions", "status", "usage", "tokens"),
     "Edit": ("note", "review", "prune", "forget", "undo", "history"),
     "Use another program as the observer": ("pending", "apply"),
     "Exchange and set up": ("export", "import", "schedule", "config"),
@@ -29,6 +29,7 @@ _MODULES = {
     "status": "sessions",
     "apply": "pending",
     "undo": "history",
+    "replay": "history",
     "export": "exchange",
     "import": "exchange",
 }

@@ -1,13 +1,18 @@
-"""`om history` and `om undo`: operations on memory, and how to reverse them."""
+"""`om history`, `om undo` and `om replay`: operations on memory, how to reverse them, and packs of the past."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated
 
+from omcli.base.errors import BadInput, BadUsage
 from omcli.base.record import replace
 from omcli.cli.command import Run, with_shared
+from omcli.cli.commands.context import context
+from omcli.cli.console import counted
 from omcli.cli.options import (
     DryRunOption,
+    NotationOption,
+    ScopeOption,
     SinceOption,
     StreamOption,
     UntilOption,
@@ -15,16 +20,21 @@ from omcli.cli.options import (
     is_within,
     last_option,
     operation_numbers,
+    option,
     project_option,
     project_path,
     session_option,
+    tokens_option,
     within_limit,
 )
 from omcli.cli.reports import operation_as_dict, operation_summary
 from omcli.memory.message import message_fields
 from omcli.memory.observation import full_row
 from omcli.operations.clock import period
-from omcli.text.instants import minute
+from omcli.operations.context import Place, session_of_pack
+from omcli.pack.budget import Tier
+from omcli.pack.layouts import PackFormat
+from omcli.text.instants import minute, parse_time
 
 if TYPE_CHECKING:
     from omcli.memory.changes import Operation, UndoPreview
@@ -154,3 +164,75 @@ def _as_dict(undone: UndoReport, *, dry_run: bool) -> dict[str, object]:
         "held_by": list(found.held_by),
         "dry_run": dry_run,
     }
+
+
+# ---- packs of the past
+
+_REPLAY_EXAMPLES = """\b
+om replay --session ID --at 2026-03-12T14:00
+om replay --session ID --at 2026-03-12T14:00 --working-memory
+diff <(om replay --session ID --at 2026-03-12T14:00) <(om context --session ID)
+"""
+
+
+@with_shared(examples=_REPLAY_EXAMPLES, without=["now"])
+def replay(
+    run: Run,
+    *,
+    at: Annotated[str, option("--at", metavar="TIME", help="Moment to go back to, such as 2026-03-12T14:00 (UTC).")],
+    session: Annotated[str | None, session_option("Session to print. Default: the current or last one.")] = None,
+    budget: Annotated[int | None, tokens_option("--budget", "Maximum number of tokens to print.")] = None,
+    tier: Annotated[list[Tier] | None, option("--tier", help="Only this tier. May be repeated.")] = None,
+    cross_budget: Annotated[int | None, tokens_option("--cross-budget", "Tokens for other sessions.")] = None,
+    session_budget: Annotated[int | None, tokens_option("--session-budget", "Tokens for this session.")] = None,
+    tail_budget: Annotated[int | None, tokens_option("--tail-budget", "Tokens for the last messages.")] = None,
+    scope: ScopeOption = None,
+    to: Annotated[PackFormat, option("--to", help="Output format.")] = PackFormat.TEXT,
+    notation: NotationOption = None,
+    working_memory: Annotated[
+        bool, option("--working-memory", aliases=["--block"], help="Print the session's state at that moment instead.")
+    ] = False,
+) -> None:
+    """Print a session's pack as `om context` would have printed it at a moment.
+
+    Nothing is changed: `om` works on a private copy of the store. It takes out the messages after the moment, the rows
+    observed from them and the rows written by hand later, shows the rows again that these had replaced, and undoes the
+    operations made later. Messages that were observed together with later ones count as not observed yet, so rules
+    make `provisional` rows from them if the last messages don't reach back that far.
+
+    Messages count from their own date, even if they were ingested later. A message without a date has that of the last
+    one before it. These things cannot be known: messages and rows that were deleted for good, the settings and presets
+    of that time, earlier uses of a row, and where a frozen pack began (the freeze point is ignored).
+
+    It refuses, with exit code 65, if the pack could be wrong: if messages of the session have no dates, if an operation
+    was undone after the moment that held at it, or if a later one can no longer be undone.
+    """
+    moment = parse_time(at, option="--at ")
+    if moment is None:
+        raise BadUsage("`--at` is empty")
+    run.apply_options({"scope": scope and scope.setting})
+    session = run.session(session) or run.active_session
+    with run.as_of(moment) as earlier:
+        place = Place(project=run.project, above=run.folders, session=session)
+        found, _ = session_of_pack(run.wiring.reading, place)
+        if found is not None and found.id in earlier.undated:
+            raise BadInput(
+                f"messages of session `{found.id}` have no dates, so its pack at {minute(moment)} is unknown"
+            )
+        parts = [f"{counted(earlier.messages, 'message')} and {counted(earlier.operations, 'operation')} came later"]
+        if earlier.lost:
+            parts.append(f"without what operations {', '.join(map(str, sorted(earlier.lost)))} deleted for good")
+        run.console.note(f"as of {minute(moment)}: {'; '.join(parts)}")
+        context.call(
+            run,
+            session=session,
+            budget=budget,
+            tier=tier,
+            cross_budget=cross_budget,
+            session_budget=session_budget,
+            tail_budget=tail_budget,
+            to=to,
+            notation=notation,
+            working_memory=working_memory,
+            refresh=True,
+        )
