@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sqlite3
-from itertools import groupby
 
 from omcli.memory.changes import CutResult
 from omcli.memory.ports import Lane
@@ -71,11 +70,12 @@ def _later_messages(connection: sqlite3.Connection, moment: str) -> tuple[list[t
     )
     later: list[tuple[int, int]] = []
     undated: set[str] = set()
-    for (number, name, seen_at), messages in groupby(found, key=lambda row: tuple(row)[:3]):
-        last = None
-        for *_, seq, at in messages:
-            last = at or last
-            if (last or seen_at) > moment:
-                later.append((number, seq))
-                undated.update(() if last else (name,))
+    last: str | None = None
+    session = 0
+    for number, name, seen_at, seq, at in found:
+        last = at or (last if number == session else None)
+        session = number
+        if (last or seen_at) > moment:
+            later.append((number, seq))
+            undated.update(() if last else (name,))
     return later, frozenset(undated)
