@@ -171,7 +171,7 @@ def _as_dict(undone: UndoReport, *, dry_run: bool) -> dict[str, object]:
 _REPLAY_EXAMPLES = """\b
 om replay --session ID --at 2026-03-12T14:00
 om replay --session ID --at 2026-03-12T14:00 --working-memory
-diff <(om replay --session ID --at 2026-03-12T14:00) <(om context --session ID)
+om replay --session ID --at 2026-03-12T14:00 --json | jq .tokens
 """
 
 
@@ -193,12 +193,13 @@ def replay(
         bool, option("--working-memory", aliases=["--block"], help="Print the session's state at that moment instead.")
     ] = False,
 ) -> None:
-    """Print a session's pack as `om context` would have printed it at a moment.
+    """Print the pack of a session as it was at a moment.
 
-    Nothing is changed: `om` works on a private copy of the store. It takes out the messages after the moment, the rows
-    observed from them and the rows written by hand later, shows the rows again that these had replaced, and undoes the
-    operations made later. Messages that were observed together with later ones count as not observed yet, so rules
-    make `provisional` rows from them if the last messages don't reach back that far.
+    That is what `om context` would have printed then. Nothing is changed: `om` works on a private copy of the store. It
+    takes out the messages after the moment, the rows observed from them and the rows written by hand later, shows the
+    rows again that these had replaced, and undoes the operations made later. Messages that were observed together with
+    later ones count as not observed yet, so rules make `provisional` rows from them if the last messages don't reach
+    back that far.
 
     Messages count from their own date, even if they were ingested later. A message without a date has that of the last
     one before it. These things cannot be known: messages and rows that were deleted for good, the settings and presets
