@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import json
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from itertools import count
 from pathlib import Path
 from threading import Lock
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Protocol, Self, TypeGuard
+from typing import TYPE_CHECKING, Self
 
-from omcli.base.errors import OF_MODELS, BadInput, BadUsage, NoInput, OmError, StaleBatch
+from omcli.base.errors import OF_MODELS, BadUsage, NoInput, OmError, StaleBatch
 from omcli.base.record import record, replace
-from omcli.memory.message import Message
 from omcli.memory.observation import LogQuery, Observation
 from omcli.operations.ingest.window import Ingested
 from omcli.settings import resolve
@@ -22,26 +20,15 @@ from omcli.settings.settings import expanded
 from omcli.text.clean import printed_name
 from omcli.text.instants import check_number, parse_time
 from omcli.wiring import Wiring
+from omcli.wiring.inputs import Said, is_message, message_list, transcript_of
 
 if TYPE_CHECKING:
     from omcli.memory.notation import Notation
-    from omcli.memory.transcript import Transcript
     from omcli.operations.deps import Deps
     from omcli.operations.recall import RecallResult
     from omcli.operations.reflect.session import Reflection
     from omcli.pack.budget import Tier
     from omcli.pack.context_pack import ContextPack
-
-
-class ModelMessage(Protocol):
-    """A message object from a provider's SDK, such as `response.choices[0].message` or Anthropic's response."""
-
-    def model_dump(self, *, mode: str, exclude_none: bool) -> dict[str, Any]:
-        """Return the message as a JSON-compatible dict."""
-
-
-Said = Mapping[str, object] | Message | ModelMessage
-"""A message in any of the accepted forms."""
 
 
 @record
@@ -396,61 +383,6 @@ def _observed(session: str, deps: Deps) -> Iterator[Observation]:
 
 def _reflected(reflection: Reflection | None) -> Worked:
     return Worked(reflections=reflection.rows, items=reflection.items) if reflection else Worked()
-
-
-# ---- messages in
-
-
-def is_message(said: object) -> TypeGuard[Said]:
-    """Return True if the value is a single message."""
-    return isinstance(said, Mapping | Message) or callable(getattr(said, "model_dump", None))
-
-
-def message_list(messages: object) -> list[Said]:
-    """Return the messages as a list. Raise BadInput if the argument is not iterable or contains anything else."""
-    if isinstance(messages, str | bytes) or not isinstance(messages, Iterable):
-        raise BadInput(
-            f"{type(messages).__name__} is not a valid message", hint="a message is a dict with `role` and `content`"
-        )
-    said = list(messages)
-    for number, message in enumerate(said, start=1):
-        if not is_message(message):
-            raise BadInput(
-                f"message {number} is of type {type(message).__name__}", hint="messages are dicts, or `Message`s"
-            )
-    return said
-
-
-def transcript_of(messages: Sequence[Said]) -> Transcript:
-    """Return the messages as a transcript. Raise BadInput if one is invalid, or if they include both dicts and
-    `Message`s.
-    """
-    from omcli.memory.transcript import Transcript
-
-    own = [message for message in messages if isinstance(message, Message)]
-    if len(own) == len(messages):
-        return Transcript(format="openai", items=own)
-    if own:
-        raise BadInput("dicts and `Message`s in one list", hint="use only dicts or only `Message`s")
-    from omcli.wiring.inputs import messages_in
-
-    return messages_in(map(_as_json, messages))
-
-
-def _as_json(message: object) -> str:
-    try:
-        return json.dumps(message, default=_plain)
-    except (TypeError, ValueError, RecursionError) as error:
-        raise BadInput(f"a message cannot be written as JSON: {error}") from None
-
-
-def _plain(value: object) -> object:
-    """Return an SDK's object or a mapping as a JSON-compatible dict. Raise TypeError for anything else."""
-    if callable(dump := getattr(value, "model_dump", None)):
-        return dump(mode="json", exclude_none=True)
-    if isinstance(value, Mapping):
-        return dict(value)
-    raise TypeError(f"it contains a {type(value).__name__}")
 
 
 # ---- context out

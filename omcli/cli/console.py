@@ -92,6 +92,11 @@ class Console:
             self._status = StatusLine(sys.stderr, has_colour=has_colour(self._colour, sys.stderr))
         self._status.show(single_line(one_line(text)))
 
+    @property
+    def can_ask(self) -> bool:
+        """True if stderr is a terminal."""
+        return _is_terminal()
+
     def ask(self, question: str) -> str | None:
         """Ask a question and return the stripped answer, or None if stderr is not a terminal."""
         if not _is_terminal():

@@ -51,11 +51,11 @@ _NO_INDEX = frozenset({sqlite3.SQLITE_IOERR_SHMOPEN, sqlite3.SQLITE_IOERR_SHMSIZ
 
 def prepare(connection: sqlite3.Connection) -> sqlite3.Connection:
     """Return the connection, with the function that the index of words needs (`om_words`)."""
-    connection.create_function("om_words", 1, indexed_text, deterministic=True)
+    connection.create_function("om_words", 1, index_text, deterministic=True)
     return connection
 
 
-def indexed_text(text: str) -> str:
+def index_text(text: str) -> str:
     """Return text as it is indexed: without words longer than any name, such as encoded files, and with the parts of
     names in camel case.
 

@@ -152,7 +152,7 @@ def _folded(text: str) -> str:
 
 def _passages(lines: Sequence[tuple[int, str]], words: Sequence[str]) -> Iterator[tuple[int, Passage]]:
     """Yield the lines that contain one of the words, in order, with the numbers given."""
-    indexed = [dialect.indexed_text(line) for _, line in lines]
+    indexed = [dialect.index_text(line) for _, line in lines]
     for at, marked in dialect.marked_texts(indexed, words, marks=_AROUND) if lines else ():
         number, line = lines[at]
         yield number, _passage(line, list(_marked(marked) if indexed[at] == line else _found(line, words)))

@@ -65,7 +65,7 @@ def test_without_a_command_help_goes_to_stderr_and_the_code_is_2(om: Om) -> None
 
 
 def test_a_typo_is_met_with_a_suggestion(om: Om) -> None:
-    assert "Did you mean 'observe'?" in om("obsreve", code=2).stderr
+    assert "Did you mean 'observe'" in om("obsreve", code=2).stderr
     assert "--session" in om("log", "--sesion", "x", code=2).stderr
     assert om("log", "--sesion", "x", code=2).stderr.endswith("hint: try `om log --help`\n")
     assert "options come after the command" in om("--since", "7d", "log", code=2).stderr

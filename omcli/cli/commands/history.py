@@ -217,9 +217,8 @@ def replay(
         place = Place(project=run.project, above=run.folders, session=session)
         found, _ = session_of_pack(run.wiring.reading, place)
         if found is not None and found.id in earlier.undated:
-            raise BadInput(
-                f"messages of session `{found.id}` have no dates, so its pack at {minute(moment)} is unknown"
-            )
+            unknown = f"its pack at {minute(moment)} is unknown"
+            raise BadInput(f"messages of session `{found.id}` have no dates, so {unknown}")
         parts = [f"{counted(earlier.messages, 'message')} and {counted(earlier.operations, 'operation')} came later"]
         if earlier.lost:
             parts.append(f"without what operations {', '.join(map(str, sorted(earlier.lost)))} deleted for good")

@@ -88,8 +88,7 @@ def recall(
     A row or message need not contain all words of the query, nor in the same form, but the more of the rare ones, the
     better; those of neighbouring messages count as well. Names and "quoted words" rank first where they stand as
     written. Rows are printed as by `om log`, messages as ID [DATE TIME] ROLE: LINE, with the line that fits best.
-    A row that a later result
-    contradicts names it. Exit code 1: nothing was found.
+    A row names the later result that contradicts it. Exit code 1: nothing was found.
     """
     run.check_stream(jsonl=jsonl)
     if (query is None) is (queries_file is None):
@@ -99,19 +98,7 @@ def recall(
     limit, context = min(limit, LARGEST), min(context, LARGEST)
     queries = _query_lines(queries_file) if query is None else [query]
     answers = [Answer(text, search(run.wiring.reading, text, wanted, limit=limit, around=context)) for text in queries]
-    if run.json:
-        documents = [_as_dict(answer) for answer in answers]
-        run.output.document({"queries": documents} if queries_file else documents[0])
-    elif jsonl:
-        for each in answers if queries_file else ():
-            run.output.json_line(_as_dict(each))
-        for result in () if queries_file else answers[0].results:
-            run.output.json_line(result_as_dict(result))
-    else:
-        for answer in answers:
-            if queries_file:
-                run.output.paragraph(answer.query)
-            print_results(run, answer.results, with_context=bool(context))
+    _print_answers(run, answers, from_file=queries_file is not None, jsonl=jsonl, with_context=bool(context))
     if not run.settings.disabled:
         found = [result for answer in answers for result in answer.results]
         mark_used(found, open_store=lambda: run.wiring.store_at_once, clock=run.wiring.clock)
@@ -160,6 +147,22 @@ def recall_filter(
 
 
 # ---- output
+
+
+def _print_answers(run: Run, answers: Sequence[Answer], *, from_file: bool, jsonl: bool, with_context: bool) -> None:
+    if run.json:
+        documents = [_as_dict(answer) for answer in answers]
+        run.output.document({"queries": documents} if from_file else documents[0])
+    elif jsonl:
+        for each in answers if from_file else ():
+            run.output.json_line(_as_dict(each))
+        for result in () if from_file else answers[0].results:
+            run.output.json_line(result_as_dict(result))
+    else:
+        for answer in answers:
+            if from_file:
+                run.output.paragraph(answer.query)
+            print_results(run, answer.results, with_context=with_context)
 
 
 def print_results(run: Run, results: Sequence[RecallResult], *, with_context: bool = False) -> None:

@@ -6,7 +6,6 @@ import os
 import shlex
 import signal
 import subprocess
-import sys
 import tempfile
 from collections import Counter
 from pathlib import Path
@@ -30,7 +29,7 @@ if TYPE_CHECKING:
 _EXAMPLES = """\b
 om review
 om review --project . --type decision --older-than 2w
-om review --json | jq -r '.entries[] | select(.reason == "contradicted") | .row.text'
+om review --jsonl | jq -r 'select(.by) | .row.text'
 """
 
 _QUESTION = "[k]eep, [p]in, [f]orget, [e]dit, [s]kip or [q]uit?"
@@ -107,7 +106,7 @@ def _as_dict(run: Run, entry: ReviewEntry) -> dict[str, object]:
 
 
 def _can_ask(run: Run) -> bool:
-    is_terminal = run.output.terminal is not None and is_terminal_input() and sys.stderr.isatty()
+    is_terminal = run.output.terminal is not None and is_terminal_input() and run.console.can_ask
     return is_terminal and not run.is_read_only("rows are only listed")
 
 
