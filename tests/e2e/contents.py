@@ -31,8 +31,10 @@ def contents(path: Path) -> Contents:
         assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
         assert connection.execute("PRAGMA foreign_key_check").fetchall() == []
         positions = dict(connection.execute("SELECT id, 'row ' || position FROM observations"))
-        tables = [name for (name,) in connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")]
-        return {table: _rows(connection, table, positions) for table in tables if table not in _PASSING}
+        tables = {name: kind for _, name, kind, *_ in connection.execute("PRAGMA main.table_list")}
+        kept = [name for name, kind in tables.items() if kind == "table" and name not in _PASSING]
+        words = {name: _words(connection, name) for name, kind in tables.items() if kind == "virtual"}
+        return {table: _rows(connection, table, positions) for table in kept} | words
 
 
 def _rows(connection: sqlite3.Connection, table: str, positions: Mapping[object, str]) -> list[tuple[object, ...]]:
@@ -41,6 +43,12 @@ def _rows(connection: sqlite3.Connection, table: str, positions: Mapping[object,
         connection.execute("UPDATE bookmarks SET found = json_remove(found, '$.stamp')")
     found = connection.execute(f"SELECT * FROM {table}")
     return sorted((tuple(positions.get(value, value) for value in row) for row in found), key=repr)
+
+
+def _words(connection: sqlite3.Connection, index: str) -> list[tuple[object, ...]]:
+    """The words of an index with the numbers of what they are in; how they are stored differs from run to run."""
+    connection.execute(f"CREATE VIRTUAL TABLE temp.terms_of_{index} USING fts5vocab(main, {index}, instance)")
+    return sorted(connection.execute(f"SELECT term, doc FROM terms_of_{index}").fetchall())
 
 
 def number_of(path: Path, table: str) -> int:

@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 from omcli.sqlite.connection import steps
+from omcli.sqlite.dialect import prepare
 from tests.conftest import Om
 from tests.e2e.contents import assert_covered_once, number_of, opened
 from tests.e2e.transcripts import Talk, long_talk, tide_story
@@ -235,7 +236,7 @@ class TestTheCursor:
         """F16: how far a session is observed is not derived from rows."""
         om("observe", "-q", stdin=tide_story().text())
         assert rows(om)
-        with closing(sqlite3.connect(om.db)) as connection, connection:
+        with closing(prepare(sqlite3.connect(om.db))) as connection, connection:
             connection.execute("DELETE FROM observation_sources")
             connection.execute("DELETE FROM observations")
         assert observed(om, stdin=tide_story().text())["observations"] == 0

@@ -14,6 +14,7 @@ import pytest
 
 from omcli.base.record import replace
 from omcli.memory.observation import Kind, Observation, Priority, Status, Type
+from omcli.sqlite.dialect import prepare
 from tests.command_line import Ended
 from tests.conftest import Om
 from tests.e2e.reflecting import in_sight, kept, labels, noticed, reflecting, reply, texts, told
@@ -106,7 +107,7 @@ def test_what_was_observed_stays_observed(om: Om) -> None:
     for again, code in ((("tick",), 1), (("observe", transcript), 0)):
         om(*again, "--model", model.model, code=code)
     assert (len(model.asked), pending(om)) == (asked, 0)
-    with closing(sqlite3.connect(om.db)) as store, store:
+    with closing(prepare(sqlite3.connect(om.db))) as store, store:
         store.execute("PRAGMA foreign_keys = ON")
         store.execute("DELETE FROM observations WHERE superseded_by IS NOT NULL OR dropped_at IS NOT NULL")
         store.execute("DELETE FROM observations")

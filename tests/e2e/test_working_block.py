@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from omcli.sqlite.dialect import prepare
 from omcli.tokenizers import counter
 from tests.conftest import Om
 from tests.e2e.transcripts import PROJECT, Talk, tide_story
@@ -301,7 +302,7 @@ def test_the_block_outlives_folding_and_pruning(om: Om) -> None:
     om("observe", "-q", STORIES / "claude_code_refactor.jsonl")
     before = om("context", "-q", "--block").stdout
     assert under(before, "Modified Files")
-    with closing(sqlite3.connect(om.db)) as store, store:
+    with closing(prepare(sqlite3.connect(om.db))) as store, store:
         folded = bytes(16)
         columns = "session, project, priority, importance, observed_at, tokens, counter, source, generation"
         store.execute(

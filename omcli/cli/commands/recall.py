@@ -98,7 +98,7 @@ def recall(
     limit, context = min(limit, LARGEST), min(context, LARGEST)
     queries = _query_lines(queries_file) if query is None else [query]
     answers = [Answer(text, search(run.wiring.reading, text, wanted, limit=limit, around=context)) for text in queries]
-    _print_answers(run, answers, from_file=queries_file is not None, jsonl=jsonl, with_context=bool(context))
+    _print_all(run, answers, from_file=queries_file is not None, jsonl=jsonl, with_context=bool(context))
     if not run.settings.disabled:
         found = [result for answer in answers for result in answer.results]
         mark_used(found, open_store=lambda: run.wiring.store_at_once, clock=run.wiring.clock)
@@ -149,7 +149,7 @@ def recall_filter(
 # ---- output
 
 
-def _print_answers(run: Run, answers: Sequence[Answer], *, from_file: bool, jsonl: bool, with_context: bool) -> None:
+def _print_all(run: Run, answers: Sequence[Answer], *, from_file: bool, jsonl: bool, with_context: bool) -> None:
     if run.json:
         documents = [_as_dict(answer) for answer in answers]
         run.output.document({"queries": documents} if from_file else documents[0])
