@@ -80,8 +80,12 @@ _INJECTED = (
     "<codex_internal_context",
     "<hook_prompt",
 )
-_IDE_CONTEXT = "# Context from my IDE setup:"
-_IDE_REQUEST = "## My request for Codex:"
+# Frames around a request: what the editor shows, and attached files as `## name: path`.
+_FRAMES = ("# Context from my IDE setup:", "# Files mentioned by the user:")
+_REQUEST = lazily(r"^## My request(?: for Codex)?:", re.MULTILINE)
+_ATTACHED = lazily(r"^## [^\n]{1,300}?: ((?:[/~]|[A-Za-z]:\\)[^\n]+)$", re.MULTILINE)
+_IMAGES = (".png", ".jpg", ".jpeg", ".gif", ".webp", ".heic", ".bmp")
+"""Ends of the paths of attached images, which the prompt shows in another way."""
 _SHELL_COMMAND = "<user_shell_command>"
 
 # Header that precedes the actual output.
@@ -152,13 +156,19 @@ def content_of(parts: object) -> Content:
 
 
 def prompt_text(said: str) -> str:
-    """Return a person's words without injected text, or "" if all of the text is injected."""
+    """Return a person's words without injected text, and the paths of attached files. Return "" if all of the text is
+    injected.
+    """
     words = said.lstrip()
     if words.startswith(_INJECTED):
         return ""
-    if words.startswith(_IDE_CONTEXT) and (at := words.find(_IDE_REQUEST)) >= 0:
-        words = words[at + len(_IDE_REQUEST) :]
-    return own_words(words).strip()
+    files: list[str] = []
+    if words.startswith(_FRAMES) and (request := _REQUEST.search(words)):
+        if words.startswith(_FRAMES[1]):
+            files = _ATTACHED.findall(words, 0, request.start())
+        words = words[request.end() :]
+    attached = (f"[file {path}]" for path in files if not path.lower().endswith(_IMAGES))
+    return "\n".join(filter(None, (own_words(words).strip(), *attached)))
 
 
 def own_parts(parts: object) -> object:

@@ -171,9 +171,22 @@ def test_of_an_editors_prompt_only_the_request_is_kept() -> None:
     assert messages_of(FORMAT, meta(), prompt(said))[0].text == "Rename it"
 
 
-def test_files_that_a_person_attached_stay_in_the_prompt() -> None:
-    said = "# Files mentioned by the user:\n\n## notes.md: /src/notes.md\n\n## My request for Codex:\nRead it"
-    assert messages_of(FORMAT, meta(), prompt(said))[0].text == said
+@pytest.mark.parametrize(
+    ("files", "heading", "text"),
+    [
+        ("## notes.md: /src/notes.md", "My request for Codex", "Read it\n[file /src/notes.md]"),
+        ("## a: b.txt: /tmp/a: b.txt", "My request", "Read it\n[file /tmp/a: b.txt]"),
+        ("## plan.pdf: C:\\ada\\plan.pdf\n\n## b.csv: ~/b.csv", "My request for Codex",
+            "Read it\n[file C:\\ada\\plan.pdf]\n[file ~/b.csv]"),
+        ("## shot.png: /tmp/shot.png\n\n## Screen 2.JPG: /tmp/Screen 2.JPG", "My request for Codex", "Read it"),
+        ("## notes.md: /src/notes.md", "Ours", None),
+    ],
+)  # fmt: skip
+def test_files_that_a_person_attached_stay_in_the_prompt_below_the_request(
+    files: str, heading: str, text: str | None
+) -> None:
+    said = f"\n# Files mentioned by the user:\n\n{files}\n\n## {heading}:\nRead it\n"
+    assert messages_of(FORMAT, meta(), prompt(said))[0].text == (text or said.strip())
 
 
 def test_our_own_context_and_reminders_are_stripped() -> None:
