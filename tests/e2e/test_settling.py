@@ -247,3 +247,29 @@ def test_the_current_task_is_what_is_open_or_what_was_done_last(
     shown = block.partition("### Current Task\n")[2].partition("\n\n")[0].splitlines()
     assert shown[0].startswith(f"- {current}")
     assert "Todos: 2 completed" not in block
+
+
+@pytest.mark.parametrize(
+    "prompt",
+    [
+        "Can you review the tide tables and let me know which of them are stale?",
+        "Which of the tide tables are stale, and since when?",
+        "Find out which of the tide tables are stale",
+        "Sort out the stale tide tables",
+    ],
+)
+def test_what_seemed_answered_is_open_again_when_the_agent_goes_on(om: Om, prompt: str) -> None:
+    """S4.16: as it was asked, without the message that seemed to answer it."""
+    talk = Talk().user("Hello").assistant("Hello.").user(prompt)
+    talk.call("Bash", {"command": "cat tides.csv"}).result("4.2")
+    talk.assistant("The table of Cuxhaven is stale. It ends in 2019. Its name has changed since.")
+    transcript = om.write("tide.jsonl", talk.text())
+    om("observe", "-q", transcript)
+    (asked,) = [row for row in log_of(om) if prompt[:20] in row["text"]]
+    assert asked["status"] == "done"
+
+    talk.call("Bash", {"command": "cat harbours.csv"}).result("Texel")
+    om.write("tide.jsonl", talk.text())
+    om("observe", "-q", transcript)
+    (again,) = [row for row in log_of(om) if prompt[:20] in row["text"]]
+    assert (again["status"], again["message_ids"]) == ("open", asked["message_ids"][:1])

@@ -83,7 +83,7 @@ class Succeeded:
 StatusEvent = Succeeded | TurnAnswered | TurnDone | TurnUnfinished
 
 _CHANGES = FILE_CHANGES | {Type.COMMAND_RUN, Type.OUTCOME}
-_CLOSED_BY_TEXT = FAILURES | {Type.REQUEST, Type.BLOCKER, Type.PLAN}
+_CLOSED_BY_TEXT = FAILURES | ASKED | {Type.BLOCKER, Type.PLAN}
 """Types of rows that are closed by the text that ends a turn, and reopened if the turn turns out to be unfinished."""
 # Commands that do what people ask for in a word.
 _DEEDS = MappingProxyType({
@@ -357,10 +357,10 @@ class _StatusWriter:
             if row.sources[-1:] != (resumed.seq,) or row.type not in _CLOSED_BY_TEXT:
                 continue
             position = self.table.position(number)
-            if row.type is Type.REQUEST and row.status is not Status.OPEN:
+            if row.type in ASKED and row.status is not Status.OPEN and not row.text.startswith(AGENT):
                 self.table.remove(number)
                 reopened = replace(_with_note(row, None), status=Status.OPEN, priority=None, reason="taken up again")
-                self.table.add(reopened, position)
+                self.table.add(replace(reopened, sources=row.sources[:-1]), position)
             elif row.status in SETTLED:
                 self.table.remove(number)
                 self.table.add(replace(row, status=Status.OPEN, priority=None, reason="taken up again"), position)
