@@ -45,7 +45,8 @@ _QUESTION = whole_words(
     f"{LEAD_IN}(?:like,? )?(?:"
     "(?:what|why|how|which|who|where|when)(?:'s| is| are| was| were| do| does| did| can| could| should| would|"
     " will)|(?:should|can|could|shall|does|did|is|are|was|were|will|would|has)"
-    " (?:i|we|you|it|there|this|that|these|those|the|my|our|your|they|he|she)|(?:do|have) (?:i|we|you|they))",
+    " (?:i|we|you|it|there|this|that|these|those|the|my|our|your|they|he|she)|(?:do|have) (?:i|we|you|they)|"
+    r"(?:i(?:'m| am)? )?(?:just |also )?wonder(?:ing)?:? (?:if|whether|how|why|what|which|who|where|when))",
     at_start=True,
 )  # fmt: skip
 _ASKS = r"(?:and |so |but |also |ok(?:ay)?,? |now |then |hi,? |hey,? )*(?:can|could|would|will) (?:you|we)"
@@ -294,6 +295,7 @@ _COURTESY = whole_words(
 _BARE_COURTESY = lazily(
     r"^\W?(?:(?:ok(?:ay)?|oh|ah|well|h+m+)\W+)?(?:(?:all )?(?:done|set|finished|sure|ok(?:ay)?|alright|understood|"
     r"got it|noted|found it|yo|sup|pause|h+m+|m+h+m*|u+h+|u+m+|huh|ty|good|i see|interesting|fair(?: enough)?)"
+    r"|that(?:'s| is| was| will be) (?:all|everything)(?: i (?:need|want)(?:ed)?)?(?: for (?:now|today))?"
     rf"|{languages.COURTESY})\W*$",
 )
 _PAUSE = lazily(r"[,;:!–—]\s*|\s-\s")
@@ -315,9 +317,9 @@ def is_courtesy(sentence: str) -> bool:
     """Return True for a bare acknowledgement such as "done" or "got it", and for a short greeting, thanks or praise
     without a number, code name or quotation.
     """
-    if _BARE_COURTESY.match(sentence.lower()):
-        return True
     said = plain(sentence)
+    if _BARE_COURTESY.match(said):
+        return True
     return len(said) <= 80 and bool(_COURTESY.match(said)) and not has_name_or_number(said)
 
 

@@ -37,8 +37,8 @@ from omcli.observers.rules.sentences import (
 from omcli.text.clean import one_line
 from omcli.text.phrases import anchors, counted
 
-# Pasted data, markup and logs: they start with a bracket, a quoted key or a time, or have no words.
-_PASTED = lazily(r"""^(?:[{}\[\]<>|]|"[^"]*":|\d{4}-\d\d-\d\d[T ]\d\d:|at \S+[:(]|[\W\d_]*$)""")
+# Pasted data, markup and logs: they start with a bracket (but no link), a quoted key or a time, or have no words.
+_PASTED = lazily(r"""^(?:(?!\[[^\[\]]{1,200}\]\()[{}\[\]<>|]|"[^"]*":|\d{4}-\d\d-\d\d[T ]\d\d:|at \S+[:(]|[\W\d_]*$)""")
 
 # Heading of a list of questions, not all of which were answered.
 _QUESTIONS_ASKED = "\n    Questions asked:\n"

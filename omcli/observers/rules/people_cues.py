@@ -245,7 +245,7 @@ def user_type(sentence: str) -> Type | None:
         or (_FORBIDS.match(said) and not _STATES.search(said))
     ):
         return Type.INSTRUCTION
-    if _TENTATIVE.search(said):
+    if _TENTATIVE.search(said) and not is_imperative(said):
         return Type.PLAN
     if _DECISION.search(said) or _LABELLED_DECISION.match(said) or languages.DECISION.search(said):
         return Type.DECISION

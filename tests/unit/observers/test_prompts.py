@@ -174,6 +174,19 @@ def test_an_order_between_two_outputs_is_no_output() -> None:
     assert any("fix the tests in map.ts" in row.text for row in rows(BETWEEN) if row.type is Type.REQUEST)
 
 
+@pytest.mark.parametrize(
+    "first",
+    [
+        "[map.ts](src/map.ts) should not read the list of harbours from the file of the boats in any case at all.",
+        "[The map](https://example.org/map) is drawn twice since yesterday, whenever somebody opens the list of boats.",
+    ],
+)
+def test_a_sentence_that_begins_with_a_link_is_said(first: str) -> None:
+    """XC4: in a prompt of several sentences."""
+    rest = "It keeps a list of its own, which it reads when it starts. Every harbour that it draws comes from there."
+    assert rows(f"{first} {rest} {rest.replace('harbour', 'boat')}")[0].text.startswith(f"User: {first[:60]}")
+
+
 def test_rulers_without_words_are_no_row() -> None:
     """XC4: the frame of a terminal program."""
     frame = "─" * 90
@@ -200,6 +213,13 @@ def test_rulers_without_words_are_no_row() -> None:
         ("Rule: no force pushes to main", Type.INSTRUCTION),
         ("Note: the port is 8443", Type.FACT),
         ("perhaps we should drop the map", Type.PLAN),
+        ("I was thinking of a second map", Type.PLAN),
+        ("Review the harbours and decide, should we draw them (if not should I sort them)", Type.REQUEST),
+        ("find the boats without a harbour, maybe I may delete them", Type.REQUEST),
+        ("I wonder if there's a way to draw the map only once", Type.QUESTION),
+        ("wondering whether the legend is still needed", Type.QUESTION),
+        ("also wondering: how do the others read the list", Type.QUESTION),
+        ("I'm wondering why Texel is drawn twice", Type.QUESTION),
     ],
 )
 def test_a_short_prompt_has_the_type_of_what_it_says(prompt: str, kind: Type) -> None:
@@ -211,7 +231,7 @@ def test_a_short_prompt_has_the_type_of_what_it_says(prompt: str, kind: Type) ->
     "prompt",
     ["thanks!", "ty", "great, thanks", "thank you so much, that works great", "hm", "hmm...", "ok hm", "nvm", "/clera",
      "I see", "oh I see, got it", "interesting", "nice work", "good", "perfect, that fixed it", "cool",
-     "merci beaucoup"],
+     "merci beaucoup", "That’s all for today", "great, that's all I needed!", "ok, that was everything."],
 )  # fmt: skip
 def test_thanks_and_mistyped_commands_are_no_row(prompt: str) -> None:
     """XC9."""
