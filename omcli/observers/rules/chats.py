@@ -9,7 +9,7 @@ from omcli.base.record import replace
 from omcli.memory.message import KeptMessage
 from omcli.memory.observation import Draft, Type
 from omcli.observers.rules import cues, people_cues
-from omcli.observers.rules.people import last_question
+from omcli.observers.rules.people import question_of
 from omcli.observers.rules.sentences import RowText, cut, text_draft, text_of, text_parts, word_count
 
 _ANSWER_TERMS = (1, 2)
@@ -33,7 +33,7 @@ def chat_drafts(kept: KeptMessage, previous: KeptMessage | None) -> Iterator[Dra
     """
     speaker = kept.message.name or "User"
     other = previous.message.name or "" if previous and previous.message.name != kept.message.name else ""
-    asked = last_question(previous) if other else ""
+    asked = question_of(previous) if other else ""
     parts = map(text_of, text_parts(cues.without_notes(kept.message.text)))
     said = [told for part in parts if (told := _told(part, other))]
     topic = people_cues.question_label(asked, speaker)

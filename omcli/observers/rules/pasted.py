@@ -353,6 +353,8 @@ def _block_end(lines: Sequence[str], start: int, mark: str) -> int:
     return next((at + 1 for at in range(start + 1, len(lines)) if lines[at].strip().endswith(mark)), 0)
 
 
+_NOT_SHOWN = lazily(r"^\s*(?:<|```|~~~|https?://\S+$|(?:~|\.{0,2}|[A-Za-z]:)[/\\](?:\S+|\S.{0,300}\.\w{1,5})$)")
+"""A line that is delimited in another way, or that only says where the text is."""
 _POINTS_DOWN = lazily(r":$|\b(?:below|following)\b[^.!?]{0,40}[.!]?$")
 
 
@@ -368,7 +370,7 @@ def _lines_below(lines: Sequence[str], shown: set[int]) -> Iterator[int]:
         start = next((to for to in range(at + 1, len(lines)) if lines[to]), None)
         if start is None or any(to in shown for to in range(at + 1, start + 1)):
             continue
-        if not (_shows(lead) or _LABEL.match(lead)) or lines[start].lstrip().startswith(("<", "```", "~~~")):
+        if not (_shows(lead) or _LABEL.match(lead)) or _NOT_SHOWN.match(lines[start]):
             continue
         if not _ITEM.match(lines[start]):
             yield from _to_end(lines, start)

@@ -83,6 +83,13 @@ _PASTED_SHORT = 200
 """Maximum length, in characters, of pasted lines that stay in the row of a short prompt."""
 
 
+# Headings such as "## Task" and "# User request", and the heading after one.
+_REQUEST_HEADING = lazily(
+    r"^ {0,3}#{1,6} +(?:(?:the|my|your|our|current|user|human)(?:['’]s)? )*(?:requests?|tasks?|questions?|query|prompt)"
+    r"(?: for \w+)?:?[^\S\n]*$",
+    re.IGNORECASE | re.MULTILINE,
+)
+_NEXT_HEADING = lazily(r"^ {0,3}#{1,6} +\S", re.MULTILINE)
 # Before a clause with a subject or an order of its own.
 _NEW_CLAUSE = lazily(
     r"[,;] (?:(?:and|but|so|then|also) )*(?=(?:i|we|my|our|please|always|never|from now on|do not|don't|let's|can you|"
@@ -99,7 +106,7 @@ def prompt_drafts(prompt: KeptMessage, asked: KeptMessage | None) -> Iterable[Dr
     speaker = prompt.message.name or "User"
     pasted = Pasted.of(_PLAN_END.sub("", prompt.message.text))
     text = without_code(pasted.words)
-    question = last_question(asked)
+    question = question_of(asked)
     if asked and question and (cues.is_yes(text) or cues.is_no(text)):
         verb = "agreed" if cues.is_yes(text) else "declined"
         # Agreeing to an offer that names nothing ("want me to fix this?") is a request. Other answers are decisions.
@@ -117,7 +124,7 @@ def prompt_drafts(prompt: KeptMessage, asked: KeptMessage | None) -> Iterable[Dr
         return []
     if word_count(pasted.restore(text)) > _PROMPT_WORDS or _shows_lines(pasted, content):
         return _long_prompt(prompt, speaker, pasted)
-    question = _question_of(text, asked) if asked and len(text) <= _SHORT_ANSWER else ""
+    question = question_of(asked, text) if len(text) <= _SHORT_ANSWER else ""
     return _short_prompt(prompt, speaker, pasted, pasted.words, (question, asked) if question else None)
 
 
@@ -154,7 +161,11 @@ def _long_prompt(prompt: KeptMessage, speaker: str, pasted: Pasted) -> Iterator[
     words, lines = pasted.without_blocks()
     parts = text_parts(words)
     content = _with_content(parts)
-    if word_count(pasted.restore(without_code(words))) > _PROMPT_WORDS:
+    request, frame = _framed_request(words, content)
+    if request:
+        yield from _short_prompt(prompt, speaker, pasted, request)
+        yield from _prompt_parts(prompt, speaker, pasted, _with_content(text_parts(frame)), after=request)
+    elif word_count(pasted.restore(without_code(words))) > _PROMPT_WORDS:
         rest, plan = _plan(content or parts, heading_texts(words))
         if plan:
             yield text_draft(prompt, f"{speaker}: {_cut_run(pasted.restore(plan))}", Type.REQUEST, _WORK_IMPORTANCE)
@@ -168,6 +179,20 @@ def _long_prompt(prompt: KeptMessage, speaker: str, pasted: Pasted) -> Iterator[
         limit = _PASTED_CHARACTERS * (1 if content else 2)  # a prompt that says nothing else asks about it
         said = f"{speaker} pasted: {_cut_run(pasted_summary(lines, limit))}"
         yield text_draft(prompt, said, kind, _PASTED_IMPORTANCE)
+
+
+def _framed_request(words: str, content: Sequence[TextPart]) -> tuple[str, str]:
+    """Return the part of a prompt below the last heading that announces a request, if it is short, and the prompt
+    without it, such as the instructions of a program. Return "" and the prompt if it begins with a request itself.
+    """
+    *_, heading = (None, *_REQUEST_HEADING.finditer(words))
+    if heading is None or not content or _asks(content[0].text):
+        return "", words
+    ended = _NEXT_HEADING.search(words, heading.end())
+    end = ended.start() if ended else len(words)
+    request = words[heading.end() : end].strip()
+    is_short = word_count(request) <= _PROMPT_WORDS and _with_content(text_parts(request))
+    return (request, f"{words[: heading.start()]}{words[end:]}") if is_short else ("", words)
 
 
 def _plan(parts: Sequence[TextPart], titles: Sequence[str]) -> tuple[Sequence[TextPart], str]:
@@ -279,8 +304,8 @@ def _is_lasting(row: RowText) -> bool:
 def _prompt_parts(
     prompt: KeptMessage, speaker: str, pasted: Pasted, parts: Sequence[TextPart], *, after: str
 ) -> Iterator[Draft]:
-    """Yield rows for the most important sentences of a long prompt, after the outline of a plan, if any. The last row
-    counts those left out.
+    """Yield rows for the most important sentences of a long prompt, after the outline of a plan or a request, if any.
+    The last row counts those left out.
     """
     limit = _PROMPT_CHARACTERS - len(after)
     kept = _select([part for part in parts if not _PASTED.match(part.text)] or parts, limit)
@@ -291,8 +316,9 @@ def _prompt_parts(
         importance = people_cues.user_importance(row.text, row.kind)
         if row.kind is None and at and row.text[0].islower():  # the continuation of a sentence
             importance = min(importance, 6)
-        is_stated = after or (at and cues.is_statement(row.text))  # the steps of a plan are parts of one request
+        is_stated = after or (at and cues.is_statement(row.text))
         kind = row.kind or (Type.FACT if is_stated else Type.REQUEST)
+        kind = Type.FACT if after and kind in ASKED else kind  # the steps of a plan are parts of one request
         yield text_draft(prompt, f"{speaker}: {_cut_run(pasted.restore(row.text))}{note}", kind, importance)
 
 
@@ -392,31 +418,20 @@ def _summary_drafts(kept: KeptMessage) -> Iterator[Draft]:
         yield text_draft(kept, f"Agent: {_cut_run(row.text)}", Type.FACT, 6)
 
 
-def last_question(asked: KeptMessage | None) -> str:
-    """Return the last question in a message, cut if it is long, or "" if there is none."""
-    return cut(questions[-1], _QUESTION_CHARACTERS) if (questions := _each_question(asked)) else ""
+def question_of(asked: KeptMessage | None, answer: str = "") -> str:
+    """Return the question in a message that a short answer answers: all if it lists as many answers, or otherwise the
+    one with which it shares most words, the last one among equals. Return the last one if no answer is given.
 
-
-def _each_question(asked: KeptMessage | None) -> list[str]:
-    if asked is None or not _QUESTION_MARK.search(asked.message.text):
-        return []
-    return list(filter(cues.has_question_mark, map(text_of, text_parts(asked.message.text))))
-
-
-def _question_of(text: str, asked: KeptMessage) -> str:
-    """Return the question in a message that a short text answers: all if it lists as many answers, or otherwise the one
-    with which it shares most words, the last one among equals.
-
-    Return "" if the text is a question, or an order that shares no word with an offer.
+    Return "" if the answer is a question, or an order that shares no word with an offer.
     """
-    questions = _each_question(asked)
-    if not questions or cues.has_question_mark(text):
+    if asked is None or not _QUESTION_MARK.search(asked.message.text) or cues.has_question_mark(answer):
         return ""
-    if len(_NUMBERED.findall(text)) == len(questions) > 1:
+    questions = list(filter(cues.has_question_mark, map(text_of, text_parts(asked.message.text))))
+    if len(_NUMBERED.findall(answer)) == len(questions) > 1:
         return cut(" ".join(questions), _QUESTION_CHARACTERS)
-    shared = [len(shared_words(text, question, _WORD_LETTERS)) for question in questions]
-    question = questions[max(range(len(shared)), key=lambda at: (shared[at], at))]
-    if not any(shared) and agents.is_offer(question) and cues.is_imperative(text):
+    shared = [len(shared_words(answer, question, _WORD_LETTERS)) for question in questions]
+    question = questions[max(range(len(shared)), key=lambda at: (shared[at], at))] if questions else ""
+    if not any(shared) and agents.is_offer(question) and cues.is_imperative(answer):
         return ""
     return cut(question, _QUESTION_CHARACTERS)
 

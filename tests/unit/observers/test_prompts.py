@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from omcli.memory.observation import Draft, Type
+from omcli.memory.observation import ASKED, Draft, Type
 from tests.batches import Talk
 
 
@@ -185,6 +185,71 @@ def test_a_sentence_that_begins_with_a_link_is_said(first: str) -> None:
     """XC4: in a prompt of several sentences."""
     rest = "It keeps a list of its own, which it reads when it starts. Every harbour that it draws comes from there."
     assert rows(f"{first} {rest} {rest.replace('harbour', 'boat')}")[0].text.startswith(f"User: {first[:60]}")
+
+
+FRAME = """# Harbour office
+
+You are **Bosun**, an agent that the harbour office started. The logbook is in the folder `log`, a page for each day.
+
+## Rules of the office
+
+- Write all depths in metres, with one decimal place
+- Begin each answer with a summary of one sentence, which is shown in the logbook
+- Should a harbour be unknown, what is its number? Look it up in `harbours.csv`
+
+## {heading}
+
+{request}
+"""
+BELOW = "\n## Answer\n\nAnswer in one paragraph. Add the number of the page."
+PAGE = "Do the tasks of this page:\n\n/home/ada/Log Book/TIDES-02.md\n\nTick them off on the page."
+
+
+@pytest.mark.parametrize(
+    ("heading", "request_"),
+    [
+        ("Task", "Redraw the map of Texel with the new depths."),
+        ("User request", "Redraw the map of Texel."),
+        ("My request for Bosun:", "redraw the map"),
+        ("The user's question", "How deep is the harbour of Texel at low water?"),
+        ("Current tasks", "- Redraw the map\n- Print it in colour"),
+        ("Tasks", PAGE),
+    ],
+)
+@pytest.mark.parametrize("below", ["", BELOW])
+def test_of_a_prompt_with_a_frame_only_the_request_is_asked(heading: str, request_: str, below: str) -> None:
+    """XC2: programs put instructions around what a person asks for."""
+    said = rows(FRAME.format(heading=heading, request=request_) + below)
+    asked = [row.text for row in said if row.type in ASKED]
+    assert asked == [f"User: {' '.join(request_.split())}"] == [said[0].text]
+    assert any("one decimal place" in row.text for row in said[1:])
+
+
+@pytest.mark.parametrize(
+    ("begins", "heading", "request_"),
+    [
+        ("Implement the following plan:", "Tasks", "- Redraw the map\n- Print it in colour"),
+        ("Please write a map for the office:", "Question", "Which colours should it have?"),
+        ("", "Tasks", "- Redraw the map of each harbour that is in the list\n" * 5),
+        ("", "Thanks", "Redraw the map."),
+    ],
+)
+def test_a_plan_is_no_frame(begins: str, heading: str, request_: str) -> None:
+    """XC2: nor is a prompt whose tasks are long."""
+    said = rows(f"{begins}\n\n{FRAME.format(heading=heading, request=request_)}")
+    assert said[0].text.startswith("User: " + " ".join(f"{begins} Harbour office".split()))
+
+
+@pytest.mark.parametrize(
+    "place",
+    ["/home/ada/tides.md", "~/Log Book/TIDES-02.md", "./tides", r"C:\ada\tides.md", "https://example.org/t?a=1"],
+)
+def test_a_place_below_an_introduction_is_said(place: str) -> None:
+    """XC4: unlike a text."""
+    said = rows(f"Summarize the following document:\n\n{place}\n\nThen print the map of Texel")
+    assert [row.text for row in said] == [
+        f"User: Summarize the following document: {place} Then print the map of Texel"
+    ]
 
 
 def test_rulers_without_words_are_no_row() -> None:
