@@ -60,6 +60,7 @@ _EXIT_LINES = 6
 """Number of lines at the start and at the end of an output that may state its exit status."""
 # A line with only a location: a stack frame, the heading of a report.
 _LOCATION = lazily(r"\S+:\d+(?::\d+)?:\s*(?:in \S+|\w+)?\s*$|FAIL(?:ED)?\b[^:]*$|-{3} FAIL|usage:")
+_FAILED_TEST = lazily(r"-{3} FAIL: \S")
 _COMMIT = lazily(r"^\[(?P<branch>[^\]\s]+)(?: \([^)]*\))? (?P<sha>[0-9a-f]{7,40})\] (?P<subject>.+)$", re.MULTILINE)
 _PUBLISHED = lazily(r"https://[\w.\-]+/[\w.\-]+/[\w.\-]+/(?:pull|merge_requests|releases/tag)/[\w.\-]+")
 
@@ -211,22 +212,24 @@ def has_error(output: str) -> bool:
 
 
 def error_lines(output: str, limit: int) -> str:
-    """Return the first error lines of the output, or otherwise its last line, within `limit` characters. The result is
-    empty if the output is blank.
+    """Return the first error lines of the output, with the name of the first test that failed, or otherwise its last
+    line, within `limit` characters. The result is empty if the output is blank.
     """
     kept: dict[str, str] = {}
-    room = limit
-    for line in _errors_or_last(output.splitlines()):
+    lines = list(_errors_or_last(output.splitlines()))
+    failed = next((line for line in lines if _FAILED_TEST.match(line) and len(line) < limit // 2), "")
+    room = limit - len(failed)
+    for line in lines:
         if line in kept:
             continue
-        part = cut(line, room)
-        if part == "…" or (kept and len(line) > room):
+        part = failed if line == failed else cut(line, room)
+        if part == "…" or (kept and len(part) < len(line)):
             break
         kept[line] = part
-        room -= len(part) + 3
+        room -= (0 if line == failed else len(part)) + 3
         if room < 20:
             break
-    return " | ".join(kept.values())
+    return " | ".join((kept | ({failed: failed} if failed else {})).values())
 
 
 def _errors_or_last(lines: Sequence[str]) -> Iterator[str]:
