@@ -35,6 +35,7 @@ from omcli.pack.working_changes import (
 )
 from omcli.text.clean import AGENT, PASTED, USER, single_line
 from omcli.text.phrases import names_speaker, speaker
+from omcli.text.terms import COMMON_FOLDED, NAME_LIKE, terms_of
 
 _NEAR = 3
 """Number of neighbours on each side in which a decision's text is searched for."""
@@ -72,7 +73,8 @@ def sections_of(rows: Iterable[Observation], *, cwd: str | None) -> dict[str, tu
     is_open = is_worked_on and any(fact.row.status is Status.OPEN for line in asked for fact in line.facts)
     if not (is_open or any(lines.values()) or any(map(_is_outcome, facts))):
         return {}
-    lines["Current Task"] += asked
+    after = [line for line in lines["Current Task"] if asked and _is_earlier(line.facts[-1], asked[0].facts[-1])]
+    lines["Current Task"] = [*(line for line in lines["Current Task"] if line not in after), *asked, *after]
     asked_now = {fact.row.id for line in lines["Current Task"] for fact in line.facts}
     lines["Outcomes"] = in_order(lines_of(facts, lambda fact: _is_outcome(fact) or _is_result(fact)))
     lines["Open Questions"] = in_order(
@@ -109,11 +111,19 @@ def _entry(line: FactLine) -> BlockLine:
     text = single_line(line.text).strip()
     said = text.removeprefix(line.label)
     end = _RESOLVED if line.is_settled and line.facts[-1].row.type in FAILURES else ""
-    text = short(text if names_speaker(said[:LINE_CHARACTERS]) else said, LINE_CHARACTERS - len(end)) + end
+    text = _shortened(text if names_speaker(said[:LINE_CHARACTERS]) else said, LINE_CHARACTERS - len(end)) + end
     is_unverified = any(UNVERIFIED in fact.row.tags for fact in line.facts)
     # Without marks, text that looks like a heading or a message is escaped.
     text = NONE.words(replace(_PLAIN, text=text, is_unverified=is_unverified), "")
     return BlockLine(text=text, rows=tuple(fact.row.id for fact in line.facts))
+
+
+def _shortened(text: str, limit: int) -> str:
+    """Shorten a line to at most `limit` characters. Of pasted lines the last third is kept, where test runners say what
+    failed.
+    """
+    end = text.rfind(" ", 0, len(text) - limit // 3) if text.startswith(PASTED) and len(text) > limit else len(text)
+    return short(text, limit - len(text[end:])) + text[end:]
 
 
 def _user_first(lines: Iterable[FactLine]) -> list[FactLine]:
@@ -191,12 +201,16 @@ _TODO = "Todo: "
 _LAST_DONE = "Last done: "
 _PASTED_END = " pasted lines]"
 """End of a row about several pasted lines, which were the whole prompt."""
-_STATEMENTS = (USER, "User agreed ", "User answered: ")
+_REPLIES = ("User agreed ", "User declined ", "User answered: ", "User refused")
+"""Beginnings of what a person replies to a question or a call of an agent."""
+_STATEMENTS = (USER, *_REPLIES)
 """Beginnings of what a person states or decides."""
-_STATED = IN_FORCE | {Type.FACT}
+_STATED = IN_FORCE | {Type.FACT, Type.PLAN}
 _MOST_ASKED = 3
 _FEW_WORDS = 5
-"""A request of at most this many words, the speaker included, does not name its subject."""
+"""An older request of at most this many words, the speaker included, is not worth a line."""
+_TELLING = 4
+"""Minimum number of uncommon words in a request that tells what it is about. With a code name, any request does."""
 _DONE_BESIDES = 3
 """A todo list is obsolete once this many requests were made and completed after its last change."""
 
@@ -222,20 +236,53 @@ def task_lines(facts: Sequence[Fact]) -> list[FactLine]:
 
 
 def request_lines(facts: Sequence[Fact]) -> list[FactLine]:
-    """Return the lines of the requests and questions that the person made last and that are open, newest first. If
-    nothing is open, the last one that is done comes instead. If these say little, the last one that says more follows.
+    """Return the lines of the requests and questions that the person made last and that are open, newest first, with
+    what the newest corrects or shows. If nothing is open, the last one that is done comes instead. If these do not tell
+    what they are about, the last one that does follows, and what the agent said before them.
 
     A correction or an answer counts as a request while the agent works on it, and so does another statement if nothing
-    is open. A pasted line and what the conversation moved on from are left out.
+    is open. A pasted line, what the conversation moved on from, and a question before the last reply are left out.
     """
-    asked = sorted(filter(_is_asked, facts), key=_asked_at, reverse=True)
+    replied = max((_said_at(fact) for fact in facts if fact.row.text.startswith(_REPLIES)), default=0)
+    asked = [fact for fact in facts if _is_asked(fact) and not (_is_open_question(fact) and _asked_at(fact) < replied)]
+    asked.sort(key=_asked_at, reverse=True)
     is_open = bool(asked) and not asked[0].is_settled
     asked = [*_last_statement(facts, after=_asked_at(asked[0]) if asked else 0, besides=is_open), *asked]
     current = list(takewhile(lambda fact: not fact.is_settled, asked))[:_MOST_ASKED]
     shown = [*current[:1], *filterfalse(_is_short, current[1:])] or asked[:1]
-    if all(map(_is_short, shown)):
-        shown += list(islice(filterfalse(_is_short, asked), 1))
-    return [FactLine(facts=[fact], text=f"{_LAST_DONE if fact.is_settled else ''}{fact.row.text}") for fact in shown]
+    if shown and not any(map(_has_terms, shown)):
+        shown += islice((fact for fact in asked if _has_terms(fact) and fact not in shown), 1)
+        shown += _said_before(facts, _asked_at(shown[0]))
+    if current:
+        besides = (fact for fact in facts if _goes_with(fact, shown[0]) and fact not in shown)
+        shown[:1] = sorted((shown[0], *besides), key=lambda fact: fact.place)
+    return [FactLine(facts=[fact], text=f"{_LAST_DONE if _is_done(fact) else ''}{fact.row.text}") for fact in shown]
+
+
+def _is_done(fact: Fact) -> bool:
+    return fact.is_settled and not fact.row.text.startswith(AGENT)
+
+
+def _said_before(facts: Sequence[Fact], at: int) -> list[Fact]:
+    """Return the most telling row of the agent's last text before a message; empty if there is none."""
+    said = [fact for fact in facts if fact.row.text.startswith(AGENT) and 0 < _said_at(fact) < at]
+    last = max(map(_said_at, said), default=0)
+    return sorted((fact for fact in said if _said_at(fact) == last), key=lambda fact: len(_terms(fact)))[-1:]
+
+
+def _is_earlier(task: Fact, asked: Fact) -> bool:
+    """Return True if a list of todos or a plan was last changed before an open request was made. A note or a stated
+    task is never older.
+    """
+    is_stated = task.row.kind is Kind.NOTE or task.row.type is Type.TASK
+    return not is_stated and not asked.is_settled and _asked_at(task) < _asked_at(asked)
+
+
+def _goes_with(fact: Fact, asked: Fact) -> bool:
+    """Return True for a correction or a pasted error in the message with a request."""
+    is_error = fact.row.type is Type.FACT and fact.row.text.startswith(PASTED)
+    is_said = fact.row.type is Type.CORRECTION and fact.row.text.startswith(USER)
+    return (is_error or is_said) and _said_at(fact) == _asked_at(asked)
 
 
 def _is_asked(fact: Fact) -> bool:
@@ -246,15 +293,15 @@ def _is_asked(fact: Fact) -> bool:
 
 
 def _asked_at(fact: Fact) -> int:
-    """Return the `seq` of the message with a request. If it has several sources, the last one answered it."""
-    sources = fact.row.sources
-    return sources[max(0, len(sources) - 2)] if sources else 0
+    """Return the `seq` of the message with a request. The last source of a settled one answered it."""
+    sources = fact.row.sources[:-1] if fact.is_settled and len(fact.row.sources) > 1 else fact.row.sources
+    return sources[-1] if sources else 0
 
 
 def _last_statement(facts: Sequence[Fact], *, after: int, besides: bool) -> list[Fact]:
-    """Return what the person stated last, if that is after this message and the agent used tools since. A correction or
-    an answer needs no tools while nothing follows it. It is settled by the report of a result, or by any text after the
-    last tool event.
+    """Return what the person stated last in one message, if that is after this one and the agent used tools since. A
+    correction or an answer needs no tools. It is settled by the report of a result, or by any text after the last tool
+    event.
 
     With `besides`, only a correction or an answer is returned, and only if it is not settled.
     """
@@ -268,8 +315,10 @@ def _last_statement(facts: Sequence[Fact], *, after: int, besides: bool) -> list
     directs = last.row.type is Type.CORRECTION or not last.row.text.startswith(USER)
     if besides and (is_over or not directs):
         return []
-    is_worked_on = any(row.type in TOOL_EVENTS for row in since) or (directs and not since)
-    return [replace(last, is_settled=is_over)] if is_worked_on else []
+    is_worked_on = any(row.type in TOOL_EVENTS for row in since) or (directs and not is_over)
+    return (
+        [replace(fact, is_settled=is_over) for fact in said if _said_at(fact) == _said_at(last)] if is_worked_on else []
+    )
 
 
 def _said_at(fact: Fact) -> int:
@@ -281,9 +330,25 @@ def _is_let_go(fact: Fact) -> bool:
     return fact.row.status is None and bool(fact.known("left"))
 
 
+def _is_open_question(fact: Fact) -> bool:
+    return fact.row.type is Type.QUESTION and not fact.is_settled
+
+
 def _is_short(fact: Fact) -> bool:
-    """Return True if a request is too short to name its subject: "commit and continue"."""
     return len(fact.row.text.split()) <= _FEW_WORDS
+
+
+def _has_terms(fact: Fact) -> bool:
+    """Return True if a request tells what it is about, unlike "commit and continue" and "yes, do it"."""
+    terms = _terms(fact)
+    has_name = any(NAME_LIKE.search(term) and not term.isdigit() for term in terms)
+    return has_name or (len(terms) >= _TELLING and not fact.row.text.startswith(_REPLIES))
+
+
+def _terms(fact: Fact) -> frozenset[str]:
+    """Return the uncommon terms of a row, without the name of a slash command."""
+    said = fact.row.text.partition(": ")[2]
+    return terms_of([said.partition(" ")[2] if said.startswith("/") else said])[0] - COMMON_FOLDED
 
 
 def _todo_lines(facts: Sequence[Fact]) -> list[FactLine]:

@@ -143,6 +143,78 @@ def test_what_was_asked_last_is_the_task_until_it_is_done(
     assert [line[: len(begin) + 2] for line, begin in zip(lines, begins, strict=False)] == [f"- {b}" for b in begins]
 
 
+REFUSED = (
+    "The user doesn't want to proceed with this tool use. The tool use was rejected (eg. if it was a file edit, the "
+    "new_string was NOT written to the file). To tell you how to proceed, the user said:\n"
+)
+FAILED = "".join(
+    f"error: harbour {number} of Zeeland has no depth\n  --> src/map.rs:{number}:9\n" for number in range(9)
+)
+
+
+@pytest.mark.parametrize(
+    ("work", "begins"),
+    [
+        (lambda talk: edit(talk.user("no, keep the legend, it is right as it was. What the map needs is a scale below "
+            "the harbours, which starts at the left border and ends where the list of the boats begins, as on the old "
+            "map of Zeeland that the school has, with a mark for each kilometre")),
+            ["User: no, keep the legend, it is right", "User: What the map needs is a scale"]),
+        (lambda talk: edit(talk.user("perhaps we should show the depth of each harbour")),
+            ["User: perhaps we should show the depth"]),
+        (lambda talk: edit(talk.user("Draw the legend of Zeeland in blue")).call("Bash", {"command": "make"})
+            .result(f"{REFUSED}not now, first print the old map", is_error=True),
+            ["User refused Bash: not now, first print", "User: Draw the legend of Zeeland"]),
+        (lambda talk: edit(talk.user("Shorten tides.ts"))
+            .assistant("I would move the table of `Texel` to `texel.ts`. Want me to do this?").user("yes please"),
+            ['User agreed ("yes please") to: Want me', "Last done: User: Shorten tides.ts",
+             "Agent: I would move the table of `Texel`"]),
+        (lambda talk: edit(talk.user("Sort `harbours.csv` by depth")).assistant("Sorted `harbours.csv` by depth.")
+            .user("commit and go on"),
+            ["User: commit and go on", "Last done: User: Sort `harbours.csv`", "Agent: Sorted `harbours.csv`"]),
+        (lambda talk: edit(talk.user("Why is Texel drawn twice on the map of Zeeland?"))
+            .assistant("It is in both lists, `north.csv` and `south.csv`. Which of them is right?").user("north"),
+            ["User: north (answering: Which of them"]),
+        (lambda talk: edit(talk.user(f"This is what I get now, please mend it:\n\n{FAILED}")),
+            ["User: This is what I get now", "User pasted: error: harbour 0 of Zeeland has no depth"]),
+    ],
+)  # fmt: skip
+def test_what_the_task_is_about_stands_below_what_was_said_last(
+    om: Om, work: Callable[[Talk], Talk], begins: list[str]
+) -> None:
+    """XC2: all of the last message, and what a short answer is about."""
+    lines = task(om, work(fixed()))
+    assert [line[: len(begin) + 2] for line, begin in zip(lines, begins, strict=False)] == [f"- {b}" for b in begins]
+
+
+def test_the_end_of_pasted_output_is_kept_because_it_names_what_failed(om: Om) -> None:
+    """XC2."""
+    logged = "".join(f"    depth_test.go:{number}: depth of harbour {number}: 4.{number}\n" for number in range(10, 30))
+    (first, *_) = task(om, run(fixed().user(f"--- FAIL: TestDepthOfTexel (0.2s)\n{logged}FAIL"), "ls"))
+    assert first.startswith("- User pasted: depth_test.go:10: ")
+    assert first.endswith("--- FAIL: TestDepthOfTexel (0.2s) [22 pasted lines]")
+    assert len(first) <= 302
+
+
+def test_a_question_that_was_replied_to_is_no_task(om: Om) -> None:
+    """XC2: although the agent went on before it had answered."""
+    talk = fixed().user("Is the map of the north drawn twice, or is that only the legend?")
+    talk.assistant("Let me look at the list of the north. Which of the two lists do you mean?").user("the short one")
+    lines = task(om, run(talk, "grep -rn north .", "north.csv"))
+    assert lines[0].startswith("- User: the short one (answering: Which")
+
+
+def test_a_list_of_todos_from_before_the_last_request_stands_below_it(om: Om) -> None:
+    """XC2: and above it once it is changed."""
+    todos = [{"content": "Draw", "status": "in_progress"}, {"content": "Print", "status": "pending"}]
+    talk = edit(fixed().user("Draw a map of Zeeland")).call("TodoWrite", {"todos": todos}).result("ok")
+    edit(talk.assistant("It is half done.").user("First print the old map of `Texel`"))
+    asked = "- User: First print the old map of `Texel`"
+    assert [line[: len(asked)] for line in task(om, talk)][:1] == [asked]
+    todos[0]["status"] = "completed"
+    talk.call("TodoWrite", {"todos": todos}).result("ok")
+    assert task(om, talk)[0].startswith("- Todos: 1 completed, 1 pending")
+
+
 def test_a_completed_list_of_todos_is_no_task(om: Om) -> None:
     """XC2."""
     todos = [{"content": name, "status": "completed"} for name in ("Draw", "Paint", "Print")]

@@ -161,7 +161,7 @@ def _long_prompt(prompt: KeptMessage, speaker: str, pasted: Pasted) -> Iterator[
     words, lines = pasted.without_blocks()
     parts = text_parts(words)
     content = _with_content(parts)
-    request, frame = _framed_request(words, content)
+    request, frame = _split_request(words, content)
     if request:
         yield from _short_prompt(prompt, speaker, pasted, request)
         yield from _prompt_parts(prompt, speaker, pasted, _with_content(text_parts(frame)), after=request)
@@ -181,7 +181,7 @@ def _long_prompt(prompt: KeptMessage, speaker: str, pasted: Pasted) -> Iterator[
         yield text_draft(prompt, said, kind, _PASTED_IMPORTANCE)
 
 
-def _framed_request(words: str, content: Sequence[TextPart]) -> tuple[str, str]:
+def _split_request(words: str, content: Sequence[TextPart]) -> tuple[str, str]:
     """Return the part of a prompt below the last heading that announces a request, if it is short, and the prompt
     without it, such as the instructions of a program. Return "" and the prompt if it begins with a request itself.
     """
