@@ -205,7 +205,7 @@ _REPLIES = ("User agreed ", "User declined ", "User answered: ", "User refused")
 """Beginnings of what a person replies to a question or a call of an agent."""
 _STATEMENTS = (USER, *_REPLIES)
 """Beginnings of what a person states or decides."""
-_STATED = IN_FORCE | {Type.FACT, Type.PLAN}
+_STATED = IN_FORCE | {Type.FACT}
 _MOST_ASKED = 3
 _FEW_WORDS = 5
 """An older request of at most this many words, the speaker included, is not worth a line."""

@@ -159,8 +159,8 @@ FAILED = "".join(
             "the harbours, which starts at the left border and ends where the list of the boats begins, as on the old "
             "map of Zeeland that the school has, with a mark for each kilometre")),
             ["User: no, keep the legend, it is right", "User: What the map needs is a scale"]),
-        (lambda talk: edit(talk.user("perhaps we should show the depth of each harbour")),
-            ["User: perhaps we should show the depth"]),
+        (lambda talk: edit(talk.user("I wonder if we can show the depth of each harbour")),
+            ["User: I wonder if we can show the depth"]),
         (lambda talk: edit(talk.user("Draw the legend of Zeeland in blue")).call("Bash", {"command": "make"})
             .result(f"{REFUSED}not now, first print the old map", is_error=True),
             ["User refused Bash: not now, first print", "User: Draw the legend of Zeeland"]),
@@ -195,12 +195,14 @@ def test_the_end_of_pasted_output_is_kept_because_it_names_what_failed(om: Om) -
     assert len(first) <= 302
 
 
-def test_a_question_that_was_replied_to_is_no_task(om: Om) -> None:
-    """XC2: although the agent went on before it had answered."""
-    talk = fixed().user("Is the map of the north drawn twice, or is that only the legend?")
-    talk.assistant("Let me look at the list of the north. Which of the two lists do you mean?").user("the short one")
-    lines = task(om, run(talk, "grep -rn north .", "north.csv"))
-    assert lines[0].startswith("- User: the short one (answering: Which")
+def test_a_question_that_was_answered_late_is_no_task(om: Om) -> None:
+    """XC2: the agent went on before it answered, and "finish" with something new is a request of its own."""
+    asked = "Is the map of the north drawn twice, or is that only the legend?"
+    talk = run(fixed().user(asked), "ls", "north.csv")
+    om("observe", "-q", stdin=talk.assistant("The list of the north is short.").text())
+    run(talk, "grep -rn north .", "north.csv").assistant("It is only the legend. It has two names for `Texel`.")
+    lines = task(om, run(talk.user("finish the list of harbours, `harbours.csv`"), "ls", "north.csv"))
+    assert lines == ["- User: finish the list of harbours, `harbours.csv`"]
 
 
 def test_a_list_of_todos_from_before_the_last_request_stands_below_it(om: Om) -> None:

@@ -216,7 +216,8 @@ _CONDITION = lazily(r"\b(?:if|when|whenever|where|once|unless|until|in case)\b",
 # A mere request to continue, so that earlier requests are not done.
 _GOES_ON = lazily(
     r"^(?:please |ok(?:ay)?,? |and |but |yes,? )*(?:continue|go on|go ahead|keep going|proceed|carry on|resume|"
-    r"try (?:it )?again|retry|once more|again|finish)\b",
+    r"try (?:it )?again|retry|once more|again|"
+    r"finish(?= (?:it|this|that|them|up|your|the rest)\b|\W*$))\b",
     re.IGNORECASE,
 )
 # A complaint, unless it is part of an order: "Log the error", "Is it still needed?".

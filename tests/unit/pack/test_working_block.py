@@ -226,6 +226,26 @@ def test_a_request_that_the_talk_went_past_is_not_the_current_task() -> None:
     assert rows.lines("Current Task") == ["User: Paint it blue."]
 
 
+def test_a_question_from_before_the_last_reply_is_over() -> None:
+    """XC2: unlike a request, which the reply may be about."""
+    rows = Rows().add(Type.REQUEST, "User: Paint boat 3 of `boats.csv`.", status=Status.OPEN)
+    rows.add(Type.QUESTION, "User: Which colour had boat 2 of `boats.csv`?", status=Status.OPEN).edited("boat.py")
+    rows.add(Type.CORRECTION, "User refused Edit: take `blue` for both", status=None).ran("paint")
+    assert rows.lines("Current Task") == [
+        "User refused Edit: take `blue` for both",
+        "User: Paint boat 3 of `boats.csv`.",
+    ]
+
+
+def test_a_request_that_was_taken_up_again_is_as_old_as_its_prompt() -> None:
+    """XC2: the last source of a settled request is what settled it."""
+    rows = Rows().add(Type.REQUEST, "User: Paint boat 1 of `boats.csv`.", status=Status.DONE)
+    rows.add(Type.REQUEST, "User: Sell boat 2 of `boats.csv`.", status=Status.DONE).edited("boat.py")
+    rows.rows[0] = replace(rows.rows[0], sources=(1, 9))
+    rows.rows[1] = replace(rows.rows[1], sources=(2, 8))
+    assert rows.lines("Current Task") == ["Last done: User: Sell boat 2 of `boats.csv`."]
+
+
 def test_todos_that_are_written_one_by_one_add_up_over_turns() -> None:
     """S4.7"""
     rows = Rows().todos({"id": "1", "text": "Parse", "state": "pending"}, partial=True)
