@@ -318,7 +318,8 @@ def _prompt_parts(
             importance = min(importance, 6)
         is_stated = after or (at and cues.is_statement(row.text))
         kind = row.kind or (Type.FACT if is_stated else Type.REQUEST)
-        kind = Type.FACT if after and kind in ASKED else kind  # the steps of a plan are parts of one request
+        if after and kind in ASKED | {Type.CORRECTION}:
+            kind = Type.FACT  # the steps of a plan are parts of one request
         yield text_draft(prompt, f"{speaker}: {_cut_run(pasted.restore(row.text))}{note}", kind, importance)
 
 
