@@ -206,11 +206,16 @@ _REPLIES = ("User agreed ", "User declined ", "User answered: ", "User refused")
 _STATEMENTS = (USER, *_REPLIES)
 """Beginnings of what a person states or decides."""
 _STATED = IN_FORCE | {Type.FACT}
+_LASTING = IN_FORCE - {Type.CORRECTION}
 _MOST_ASKED = 3
+_FEW_ROWS = 4
+"""Maximum number of rows of a message that are all part of the task. A longer one is a plan, or a paste."""
 _FEW_WORDS = 5
 """An older request of at most this many words, the speaker included, is not worth a line."""
 _TELLING = 4
 """Minimum number of uncommon words in a request that tells what it is about. With a code name, any request does."""
+_REMARK = 4
+"""Importance of a finding that an agent tells while it works."""
 _DONE_BESIDES = 3
 """A todo list is obsolete once this many requests were made and completed after its last change."""
 
@@ -237,7 +242,7 @@ def task_lines(facts: Sequence[Fact]) -> list[FactLine]:
 
 def request_lines(facts: Sequence[Fact]) -> list[FactLine]:
     """Return the lines of the requests and questions that the person made last and that are open, newest first, with
-    what the newest corrects or shows. If nothing is open, the last one that is done comes instead. If these do not tell
+    the rest of the newest message. If nothing is open, the last one that is done comes instead. If these do not tell
     what they are about, the last one that does follows, and what the agent said before them.
 
     A correction or an answer counts as a request while the agent works on it, and so does another statement if nothing
@@ -254,8 +259,12 @@ def request_lines(facts: Sequence[Fact]) -> list[FactLine]:
         shown += islice((fact for fact in asked if _has_terms(fact) and fact not in shown), 1)
         shown += _said_before(facts, _asked_at(shown[0]))
     if current:
-        besides = (fact for fact in facts if _goes_with(fact, shown[0]) and fact not in shown)
-        shown[:1] = sorted((shown[0], *besides), key=lambda fact: fact.place)
+        message = [fact for fact in facts if fact == shown[0] or _goes_with(fact, shown[0])]
+        if len(message) > _FEW_ROWS:
+            message = [
+                fact for fact in message if fact == shown[0] or fact.row.type is Type.CORRECTION or _is_pasted(fact)
+            ]
+        shown = [*message, *(fact for fact in shown if fact not in message)]
     return [FactLine(facts=[fact], text=f"{_LAST_DONE if _is_done(fact) else ''}{fact.row.text}") for fact in shown]
 
 
@@ -279,10 +288,13 @@ def _is_earlier(task: Fact, asked: Fact) -> bool:
 
 
 def _goes_with(fact: Fact, asked: Fact) -> bool:
-    """Return True for a correction or a pasted error in the message with a request."""
-    is_error = fact.row.type is Type.FACT and fact.row.text.startswith(PASTED)
-    is_said = fact.row.type is Type.CORRECTION and fact.row.text.startswith(USER)
-    return (is_error or is_said) and _said_at(fact) == _asked_at(asked)
+    """Return True for what else the message with a request says, except lasting rules, preferences and decisions."""
+    is_said = fact.row.type in _STATED | ASKED and fact.row.text.startswith(USER)
+    return (is_said or _is_pasted(fact)) and _said_at(fact) == _asked_at(asked) and fact.row.type not in _LASTING
+
+
+def _is_pasted(fact: Fact) -> bool:
+    return fact.row.type is Type.FACT and fact.row.text.startswith(PASTED)
 
 
 def _is_asked(fact: Fact) -> bool:
@@ -300,8 +312,8 @@ def _asked_at(fact: Fact) -> int:
 
 def _last_statement(facts: Sequence[Fact], *, after: int, besides: bool) -> list[Fact]:
     """Return what the person stated last in one message, if that is after this one and the agent used tools since. A
-    correction or an answer needs no tools. It is settled by the report of a result, or by any text after the last tool
-    event.
+    correction or an answer needs no tools. It is settled by the report of a result, or by what the agent tells at the
+    end of a turn, after the last tool event.
 
     With `besides`, only a correction or an answer is returned, and only if it is not settled.
     """
@@ -311,7 +323,7 @@ def _last_statement(facts: Sequence[Fact], *, after: int, besides: bool) -> list
         return []
     since = [fact.row for fact in facts if fact.row.sources and fact.row.sources[0] > _said_at(last)]
     newest = max(since, key=lambda row: row.sources[-1], default=None)
-    is_over = any(row.type is Type.OUTCOME for row in since) or (newest is not None and newest.text.startswith(AGENT))
+    is_over = any(row.type is Type.OUTCOME for row in since) or (newest is not None and _is_report(newest))
     directs = last.row.type is Type.CORRECTION or not last.row.text.startswith(USER)
     if besides and (is_over or not directs):
         return []
@@ -319,6 +331,11 @@ def _last_statement(facts: Sequence[Fact], *, after: int, besides: bool) -> list
     return (
         [replace(fact, is_settled=is_over) for fact in said if _said_at(fact) == _said_at(last)] if is_worked_on else []
     )
+
+
+def _is_report(row: Observation) -> bool:
+    """Return True for a row of the text that ends a turn, not of a remark while the agent works."""
+    return row.text.startswith(AGENT) and row.type is not Type.PLAN and row.importance > _REMARK
 
 
 def _said_at(fact: Fact) -> int:

@@ -36,6 +36,11 @@ def run(talk: Talk, command: str, output: str = "") -> Talk:
     return talk.call("Bash", {"command": command}).result(output)
 
 
+def command(name: str, arguments: str) -> str:
+    """A slash command as it is stored."""
+    return f"<command-name>{name}</command-name>\n<command-args>{arguments}</command-args>"
+
+
 def fixed() -> Talk:
     """A session in which a first request is done."""
     return edit(Talk().user("Fix the rounding of the tides")).assistant("Fixed the rounding in tides.ts; tests pass.")
@@ -159,6 +164,22 @@ FAILED = "".join(
             "the harbours, which starts at the left border and ends where the list of the boats begins, as on the old "
             "map of Zeeland that the school has, with a mark for each kilometre")),
             ["User: no, keep the legend, it is right", "User: What the map needs is a scale"]),
+        (lambda talk: edit(talk.user("Two of the harbours have no depth, and three have no name in the list. They are "
+            "drawn as circles without a number, which looks wrong on the printed map. I think this is good feedback, "
+            "the office gave us the list and can mend it. I don't think the map should hide them. Any other ideas?")),
+            ["User: Two of the harbours have no depth", "User: I think this is good", "User: Any other ideas?"]),
+        (lambda talk: edit(talk.user("Draw the legend of Zeeland in blue").assistant("It is drawn in blue now."))
+            .user("actually draw the legend below the map, and keep its colour")
+            .assistant("I will read `legend.ts` first.").call("Read", {"file_path": f"{PROJECT}/legend.ts"}).result("x")
+            .assistant("The colours are in a list of their own."),
+            ["User: actually draw the legend below the map"]),
+        (lambda talk: edit(talk.user("Draw it")).assistant("Would you like me to draw the scale, too? I suggest:\n\n"
+            "- a line of 1 km\n- a mark for each 100 m\n\nBoth are small.").user("yes"),
+            ['User agreed ("yes") to: Would you like me to draw the scale, too?']),
+        (lambda talk: edit(talk.user("Draw it")).assistant("It is drawn.").user(command("/plugin", "add tides"))
+            .user(command("/model", "large")).user("Print `map.ts` now"), ["User: Print `map.ts` now"]),
+        (lambda talk: talk.user(command("/review", "the last 3 commits of `map.ts`")),
+            ["User ran: /review the last 3 commits"]),
         (lambda talk: edit(talk.user("I wonder if we can show the depth of each harbour")),
             ["User: I wonder if we can show the depth"]),
         (lambda talk: edit(talk.user("Draw the legend of Zeeland in blue")).call("Bash", {"command": "make"})
@@ -203,6 +224,13 @@ def test_a_question_that_was_answered_late_is_no_task(om: Om) -> None:
     run(talk, "grep -rn north .", "north.csv").assistant("It is only the legend. It has two names for `Texel`.")
     lines = task(om, run(talk.user("finish the list of harbours, `harbours.csv`"), "ls", "north.csv"))
     assert lines == ["- User: finish the list of harbours, `harbours.csv`"]
+
+
+def test_a_command_that_the_client_ran_is_no_task(om: Om) -> None:
+    """XC2: nothing of the agent follows it."""
+    talk = edit(fixed().user("Draw the map of `Texel`")).assistant("Drew the map of `Texel` in tides.ts.")
+    talk.user(command("/plugin", "add tides")).user(command("/model", "large"))
+    assert [line for line in task(om, talk) if "plugin" in line] == []
 
 
 def test_a_list_of_todos_from_before_the_last_request_stands_below_it(om: Om) -> None:

@@ -121,6 +121,7 @@ def _text_drafts(
     the turn has tool events.
     """
     texts = [kept for kept in turn if kept.message.role is Role.ASSISTANT]
+    is_idle = after is not None and all(kept.message.role in (Role.USER, Role.EVENT) for kept in turn)
     for kept in turn:
         if kept.message.role is Role.USER and kept.message.kind is None:
             if with_agent:
@@ -133,7 +134,10 @@ def _text_drafts(
         elif kept.message.role in (Role.USER, Role.EVENT):
             refused = calls.get(kept.message.call_id) if kept.message.call_id else None
             is_queued = kept.message.kind is MessageKind.QUEUED
-            yield from map(open_if_asked, prompt_drafts(kept, None) if is_queued else other_drafts(kept, refused))
+            drafts = prompt_drafts(kept, None) if is_queued else other_drafts(kept, refused)
+            for draft in drafts:
+                is_own = is_idle and kept.message.kind is MessageKind.COMMAND  # the client ran it, not the agent
+                yield replace(draft, type=Type.EVENT, importance=3, status=None) if is_own else open_if_asked(draft)
     ended = after is None or after[0].message.role is Role.USER or starts_turn(after[0])
     if texts and ended:
         yield from progress_drafts(texts[:-1])

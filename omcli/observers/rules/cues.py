@@ -66,6 +66,7 @@ _REQUESTS_ANSWER = lazily(
     r"\bany (?:advice|tips|suggestions|ideas|thoughts|recommendations)\b|"
     r"\b(?:what|how|which|why|where|when|who) (?:\w+ ){0,3}?(?:do|does|should|can|could|would|is|are|will|might)"
     r" (?:i|we|you)\b|"
+    r"\b(?:are|is|do|does|did|have|has|were) any of (?:them|these|those|the|our|my)\b|"
     r"\bi(?:'d| would) (?:like|love|appreciate) (?:to (?:know|hear|see|get|understand)|some|your|any|an?)\b",
 )
 # Names nothing specific: "can you help me with that?", "does that make sense?".

@@ -92,11 +92,11 @@ def _mark_size(line: str) -> int:
 
 
 def _is_heading(line: str, body: str, following: str) -> bool:
-    """Return True if a short line ends with a colon, or if it ends without punctuation and a list follows. Below a list
-    item, the list must be indented deeper.
+    """Return True if a short line of one sentence ends with a colon, or if it ends without punctuation and a list
+    follows. Below a list item, the list must be indented deeper.
     """
     if body.endswith((":", "：")):
-        return len(body) < _HEADING_CHARACTERS
+        return len(body) < _HEADING_CHARACTERS and not _END.search(body)
     if len(body) > _HEADING_CHARACTERS or body[-1] in ".!?…。！？,;" or not (below := _BULLET.match(following)):
         return False
     return not _BULLET.match(line) or _indent(below[0]) > _indent(line)

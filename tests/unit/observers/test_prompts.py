@@ -285,6 +285,7 @@ def test_rulers_without_words_are_no_row() -> None:
         ("wondering whether the legend is still needed", Type.QUESTION),
         ("also wondering: how do the others read the list", Type.QUESTION),
         ("I'm wondering why Texel is drawn twice", Type.QUESTION),
+        ("also we have a lot of old maps are any of them still needed", Type.QUESTION),
     ],
 )
 def test_a_short_prompt_has_the_type_of_what_it_says(prompt: str, kind: Type) -> None:
