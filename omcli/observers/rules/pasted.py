@@ -425,7 +425,9 @@ def _within_lines(text: str) -> Iterator[tuple[int, int]]:
             rest = line[found.end() :]
             is_delimited = rest.lstrip().startswith(_OPENS_QUOTATION)
             if not is_delimited and _shows(_opening_words(line[: found.start()])):
-                yield at + line.index(rest.lstrip(), found.end()), at + len(line.rstrip())
+                is_quoted = line.count('"', 0, found.start()) % 2 == 1
+                end = line.find('"', found.end()) if is_quoted else -1
+                yield at + line.index(rest.lstrip(), found.end()), at + (end if end > 0 else len(line.rstrip()))
                 break
         at += len(line)
 

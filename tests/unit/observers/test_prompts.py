@@ -285,6 +285,10 @@ def test_rulers_without_words_are_no_row() -> None:
         ("wondering whether the legend is still needed", Type.QUESTION),
         ("also wondering: how do the others read the list", Type.QUESTION),
         ("I'm wondering why Texel is drawn twice", Type.QUESTION),
+        (
+            'why does the log say "the map says: no harbour" when I start it, and where does it come from?',
+            Type.QUESTION,
+        ),
         ("also we have a lot of old maps are any of them still needed", Type.QUESTION),
     ],
 )
