@@ -113,9 +113,9 @@ _LEFT, _SKIPPED = "left", "passed over"
 _PREVIOUS = "leaves"
 """Metadata key for the `seq` of the previous request, if its turn ended without a result."""
 # The question quoted in a row about a bare yes or a short answer.
-_NAMED_QUESTION = lazily(r"(?:\(answering|\) to): (.{8,80})")
-_QUOTED_QUESTION = 200
-"""Maximum length, in characters, of a question that is appended to its answer."""
+_NAMED_QUESTION = lazily(r"(?:\(answering|\) to): ([^?)]{8,80})")
+_QUOTED_QUESTION, _MOST_QUOTED = 200, 2
+"""Maximum length, in characters, of a question that is appended to its answer, and the number of such questions."""
 _FEW_WORDS = 3
 """A request of at most this many words is too short to be recognised as repeated."""
 _RANKS = {Draft: 0, Succeeded: 1, TurnAnswered: 2, TurnDone: 3, TurnUnfinished: 4}
@@ -470,7 +470,8 @@ def _with_question(answer: Draft, question: str) -> Draft | None:
         return answer
     if answer.type is Type.QUESTION or " | " in question or not shared_words(answer.text, question):
         return None
-    suffix = f" (answering: {question})" if len(question) <= _QUOTED_QUESTION else ""
+    is_quoted = len(question) <= _QUOTED_QUESTION and answer.text.count(" (answering: ") < _MOST_QUOTED
+    suffix = f" (answering: {question})" if is_quoted else ""
     return replace(answer, text=f"{answer.text}{suffix}")
 
 

@@ -251,6 +251,18 @@ class TestQuestions:
             "User: in UTC, please (answering: Should they be in UTC, or in local time?)"
         ]
 
+    def test_an_answer_names_two_of_many_questions_and_closes_all(self) -> None:
+        asked = "Which harbours? Which depths of harbours? Which names of harbours? Should harbours have names?"
+        rows = both_ways(Talk().user("Draw it").agent(asked).user("the harbours with names and depths"), 2, types=ASKED)
+        texts = [text for _, text in rows]
+        assert [text.count("(answering: ") for text in texts if text.startswith("User: the harbours")] == [2]
+        assert not any(text.startswith("Agent: ") for text in texts)
+
+    def test_a_question_that_begins_like_a_named_one_is_not_named_again(self) -> None:
+        asked = "Next: how should the harbours be sorted?\n\n**Next: how should the harbours be sorted?** By depth:"
+        rows = both_ways(Talk().user("Draw it").agent(asked).user("sorted by depth"), 2, types=ASKED)
+        assert [text.count("(answering: ") for _, text in rows if text.startswith("User: sorted")] == [1]
+
     def test_requests_that_come_to_say_the_same_are_settled_together(self) -> None:
         """XG2: the answer takes up the question each time, so two open rows say the same; settling one takes both."""
         talk = Talk()
