@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 
 from omcli.base import lazily
@@ -24,6 +25,8 @@ _OPENS_REQUEST = lazily(r"\b(?:pr|mr|release|pull-request)\s+create\b")
 # What these do shows in what is done next, so that they are listed with the commands that only read.
 _PREPARES = lazily(r"(?:git add|mkdir|touch|chmod|sleep|cd|export|source)\b[^;&|\n]*\Z")
 _PUSHES = lazily(r"\bgit push\b")
+_ERROR_LABEL = lazily(r"\W*(?:the )?(?:tool )?(?:errors?|failed|failure|exception|result)\W*", re.IGNORECASE)
+"""A line that only says that the next one is an error."""
 
 
 # ---- commands
@@ -202,7 +205,9 @@ def _error_text(event: ToolEvent) -> str:
 def _reason(event: ToolEvent, limit: int) -> str:
     if event.kind is ToolKind.RUN:
         return shell.error_lines(shell.without_exit_lines(event.output), limit)
-    return cut(next(iter(first_lines(event.output, 1)), ""), limit)
+    lines = first_lines(event.output, 2)
+    is_label = len(lines) > 1 and _ERROR_LABEL.fullmatch(lines[0])
+    return cut(lines[1] if is_label else lines[0] if lines else "", limit)
 
 
 def _target_keys(event: ToolEvent) -> tuple[str, ...]:

@@ -347,7 +347,8 @@ def _prompt_type(kinds: Sequence[Type | None]) -> Type:
 def _select(parts: Sequence[TextPart], limit: int) -> list[TextPart]:
     """Return sentences of at most `limit` characters in total, in their order, or the first one if none is that short.
 
-    The first and the last sentence are preferred, as are sentences with a type (such as a decision) or with anchors.
+    The first and the last sentence are preferred, as are sentences with a type (such as a decision) or with anchors. A
+    heading whose text is left out would stand above other text, so it is left out as well.
     """
     weights: list[tuple[int, int]] = []
     for index, text in enumerate(map(text_of, parts)):
@@ -359,7 +360,9 @@ def _select(parts: Sequence[TextPart], limit: int) -> list[TextPart]:
         if len(parts[index].text) < room:
             kept.append(index)
             room -= len(parts[index].text) + 1
-    return [parts[index] for index in sorted(kept)] or list(parts[:1])
+    chosen = set(kept)
+    told = [index for index in sorted(kept) if not parts[index].is_heading or index + 1 in chosen]
+    return [parts[index] for index in told] or list(parts[:1])
 
 
 def other_drafts(kept: KeptMessage, refused: KeptMessage | None) -> Iterator[Draft]:

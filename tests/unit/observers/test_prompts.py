@@ -252,6 +252,17 @@ def test_a_place_below_an_introduction_is_said(place: str) -> None:
     ]
 
 
+def test_a_heading_without_its_text_stands_above_no_other_text() -> None:
+    """XC4: in a prompt of which only the most telling sentences are kept."""
+    told = "The old map told the depth of each harbour in feet, and its colours came from the printed map of the school"
+    items = "".join(
+        f"- `deep_{number}.css` and `low_{number}.css` show harbour {number} in blue\n" for number in range(40)
+    )
+    said = [row.text for row in rows(f"Draw it anew.\n\n## History\n\n{told}.\n\n## Colours\n\n{items}")]
+    assert any("`deep_3.css`" in text for text in said)
+    assert not any("History: `deep" in text or "History: Colours" in text for text in said)
+
+
 def test_rulers_without_words_are_no_row() -> None:
     """XC4: the frame of a terminal program."""
     frame = "─" * 90

@@ -576,3 +576,18 @@ def test_what_only_prepares_something_is_no_row_of_its_own() -> None:
         ("Ran: git add -A; mkdir -p build; sleep 5", 2),
         ("Ran: git add a && make → exit 0", 4),
     ]
+
+
+@pytest.mark.parametrize(
+    ("output", "reason"),
+    [
+        ("### Error\nTimeoutError: no harbour was found", "TimeoutError: no harbour was found"),
+        ("Error:\n\n  no such button", "no such button"),
+        ("Error: no such button\nTry again", "Error: no such button"),
+        ("### Error", "### Error"),
+    ],
+)
+def test_a_label_above_an_error_is_no_reason(output: str, reason: str) -> None:
+    """XC4: the next line says what failed."""
+    rows = Talk().user("Try it").tool("mcp__map__click", {"ref": "e2"}, output, failed=True).observed()
+    assert [row.text for row in rows if row.type is Type.TOOL_ERROR] == [f"mcp__map__click failed: {reason}"]
