@@ -165,6 +165,11 @@ _READ_CHARACTERS = 20_000
 _RESULT_SHARE = 0.4
 """Weight of a mention in tool output, which names many irrelevant things. Mentions in other messages count as 1."""
 _SUBJECT_CHARACTERS = 60
+# A command that only shows a part of a file, which names its output better.
+_SHOWS_FILE = lazily(
+    r"(?:cat|nl|head|tail|bat|sed -n ['\"]?[\d,$]+p['\"]?)(?: -[\w=]+(?: \d+)?)* (?P<file>[\w.~/@+-]+\.\w+)"
+    r"(?: \| (?:sed -n ['\"]?[\d,$]+p['\"]?|(?:head|tail)(?: -[\w=]+(?: \d+)?)*))?"
+)
 
 _WORD = lazily(r"[A-Za-z_][A-Za-z0-9_]{3,}")
 _IDENTIFIER = lazily(r"[a-z0-9][A-Z]|[A-Za-z0-9]_[A-Za-z0-9]")
@@ -239,7 +244,10 @@ def excerpt_drafts(events: Sequence[ToolEvent], interest: IdentifierCounts, path
         if event.kind not in (ToolKind.READ, ToolKind.SEARCH, ToolKind.RUN):
             continue
         command = event.command
-        place = f"`{shell.short(command, _SUBJECT_CHARACTERS)}`" if command else paths(target_of(event))
+        shown = _SHOWS_FILE.fullmatch(command)
+        place = paths(shown["file"] if shown else target_of(event))
+        if command and not shown:
+            place = f"`{shell.short(command, _SUBJECT_CHARACTERS)}`"
         lines = [line for line in _lines(event.output) if _PROSE_OR_CODE.search(line)]
         picked = [line for line in interest.select_lines(lines, most=_MOST_QUOTED) if line not in quoted]
         quoted.update(picked)
@@ -250,10 +258,11 @@ def excerpt_drafts(events: Sequence[ToolEvent], interest: IdentifierCounts, path
 def _excerpt_rows(
     events: Sequence[ToolEvent], place: str, lines: Sequence[str], importance: int, priority: Priority | None = None
 ) -> Iterator[Draft]:
-    """Yield rows that quote these lines, `_EXCERPT_LINES` in each."""
+    """Yield rows that quote these lines, `_EXCERPT_LINES` in each. Only the first row names the folder of a file."""
     for start in range(0, len(lines), _EXCERPT_LINES):
         quoted = " · ".join(lines[start : start + _EXCERPT_LINES])
         yield event_draft(events, f"In {place}: {quoted}", Type.EXCERPT, importance, priority=priority)
+        place = place if place.startswith("`") else place.rpartition("/")[2] or place
 
 
 def _lines(text: str) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -98,11 +99,33 @@ def test_lines_seen_twice_in_a_turn_are_quoted_from_the_later_output() -> None:
     talk = asked("What calls load_station?").tool("Read", {"file_path": "/src/app/tides.py"}, SOURCE)
     talk.tool("Bash", {"command": "cat tides.py"}, SOURCE).agent("Only load_station itself.")
     (row,) = excerpts(talk)
-    assert row.text.removeprefix("In `cat tides.py`: ").split(" · ") == [
+    assert row.text.removeprefix("In tides.py: ").split(" · ") == [
         "def load_station(path):",
         'return parse_table(os.path.join(path, "stations.json"))',
         "def unrelated_thing(value):",
     ]
+
+
+@pytest.mark.parametrize(
+    ("command", "places"),
+    [
+        ("cat lib/sea/tides.py", ["lib/sea/tides.py", "tides.py", "tides.py"]),
+        ("nl -ba lib/tides.py | sed -n '30,90p'", ["lib/tides.py", "tides.py", "tides.py"]),
+        ("sed -n '1,260p' lib/tides.py", ["lib/tides.py", "tides.py", "tides.py"]),
+        ("head -n 300 tides.py", ["tides.py"] * 3),
+        ("tail -300 /src/app/lib/tides.py", ["lib/tides.py", "tides.py", "tides.py"]),
+        ("cat tides.py ports.py", ["`cat tides.py ports.py`"] * 3),
+        ("git show HEAD:tides.py", ["`git show HEAD:tides.py`"] * 3),
+        ("cat tides.py | grep def", ["`cat tides.py | grep def`"] * 3),
+    ],
+)
+def test_excerpts_of_a_command_that_shows_a_file_are_of_the_file(command: str, places: list[str]) -> None:
+    """XC4: its folder stands in the first one."""
+    names = [f"load_station_{number}" for number in range(200)]
+    output = "\n".join(f"def {name}(path, table, options):" for name in names)
+    talk = asked(f"Rename all of {' '.join(names)}.").tool("Bash", {"command": command}, output)
+    rows = excerpts(talk.agent(f"Renamed {' '.join(names)}."))
+    assert [row.text.partition(": ")[0] for row in rows] == [f"In {place}" for place in places]
 
 
 def test_a_few_lines_are_quoted_however_much_was_read() -> None:
