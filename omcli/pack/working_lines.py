@@ -206,7 +206,7 @@ _REPLIES = ("User agreed ", "User declined ", "User answered: ", "User refused")
 _STATEMENTS = (USER, *_REPLIES)
 """Beginnings of what a person states or decides."""
 _STATED = IN_FORCE | {Type.FACT}
-_LASTING = IN_FORCE - {Type.CORRECTION}
+_LASTING = frozenset({Type.INSTRUCTION, Type.PREFERENCE})
 _MOST_ASKED = 3
 _FEW_ROWS = 4
 """Maximum number of rows of a message that are all part of the task. A longer one is a plan, or a paste."""
@@ -288,7 +288,7 @@ def _is_earlier(task: Fact, asked: Fact) -> bool:
 
 
 def _goes_with(fact: Fact, asked: Fact) -> bool:
-    """Return True for what else the message with a request says, except lasting rules, preferences and decisions."""
+    """Return True for what else the message with a request says, except lasting rules and preferences."""
     is_said = fact.row.type in _STATED | ASKED and fact.row.text.startswith(USER)
     return (is_said or _is_pasted(fact)) and _said_at(fact) == _asked_at(asked) and fact.row.type not in _LASTING
 

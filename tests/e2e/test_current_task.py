@@ -168,6 +168,9 @@ FAILED = "".join(
             "drawn as circles without a number, which looks wrong on the printed map. I think this is good feedback, "
             "the office gave us the list and can mend it. I don't think the map should hide them. Any other ideas?")),
             ["User: Two of the harbours have no depth", "User: I think this is good", "User: Any other ideas?"]),
+        (lambda talk: edit(talk.user("Draw it")).assistant("The list is gone. Shall I mend this?")
+            .user("oh no! yeah let's put the old list of harbours back..."),
+            ["User: oh no! (answering: Shall I mend this?)", "User: yeah let's put the old list of harbours back"]),
         (lambda talk: edit(talk.user("Draw the legend of Zeeland in blue").assistant("It is drawn in blue now."))
             .user("actually draw the legend below the map, and keep its colour")
             .assistant("I will read `legend.ts` first.").call("Read", {"file_path": f"{PROJECT}/legend.ts"}).result("x")
