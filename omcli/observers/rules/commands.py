@@ -25,6 +25,10 @@ _OPENS_REQUEST = lazily(r"\b(?:pr|mr|release|pull-request)\s+create\b")
 # What these do shows in what is done next, so that they are listed with the commands that only read.
 _PREPARES = lazily(r"(?:git add|mkdir|touch|chmod|sleep|cd|export|source)\b[^;&|\n]*\Z")
 _PUSHES = lazily(r"\bgit push\b")
+_INLINE = lazily(
+    r"(?:\S*/)?(?:python[\d.]*|node|bun|deno|ruby|perl|php|tsx)(?: -[\w=-]*){0,5}?"
+    r"(?: -[cep]\b| --(?:eval|print)\b| -? ?<<)"
+)
 _ERROR_LABEL = lazily(r"\W*(?:the )?(?:tool )?(?:errors?|failed|failure|exception|result)\W*", re.IGNORECASE)
 """A line that only says that the next one is an error."""
 
@@ -172,8 +176,8 @@ def failure_draft(event: ToolEvent, paths: Paths) -> Draft:
             [event],
             _failure_text(f"Ran: {shell.short(command, _FAILED_COMMAND_CHARACTERS) or event.name} → {code}", event),
             Type.COMMAND_ERROR,
-            # A mistyped listing or search is minor.
-            5 if shell.is_read_only(command) else 8,
+            # A mistyped listing or search is minor, and a script in the command line is an experiment.
+            5 if shell.is_read_only(command) or _INLINE.match(command) else 8,
             status=Status.OPEN,
             metadata=metadata | {"command": shell.short(command) or event.name},
         )

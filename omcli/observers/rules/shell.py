@@ -412,6 +412,7 @@ _GIT_WRITES = frozenset(
     "-d -D -m -M -c -C -f -u --delete --move --copy --force --set-upstream-to --unset-upstream --edit-description "
     "--output --open-files-in-pager".split()
 )
+_UNSETS = frozenset({"--unset", "--unset-all", "--remove-section"})
 _GIT_WITH_VALUE = ("-C", "-c", "--git-dir", "--work-tree", "--namespace")
 _API_WRITES = frozenset({"-X", "--method", "-f", "-F", "--field", "--raw-field", "--input"})
 _READ_ONLY_GH = frozenset({"view", "list", "status", "diff", "checks"})
@@ -448,8 +449,9 @@ def _is_read_only_history(words: Sequence[str]) -> bool:
         return name == "clean" or options.isdisjoint(_GIT_WRITES)
     if name in _READ_ONLY_GIT:
         return options.isdisjoint({"--output", "--open-files-in-pager"})
-    first = next((word for word in given if not word.startswith("-")), "")
-    return first in _READ_ONLY_AFTER.get(name, ()) and options.isdisjoint(_GIT_WRITES)
+    first, *more = [*(word for word in given if not word.startswith("-")), ""]
+    is_key = name == "config" and "." in first and more == [""] and options.isdisjoint(_UNSETS)
+    return is_key or (first in _READ_ONLY_AFTER.get(name, ()) and options.isdisjoint(_GIT_WRITES))
 
 
 def _options(given: Sequence[str]) -> frozenset[str]:

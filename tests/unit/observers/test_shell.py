@@ -34,6 +34,8 @@ git tag -l 'v*'; git tag -n5; git tag
 git remote -v; git remote get-url origin
 git stash list && git stash show -p
 git reflog; git worktree list; git config --get user.name; git clean -nd
+git config user.name
+git -C /src config --global fetch.prune 2>&1; echo done
 find . -name '*.py' | xargs -n 1 grep -n foo
 find . -name "*.py" -exec grep -l foo {} +
 find . -type f -exec wc -l {} \; -o -name a
@@ -119,6 +121,8 @@ git tag -d v1
 git remote add o u
 git reflog expire --all
 git config user.name me
+git config --unset user.name
+git config edit
 git diff --output=f
 git worktree add x
 git -C /x commit -m y

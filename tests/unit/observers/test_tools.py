@@ -591,3 +591,24 @@ def test_a_label_above_an_error_is_no_reason(output: str, reason: str) -> None:
     """XC4: the next line says what failed."""
     rows = Talk().user("Try it").tool("mcp__map__click", {"ref": "e2"}, output, failed=True).observed()
     assert [row.text for row in rows if row.type is Type.TOOL_ERROR] == [f"mcp__map__click failed: {reason}"]
+
+
+@pytest.mark.parametrize(
+    ("command", "importance"),
+    [
+        ("python - <<'E'\nimport tides\nE", 5),
+        ("python3.12 -I -c 'import tides'", 5),
+        ("node <<E\nrequire('./tides')\nE", 5),
+        ("node --input-type=module -e 'import x'", 5),
+        ("bun --print 'tides'", 5),
+        (".venv/bin/python -c 'import tides'", 5),
+        ("python -m pytest -p no:cacheprovider", 8),
+        ("python tides.py -c ports.toml", 8),
+        ("node tides.js", 8),
+        ("make tides", 8),
+    ],
+)
+def test_a_script_in_the_command_line_is_an_experiment(command: str, importance: int) -> None:
+    """XC4: nobody runs it again, so its failure would stay open."""
+    rows = Talk().user("Try it").tool("Bash", {"command": command}, "Error: no harbour", failed=True).observed()
+    assert [row.importance for row in rows if row.type is Type.COMMAND_ERROR] == [importance]
