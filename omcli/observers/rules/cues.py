@@ -316,12 +316,13 @@ def is_no(text: str) -> bool:
 
 def is_courtesy(sentence: str) -> bool:
     """Return True for a bare acknowledgement such as "done" or "got it", and for a short greeting, thanks or praise
-    without a number, code name or quotation.
+    without a number, code name or quotation, and without a "but".
     """
     said = plain(sentence)
     if _BARE_COURTESY.match(said):
         return True
-    return len(said) <= 80 and bool(_COURTESY.match(said)) and not has_name_or_number(said)
+    is_short = len(said) <= 80 and " but " not in said
+    return is_short and bool(_COURTESY.match(said)) and not has_name_or_number(said)
 
 
 def after_courtesy(sentence: str) -> Iterator[tuple[str, bool]]:
