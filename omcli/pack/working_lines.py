@@ -119,10 +119,11 @@ def _entry(line: FactLine) -> BlockLine:
 
 
 def _shortened(text: str, limit: int) -> str:
-    """Shorten a line to at most `limit` characters. Of pasted lines the last third is kept, where test runners say what
-    failed.
+    """Shorten a line to at most `limit` characters. Of what a person says or shows the last third is kept, where long
+    prompts ask for something and test runners say what failed.
     """
-    end = text.rfind(" ", 0, len(text) - limit // 3) if text.startswith(PASTED) and len(text) > limit else len(text)
+    is_said = text.startswith((USER, PASTED)) and len(text) > limit
+    end = text.rfind(" ", 0, len(text) - limit // 3) if is_said else len(text)
     return short(text, limit - len(text[end:])) + text[end:]
 
 
@@ -242,8 +243,9 @@ def task_lines(facts: Sequence[Fact]) -> list[FactLine]:
 
 def request_lines(facts: Sequence[Fact]) -> list[FactLine]:
     """Return the lines of the requests and questions that the person made last and that are open, newest first, with
-    the rest of the newest message. If nothing is open, the last one that is done comes instead. If these do not tell
-    what they are about, the last one that does follows, and what the agent said before them.
+    the rest of the newest message (of a long one, the first and the last two). If nothing is open, the last one that is
+    done comes instead. If these do not tell what they are about, the last one that does follows, and what the agent
+    said before them.
 
     A correction or an answer counts as a request while the agent works on it, and so does another statement if nothing
     is open. A pasted line, what the conversation moved on from, and a question before the last reply are left out.
@@ -253,7 +255,9 @@ def request_lines(facts: Sequence[Fact]) -> list[FactLine]:
     asked.sort(key=_asked_at, reverse=True)
     is_open = bool(asked) and not asked[0].is_settled
     asked = [*_last_statement(facts, after=_asked_at(asked[0]) if asked else 0, besides=is_open), *asked]
-    current = list(takewhile(lambda fact: not fact.is_settled, asked))[:_MOST_ASKED]
+    current = list(takewhile(lambda fact: not fact.is_settled, asked))
+    newest = [fact for fact in current if _asked_at(fact) == _asked_at(current[0])]
+    current = [*newest[:1], *newest[1:][1 - _MOST_ASKED :], *current[len(newest) :]][:_MOST_ASKED]
     shown = [*current[:1], *filterfalse(_is_short, current[1:])] or asked[:1]
     if shown and not any(map(_has_terms, shown)):
         shown += islice((fact for fact in asked if _has_terms(fact) and fact not in shown), 1)
@@ -312,8 +316,8 @@ def _asked_at(fact: Fact) -> int:
 
 def _last_statement(facts: Sequence[Fact], *, after: int, besides: bool) -> list[Fact]:
     """Return what the person stated last in one message, if that is after this one and the agent used tools since. A
-    correction or an answer needs no tools. It is settled by the report of a result, or by what the agent tells at the
-    end of a turn, after the last tool event.
+    correction, an answer or a question needs no tools. It is settled by the report of a result, or by what the agent
+    tells at the end of a turn, after the last tool event.
 
     With `besides`, only a correction or an answer is returned, and only if it is not settled.
     """
@@ -324,7 +328,7 @@ def _last_statement(facts: Sequence[Fact], *, after: int, besides: bool) -> list
     since = [fact.row for fact in facts if fact.row.sources and fact.row.sources[0] > _said_at(last)]
     newest = max(since, key=lambda row: row.sources[-1], default=None)
     is_over = any(row.type is Type.OUTCOME for row in since) or (newest is not None and _is_report(newest))
-    directs = last.row.type is Type.CORRECTION or not last.row.text.startswith(USER)
+    directs = last.row.type is Type.CORRECTION or not last.row.text.startswith(USER) or last.row.text.endswith("?")
     if besides and (is_over or not directs):
         return []
     is_worked_on = any(row.type in TOOL_EVENTS for row in since) or (directs and not is_over)

@@ -229,6 +229,25 @@ def test_a_question_that_was_answered_late_is_no_task(om: Om) -> None:
     assert lines == ["- User: finish the list of harbours, `harbours.csv`"]
 
 
+def test_the_end_of_a_long_prompt_is_part_of_the_task(om: Om) -> None:
+    """XC2: it often asks for what the rest is about."""
+    told = "".join(
+        f"Harbour {number} of the north needs a circle of {number} mm, and its name should stand to the left of it, "
+        f"except on the printed map of the school, where everything should be {number} % larger. "
+        for number in range(2, 9)
+    )
+    lines = task(om, edit(fixed().user(f"Here is the list of the office.\n\n{told}\n\nPlease mend `list.ts` by it.")))
+    assert lines[0].startswith("- User: Here is the list of the office.")
+    assert lines[2].endswith("Please mend `list.ts` by it.")
+    assert all(len(line) <= 302 for line in lines)
+
+
+def test_a_statement_that_ends_with_a_question_waits_for_an_answer(om: Om) -> None:
+    """XC2: before the agent did anything."""
+    lines = task(om, fixed().user("Ah, the old list had no depth for Texel at all. That's what is mended now, right?"))
+    assert lines[0].startswith("- User: Ah, the old list had no depth")
+
+
 def test_a_command_that_the_client_ran_is_no_task(om: Om) -> None:
     """XC2: nothing of the agent follows it."""
     talk = edit(fixed().user("Draw the map of `Texel`")).assistant("Drew the map of `Texel` in tides.ts.")
