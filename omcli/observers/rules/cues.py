@@ -296,6 +296,7 @@ _COURTESY = whole_words(
 _BARE_COURTESY = lazily(
     r"^\W?(?:(?:ok(?:ay)?|oh|ah|well|h+m+)\W+)?(?:(?:all )?(?:done|set|finished|sure|ok(?:ay)?|alright|understood|"
     r"got it|noted|found it|yo|sup|pause|h+m+|m+h+m*|u+h+|u+m+|huh|ty|good|i see|interesting|fair(?: enough)?)"
+    r"|w?ho+ps|oo+ps|uh[ -]?oh|ugh+|yay+|ouch"
     r"|that(?:'s| is| was| will be) (?:all|everything)(?: i (?:need|want)(?:ed)?)?(?: for (?:now|today))?"
     rf"|{languages.COURTESY})\W*$",
 )

@@ -338,7 +338,8 @@ def test_a_short_prompt_has_the_type_of_what_it_says(prompt: str, kind: Type) ->
     "prompt",
     ["thanks!", "ty", "great, thanks", "thank you so much, that works great", "hm", "hmm...", "ok hm", "nvm", "/clera",
      "I see", "oh I see, got it", "interesting", "nice work", "good", "perfect, that fixed it", "cool",
-     "merci beaucoup", "That’s all for today", "great, that's all I needed!", "ok, that was everything."],
+     "merci beaucoup", "That’s all for today", "great, that's all I needed!", "ok, that was everything.",
+     "whoops!", "oops", "uh oh...", "yay"],
 )  # fmt: skip
 def test_thanks_and_mistyped_commands_are_no_row(prompt: str) -> None:
     """XC9."""
