@@ -60,7 +60,7 @@ _EXIT_LINES = 6
 """Number of lines at the start and at the end of an output that may state its exit status."""
 # A line with only a location: a stack frame, the heading of a report.
 _LOCATION = lazily(r"\S+:\d+(?::\d+)?:\s*(?:in \S+|\w+)?\s*$|FAIL(?:ED)?\b[^:]*$|-{3} FAIL|usage:")
-_FAILED_TEST = lazily(r"-{3} FAIL: \S")
+_FAILED_TEST = lazily(r"^[ \t]*-{3} FAIL: \S[^\n]*", re.MULTILINE)
 _COMMIT = lazily(r"^\[(?P<branch>[^\]\s]+)(?: \([^)]*\))? (?P<sha>[0-9a-f]{7,40})\] (?P<subject>.+)$", re.MULTILINE)
 _PUBLISHED = lazily(r"https://[\w.\-]+/[\w.\-]+/[\w.\-]+/(?:pull|merge_requests|releases/tag)/[\w.\-]+")
 
@@ -216,10 +216,10 @@ def error_lines(output: str, limit: int) -> str:
     line, within `limit` characters. The result is empty if the output is blank.
     """
     kept: dict[str, str] = {}
-    lines = list(_errors_or_last(output.splitlines()))
-    failed = next((line for line in lines if _FAILED_TEST.match(line) and len(line) < limit // 2), "")
+    found = _FAILED_TEST.search(output)
+    failed = one_line(found[0]) if found and len(found[0]) < limit // 2 else ""
     room = limit - len(failed)
-    for line in lines:
+    for line in _errors_or_last(output.splitlines()):
         if line in kept:
             continue
         part = failed if line == failed else cut(line, room)
