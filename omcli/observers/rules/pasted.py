@@ -165,8 +165,6 @@ _OPENERS = ((_TRACE, _FRAME), (_DIFF, _DIFF_GOES_ON), (_JSON, _JSON_GOES_ON), (_
 """Pairs of patterns: of the first line of something shown, and of its other lines."""
 _RULED = lazily(r"^([=_])\1{4,} \S.{0,200} \1{3,}$|^=+ \d+ (?:passed|failed|errors?)\b.* =+$")
 """A title in the middle of a ruler, with which test runners separate parts of their output."""
-_TITLE = lazily(r"^([=#*-])\1\1+ \S.{0,200} \1{3,}$")
-"""A title between shorter rulers, which only counts beside other output."""
 _INDENTED = lazily(r"^ +(?![*+•·-]|\d{1,3}[.)])\S")
 """An indented line that is not a list item."""
 _LOG_LINE = lazily(
@@ -215,7 +213,6 @@ def _data_lines(lines: Sequence[str]) -> Iterable[int]:
         found = sorted({*found, *range(ruled[0], ruled[-1] + 1)})
     if len(found) < 2 and sum(len(lines[at]) for at in found) <= _MIN_PASTED:
         return ()
-    found = sorted({*found, *(at for at, line in enumerate(lines) if _TITLE.match(line[:_LINE_SHOWN]))})
     return (*found, *_lines_within(lines, found))
 
 

@@ -163,30 +163,6 @@ TREE = """Create these files, each with the licence at the top, and a test for e
 └── tests"""
 
 
-STEPS = """=== Step 1: Read the harbours ===
-Read 41 harbours from the file of the office
-=== Step 2: Draw the map ===
-2026-03-02 10:11:12 INFO: drawing Texel
-2026-03-02 10:11:14 ERROR: no depth for Texel, so that nothing can be drawn there
-=== Step 3: Print ===
-no printer
-exit status 1"""
-PARTS = """=== Map ===
-Move the legend below the map
-=== Colours ===
-Use blue for the deep harbours, and keep all other colours of the printed map as they are today."""
-
-
-def test_titles_between_rulers_belong_to_the_output_beside_them() -> None:
-    """XC4: without other output, they are a person's."""
-    words, pasted = rows(f"It stops at the last step, why?\n\n{STEPS}\n\nplease mend it")
-    assert (words.text, pasted.text.startswith("User pasted: ")) == (
-        "User: It stops at the last step, why? please mend it",
-        True,
-    )
-    assert not any("pasted" in row.text for row in rows(PARTS))
-
-
 @pytest.mark.parametrize("prompt", [IMPORTER, HEADINGS, NOTES, ORDERS, TREE])
 def test_what_a_person_lists_is_not_pasted(prompt: str) -> None:
     """XC4."""
