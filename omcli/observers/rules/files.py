@@ -165,6 +165,8 @@ _READ_CHARACTERS = 20_000
 _RESULT_SHARE = 0.4
 """Weight of a mention in tool output, which names many irrelevant things. Mentions in other messages count as 1."""
 _SUBJECT_CHARACTERS = 60
+_SHORT_PATH = 40
+"""Maximum length, in characters, of a path that each row of excerpts names in full."""
 # A command that only shows a part of a file, which names its output better.
 _SHOWS_FILE = lazily(
     r"(?:cat|nl|head|tail|bat|sed -n ['\"]?[\d,$]+p['\"]?)(?: -[\w=]+(?: \d+)?)* (?P<file>[\w.~/@+-]+\.\w+)"
@@ -258,11 +260,11 @@ def excerpt_drafts(events: Sequence[ToolEvent], interest: IdentifierCounts, path
 def _excerpt_rows(
     events: Sequence[ToolEvent], place: str, lines: Sequence[str], importance: int, priority: Priority | None = None
 ) -> Iterator[Draft]:
-    """Yield rows that quote these lines, `_EXCERPT_LINES` in each. Only the first row names the folder of a file."""
+    """Yield rows that quote these lines, `_EXCERPT_LINES` in each. Only the first names a long path in full."""
     for start in range(0, len(lines), _EXCERPT_LINES):
         quoted = " · ".join(lines[start : start + _EXCERPT_LINES])
         yield event_draft(events, f"In {place}: {quoted}", Type.EXCERPT, importance, priority=priority)
-        place = place if place.startswith("`") else place.rpartition("/")[2] or place
+        place = place if place.startswith("`") or len(place) <= _SHORT_PATH else place.rpartition("/")[2] or place
 
 
 def _lines(text: str) -> list[str]:
