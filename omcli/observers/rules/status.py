@@ -323,7 +323,7 @@ class _StatusWriter:
         for number, row in self.table.remaining(self._open_before(start)):
             if row.text.startswith(AGENT):
                 yield number, None  # the question had a reply and was not repeated
-            elif row.sources[-1] not in unanswered and (_is_question(row) or self._is_done(row, ended)):
+            elif row.sources[-1] not in unanswered and self._is_done(row, ended):
                 yield number, None if self._changed_since(row, ended) else Status.DONE
 
     def _open_before(self, start: int) -> list[int]:
