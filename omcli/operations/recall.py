@@ -13,11 +13,9 @@ from omcli.memory.ports import Store
 from omcli.memory.search import Passage
 from omcli.operations.clock import Clock
 from omcli.recall import ranking, review
-from omcli.recall.query import Query
+from omcli.recall.query import MOST_MATCHES, Query
 from omcli.recall.ranking import Match
 
-_MOST_MATCHES = 10_000
-"""Number of matches of a word that are looked at, the newest ones."""
 _CANDIDATES = 300
 """Number of messages, and of rows, that are ranked."""
 _WIDER = 8
@@ -83,7 +81,7 @@ def mark_used(results: Iterable[RecallResult], *, open_store: Callable[[], Store
 
 def _find(store: Store, query: Query, wanted: RecallFilter, *, limit: int) -> list[Match]:
     """Return what matches, the best first. If the filter leaves too little, more matches are read and ranked."""
-    index, most_matches, most = store.index, _MOST_MATCHES, _CANDIDATES
+    index, most_matches, most = store.index, MOST_MATCHES, _CANDIDATES
     size = index.size(wanted.log)
     while True:
         matches = index.match(query.words, wanted.log, most=most_matches)
@@ -107,18 +105,11 @@ def _results(store: Store, query: Query, found: Sequence[Match], *, limit: int) 
         kept = messages.get(match.seq or 0)
         text = match.row.text if match.row is not None else kept.message.text if kept is not None else None
         if text is not None:
-            score = match.score * _quoted_weight(query, text)
+            score = match.score * ranking.INEXACT ** query.missing(text)
             results.append((text, RecallResult(score=score, words=match.words, row=match.row, message=kept)))
     best = sorted(results, key=lambda each: each[1].score, reverse=True)[:limit]
     passages = store.index.passages([text for text, _ in best], query.words)
     return tuple(replace(result, passage=passage) for (_, result), passage in zip(best, passages, strict=True))
-
-
-def _quoted_weight(query: Query, text: str) -> float:
-    if not query.exact:
-        return 1
-    folded = " ".join(text.lower().split())
-    return float(ranking.INEXACT ** sum(exact not in folded for exact in query.exact))
 
 
 def _with_later(results: Sequence[RecallResult]) -> tuple[RecallResult, ...]:

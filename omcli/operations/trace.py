@@ -14,15 +14,13 @@ from omcli.memory.observation import PROVISIONAL, Kind, LogQuery, Observation
 from omcli.memory.search import Passage
 from omcli.pack.budget import Tier
 from omcli.pack.cross_session import is_shared
-from omcli.recall.query import Query
+from omcli.recall.query import MOST_MATCHES, Query
 from omcli.text.similarity import weight
 
 if TYPE_CHECKING:
     from omcli.memory.ports import Store
     from omcli.pack.context_pack import ContextPack
 
-_MOST_MATCHES = 10_000
-"""Number of matches of a word that are looked at, the newest ones."""
 _MOST_READ = 1_000
 """Number of messages, and of rows, that are read, the newest ones."""
 _CITED = 0.75
@@ -199,14 +197,14 @@ class _TextView:
         self._store = store
         self._asked = asked
         self._query = query
-        self._matches = store.index.match(asked.words, query, most=_MOST_MATCHES)
+        self._matches = store.index.match(asked.words, query, most=MOST_MATCHES)
 
     def messages(self) -> tuple[KeptMessage, ...]:
         seqs = frozenset.intersection(*(match.messages for match in self._matches))
         places = self._store.index.around(seqs, self._query, reach=0)
         wanted = sorted(place.seq for place in places if place.is_wanted)[-_MOST_READ:]
         found = self._store.messages.by_seq(wanted)
-        return tuple(kept for kept in found if _has_names(kept.message.text, self._asked))
+        return tuple(kept for kept in found if not self._asked.missing(kept.message.text))
 
     def rows(self, seqs: set[int]) -> tuple[Observation, ...]:
         """Return the rows with all words, and those with most of them that cite one of these messages."""
@@ -222,7 +220,7 @@ class _TextView:
         return tuple(
             logged.observation
             for logged in found
-            if _has_names(logged.observation.text, self._asked)
+            if not self._asked.missing(logged.observation.text)
             and (len(words[logged.position]) == len(self._asked.words) or seqs.intersection(logged.observation.sources))
         )
 
@@ -232,12 +230,6 @@ class _TextView:
         traced = RowTrace(row=row, history=self._store.operations.traces(row.id))
         saying = {each.id for each in rows}
         return replace(traced, said_by=frozenset(each.id for each in traced.rows_made if each.id in saying))
-
-
-def _has_names(text: str, asked: Query) -> bool:
-    """Return True if text contains the names and quotations as they are written."""
-    folded = " ".join(text.lower().split()) if asked.exact else ""
-    return all(name in folded for name in asked.exact)
 
 
 def _pending(store: Store, messages: Sequence[KeptMessage]) -> frozenset[int]:
@@ -308,4 +300,4 @@ def _tier(row: Observation, session: str | None, projects: Collection[str | None
 
 def _has_words(text: str, asked: Query) -> bool:
     lower = text.lower()
-    return all(word in lower for word in asked.words) and _has_names(text, asked)
+    return all(word in lower for word in asked.words) and not asked.missing(text)

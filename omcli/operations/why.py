@@ -16,7 +16,7 @@ from omcli.memory.message import KeptMessage, Role
 from omcli.memory.observation import ASKED, FILE_CHANGES, IN_FORCE, SETTLED, Kind, LogQuery, Observation
 from omcli.memory.search import Passage
 from omcli.operations.recall import RecallFilter, recall
-from omcli.recall.query import Query
+from omcli.recall.query import MOST_MATCHES, Query
 from omcli.text.clean import AGENT
 from omcli.text.phrases import words_of
 from omcli.text.similarity import SPEAKERS, content_terms, is_distinctive, says, weight
@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from omcli.observers.rules.files import FileLine, LineMatch
     from omcli.observers.rules.tool_events import FileChange
 
-_MOST_ROWS = 10_000
-"""Number of rows with a word of the file's name that are looked at, the newest ones."""
 _WAITING, _WAITING_TOKENS = 4, 50_000
 """Number of newest sessions whose unobserved messages are searched for edits, and maximum tokens of these of each."""
 _NOW = "9999"
@@ -248,7 +246,7 @@ class _FileView:
     def _word_rows(self) -> frozenset[int]:
         """Positions of the rows that have the rarest word of the file's name."""
         words = Query.of(self._name).words
-        matches = self._store.index.match(words, LogQuery(), most=_MOST_ROWS) if words else ()
+        matches = self._store.index.match(words, LogQuery(), most=MOST_MATCHES) if words else ()
         return min(matches, key=lambda match: match.count).rows if matches else frozenset()
 
     @cached_property

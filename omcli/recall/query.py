@@ -8,6 +8,8 @@ from omcli.base import lazily
 from omcli.base.record import record
 from omcli.text.terms import FUNCTION_WORDS, NAME_LIKE, split_cjk
 
+MOST_MATCHES = 10_000
+"""Number of matches of a word that are looked at, the newest ones."""
 _WORD = lazily(r"[^\W_]+")
 _EXACT = lazily(r'["“]([^"“”]+)["”]|([^\W_]+(?:[-_./:#@]+[^\W_]+)+)')
 """Matches a quotation, or a name that consists of several words: a path, an identifier, a version."""
@@ -31,6 +33,11 @@ class Query:
     def is_question(self) -> bool:
         """True if neighbours of what has the words may answer it. One or two words, or a name, ask for themselves."""
         return len(self.words) >= _SHORTEST_QUESTION and not self.exact
+
+    def missing(self, text: str) -> int:
+        """Return how many of the names and quotations a text lacks."""
+        folded = " ".join(text.lower().split()) if self.exact else ""
+        return sum(name not in folded for name in self.exact)
 
     @classmethod
     def of(cls, text: str) -> Query:

@@ -33,7 +33,7 @@ _FIRST_CJK = "\u3040"
 _LETTERS = lazily(r"[A-Za-z]+")
 _HUMP = lazily(r"[a-z][A-Z]")
 _BEFORE_HUMP = lazily(r"(?<=[a-z])(?=[A-Z])")
-_LONG_WORD = lazily(r"[A-Za-z0-9_+/=]{100,}")
+_LONG_WORD = lazily(r"[A-Za-z0-9_+/=]{300,}")
 _TOKENIZER = "porter unicode61 remove_diacritics 2"
 """The tokenizer of the indexes, as in their migration."""
 _LONE_SURROGATE = lazily("[\ud800-\udfff]")

@@ -35,6 +35,7 @@ class TestMatch:
             ("call auth_token() now", "auth"),
             ("see src/foo/bar.py", "bar"),
             ("class SqliteTextSearch", "text"),
+            (f"in {'/deep' * 40}/harbour", "harbour"),
             ("getUserName()", "getusername"),
             ("error E1234!", "e1234"),
             ("数据库迁移", "数据"),
@@ -85,6 +86,11 @@ class TestMatch:
             matches = store.index.match(words, LogQuery(), most=10)
             assert len(matches) == len(words)
             store.index.passages([text, "x"], words)
+
+    def test_an_encoded_file_is_not_searched(self, store: Store) -> None:
+        keep(store, said(f"see {'Qm9v' * 100}, the photo"))
+        assert with_word(store, "photo") == [1]
+        assert with_word(store, "qm9v" * 100) == []
 
 
 class TestAlwaysFresh:

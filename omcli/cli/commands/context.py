@@ -28,6 +28,12 @@ OM_CONTEXT_FREEZE=1 om context --tier cross --tier session
 om context --working-memory --session "$CLAUDE_CODE_SESSION_ID"
 """
 
+TierOption = Annotated[list[Tier] | None, option("--tier", help="Only this tier. May be repeated.")]
+CrossOption = Annotated[int | None, tokens_option("--cross-budget", "Tokens for other sessions.")]
+SessionOption = Annotated[int | None, tokens_option("--session-budget", "Tokens for this session.")]
+TailOption = Annotated[int | None, tokens_option("--tail-budget", "Tokens for the last messages.")]
+FormatOption = Annotated[PackFormat, option("--to", help="Output format.")]
+
 
 @with_shared(examples=_EXAMPLES)
 def context(
@@ -37,12 +43,12 @@ def context(
     budget: Annotated[
         int | None, tokens_option("--budget", "Maximum number of tokens to print.  [env: OM_CONTEXT_BUDGET]")
     ] = None,
-    tier: Annotated[list[Tier] | None, option("--tier", help="Only this tier. May be repeated.")] = None,
-    cross_budget: Annotated[int | None, tokens_option("--cross-budget", "Tokens for other sessions.")] = None,
-    session_budget: Annotated[int | None, tokens_option("--session-budget", "Tokens for this session.")] = None,
-    tail_budget: Annotated[int | None, tokens_option("--tail-budget", "Tokens for the last messages.")] = None,
+    tier: TierOption = None,
+    cross_budget: CrossOption = None,
+    session_budget: SessionOption = None,
+    tail_budget: TailOption = None,
     scope: ScopeOption = None,
-    to: Annotated[PackFormat, option("--to", help="Output format.")] = PackFormat.TEXT,
+    to: FormatOption = PackFormat.TEXT,
     notation: NotationOption = None,
     working_memory: Annotated[
         bool,

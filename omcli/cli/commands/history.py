@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 from omcli.base.errors import BadInput, BadUsage
 from omcli.base.record import replace
 from omcli.cli.command import Run, with_shared
-from omcli.cli.commands.context import context
+from omcli.cli.commands.context import CrossOption, FormatOption, SessionOption, TailOption, TierOption, context
 from omcli.cli.console import counted
 from omcli.cli.options import (
     DryRunOption,
@@ -32,7 +32,6 @@ from omcli.memory.message import message_fields
 from omcli.memory.observation import full_row
 from omcli.operations.clock import period
 from omcli.operations.context import Place, session_of_pack
-from omcli.pack.budget import Tier
 from omcli.pack.layouts import PackFormat
 from omcli.text.instants import minute, parse_time
 
@@ -182,12 +181,12 @@ def replay(
     at: Annotated[str, option("--at", metavar="TIME", help="Moment to go back to, such as 2026-03-12T14:00 (UTC).")],
     session: Annotated[str | None, session_option("Session to print. Default: the current or last one.")] = None,
     budget: Annotated[int | None, tokens_option("--budget", "Maximum number of tokens to print.")] = None,
-    tier: Annotated[list[Tier] | None, option("--tier", help="Only this tier. May be repeated.")] = None,
-    cross_budget: Annotated[int | None, tokens_option("--cross-budget", "Tokens for other sessions.")] = None,
-    session_budget: Annotated[int | None, tokens_option("--session-budget", "Tokens for this session.")] = None,
-    tail_budget: Annotated[int | None, tokens_option("--tail-budget", "Tokens for the last messages.")] = None,
+    tier: TierOption = None,
+    cross_budget: CrossOption = None,
+    session_budget: SessionOption = None,
+    tail_budget: TailOption = None,
     scope: ScopeOption = None,
-    to: Annotated[PackFormat, option("--to", help="Output format.")] = PackFormat.TEXT,
+    to: FormatOption = PackFormat.TEXT,
     notation: NotationOption = None,
     working_memory: Annotated[
         bool, option("--working-memory", aliases=["--block"], help="Print the session's state at that moment instead.")

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from omcli.base import lazily
 from omcli.cli.command import Run, with_shared
+from omcli.cli.commands.recall import note_unknown
 from omcli.cli.console import Exit, counted
 from omcli.cli.options import LARGEST, RowFilter, argument, option, session_option, tokens_option
 from omcli.cli.output import row_line, state
@@ -85,8 +86,7 @@ def why(
     Rows are printed as by `om log`, messages as ID [DATE TIME] ROLE: LINE. Exit code 1: nothing was found.
     """
     store, query = run.wiring.reading, rows.query(run)
-    if unknown := lookup.unknown(store, query):
-        run.console.note(unknown)
+    note_unknown(run, query)
     limit = min(limit, LARGEST)
     file = _file_target(run, target)
     answer = why_file(store, file, query, limit=limit)
@@ -133,8 +133,7 @@ def trace(
     (its rows were pruned, or settled by a note) or packing. Exit code 1: no message and no row has the text.
     """
     store, query = run.wiring.reading, rows.query(run)
-    if unknown := lookup.unknown(store, query):
-        run.console.note(unknown)
+    note_unknown(run, query)
     limit = min(limit, LARGEST)
     found = traced(
         store,
