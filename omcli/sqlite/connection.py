@@ -12,7 +12,7 @@ from functools import cache
 from pathlib import Path
 
 from omcli.base.errors import BadConfiguration, CannotCreate, InputOutput, MigrationFailed, NewerStore, StoreLocked
-from omcli.sqlite.dialect import cannot_open, is_busy, om_error, prepare, writing
+from omcli.sqlite.dialect import FUNCTION_FAILED, cannot_open, is_busy, om_error, prepare, writing
 
 NOWHERE = Path("(temporary store)")
 """Path shown for a store without a file."""
@@ -342,7 +342,7 @@ def _run(connection: sqlite3.Connection, sql: str, *, path: Path, after: int) ->
             connection.execute(statement)
         connection.execute(f"PRAGMA user_version = {after}")
     except sqlite3.Error as error:
-        if om_error(error, path=path, wait=0):
+        if om_error(error, path=path, wait=0) or str(error) == FUNCTION_FAILED:
             raise
         if "no such module" in str(error):
             raise BadConfiguration(

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 import sqlite3
 import time
+from _thread import get_ident
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager
 from functools import cache
@@ -55,6 +56,21 @@ def prepare(connection: sqlite3.Connection) -> sqlite3.Connection:
     return connection
 
 
+FUNCTION_FAILED = "user-defined function raised exception"
+"""What SQLite says if `om_words` was ended by an exception (see `interrupt_of`)."""
+_raised: dict[int, BaseException] = {}
+"""Exceptions that ended `om_words`, by thread: SQLite only says that a function failed. Usually it is Ctrl-C."""
+
+
+def interrupt_of(error: sqlite3.Error) -> BaseException | None:
+    """Return the exception that ended `om_words`, if that caused SQLite's error. An interrupt just before the function
+    began is not recorded.
+    """
+    if str(error) != FUNCTION_FAILED:
+        return None
+    return _raised.pop(get_ident(), None) or KeyboardInterrupt()
+
+
 def index_text(text: str) -> str:
     """Return text as it is indexed: without words longer than any name, such as encoded files, and with the parts of
     names in camel case.
@@ -62,15 +78,19 @@ def index_text(text: str) -> str:
     What was indexed is deleted with the same words, so a change of this function needs a migration that fills the
     index again.
     """
-    text = _LONG_WORD.sub(" ", text)
-    if _HUMP.search(text):
-        names = sorted(word for word in set(_LETTERS.findall(text)) if _HUMP.search(word))
-        text = f"{text} {_BEFORE_HUMP.sub(' ', ' '.join(names))}"
-    if text.isascii() or max(text) < _FIRST_CJK:
-        return text
-    from omcli.text.terms import split_cjk  # noqa: PLC0415 - most text has no such characters
+    try:
+        text = _LONG_WORD.sub(" ", text)
+        if _HUMP.search(text):
+            names = sorted(word for word in set(_LETTERS.findall(text)) if _HUMP.search(word))
+            text = f"{text} {_BEFORE_HUMP.sub(' ', ' '.join(names))}"
+        if text.isascii() or max(text) < _FIRST_CJK:
+            return text
+        from omcli.text.terms import split_cjk  # noqa: PLC0415 - most text has no such characters
 
-    return split_cjk(text)
+        return split_cjk(text)
+    except BaseException as error:
+        _raised[get_ident()] = error
+        raise
 
 
 def execute(connection: sqlite3.Connection, sql: str, values: Values = ()) -> sqlite3.Cursor:
@@ -355,7 +375,11 @@ class _Transaction:
             self._connection.rollback()
         except sqlite3.Error as failure:
             error = failure if error is None else error
-        if isinstance(error, sqlite3.Error) and (translated := self._as_om_error(error)) is not None:
+        if not isinstance(error, sqlite3.Error):
+            return
+        if (interrupt := interrupt_of(error)) is not None:
+            raise interrupt from None
+        if (translated := self._as_om_error(error)) is not None:
             raise translated from error
 
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import sys
+from types import FrameType
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -13,6 +16,7 @@ from omcli.memory.observation import LogQuery, Type
 from omcli.memory.ports import Store
 from omcli.memory.session import NO_PROJECT
 from omcli.recall.query import Query
+from omcli.sqlite.dialect import index_text
 from tests.contract.keeping import keep
 from tests.fakes import MemoryStore
 from tests.material import LATER, NOW, row, row_id, said, session
@@ -104,6 +108,24 @@ class TestAlwaysFresh:
         store.operations.undo(done.number, now=LATER)
         [match] = store.index.match(["tide"], LogQuery(), most=10)
         assert (len(match.messages), len(match.rows)) == (1, 1)
+
+    @pytest.mark.parametrize("interrupt", [KeyboardInterrupt, SystemExit])
+    def test_an_interrupt_while_a_message_is_indexed_is_raised_and_nothing_is_kept(
+        self, store: Store, interrupt: type[BaseException]
+    ) -> None:
+        """F93: SQLite would make a failure of its own of it."""
+
+        def interrupts(frame: FrameType, event: str, _: object) -> None:
+            if event == "c_call" and frame.f_code is index_text.__code__:
+                sys.setprofile(None)
+                raise interrupt
+
+        sys.setprofile(interrupts)
+        with pytest.raises(interrupt):
+            keep(store, said("tide"))
+        assert with_word(store, "tide") == []
+        assert keep(store, said("tide")) == (True,)
+        assert with_word(store, "tide") == [1]
 
     def test_a_message_appended_again_is_found_once(self, store: Store) -> None:
         keep(store, said("tide"))
