@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from omcli.base.errors import BadInput, Unusable
 from omcli.base.record import positional_record, record, replace
-from omcli.llm.json_reply import label_in
+from omcli.llm.replies import label_in
 from omcli.llm.schema import (
     LONGEST_TAG,
     MOST_REPLACED,

@@ -8,7 +8,7 @@ from typing import Self
 
 from omcli.base.errors import BadInput, BadUsage, StaleBatch, UnknownId
 from omcli.base.record import field, record, replace
-from omcli.llm.json_reply import row_text
+from omcli.llm.replies import row_text
 from omcli.llm.schema import rules_of_user
 from omcli.memory.batch import Batch, BatchOutcome, Observed
 from omcli.memory.message import UNLIMITED, Image, KeptMessage, Role, TokenCounter

@@ -9,8 +9,8 @@ from omcli.base import lazily
 from omcli.base.errors import BadUsage, CutOff, Unusable
 from omcli.base.record import record, replace
 from omcli.llm import prompts
-from omcli.llm.json_reply import is_cut_off, json_in, label_in, text_of, texts_of, whole
 from omcli.llm.model import Calls, Prompt, Provider, Reply
+from omcli.llm.replies import is_cut_off, json_in, label_in, text_of, texts_of, whole
 from omcli.llm.schema import TEXT, TEXTS, is_only_heard, object_of
 from omcli.memory.message import KeptMessage, Role, TokenCounter
 from omcli.memory.observation import SETTLED, UNVERIFIED, Observation, handle

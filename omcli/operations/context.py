@@ -145,7 +145,7 @@ def _with_provisional(
     deps: Deps,
 ) -> ContextPack:
     """Return the pack with rows that were made for this pack only, from the messages that are in no tier."""
-    from omcli.operations.observe.provisional import provisional_rows  # noqa: PLC0415 - there is usually no such message
+    from omcli.operations.observe.rows import provisional_rows  # noqa: PLC0415 - there is usually no such message
 
     provisional = provisional_rows(session, deps)
     unobserved = Unobserved(pending=pending, stood_in_for=provisional.messages)
@@ -176,7 +176,7 @@ def _others(
     newest = (each for project in projects for each in store.sessions.summaries(project=project, last=_WAITING))
     waiting = [each.session.id for each in newest if each.pending and (not session or each.session.id != session.id)]
     if waiting:
-        from omcli.operations.observe.provisional import provisional_rows  # noqa: PLC0415 - often no message waits
+        from omcli.operations.observe.rows import provisional_rows  # noqa: PLC0415 - often no message waits
 
         deps = rules()
         for number, name in enumerate(waiting, 1):
@@ -356,7 +356,7 @@ def working_block(
     everything = (logged.observation for logged in store.rows.log(query)) if name else ()
     rows = tuple(row for row in everything if row.reason != UNDONE)
     if session is not None and store.batches.pending(session.id).messages:
-        from omcli.operations.observe.provisional import provisional_rows  # noqa: PLC0415 - usually nothing is pending
+        from omcli.operations.observe.rows import provisional_rows  # noqa: PLC0415 - usually nothing is pending
 
         rows = provisional_rows(session.id, rules()).after(rows)
     if session is None and name:

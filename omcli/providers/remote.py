@@ -19,8 +19,8 @@ from omcli.base.errors import (
     Unusable,
 )
 from omcli.base.record import record, replace
-from omcli.llm.json_reply import json_in
 from omcli.llm.model import EndReason, OutputMode, OutputModes, Prompt, Reply
+from omcli.llm.replies import json_in
 from omcli.providers import failures
 from omcli.providers.wire import PlainReply, Request, RequestFailed, TokenUsage, Wire
 

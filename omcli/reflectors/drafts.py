@@ -9,7 +9,7 @@ from typing import Protocol, TypeVar
 
 from omcli.base import lazily
 from omcli.base.record import replace
-from omcli.llm.json_reply import LONGEST_ROW, row_text
+from omcli.llm.replies import LONGEST_ROW, row_text
 from omcli.llm.schema import ONLY_HEARD, RULED, is_only_heard, rules_of_user
 from omcli.memory.message import TokenCounter, rows_tokens
 from omcli.memory.observation import SETTLED, UNVERIFIED, Draft, Kind, Observation, Priority, Source, Status, Type

@@ -9,9 +9,8 @@ from types import MappingProxyType
 from omcli.base import lazily
 from omcli.base.errors import CutOff, Unusable
 from omcli.base.record import record, replace
-from omcli.llm.json_reply import is_cut_off, json_in, list_of, read_list, row_text, text_of, texts_of, whole
 from omcli.llm.model import Reply
-from omcli.llm.text_rows import rows_in
+from omcli.llm.replies import is_cut_off, json_in, list_of, read_list, row_text, rows_in, text_of, texts_of, whole
 from omcli.memory.observation import Observation
 from omcli.memory.reflection import Material
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Literal
 
 from omcli.base.record import field, mutable_record, record, replace
-from omcli.llm.json_reply import row_text
+from omcli.llm.replies import row_text
 from omcli.llm.schema import (
     IDENTITY,
     KINDS,

@@ -28,9 +28,8 @@ if TYPE_CHECKING:
     from omcli.sqlite.messages import SqliteBookmarks, SqliteMessageLog
     from omcli.sqlite.operations import SqliteOperations, SqliteReflections
     from omcli.sqlite.rows import SqliteRows, SqliteTombstones
-    from omcli.sqlite.search_index import SqliteSearchIndex
+    from omcli.sqlite.search import SqliteSearchIndex, SqliteTextSearch
     from omcli.sqlite.sessions import SqliteSessions
-    from omcli.sqlite.text_search import SqliteTextSearch
 
 
 class SqliteStore:
@@ -97,7 +96,7 @@ class SqliteStore:
         rows that operations made later, and others that were written later. Rows that they replaced become visible,
         and the messages that are left of such batches are pending. Operations made later must be undone before.
         """
-        from omcli.sqlite.replay import cut_after
+        from omcli.sqlite.backups import cut_after
 
         with self.database.writing() as connection:
             return cut_after(connection, moment)
@@ -158,13 +157,13 @@ class SqliteStore:
 
     @cached_property
     def search(self) -> SqliteTextSearch:
-        from omcli.sqlite.text_search import SqliteTextSearch
+        from omcli.sqlite.search import SqliteTextSearch
 
         return SqliteTextSearch(self.database)
 
     @cached_property
     def index(self) -> SqliteSearchIndex:
-        from omcli.sqlite.search_index import SqliteSearchIndex
+        from omcli.sqlite.search import SqliteSearchIndex
 
         return SqliteSearchIndex(self.database)
 

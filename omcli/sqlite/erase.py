@@ -6,7 +6,7 @@ import sqlite3
 from collections import defaultdict
 from collections.abc import Iterable
 
-from omcli.sqlite import codec, dialect, messages, search_index, soft_delete
+from omcli.sqlite import codec, dialect, messages, search, soft_delete
 
 _REVERSIBLE = "('prune', 'forget')"
 """Verbs of operations that can be undone even if some of their rows are deleted."""
@@ -31,7 +31,7 @@ def erase(
     _settle(connection, which, touched | holding | entitled, now=now)
     if erased_rows or holding or titles:
         connection.execute("DELETE FROM bookmarks")
-        search_index.merge(connection)
+        search.merge(connection)
     return erased_rows, erased_messages
 
 

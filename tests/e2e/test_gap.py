@@ -109,7 +109,7 @@ def test_a_tier_that_was_not_asked_for_is_not_filled(om: Om) -> None:
 def test_rules_are_loaded_for_a_gap_only(om: Om) -> None:
     """XB1, S0.19: neither where all is observed nor where the tail holds the rest."""
     om("observe", stdin=talk(10).text())
-    rules = {"omcli.observers.rules", "omcli.operations.observe.provisional"}
+    rules = {"omcli.observers.rules", "omcli.operations.observe.rows"}
     assert not rules & loaded(om, "context")
     om("observe", "--later", stdin=talk(40).text())
     assert not rules & loaded(om, "context")
@@ -220,7 +220,7 @@ def test_rules_are_loaded_for_other_sessions_only_if_messages_wait_there(om: Om)
     """XB2, S0.19: a pack stays light where all is observed."""
     om("observe", stdin=talk(3).text())
     om("observe", stdin=Talk(session=NEXT).user("Please go on.").text())
-    rules = {"omcli.observers.rules", "omcli.operations.observe.provisional"}
+    rules = {"omcli.observers.rules", "omcli.operations.observe.rows"}
     assert not rules & loaded(om, "context", "--session", NEXT)
     om("observe", "--later", stdin=talk(4).text())
     assert rules <= loaded(om, "context", "--session", NEXT)

@@ -1,4 +1,4 @@
-"""The commands by name; each module has one command or two.
+"""The commands by name; each module has one command or a few.
 
 `om --help` and completion import all commands, so a command imports large modules only when it runs.
 """
@@ -25,7 +25,9 @@ ALIASES = {"search": "recall"}
 """Other names of commands, which help and completion don't show."""
 _MODULES = {
     "items": "log",
+    "show": "log",
     "trace": "why",
+    "usage": "tokens",
     "status": "sessions",
     "apply": "pending",
     "undo": "history",

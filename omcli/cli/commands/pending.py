@@ -179,7 +179,7 @@ def apply(
 
 
 def _document(name: str) -> Any:
-    from omcli.llm.json_reply import is_cut_off, json_in
+    from omcli.llm.replies import is_cut_off, json_in
 
     text = content(name).decode("utf-8", "replace")
     document = json_in(text)

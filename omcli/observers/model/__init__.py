@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 
 from omcli.base.errors import ProviderFailed, Unusable
 from omcli.base.record import positional_record, replace
-from omcli.llm.json_reply import whole
 from omcli.llm.model import Calls, Provider
+from omcli.llm.replies import whole
 from omcli.memory.batch import Batch, Observed, Observer
 from omcli.memory.message import LARGEST_IMAGE, Image, TokenCounter
 from omcli.memory.observation import Draft

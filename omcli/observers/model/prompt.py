@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from omcli.base.record import record
 from omcli.llm import prompts
-from omcli.llm.json_reply import whole
 from omcli.llm.model import Picture, Prompt
+from omcli.llm.replies import whole
 from omcli.observers.model.evidence import ContextRows, Evidence
 from omcli.observers.model.reply import NAME, SCHEMA, parse_reply
 from omcli.observers.model.transcript import TranscriptView, shown_minute

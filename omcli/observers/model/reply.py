@@ -9,9 +9,8 @@ from typing import Any
 from omcli.base import lazily
 from omcli.base.errors import CutOff, Unusable
 from omcli.base.record import record
-from omcli.llm.json_reply import is_cut_off, json_in, label_in, text_of, texts_of
+from omcli.llm.replies import is_cut_off, json_in, label_in, rows_in, text_of, texts_of
 from omcli.llm.schema import STATED, TEXT, TEXTS, Schema, list_of, object_of, one_of, optional
-from omcli.llm.text_rows import rows_in
 
 NAME = "observations"
 

@@ -9,7 +9,7 @@ from functools import lru_cache
 from omcli.base import lazily
 from omcli.base.errors import Unusable
 from omcli.base.record import field, mutable_record, record, replace
-from omcli.llm.json_reply import LONGEST_ROW, row_text
+from omcli.llm.replies import LONGEST_ROW, row_text
 from omcli.llm.schema import IDENTITY, KINDS, MOST_REPLACED, MOST_SOURCES, ONLY_HEARD, PRIORITIES, RULED, STATUSES
 from omcli.memory.batch import Batch
 from omcli.memory.message import Message, Role

@@ -21,8 +21,8 @@ from omcli.base.errors import (
     Unusable,
     Waiting,
 )
-from omcli.llm.json_reply import LONGEST_ROW
 from omcli.llm.model import MOST_CALLS, EndReason, Reply
+from omcli.llm.replies import LONGEST_ROW
 from omcli.memory.observation import Kind, Source, Status, Type
 from omcli.memory.reflection import Material, Reflected
 from omcli.reflectors.model import Compression, ModelReflector

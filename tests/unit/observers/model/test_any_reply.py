@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from omcli.base.errors import CutOff, ProviderFailed
-from omcli.llm.json_reply import LONGEST_ROW
 from omcli.llm.model import EndReason, Reply
+from omcli.llm.replies import LONGEST_ROW
 from omcli.memory.batch import Batch, Observed
 from omcli.memory.message import KeptMessage
 from omcli.memory.observation import Draft, Observation, Source, Type

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omcli.llm.json_reply import LONGEST_ROW, is_cut_off, json_in, list_of, read_list, row_text, text_of, texts_of
+from omcli.llm.replies import LONGEST_ROW, is_cut_off, json_in, list_of, read_list, row_text, text_of, texts_of
 
 _JSON = st.recursive(
     st.none() | st.booleans() | st.integers(-(10**9), 10**9) | st.text(max_size=8),
