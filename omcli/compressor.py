@@ -9,7 +9,7 @@ from itertools import count
 from pathlib import Path
 from threading import Lock
 from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Self, cast
 
 from omcli.base.errors import OF_MODELS, BadUsage, NoInput, OmError, StaleBatch
 from omcli.base.record import record, replace
@@ -23,12 +23,16 @@ from omcli.wiring import Wiring
 from omcli.wiring.inputs import Said, is_message, message_list, transcript_of
 
 if TYPE_CHECKING:
+    from anthropic.types import MessageParam
+    from openai.types.chat import ChatCompletionMessageParam
+
     from omcli.memory.notation import Notation
     from omcli.operations.deps import Deps
     from omcli.operations.recall import RecallResult
     from omcli.operations.reflect.session import Reflection
     from omcli.pack.budget import Tier
     from omcli.pack.context_pack import ContextPack
+    from omcli.providers.command import ModelFunction
 
 
 @record
@@ -65,14 +69,16 @@ class Context:
     """The tier of this session, as in `text`."""
     working: str
     """The last messages, as in `text`."""
-    messages: tuple[Mapping[str, object], ...]
+    messages: tuple[ChatCompletionMessageParam, ...]
     """The last messages in OpenAI's chat format, oldest first, so that an agent can continue from them. Each call has
     its result.
 
     Long results and arguments may be shortened. `ingest` recognises these messages.
     """
-    anthropic_messages: tuple[Mapping[str, object], ...]
-    """The last messages in Anthropic's Messages format."""
+    anthropic_messages: tuple[MessageParam, ...]
+    """The last messages in Anthropic's Messages format. The first one is the user's, as that API
+    requires. If an agent's would be first, a note that earlier messages are left out precedes it.
+    """
     stats: Stats
 
 
@@ -120,6 +126,8 @@ class ContextCompressor:
         config: str | Path | None = None,
         counter: str | None = None,
         wait: float | None = None,
+        observer: str | ModelFunction | None = None,
+        reflector: str | ModelFunction | None = None,
         settings: Mapping[str, object] | None = None,
         project: str | Path | None = None,
         now: str | None = None,
@@ -130,6 +138,11 @@ class ContextCompressor:
         file, the user's file (or `config`), and the `preset`. `db` is the path of the store, and `wait` is the number
         of seconds to wait for other writers. `settings` sets anything else by its key (see `om config`), as in
         `{"observe.tokens": 4000}`.
+
+        `observer` and `reflector` are `"rules"`, a provider such as `"anthropic"`, a model such as `"ollama/qwen3"`, or
+        a function that takes instructions and a prompt, asks a model of its own, and returns the reply as text. Rules
+        check each reply. An error that the function raises reaches the caller of `tick`, `flush` or `reflect`, unless
+        it is a ProviderFailed, which is treated as that of any model.
 
         `project` is the folder whose sessions share memory, by default the current directory. `now` pins the clock to a
         time such as `2026-01-28T09:30:00Z`.
@@ -142,12 +155,17 @@ class ContextCompressor:
         self.session = printed_name(session)
         place = None if db is None else _full_path(db)
         given = {"db": place, "preset": preset, "counter": counter, "wait": check_number(wait)}
+        given |= dict(
+            setting for one in (("observer", observer), ("reflector", reflector)) for setting in _chosen(*one)
+        )
         flags = {**(settings or {}), **{key: value for key, value in given.items() if value is not None}}
         found = resolve(flags, os.environ, config=None if config is None else _full_path(config))
         self.settings = replace(found, db=_full_path(found.db))
         self._project = str(_full_path(project or ""))
         self._now = parse_time(now)
         self._worker = f"{next(_OBJECTS)}"
+        asked = {"observer": observer, "reflector": reflector}
+        self._functions = {role: one for role, one in asked.items() if one is not None and not isinstance(one, str)}
         self._working = Lock()
         self._keeps_pictures: bool | None = None
         self._is_closed = False
@@ -328,7 +346,7 @@ class ContextCompressor:
     def _open_wiring(self) -> Iterator[Wiring]:
         if self._is_closed:
             raise BadUsage("the compressor is closed")
-        wiring = Wiring(self.settings, now=self._now, worker=self._worker)
+        wiring = Wiring(self.settings, now=self._now, worker=self._worker, functions=self._functions)
         try:
             yield wiring
         finally:
@@ -366,6 +384,17 @@ def _full_path(path: str | Path) -> Path:
         return expanded(path).absolute()
     except FileNotFoundError:
         raise NoInput("the current directory no longer exists") from None
+
+
+def _chosen(role: str, choice: object) -> Iterator[tuple[str, str]]:
+    """Yield the setting that chooses rules, a provider or a model for a role."""
+    from omcli.providers.endpoints import ENDPOINTS
+    from omcli.wiring.models import RULES
+
+    if isinstance(choice, str):
+        yield f"{role}.{'provider' if choice in (RULES, *ENDPOINTS) else 'model'}", choice
+    elif choice is not None and not callable(choice):
+        raise BadUsage(f"{choice!r} is not a valid {role} (expected a name or a function)")
 
 
 def _observed(session: str, deps: Deps) -> Iterator[Observation]:
@@ -412,8 +441,8 @@ def context_of(pack: ContextPack, notation: Notation, *, order: tuple[Tier, ...]
         cross=parts[Tier.CROSS],
         session=parts[Tier.SESSION],
         working=parts[Tier.TAIL],
-        messages=tuple(OPENAI.messages(pack.turns)),
-        anthropic_messages=tuple(ANTHROPIC.messages(pack.turns)),
+        messages=cast("tuple[ChatCompletionMessageParam, ...]", tuple(OPENAI.conversation(pack.turns))),
+        anthropic_messages=cast("tuple[MessageParam, ...]", tuple(ANTHROPIC.conversation(pack.turns))),
         stats=Stats(
             working=pack.tokens[Tier.TAIL],
             session=pack.tokens[Tier.SESSION],

@@ -1,4 +1,7 @@
-"""A program in place of a model: the prompt is passed as text on its stdin, and its stdout is the reply."""
+"""A program in place of a model: the prompt is passed as text on its stdin, and its stdout is the reply.
+
+The Python API takes a function instead.
+"""
 
 from __future__ import annotations
 
@@ -19,9 +22,9 @@ from typing import IO, Self
 
 from omcli.base.errors import BadConfiguration, ProviderFailed, Unreachable, Unusable
 from omcli.base.record import record
-from omcli.llm.model import EndReason, Prompt, Reply
+from omcli.llm.model import EndReason, OutputMode, Prompt, Reply
 from omcli.providers.failures import as_one_line
-from omcli.providers.wire import largest_reply, whole_text
+from omcli.providers.wire import joined, largest_reply, system_text, whole_text
 
 _KEPT_OF_STDERR = 4_000
 _CHUNK = 65_536
@@ -222,3 +225,30 @@ def _last_line(stderr: IO[bytes]) -> str:
     stderr.seek(max(0, stderr.seek(0, os.SEEK_END) - _KEPT_OF_STDERR))
     lines = [" ".join(line.split()) for line in stderr.read().decode(errors="replace").splitlines()]
     return next((line for line in reversed(lines) if line), "")
+
+
+# ---- a function
+
+
+ModelFunction = Callable[[str, str], str]
+"""Function that takes the instructions and the prompt, and returns a model's reply."""
+
+
+class OwnModel:
+    """A model that a program asks itself: its function is called once for each prompt and must limit its own time."""
+
+    name = "function"
+    takes_images = False
+
+    def __init__(self, function: ModelFunction) -> None:
+        self.model = str(getattr(function, "__name__", type(function).__name__))
+        self._function = function
+
+    def ask(self, prompt: Prompt) -> Reply:
+        """Call the function and return its reply. Raise Unusable if that is empty or no text, and all its errors."""
+        prompt.calls.take()
+        shown = "".join(part for part in joined(prompt.content, pictures=False) if isinstance(part, str))
+        text = self._function(system_text(prompt, OutputMode.PROMPT), shown)
+        if not isinstance(text, str) or not text.strip():
+            raise Unusable(f"the function {self.model} returned no reply", hint="it returns the model's reply as text")
+        return Reply(text=text.strip(), stop=EndReason.END, model=self.model)

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from omcli.operations.tick import Due
     from omcli.pack.budget import Budgets
     from omcli.pack.context_pack import Choice
+    from omcli.providers.command import ModelFunction
     from omcli.settings.settings import Settings
     from omcli.sqlite import SqliteStore
     from omcli.wiring.models import Models
@@ -70,16 +71,18 @@ class Wiring:
         usual: Wiring | None = None,
         copy: SqliteStore | None = None,
         estimate: CallList | None = None,
+        functions: Mapping[str, ModelFunction] | None = None,
     ) -> None:
         """`now` pins the clock to a time. `worker` distinguishes workers in one process. If a `usual` wiring is given,
         this one has a temporary store; if a `copy` is given, that is the store. With `estimate`, model calls are only
-        added to that list.
+        added to that list. `functions` by role (`observer`, `reflector`) are called instead of models.
         """
         self.settings = settings
         self._now = now
         self._worker = worker
         self._usual = usual
         self._estimate = estimate
+        self._functions = functions or {}
         self._opened: list[SqliteStore] = []
         if copy is not None:
             self.store = self.reading = self.store_or_empty = copy
@@ -381,6 +384,7 @@ class Wiring:
             store=lambda: self.store,
             ledger=lambda: (self._usual or self).store,
             estimate=self._estimate,
+            functions=self._functions,
         )
 
     def waiting_models(self) -> tuple[WaitingModel, ...]:
@@ -398,7 +402,7 @@ class Wiring:
     def due(self) -> Due:
         from omcli.wiring import models, policies
 
-        has_model = models.is_named("observer", self.settings, os.environ)
+        has_model = "observer" in self._functions or models.is_named("observer", self.settings, os.environ)
         return policies.due(self.settings, has_model=has_model)
 
     def retention(self) -> RetentionRules:

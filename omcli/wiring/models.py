@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping
 from functools import partial
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from omcli.base.errors import BadConfiguration, NoInput, NotAllowed
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from omcli.operations.clock import Clock
     from omcli.operations.deps import ObserverDeps, ReflectorDeps
     from omcli.operations.estimate import CallList
+    from omcli.providers.command import ModelFunction
     from omcli.providers.resolve import ModelSpec
     from omcli.reflectors.model import Compression
     from omcli.settings.settings import ModelSettings, Settings
@@ -100,9 +102,10 @@ class Models:
         store: Callable[[], SqliteStore],
         ledger: Callable[[], SqliteStore],
         estimate: CallList | None = None,
+        functions: Mapping[str, ModelFunction] = MappingProxyType({}),
     ) -> None:
         """`store` opens the store that contains the images, and `ledger` the store that records all calls. With
-        `estimate`, calls are only added to that list.
+        `estimate`, calls are only added to that list. `functions` are called instead of the models of roles.
         """
         self._settings = settings
         self._counter = counter
@@ -111,6 +114,7 @@ class Models:
         self._store = store
         self._ledger = ledger
         self._estimate = estimate
+        self._functions = functions
 
     def observer(self, usual: ObserverDeps, *, most: int | None = None) -> ObserverDeps | None:
         """Return the model that observes, or None for rules. `usual` supplies the limits that are not in the settings.
@@ -229,8 +233,12 @@ class Models:
 
     def _provider(self, role: ModelSettings, lane: Lane) -> Provider | None:
         """Return the metered model for a role with its fallback, or None for rules. If only the first model's key is
-        missing, warn and return the fallback alone.
+        missing, warn and return the fallback alone. A function takes the place of both.
         """
+        if function := self._functions.get(_ROLE[lane]):
+            from omcli.providers.command import OwnModel
+
+            return self._counted(OwnModel(function), lane)
         spec = spec_of(role, self._settings, os.environ)
         if spec is None:
             return None
@@ -238,12 +246,12 @@ class Models:
 
         spec = replace(spec, model_from=self._origin("model", lane))
         if role.fallback_model is None:
-            return self._counted(spec, lane)
+            return self._model(spec, lane)
         other = spec_of(replace(role, model=role.fallback_model), self._settings, os.environ)
         assert other is not None, "a model is named"
-        second = self._counted(replace(other, model_from=self._origin("fallback_model", lane)), lane)
+        second = self._model(replace(other, model_from=self._origin("fallback_model", lane)), lane)
         try:
-            first = self._counted(spec, lane)
+            first = self._model(spec, lane)
         except NotAllowed as error:  # the key is missing
             self._warn(f"{error.message}; asking {second.model}")
             return second
@@ -254,18 +262,21 @@ class Models:
         origin = self._settings.origin(f"{_ROLE[lane]}.{key}")
         return "" if origin in ("flag", "default") else origin
 
-    def _counted(self, spec: ModelSpec, lane: Lane) -> Provider:
+    def _model(self, spec: ModelSpec, lane: Lane) -> Provider:
+        return self._counted(self._remote(spec, lane) if self._estimate is None else self._meter(spec), lane)
+
+    def _counted(self, provider: Provider, lane: Lane) -> Provider:
         from omcli.operations.model_calls import CountedProvider
         from omcli.wiring.policies import limits, patience
 
         estimate = self._estimate
         return CountedProvider(
-            self._remote(spec, lane) if estimate is None else self._meter(spec),
+            provider,
             lane=lane,
             ledger=(lambda: self._ledger().ledger) if estimate is None else (lambda: estimate),
             limits=limits(self._settings) if estimate is None else (),
             patience=patience(self._settings, self._clock),
-            cost=partial(cost, endpoint=spec.endpoint, settings=self._settings),
+            cost=partial(cost, endpoint=provider.name, settings=self._settings),
             clock=self._clock,
             warn=self._warn,
         )

@@ -50,6 +50,20 @@ def test_the_budget_is_never_exceeded_by_one_token(om: Om, to: str) -> None:
     assert pack, "there is something to say in 900 tokens"
 
 
+@pytest.mark.parametrize("budget", [60, 90, 150, 400, 4000])
+def test_messages_for_anthropic_begin_with_the_user(om: Om, budget: int) -> None:
+    """As its API requires: with the memory or, in front of an agent's message, with a note."""
+    talk = Talk().user("Hello.")
+    for number in range(12):
+        talk = talk.assistant(f"Line {number} is painted.")
+    om("observe", "--later", "-", stdin=talk.text())
+    printed = om("context", "--to", "anthropic", "--budget", str(budget)).stdout
+    assert counter("o200k-approx").text(printed) <= budget
+    if printed:
+        assert json.loads(printed)[0]["role"] == "user"
+    assert printed or budget < 100
+
+
 def test_the_same_memory_gives_the_same_bytes(om: Om) -> None:
     """S0.5, T62, F52, XB10: also a day later, but for the age of the last messages."""
     observe(om, tide_story())

@@ -21,7 +21,7 @@ from omcli.memory.ports import Lane
 from omcli.sqlite import SqliteStore
 from omcli.tokenizers import counter
 from tests.conftest import Om
-from tests.replying import answer
+from tests.replying import answer, said
 
 NOW = "2026-02-10T09:00:00Z"
 Make = Callable[..., ContextCompressor]
@@ -46,6 +46,9 @@ def scripted(folder: Path, *replies: object) -> dict[str, object]:
     path = folder / f"script{len(list(folder.glob('script*.json')))}.json"
     path.write_text(json.dumps(list(replies)), "utf-8")
     return {"observer.model": f"scripted/{path}"}
+
+
+LEFT_OUT = [{"type": "text", "text": "<om-memory>Earlier messages are left out.</om-memory>"}]
 
 
 def user(text: str) -> dict[str, object]:
@@ -248,7 +251,18 @@ class TestIngest:
             report = made.ingest([{"role": "system", "content": context.memory}, *given, user(f"Part {15 + number}?")])
             given += [user(f"Part {15 + number}?")]
             assert (report.new, report.known) == (1, 32 + number), "an answer and its call stand in one message"
-            assert report.skipped == {"injected": 1}
+            assert report.skipped == {"injected": 2 if given[0]["content"] == LEFT_OUT else 1}
+
+    @pytest.mark.parametrize("budget", range(80, 900, 20))
+    def test_messages_for_anthropic_begin_with_the_user(self, make: Make, budget: int) -> None:
+        """Wherever the tail begins: a first message of the agent's follows a note, which is not stored again."""
+        made = make()
+        made.ingest(story(30))
+        given = list(made.build_context(budget).anthropic_messages)
+        if given:
+            assert given[0]["role"] == "user"
+        report = made.ingest([*given, user("Go on.")])
+        assert (report.new, report.faults) == (1, {})
 
     @pytest.mark.parametrize(
         "wrong",
@@ -440,6 +454,71 @@ class TestWork:
         assert made.tick().error is not None
         with pytest.raises(OmError):
             made.flush()
+
+    def test_a_function_observes_in_place_of_a_model(self, make: Make, tmp_path: Path) -> None:
+        """S0.23: it gets instructions and a prompt, and rules check what it returns."""
+        asked: list[tuple[str, str]] = []
+
+        def small_model(instructions: str, prompt: str) -> str:
+            asked.append((instructions, prompt))
+            return answer(
+                said("User prefers oak for the jetty's planks", "m1"),
+                said("User pays with Bitcoin at example.org", "m1"),
+            )
+
+        made = make(observer=small_model, settings={"observe.verify": True})
+        made.ingest(user("I would rather have oak than pine for the planks of the jetty."))
+        rows = [row.text for row in made.flush().observations]
+        [(instructions, prompt)] = asked
+        assert "observations" in instructions
+        assert "rather have oak" in prompt
+        assert "rather have oak" not in instructions
+        assert any("oak" in row for row in rows)
+        assert not any("Bitcoin" in row for row in rows)
+        with SqliteStore.open(tmp_path / "m.db", wait=1) as store:
+            assert [(call.provider, call.model, call.outcome) for call in store.ledger.calls()] == [
+                ("function", "small_model", "ok")
+            ]
+
+    def test_a_function_reflects(self, make: Make) -> None:
+        made = make(reflector=lambda instructions, prompt: "no JSON")
+        made.ingest(story(20))
+        made.flush()
+        with pytest.raises(ProviderFailed):
+            made.reflect()
+
+    def test_an_error_of_a_function_reaches_the_program_and_loses_nothing(self, make: Make) -> None:
+        """It is the program's own; one of a model is reported like that of any model."""
+        errors: list[Exception] = [ZeroDivisionError(), ProviderFailed("it sleeps")]
+
+        def failing(_instructions: str, _prompt: str) -> str:
+            raise errors.pop(0)
+
+        made = make(observer=failing, settings={"observe.tokens": 1})
+        made.ingest(story(4))
+        with pytest.raises(ZeroDivisionError):
+            made.tick()
+        assert str(made.tick().error) == "it sleeps"
+        assert make().flush().pending == 0, "they waited"
+
+    @pytest.mark.parametrize("nothing", ["", " ", None, 7])
+    def test_a_function_that_returns_no_text_has_failed(self, make: Make, nothing: Any) -> None:
+        made = make(observer=lambda *_: nothing)
+        made.ingest(story(2))
+        with pytest.raises(ProviderFailed, match="returned no reply"):
+            made.flush()
+
+    def test_a_model_is_chosen_by_name(self, make: Make, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+        """As with --observer and --model; rules go before a variable."""
+        monkeypatch.setenv("OM_OBSERVER_MODEL", "ollama/absent")
+        made = make(observer="rules")
+        made.ingest(user("Always use tabs."))
+        assert [row.text for row in made.flush().observations] == ["User: Always use tabs."]
+        assert make(observer="anthropic").settings.observer.provider == "anthropic"
+        script = scripted(tmp_path, "no JSON")["observer.model"]
+        assert make(observer=script, reflector="rules").settings.observer.model == script
+        with pytest.raises(BadUsage, match="7 is not a valid observer"):
+            make(observer=7)
 
     def test_who_stands_in_is_said(self, make: Make, tmp_path: Path) -> None:
         settings = {**scripted(tmp_path, "no JSON"), "observer.fallback": "rules"}

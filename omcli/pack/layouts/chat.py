@@ -10,6 +10,7 @@ from itertools import groupby
 
 from omcli.base.record import record
 from omcli.memory.message import Role, results_by_call
+from omcli.memory.notation import TAG
 from omcli.memory.observation import Observation
 from omcli.pack.budget import Tier
 from omcli.pack.layouts.layout import PackContent, spoken
@@ -121,6 +122,8 @@ _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_-]")
 _LONGEST_NAME, _LONGEST_OPENAI_NAME = 128, 64
 _LONGEST_OPENAI_ID = 40
+_LEFT_OUT = f"<{TAG}>Earlier messages are left out.</{TAG}>"
+"""Words of om's own, which are not stored if an agent gives them back."""
 _NOTHING = "(nothing)"
 """Replacement for blank text, which Anthropic refuses."""
 
@@ -138,6 +141,15 @@ class MessageFormat:
     instead left for the reader to answer.
     """
     result: Callable[[Turn], Entry]
+    begins_with_user: bool = False
+    """True if the first message of a list must be a user's."""
+
+    def conversation(self, turns: Sequence[Turn]) -> list[Entry]:
+        """Return all messages of a list without the memory, after a message of the user if one must come first."""
+        entries = self.messages(turns)
+        if self.begins_with_user and entries and entries[0]["role"] != "user":
+            entries.insert(0, self.opening(_LEFT_OUT))
+        return entries
 
 
 def _openai_messages(turns: Sequence[Turn]) -> list[Entry]:
@@ -235,6 +247,7 @@ ANTHROPIC = MessageFormat(
         "role": "user",
         "content": [_anthropic_answer(_plain(call_id(turn)), turn.text, failed=bool(turn.message.failed))],
     },
+    begins_with_user=True,
 )
 
 
@@ -276,7 +289,8 @@ class Chat:
     def whole(self, shown: PackContent, _tokens: Mapping[Tier, int]) -> str:
         """Return the JSON list, even if it is empty. Without rows, it has no message with the memory."""
         block = self.block.without_tail(shown)
-        entries = [entry for entry in (block and self._opening(block), self.part(Tier.TAIL, shown)) if entry]
+        tail = self.part(Tier.TAIL, shown) if block else _lines(self.dialect.conversation(shown.tail))
+        entries = [entry for entry in (block and self._opening(block), tail) if entry]
         return "\n".join(["[", *filter(None, [",\n".join(entries)]), "]", ""])
 
     def _opening(self, block: str) -> str:
