@@ -114,7 +114,8 @@ class ContextCompressor:
 
     Every call opens and closes the store, which takes some milliseconds. Threads may share a compressor. `ingest` and
     `build_context` do not wait for `tick`. `tick`, `flush` and `reflect` are run by one thread at a time; other threads
-    wait. After a fork, create a new compressor in the child process. Nothing is printed. All errors are OmErrors.
+    wait. An async program awaits `asyncio.to_thread(memory.tick)`. After a fork, create a new compressor in the child
+    process. Nothing is printed. All errors are OmErrors, except those of your own functions.
     """
 
     def __init__(
@@ -348,7 +349,8 @@ class ContextCompressor:
             raise BadUsage("the compressor is closed")
         wiring = Wiring(self.settings, now=self._now, worker=self._worker, functions=self._functions)
         try:
-            yield wiring
+            with wiring.with_index():
+                yield wiring
         finally:
             wiring.close()
 

@@ -115,8 +115,14 @@ class InputOutput(OmError):
     exit_code = 74
 
 
+class IndexDamaged(InputOutput):
+    """The index of words is damaged. It can be rebuilt from messages and rows."""
+
+    slug = "index-damaged"
+
+
 class TryAgain(OmError):
-    """Another process was faster or is still working. Nothing was lost."""
+    """Another process was faster or is still working, or om had to mend its store first. Nothing was lost."""
 
     slug = "try-again"
     exit_code = 75

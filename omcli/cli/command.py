@@ -13,7 +13,7 @@ from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Annotated, NoReturn, TypeVar
 
-from omcli.base.errors import BadConfiguration, BadUsage, NoInput
+from omcli.base.errors import BadConfiguration, BadUsage, IndexDamaged, NoInput
 from omcli.cli.console import Colour, Console, counted
 from omcli.cli.options import SESSION_VARIABLE, Parameter, Values, counter_names, option, parameters, preset_names
 from omcli.cli.output import Output
@@ -303,6 +303,15 @@ class Run:
             finally:
                 self.wiring = usual
 
+    @contextmanager
+    def with_index(self) -> Iterator[None]:
+        """Rebuild the index of words as `Wiring.with_index` does."""
+        try:
+            yield
+        except IndexDamaged:
+            with self.wiring.with_index():
+                raise
+
     def _show_progress(self, name: str, tally: TranscriptCounts) -> None:
         self.console.progress(f"{name}: {counted(tally.counts.messages, 'message')}")
 
@@ -341,7 +350,7 @@ class CliCommand:
             group(**{each.name: own.pop(each.name) for each in self._of(group)}) for group in (Run, *self._groups)
         )
         _handle_interrupt()
-        with closing(run):
+        with closing(run), run.with_index():
             self._function(run, *groups, **own)
 
     def call(self, run: Run, **values: object) -> None:

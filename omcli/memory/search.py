@@ -70,5 +70,8 @@ class SearchIndex(Protocol):
     def passages(self, texts: Sequence[str], words: Sequence[str]) -> tuple[Passage, ...]:
         """Return the best line of each text; the first line if it has none of the words."""
 
+    def renew(self) -> None:
+        """Make the index again from the messages and rows, because it is damaged."""
+
     def mark_used(self, rows: Sequence[str], *, now: str) -> None:
         """Record that the rows with these ids were used."""

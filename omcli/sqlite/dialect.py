@@ -19,7 +19,7 @@ from types import TracebackType
 from typing import Any, TypeVar
 
 from omcli.base import lazily
-from omcli.base.errors import BadConfiguration, CannotCreate, InputOutput, OmError, StoreLocked
+from omcli.base.errors import BadConfiguration, CannotCreate, IndexDamaged, InputOutput, OmError, StoreLocked, TryAgain
 
 _Row = TypeVar("_Row")
 Columns = dict[str, object]
@@ -160,6 +160,14 @@ def merge_index(connection: sqlite3.Connection, table: str) -> None:
     connection.execute(f"INSERT INTO {table} ({table}) VALUES ('optimize')")
 
 
+_RENEWAL = (
+    "INSERT INTO message_words (message_words) VALUES ('delete-all')",
+    "INSERT INTO row_words (row_words) VALUES ('delete-all')",
+    "INSERT INTO message_words (rowid, text) SELECT seq, om_words(coalesce(name || ' ', '') || text) FROM messages",
+    "INSERT INTO row_words (rowid, text) SELECT position, om_words(text) FROM observations",
+)
+
+
 def marked_texts(texts: Iterable[str], words: Iterable[str], *, marks: tuple[str, str]) -> Iterator[tuple[int, str]]:
     """Yield the indexes of the texts that have one of the words, and these texts with marks around the words."""
     with closing(sqlite3.connect(":memory:")) as connection:
@@ -275,7 +283,13 @@ class Database:
 
     def writing(self) -> AbstractContextManager[sqlite3.Connection]:
         """Begin a transaction that writes everything or nothing."""
-        return _Transaction(self.connection, writes=True, wait=self.wait, as_om_error=self._om_error)
+        return _Transaction(self.connection, writes=True, wait=self.wait, as_om_error=self._om_error_of_writing)
+
+    def renew_index(self) -> None:
+        """Make the index of words again from the messages and rows."""
+        with _Transaction(self.connection, writes=True, wait=self.wait, as_om_error=self._om_error) as connection:
+            for statement in _RENEWAL:
+                connection.execute(statement)
 
     def read_all(
         self,
@@ -296,6 +310,14 @@ class Database:
             if whole or len(page) < PAGE:
                 return
             after = place(page[-1])
+
+    def _om_error_of_writing(self, error: sqlite3.Error) -> OmError | None:
+        """Return the error to raise. If the index of words is damaged, rebuild it, because writing changes it."""
+        found = self._om_error(error)
+        if not isinstance(found, IndexDamaged):
+            return found
+        self.renew_index()
+        return TryAgain("the index of words was damaged and has been rebuilt", hint="nothing is lost; run it again")
 
     def _om_error(self, error: sqlite3.Error) -> OmError | None:
         return om_error(error, path=self.path, wait=self.wait)
@@ -411,6 +433,8 @@ def om_error(error: sqlite3.Error, *, path: Path, wait: float, reading: bool = F
         return InputOutput(f"{path} cannot be written", hint="check the permissions of the file and of its folder")
     if code == sqlite3.SQLITE_IOERR:
         return InputOutput(f"reading or writing {path} failed: {error}", hint="check the disk and its free space")
+    if getattr(error, "sqlite_errorcode", 0) == sqlite3.SQLITE_CORRUPT_VTAB:
+        return IndexDamaged(f"the index of words in {path} is damaged", hint="`om recall` rebuilds it")
     if code in _DAMAGED or isinstance(error, Damaged) or str(error).startswith(_UNDECODABLE):
         return InputOutput(f"{path} is damaged: {error}", hint="keep a copy of it, then restore a backup")
     if code == sqlite3.SQLITE_NOTADB:

@@ -84,6 +84,9 @@ class SqliteSearchIndex(Table, SearchIndex):
                 best[number] = passage
         return tuple(best.get(number) or _passage(_first_line(text), ()) for number, text in enumerate(texts))
 
+    def renew(self) -> None:
+        self._database.renew_index()
+
     def mark_used(self, rows_used: Sequence[str], *, now: str) -> None:
         with self._database.writing() as connection:
             rows.mark_used(connection, rows_used, now=now)

@@ -8,7 +8,7 @@ from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 from omcli.base import ignore
-from omcli.base.errors import BadConfiguration, BadUsage
+from omcli.base.errors import BadConfiguration, BadUsage, IndexDamaged, TryAgain
 from omcli.settings.settings import FLAG
 
 if TYPE_CHECKING:
@@ -223,6 +223,20 @@ class Wiring:
         copy = SqliteStore.copy_of(said.db, wait=said.wait) if self.has_store else SqliteStore.temporary()
         with closing(Wiring(said, now=moment, copy=copy)) as wiring:
             yield wiring, take_back(copy.operations, copy.cut_after, moment)
+
+    @contextmanager
+    def with_index(self) -> Iterator[None]:
+        """If the index of words proves damaged inside the block, rebuild it and raise TryAgain."""
+        try:
+            yield
+        except IndexDamaged as error:
+            if self.settings.disabled:
+                raise
+            with closing(Wiring(self.settings, now=self._now)) as wiring:
+                wiring.store.index.renew()
+            raise TryAgain(
+                "the index of words was damaged and has been rebuilt", hint="nothing is lost; run it again"
+            ) from error
 
     @property
     def has_store(self) -> bool:

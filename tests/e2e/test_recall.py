@@ -7,6 +7,7 @@ from contextlib import closing
 
 import pytest
 
+from omcli import ContextCompressor, TryAgain
 from omcli.sqlite import SqliteStore
 from tests.conftest import Om
 from tests.contract.keeping import keep
@@ -33,6 +34,13 @@ def told(om: Om) -> Om:
     om("observe", "-q", stdin=QUEUE.text())
     om("observe", "-q", stdin=TIDE.text())
     return om
+
+
+def damage(om: Om) -> None:
+    """Write something else into the index of words: on a disk, one sector is enough."""
+    with closing(sqlite3.connect(om.db)) as connection, connection:
+        for table in ("message_words_data", "row_words_data"):
+            connection.execute(f"UPDATE {table} SET block = substr(block, 1, 9) || zeroblob(30) WHERE id > 10")
 
 
 def texts(om: Om, *arguments: str) -> list[str]:
@@ -233,3 +241,44 @@ class TestUse:
     def test_nothing_is_written_if_om_is_disabled(self, told: Om) -> None:
         assert told("recall", "metre", env={"OM_DISABLED": "1"}).stdout
         assert not any("last_used_at" in row for row in told("log", "--jsonl").lines)
+
+
+class TestDamagedIndex:
+    """Only the index is lost, and it is made again from what it indexes; the next run goes on."""
+
+    def test_searching_renews_it(self, told: Om) -> None:
+        whole = texts(told, "outbox")
+        damage(told)
+        refused = told("recall", "outbox", code=75)
+        assert refused.stderr == (
+            "om: error: the index of words was damaged and has been rebuilt\nhint: nothing is lost; run it again\n"
+        )
+        assert texts(told, "outbox") == whole
+
+    def test_observing_renews_it_and_stores_everything_once(self, told: Om) -> None:
+        """SQLite notices it when it merges parts of the index, after some writes."""
+        damage(told)
+        for number in range(40):
+            more = Talk(session=f"buoy {number}").user(f"We decided to paint buoy {number} green.").text()
+            first = told("observe", "-q", stdin=more, code=None)
+            if first.code:
+                break
+        assert (first.code, "has been rebuilt" in first.stderr) == (75, True)
+        told("observe", "-q", stdin=more)
+        rows = told("log", "--jsonl").lines
+        assert sum("buoy" in row["text"] for row in rows) == number + 1
+        assert len(texts(told, "buoy", "-n", "100")) == number + 1
+
+    def test_where_nothing_may_be_written_it_is_told(self, told: Om) -> None:
+        damage(told)
+        refused = told("recall", "outbox", code=74, env={"OM_DISABLED": "1"})
+        assert "the index of words in" in refused.stderr
+        assert "is damaged" in refused.stderr
+        told("recall", "outbox", code=75)
+
+    def test_python_programs_are_told_as_well(self, told: Om) -> None:
+        damage(told)
+        memory = ContextCompressor("s", db=told.db)
+        with pytest.raises(TryAgain, match="has been rebuilt"):
+            memory.search("outbox")
+        assert memory.search("outbox")
