@@ -15,13 +15,14 @@ from omcli.memory.ports import Store
 from omcli.memory.session import NO_PROJECT, Session
 from omcli.pack.budget import Budgets, Tier, shares
 from omcli.pack.context_pack import Choice, ContextPack, Unobserved, pack
-from omcli.pack.cross_session import SHARED_TYPES
+from omcli.pack.cross_session import SHARED_TYPES, is_shared
 from omcli.pack.layouts import PackFormat
 
 if TYPE_CHECKING:
     from omcli.memory.batch import Pending
     from omcli.memory.session import EvictionPolicy, FreezePoint
     from omcli.operations.deps import Deps
+    from omcli.operations.recall import MatchingRow
     from omcli.pack.working_block import WorkingBlock
 
 _NEWEST, _BEST = 150, 450
@@ -60,6 +61,8 @@ class ContextResult:
 
     pack: ContextPack
     note: str | None = None
+    matches: tuple[MatchingRow, ...] = ()
+    """The rows that match the task, the best first."""
 
 
 def context(
@@ -74,6 +77,7 @@ def context(
     choice: Choice = Choice(),  # noqa: B008 - a record never changes
     eviction: EvictionPolicy | None = None,
     rules: Callable[[], Deps] | None = None,
+    task: str = "",
 ) -> ContextResult:
     """Return the pack for an agent, within the budgets. The store is only read.
 
@@ -89,39 +93,74 @@ def context(
     Messages that are neither observed nor in the tail are observed for this pack only, by the observer of `rules`. This
     is not done if `rules` is None, or if the session's tier or the tail has no budget. Unless the pack is frozen, the
     newest unobserved messages of other sessions that share their rows are also observed for it.
+
+    Rows that match the text of a `task` come first. Such a pack is never frozen or append-only.
     """
     session, note = session_of_pack(store, place)
     own = session.project if session and session.project else place.project
-    project = None if place.is_everywhere else own
-    shared = _shared(store, session, place, own)
-    bare = to is not PackFormat.JSON  # only JSON prints the sources of rows
+    shared = _shared(store, session, place, own) if budgets.cross > 0 else ()
+    matches = _matching(store, task, session, shared) if task else ()
+    if matches:
+        scores = {match.row.observation.id: match.share for match in matches}
+        choice, eviction = replace(choice, matches=scores, is_append_only=False), None
+    further = tuple(match.row for match in matches)
+    # Only JSON prints the sources of rows. For a task, they show what the last messages repeat.
+    bare = to is not PackFormat.JSON and not matches
     pending = store.batches.pending(session.id) if session else None
-    usual = partial(pack, session=session, budgets=budgets, counter=counter, now=now, to=to, notation=notation)
-
-    def packed(at: FreezePoint | None, rows: Sequence[Observation], cross: Sequence[Observation]) -> ContextPack:
-        fill = partial(usual, cross=cross, choice=choice, freeze_point=at)
-        if session is None or pending is None:
-            return fill()
-        messages = _last_messages(store, session, budgets, at, pending)
-        fill = partial(fill, messages=messages, pending=pending.messages)
-        found = fill(observations=rows, unobserved=Unobserved(pending=pending))
-        if not found.gap or rules is None or min(budgets.tail, budgets.session) <= 0:
-            return found
-        return _with_provisional(found, rows, fill, session=session.id, pending=pending, deps=rules())
-
-    freeze_points: Iterable[FreezePoint | None] = (None,)
-    if eviction is not None and session is not None:
-        eviction = _as_printed(eviction, budgets)
-        freeze_points = _each_freeze_point(store, session, own=own, project=project, eviction=eviction)
-    for freeze_point in freeze_points:
-        cross = _others(store, shared, session, freeze_point, rules, bare=bare) if budgets.cross > 0 else ()
-        for rows in _row_lists(store, session, budgets, choice, freeze_point, counter=counter, bare=bare):
-            found = packed(freeze_point, rows, cross)
+    usual = partial(
+        pack, session=session, budgets=budgets, counter=counter, now=now, to=to, notation=notation, choice=choice
+    )
+    project = None if place.is_everywhere else own
+    for freeze_point in _each_freeze_point(store, session, budgets, own=own, project=project, eviction=eviction):
+        cross = _others(store, shared, session, freeze_point, rules, further=further, bare=bare)
+        fill = partial(usual, cross=cross, freeze_point=freeze_point)
+        if session is not None and pending is not None:
+            fill = partial(fill, messages=_last_messages(store, session, budgets, freeze_point, pending))
+        for rows in _row_lists(
+            store, session, budgets, choice, freeze_point, further=further, counter=counter, bare=bare
+        ):
+            found = _with_rows(fill, rows, session, pending, rules, budgets=budgets)
             if {row.id for row in rows}.issubset(row.id for row in found.observations):
                 break
         if found.is_tail_whole:
             break
-    return ContextResult(pack=found, note=note)
+    return ContextResult(pack=found, note=note, matches=matches)
+
+
+def _with_rows(
+    fill: Callable[..., ContextPack],
+    rows: Sequence[Observation],
+    session: Session | None,
+    pending: Pending | None,
+    rules: Callable[[], Deps] | None,
+    *,
+    budgets: Budgets,
+) -> ContextPack:
+    """Return the pack with the rows of a session, and with rows made for it only if messages would be missing."""
+    if session is None or pending is None:
+        return fill()
+    fill = partial(fill, pending=pending.messages)
+    found = fill(observations=rows, unobserved=Unobserved(pending=pending))
+    if not found.gap or rules is None or min(budgets.tail, budgets.session) <= 0:
+        return found
+    return _with_provisional(found, rows, fill, session=session.id, pending=pending, deps=rules())
+
+
+def _matching(
+    store: Store, task: str, session: Session | None, projects: Iterable[str | None]
+) -> tuple[MatchingRow, ...]:
+    """Return the rows of the session, and those of other sessions of the projects that concern it, that match a task,
+    the best first.
+    """
+    from omcli.operations.recall import RecallFilter, matching_rows  # noqa: PLC0415 - few packs are for a task
+
+    own = session.id if session else None
+    others = (
+        RecallFilter(log=LogQuery(project=project, other_than=own), only=partial(is_shared, session=own))
+        for project in projects
+    )
+    of_session = (RecallFilter(log=LogQuery(session=own)),) if own else ()
+    return matching_rows(store, task, (*of_session, *others))
 
 
 def _shared(store: Store, session: Session | None, place: Place, own: str) -> tuple[str | None, ...]:
@@ -164,13 +203,14 @@ def _others(
     freeze_point: FreezePoint | None,
     rules: Callable[[], Deps] | None,
     *,
+    further: Iterable[Logged],
     bare: bool,
 ) -> tuple[Observation, ...]:
     """Return the rows of other sessions and, unless the pack is frozen, high-priority rows that are made for it only,
     from messages that wait in the newest sessions of the projects.
     """
     as_of = freeze_point.position if freeze_point else None
-    cross = cross_rows(store, projects, session, as_of=as_of, bare=bare)
+    cross = cross_rows(store, projects, session, as_of=as_of, bare=bare, further=further)
     if freeze_point or rules is None:
         return cross
     newest = (each for project in projects for each in store.sessions.summaries(project=project, last=_WAITING))
@@ -196,9 +236,19 @@ def _as_printed(eviction: EvictionPolicy, budgets: Budgets) -> EvictionPolicy:
 
 
 def _each_freeze_point(
-    store: Store, session: Session, *, own: str, project: str | None, eviction: EvictionPolicy
-) -> Iterator[FreezePoint]:
-    """Yield a session's possible freeze points, earliest first."""
+    store: Store,
+    session: Session | None,
+    budgets: Budgets,
+    *,
+    own: str,
+    project: str | None,
+    eviction: EvictionPolicy | None,
+) -> Iterator[FreezePoint | None]:
+    """Yield a session's possible freeze points, earliest first, or None if its pack is not frozen."""
+    if eviction is None or session is None:
+        yield None
+        return
+    eviction = _as_printed(eviction, budgets)
     for further in count():
         freeze_point = store.sessions.freeze_point(
             session.id, own=own, project=project, eviction=eviction, further=further
@@ -250,20 +300,32 @@ def _has_project(store: Store, session: Session | None, own: str) -> bool:
 
 
 def cross_rows(
-    store: Store, projects: Sequence[str | None], session: Session | None, *, as_of: int | None, bare: bool
+    store: Store,
+    projects: Sequence[str | None],
+    session: Session | None,
+    *,
+    as_of: int | None,
+    bare: bool,
+    further: Iterable[Logged] = (),
 ) -> tuple[Observation, ...]:
-    """Return the rows of these projects (None means all) that may concern other sessions, in the order they were added.
-    Rows of `session` are left out.
+    """Return the rows of these projects (None means all) that may concern other sessions, and `further` ones, in the
+    order they were added. Rows of `session` are left out.
     """
     own = session.id if session else None
-    logged: list[Logged] = []
+    logged = [row for row in further if own is None or row.observation.session != own]
     for project in projects:
         # No index has the rows of all projects by importance.
         last, best = (_SHARED_NEWEST, _SHARED_BEST) if project is not None else (_SHARED_NEWEST + _SHARED_BEST, 0)
         chosen = LogQuery(project=project, other_than=own, last=last, best=best, as_of=as_of, bare=bare)
         logged += store.rows.log(replace(chosen, kinds=(Kind.NOTE, Kind.REFLECTION, Kind.ITEM)))
         logged += store.rows.log(replace(chosen, kinds=(Kind.OBSERVATION,), types=SHARED_TYPES))
-    return tuple(row.observation for row in sorted(logged, key=lambda row: row.position))
+    return _in_log_order(logged)
+
+
+def _in_log_order(rows: Iterable[Logged]) -> tuple[Observation, ...]:
+    """Return the rows in the order in which they were added, each once."""
+    at = {row.position: row.observation for row in rows}
+    return tuple(at[position] for position in sorted(at))
 
 
 def _last_messages(
@@ -285,11 +347,12 @@ def _row_lists(
     choice: Choice,
     freeze_point: FreezePoint | None,
     *,
+    further: Iterable[Logged],
     counter: TokenCounter,
     bare: bool,
 ) -> Iterator[tuple[Observation, ...]]:
-    """Yield the session's rows. In a frozen or append-only pack, first yield them together with the rows that they
-    replaced, unless there is not enough room for all of these.
+    """Yield the session's rows, with those of `further` that are its own. In a frozen or append-only pack, first yield
+    them together with the rows that they replaced, unless there is not enough room for all of these.
     """
     if session is None:
         yield ()
@@ -301,18 +364,21 @@ def _row_lists(
         rows = _best_rows(store, replace(usual, has_replaced=True), room=room, counter=counter)
         if rows_tokens(rows, counter) <= room:
             yield _with_next_step(rows, store)
-    yield _with_next_step(_best_rows(store, usual, room=room, counter=counter), store)
+    rest = [row for row in further if row.observation.session == session.id]
+    yield _with_next_step(_best_rows(store, usual, room=room, counter=counter, further=rest), store)
 
 
-def _best_rows(store: Store, query: LogQuery, *, room: int, counter: TokenCounter) -> tuple[Observation, ...]:
+def _best_rows(
+    store: Store, query: LogQuery, *, room: int, counter: TokenCounter, further: Iterable[Logged] = ()
+) -> tuple[Observation, ...]:
     """Return all rows of a query if they may fit into `room` tokens, otherwise at least `_NEWEST` of the newest and
-    `_BEST` of the most important ones.
+    `_BEST` of the most important ones, and the `further` ones.
     """
     last, best = (UNLIMITED, 0) if room >= UNLIMITED else (_NEWEST, _BEST)
     while True:
-        rows = tuple(logged.observation for logged in store.rows.log(replace(query, last=last, best=best)))
-        if len(rows) < max(last, best) or rows_tokens(rows, counter) > room:
-            return rows
+        logged = tuple(store.rows.log(replace(query, last=last, best=best)))
+        if len(logged) < max(last, best) or rows_tokens([row.observation for row in logged], counter) > room:
+            return _in_log_order((*further, *logged))
         last, best = 2 * last, 2 * best
 
 

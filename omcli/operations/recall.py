@@ -8,13 +8,14 @@ from contextlib import suppress
 from omcli.base.errors import BadUsage, OmError
 from omcli.base.record import record, replace
 from omcli.memory.message import KeptMessage
-from omcli.memory.observation import TOOL_EVENTS, LogQuery, Observation, Type
+from omcli.memory.observation import TOOL_EVENTS, Logged, LogQuery, Observation, Type
 from omcli.memory.ports import Store
 from omcli.memory.search import Passage
 from omcli.operations.clock import Clock
 from omcli.recall import ranking, review
 from omcli.recall.query import MOST_MATCHES, Query
 from omcli.recall.ranking import Match
+from omcli.text.terms import FUNCTION_WORDS
 
 _CANDIDATES = 300
 """Number of messages, and of rows, that are ranked."""
@@ -22,6 +23,12 @@ _WIDER = 8
 """Factor by which more are ranked if a filter leaves too few results."""
 _COMPARED = 3
 """Number of results that are read for each one returned, to rank those first that contain names as they are written."""
+_MOST_ROWS = 100
+"""Maximum number of rows that match a text. More would fill a pack alone."""
+_CLOSE = 0.4
+"""Part of the best score that a row needs to match a text. With less, rows that share only common words with it fill a
+small pack; with more, half of the answers are missing from it.
+"""
 
 
 @record
@@ -34,10 +41,13 @@ class RecallFilter:
     """Only rows that have all of these tags, ignoring case."""
     rows: bool = True
     messages: bool = True
+    only: Callable[[Observation], bool] | None = None
+    """Only rows for which this is true."""
 
-    def has_tags(self, row: Observation) -> bool:
-        """Return True if a row that `log` selects has the tags."""
-        return self.rows and {tag.casefold() for tag in self.tags} <= {tag.casefold() for tag in row.tags}
+    def is_wanted(self, row: Observation) -> bool:
+        """Return True if a row that `log` selects has the tags and satisfies `only`."""
+        has_tags = {tag.casefold() for tag in self.tags} <= {tag.casefold() for tag in row.tags}
+        return self.rows and has_tags and (self.only is None or self.only(row))
 
 
 @record
@@ -79,6 +89,39 @@ def mark_used(results: Iterable[RecallResult], *, open_store: Callable[[], Store
             open_store().index.mark_used(used, now=clock.now())
 
 
+@record
+class MatchingRow:
+    """A row that matches a text."""
+
+    row: Logged
+    share: float
+    """Its score, relative to the best one's."""
+    words: tuple[str, ...]
+    """The words of the text that it contains."""
+
+
+def matching_rows(store: Store, text: str, wanted: Iterable[RecallFilter]) -> tuple[MatchingRow, ...]:
+    """Return the rows of all filters together that match a text, the best first. There are none if it has no words but
+    function words.
+    """
+    query = Query.of(text)
+    if FUNCTION_WORDS.issuperset(query.words):
+        return ()
+    found = [
+        (match.score * ranking.INEXACT ** query.missing(match.row.observation.text), match.words, match.row)
+        for each in wanted
+        for match in _find(store, query, replace(each, messages=False), limit=_MOST_ROWS)
+        if match.row is not None
+    ]
+    found.sort(key=lambda each: (each[0], each[2].position), reverse=True)
+    best = max((score for score, _, _ in found), default=0)
+    return tuple(
+        MatchingRow(row=row, share=score / best, words=words)
+        for score, words, row in found[:_MOST_ROWS]
+        if score >= _CLOSE * best > 0
+    )
+
+
 def _find(store: Store, query: Query, wanted: RecallFilter, *, limit: int) -> list[Match]:
     """Return what matches, the best first. If the filter leaves too little, more matches are read and ranked."""
     index, most_matches, most = store.index, MOST_MATCHES, _CANDIDATES
@@ -87,7 +130,7 @@ def _find(store: Store, query: Query, wanted: RecallFilter, *, limit: int) -> li
         matches = index.match(query.words, wanted.log, most=most_matches)
         words = ranking.weight(query, matches, size=size)
         messages, positions = ranking.candidates(words, most=most)
-        rows = [logged for logged in index.rows(positions, wanted.log) if wanted.has_tags(logged.observation)]
+        rows = [logged for logged in index.rows(positions, wanted.log) if wanted.is_wanted(logged.observation)]
         cited = (seq for logged in rows for seq in logged.observation.sources)
         places = index.around({*messages, *cited}, wanted.log, reach=ranking.REACH)
         found = ranking.rank(query, words, places, rows, with_messages=wanted.messages)
@@ -103,10 +146,11 @@ def _results(store: Store, query: Query, found: Sequence[Match], *, limit: int) 
     results = []
     for match in found:
         kept = messages.get(match.seq or 0)
-        text = match.row.text if match.row is not None else kept.message.text if kept is not None else None
+        row = match.row.observation if match.row is not None else None
+        text = row.text if row is not None else kept.message.text if kept is not None else None
         if text is not None:
             score = match.score * ranking.INEXACT ** query.missing(text)
-            results.append((text, RecallResult(score=score, words=match.words, row=match.row, message=kept)))
+            results.append((text, RecallResult(score=score, words=match.words, row=row, message=kept)))
     best = sorted(results, key=lambda each: each[1].score, reverse=True)[:limit]
     passages = store.index.passages([text for text, _ in best], query.words)
     return tuple(replace(result, passage=passage) for (_, result), passage in zip(best, passages, strict=True))
@@ -132,7 +176,7 @@ def to_review(
     that such rows contradict. `before` is the time after which a row is not old if it was used.
     """
     wanted = RecallFilter(tags=tuple(tags))
-    chosen = {row.id for row in _log(store, replace(query, bare=True)) if wanted.has_tags(row)}
+    chosen = {row.id for row in _log(store, replace(query, bare=True)) if wanted.is_wanted(row)}
     types = tuple(each for each in Type if each not in TOOL_EVENTS)
     found = review.to_review(tuple(_log(store, LogQuery(types=types, bare=True))), before=before)
     return tuple(each for each in found if each.row.id in chosen or (each.by and each.by.id in chosen))

@@ -17,7 +17,7 @@ from omcli.pack.budget import Budgets, Tier, shares
 from omcli.pack.layouts import LAYOUTS, PackFormat
 from omcli.pack.layouts.layout import Head, Layout, PackContent, age
 from omcli.pack.salience import by_salience, comes_first
-from omcli.pack.selection import Candidate, PackMeter, fitting
+from omcli.pack.selection import Kept, PackMeter, TierRows, is_no_reflection, repeated
 from omcli.pack.tail import Turn, TurnGroup
 
 if TYPE_CHECKING:
@@ -101,6 +101,10 @@ class Choice:
     """Maximum tokens of a pack whose tail uses what the rows leave of the budget. With 0, the tail keeps to its own."""
     fading: float = ranking.HALF_LIFE
     """Divisor of the score of other sessions' rows for each week of age."""
+    matches: Mapping[str, float] = field(default_factory=dict)
+    """How well rows match the task at hand, by id. They are chosen before others (`by_salience`, `by_value`), and no
+    row is printed that the last messages or another row repeat (`selection.repeated`).
+    """
 
 
 def pack(
@@ -149,25 +153,34 @@ def pack(
     scales = PackMeter(layout=(layout or LAYOUTS[to])(head), counter=counter.remembering())
     own = _within(choice, _in_order(observations, is_moved=freeze_point is None and not choice.is_append_only))
     shared = ranking.each_once([row for row in cross if ranking.is_shared(row, session=head.session)], besides=own)
-    order = _newest(own) if choice.is_recent else by_salience(own)
     draft = _Draft(
         budgets=budgets,
         scales=scales,
-        cross=_Rows(rows=shared, order=ranking.by_value(shared, now=now, fading=choice.fading), scales=scales),
-        session=_Rows(rows=own, order=_Kept(order), scales=scales, is_descending=choice.is_descending),
+        cross=_of_others(shared, choice, scales, now=now),
+        session=_of_session(own, choice, scales),
         tail=_Tail(messages=messages, scales=scales, chars=choice.result_chars, is_growing=freeze_point is not None),
         is_frozen=freeze_point is not None,
         limits=budgets.limits,
         total=int(max(0, budgets.total) * (1 - counter.free_share)),
         unobserved=unobserved,
-        most=choice.most,
+        choice=choice,
     )
     return _printed(draft, head, candidates=len(shared) + len(own))
 
 
+def _of_others(rows: Sequence[Observation], choice: Choice, scales: PackMeter, *, now: str) -> TierRows:
+    order = ranking.by_value(rows, now=now, fading=choice.fading, matches=choice.matches)
+    return TierRows(rows=rows, order=order, scales=scales)
+
+
+def _of_session(rows: Sequence[Observation], choice: Choice, scales: PackMeter) -> TierRows:
+    order = _newest(rows, choice.matches) if choice.is_recent else by_salience(rows, choice.matches)
+    return TierRows(rows=rows, order=Kept(order), scales=scales, is_descending=choice.is_descending)
+
+
 def _printed(draft: _Draft, head: Head, *, candidates: int) -> ContextPack:
     """Fill and print a pack. `candidates` is the number of rows that could be in it."""
-    draft.fill()
+    draft.fill_once()
     printed, tokens = draft.print()
     shown = draft.shown
     return ContextPack(
@@ -199,7 +212,7 @@ def _in_order(rows: Iterable[Observation], *, is_moved: bool) -> list[Observatio
     order = sorted(
         range(len(visible)),
         key=lambda n: (
-            _is_no_reflection(visible[n]),
+            is_no_reflection(visible[n]),
             (visible[n].event_at or "") if moved[n] else times[n],
             not moved[n],
         ),
@@ -213,12 +226,8 @@ def _is_answered(row: Observation) -> bool:
     return is_question and row.status in SETTLED and row.event_at is not None
 
 
-def _is_no_reflection(row: Observation) -> bool:
-    return row.kind is not Kind.REFLECTION
-
-
 def _within(choice: Choice, rows: Sequence[Observation]) -> Sequence[Observation]:
-    ends = sum(1 for row in rows if not _is_no_reflection(row))
+    ends = sum(1 for row in rows if not is_no_reflection(row))
     return [*_last(rows[:ends], choice.reflections), *_last(rows[ends:], choice.others)]
 
 
@@ -229,23 +238,19 @@ def _last(rows: Sequence[Observation], count: int | None) -> Sequence[Observatio
     return [row for row in rows if row.observed_at in newest or row.status is Status.OPEN or row.is_in_force]
 
 
-def _newest(rows: Sequence[Observation]) -> Iterator[int]:
-    """Yield indexes: pinned rows and the current task, then reflections, then all others, each group newest first."""
-    yield from sorted(range(len(rows)), key=lambda at: (not comes_first(rows[at]), _is_no_reflection(rows[at]), -at))
-
-
-class _Kept:
-    """An iterable that caches an iterator's items, so that it can be iterated again."""
-
-    def __init__(self, source: Iterator[int]) -> None:
-        self._source = source
-        self._given: list[int] = []
-
-    def __iter__(self) -> Iterator[int]:
-        yield from self._given
-        for place in self._source:
-            self._given.append(place)
-            yield place
+def _newest(rows: Sequence[Observation], matches: Mapping[str, float]) -> Iterator[int]:
+    """Yield indexes: pinned rows and the current task, then what matches the task at hand, the best first, then
+    reflections, then all others, each group newest first.
+    """
+    yield from sorted(
+        range(len(rows)),
+        key=lambda at: (
+            not comes_first(rows[at]),
+            -matches.get(rows[at].id, 0),
+            is_no_reflection(rows[at]),
+            -at,
+        ),
+    )
 
 
 class _Part(Protocol):
@@ -260,32 +265,6 @@ class _Part(Protocol):
 
     def drop(self, count: int) -> None:
         """Drop the `count` lowest-ranked items."""
-
-
-@mutable_record
-class _Rows:
-    rows: Sequence[Observation]
-    order: Iterable[int]
-    """Indexes of `rows`, best first. They are iterated each time the tier is filled."""
-    scales: PackMeter
-    is_descending: bool = False
-    chosen: list[Candidate] = field(default_factory=list)
-
-    @property
-    def cost_list(self) -> Sequence[int]:
-        return [price.cost for price in self.chosen]
-
-    @property
-    def shown(self) -> list[Observation]:
-        places = sorted((price.place for price in self.chosen), reverse=self.is_descending)
-        rows = [self.rows[place] for place in places]
-        return sorted(rows, key=_is_no_reflection) if self.is_descending else rows
-
-    def fill(self, room: int) -> None:
-        self.chosen = fitting(self.rows, self.order, room=room, scales=self.scales)
-
-    def drop(self, count: int) -> None:
-        del self.chosen[-count:]
 
 
 @mutable_record
@@ -322,8 +301,8 @@ class _Tail:
 class _Draft:
     budgets: Budgets
     scales: PackMeter
-    cross: _Rows
-    session: _Rows
+    cross: TierRows
+    session: TierRows
     tail: _Tail
     limits: dict[Tier, int]
     """Maximum tokens of each tier. That of the tail is raised if it may exceed its budget."""
@@ -331,8 +310,7 @@ class _Draft:
     """Maximum tokens of the pack: its budget, without the counter's free share."""
     is_frozen: bool = False
     unobserved: Unobserved | None = None
-    most: int = 0
-    """See `Choice.most`."""
+    choice: Choice = field(default_factory=Choice)
 
     @property
     def shown(self) -> PackContent:
@@ -349,6 +327,19 @@ class _Draft:
     def held(self, tier: Tier) -> int:
         return self.scales.part(tier, self.shown)
 
+    def fill_once(self) -> None:
+        """Fill the pack. For a task, fill the tiers of rows again without what the tail or another row says. They get
+        the room that they had and that is free, so the tail stays as it is.
+        """
+        self.fill()
+        if not self.choice.matches:
+            return
+        told = repeated([*self.cross.rows, *self.session.rows], self.tail.shown, self.choice.matches)
+        for rows, before in ((self.cross, 0), (self.session, len(self.cross.rows))):
+            rows.told = frozenset(place - before for place in told if 0 <= place - before < len(rows.rows))
+            rows.fill(sum(rows.cost_list))
+        self._fill_again(self.total - self.scales.frame() - sum(self.tokens().values()))
+
     def fill(self) -> None:
         """Fill each tier up to its share plus the tokens that earlier tiers left unused.
 
@@ -356,7 +347,7 @@ class _Draft:
         frozen pack the rows are filled again before the tail is filled, so that new messages do not change them, and
         the tail does not reach back.
         """
-        limits = self.limits
+        self.limits = limits = self.budgets.limits
         given = shares(self.total - self.scales.frame(), limits)
         spare = 0
         for tier, part in self.parts.items():
@@ -375,8 +366,8 @@ class _Draft:
         if self.budgets.is_tail_fixed:
             return
         used = self.scales.frame() + sum(self.tokens().values())
-        if self.most:
-            self._extend_tail(min(self.total, self.most) - used, back_to=0)
+        if self.choice.most:
+            self._extend_tail(min(self.total, self.choice.most) - used, back_to=0)
         elif self.unobserved is not None:
             first, begins = self.unobserved.pending.first, min((turn.kept.seq for turn in self.tail.shown), default=0)
             if begins > first:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from math import e
+from types import MappingProxyType
 
 from omcli.memory.observation import (
     HIGH_FROM,
@@ -73,15 +74,23 @@ def row_value(row: Observation, *, now: str, fading: float = HALF_LIFE) -> float
     return float(WEIGHTS[row.priority] * BIAS.get(row.kind, 1.0) * fading ** (-age / _WEEK))
 
 
-def by_value(rows: Sequence[Observation], *, now: str, fading: float = HALF_LIFE) -> list[int]:
+def by_value(
+    rows: Sequence[Observation],
+    *,
+    now: str,
+    fading: float = HALF_LIFE,
+    matches: Mapping[str, float] = MappingProxyType({}),
+) -> list[int]:
     """Return the indexes of rows, best first, as they rank in another session's pack.
 
-    Pinned rows rank first, then rows by descending score. At equal scores notes rank first, then the lower id.
+    Pinned rows rank first, then those that match the task at hand, the best first, then rows by descending score. At
+    equal scores notes rank first, then the lower id. `matches` holds how well rows match, by id.
     """
 
-    def key(place: int) -> tuple[bool, float, bool, str]:
+    def key(place: int) -> tuple[bool, float, float, bool, str]:
         row = rows[place]
-        return (PINNED not in row.tags, -row_value(row, now=now, fading=fading), row.kind is not Kind.NOTE, row.id)
+        value = row_value(row, now=now, fading=fading)
+        return (PINNED not in row.tags, -matches.get(row.id, 0), -value, row.kind is not Kind.NOTE, row.id)
 
     return sorted(range(len(rows)), key=key)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from heapq import heapify, heappop, heappushpop
 from itertools import accumulate
 from math import fsum, log
@@ -69,11 +69,12 @@ def comes_first(row: Observation) -> bool:
     return PINNED in row.tags or (CURRENT in row.tags and row.status not in SETTLED)
 
 
-def by_salience(rows: Sequence[Observation]) -> Iterator[int]:
+def by_salience(rows: Sequence[Observation], matches: Mapping[str, float] = MappingProxyType({})) -> Iterator[int]:
     """Yield the indexes of a session's rows, best first, computed lazily.
 
-    Pinned rows and the current task rank first, then the open ones of the last requests. Then the row with the highest
-    value is chosen repeatedly, the newest among equals:
+    Pinned rows and the current task rank first, then the open ones of the last requests, then those that match the task
+    at hand. `matches` holds how well rows match, by id. Then the row with the highest value is chosen repeatedly, the
+    newest among equals:
 
         (importance / 5)^2.5 · freshness · opening · bias · wish · Σ weight(t) · 0.5^n(t) / (tokens + 15)
 
@@ -100,15 +101,24 @@ def by_salience(rows: Sequence[Observation]) -> Iterator[int]:
             untold[term] *= _SAID_AGAIN
         return place
 
-    pinned = list(dict.fromkeys((*(n for n, row in enumerate(rows) if comes_first(row)), *_last_asked(rows))))
-    yield from map(say, pinned)
-    heap = [(-value(place), -place) for place in set(range(len(rows))).difference(pinned)]
+    first = _first(rows, matches)
+    yield from map(say, first)
+    heap = [(-value(place), -place) for place in set(range(len(rows))).difference(first)]
     heapify(heap)
     while heap:
         best = heappop(heap)
         while (now := (-value(-best[1]), best[1])) > best:  # rows chosen since then share terms with it
             best = heappushpop(heap, now)
         yield say(-best[1])
+
+
+def _first(rows: Sequence[Observation], matches: Mapping[str, float]) -> list[int]:
+    """Return the indexes of the rows that rank before all others, best first, each once."""
+    pinned = (place for place, row in enumerate(rows) if comes_first(row))
+    matching = sorted(
+        (place for place, row in enumerate(rows) if row.id in matches), key=lambda place: -matches[rows[place].id]
+    )
+    return list(dict.fromkeys((*pinned, *_last_asked(rows), *matching)))
 
 
 def _last_asked(rows: Sequence[Observation]) -> list[int]:

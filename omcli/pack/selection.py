@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from omcli.base.record import field, mutable_record, record
 from omcli.memory.message import TokenCounter
-from omcli.memory.observation import Observation, Priority, Type
+from omcli.memory.observation import PROVISIONAL, Kind, Observation, Priority, Status, Type
 from omcli.pack.budget import Tier
 from omcli.pack.layouts.layout import Layout, PackContent, uncovered
+from omcli.pack.salience import comes_first
 from omcli.pack.tail import Turn
+from omcli.text.clean import AGENT, PASTED, USER, one_line
 
 _MISSES = 50
 """A tier counts as full once more than this many successive rows do not fit."""
@@ -73,14 +75,101 @@ class PackMeter:
         return self.count(part) if part else 0
 
 
-def fitting(rows: Sequence[Observation], order: Iterable[int], *, room: int, scales: PackMeter) -> list[Candidate]:
-    """Choose the rows that fit into `room` tokens. `order` holds the indexes of `rows`, best first.
+class Kept:
+    """An iterable that caches an iterator's items, so that it can be iterated again."""
+
+    def __init__(self, source: Iterator[int]) -> None:
+        self._source = source
+        self._given: list[int] = []
+
+    def __iter__(self) -> Iterator[int]:
+        yield from self._given
+        for place in self._source:
+            self._given.append(place)
+            yield place
+
+
+@mutable_record
+class TierRows:
+    """The rows that may be in a tier, and those chosen so far."""
+
+    rows: Sequence[Observation]
+    order: Iterable[int]
+    """Indexes of `rows`, best first. They are iterated each time the tier is filled."""
+    scales: PackMeter
+    is_descending: bool = False
+    told: frozenset[int] = frozenset()
+    """Indexes of rows to leave out, because the pack says elsewhere what they say."""
+    chosen: list[Candidate] = field(default_factory=list)
+
+    @property
+    def cost_list(self) -> Sequence[int]:
+        return [price.cost for price in self.chosen]
+
+    @property
+    def shown(self) -> list[Observation]:
+        places = sorted((price.place for price in self.chosen), reverse=self.is_descending)
+        rows = [self.rows[place] for place in places]
+        return sorted(rows, key=is_no_reflection) if self.is_descending else rows
+
+    def fill(self, room: int) -> None:
+        self.chosen = fitting(self.rows, self.order, room=room, scales=self.scales, told=self.told)
+
+    def drop(self, count: int) -> None:
+        del self.chosen[-count:]
+
+
+def is_no_reflection(row: Observation) -> bool:
+    return row.kind is not Kind.REFLECTION
+
+
+def repeated(rows: Sequence[Observation], turns: Sequence[Turn], matches: Mapping[str, float]) -> frozenset[int]:
+    """Return the indexes of rows that say what other rows or messages say, so that a pack would tell it twice.
+
+    Of rows with the same words, whoever says them, a pinned one or the current task stays, otherwise an open one,
+    otherwise the one that matches best, the last among equals. A row is also repeated by the messages it was made from
+    if they are whole, and by a message that contains its words, unless it is pinned, the current task or open.
+    """
+    seqs = {turn.kept.seq for turn in turns if turn.is_whole}
+    said = f" {' '.join(one_line(turn.text) for turn in turns)} "
+    words = [
+        row.text.removesuffix(f" ({PROVISIONAL})").removeprefix(USER).removeprefix(AGENT).removeprefix(PASTED)
+        for row in rows
+    ]
+    is_lasting = [(comes_first(row), row.status is Status.OPEN) for row in rows]
+    order = sorted(range(len(rows)), key=lambda place: (is_lasting[place], matches.get(rows[place].id, 0)))
+    staying = {words[place]: place for place in order}
+
+    def is_told(place: int) -> bool:
+        if staying[words[place]] != place:
+            return True
+        sources = rows[place].sources
+        return not any(is_lasting[place]) and (
+            (bool(sources) and seqs.issuperset(sources)) or f" {words[place]} " in said
+        )
+
+    return frozenset(filter(is_told, range(len(rows))))
+
+
+def fitting(
+    rows: Sequence[Observation],
+    order: Iterable[int],
+    *,
+    room: int,
+    scales: PackMeter,
+    told: frozenset[int] = frozenset(),
+) -> list[Candidate]:
+    """Choose the rows that fit into `room` tokens. `order` holds the indexes of `rows`, best first. Those in `told` are
+    left out.
 
     Unless all rows fit, quoted output gets at most a part of the room.
     """
-    if sum(row.tokens for row in rows) <= room and any(map(quotes_output, rows)):
+    if told:
+        order = Kept(place for place in order if place not in told)
+    wanted = [row for place, row in enumerate(rows) if place not in told] if told else rows
+    if sum(row.tokens for row in wanted) <= room and any(map(quotes_output, wanted)):
         everything = _fitting(rows, order, room, scales, output_room=room)
-        if len(everything) == len(rows):
+        if len(everything) == len(wanted):
             return everything
     return _fitting(rows, order, room, scales, output_room=room // OUTPUT_PART)
 

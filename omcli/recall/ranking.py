@@ -17,7 +17,7 @@ from itertools import accumulate, groupby
 from math import log, sqrt
 
 from omcli.base.record import record
-from omcli.memory.observation import Logged, Observation, Type
+from omcli.memory.observation import Logged, Type
 from omcli.memory.search import MessagePlace, WordMatch
 from omcli.recall.query import Query
 from omcli.text.terms import COMMON_WORDS
@@ -68,7 +68,7 @@ class Match:
     words: tuple[str, ...]
     """The words of the query that it contains, in the order of the query; the others are near."""
     seq: int | None
-    row: Observation | None
+    row: Logged | None
 
 
 def weight(query: Query, matches: Sequence[WordMatch], *, size: int) -> tuple[Word, ...]:
@@ -140,7 +140,7 @@ def rank(
 
 def _row_match(words: Sequence[Word], score: float, logged: Logged) -> Match:
     matched = tuple(word.text for word in words if logged.position in word.rows)
-    return Match(score=score, words=matched, seq=None, row=logged.observation)
+    return Match(score=score, words=matched, seq=None, row=logged)
 
 
 def _message_match(
@@ -152,7 +152,7 @@ def _message_match(
         for logged in evidence
         if logged.observation.sources == (seq,) and all(logged.position in word.rows for word in matched)
     ]
-    row = max(standing, key=lambda logged: worths[logged.position]).observation if standing else None
+    row = max(standing, key=lambda logged: worths[logged.position]) if standing else None
     return Match(score=score, words=tuple(word.text for word in matched), seq=seq, row=row)
 
 

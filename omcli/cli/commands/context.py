@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
@@ -19,9 +18,11 @@ if TYPE_CHECKING:
     from omcli.memory.notation import Notation
     from omcli.operations.context import Place
     from omcli.operations.deps import Deps
+    from omcli.pack.budget import Budgets
 
 _EXAMPLES = """\b
 om context --session "$CLAUDE_CODE_SESSION_ID" --budget 8000
+om context --budget 8000 --for "the notifier loses events after a restart"
 om context --tier session --to markdown
 om context --json | jq .tokens
 OM_CONTEXT_FREEZE=1 om context --tier cross --tier session
@@ -33,6 +34,21 @@ CrossOption = Annotated[int | None, tokens_option("--cross-budget", "Tokens for 
 SessionOption = Annotated[int | None, tokens_option("--session-budget", "Tokens for this session.")]
 TailOption = Annotated[int | None, tokens_option("--tail-budget", "Tokens for the last messages.")]
 FormatOption = Annotated[PackFormat, option("--to", help="Output format.")]
+_BudgetOption = Annotated[
+    int | None, tokens_option("--budget", "Maximum number of tokens to print.  [env: OM_CONTEXT_BUDGET]")
+]
+_TaskOption = Annotated[
+    str | None,
+    option("--for", metavar="TEXT", help="The task at hand. Rows that match this text are chosen before others."),
+]
+_BlockOption = Annotated[
+    bool,
+    option(
+        "--working-memory",
+        aliases=["--block"],
+        help="Print the session's current state instead: task, files, errors, decisions.",
+    ),
+]
 
 
 @with_shared(examples=_EXAMPLES)
@@ -40,9 +56,8 @@ def context(
     run: Run,
     *,
     session: Annotated[str | None, session_option("Session to print. Default: the current or last one.")] = None,
-    budget: Annotated[
-        int | None, tokens_option("--budget", "Maximum number of tokens to print.  [env: OM_CONTEXT_BUDGET]")
-    ] = None,
+    budget: _BudgetOption = None,
+    for_: _TaskOption = None,
     tier: TierOption = None,
     cross_budget: CrossOption = None,
     session_budget: SessionOption = None,
@@ -50,14 +65,7 @@ def context(
     scope: ScopeOption = None,
     to: FormatOption = PackFormat.TEXT,
     notation: NotationOption = None,
-    working_memory: Annotated[
-        bool,
-        option(
-            "--working-memory",
-            aliases=["--block"],
-            help="Print the session's current state instead: task, files, errors, decisions.",
-        ),
-    ] = False,
+    working_memory: _BlockOption = False,
     refresh: Annotated[bool, option("--refresh", help="Ignore the freeze point (`context.freeze`).")] = False,
 ) -> None:
     """Print what an agent should know, within a token budget.
@@ -69,6 +77,10 @@ def context(
     and for messages that wait in the last few other sessions (high-priority rows only, and not with a freeze point),
     rules make `provisional` rows for this pack, if it has both tiers of the session. `gap` in --json counts the rest.
 
+    --for brings what a task needs. Rows that match its words, ranked as by om recall, are chosen right after pinned
+    rows and open requests, even old ones. What the last messages or another row say is not printed again. If nothing
+    matches, the pack is the usual one.
+
     --scope says whose facts the first tier has; sessions without a project share with each other. --session defaults to
     $CLAUDE_CODE_SESSION_ID or, if that is not set, to the last session of this directory, then of all. For a session
     without messages yet (the variable's, a UUID, or at least 16 characters), the pack has only rows of other sessions.
@@ -78,43 +90,41 @@ def context(
 
     With context.freeze (preset duet), the output stays the same up to a freeze point, which keeps prompt caches valid,
     and newer messages are appended. The point moves when rows are folded or unfolded, when you write a note, or when
-    the messages after it exceed context.evict tokens or their budget. --refresh and --working-memory ignore it.
+    the messages after it exceed context.evict tokens or their budget. --refresh, --for and --working-memory ignore it.
     """
     run.apply_options({"scope": scope and scope.setting})
     asked = {Tier.CROSS: cross_budget, Tier.SESSION: session_budget, Tier.TAIL: tail_budget}
     has_tiers = bool(tier) or any(tokens is not None for tokens in asked.values())
-    if working_memory and has_tiers:
-        raise BadUsage("`--working-memory` excludes tiers", hint="`--budget` limits it, to 800 tokens at most")
+    if working_memory and (has_tiers or for_ is not None):
+        other = "tiers" if has_tiers else "`--for`"
+        raise BadUsage(f"`--working-memory` excludes {other}", hint="`--budget` limits it, to 800 tokens at most")
     said = run.settings.context
     total = budget if budget is not None else said.budget
-    if working_memory:
-        _print_block(run, session, budget=total, to=to)
-    elif said.block and not (has_tiers or run.json) and to in (PackFormat.TEXT, PackFormat.MARKDOWN):
-        _print_block(run, session, budget=said.session if total is None else total, to=to)
-    else:
-        tiers = {name.value: 0 if tier and name not in tier else tokens for name, tokens in asked.items()}
-        _print_pack(
-            run, session, most={**tiers, "total": total}, to=to, notation=run.notation(notation), refresh=refresh
-        )
+    is_plain = to in (PackFormat.TEXT, PackFormat.MARKDOWN) and not (has_tiers or run.json or for_ is not None)
+    if working_memory or (said.block and is_plain):
+        most = total if working_memory or total is not None else said.session
+        _print_block(run, session, budget=most, to=to)
+        return
+    tiers = {name.value: 0 if tier and name not in tier else tokens for name, tokens in asked.items()}
+    budgets = run.wiring.budgets({**tiers, "total": total})
+    _print_pack(run, session, for_ or "", budgets, to=to, notation=run.notation(notation), refresh=refresh)
 
 
 def _print_pack(
     run: Run,
     session: str | None,
+    task: str,
+    budgets: Budgets,
     *,
-    most: Mapping[str, int | None],
     to: PackFormat,
     notation: Notation,
     refresh: bool,
 ) -> None:
-    """Print the pack. `most` has the maximum number of tokens for each tier and, as `total`, for the whole pack; None
-    leaves a limit to the settings.
-    """
     layout = run.layout(to)
     contexted = pack(
         run.wiring.reading,
         _place(run, session),
-        budgets=run.wiring.budgets(most),
+        budgets=budgets,
         counter=run.counter,
         now=run.wiring.clock.now(),
         to=layout,
@@ -122,9 +132,12 @@ def _print_pack(
         choice=run.wiring.choice,
         eviction=None if refresh else run.wiring.eviction,
         rules=partial(_rules, run),
+        task=task,
     )
     if contexted.note:
         run.console.note(contexted.note)
+    if task and not contexted.matches:
+        run.console.note("no row matches `--for`")
     if contexted.pack.gap and contexted.pack.budgets.tail > 0:
         run.console.note(f"{counted(contexted.pack.gap, 'message')} in no tier; `om tick` observes what is pending")
     if layout is PackFormat.JSON:

@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
-from typing import cast
+from typing import Any, cast
 from xml.etree import ElementTree as ET
 
 import pytest
@@ -25,6 +25,7 @@ from omcli.pack.cross_session import HALF_LIFE, TIME_CONSTANT, each_once, is_sha
 from omcli.pack.document import document as json_document
 from omcli.pack.layouts import PackFormat
 from omcli.pack.layouts.layout import LOOKING_UP
+from omcli.pack.selection import repeated
 from omcli.tokenizers import Counter
 from omcli.tokenizers import counter as named_counter
 from tests.strategies import NASTY, examples, instants, kept_messages, observations, sessions
@@ -87,16 +88,24 @@ def shown_in(printed: str) -> list[str]:
     return printed.splitlines()
 
 
+def with_own_ids(memory: dict[str, Any]) -> dict[str, Any]:
+    """A memory as a store has it: a row of another session is none of this one."""
+    own = {row.id for row in memory["observations"]}
+    return {**memory, "cross": tuple(row for row in memory["cross"] if row.id not in own)}
+
+
 memories = st.fixed_dictionaries(
     {
         "session": st.none() | sessions,
-        "cross": st.lists(observations(), max_size=8).map(tuple),
-        "observations": st.lists(observations(session=st.just("s1")), max_size=8).map(tuple),
+        "cross": st.lists(observations(), max_size=8, unique_by=lambda row: row.id).map(tuple),
+        "observations": st.lists(observations(session=st.just("s1")), max_size=8, unique_by=lambda row: row.id).map(
+            tuple
+        ),
         "messages": kept_messages(max_size=8),
         "pending": st.integers(0, 10**6),
         "now": instants,
     }
-)
+).map(with_own_ids)
 any_budgets = st.one_of(
     st.integers(0, 5000).map(lambda total: budgets(total=total)),
     st.builds(
@@ -130,6 +139,36 @@ def test_a_budget_is_a_promise(
     if made.printed:
         assert counter.text(made.printed) <= max(0, most.total)
     assert all(made.tokens[tier] <= most.limits[tier] for tier in Tier)
+
+
+@given(
+    memory=memories,
+    most=any_budgets,
+    counter=st.sampled_from(COUNTERS),
+    to=forms,
+    choice=choices,
+    shares=st.lists(st.floats(0.4, 1), min_size=16, max_size=16),
+)
+@examples(200)
+def test_a_pack_for_a_task_keeps_its_budget_and_tells_nothing_twice(
+    memory: dict[str, Sequence[Observation]],
+    most: Budgets,
+    counter: TokenCounter,
+    to: PackFormat,
+    choice: Choice,
+    shares: list[float],
+) -> None:
+    """F50, S2.35: whichever rows match, no budget is exceeded, and no row says what the tail or another row says."""
+    rows = [*memory["cross"], *memory["observations"]]
+    choice = replace(choice, matches={row.id: share for row, share in zip(rows[::2], shares, strict=False)})
+    made = pack(**memory, budgets=most, counter=counter, to=to, choice=choice)  # type: ignore[arg-type]
+    if made.printed:
+        assert counter.text(made.printed) <= max(0, most.total)
+    assert all(made.tokens[tier] <= most.limits[tier] for tier in Tier)
+    if choice.matches:
+        shown = [*made.cross, *made.observations]
+        assert not repeated(shown, made.turns, choice.matches)
+        assert len({row.text for row in shown}) == len(shown)
 
 
 @pytest.mark.parametrize("to", PackFormat)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omcli.memory.observation import Kind, Observation
+from omcli.memory.observation import Kind, Observation, Priority, Type
 from omcli.pack.budget import Tier, budgets
 from omcli.pack.layouts import LAYOUTS, PackFormat
 from omcli.pack.layouts.layout import Head, PackContent
@@ -58,6 +60,19 @@ def test_quoted_output_takes_a_third_at_most_unless_all_rows_fit(rows: list[Obse
     chosen = fitting(rows, range(len(rows)), room=room, scales=scales())
     quoted = sum(each.cost for each in chosen if quotes_output(rows[each.place]))
     assert quoted <= room // 3 or len(chosen) == len(rows)
+
+
+@pytest.mark.parametrize("told", [{0}, {1, 5}, {2, 3, 4}, set(range(8))], ids=str)
+def test_rows_told_elsewhere_leave_their_room_to_the_others(told: set[int]) -> None:
+    """S2.35: the others are chosen as if these were not there, quoted output among them."""
+    texts = ["many words on the depth of the quay " * (number % 3 + 1) for number in range(8)]
+    rows = [mine(text, number=number, tokens=number) for number, text in enumerate(texts)]
+    rows[3:6] = [replace(row, type=Type.EXCERPT, priority=Priority.LOW) for row in rows[3:6]]
+    others = [place for place in range(8) if place not in told]
+    for room in range(200):
+        chosen = fitting(rows, range(8), room=room, scales=scales(), told=frozenset(told))
+        alone = fitting([rows[place] for place in others], range(len(others)), room=room, scales=scales())
+        assert [(each.place, each.cost) for each in chosen] == [(others[each.place], each.cost) for each in alone]
 
 
 def test_a_long_memory_is_not_counted_to_its_end() -> None:

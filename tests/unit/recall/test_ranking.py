@@ -124,7 +124,7 @@ class TestRows:
     def test_a_row_is_evidence_for_its_message_and_stands_for_it(self) -> None:
         fact = Logged(position=7, observation=row(7, sources=(2,)))
         matches = ranked([word("a", 1, 2, rows=[7])], [place(1), place(2, tokens=60)], [fact])
-        assert [(match.seq, match.row) for match in matches[:1]] == [(2, fact.observation)]
+        assert [(match.seq, match.row) for match in matches[:1]] == [(2, fact)]
 
     def test_a_row_that_says_less_than_its_message_does_not_stand_for_it(self) -> None:
         fact = Logged(position=7, observation=row(7, sources=(2,)))
@@ -136,7 +136,7 @@ class TestRows:
         rule = Logged(position=1, observation=row(1, type=Type.INSTRUCTION, sources=(1,)))
         fact = Logged(position=2, observation=row(2, sources=(9,)))
         matches = ranked([word("a", 1, 9, rows=[1, 2])], [place(1), place(9)], [rule, fact])
-        assert matches[0].row == rule.observation
+        assert matches[0].row == rule
 
     def test_a_decision_ranks_first_if_the_query_asks_why(self) -> None:
         decision = Logged(position=1, observation=row(1, type=Type.DECISION, sources=(1,)))
@@ -148,10 +148,10 @@ class TestRows:
     def test_a_row_without_messages_stands_for_itself(self, sources: tuple[int, ...]) -> None:
         note = Logged(position=1, observation=row(1, sources=sources))
         [match] = ranked([word("a", rows=[1])], [], [note])
-        assert (match.seq, match.row, match.words) == (None, note.observation, ("a",))
+        assert (match.seq, match.row, match.words) == (None, note, ("a",))
 
     def test_rows_alone_are_ranked_by_themselves_and_their_messages(self) -> None:
         one, other = (Logged(position=at, observation=row(at, sources=(at,))) for at in (1, 9))
         words = [word("a", 1, 9, rows=[1, 9]), word("b", 9)]
         matches = ranked(words, [place(1), place(9)], [one, other], with_messages=False)
-        assert [match.row for match in matches] == [other.observation, one.observation]
+        assert [match.row for match in matches] == [other, one]
