@@ -52,7 +52,7 @@ class Terminal:
             return self._render(*(self._paragraph(header, row) for row in rows))
         table = Table(box=None, padding=(0, _GAP, 0, 0), pad_edge=False, header_style="bold")
         for at, name in enumerate(header):
-            is_number = all(row[at][:1] in "0123456789$≥–" and "-" not in row[at] for row in rows)
+            is_number = name != "ID" and all(row[at][:1] in "0123456789$≥–" and "-" not in row[at] for row in rows)
             table.add_column(
                 Text(name),
                 no_wrap=name not in wrapped,

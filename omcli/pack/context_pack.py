@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import accumulate
 from typing import TYPE_CHECKING, Protocol
 
 from omcli.base.record import field, mutable_record, record
 from omcli.memory.message import KeptMessage, TokenCounter
 from omcli.memory.notation import WORDS, Notation
-from omcli.memory.observation import ASKED, SETTLED, Kind, Observation, Status
+from omcli.memory.observation import ASKED, PINNED, SETTLED, Kind, Observation, Status
 from omcli.memory.session import Session
 from omcli.pack import cross_session as ranking
 from omcli.pack import tail
 from omcli.pack.budget import Budgets, Tier, shares
 from omcli.pack.layouts import LAYOUTS, PackFormat
 from omcli.pack.layouts.layout import Head, Layout, PackContent, age
-from omcli.pack.salience import by_salience, comes_first
-from omcli.pack.selection import Kept, PackMeter, TierRows, is_no_reflection, repeated
-from omcli.pack.tail import Turn, TurnGroup
+from omcli.pack.salience import ChoiceReason, by_salience, comes_first, matching, reason_of_first
+from omcli.pack.selection import Kept, PackMeter, RowReason, TierRows, TierTurns, is_no_reflection, repeated
+from omcli.pack.tail import Turn
 
 if TYPE_CHECKING:
     from omcli.memory.batch import Pending
@@ -58,6 +59,8 @@ class ContextPack:
     """The pack in the requested layout, ending with a line break; empty if there is nothing to print. A JSON document
     contains it as `text`.
     """
+    reasons: tuple[RowReason, ...] = ()
+    """The rows that could be in the pack, and why they are in it or not, if `Choice.is_explained`."""
 
 
 @record
@@ -105,6 +108,8 @@ class Choice:
     """How well rows match the task at hand, by id. They are chosen before others (`by_salience`, `by_value`), and no
     row is printed that the last messages or another row repeat (`selection.repeated`).
     """
+    is_explained: bool = False
+    """True to record why each row is in the pack or not."""
 
 
 def pack(
@@ -138,6 +143,7 @@ def pack(
     With a `freeze_point`, pass only the rows before it and the messages after it. New messages then only extend the
     pack. Rows don't use the budget that messages leave unused, because later messages would push those rows out again.
     """
+    is_frozen = freeze_point is not None
     head = Head(
         session=session.id if session else None,
         counter=counter.name,
@@ -147,39 +153,72 @@ def pack(
         order=choice.order,
         is_descending=choice.is_descending,
         freeze_point=freeze_point,
-        age=age(messages[-1].message.at, now) if messages and freeze_point is None else None,
+        age=age(messages[-1].message.at, now) if messages and not is_frozen else None,
     )
     now = (freeze_point.at or now) if freeze_point is not None else now
     scales = PackMeter(layout=(layout or LAYOUTS[to])(head), counter=counter.remembering())
-    own = _within(choice, _in_order(observations, is_moved=freeze_point is None and not choice.is_append_only))
+    own = _within(choice, _in_order(observations, is_moved=not is_frozen and not choice.is_append_only))
     shared = ranking.each_once([row for row in cross if ranking.is_shared(row, session=head.session)], besides=own)
     draft = _Draft(
         budgets=budgets,
         scales=scales,
         cross=_of_others(shared, choice, scales, now=now),
         session=_of_session(own, choice, scales),
-        tail=_Tail(messages=messages, scales=scales, chars=choice.result_chars, is_growing=freeze_point is not None),
-        is_frozen=freeze_point is not None,
-        limits=budgets.limits,
+        tail=TierTurns(messages=messages, scales=scales, chars=choice.result_chars, is_growing=is_frozen),
+        is_frozen=is_frozen,
         total=int(max(0, budgets.total) * (1 - counter.free_share)),
         unobserved=unobserved,
         choice=choice,
     )
-    return _printed(draft, head, candidates=len(shared) + len(own))
+    reasons = _reason_of_each(draft, head.session, cross, observations) if choice.is_explained else ()
+    return _printed(draft, head, reasons)
 
 
 def _of_others(rows: Sequence[Observation], choice: Choice, scales: PackMeter, *, now: str) -> TierRows:
     order = ranking.by_value(rows, now=now, fading=choice.fading, matches=choice.matches)
-    return TierRows(rows=rows, order=order, scales=scales)
+
+    def first() -> dict[int, ChoiceReason]:
+        matched = dict.fromkeys(matching(rows, choice.matches), ChoiceReason.MATCH)
+        return matched | {place: ChoiceReason.PINNED for place, row in enumerate(rows) if PINNED in row.tags}
+
+    score = partial(ranking.row_value, now=now, fading=choice.fading)
+    return TierRows(rows=rows, order=order, scales=scales, first=first, usual=ChoiceReason.IMPORTANT, score=score)
 
 
 def _of_session(rows: Sequence[Observation], choice: Choice, scales: PackMeter) -> TierRows:
     order = _newest(rows, choice.matches) if choice.is_recent else by_salience(rows, choice.matches)
-    return TierRows(rows=rows, order=Kept(order), scales=scales, is_descending=choice.is_descending)
+    return TierRows(
+        rows=rows,
+        order=Kept(order),
+        scales=scales,
+        is_descending=choice.is_descending,
+        first=lambda: reason_of_first(rows, choice.matches, has_asked=not choice.is_recent),
+        usual=ChoiceReason.NEWEST if choice.is_recent else ChoiceReason.INFORMATIVE,
+    )
 
 
-def _printed(draft: _Draft, head: Head, *, candidates: int) -> ContextPack:
-    """Fill and print a pack. `candidates` is the number of rows that could be in it."""
+def _reason_of_each(
+    draft: _Draft, session: str | None, cross: Iterable[Observation], own: Iterable[Observation]
+) -> Iterator[RowReason]:
+    """Yield the rows that could be in the tiers of a pack, those that were ranked first, with what became of them."""
+    parts = [
+        (tier, ranked, rows)
+        for tier, ranked, rows in ((Tier.CROSS, draft.cross, cross), (Tier.SESSION, draft.session, own))
+        if draft.limits[tier] > 0
+    ]
+    for tier, ranked, _ in parts:
+        yield from ranked.reason_of_each(tier)
+    for tier, ranked, rows in parts:
+        ids = {row.id for row in ranked.rows}
+        for row in (row for row in rows if row.is_visible and row.id not in ids):
+            reason = ChoiceReason.OLD
+            if tier is Tier.CROSS:
+                reason = ChoiceReason.REPEATED if ranking.is_shared(row, session=session) else ChoiceReason.UNSHARED
+            yield RowReason(tier=tier, row=row, is_chosen=False, reason=reason, tokens=draft.scales.row(row))
+
+
+def _printed(draft: _Draft, head: Head, reasons: Iterable[RowReason]) -> ContextPack:
+    """Fill and print a pack. `reasons` is read afterwards."""
     draft.fill_once()
     printed, tokens = draft.print()
     shown = draft.shown
@@ -191,13 +230,14 @@ def _printed(draft: _Draft, head: Head, *, candidates: int) -> ContextPack:
         is_tail_whole=draft.is_frozen and tail.holds_all(draft.tail.units, draft.tail.messages),
         tokens=tokens,
         total=draft.scales.count(printed) if printed else 0,
-        left_out=candidates - len(shown.cross) - len(shown.session),
+        left_out=len(draft.cross.rows) + len(draft.session.rows) - len(shown.cross) - len(shown.session),
         counter=head.counter,
         budgets=head.budgets,
         pending=head.pending,
         gap=draft.unobserved.besides(shown.tail) if draft.unobserved else None,
         freeze_point=head.freeze_point,
         printed=printed,
+        reasons=tuple(reasons),
     )
 
 
@@ -268,49 +308,19 @@ class _Part(Protocol):
 
 
 @mutable_record
-class _Tail:
-    messages: Sequence[KeptMessage]
-    scales: PackMeter
-    chars: int | None
-    is_growing: bool
-    units: tuple[TurnGroup, ...] = ()
-
-    @property
-    def cost_list(self) -> Sequence[int]:
-        return [unit.cost for unit in self.units]
-
-    @property
-    def shown(self) -> tuple[Turn, ...]:
-        return tail.turns(self.units)
-
-    def fill(self, room: int, *, back_to: int = 0) -> None:
-        self.units = tail.newest(
-            self.messages,
-            room=room,
-            cost=lambda turn: self.scales.turn(turn, room=room),
-            chars=self.chars,
-            is_growing=self.is_growing,
-            back_to=back_to,
-        )
-
-    def drop(self, count: int) -> None:
-        self.units = self.units[:-count]
-
-
-@mutable_record
 class _Draft:
     budgets: Budgets
     scales: PackMeter
     cross: TierRows
     session: TierRows
-    tail: _Tail
-    limits: dict[Tier, int]
-    """Maximum tokens of each tier. That of the tail is raised if it may exceed its budget."""
+    tail: TierTurns
+    choice: Choice
     total: int
     """Maximum tokens of the pack: its budget, without the counter's free share."""
+    limits: dict[Tier, int] = field(default_factory=dict)
+    """Maximum tokens of each tier, set when it is filled. That of the tail is raised if it may exceed its budget."""
     is_frozen: bool = False
     unobserved: Unobserved | None = None
-    choice: Choice = field(default_factory=Choice)
 
     @property
     def shown(self) -> PackContent:

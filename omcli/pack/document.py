@@ -43,5 +43,35 @@ def document(pack: ContextPack, about: Mapping[str, object] = MappingProxyType({
     return ",\n".join([json_line(top).removesuffix("}"), *printed]) + "}\n"
 
 
+def reason_document(pack: ContextPack, words: Mapping[str, Sequence[str]]) -> dict[str, object]:
+    """Return why rows are in a pack or not, as a JSON document. `words` are those of the task that rows contain, by id.
+
+    It has the form `{…, "tokens": {…}, "rows": [{"tier", "id", "tokens", "reason", "text"}], "left_out": […]}`, each
+    list with the best row first. `room` is the number of tokens that were left for a row that did not fit. By `score`
+    the rows of other sessions are ranked.
+    """
+    lists: dict[bool, list[dict[str, object]]] = {True: [], False: []}
+    for each in pack.reasons:
+        columns = {
+            "tier": each.tier,
+            "id": each.row.id,
+            "tokens": each.tokens,
+            "reason": each.reason,
+            "words": list(words[each.row.id]) if each.row.id in words else None,
+            "room": each.room,
+            "score": None if each.score is None else float(f"{each.score:.3g}"),
+            "text": each.row.text,
+        }
+        lists[each.is_chosen].append({name: value for name, value in columns.items() if value is not None})
+    return {
+        **({} if pack.session is None else {"session": pack.session}),
+        "counter": pack.counter,
+        "budget": pack.budgets.total,
+        "tokens": {"total": pack.total, **{str(tier): pack.tokens[tier] for tier in Tier}},
+        "rows": lists[True],
+        "left_out": lists[False],
+    }
+
+
 def _lines(entries: Sequence[str]) -> str:
     return "\n" + ",\n".join(entries) + "\n" if entries else ""

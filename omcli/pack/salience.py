@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from enum import StrEnum
 from heapq import heapify, heappop, heappushpop
 from itertools import accumulate
 from math import fsum, log
@@ -64,6 +65,28 @@ _STATEMENTS = frozenset(
 _LASTING = _STATEMENTS | FILE_CHANGES
 
 
+class ChoiceReason(StrEnum):
+    """The reason why a row is in a pack or not."""
+
+    PINNED = "pinned"
+    CURRENT = "current task"
+    ASKED = "asked last and open"
+    MATCH = "matches"
+    INFORMATIVE = "most informative per token"
+    IMPORTANT = "important and recent"
+    NEWEST = "newest"
+
+    TOO_LONG = "does not fit"
+    OUTPUT = "quoted output gets a third at most"
+    NOTHING_NEW = "says nothing new"
+    FULL = "ranks below the rows that fill the tier"
+    TOLD = "the last messages or another row say it"
+    REPEATED = "another row has the same text"
+    UNSHARED = "concerns only its session"
+    OLD = "older than `context.reflections` or `context.observations` allow"
+    EXCESS = "exceeds the budget as printed"
+
+
 def comes_first(row: Observation) -> bool:
     """Return True for a pinned row, and for the current task as a model stated it."""
     return PINNED in row.tags or (CURRENT in row.tags and row.status not in SETTLED)
@@ -101,7 +124,7 @@ def by_salience(rows: Sequence[Observation], matches: Mapping[str, float] = Mapp
             untold[term] *= _SAID_AGAIN
         return place
 
-    first = _first(rows, matches)
+    first = reason_of_first(rows, matches)
     yield from map(say, first)
     heap = [(-value(place), -place) for place in set(range(len(rows))).difference(first)]
     heapify(heap)
@@ -112,13 +135,25 @@ def by_salience(rows: Sequence[Observation], matches: Mapping[str, float] = Mapp
         yield say(-best[1])
 
 
-def _first(rows: Sequence[Observation], matches: Mapping[str, float]) -> list[int]:
-    """Return the indexes of the rows that rank before all others, best first, each once."""
-    pinned = (place for place, row in enumerate(rows) if comes_first(row))
-    matching = sorted(
-        (place for place, row in enumerate(rows) if row.id in matches), key=lambda place: -matches[rows[place].id]
-    )
-    return list(dict.fromkeys((*pinned, *_last_asked(rows), *matching)))
+def reason_of_first(
+    rows: Sequence[Observation], matches: Mapping[str, float], *, has_asked: bool = True
+) -> dict[int, ChoiceReason]:
+    """Return the indexes of the rows that rank before all others, best first, each with the reason. `has_asked` is
+    False if open requests are not among them.
+    """
+    pinned = [place for place, row in enumerate(rows) if comes_first(row)]
+    found = {place: ChoiceReason.PINNED if PINNED in rows[place].tags else ChoiceReason.CURRENT for place in pinned}
+    asked = _last_asked(rows) if has_asked else ()
+    for places, reason in ((asked, ChoiceReason.ASKED), (matching(rows, matches), ChoiceReason.MATCH)):
+        for place in places:
+            found.setdefault(place, reason)
+    return found
+
+
+def matching(rows: Sequence[Observation], matches: Mapping[str, float]) -> list[int]:
+    """Return the indexes of the rows that match the task at hand, best first."""
+    places = (place for place, row in enumerate(rows) if row.id in matches)
+    return sorted(places, key=lambda place: -matches[rows[place].id])
 
 
 def _last_asked(rows: Sequence[Observation]) -> list[int]:

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from omcli.base.record import field, mutable_record, record
-from omcli.memory.message import TokenCounter
+from omcli.memory.message import KeptMessage, TokenCounter
 from omcli.memory.observation import PROVISIONAL, Kind, Observation, Priority, Status, Type
+from omcli.pack import tail
 from omcli.pack.budget import Tier
 from omcli.pack.layouts.layout import Layout, PackContent, uncovered
-from omcli.pack.salience import comes_first
+from omcli.pack.salience import ChoiceReason, comes_first
 from omcli.pack.tail import Turn
 from omcli.text.clean import AGENT, PASTED, USER, one_line
+from omcli.text.terms import terms_of
 
 _MISSES = 50
 """A tier counts as full once more than this many successive rows do not fit."""
@@ -26,6 +28,25 @@ class Candidate:
 
     place: int
     cost: int
+
+
+@record
+class RowReason:
+    """A row that may be in a pack, and the reason why it is in it or not."""
+
+    tier: Tier
+    row: Observation
+    is_chosen: bool
+    reason: ChoiceReason
+    tokens: int
+    room: int | None = None
+    """Tokens that were left for it if it did not fit."""
+    score: float | None = None
+    """The score by which rows of other sessions are ranked."""
+
+
+Skipped = tuple[ChoiceReason, int]
+"""The reason why a row was skipped, and the tokens that were left."""
 
 
 @record
@@ -100,7 +121,13 @@ class TierRows:
     is_descending: bool = False
     told: frozenset[int] = frozenset()
     """Indexes of rows to leave out, because the pack says elsewhere what they say."""
+    usual: ChoiceReason = ChoiceReason.INFORMATIVE
+    """The reason for the order of all but the `first` rows."""
+    first: Callable[[], Mapping[int, ChoiceReason]] = dict
+    """Returns the indexes of rows that rank before the others, with the reasons."""
+    score: Callable[[Observation], float] | None = None
     chosen: list[Candidate] = field(default_factory=list)
+    skipped: dict[int, Skipped] = field(default_factory=dict)
 
     @property
     def cost_list(self) -> Sequence[int]:
@@ -113,10 +140,74 @@ class TierRows:
         return sorted(rows, key=is_no_reflection) if self.is_descending else rows
 
     def fill(self, room: int) -> None:
-        self.chosen = fitting(self.rows, self.order, room=room, scales=self.scales, told=self.told)
+        self.skipped = {}
+        self.chosen = fitting(
+            self.rows, self.order, room=room, scales=self.scales, told=self.told, skipped=self.skipped
+        )
 
     def drop(self, count: int) -> None:
+        self.skipped |= {each.place: (ChoiceReason.EXCESS, 0) for each in self.chosen[-count:]}
         del self.chosen[-count:]
+
+    def reason_of_each(self, tier: Tier) -> Iterator[RowReason]:
+        """Yield all rows, the best first, with what the choice was made by."""
+        first, costs = self.first(), {each.place: each.cost for each in self.chosen}
+        terms = terms_of([row.text for row in self.rows])
+        said = frozenset().union(*(terms[place] for place in costs))
+        for place in self.order:
+            room = None
+            if place in costs:
+                reason = first.get(place, self.usual)
+            elif place in self.told:
+                reason = ChoiceReason.TOLD
+            elif place in self.skipped:
+                reason, left = self.skipped[place]
+                room = max(0, left) if reason is ChoiceReason.TOO_LONG else None
+            else:
+                reason = ChoiceReason.NOTHING_NEW if terms[place] <= said else ChoiceReason.FULL
+            row = self.rows[place]
+            tokens = costs[place] if place in costs else self.scales.row(row)
+            yield RowReason(
+                tier=tier,
+                row=row,
+                is_chosen=place in costs,
+                reason=reason,
+                tokens=tokens,
+                room=room,
+                score=self.score(row) if self.score else None,
+            )
+
+
+@mutable_record
+class TierTurns:
+    """The messages that may be in the tail, and the groups chosen so far."""
+
+    messages: Sequence[KeptMessage]
+    scales: PackMeter
+    chars: int | None
+    is_growing: bool
+    units: tuple[tail.TurnGroup, ...] = ()
+
+    @property
+    def cost_list(self) -> Sequence[int]:
+        return [unit.cost for unit in self.units]
+
+    @property
+    def shown(self) -> tuple[Turn, ...]:
+        return tail.turns(self.units)
+
+    def fill(self, room: int, *, back_to: int = 0) -> None:
+        self.units = tail.newest(
+            self.messages,
+            room=room,
+            cost=lambda turn: self.scales.turn(turn, room=room),
+            chars=self.chars,
+            is_growing=self.is_growing,
+            back_to=back_to,
+        )
+
+    def drop(self, count: int) -> None:
+        self.units = self.units[:-count]
 
 
 def is_no_reflection(row: Observation) -> bool:
@@ -158,24 +249,33 @@ def fitting(
     room: int,
     scales: PackMeter,
     told: frozenset[int] = frozenset(),
+    skipped: dict[int, Skipped] | None = None,
 ) -> list[Candidate]:
     """Choose the rows that fit into `room` tokens. `order` holds the indexes of `rows`, best first. Those in `told` are
-    left out.
+    left out. `skipped` is filled with those that do not fit.
 
     Unless all rows fit, quoted output gets at most a part of the room.
     """
+    skipped = {} if skipped is None else skipped
     if told:
         order = Kept(place for place in order if place not in told)
     wanted = [row for place, row in enumerate(rows) if place not in told] if told else rows
     if sum(row.tokens for row in wanted) <= room and any(map(quotes_output, wanted)):
-        everything = _fitting(rows, order, room, scales, output_room=room)
+        everything = _fitting(rows, order, room, scales, skipped, output_room=room)
         if len(everything) == len(wanted):
             return everything
-    return _fitting(rows, order, room, scales, output_room=room // OUTPUT_PART)
+        skipped.clear()
+    return _fitting(rows, order, room, scales, skipped, output_room=room // OUTPUT_PART)
 
 
 def _fitting(
-    rows: Sequence[Observation], order: Iterable[int], room: int, scales: PackMeter, *, output_room: int
+    rows: Sequence[Observation],
+    order: Iterable[int],
+    room: int,
+    scales: PackMeter,
+    skipped: dict[int, Skipped],
+    *,
+    output_room: int,
 ) -> list[Candidate]:
     chosen: list[Candidate] = []
     headings_index = _Headings(scales=scales)
@@ -184,11 +284,13 @@ def _fitting(
     for place in order:
         row = rows[place]
         if row.counter == scales.counter.name and row.tokens > room:
+            skipped[place] = (ChoiceReason.TOO_LONG, room)
             continue
         headings = scales.layout.headings(row)
         cost = scales.row(row) + headings_index.over(place, headings)
         is_output = quotes_output(row)
         if is_output and cost > output_room:
+            skipped[place] = (ChoiceReason.OUTPUT, output_room)
             continue
         if cost <= room:
             output_room -= is_output * cost
@@ -198,9 +300,10 @@ def _fitting(
             misses = 0
             if room < least:
                 break
-        elif misses == _MISSES:
-            break
         else:
+            skipped[place] = (ChoiceReason.TOO_LONG, room)
+            if misses == _MISSES:
+                break
             misses += 1
     return chosen
 

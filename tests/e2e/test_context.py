@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import stat
 from itertools import product
+from typing import Any
 
 import pytest
 
@@ -213,6 +214,33 @@ def test_rows_of_other_sessions_compete_for_their_room(om: Om) -> None:
     assert told(30, OM_CONTEXT_RANK="time-constant") == ["quay"], "3 by the root of e is less"
     assert told(100) == ["mole", "quay"]
     assert told(2_000) == ["mole", "quay", "berth"]
+
+
+def test_other_sessions_rows_are_ranked_pinned_first_and_old_and_light_last(om: Om) -> None:
+    """T61, S2.35, S2.36: by the scores that `--explain` prints; rows of the current session are excluded, rows of none
+    are not.
+    """
+    today, long_ago = ("--now", "2026-03-10T08:00Z"), ("--now", "2026-01-09T08:00Z")
+    observe(om, Talk(session=NEW, cwd=str(om.folder)).user("We decided to keep the mole of this session."))
+    om("note", "The old quay is closed", "--priority", "low", *long_ago)
+    group = '<observation-group kind="reflection">\n* 🔴 (2026-03-10 08:00) The mole is mended each week\n'
+    om("import", "-", "--format", "duet-groups", *today, stdin=f"{group}</observation-group>\n")
+    om("note", "The crane is new", *today)
+    om("note", " ".join(f"berth{number}" for number in range(99)), "--priority", "high", *today)
+    om("note", "Never touch the lock", "--tag", "pinned", "--priority", "low", *long_ago)
+
+    def ranked(budget: int, *rows: str) -> list[dict[str, Any]]:
+        asking = ("context", "--session", NEW, "--tier", "cross", "--budget", str(budget), *today)
+        found: list[dict[str, Any]] = om(*asking, "--explain", "--json").document["rows"]
+        assert [word for row in found for word in rows if word in row["text"]] == list(rows)
+        assert len(found) == len(rows)
+        return found
+
+    found = ranked(900, "lock", "berth0", "crane", "mole", "quay")
+    assert [row["reason"] for row in found] == ["pinned", *["important and recent"] * 4]
+    assert [row["score"] for row in found[1:]] == pytest.approx([3 * 2, 2 * 2, 3 * 1.3, 2 * 2 ** (-60 / 7)], rel=0.01)
+    ranked(90, "lock", "crane", "mole", "quay")  # what does not fit is passed over
+    assert om("context", "--session", NEW, "--tier", "cross", "--budget", "30").stdout
 
 
 def test_the_json_document_says_what_each_tier_costs_and_what_is_pending(om: Om) -> None:

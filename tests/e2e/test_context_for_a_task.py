@@ -125,8 +125,8 @@ class TestNothingTwice:
         told("observe", "-q", stdin=talk.text())
         shown = ("--tail-budget", "0", "--for", "lint before the push")
         assert packed(told, *shown).count(rule) == 1
-        rows = told("context", "--session", ONE, *shown, "--json").document
-        assert [row["tags"] for row in (*rows["cross"], *rows["observations"]) if rule in row["text"]] == [["pinned"]]
+        explained = told("context", "--session", ONE, *shown, "--explain", "--json").document
+        assert [row["reason"] for row in explained["rows"] if rule in row["text"]] == ["pinned"]
 
     def test_what_was_said_before_the_last_messages_is_still_a_row(self, told: Om) -> None:
         pack = packed(told, "--tail-budget", "30", "--for", "outbox events")
@@ -162,7 +162,7 @@ class TestOtherwiseAsBefore:
         env = {"OM_CONTEXT_BLOCK": "1"}
         assert told("context", "--session", ONE, "--for", "outbox", env=env).stdout.startswith("<om-memory")
         ended = told("context", "--working-memory", "--for", "outbox", code=2)
-        assert "`--working-memory` excludes `--for`" in ended.stderr
+        assert "`--working-memory` excludes tiers, `--for` and `--explain`" in ended.stderr
 
     @given(
         text=st.lists(

@@ -2,29 +2,37 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
 from omcli.base.errors import BadUsage
+from omcli.base.record import replace
 from omcli.cli.command import Run, with_shared
 from omcli.cli.console import counted
 from omcli.cli.options import NotationOption, ScopeOption, option, session_option, tokens_option
+from omcli.memory.observation import handle
 from omcli.operations.context import Place, working_block
 from omcli.operations.context import context as pack
 from omcli.pack.budget import Tier
 from omcli.pack.layouts import PackFormat
+from omcli.pack.salience import ChoiceReason
 
 if TYPE_CHECKING:
-    from omcli.memory.notation import Notation
-    from omcli.operations.context import Place
+    from collections.abc import Mapping, Sequence
+
+    from omcli.operations.context import ContextResult, Place
     from omcli.operations.deps import Deps
     from omcli.pack.budget import Budgets
+    from omcli.pack.context_pack import ContextPack
+    from omcli.pack.selection import RowReason
 
 _EXAMPLES = """\b
 om context --session "$CLAUDE_CODE_SESSION_ID" --budget 8000
 om context --budget 8000 --for "the notifier loses events after a restart"
 om context --tier session --to markdown
 om context --json | jq .tokens
+om context --budget 2000 --explain
 OM_CONTEXT_FREEZE=1 om context --tier cross --tier session
 om context --working-memory --session "$CLAUDE_CODE_SESSION_ID"
 """
@@ -50,6 +58,12 @@ _BlockOption = Annotated[
     ),
 ]
 
+_BLOCK_HINT = "`--budget` limits it, to 800 tokens at most"
+_LEFT_OUT = 5
+"""Number of rows that `--explain` prints for each reason why they are not in a tier."""
+_SHOWN_WORDS = 3
+"""Number of words that `--explain` prints of those with which a row matches."""
+
 
 @with_shared(examples=_EXAMPLES)
 def context(
@@ -67,6 +81,7 @@ def context(
     notation: NotationOption = None,
     working_memory: _BlockOption = False,
     refresh: Annotated[bool, option("--refresh", help="Ignore the freeze point (`context.freeze`).")] = False,
+    explain: Annotated[bool, option("--explain", help="Print why each row is in the pack, or why not.")] = False,
 ) -> None:
     """Print what an agent should know, within a token budget.
 
@@ -88,6 +103,9 @@ def context(
     --working-memory prints the session's current task, modified files, errors, decisions and outcomes, then commands,
     delegated tasks and searches, in at most 800 tokens. Compaction does not change them. Requests alone print nothing.
 
+    --explain prints rows as they were chosen, with tokens, the reason and, for other sessions, the score: importance
+    that fades with age. The best ones left out follow. Of a long session only the newest and most important are ranked.
+
     With context.freeze (preset duet), the output stays the same up to a freeze point, which keeps prompt caches valid,
     and newer messages are appended. The point moves when rows are folded or unfolded, when you write a note, or when
     the messages after it exceed context.evict tokens or their budget. --refresh, --for and --working-memory ignore it.
@@ -95,57 +113,107 @@ def context(
     run.apply_options({"scope": scope and scope.setting})
     asked = {Tier.CROSS: cross_budget, Tier.SESSION: session_budget, Tier.TAIL: tail_budget}
     has_tiers = bool(tier) or any(tokens is not None for tokens in asked.values())
-    if working_memory and (has_tiers or for_ is not None):
-        other = "tiers" if has_tiers else "`--for`"
-        raise BadUsage(f"`--working-memory` excludes {other}", hint="`--budget` limits it, to 800 tokens at most")
+    if working_memory and (has_tiers or for_ is not None or explain):
+        raise BadUsage("`--working-memory` excludes tiers, `--for` and `--explain`", hint=_BLOCK_HINT)
     said = run.settings.context
     total = budget if budget is not None else said.budget
-    is_plain = to in (PackFormat.TEXT, PackFormat.MARKDOWN) and not (has_tiers or run.json or for_ is not None)
-    if working_memory or (said.block and is_plain):
+    is_plain = to in (PackFormat.TEXT, PackFormat.MARKDOWN) and not (has_tiers or run.json or explain)
+    if working_memory or (said.block and is_plain and for_ is None):
         most = total if working_memory or total is not None else said.session
         _print_block(run, session, budget=most, to=to)
         return
     tiers = {name.value: 0 if tier and name not in tier else tokens for name, tokens in asked.items()}
     budgets = run.wiring.budgets({**tiers, "total": total})
-    _print_pack(run, session, for_ or "", budgets, to=to, notation=run.notation(notation), refresh=refresh)
+    made = _packed(run, session, for_ or "", budgets, to=to, notation=notation, refresh=refresh, explain=explain)
+    _print_why(run, made, to) if explain else _print_pack(run, made.pack, to)
 
 
-def _print_pack(
+def _packed(
     run: Run,
     session: str | None,
     task: str,
     budgets: Budgets,
     *,
     to: PackFormat,
-    notation: Notation,
+    notation: str | None,
     refresh: bool,
-) -> None:
-    layout = run.layout(to)
-    contexted = pack(
+    explain: bool,
+) -> ContextResult:
+    """Return the pack, after notes about its session and the messages that it lacks."""
+    made = pack(
         run.wiring.reading,
         _place(run, session),
         budgets=budgets,
         counter=run.counter,
         now=run.wiring.clock.now(),
-        to=layout,
-        notation=notation,
-        choice=run.wiring.choice,
+        to=run.layout(to),
+        notation=run.notation(notation),
+        choice=replace(run.wiring.choice, is_explained=explain),
         eviction=None if refresh else run.wiring.eviction,
         rules=partial(_rules, run),
         task=task,
     )
-    if contexted.note:
-        run.console.note(contexted.note)
-    if task and not contexted.matches:
+    if made.note:
+        run.console.note(made.note)
+    if task and not made.matches:
         run.console.note("no row matches `--for`")
-    if contexted.pack.gap and contexted.pack.budgets.tail > 0:
-        run.console.note(f"{counted(contexted.pack.gap, 'message')} in no tier; `om tick` observes what is pending")
-    if layout is PackFormat.JSON:
+    if made.pack.gap and made.pack.budgets.tail > 0:
+        run.console.note(f"{counted(made.pack.gap, 'message')} in no tier; `om tick` observes what is pending")
+    return made
+
+
+def _print_pack(run: Run, made: ContextPack, to: PackFormat) -> None:
+    if run.layout(to) is PackFormat.JSON:
         from omcli.pack.document import document
 
-        run.output.text(document(contexted.pack))
+        run.output.text(document(made))
     else:
-        run.output.text(contexted.pack.printed)
+        run.output.text(made.printed)
+
+
+def _print_why(run: Run, made: ContextResult, to: PackFormat) -> None:
+    """Print why each row is in a pack: those in it as they were chosen, then the best ones left out, a few for each
+    reason.
+    """
+    from omcli.pack.document import reason_document
+    from omcli.text.instants import minute
+
+    words = {match.row.observation.id: match.words for match in made.matches}
+    if run.layout(to) is PackFormat.JSON:
+        run.output.document(reason_document(made.pack, words))
+        return
+    packed = made.pack
+    rows = [_cells(each, words) for each in packed.reasons if each.is_chosen]
+    if packed.turns:
+        said = counted(len(packed.turns), "last message")
+        begins = packed.turns[0].message.at
+        rows.append((Tier.TAIL, str(packed.tokens[Tier.TAIL]), "", said, f"from {minute(begins)} on" if begins else ""))
+    rows.append(("total", str(packed.total), "", f"of {packed.budgets.total} at most, with headings", ""))
+    run.output.table(["TIER", "TOKENS", "ID", "WHY", "TEXT"], rows, cut="TEXT")
+    shown: Counter[tuple[str, str]] = Counter()
+    left_out = []
+    for each in packed.reasons:
+        shown[each.tier, each.reason] += not each.is_chosen
+        if not each.is_chosen and shown[each.tier, each.reason] <= _LEFT_OUT:
+            left_out.append(_cells(each, words))
+    if left_out:
+        run.output.line("")
+        run.output.table(["LEFT OUT", "TOKENS", "ID", "WHY NOT", "TEXT"], left_out, cut="TEXT")
+    if more := shown.total() - len(left_out):
+        run.console.note(f"{counted(more, 'more row')} left out; `--json` has all")
+
+
+def _cells(each: RowReason, words: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
+    reason = str(each.reason)
+    if each.reason is ChoiceReason.MATCH:
+        found = words[each.row.id]
+        more = f" +{len(found) - _SHOWN_WORDS}" if len(found) > _SHOWN_WORDS else ""
+        reason = f"{reason}: {', '.join(found[:_SHOWN_WORDS])}{more}"
+    elif each.room is not None:
+        reason = f"{reason} ({each.room} left)"
+    elif each.score is not None and each.reason in (ChoiceReason.IMPORTANT, ChoiceReason.FULL):
+        reason = f"{reason} ({each.score:.2g})"
+    return (each.tier, str(each.tokens), handle(each.row.id), reason, each.row.text)
 
 
 def _print_block(run: Run, session: str | None, *, budget: int | None, to: PackFormat) -> None:

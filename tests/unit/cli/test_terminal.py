@@ -77,6 +77,14 @@ def test_a_table_that_has_room_is_aligned(monkeypatch: pytest.MonkeyPatch) -> No
     assert second == "2026-01-07      7  tides"
 
 
+def test_ids_that_begin_with_digits_are_no_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
+    at_width(100, monkeypatch)
+    rows = [("cross", "7", "01a2169d"), ("cross", "12", "")]
+    header, first, _ = Terminal(has_colour=False).table(("TIER", "TOKENS", "ID"), rows, wrapped=()).splitlines()
+    assert header == "TIER   TOKENS  ID"
+    assert first == "cross       7  01a2169d"
+
+
 def test_a_long_row_continues_below_its_text(monkeypatch: pytest.MonkeyPatch) -> None:
     at_width(60, monkeypatch)
     shown = Terminal(has_colour=False).row("3f9a1c2e", ("[2026-01-06 13:46]", "low", "fact:"), "tide " * 20, remark="")

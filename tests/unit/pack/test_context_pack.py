@@ -169,6 +169,11 @@ def test_a_pack_for_a_task_keeps_its_budget_and_tells_nothing_twice(
         shown = [*made.cross, *made.observations]
         assert not repeated(shown, made.turns, choice.matches)
         assert len({row.text for row in shown}) == len(shown)
+    why = replace(choice, is_explained=True)
+    explained = pack(**memory, budgets=most, counter=counter, to=to, choice=why)  # type: ignore[arg-type]
+    assert explained.printed == made.printed
+    chosen = [each.row for each in explained.reasons if each.is_chosen]
+    assert sorted(row.id for row in chosen) == sorted(row.id for row in (*made.cross, *made.observations))
 
 
 @pytest.mark.parametrize("to", PackFormat)
