@@ -203,9 +203,9 @@ class ContextCompressor:
             deps = wiring.deps(self._counter, observer=wiring.rule_observer(takes_images=self._keep_images(wiring)))
             return ingest(transcript, deps, session=self.session, project=self._project, is_next=is_next)
 
-    def build_context(self, budget: int | None = None) -> Context:
+    def build_context(self, budget: int | None = None, *, task: str = "") -> Context:
         """Return the memory for the agent's next call, in at most `budget` tokens (by default the budget in the
-        settings).
+        settings). Rows that match the text of a `task` are chosen first, as by `om context --for`.
 
         The store is only read: no lock is taken and no model is called. With the setting `context.freeze`, the context
         is frozen, as for `om context`. All three tiers are returned, even with presets for which `om context` prints
@@ -229,6 +229,7 @@ class ContextCompressor:
                 choice=wiring.choice,
                 eviction=wiring.eviction,
                 rules=lambda: wiring.deps(self._counter, open_store=lambda: wiring.reading),
+                task=task,
             )
             return context_of(contexted.pack, self._notation, order=wiring.choice.order)
 

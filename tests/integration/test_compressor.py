@@ -377,6 +377,13 @@ class TestBuildContext:
             found = made.build_context(budget)
             assert counter("o200k-approx").text(found.text) <= found.stats.budget == budget
 
+    def test_what_a_task_needs_comes_first(self, make: Make) -> None:
+        made = make()
+        made.ingest([user("Look at the pier."), assistant("The crane needs oil before winter."), *story(60)])
+        made.flush()
+        assert "crane" not in made.build_context(150).session
+        assert "crane" in made.build_context(150, task="oil for the crane").session
+
     def test_all_that_waits_is_counted_however_small_the_budget(self, make: Make) -> None:
         """S0.17."""
         made = make()
