@@ -11,6 +11,8 @@ from omcli.text.terms import FUNCTION_WORDS, NAME_LIKE, split_cjk
 MOST_MATCHES = 10_000
 """Number of matches of a word that are looked at, the newest ones."""
 _WORD = lazily(r"[^\W_]+")
+_ENDING = lazily(r"(?<=[^\W_])['’](?:s|t|d|m|ll|re|ve)\b")
+"""Matches what an apostrophe adds to an English word, which says nothing of its own."""
 _EXACT = lazily(r'["“]([^"“”]+)["”]|([^\W_]+(?:[-_./:#@]+[^\W_]+)+)')
 """Matches a quotation, or a name that consists of several words: a path, an identifier, a version."""
 _WHY = frozenset({"why", "warum", "wieso", "weshalb", "pourquoi", "perché", "waarom", "varför"})
@@ -46,7 +48,7 @@ class Query:
         If a text has only function words, they are the words.
         """
         folded = unicodedata.normalize("NFC", text).lower()
-        found = list(dict.fromkeys(_WORD.findall(split_cjk(folded))))
+        found = list(dict.fromkeys(_WORD.findall(split_cjk(_ENDING.sub(" ", folded)))))
         words = [word for word in found if word not in FUNCTION_WORDS] or found
         exact = (
             " ".join((quotation or name).split())

@@ -19,6 +19,8 @@ from omcli.recall.query import Query
         ('"; DROP TABLE -- OR NEAR(', ("drop", "table", "near")),
         ("数据库", ("数据", "据库", "库")),
         ("cafe\u0301", ("café",)),
+        ("what's Ada’s crane, and why doesn't it move", ("ada", "crane", "doesn", "move")),
+        ("l'eau d'Ada", ("l", "eau", "d", "ada")),
         ("?!", ()),
         ("", ()),
     ],
