@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -408,6 +409,19 @@ def test_lango_shows_the_newest_rows_of_one_session(remembering: Om) -> None:
     assert facts(newest_first.stdout) == list(range(29, 9, -1))
     asked = remembering("context", "--session", "long", "--preset", "lango", "--cross-budget", "500").stdout
     assert "A lasting decision" in asked
+
+
+def test_lango_shows_the_newest_five_reflections_and_twenty_observations(remembering: Om) -> None:
+    """T60: of 7 and 30, each oldest to newest."""
+    for number in range(7):
+        row = {"session_key": "long", "content": f"Folded {number}.", "generation": 1}
+        at = f"2026-02-0{number + 1}T10:00Z"
+        remembering("import", "-", "-q", "--format", "lango-jsonl", "--now", at, stdin=json.dumps(row))
+    pack = remembering("context", "--session", "long", "--preset", "lango").stdout
+    assert [number for number in range(7) if f"Folded {number}." in pack] == [2, 3, 4, 5, 6]
+    assert [line.split()[-1] for line in pack.splitlines() if "Folded" in line] == ["2.", "3.", "4.", "5.", "6."]
+    assert facts(pack) == list(range(10, 30))
+    assert pack.index("Folded 6.") < pack.index("number 10 ")
 
 
 def test_with_little_room_recent_rows_are_the_newest(remembering: Om) -> None:

@@ -243,6 +243,24 @@ def test_other_sessions_rows_are_ranked_pinned_first_and_old_and_light_last(om: 
     assert om("context", "--session", NEW, "--tier", "cross", "--budget", "30").stdout
 
 
+def test_reflections_are_the_summary_before_what_is_recent(om: Om) -> None:
+    """T59, S1.9: with too little room for them, reflections that fit, and no observation."""
+    rows = [
+        {"session_key": OTHER, "content": f"The {name} was measured", "created_at": f"2026-03-0{number}T08:00:00Z"}
+        | ({"generation": 1} if number > 3 else {})
+        for number, name in enumerate(("quay", "mole", "crane", "berth", "lock", "buoy"), 1)
+    ]
+    om("import", "-", "--format", "lango-jsonl", stdin="\n".join(map(json.dumps, rows)))
+    asking = ("context", "--session", OTHER, "--preset", "lango", "--to", "markdown", "--budget")
+    pack = om(*asking, "4000").stdout
+    parts = ["## Conversation Memory", "### Summary", "berth", "lock", "buoy", "### Recent", "quay", "mole", "crane"]
+    assert sorted(parts, key=pack.index) == parts
+    small = om(*asking, "30").stdout
+    assert "### Summary" in small
+    assert "buoy" in small
+    assert not [part for part in ("berth", *parts[5:]) if part in small]
+
+
 def test_the_json_document_says_what_each_tier_costs_and_what_is_pending(om: Om) -> None:
     """S0.17."""
     observe(om, tide_story())
