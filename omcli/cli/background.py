@@ -81,7 +81,7 @@ def leave(
             when = can.when
         due = _due(rules, when, sessions)
         overdue = [
-            session for session in due if _is_quick(session, deps, when) or _is_overdue(run, session, deps, when)
+            session for session in due if _is_short(session, deps, when) or _is_overdue(run, session, deps, when)
         ]
         failed = _at_once(run, overdue, deps)
         done = tuple(overdue)
@@ -124,7 +124,7 @@ def _due(deps: Deps, when: Due, sessions: Sequence[str] | None) -> list[str]:
     return [found.session for found in tick.due(deps, when, sessions=sessions)]
 
 
-def _is_quick(session: str, deps: Deps, when: Due) -> bool:
+def _is_short(session: str, deps: Deps, when: Due) -> bool:
     """Return True if rules can observe the session without waiting for another process."""
     from omcli.operations.deps import is_free
 

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
+from functools import partial
+from typing import Protocol
 
 from omcli.base.errors import BadUsage, OmError
 from omcli.base.record import record, replace
 from omcli.memory.message import KeptMessage
 from omcli.memory.observation import TOOL_EVENTS, LogQuery, Observation, Type
 from omcli.memory.ports import Store
-from omcli.memory.search import Passage
+from omcli.memory.search import Nearest, Passage
 from omcli.operations.clock import Clock
 from omcli.recall import ranking, review
 from omcli.recall.query import MOST_MATCHES, Query
@@ -22,6 +24,13 @@ _WIDER = 8
 """Factor by which more are ranked if a filter leaves too few results."""
 _COMPARED = 3
 """Number of results that are read for each one returned, to rank those first that contain names as they are written."""
+
+
+class FindNearest(Protocol):
+    """Finds messages and rows that mean the same as a query."""
+
+    def __call__(self, text: str, query: LogQuery, *, most: int) -> Nearest | None:
+        """Return at most `most` messages and as many rows that `query` selects, or None if vectors are unavailable."""
 
 
 @record
@@ -57,16 +66,24 @@ class RecallResult:
     """Id of the later row among the results that contradicts the row, if there is one."""
 
 
-def recall(store: Store, text: str, wanted: RecallFilter, *, limit: int, around: int = 0) -> tuple[RecallResult, ...]:
+def recall(
+    store: Store,
+    text: str,
+    wanted: RecallFilter,
+    *,
+    limit: int,
+    around: int = 0,
+    nearest: FindNearest | None = None,
+) -> tuple[RecallResult, ...]:
     """Return the best `limit` results for a query, the best first.
 
-    `around` is the number of neighbours to return on either side of each message. Raise BadUsage if the query has no
-    words.
+    `around` is the number of neighbours to return on either side of each message. `nearest` finds what means the same
+    in other words. Raise BadUsage if the query has no words.
     """
     query = Query.of(text)
     if not query.words:
         raise BadUsage("the query has no words", hint='try `om recall "why did we …"`')
-    found = _find(store, query, wanted, limit=limit)
+    found = _find(store, query, wanted, limit=limit, nearest=nearest and partial(nearest, text))
     results = _with_later(_results(store, query, found[: limit * (_COMPARED if query.exact else 1)], limit=limit))
     return tuple(_with_context(store, each, around) for each in results) if around else results
 
@@ -79,7 +96,14 @@ def mark_used(results: Iterable[RecallResult], *, open_store: Callable[[], Store
             open_store().index.mark_used(used, now=clock.now())
 
 
-def _find(store: Store, query: Query, wanted: RecallFilter, *, limit: int) -> list[Match]:
+def _find(
+    store: Store,
+    query: Query,
+    wanted: RecallFilter,
+    *,
+    limit: int,
+    nearest: Callable[..., Nearest | None] | None,
+) -> list[Match]:
     """Return what matches, the best first. If the filter leaves too little, more matches are read and ranked."""
     index, most_matches, most = store.index, MOST_MATCHES, _CANDIDATES
     size = index.size(wanted.log)
@@ -87,10 +111,13 @@ def _find(store: Store, query: Query, wanted: RecallFilter, *, limit: int) -> li
         matches = index.match(query.words, wanted.log, most=most_matches)
         words = ranking.weight(query, matches, size=size)
         messages, positions = ranking.candidates(words, most=most)
+        near = nearest(wanted.log, most=ranking.NEAREST) if nearest else None
+        if near is not None:
+            messages, positions = [*messages, *near.messages], [*positions, *near.rows]
         rows = [logged for logged in index.rows(positions, wanted.log) if wanted.has_tags(logged.observation)]
         cited = (seq for logged in rows for seq in logged.observation.sources)
         places = index.around({*messages, *cited}, wanted.log, reach=ranking.REACH)
-        found = ranking.rank(query, words, places, rows, with_messages=wanted.messages)
+        found = ranking.rank(query, words, places, rows, with_messages=wanted.messages, nearest=near)
         has_all = all(max(len(match.messages), len(match.rows)) < most_matches for match in matches)
         if len(found) >= limit or (has_all and max(len(messages), len(positions)) < most):
             return found

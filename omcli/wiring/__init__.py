@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
     from pathlib import Path
 
-    from omcli.llm.model import Provider
+    from omcli.llm.model import Embedder, Provider
     from omcli.memory.batch import Observer
     from omcli.memory.message import TokenCounter
     from omcli.memory.notation import Notation
@@ -354,6 +354,12 @@ class Wiring:
         it is unavailable.
         """
         return self._models(counter, warn).model_to_ask()
+
+    def embedder(self, *, warn: Callable[[str], None] = ignore) -> Embedder:
+        """Return the model that makes vectors. Raise NotAllowed or BadConfiguration if it is unavailable."""
+        from omcli.wiring.models import embedder
+
+        return embedder(self.settings, clock=self.clock, warn=warn, ledger=lambda: (self._usual or self).store)
 
     @property
     def model_names(self) -> tuple[str, str]:
