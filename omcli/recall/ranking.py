@@ -146,7 +146,7 @@ def rank(
     near = (
         Nearest(messages={}, rows={})
         if nearest is None
-        else _shared(nearest, places if query.is_question else (), rows)
+        else _shared(nearest, places, rows, with_neighbours=query.is_question)
     )
     ranked = [_row_match(words, score, logged, near) for score, logged in found]
     if with_messages:
@@ -197,21 +197,26 @@ def _merged(ranked: Sequence[Match]) -> list[Match]:
     return [replace(ranked[at], score=score * _FUSION) for at, score in scores.items()]
 
 
-def _shared(nearest: Nearest, places: Sequence[MessagePlace], rows: Iterable[Logged]) -> Nearest:
-    """Return the nearness of messages, of those that near rows are about and of their neighbours, and that of rows."""
-    cosines = sorted((*nearest.messages.values(), *nearest.rows.values()))
-    least, most = (cosines[0], cosines[-1]) if cosines else (0.0, 1.0)
+def _shares(cosines: Mapping[int, float]) -> dict[int, float]:
+    """Return numbers from 1 for the nearest to 0 for the farthest of some messages or rows."""
+    least, most = min(cosines.values(), default=0), max(cosines.values(), default=0)
+    return {number: (cosine - least) / (most - least) if most > least else 1.0 for number, cosine in cosines.items()}
 
-    def share(cosine: float) -> float:
-        return (cosine - least) / (most - least) if most > least else 1.0
 
-    of_rows = {position: share(cosine) for position, cosine in nearest.rows.items()}
-    own = {seq: share(cosine) for seq, cosine in nearest.messages.items()}
+def _shared(
+    nearest: Nearest, places: Sequence[MessagePlace], rows: Iterable[Logged], *, with_neighbours: bool
+) -> Nearest:
+    """Return the nearness of rows, of messages and, if asked for, of their neighbours. Calls and results, which have no
+    vectors, are as near as the rows about them.
+    """
+    own, of_rows = _shares(nearest.messages), _shares(nearest.rows)
+    events = {place.seq for place in places if not place.is_turn}
     for logged in rows:
-        for seq in logged.observation.sources[:_FIRST_SOURCES] if logged.position in of_rows else ():
-            own[seq] = max(of_rows[logged.position], own.get(seq, 0))
+        if logged.position in of_rows:
+            for seq in events.intersection(logged.observation.sources[:_FIRST_SOURCES]):
+                own[seq] = max(of_rows[logged.position], own.get(seq, 0))
     lent = dict(own)
-    for day in _days(places):
+    for day in _days(places if with_neighbours else ()):
         for at, near, part in _near(day, [place.seq in own for place in day]):
             seq = day[near].seq
             lent[seq] = max(part * own[day[at].seq], lent.get(seq, 0))

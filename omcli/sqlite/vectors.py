@@ -28,8 +28,8 @@ _READ = 4_096
 """Number of vectors that are compared at a time."""
 _LOOKED_UP = 500
 """Number of vectors whose messages and rows are looked up at a time, the nearest first."""
-_FLOOR = 0.25
-"""A vector is near if it is by a quarter of the possible nearer than the others are on average. How high a cosine is
+_FLOOR = 0.2
+"""A vector is near if it is by a fifth of the possible nearer than the others are on average. How high a cosine is
 depends on the model.
 """
 _LARGEST = 127

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from omcli.memory.transcript import Bookmark, Origin, Transcript
     from omcli.operations.clock import Clock
     from omcli.operations.deps import Deps, ObserverDeps, ReflectorDeps
+    from omcli.operations.embed import VectorSearch
     from omcli.operations.estimate import CallList
     from omcli.operations.ingest.sessions import TranscriptCounts
     from omcli.operations.model_calls import Limit, WaitingModel
@@ -360,6 +361,18 @@ class Wiring:
         from omcli.wiring.models import embedder
 
         return embedder(self.settings, clock=self.clock, warn=warn, ledger=lambda: (self._usual or self).store)
+
+    def vector_search(self, warn: Callable[[str], None]) -> VectorSearch | None:
+        """Return the search by meaning, or None if no model for vectors is chosen, or nothing may be written: calls
+        have to be recorded.
+        """
+        said = self.settings.embeddings
+        if self.settings.disabled or (said.provider is None and said.model is None):
+            return None
+        from omcli.operations.embed import VectorSearch
+        from omcli.wiring.models import has_embedder
+
+        return VectorSearch(self.reading, lambda: self.embedder(warn=warn)) if has_embedder(self.settings) else None
 
     @property
     def model_names(self) -> tuple[str, str]:

@@ -21,6 +21,7 @@ from omcli.operations.ingest.files import FileInput
 from omcli.wiring import inputs as readings
 from omcli.wiring.folders import Folders
 from omcli.wiring.inputs import asked, stamp, terms
+from omcli.wiring.models import has_embedder
 
 if TYPE_CHECKING:
     from omcli.memory.retention import RetentionRules
@@ -58,6 +59,7 @@ def consolidate_input(
         min_age=wiring.settings.reflect.min_age,
         batch_tokens=wiring.settings.reflect.batch_tokens,
         rules=_rules(wiring.retention(), session),
+        open_embedder=wiring.embedder if session is None and has_embedder(wiring.settings) else None,
         backups=0 if session is not None else said.backups,
     )
     return found, places

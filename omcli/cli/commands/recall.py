@@ -103,7 +103,7 @@ def recall(
     note_unknown(run, wanted.log)
     limit, context = min(limit, LARGEST), min(context, LARGEST)
     queries = _query_lines(queries_file) if query is None else [query]
-    vectors = vector_search(run)
+    vectors = run.wiring.vector_search(run.console.warn)
     nearest = vectors.nearest if vectors else None
     reading = run.wiring.reading
     answers = [
@@ -118,22 +118,6 @@ def recall(
     if not any(answer.results for answer in answers):
         run.console.note("nothing found")
         raise Exit(_NOTHING)
-
-
-def vector_search(run: Run) -> VectorSearch | None:
-    """Return the search by meaning, or None if no model for vectors is chosen or the settings disable writing, because
-    its calls have to be recorded.
-    """
-    said = run.settings.embeddings
-    if (said.provider is None and said.model is None) or run.settings.disabled:
-        return None
-    from omcli.wiring.models import has_embedder
-
-    if not has_embedder(run.settings):
-        return None
-    from omcli.operations.embed import VectorSearch
-
-    return VectorSearch(run.wiring.reading, lambda: run.wiring.embedder(warn=run.console.warn))
 
 
 def note_fallback(run: Run, vectors: VectorSearch | None) -> None:
