@@ -230,20 +230,17 @@ def embed_new(run: Run) -> None:
     """Make vectors of what is new, if a model for that is chosen. Errors are printed as warnings, except that the model
     waits after failures.
     """
-    said = run.settings.embeddings
-    if (said.provider is None and said.model is None) or not run.wiring.has_store:
+    if not (run.settings.embeddings.is_set and run.wiring.has_store):
         return
     from omcli.operations.embed import embed
-    from omcli.wiring.models import has_embedder
 
-    if has_embedder(run.settings):
-        try:
-            deps = run.deps(wait=0.0)
-            embed(deps, run.wiring.embedder(warn=run.console.warn), most=_MOST_VECTORS, progress=lambda _: None)
-        except (Waiting, *ELSEWHERE):
-            return
-        except OmError as error:
-            run.console.warn_of(error)
+    try:
+        embedder = run.wiring.embedder(warn=run.console.warn)
+        embed(run.deps(wait=0.0), embedder, most=_MOST_VECTORS, progress=lambda _: None)
+    except (Waiting, *ELSEWHERE):
+        return
+    except OmError as error:
+        run.console.warn_of(error)
 
 
 # ---- running as a worker

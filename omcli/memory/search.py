@@ -95,13 +95,11 @@ class Nearest:
 
 @record
 class VectorStatus:
-    """Numbers of texts with and without vectors of a model."""
+    """Numbers of messages and rows with and without vectors of a model, and their dimensions if there are any."""
 
     dimensions: int | None
-    """None as long as the model has no vectors."""
     messages: int
     rows: int
-    """Numbers of messages and rows with vectors."""
     missing_messages: int
     missing_rows: int
     size: int
@@ -109,9 +107,9 @@ class VectorStatus:
 
 
 class Vectors(Protocol):
-    """Vectors of texts, by model: those of visible rows and of visible messages of people and agents.
+    """Vectors by model, of visible rows and of what people and agents say in visible messages; of a long text several.
 
-    A long text has several. If a model's number of dimensions changes, only vectors with the latest number count.
+    If a model's number of dimensions changes, only vectors with the latest number count.
     """
 
     def length(self, model: str) -> int | None:

@@ -107,11 +107,11 @@ def _find(
     """Return what matches, the best first. If the filter leaves too little, more matches are read and ranked."""
     index, most_matches, most = store.index, MOST_MATCHES, _CANDIDATES
     size = index.size(wanted.log)
+    near = nearest(wanted.log, most=ranking.NEAREST) if nearest else None
     while True:
         matches = index.match(query.words, wanted.log, most=most_matches)
         words = ranking.weight(query, matches, size=size)
         messages, positions = ranking.candidates(words, most=most)
-        near = nearest(wanted.log, most=ranking.NEAREST) if nearest else None
         if near is not None:
             messages, positions = [*messages, *near.messages], [*positions, *near.rows]
         rows = [logged for logged in index.rows(positions, wanted.log) if wanted.has_tags(logged.observation)]

@@ -243,6 +243,11 @@ class EmbedSettings:
     base_url: str | None = None
     """Endpoint to use instead of the provider's own."""
 
+    @property
+    def is_set(self) -> bool:
+        """True if a model is chosen, available or not. The provider `rules` means none."""
+        return self.provider != "rules" and (self.provider is not None or self.model is not None)
+
 
 @record
 class ToolSettings:

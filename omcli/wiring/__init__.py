@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from omcli.memory.notation import Notation
     from omcli.memory.ports import Store
     from omcli.memory.reflection import Reflector
-    from omcli.memory.retention import RetentionRules
     from omcli.memory.session import EvictionPolicy
     from omcli.memory.transcript import Bookmark, Origin, Transcript
     from omcli.operations.clock import Clock
@@ -351,9 +350,7 @@ class Wiring:
         return self._models(counter, warn).reflector(rules) or rules
 
     def model_to_ask(self, counter: TokenCounter, *, warn: Callable[[str], None] = ignore) -> Provider | None:
-        """Return the model that answers questions, or None if none is chosen. Raise NotAllowed or BadConfiguration if
-        it is unavailable.
-        """
+        """Return the model that answers questions, if any. Raise NotAllowed or BadConfiguration if unavailable."""
         return self._models(counter, warn).model_to_ask()
 
     def embedder(self, *, warn: Callable[[str], None] = ignore) -> Embedder:
@@ -363,16 +360,12 @@ class Wiring:
         return embedder(self.settings, clock=self.clock, warn=warn, ledger=lambda: (self._usual or self).store)
 
     def vector_search(self, warn: Callable[[str], None]) -> VectorSearch | None:
-        """Return the search by meaning, or None if no model for vectors is chosen, or nothing may be written: calls
-        have to be recorded.
-        """
-        said = self.settings.embeddings
-        if self.settings.disabled or (said.provider is None and said.model is None):
+        """Return the search by meaning, or None if no model for vectors is chosen or the settings disable writing."""
+        if self.settings.disabled or not self.settings.embeddings.is_set:
             return None
         from omcli.operations.embed import VectorSearch
-        from omcli.wiring.models import has_embedder
 
-        return VectorSearch(self.reading, lambda: self.embedder(warn=warn)) if has_embedder(self.settings) else None
+        return VectorSearch(self.reading, lambda: self.embedder(warn=warn))
 
     @property
     def model_names(self) -> tuple[str, str]:
@@ -437,12 +430,6 @@ class Wiring:
 
         has_model = "observer" in self._functions or models.is_named("observer", self.settings, os.environ)
         return policies.due(self.settings, has_model=has_model)
-
-    def retention(self) -> RetentionRules:
-        """Return the retention rules, which are empty if the settings contain none."""
-        from omcli.wiring import policies
-
-        return policies.retention(self.settings, self.clock)
 
     def new_id(self) -> str:
         """Return a new UUIDv7."""

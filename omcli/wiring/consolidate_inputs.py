@@ -19,9 +19,9 @@ from omcli.operations.consolidate.daily_notes import ArchivePolicy
 from omcli.operations.consolidate.run import ConsolidateInput, TranscriptFile
 from omcli.operations.ingest.files import FileInput
 from omcli.wiring import inputs as readings
+from omcli.wiring import policies
 from omcli.wiring.folders import Folders
 from omcli.wiring.inputs import asked, stamp, terms
-from omcli.wiring.models import has_embedder
 
 if TYPE_CHECKING:
     from omcli.memory.retention import RetentionRules
@@ -58,8 +58,8 @@ def consolidate_input(
         archiving=ArchivePolicy(before=_before(wiring, said.archive_after)),
         min_age=wiring.settings.reflect.min_age,
         batch_tokens=wiring.settings.reflect.batch_tokens,
-        rules=_rules(wiring.retention(), session),
-        open_embedder=wiring.embedder if session is None and has_embedder(wiring.settings) else None,
+        rules=_rules(policies.retention(wiring.settings, wiring.clock), session),
+        open_embedder=wiring.embedder if session is None and wiring.settings.embeddings.is_set else None,
         backups=0 if session is not None else said.backups,
     )
     return found, places

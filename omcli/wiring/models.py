@@ -91,12 +91,6 @@ def is_named(name: str, settings: Settings, environment: Mapping[str, str]) -> b
         return True
 
 
-def has_embedder(settings: Settings) -> bool:
-    """Return True if a model that makes vectors is chosen, available or not."""
-    said = settings.embeddings
-    return said.provider not in (None, RULES) or (said.provider is None and said.model is not None)
-
-
 def embedder(
     settings: Settings, *, clock: Clock, warn: Callable[[str], None], ledger: Callable[[], SqliteStore]
 ) -> Embedder:
@@ -108,7 +102,7 @@ def embedder(
     from importlib.util import find_spec
 
     said = settings.embeddings
-    if not has_embedder(settings):
+    if not said.is_set:
         raise BadConfiguration("no model for vectors is chosen", hint="set `embeddings.provider`: om-config(5)")
     if find_spec("numpy") is None:
         raise BadConfiguration("numpy is not installed", hint="pip install 'omcli[embeddings]'")

@@ -343,6 +343,12 @@ class TestFailures:
         assert answer["vector_error"]["slug"] == "over-limit"
         assert len(told.fake.asked) == calls
 
+    def test_a_known_model_has_a_price(self, told: Embedding) -> None:
+        told("embed", OM_EMBEDDINGS_MODEL="text-embedding-3-small")
+        total = told("usage", "--json").document["total"]
+        assert total["cost"] == pytest.approx(100 * 0.02 / 1e6)
+        assert total["unpriced_calls"] == 0
+
     def test_recall_without_vectors_calls_nobody(self, told: Embedding) -> None:
         assert told("recall", "lorry", "--json").document["vector"] == "unavailable"
         assert told.fake.asked == []

@@ -399,9 +399,8 @@ def _watch(run: Run, seconds: float) -> None:
 
 def _print_status(run: Run) -> None:
     from omcli.operations.embed import status
-    from omcli.wiring.models import has_embedder
 
-    if not has_embedder(run.settings):
+    if not run.settings.embeddings.is_set:
         if run.json:
             run.output.document({"model": None})
         run.console.note("no model for vectors is chosen; `embeddings.provider` chooses one: om-config(5)")
