@@ -368,7 +368,8 @@ def _embed(run: Run, limit: int | None) -> None:
 
 def _in_words(report: EmbedReport) -> str:
     texts = f" ({counted(report.texts, 'text')})" if report.texts else ""
-    return f"{report.places} messages and rows embedded{texts}, {report.left} left"
+    places = "1 message or row" if report.places == 1 else f"{report.places} messages and rows"
+    return f"{places} embedded{texts}, {report.left} left"
 
 
 def _watch(run: Run, seconds: float) -> None:
