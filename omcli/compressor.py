@@ -270,7 +270,10 @@ class ContextCompressor:
         project = self._project if scope == "project" else None
         with self._open_wiring() as wiring:
             wanted = RecallFilter(log=LogQuery(session=session, project=project))
-            results = recall(wiring.reading, query, wanted, limit=limit)
+            vectors = wiring.vector_search(self._warnings.append)
+            results = recall(wiring.reading, query, wanted, limit=limit, nearest=vectors.nearest if vectors else None)
+            if vectors and vectors.error:
+                self._warnings.append(f"found by words alone: {vectors.error.message}")
             if not wiring.settings.disabled:
                 mark_used(results, open_store=lambda: wiring.store_at_once, clock=wiring.clock)
             return results

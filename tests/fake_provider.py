@@ -5,7 +5,8 @@ In a test, through the fixture `fake_model`; from a shell:
     python -m tests.fake_provider --port 8123 --acts '[{"status": 429, "headers": {"retry-after": "2"}}]'
 
 Requests to `/v1/messages` are Anthropic's, requests to `/v1/chat/completions` OpenAI's. Each takes the next of `acts`;
-when none is left, the reply is the echo of `omcli.providers.scripted`.
+when none is left, the reply is the echo of `omcli.providers.scripted`. Requests to `/v1/embeddings` get vectors that
+are alike if their texts share words, or words that `synonyms` names.
 """
 
 from __future__ import annotations
@@ -13,8 +14,10 @@ from __future__ import annotations
 import argparse
 import gzip
 import json
+import re
 import ssl
 import threading
+import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -76,8 +79,13 @@ class Asked:
 
     @property
     def wire(self) -> str:
-        """`messages` or `chat`."""
-        return "messages" if self.path.endswith("/messages") else "chat"
+        """`messages`, `chat` or `embeddings`."""
+        return {"messages": "messages", "embeddings": "embeddings"}.get(self.path.rpartition("/")[2], "chat")
+
+    @property
+    def texts(self) -> list[str]:
+        """The texts to embed."""
+        return list(self.body["input"])
 
     @property
     def key(self) -> str:
@@ -150,6 +158,10 @@ class FakeModel:
         """Formats that are answered with this status, naming them."""
         self.ignored_formats: tuple[OutputMode, ...] = ()
         """Formats that are taken and answered with prose."""
+        self.synonyms: dict[str, str] = {}
+        """Words that mean the same, for vectors."""
+        self.dimensions = 512
+        """Number of dimensions of the vectors."""
         self.over = threading.Event()
         """Lets go of what hangs."""
         self._lock = threading.Lock()
@@ -243,7 +255,7 @@ class _Handler(BaseHTTPRequestHandler):
         body = json.loads(self.rfile.read(int(self.headers["content-length"])))
         headers = {name.lower(): value for name, value in self.headers.items()}
         asked = Asked(path=self.path, headers=headers, body=body)
-        if not self.path.endswith(("/v1/messages", "/v1/chat/completions")):
+        if not self.path.endswith(("/v1/messages", "/v1/chat/completions", "/v1/embeddings")):
             self._send(404, {"content-type": "text/plain"}, b"404 page not found")
             return
         act = self.server.fake.act_for(asked)
@@ -251,7 +263,7 @@ class _Handler(BaseHTTPRequestHandler):
             self.server.fake.over.wait(60)
             self.close_connection = True
             return
-        kind, content = _content(act, asked)
+        kind, content = _content(act, asked, self.server.fake)
         sent = {"content-type": kind, **act.headers}
         if act.is_compressed:
             sent, content = {**sent, "content-encoding": "gzip"}, gzip.compress(content)
@@ -275,7 +287,7 @@ class _Handler(BaseHTTPRequestHandler):
             self.wfile.write(content)
 
 
-def _content(act: Act, asked: Asked) -> tuple[str, bytes]:
+def _content(act: Act, asked: Asked, fake: FakeModel) -> tuple[str, bytes]:
     """Content type and body of an answer."""
     if act.html:
         return "text/html; charset=utf-8", HTML.encode()
@@ -285,6 +297,8 @@ def _content(act: Act, asked: Asked) -> tuple[str, bytes]:
         return "application/json", json.dumps(_error(act, asked)).encode()
     if act.status != 200:
         return "text/plain", b""
+    if asked.wire == "embeddings":
+        return "application/json", json.dumps(_embeddings(act, asked, fake)).encode()
     if asked.is_streamed:
         return "text/event-stream", "".join(_events(act, asked)).encode()
     return "application/json", json.dumps(_reply(act, asked)).encode()
@@ -330,6 +344,26 @@ def _reply(act: Act, asked: Asked) -> dict[str, Any]:
         ],
         "usage": _usage(act, asked),
     }
+
+
+def _embeddings(act: Act, asked: Asked, fake: FakeModel) -> dict[str, Any]:
+    data = [
+        {"object": "embedding", "index": at, "embedding": vector_of(text, fake.dimensions, fake.synonyms)}
+        for at, text in enumerate(asked.texts)
+    ]
+    total = act.usage["input"]
+    usage = {"prompt_tokens": total, "total_tokens": total}
+    return {"object": "list", "model": asked.body["model"], "data": data[::-1], "usage": usage}
+
+
+def vector_of(text: str, dimensions: int = 512, synonyms: Mapping[str, str] | None = None) -> list[float]:
+    """A vector that counts words by their hash; beginnings of six letters stand for words."""
+    vector = [0.0] * dimensions
+    vector[0] = 0.01
+    for word in re.findall(r"[^\W_]+", text.lower()):
+        known = (synonyms or {}).get(word, word)[:6]
+        vector[zlib.crc32(known.encode()) % dimensions] += 1.0
+    return vector
 
 
 def _usage(act: Act, asked: Asked) -> dict[str, Any]:

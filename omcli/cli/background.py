@@ -9,7 +9,16 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from omcli.base.errors import OF_MODELS, OF_ONE_SESSION, CannotCreate, InputOutput, OmError, TryAgain
+from omcli.base.errors import (
+    ELSEWHERE,
+    OF_MODELS,
+    OF_ONE_SESSION,
+    CannotCreate,
+    InputOutput,
+    OmError,
+    TryAgain,
+    Waiting,
+)
 from omcli.base.record import record, replace
 from omcli.cli.console import Exit, counted
 from omcli.cli.reports import report_tick
@@ -81,7 +90,7 @@ def leave(
             when = can.when
         due = _due(rules, when, sessions)
         overdue = [
-            session for session in due if _is_quick(session, deps, when) or _is_overdue(run, session, deps, when)
+            session for session in due if _is_short(session, deps, when) or _is_overdue(run, session, deps, when)
         ]
         failed = _at_once(run, overdue, deps)
         done = tuple(overdue)
@@ -124,7 +133,7 @@ def _due(deps: Deps, when: Due, sessions: Sequence[str] | None) -> list[str]:
     return [found.session for found in tick.due(deps, when, sessions=sessions)]
 
 
-def _is_quick(session: str, deps: Deps, when: Due) -> bool:
+def _is_short(session: str, deps: Deps, when: Due) -> bool:
     """Return True if rules can observe the session without waiting for another process."""
     from omcli.operations.deps import is_free
 
@@ -209,6 +218,29 @@ def last_worker(run: Run) -> tuple[Path, WorkerRun | None]:
 
 def _store(run: Run) -> Path:
     return Path(os.path.abspath(run.settings.db))  # noqa: PTH100 - it need not be there to be named
+
+
+# ---- new vectors
+
+_MOST_VECTORS = 200
+"""Number of messages and rows that a run embeds beside its own work. `om embed` makes all vectors."""
+
+
+def embed_new(run: Run) -> None:
+    """Make vectors of what is new, if a model for that is chosen. Errors are printed as warnings, except that the model
+    waits after failures.
+    """
+    if not (run.settings.embeddings.is_set and run.wiring.has_store):
+        return
+    from omcli.operations.embed import embed
+
+    try:
+        embedder = run.wiring.embedder(warn=run.console.warn)
+        embed(run.deps(wait=0.0), embedder, most=_MOST_VECTORS, progress=lambda _: None)
+    except (Waiting, *ELSEWHERE):
+        return
+    except OmError as error:
+        run.console.warn_of(error)
 
 
 # ---- running as a worker

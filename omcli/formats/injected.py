@@ -313,7 +313,7 @@ _INSIDE = (
     rf'{_SESSION}"counter":\s*{_STRING},\s*"budget":\s*-?\d+,\s*"tokens":\s*(?:\{{|\d+,\s*"sections":)'  # om context
     rf'|"observations?":\s*(?:\[\s*)?{_ROW}'  # om log, om show, om note
     rf'|"files":\s*\[\s*\{{\s*"path":\s*{_STRING},\s*"format":'  # om observe
-    rf'|"query":\s*{_STRING},\s*"(?:answer|vectors)":'  # om ask, om recall
+    rf'|"query":\s*{_STRING},\s*"(?:answer|vectors?)":'  # om ask, om recall
 )
 _CHAT = (
     rf'\[\s*\{{\s*"role":\s*"system",\s*"content":\s*"<{TAG}'

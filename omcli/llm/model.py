@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from typing import Protocol
 
@@ -136,6 +136,33 @@ class Provider(Protocol):
 
         At least one call must be left. Raise NotAllowed if the key is missing or not accepted, BadConfiguration if the
         model cannot be called as configured, and ProviderFailed on any other failure.
+        """
+
+
+@record
+class EmbedReply:
+    """Vectors of texts, in order, all with the same number of dimensions."""
+
+    vectors: tuple[tuple[float, ...], ...]
+    model: str
+    """Name of the model that replied, as reported by the endpoint, or otherwise as requested."""
+    input_tokens: int | None = None
+
+
+class Embedder(Protocol):
+    """A model that turns texts into vectors. Vectors of similar meaning have similar directions."""
+
+    @property
+    def name(self) -> str:
+        """Name of the provider."""
+
+    @property
+    def model(self) -> str: ...
+
+    def embed(self, texts: Sequence[str], *, is_query: bool = False) -> EmbedReply:
+        """Return a vector for each text. `is_query` tells models that make other vectors for questions than for texts.
+
+        Raise the errors of `Provider.ask`.
         """
 
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:  # these modules take long to import
     )
     from omcli.memory.reflection import ReflectionAttempt, ReflectionWrite, Scope
     from omcli.memory.retention import BackupResult, MessageOutline
-    from omcli.memory.search import SearchIndex
+    from omcli.memory.search import SearchIndex, Vectors
     from omcli.memory.transcript import Bookmark, IngestedFile, Origin
 
 
@@ -41,6 +41,8 @@ class Lane(StrEnum):
     """Held by the session's only worker. Other processes leave observing and reflecting to that worker."""
     ASK = "ask"
     """Answering a question. It needs no lease; only model calls name this lane."""
+    EMBED = "embed"
+    """Making vectors of texts. It is a lane of the session whose id is empty."""
 
 
 @record
@@ -437,6 +439,8 @@ class Store(Protocol):
     def search(self) -> TextSearch: ...
     @property
     def index(self) -> SearchIndex: ...
+    @property
+    def vectors(self) -> Vectors: ...
     @property
     def sessions(self) -> Sessions: ...
     @property

@@ -1,9 +1,9 @@
-"""Port of the index of words that `om recall` searches."""
+"""Ports of what `om recall` searches: the index of words, and vectors."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import Protocol
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple, Protocol
 
 from omcli.base.record import record
 from omcli.memory.observation import Logged, LogQuery
@@ -75,3 +75,65 @@ class SearchIndex(Protocol):
 
     def mark_used(self, rows: Sequence[str], *, now: str) -> None:
         """Record that the rows with these ids were used."""
+
+
+class TextPlace(NamedTuple):
+    """A message or row whose text has vectors or is to have some."""
+
+    is_row: bool
+    number: int
+    """`seq` of a message, or position of a row."""
+
+
+@record
+class Nearest:
+    """Messages and rows whose text is similar to a query: their cosines, the highest first."""
+
+    messages: Mapping[int, float]
+    rows: Mapping[int, float]
+
+
+@record
+class VectorStatus:
+    """Numbers of messages and rows with and without vectors of a model, and their dimensions if there are any."""
+
+    dimensions: int | None
+    messages: int
+    rows: int
+    missing_messages: int
+    missing_rows: int
+    size: int
+    """Bytes of all vectors, including those of other models."""
+
+
+class Vectors(Protocol):
+    """Vectors by model, of visible rows and of what people and agents say in visible messages; of a long text several.
+
+    If a model's number of dimensions changes, only vectors with the latest number count.
+    """
+
+    def length(self, model: str) -> int | None:
+        """Return the number of dimensions of a model, or None if it has no vectors."""
+
+    def missing(self, model: str) -> tuple[TextPlace, ...]:
+        """Return the places without vectors of a model: rows by priority, then messages, the newest first."""
+
+    def texts(self, places: Sequence[TextPlace]) -> Mapping[TextPlace, tuple[str, ...]]:
+        """Return the parts of the texts to embed. Places that are not visible any more are left out."""
+
+    def known(self, model: str, texts: Iterable[str]) -> frozenset[str]:
+        """Return those of the texts that have a vector of the model, wherever they stand."""
+
+    def put(self, model: str, places: Sequence[TextPlace], vectors: Mapping[str, Sequence[float]]) -> int:
+        """Add vectors by text, and link each place to them if all its parts have one. Return the number of places."""
+
+    def nearest(self, model: str, vector: Sequence[float], query: LogQuery, *, most: int) -> Nearest:
+        """Return at most `most` messages and as many rows that a query selects.
+
+        Raise BadConfiguration without numpy, and Unusable if no vector of the model has as many dimensions.
+        """
+
+    def status(self, model: str) -> VectorStatus: ...
+
+    def drop_unused(self) -> int:
+        """Delete the vectors that no visible message or row is linked to, and return their number."""

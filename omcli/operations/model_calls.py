@@ -7,7 +7,7 @@ from enum import StrEnum
 
 from omcli.base.errors import OmError, OverLimit, ProviderFailed, Waiting
 from omcli.base.record import mutable_record, record
-from omcli.llm.model import MOST_CALLS, EndReason, Ledger, ModelCall, Prompt, Provider, Reply, Spent
+from omcli.llm.model import MOST_CALLS, Embedder, EndReason, Ledger, ModelCall, Prompt, Provider, Reply, Spent
 from omcli.memory.ports import Lane
 from omcli.operations.clock import Clock, later
 
@@ -33,14 +33,9 @@ class CountedProvider:
         limit that is reached.
         """
         self._provider = provider
-        self._lane = lane
-        self._ledger = ledger
-        self._limits = limits
+        self._log = CallLog(lane=lane, ledger=ledger, limits=limits, cost=cost, clock=clock, warn=warn)
         self._patience = patience
-        self._cost = cost
         self._clock = clock
-        self._warn = warn
-        self._warned: set[str] = set()
 
     @property
     def name(self) -> str:
@@ -61,40 +56,66 @@ class CountedProvider:
         Before the call, raise OverLimit if a hard limit is reached, and Waiting if the prompt begins an ask and earlier
         failures make the session wait. Raise the provider's errors.
         """
-        self._check()
+        self._log.check()
         if not prompt.calls.is_begun:
-            self._patience.check(self._ledger(), lane=self._lane, session=prompt.session, model=self)
+            self._patience.check(self._log.ledger(), lane=self._log.lane, session=prompt.session, model=self)
             prompt.calls.is_begun = True
         begun = self._clock.monotonic()
         try:
             reply = self._provider.ask(prompt)
         except OmError as error:
-            self._note(prompt, begun, outcome=error.slug)
+            self._log.note(self, begun, outcome=error.slug, session=prompt.session)
             raise
         except BaseException:  # interrupted by Ctrl-C: the call may have been billed
-            self._note(prompt, begun, outcome="interrupted")
+            self._log.note(self, begun, outcome="interrupted", session=prompt.session)
             raise
-        self._note(prompt, begun, outcome=_outcome(prompt, reply), reply=reply)
+        self._log.note(self, begun, outcome=_outcome(prompt, reply), session=prompt.session, reply=reply)
         return reply
 
-    def _check(self) -> None:
+
+class CallLog:
+    """Checks the limits before a model call, and records the call in the ledger afterwards."""
+
+    def __init__(
+        self,
+        *,
+        lane: Lane,
+        ledger: Callable[[], Ledger],
+        limits: tuple[Limit, ...],
+        cost: Callable[[Reply], float | None],
+        clock: Clock,
+        warn: Callable[[str], None],
+    ) -> None:
+        self.lane = lane
+        self.ledger = ledger
+        self._limits = limits
+        self._cost = cost
+        self._clock = clock
+        self._warn = warn
+        self._warned: set[str] = set()
+
+    def check(self) -> None:
+        """Raise OverLimit if a hard limit is reached. Warn once of each soft limit that is reached."""
         for limit in self._limits:
-            reached = limit.check(self._ledger().spent(since=limit.since(self._clock.now())))
+            reached = limit.check(self.ledger().spent(since=limit.since(self._clock.now())))
             if reached and limit.is_hard:
                 raise OverLimit(f"{reached}; nothing was asked", hint="`om usage` shows what models have cost")
             if reached and limit.name not in self._warned:
                 self._warned.add(limit.name)
                 self._warn(reached)
 
-    def _note(self, prompt: Prompt, begun: float, *, outcome: str, reply: Reply | None = None) -> None:
-        self._ledger().note_call(
+    def note(
+        self, model: Provider | Embedder, begun: float, *, outcome: str, session: str | None, reply: Reply | None = None
+    ) -> None:
+        """Record a call that began at this time of the monotonic clock."""
+        self.ledger().note_call(
             ModelCall(
                 at=self._clock.now(),
-                lane=self._lane,
-                session=prompt.session,
-                provider=self.name,
+                lane=self.lane,
+                session=session,
+                provider=model.name,
                 # A failure counts for the model that was asked, whatever name the endpoint gives it (`Patience`).
-                model=reply.model if reply and outcome == "ok" else self.model,
+                model=reply.model if reply and outcome == "ok" else model.model,
                 input_tokens=reply.input_tokens if reply else None,
                 output_tokens=reply.output_tokens if reply else None,
                 cached_tokens=reply.cached_tokens if reply else None,

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
+from functools import partial
+from typing import Protocol
 
 from omcli.base.errors import BadUsage, OmError
 from omcli.base.record import record, replace
 from omcli.memory.message import KeptMessage
 from omcli.memory.observation import TOOL_EVENTS, Logged, LogQuery, Observation, Type
 from omcli.memory.ports import Store
-from omcli.memory.search import Passage
+from omcli.memory.search import Nearest, Passage
 from omcli.operations.clock import Clock
 from omcli.recall import ranking, review
 from omcli.recall.query import MOST_MATCHES, Query
@@ -29,6 +31,13 @@ _CLOSE = 0.4
 """Part of the best score that a row needs to match a text. With less, rows that share only common words with it fill a
 small pack; with more, half of the answers are missing from it.
 """
+
+
+class FindNearest(Protocol):
+    """Finds messages and rows that mean the same as a query."""
+
+    def __call__(self, text: str, query: LogQuery, *, most: int) -> Nearest | None:
+        """Return at most `most` messages and as many rows that `query` selects, or None if vectors are unavailable."""
 
 
 @record
@@ -67,16 +76,24 @@ class RecallResult:
     """Id of the later row among the results that contradicts the row, if there is one."""
 
 
-def recall(store: Store, text: str, wanted: RecallFilter, *, limit: int, around: int = 0) -> tuple[RecallResult, ...]:
+def recall(
+    store: Store,
+    text: str,
+    wanted: RecallFilter,
+    *,
+    limit: int,
+    around: int = 0,
+    nearest: FindNearest | None = None,
+) -> tuple[RecallResult, ...]:
     """Return the best `limit` results for a query, the best first.
 
-    `around` is the number of neighbours to return on either side of each message. Raise BadUsage if the query has no
-    words.
+    `around` is the number of neighbours to return on either side of each message. `nearest` finds what means the same
+    in other words. Raise BadUsage if the query has no words.
     """
     query = Query.of(text)
     if not query.words:
         raise BadUsage("the query has no words", hint='try `om recall "why did we …"`')
-    found = _find(store, query, wanted, limit=limit)
+    found = _find(store, query, wanted, limit=limit, nearest=nearest and partial(nearest, text))
     results = _with_later(_results(store, query, found[: limit * (_COMPARED if query.exact else 1)], limit=limit))
     return tuple(_with_context(store, each, around) for each in results) if around else results
 
@@ -110,7 +127,7 @@ def matching_rows(store: Store, text: str, wanted: Iterable[RecallFilter]) -> tu
     found = [
         (match.score * ranking.INEXACT ** query.missing(match.row.observation.text), match.words, match.row)
         for each in wanted
-        for match in _find(store, query, replace(each, messages=False), limit=_MOST_ROWS)
+        for match in _find(store, query, replace(each, messages=False), limit=_MOST_ROWS, nearest=None)
         if match.row is not None
     ]
     found.sort(key=lambda each: (each[0], each[2].position), reverse=True)
@@ -122,18 +139,28 @@ def matching_rows(store: Store, text: str, wanted: Iterable[RecallFilter]) -> tu
     )
 
 
-def _find(store: Store, query: Query, wanted: RecallFilter, *, limit: int) -> list[Match]:
+def _find(
+    store: Store,
+    query: Query,
+    wanted: RecallFilter,
+    *,
+    limit: int,
+    nearest: Callable[..., Nearest | None] | None,
+) -> list[Match]:
     """Return what matches, the best first. If the filter leaves too little, more matches are read and ranked."""
     index, most_matches, most = store.index, MOST_MATCHES, _CANDIDATES
     size = index.size(wanted.log)
+    near = nearest(wanted.log, most=ranking.NEAREST) if nearest else None
     while True:
         matches = index.match(query.words, wanted.log, most=most_matches)
         words = ranking.weight(query, matches, size=size)
         messages, positions = ranking.candidates(words, most=most)
+        if near is not None:
+            messages, positions = [*messages, *near.messages], [*positions, *near.rows]
         rows = [logged for logged in index.rows(positions, wanted.log) if wanted.is_wanted(logged.observation)]
         cited = (seq for logged in rows for seq in logged.observation.sources)
         places = index.around({*messages, *cited}, wanted.log, reach=ranking.REACH)
-        found = ranking.rank(query, words, places, rows, with_messages=wanted.messages)
+        found = ranking.rank(query, words, places, rows, with_messages=wanted.messages, nearest=near)
         has_all = all(max(len(match.messages), len(match.rows)) < most_matches for match in matches)
         if len(found) >= limit or (has_all and max(len(messages), len(positions)) < most):
             return found

@@ -72,7 +72,7 @@ class OpenaiChat:
         import openai
 
         try:
-            client = self._client(http, seconds)
+            client = new_client(self.base_url, self.key, http, seconds, names_account=self.names_account)
             if request.is_stream:
                 with client.chat.completions.create(**self._parameters(request), stream=True) as events:
                     body: object = _from_stream(map(as_plain, events))
@@ -82,16 +82,6 @@ class OpenaiChat:
         except (openai.OpenAIError, httpx2.HTTPError, httpx2.InvalidURL, *failures.UNREADABLE) as error:
             raise failure_of(error) from error
         return _reply(body, request.model)
-
-    def _client(self, http: httpx2.Client, seconds: float) -> openai.OpenAI:
-        import openai
-
-        client = openai.OpenAI(
-            api_key=self.key, base_url=self.base_url, timeout=seconds, max_retries=0, http_client=http
-        )
-        if not self.names_account:
-            client.organization = client.project = None
-        return client
 
     def _limit(self, request: Request) -> str | None:
         if request.prompt.max_output is None:
@@ -118,6 +108,16 @@ class OpenaiChat:
         if request.output_mode is not OutputMode.PROMPT:
             parameters["response_format"] = _output_format(request)
         return parameters
+
+
+def new_client(base_url: str, key: str, http: httpx2.Client, seconds: float, *, names_account: bool) -> openai.OpenAI:
+    """Return a client of the SDK that sends each request once. `names_account` is as in `OpenaiChat`."""
+    import openai
+
+    client = openai.OpenAI(api_key=key, base_url=base_url, timeout=seconds, max_retries=0, http_client=http)
+    if not names_account:
+        client.organization = client.project = None
+    return client
 
 
 def failure_of(error: Exception) -> RequestFailed:

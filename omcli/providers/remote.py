@@ -7,7 +7,7 @@ import time
 from _thread import start_new_thread
 from collections.abc import Callable
 from queue import Empty, SimpleQueue
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from omcli.base.errors import (
     BadConfiguration,
@@ -23,6 +23,9 @@ from omcli.llm.model import EndReason, OutputMode, OutputModes, Prompt, Reply
 from omcli.llm.replies import json_in
 from omcli.providers import failures
 from omcli.providers.wire import PlainReply, Request, RequestFailed, TokenUsage, Wire
+
+if TYPE_CHECKING:
+    import httpx2
 
 _AFTERWARDS = 5.0
 """Seconds added to the remaining time for the SDK's own timeout, which closes connections abandoned at the deadline."""
@@ -50,6 +53,23 @@ class RemoteTarget:
     model_from: str = ""
     """Origin of the model's name, for error messages. Empty if they should not mention it."""
     secrets: tuple[str, ...] = ()
+
+    def error(self, failed: RequestFailed, model: str) -> OmError:
+        """Return the error to raise, with a message of one line that contains no secrets."""
+        text = failed.text
+        for secret in self.secrets:
+            text = text.replace(secret, "[key]")
+        hint = failed.hint
+        if failed.kind is NotAllowed and self.key_from:
+            hint = f"the key comes from {self.key_from}"
+        if failed.kind is UnknownModel and self.model_from:
+            hint = f"the model comes from {self.model_from}; {hint}"
+        opening = self.endpoint
+        if failed.kind is UnknownModel:
+            opening = f"{self.endpoint} has no model {model!r}"
+        elif failed.kind in (Unreachable, BadConfiguration):
+            opening = f"{self.endpoint} at {self.address}"
+        return failed.kind(failures.as_one_line(f"{opening}: {text}"), hint=hint)
 
 
 class RemoteModel:
@@ -113,23 +133,11 @@ class RemoteModel:
 
     def _send(self, request: Request, retries: RetryState) -> PlainReply:
         """Send one request and return its reply. Raise RequestFailed if there is none within the remaining time."""
-        seconds = retries.remaining
-        if not seconds:
-            raise failures.no_reply(self._seconds)
-        from omcli.providers.client import new_client, watch
 
-        with new_client(self._target.address, seconds=seconds) as http:
+        def work(http: httpx2.Client, seconds: float) -> PlainReply:
+            return self._wire.send(request, http=http, seconds=seconds)
 
-            def work(connected: Callable[[], None]) -> PlainReply:
-                watch(http, connected, most=request.most_bytes)
-                return self._wire.send(request, http=http, seconds=seconds + _AFTERWARDS)
-
-            try:
-                return run_within(work, seconds=seconds, connect_within=failures.CONNECTING)
-            except NotConnected:
-                raise failures.not_connected() from None
-            except Overdue:
-                raise failures.no_reply(self._seconds) from None
+        return send(work, self._target, retries, most_bytes=request.most_bytes)
 
     def _first_mode(self) -> OutputMode:
         known = self._modes.output_mode(self._target.address, self.model)
@@ -171,23 +179,7 @@ class RemoteModel:
         )
 
     def _error(self, failed: RequestFailed) -> OmError:
-        """Return the error to raise, with a message of one line that contains no secrets."""
-        text = failed.text
-        for secret in self._target.secrets:
-            text = text.replace(secret, "[key]")
-        hint = failed.hint
-        if failed.kind is NotAllowed and self._target.key_from:
-            hint = f"the key comes from {self._target.key_from}"
-        if failed.kind is UnknownModel and self._target.model_from:
-            hint = f"the model comes from {self._target.model_from}; {hint}"
-        return failed.kind(failures.as_one_line(f"{self._opening(failed)}: {text}"), hint=hint)
-
-    def _opening(self, failed: RequestFailed) -> str:
-        if failed.kind is UnknownModel:
-            return f"{self.name} has no model {self.model!r}"
-        if failed.kind in (Unreachable, BadConfiguration):
-            return f"{self.name} at {self._target.address}"
-        return self.name
+        return self._target.error(failed, self.model)
 
 
 T = TypeVar("T")
@@ -198,14 +190,15 @@ class RetryState:
     """Remaining time and attempts for one prompt."""
 
     def __init__(self, *, seconds: float, clock: Callable[[], float], sleep: Callable[[float], None]) -> None:
-        self._seconds, self._clock, self._sleep = seconds, clock, sleep
+        self.seconds = seconds
+        self._clock, self._sleep = clock, sleep
         self._began = clock()
         self._failures = 0
 
     @property
     def remaining(self) -> float:
         """Seconds until the deadline, at least 0."""
-        return max(0.0, self._seconds - self._since_start)
+        return max(0.0, self.seconds - self._since_start)
 
     @property
     def _since_start(self) -> float:
@@ -224,6 +217,29 @@ class RetryState:
             return False
         self._sleep(delay)
         return True
+
+
+def send(work: Callable[[httpx2.Client, float], T], target: RemoteTarget, retries: RetryState, *, most_bytes: int) -> T:
+    """Call `work` with a client and the timeout of its SDK, and return its result. Raise RequestFailed if there is none
+    within the remaining time.
+    """
+    seconds = retries.remaining
+    if not seconds:
+        raise failures.no_reply(retries.seconds)
+    from omcli.providers.client import new_client, watch
+
+    with new_client(target.address, seconds=seconds) as http:
+
+        def start(connected: Callable[[], None]) -> T:
+            watch(http, connected, most=most_bytes)
+            return work(http, seconds + _AFTERWARDS)
+
+        try:
+            return run_within(start, seconds=seconds, connect_within=failures.CONNECTING)
+        except NotConnected:
+            raise failures.not_connected() from None
+        except Overdue:
+            raise failures.no_reply(retries.seconds) from None
 
 
 class NotConnected(Exception):

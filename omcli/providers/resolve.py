@@ -4,13 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from omcli.base.errors import BadConfiguration, NotAllowed
 from omcli.base.record import record
-from omcli.llm.model import OutputModes, Provider
-from omcli.providers.endpoints import Endpoint, EndpointKind, checked_url, endpoint, is_local_url
+from omcli.llm.model import Embedder, OutputModes, Provider
+from omcli.providers.endpoints import ENDPOINTS, Endpoint, EndpointKind, checked_url, endpoint, is_local_url
 from omcli.providers.wire import Wire
 
+if TYPE_CHECKING:
+    from omcli.providers.remote import RemoteTarget
+
+_EMBEDDERS = {"openai": "text-embedding-3-small", "gemini": "gemini-embedding-001", "llamacpp": "default"}
+"""Default models for vectors by endpoint. Others need one to be named."""
 _NO_KEY = "none"
 """Key sent to servers that need none, because OpenAI's SDK requires one."""
 
@@ -36,9 +42,7 @@ class ModelSpec:
     effort: str | None = None
     """Reasoning effort. None means the endpoint's default."""
     role: str = "observer"
-    """`observer` or `reflector`. Error messages use it in the names of the flag and the variable that select rules
-    instead.
-    """
+    """`observer`, `reflector` or `embeddings`. Error messages use it to say how to do without a model."""
 
 
 def provider(spec: ModelSpec, *, environment: Mapping[str, str], output_modes: OutputModes) -> Provider:
@@ -49,9 +53,7 @@ def provider(spec: ModelSpec, *, environment: Mapping[str, str], output_modes: O
     """
     place, model = endpoint(spec.endpoint), model_of(spec)
     if spec.timeout <= 0:
-        raise BadConfiguration(
-            f"{spec.timeout:g} s is not a valid timeout (expected more than 0)", hint="set `provider.timeout`"
-        )
+        raise _bad_wait(spec)
     takes_images = shows_images(spec)
     if place.kind is EndpointKind.COMMAND:
         from omcli.providers.command import command
@@ -62,6 +64,12 @@ def provider(spec: ModelSpec, *, environment: Mapping[str, str], output_modes: O
 
         return Scripted(Path(model), seconds=spec.timeout, takes_images=takes_images)
     return _remote(spec, place, model, takes_images=takes_images, environment=environment, output_modes=output_modes)
+
+
+def _bad_wait(spec: ModelSpec) -> BadConfiguration:
+    return BadConfiguration(
+        f"{spec.timeout:g} s is not a valid timeout (expected more than 0)", hint="set `provider.timeout`"
+    )
 
 
 def model_of(spec: ModelSpec) -> str:
@@ -89,40 +97,75 @@ def _remote(
     environment: Mapping[str, str],
     output_modes: OutputModes,
 ) -> Provider:
-    from omcli.providers.remote import RemoteModel, RemoteTarget
+    from omcli.providers.remote import RemoteModel
 
-    given_url = spec.base_url or environment.get(place.url_variable)
-    address = checked_url(given_url or place.base_url)
-    variable = next((name for name in place.key_variables if environment.get(name)), None)
-    key_from = "the settings" if spec.key else variable or ""
-    key = _checked_key(spec.key or (environment[variable] if variable else ""), key_from)
-    has_profile = place.kind is EndpointKind.ANTHROPIC and _has_default_key(environment)
-    if not (key or has_profile or place.is_local or is_local_url(address)):
-        raise NotAllowed(
-            f"{place.name} needs a key, and {' or '.join(place.key_variables)} is not set",
-            hint=f"set {place.key_variables[0]}, or use rules with `--{spec.role} rules`"
-            f" or OM_{spec.role.upper()}_PROVIDER=rules",
-        )
-    needs_key = not has_profile or bool(key)
+    target = _target(spec, place, environment)
+    has_profile = place.kind is EndpointKind.ANTHROPIC and not target.secrets and _has_default_key(environment)
+    is_own_url = bool(spec.base_url or environment.get(place.url_variable))
     return RemoteModel(
-        target=RemoteTarget(
-            endpoint=place.name,
-            address=address,
-            key_from=key_from or ("a profile of Anthropic's SDK" if has_profile else ""),
-            model_from=spec.model_from,
-            secrets=(key,) if key else (),
-        ),
+        target=target,
         model=model,
         wire=_wire(
             place,
-            address=address if given_url or needs_key else None,
-            key=(key or _NO_KEY) if needs_key else None,
+            address=target.address if is_own_url or not has_profile else None,
+            key=None if has_profile else _key(target),
             effort=spec.effort,
         ),
         output_modes=output_modes,
         seconds=spec.timeout,
         takes_images=takes_images,
     )
+
+
+def embedder(spec: ModelSpec, *, environment: Mapping[str, str]) -> Embedder:
+    """Return a model that makes vectors, at an endpoint with OpenAI's protocol. Nothing is sent. Raise BadConfiguration
+    and NotAllowed as `provider` does.
+    """
+    from omcli.providers.embeddings import RemoteEmbedder
+
+    place = endpoint(spec.endpoint)
+    if place.kind is not EndpointKind.OPENAI:
+        known = (name for name, each in ENDPOINTS.items() if each.kind is EndpointKind.OPENAI)
+        raise BadConfiguration(f"{place.name} makes no vectors", hint=f"one of: {', '.join(known)}")
+    model = spec.model or _EMBEDDERS.get(place.name)
+    if model is None:
+        raise BadConfiguration(f"{place.name} needs a model for vectors", hint="name it: `embeddings.model`")
+    if spec.timeout <= 0:
+        raise _bad_wait(spec)
+    target = _target(spec, place, environment)
+    return RemoteEmbedder(target, model, key=_key(target), seconds=spec.timeout, names_account=place.name == "openai")
+
+
+def _target(spec: ModelSpec, place: Endpoint, environment: Mapping[str, str]) -> RemoteTarget:
+    """Return the address and the key, if any. Raise NotAllowed if a key is needed but missing, or is not valid."""
+    from omcli.providers.remote import RemoteTarget
+
+    address = checked_url(spec.base_url or environment.get(place.url_variable) or place.base_url)
+    variable = next((name for name in place.key_variables if environment.get(name)), None)
+    key_from = "the settings" if spec.key else variable or ""
+    key = _checked_key(spec.key or (environment[variable] if variable else ""), key_from)
+    has_profile = place.kind is EndpointKind.ANTHROPIC and _has_default_key(environment)
+    if not (key or has_profile or place.is_local or is_local_url(address)):
+        otherwise = (
+            "unset `embeddings.provider`"
+            if spec.role == "embeddings"
+            else f"use rules with `--{spec.role} rules` or OM_{spec.role.upper()}_PROVIDER=rules"
+        )
+        raise NotAllowed(
+            f"{place.name} needs a key, and {' or '.join(place.key_variables)} is not set",
+            hint=f"set {place.key_variables[0]}, or {otherwise}",
+        )
+    return RemoteTarget(
+        endpoint=place.name,
+        address=address,
+        key_from=key_from or ("a profile of Anthropic's SDK" if has_profile else ""),
+        model_from=spec.model_from,
+        secrets=(key,) if key else (),
+    )
+
+
+def _key(target: RemoteTarget) -> str:
+    return next(iter(target.secrets), _NO_KEY)
 
 
 def _wire(place: Endpoint, *, address: str | None, key: str | None, effort: str | None) -> Wire:

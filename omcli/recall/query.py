@@ -1,8 +1,9 @@
-"""Queries: the words that a person or an agent asks for."""
+"""Queries: the words that a person or an agent asks for, and parts of texts for comparing meanings."""
 
 from __future__ import annotations
 
 import unicodedata
+from collections.abc import Iterator
 
 from omcli.base import lazily
 from omcli.base.record import record
@@ -19,6 +20,13 @@ _WHY = frozenset({"why", "warum", "wieso", "weshalb", "pourquoi", "perché", "wa
 _SHORTEST_QUESTION = 3
 _MOST_WORDS = 64
 """Maximum number of words of a query. A longer text is searched by its first ones."""
+_LONGEST_PIECE = 1_000
+"""Maximum number of characters of a part: about 250 tokens, as many as small models take, and one subject."""
+_MOST_PIECES = 2
+"""Maximum number of parts of a text that have a vector: more found nothing more. All of it is found by its words."""
+_ENDS = ("\n\n", "\n", ". ", "? ", "! ", " ")
+"""Ends of paragraphs, lines, sentences and words. A text is cut at the first kind that its part has."""
+_SPACE = " \t\n\r"
 
 
 @record
@@ -60,3 +68,20 @@ class Query:
             exact=tuple(dict.fromkeys(exact)),
             asks_why=not _WHY.isdisjoint(found),
         )
+
+
+def pieces(text: str) -> Iterator[str]:
+    """Yield the first parts of a text, each cut at the end of a paragraph, line, sentence or word in its second half.
+
+    Nothing is yielded for a text of spaces.
+    """
+    text = text.strip(_SPACE)
+    ends = 0
+    for _ in range(_MOST_PIECES):
+        begins, ends = ends, ends + _LONGEST_PIECE
+        if ends < len(text):
+            half = begins + _LONGEST_PIECE // 2
+            found = (at + len(end) for end in _ENDS if (at := text.rfind(end, half, ends)) >= 0)
+            ends = min(next(found, ends), ends)
+        if piece := text[begins:ends].strip(_SPACE):
+            yield piece

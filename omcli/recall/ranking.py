@@ -6,19 +6,23 @@ because a question and its answer rarely share their words. There it fades with 
 results neither lend words nor borrow them. Long texts count less, as in BM25, and what agents and tools say counts
 half. A row adds 0.3 of its worth to its messages; four times that if it is a lasting wish or rule, or a decision and
 the query asks why. It is shown in the place of its message if it says as much.
+
+If there are vectors, the 20 messages nearest to the query in meaning lend their nearness, from 1 for the first to 0, to
+their neighbours as well. This ranking and that by words are merged by reciprocal rank fusion.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from heapq import nlargest
 from itertools import accumulate, groupby
 from math import log, sqrt
+from typing import TypeVar
 
-from omcli.base.record import record
-from omcli.memory.observation import Logged, Type
-from omcli.memory.search import MessagePlace, WordMatch
+from omcli.base.record import record, replace
+from omcli.memory.observation import PINNED, Logged, Priority, Type
+from omcli.memory.search import MessagePlace, Nearest, WordMatch
 from omcli.recall.query import Query
 from omcli.text.terms import COMMON_WORDS
 
@@ -50,6 +54,18 @@ INEXACT = 0.5
 """Weight of matches that contain a quotation or a name only in parts."""
 
 
+FUSION = 60
+"""The usual parameter k of reciprocal rank fusion (Cormack et al. 2009). With a lower one, first places count more."""
+_STEEPER = 20
+"""The k that recall uses. With 60 the first places by words hardly differ, and it finds less."""
+OF_VECTORS = 0.4
+"""Weight of the ranking by vectors, relative to that by words. With the same weight, less is found than by words."""
+NEAREST = 20
+"""Number of messages, and of rows, that count as near. Further ones are near by chance."""
+_OF_PINNED, _OF_HIGH = 1.5, 1.2
+"""Factors for pinned rows and rows of high priority in a fused ranking."""
+
+
 @record
 class Word:
     """A word of a query with its matches."""
@@ -69,6 +85,8 @@ class Match:
     """The words of the query that it contains, in the order of the query; the others are near."""
     seq: int | None
     row: Logged | None
+    nearness: float | None = None
+    """Similarity of meaning, from 0 to 1, if it or a neighbour is among the nearest."""
 
 
 def weight(query: Query, matches: Sequence[WordMatch], *, size: int) -> tuple[Word, ...]:
@@ -102,12 +120,13 @@ def rank(
     rows: Sequence[Logged],
     *,
     with_messages: bool,
+    nearest: Nearest | None = None,
 ) -> list[Match]:
     """Rank messages and rows, the best first and the newest first among equals.
 
     A row is evidence for its source messages, and stands for a message that says no more. Rows without any of `places`
     stand for themselves, and so do all rows unless `with_messages`. A message without any of the words is a match only
-    if the query is a question.
+    if the query is a question, or if it is one of the `nearest`.
     """
     telling = _REASONS if query.asks_why else _RULES
     worths = {logged.position: _row_worth(words, logged, telling) for logged in rows}
@@ -126,25 +145,103 @@ def rank(
         (worths[logged.position] + max((messages.get(seq, 0) for seq in logged.observation.sources), default=0), logged)
         for logged in alone
     ]
-    ranked = [_row_match(words, score, logged) for score, logged in found]
+    near = (
+        Nearest(messages={}, rows={})
+        if nearest is None
+        else _shared(nearest, places, rows, with_neighbours=query.is_question)
+    )
+    ranked = [_row_match(words, score, logged, near) for score, logged in found]
     if with_messages:
         ranked += (
-            _message_match(words, messages[place.seq], place.seq, of_message.get(place.seq, ()), worths)
-            for place in places
-            if place.is_wanted and messages[place.seq] > 0
+            _message_match(words, messages[seq], seq, of_message.get(seq, ()), worths, nearness=near.messages.get(seq))
+            for seq in (place.seq for place in places if place.is_wanted)
+            if messages[seq] > 0 or seq in near.messages
         )
     if not query.is_question:
-        ranked = [match for match in ranked if match.words]
-    return sorted(ranked, key=lambda match: (match.score, match.seq or 0), reverse=True)
+        ranked = [match for match in ranked if match.words or match.nearness is not None]
+    ranked.sort(key=lambda match: (match.score, match.seq or 0), reverse=True)
+    return ranked if nearest is None else _merged(ranked)
 
 
-def _row_match(words: Sequence[Word], score: float, logged: Logged) -> Match:
+Key = TypeVar("Key", bound=Hashable)
+
+
+def merged(
+    *rankings: Sequence[Key],
+    weights: Sequence[float] = (1, 1),
+    prior: Callable[[Key], float] = lambda _: 1,
+    k: int = FUSION,
+) -> dict[Key, float]:
+    """Return the scores of everything in several rankings, the best first: the sum of `weight / (k + place)`, counted
+    from 0, times `prior`. Among equals, the one that is seen first comes first.
+    """
+    scores: dict[Key, float] = defaultdict(float)
+    for ranking, weight in zip(rankings, weights, strict=True):
+        for place, key in enumerate(ranking):
+            scores[key] += weight / (k + place)
+    totals = {key: score * prior(key) for key, score in scores.items()}
+    return dict(sorted(totals.items(), key=lambda each: each[1], reverse=True))
+
+
+def worth(match: Match) -> float:
+    """Return the factor for a match in a merged ranking. A row that stands for its message counts like a message."""
+    if match.row is None or match.seq is not None:
+        return 1
+    row = match.row.observation
+    return (_OF_PINNED if PINNED in row.tags else 1) * (_OF_HIGH if row.priority is Priority.HIGH else 1)
+
+
+def _merged(ranked: Sequence[Match]) -> list[Match]:
+    """Return the matches in the order of the fused rankings by words and by vectors. 1 is the score of the first place
+    in one ranking.
+    """
+    by_words = [at for at, match in enumerate(ranked) if match.score > 0]
+    by_vectors = [at for at, match in enumerate(ranked) if match.nearness is not None]
+    by_vectors.sort(key=lambda at: ranked[at].nearness or 0, reverse=True)
+    scores = merged(by_words, by_vectors, weights=(1, OF_VECTORS), prior=lambda at: worth(ranked[at]), k=_STEEPER)
+    return [replace(ranked[at], score=score * _STEEPER) for at, score in scores.items()]
+
+
+def _shares(cosines: Mapping[int, float]) -> dict[int, float]:
+    """Return numbers from 1 for the nearest to 0 for the farthest of some messages or rows."""
+    least, most = min(cosines.values(), default=0), max(cosines.values(), default=0)
+    return {number: (cosine - least) / (most - least) if most > least else 1.0 for number, cosine in cosines.items()}
+
+
+def _shared(
+    nearest: Nearest, places: Sequence[MessagePlace], rows: Iterable[Logged], *, with_neighbours: bool
+) -> Nearest:
+    """Return the nearness of rows, of messages and, if asked for, of their neighbours. Calls and results, which have no
+    vectors, are as near as the rows about them.
+    """
+    own, of_rows = _shares(nearest.messages), _shares(nearest.rows)
+    events = {place.seq for place in places if not place.is_turn}
+    for logged in rows:
+        if logged.position in of_rows:
+            for seq in events.intersection(logged.observation.sources[:_FIRST_SOURCES]):
+                own[seq] = max(of_rows[logged.position], own.get(seq, 0))
+    lent = dict(own)
+    for day in _days(places if with_neighbours else ()):
+        for at, near, part in _near(day, [place.seq in own for place in day]):
+            seq = day[near].seq
+            lent[seq] = max(part * own[day[at].seq], lent.get(seq, 0))
+    return Nearest(messages=lent, rows=of_rows)
+
+
+def _row_match(words: Sequence[Word], score: float, logged: Logged, near: Nearest) -> Match:
     matched = tuple(word.text for word in words if logged.position in word.rows)
-    return Match(score=score, words=matched, seq=None, row=logged)
+    nearness = near.rows.get(logged.position)
+    return Match(score=score, words=matched, seq=None, row=logged, nearness=nearness)
 
 
 def _message_match(
-    words: Sequence[Word], score: float, seq: int, evidence: Iterable[Logged], worths: Mapping[int, float]
+    words: Sequence[Word],
+    score: float,
+    seq: int,
+    evidence: Iterable[Logged],
+    worths: Mapping[int, float],
+    *,
+    nearness: float | None,
 ) -> Match:
     matched = [word for word in words if seq in word.messages]
     standing = [
@@ -153,7 +250,8 @@ def _message_match(
         if logged.observation.sources == (seq,) and all(logged.position in word.rows for word in matched)
     ]
     row = max(standing, key=lambda logged: worths[logged.position]) if standing else None
-    return Match(score=score, words=tuple(word.text for word in matched), seq=seq, row=row)
+    found = tuple(word.text for word in matched)
+    return Match(score=score, words=found, seq=seq, row=row, nearness=nearness)
 
 
 def _row_worth(words: Sequence[Word], logged: Logged, telling: Collection[Type]) -> float:
@@ -165,25 +263,33 @@ def _row_worth(words: Sequence[Word], logged: Logged, telling: Collection[Type])
 def _worth_of_messages(words: Sequence[Word], places: Sequence[MessagePlace]) -> dict[int, float]:
     """Return the worth of each message by `seq`: for each word, the most that it counts in it or in a neighbour."""
     worths: dict[int, float] = {}
-    for _, group in groupby(places, key=lambda place: (place.session, place.at and place.at[:_DAY])):
-        day = list(group)
+    for day in _days(places):
         said = [_said(words, place) for place in day]
-        offset = _offset(day)
         best: list[dict[str, float]] = [{} for _ in day]
-        for at, own in enumerate(said):
-            if not own:
-                continue
-            for near in range(max(0, at - REACH), min(len(day), at + REACH + 1)):
-                is_answer = day[at].is_turn and day[near].is_turn
-                if at == near or (is_answer and abs(day[near].seq - day[at].seq) <= REACH):
-                    share = _NEAR / (_NEAR + abs(offset[at] - offset[near]))
-                    found = best[near]
-                    for word, worth in own.items():
-                        if share * worth > found.get(word, 0):
-                            found[word] = share * worth
+        for at, near, share in _near(day, said):
+            found = best[near]
+            for word, worth in said[at].items():
+                if share * worth > found.get(word, 0):
+                    found[word] = share * worth
         for place, found in zip(day, best, strict=True):
             worths[place.seq] = sum(found.values()) * _role_weight(place)
     return worths
+
+
+def _days(places: Sequence[MessagePlace]) -> Iterator[list[MessagePlace]]:
+    """Yield the messages of each session and day."""
+    for _, group in groupby(places, key=lambda place: (place.session, place.at and place.at[:_DAY])):
+        yield list(group)
+
+
+def _near(day: Sequence[MessagePlace], lent: Sequence[object]) -> Iterator[tuple[int, int, float]]:
+    """Yield each message that has something to lend, by its index, with itself and each neighbour, and the share."""
+    offset = _offset(day)
+    for at in filter(lent.__getitem__, range(len(day))):
+        for near in range(max(0, at - REACH), min(len(day), at + REACH + 1)):
+            is_answer = day[at].is_turn and day[near].is_turn
+            if at == near or (is_answer and abs(day[near].seq - day[at].seq) <= REACH):
+                yield at, near, _NEAR / (_NEAR + abs(offset[at] - offset[near]))
 
 
 def _said(words: Sequence[Word], place: MessagePlace) -> dict[str, float]:

@@ -175,7 +175,7 @@ class _CheckedReply:
         """
         wanted = self.rows.keys() if labels is None else set(labels)
         cited = [row for label, row in self.rows.items() if label in wanted]
-        if not text or not wanted <= self.rows.keys() or _lacks_anchors(text, cited) or are_of_projects(cited):
+        if not text or not wanted <= self.rows.keys() or _without_anchors(text, cited) or are_of_projects(cited):
             return []
         return cited
 
@@ -266,7 +266,7 @@ class _CheckedReply:
             if (
                 not told
                 or self._says_heard(text, told)
-                or _lacks_anchors(text, cited)
+                or _without_anchors(text, cited)
                 or ((is_claim or item.rows is not None) and _shares_nothing(text, told))
             ):
                 self.findings["rejected_items"] += 1
@@ -338,7 +338,7 @@ def _shares_nothing(text: str, rows: Sequence[Observation]) -> bool:
     return not any(share(row.text, text) for row in rows)
 
 
-def _lacks_anchors(text: str, rows: Sequence[Observation]) -> bool:
+def _without_anchors(text: str, rows: Sequence[Observation]) -> bool:
     """Return True if the text contains an anchor that none of the rows contains."""
     return bool(unknown_anchors(text, map(_searchable, rows)))
 
@@ -359,7 +359,7 @@ def _reflection(
     """
     draft = folded(cited, text, reason="reflected")
     verified = [row for row in cited if UNVERIFIED not in row.tags]
-    is_verified = bool(verified) and not _lacks_anchors(text, verified)
+    is_verified = bool(verified) and not _without_anchors(text, verified)
     inherited = draft.priority if proposed.rows is not None else None
     priorities = [priority for priority in (PRIORITIES.get(proposed.priority), inherited) if priority]
     still_open = Status.OPEN if draft.status is Status.OPEN else None

@@ -263,7 +263,7 @@ def _kept(given: Mapping[str, SourceValue], *, under: Mapping[str, SourceValue])
     provider are dropped.
     """
     gone: set[str] = set()
-    for role in ("observer", "reflector"):
+    for role in ("observer", "reflector", "embeddings"):
         below, above = (layer.get(f"{role}.provider") for layer in (given, under))
         if below and above and below.value != above.value:
             gone |= {f"{role}.{name}" for name in _PROVIDER_KEYS}

@@ -231,6 +231,25 @@ class ModelSettings:
 
 
 @record
+class EmbedSettings:
+    """A model that makes vectors of texts, for `om embed` and `om recall`."""
+
+    provider: str | None = None
+    """`openai`, `ollama`, …, or `local` for a model in an installed package. None and no model mean no vectors, or the
+    provider in `model`.
+    """
+    model: str | None = None
+    """The provider's name for the model, or `PROVIDER/NAME`. None means the default model of `provider`."""
+    base_url: str | None = None
+    """Endpoint to use instead of the provider's own."""
+
+    @property
+    def is_set(self) -> bool:
+        """True if a model is chosen, available or not. The provider `rules` means none."""
+        return self.provider != "rules" and (self.provider is not None or self.model is not None)
+
+
+@record
 class ToolSettings:
     """Maximum number of characters of a tool call's arguments and result that are shown to an observing model."""
 
@@ -306,6 +325,7 @@ class Settings:
     retention: RetentionSettings = RetentionSettings()
     observer: ModelSettings = ModelSettings()
     reflector: ModelSettings = ModelSettings(temperature=0.0)
+    embeddings: EmbedSettings = EmbedSettings()
     tools: ToolSettings = ToolSettings()
     provider: ProviderSettings = ProviderSettings()
     limits: CostLimits = CostLimits()

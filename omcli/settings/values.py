@@ -19,7 +19,7 @@ SECTIONS: Mapping[str, Any] = {
     name: getattr(DEFAULTS, name)
     for name in (
         *("observe", "reflect", "context", "retention", "consolidate"),
-        *("observer", "reflector", "tools", "provider", "limits"),
+        *("observer", "reflector", "embeddings", "tools", "provider", "limits"),
     )
 }
 """Default settings by section (the part of a key before its dot)."""

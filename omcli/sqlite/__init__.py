@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from omcli.sqlite.rows import SqliteRows, SqliteTombstones
     from omcli.sqlite.search import SqliteSearchIndex, SqliteTextSearch
     from omcli.sqlite.sessions import SqliteSessions
+    from omcli.sqlite.vectors import SqliteVectors
 
 
 class SqliteStore:
@@ -166,6 +167,12 @@ class SqliteStore:
         from omcli.sqlite.search import SqliteSearchIndex
 
         return SqliteSearchIndex(self.database)
+
+    @cached_property
+    def vectors(self) -> SqliteVectors:
+        from omcli.sqlite.vectors import SqliteVectors
+
+        return SqliteVectors(self.database)
 
     @cached_property
     def sessions(self) -> SqliteSessions:

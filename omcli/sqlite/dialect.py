@@ -179,6 +179,11 @@ def marked_texts(texts: Iterable[str], words: Iterable[str], *, marks: tuple[str
         )
 
 
+def has_text(column: str) -> str:
+    """Return the condition that a text has more than spaces, tabs and line ends."""
+    return f"trim({column}, ' ' || char(9, 10, 13)) <> ''"
+
+
 def digest_query(images: str) -> str:
     """Return the query for image digests. `images` is a query for JSON lists of images."""
     return f"SELECT image.value ->> 'sha256' FROM ({images}) AS lists, json_each(lists.images) AS image"

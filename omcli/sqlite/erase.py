@@ -6,7 +6,7 @@ import sqlite3
 from collections import defaultdict
 from collections.abc import Iterable
 
-from omcli.sqlite import codec, dialect, messages, search, soft_delete
+from omcli.sqlite import codec, dialect, messages, search, soft_delete, vectors
 
 _REVERSIBLE = "('prune', 'forget')"
 """Verbs of operations that can be undone even if some of their rows are deleted."""
@@ -21,7 +21,8 @@ def erase(
     messages.
 
     `besides` are ids of additional rows to delete. Buffered batches made from the messages or containing forgotten text
-    are deleted too, and so are all bookmarks, because they may contain some of the text, and their words in the index.
+    are deleted too, and so are all bookmarks, because they may contain some of the text, their words in the index, and
+    their vectors.
     """
     which = dialect.as_list(numbers)
     _erase_buffered(connection, which)
@@ -32,6 +33,7 @@ def erase(
     if erased_rows or holding or titles:
         connection.execute("DELETE FROM bookmarks")
         search.merge(connection)
+        vectors.drop_unused(connection)
     return erased_rows, erased_messages
 
 

@@ -47,7 +47,7 @@ class SqliteSearchIndex(Table, SearchIndex):
             return sum(last - first + 1 for first, last in found)
 
     def around(self, seqs: Iterable[int], query: LogQuery, *, reach: int) -> tuple[MessagePlace, ...]:
-        conditions, values = _clauses(query)
+        conditions, values = message_clauses(query)
         with self._database.reading() as connection:
             found = dialect.execute(
                 connection,
@@ -119,7 +119,7 @@ def _match(connection: sqlite3.Connection, word: str, bounds: Sequence[tuple[int
     return WordMatch(messages=found[0], rows=found[1], count=count)
 
 
-def _clauses(query: LogQuery) -> tuple[str, dict[str, object]]:
+def message_clauses(query: LogQuery) -> tuple[str, dict[str, object]]:
     """Return the expression that is true for messages that a query selects, and its parameters."""
     conditions = ["1"]
     if query.session is not None:

@@ -16,17 +16,17 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
     from pathlib import Path
 
-    from omcli.llm.model import Provider
+    from omcli.llm.model import Embedder, Provider
     from omcli.memory.batch import Observer
     from omcli.memory.message import TokenCounter
     from omcli.memory.notation import Notation
     from omcli.memory.ports import Store
     from omcli.memory.reflection import Reflector
-    from omcli.memory.retention import RetentionRules
     from omcli.memory.session import EvictionPolicy
     from omcli.memory.transcript import Bookmark, Origin, Transcript
     from omcli.operations.clock import Clock
     from omcli.operations.deps import Deps, ObserverDeps, ReflectorDeps
+    from omcli.operations.embed import VectorSearch
     from omcli.operations.estimate import CallList
     from omcli.operations.ingest.sessions import TranscriptCounts
     from omcli.operations.model_calls import Limit, WaitingModel
@@ -350,10 +350,22 @@ class Wiring:
         return self._models(counter, warn).reflector(rules) or rules
 
     def model_to_ask(self, counter: TokenCounter, *, warn: Callable[[str], None] = ignore) -> Provider | None:
-        """Return the model that answers questions, or None if none is chosen. Raise NotAllowed or BadConfiguration if
-        it is unavailable.
-        """
+        """Return the model that answers questions, if any. Raise NotAllowed or BadConfiguration if unavailable."""
         return self._models(counter, warn).model_to_ask()
+
+    def embedder(self, *, warn: Callable[[str], None] = ignore) -> Embedder:
+        """Return the model that makes vectors. Raise NotAllowed or BadConfiguration if it is unavailable."""
+        from omcli.wiring.models import embedder
+
+        return embedder(self.settings, clock=self.clock, warn=warn, ledger=lambda: (self._usual or self).store)
+
+    def vector_search(self, warn: Callable[[str], None]) -> VectorSearch | None:
+        """Return the search by meaning, or None if no model for vectors is chosen or the settings disable writing."""
+        if self.settings.disabled or not self.settings.embeddings.is_set:
+            return None
+        from omcli.operations.embed import VectorSearch
+
+        return VectorSearch(self.reading, lambda: self.embedder(warn=warn))
 
     @property
     def model_names(self) -> tuple[str, str]:
@@ -418,12 +430,6 @@ class Wiring:
 
         has_model = "observer" in self._functions or models.is_named("observer", self.settings, os.environ)
         return policies.due(self.settings, has_model=has_model)
-
-    def retention(self) -> RetentionRules:
-        """Return the retention rules, which are empty if the settings contain none."""
-        from omcli.wiring import policies
-
-        return policies.retention(self.settings, self.clock)
 
     def new_id(self) -> str:
         """Return a new UUIDv7."""

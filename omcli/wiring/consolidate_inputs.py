@@ -19,6 +19,7 @@ from omcli.operations.consolidate.daily_notes import ArchivePolicy
 from omcli.operations.consolidate.run import ConsolidateInput, TranscriptFile
 from omcli.operations.ingest.files import FileInput
 from omcli.wiring import inputs as readings
+from omcli.wiring import policies
 from omcli.wiring.folders import Folders
 from omcli.wiring.inputs import asked, stamp, terms
 
@@ -57,7 +58,8 @@ def consolidate_input(
         archiving=ArchivePolicy(before=_before(wiring, said.archive_after)),
         min_age=wiring.settings.reflect.min_age,
         batch_tokens=wiring.settings.reflect.batch_tokens,
-        rules=_rules(wiring.retention(), session),
+        rules=_rules(policies.retention(wiring.settings, wiring.clock), session),
+        open_embedder=wiring.embedder if session is None and wiring.settings.embeddings.is_set else None,
         backups=0 if session is not None else said.backups,
     )
     return found, places

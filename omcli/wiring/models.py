@@ -14,7 +14,7 @@ from omcli.memory.ports import Lane
 from omcli.settings.settings import expanded
 
 if TYPE_CHECKING:
-    from omcli.llm.model import OutputMode, Provider, Reply
+    from omcli.llm.model import Embedder, OutputMode, Provider, Reply
     from omcli.memory.message import TokenCounter
     from omcli.memory.reflection import Reflector
     from omcli.operations.clock import Clock
@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 RULES = "rules"
 """Provider name that selects rules."""
+LOCAL = "local"
+"""Provider name that selects a model for vectors in an installed package."""
 USUAL_KEYS = {"ANTHROPIC_API_KEY": "anthropic", "ANTHROPIC_AUTH_TOKEN": "anthropic", "OPENAI_API_KEY": "openai"}
 """Endpoint of each usual key, in order of precedence. It is used for a model named without an endpoint; a key alone
 chooses no model. Repeated here so that observing by rules need not load the endpoints.
@@ -87,6 +89,51 @@ def is_named(name: str, settings: Settings, environment: Mapping[str, str]) -> b
         return spec_of(getattr(settings, name), settings, environment) is not None
     except BadConfiguration:
         return True
+
+
+def embedder(
+    settings: Settings, *, clock: Clock, warn: Callable[[str], None], ledger: Callable[[], SqliteStore]
+) -> Embedder:
+    """Return the model that makes vectors. `ledger` opens the store that records its calls; those of a model on this
+    machine are not recorded.
+
+    Raise BadConfiguration if it cannot be used or numpy is missing, and NotAllowed if its key is missing.
+    """
+    from importlib.util import find_spec
+
+    said = settings.embeddings
+    if not said.is_set:
+        raise BadConfiguration("no model for vectors is chosen", hint="set `embeddings.provider`: om-config(5)")
+    if find_spec("numpy") is None:
+        raise BadConfiguration("numpy is not installed", hint="pip install 'omcli[embeddings]'")
+    if said.provider == LOCAL:
+        from omcli.providers.embeddings import LocalEmbedder
+
+        return LocalEmbedder(said.model)
+    from omcli.operations.embed import CountedEmbedder
+    from omcli.operations.model_calls import CallLog
+    from omcli.providers.resolve import embedder as remote
+    from omcli.settings.settings import ModelSettings
+    from omcli.wiring.policies import limits
+
+    role = ModelSettings(provider=said.provider, model=said.model, base_url=said.base_url)
+    spec = spec_of(role, settings, os.environ)
+    assert spec is not None, "a model is chosen"
+    origin = settings.origin("embeddings.model")
+    spec = replace(spec, role="embeddings", model_from="" if origin == "default" else origin)
+    return CountedEmbedder(
+        remote(spec, environment=os.environ),
+        CallLog(
+            lane=Lane.EMBED,
+            ledger=lambda: ledger().ledger,
+            limits=limits(settings),
+            cost=partial(cost, endpoint=spec.endpoint, settings=settings),
+            clock=clock,
+            warn=warn,
+        ),
+        clock=clock,
+        longest_wait=settings.provider.longest_wait,
+    )
 
 
 class Models:

@@ -15,7 +15,7 @@ from tests.e2e.transcripts import tide_story
 SLOW = {"typer", "inspect", "dataclasses", "hashlib", "uuid", "string", "shutil", "subprocess", "tempfile"}
 HEAVY = {
     "anthropic", "openai", "httpx", "httpx2", "pydantic", "tiktoken", "rich", "platformdirs", "requests", "logging",
-    "asyncio", "hypothesis", "sqlite3.dump",
+    "asyncio", "hypothesis", "sqlite3.dump", "numpy", "onnxruntime",
 }  # fmt: skip
 
 
@@ -93,6 +93,13 @@ def test_a_command_imports_no_other_command(om: Om) -> None:
 def test_observing_imports_no_tokenizer_and_no_rich(om: Om) -> None:
     om.write("tide.jsonl", tide_story().text())
     assert not {"tiktoken", "rich", "pydantic", "anthropic", "openai"} & loaded(om, "observe", "-q", "tide.jsonl")
+
+
+def test_searching_by_words_loads_nothing_for_vectors(tide: Loaded) -> None:
+    """C14: vectors cost nothing unless they are chosen."""
+    modules = tide("recall", "tide")
+    assert not {"numpy", "omcli.operations.embed", "omcli.sqlite.vectors", "omcli.wiring.models"} & modules
+    assert not HEAVY & modules
 
 
 def test_the_watch_sees_what_is_loaded(om: Om) -> None:

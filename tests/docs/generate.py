@@ -43,6 +43,7 @@ _ENVIRONMENT = {
     "OM_CONTEXT_BUDGET": "Tokens of a context pack. Default: 20000.",
     "OM_OBSERVER_PROVIDER": "Provider that observes: anthropic, openai, ollama, ..., or rules. Default: rules.",
     "OM_OBSERVER_MODEL": "The model that observes, and reflects if no other is named.",
+    "OM_EMBEDDINGS_PROVIDER": "Provider of the model for vectors: openai, ollama, ..., or local. Default: none.",
     "OM_...": "Any other setting: OM_OBSERVE_TOKENS sets observe.tokens. om-config(5) lists them all.",
     "ANTHROPIC_API_KEY": "Key for Anthropic's models. It is used only if you choose one of them.",
     "OPENAI_API_KEY": "The same for OpenAI. Other providers have their own: OPENROUTER_API_KEY, GEMINI_API_KEY, ...",

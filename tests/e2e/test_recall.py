@@ -107,6 +107,12 @@ class TestFinding:
                 store.execute(f"DROP TRIGGER {name}_added")
                 store.execute(f"DROP TRIGGER {name}_removed")
                 store.execute(f"DROP TABLE {name}")
+            for name in ("message_vectors", "row_vectors"):
+                store.execute(f"DROP TRIGGER {name}_removed")
+                store.execute(f"DROP TABLE {name}")
+            store.execute("DROP TRIGGER row_vectors_hidden")
+            store.execute("DROP TABLE vectors")
+            store.execute("DROP TABLE vector_models")
             store.execute("PRAGMA user_version = 13")
         assert "Noor" in texts(told, "Noor")[0]
         told("note", "Noor left.")
@@ -204,7 +210,7 @@ class TestOutput:
 
     def test_vectors_are_reported_as_off_not_as_nothing_found(self, told: Om) -> None:
         """C14."""
-        assert told("recall", "outbox", "--json").document["vectors"] == "off"
+        assert told("recall", "outbox", "--json").document["vector"] == "off"
 
 
 class TestManyQueries:

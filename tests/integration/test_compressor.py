@@ -307,6 +307,14 @@ class TestSearch:
         assert made.search("part 7", scope="project")
         assert made.search("part 7", scope="session") == ()
 
+    def test_words_alone_are_searched_if_vectors_are_unavailable_with_a_warning(self, make: Make) -> None:
+        """C14"""
+        chosen = {"embeddings.model": "llamacpp/small", "embeddings.base_url": "http://127.0.0.1:9/v1"}
+        made = make(settings=chosen)
+        made.ingest(user("We decided that part 7 is blue."))
+        assert made.search("part 7")
+        assert "no vectors of llamacpp/small yet" in made.warnings[-1]
+
     def test_rows_that_are_found_count_as_used(self, make: Make) -> None:
         made = make(now="2026-12-01T10:00:00Z")
         made.ingest(story(2))

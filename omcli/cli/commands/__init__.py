@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 GROUPS = {
     "Remember": ("observe", "watch", "tick", "reflect", "consolidate"),
-    "Use": ("context", "recall", "ask", "compact"),
+    "Use": ("context", "recall", "embed", "ask", "compact"),
     "Inspect": ("log", "items", "show", "why", "trace", "replay", "sessions", "status", "usage", "tokens"),
     "Edit": ("note", "review", "prune", "forget", "undo", "history"),
     "Use another program as the observer": ("pending", "apply"),
@@ -24,6 +24,7 @@ COMMANDS = tuple(name for names in GROUPS.values() for name in names)
 ALIASES = {"search": "recall"}
 """Other names of commands, which help and completion don't show."""
 _MODULES = {
+    "embed": "recall",
     "items": "log",
     "show": "log",
     "trace": "why",

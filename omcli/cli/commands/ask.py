@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 from omcli.base import lazily
 from omcli.base.errors import OF_MODELS
 from omcli.cli.command import Run, with_shared
-from omcli.cli.commands.recall import USUAL, note_unknown, print_results, recall_filter, result_as_dict
+from omcli.cli.commands.recall import USUAL, note_fallback, note_unknown, print_results, recall_filter, result_as_dict
 from omcli.cli.console import Exit, counted
 from omcli.cli.options import (
     LARGEST,
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from omcli.operations.ask import AnsweredQuestion, Question
-    from omcli.operations.recall import RecallResult
+    from omcli.operations.recall import RecallFilter, RecallResult
 
 _EXAMPLES = """\b
 om ask "what is left to do for the release?" --project .
@@ -85,7 +85,7 @@ def ask(
     apply_model_options(run, "reflector", provider=provider, model=model, base_url=base_url, again=again)
     wanted = recall_filter(run, rows)
     note_unknown(run, wanted.log)
-    results = search(run.wiring.reading, text, wanted, limit=_MOST_RESULTS)
+    results = _search(run, text, wanted, estimate=estimate)
     if not results:
         if run.json:
             run.output.document(_as_dict(text, None, ()))
@@ -107,6 +107,15 @@ def ask(
         mark_used(printed, open_store=lambda: run.wiring.store_at_once, clock=run.wiring.clock)
     if failed is not None and not tolerant:
         raise Exit(failed.exit_code)
+
+
+def _search(run: Run, text: str, wanted: RecallFilter, *, estimate: bool) -> Sequence[RecallResult]:
+    """Return the results for a question. To estimate its cost, no model for vectors is called."""
+    vectors = None if estimate else run.wiring.vector_search(run.console.warn)
+    nearest = vectors.nearest if vectors else None
+    results = search(run.wiring.reading, text, wanted, limit=_MOST_RESULTS, nearest=nearest)
+    note_fallback(run, vectors)
+    return results
 
 
 def _question(run: Run, text: str, results: Sequence[RecallResult], *, budget: int, session: str | None) -> Question:

@@ -165,7 +165,7 @@ def _estimate(run: Run, session: str | None, place: Sequence[Path] | None, *, no
 
     with run.estimating() as calls:
         agenda, _ = _work(run, session, place, no_places=no_places, read_only=True)
-        done = _done(run, replace(agenda, archiving=ArchivePolicy(reads_only=True), backups=0))
+        done = _done(run, replace(agenda, archiving=ArchivePolicy(reads_only=True), open_embedder=None, backups=0))
     _report_errors(run, done.failures, is_tolerant=False)
     report_estimate(run, calls)
 
@@ -230,6 +230,8 @@ def _parts(done: ConsolidateReport) -> Iterator[str]:
     if left := [note for note in done.notes if note.left]:
         yield f"{counted(len(left), 'note')} left ({left[0].left})"
     yield from (f"{part} pruned" for part in _rows_and_messages(done.pruned))
+    if done.embedded and done.embedded.places:
+        yield f"{done.embedded.places} embedded"
     if done.going_on:
         yield f"{counted(len(done.going_on), 'session')} still going on"
     if backup := _backup(done):
@@ -286,6 +288,7 @@ def _as_dict(done: ConsolidateReport, unchanged: int) -> dict[str, object]:
         "notes": [_note_as_dict(note) for note in done.notes],
         **across,
         **({"retention": prune_as_dict(done.pruned)} if done.pruned else {}),
+        **({"embedded": done.embedded.places} if done.embedded else {}),
         **({"backup": backup} if backup else {}),
         "backups_removed": list(done.backup.removed) if done.backup else [],
         "failures": [

@@ -1,4 +1,4 @@
-"""`om recall`: searching the memory."""
+"""`om recall`: searching the memory; `om embed`: making the vectors that it searches."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
-from omcli.base.errors import BadUsage, NoInput
+from omcli.base.errors import BadUsage, NoInput, OmError
 from omcli.base.record import replace
 from omcli.cli.command import Run, with_shared
-from omcli.cli.console import Exit
-from omcli.cli.options import LARGEST, RowFilter, StreamOption, argument, option
+from omcli.cli.console import Exit, counted, error_as_dict, size
+from omcli.cli.options import LARGEST, AgainOption, RowFilter, StreamOption, argument, option
 from omcli.memory.message import message_fields
 from omcli.memory.observation import Kind, Priority, Type, handle
 from omcli.operations.recall import RecallFilter, mark_used
@@ -19,10 +19,11 @@ from omcli.operations.recall import recall as search
 from omcli.text.instants import minute
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from omcli.memory.message import KeptMessage
     from omcli.memory.observation import LogQuery
+    from omcli.operations.embed import EmbedDeps, EmbedReport, EmbedStatus, VectorSearch
     from omcli.operations.recall import RecallResult
 
 _EXAMPLES = """\b
@@ -43,6 +44,7 @@ _LONGEST_LINE = 200
 class Answer(NamedTuple):
     query: str
     results: Sequence[RecallResult]
+    vectors: VectorSearch | None
 
 
 class ResultKind(StrEnum):
@@ -89,6 +91,10 @@ def recall(
     better; those of neighbouring messages count as well. Names and "quoted words" rank first where they stand as
     written. Rows are printed as by `om log`, messages as ID [DATE TIME] ROLE: LINE, with the line that fits best.
     A row names the later result that contradicts it. Exit code 1: nothing was found.
+
+    With a model for vectors (`embeddings.*`), what means the same in other words is found as well, if `om embed` has
+    made the vectors. If they are unavailable, a note says why, and words alone are searched; `vector` in --json is
+    `on`, `off` or `unavailable`.
     """
     run.check_stream(jsonl=jsonl)
     if (query is None) is (queries_file is None):
@@ -97,14 +103,28 @@ def recall(
     note_unknown(run, wanted.log)
     limit, context = min(limit, LARGEST), min(context, LARGEST)
     queries = _query_lines(queries_file) if query is None else [query]
-    answers = [Answer(text, search(run.wiring.reading, text, wanted, limit=limit, around=context)) for text in queries]
+    vectors = run.wiring.vector_search(run.console.warn)
+    nearest = vectors.nearest if vectors else None
+    reading = run.wiring.reading
+    answers = [
+        Answer(text, search(reading, text, wanted, limit=limit, around=context, nearest=nearest), vectors)
+        for text in queries
+    ]
     _print_all(run, answers, from_file=queries_file is not None, jsonl=jsonl, with_context=bool(context))
+    note_fallback(run, vectors)
     if not run.settings.disabled:
         found = [result for answer in answers for result in answer.results]
         mark_used(found, open_store=lambda: run.wiring.store_at_once, clock=run.wiring.clock)
     if not any(answer.results for answer in answers):
         run.console.note("nothing found")
         raise Exit(_NOTHING)
+
+
+def note_fallback(run: Run, vectors: VectorSearch | None) -> None:
+    """Print a note if vectors were to be searched but could not be."""
+    if vectors is not None and vectors.error is not None:
+        error = vectors.error
+        run.console.note(f"found by words alone: {error.message}{f' ({error.hint})' if error.hint else ''}")
 
 
 def note_unknown(run: Run, query: LogQuery) -> None:
@@ -207,9 +227,18 @@ def _head(kept: KeptMessage) -> str:
 def _as_dict(answer: Answer) -> dict[str, object]:
     return {
         "query": answer.query,
-        "vectors": "off",
+        **vectors_as_dict(answer.vectors),
         "results": [result_as_dict(result) for result in answer.results],
     }
+
+
+def vectors_as_dict(vectors: VectorSearch | None) -> dict[str, object]:
+    """Return the state of vectors for JSON: `off`, `on`, or `unavailable` with the reason."""
+    if vectors is None:
+        return {"vector": "off"}
+    if vectors.error is None:
+        return {"vector": "on"}
+    return {"vector": "unavailable", "vector_error": error_as_dict(vectors.error)}
 
 
 def result_as_dict(result: RecallResult) -> dict[str, object]:
@@ -233,4 +262,175 @@ def result_as_dict(result: RecallResult) -> dict[str, object]:
         "score": round(result.score, 3),
         "words": list(result.words),
         **around,
+    }
+
+
+# ---- vectors
+
+_EMBED_EXAMPLES = """\b
+om embed --status
+om embed --limit 500
+om embed --watch
+OM_EMBEDDINGS_MODEL=ollama/all-minilm om embed
+"""
+_INTERVAL = "10s"
+_UNITS = {"": 1, "s": 1, "m": 60, "h": 3_600}
+_LONGEST_INTERVAL = 86_400.0
+
+
+@with_shared(examples=_EMBED_EXAMPLES)
+def embed(
+    run: Run,
+    interval: Annotated[
+        str | None, argument(metavar="[INTERVAL]", help="Time between rounds of --watch, such as 10s or 5m.")
+    ] = None,
+    *,
+    watch: Annotated[bool, option("--watch", help="Embed new texts until Ctrl-C, every 10 seconds.")] = False,
+    status: Annotated[bool, option("--status", help="Show how many messages and rows have vectors.")] = False,
+    limit: Annotated[
+        int | None, option("--limit", "-n", at_least=1, metavar="N", help="Embed at most N messages and rows.")
+    ] = None,
+    again: AgainOption = False,
+) -> None:
+    """Make vectors, with which `om recall` finds the same meaning in other words.
+
+    The model is chosen by `embeddings.provider` and `embeddings.model`: one at an endpoint with OpenAI's protocol, or
+    `local`, from an installed package. Without one, nothing is embedded, and nothing is sent anywhere.
+
+    Embedded are the rows and what people and agents say, without tool calls and results: rows by priority, then
+    messages, the newest first; of a long text only the first 2000 characters, in two parts. The model is given up to 50
+    texts at a time, and each batch is stored at once, so that nothing is lost or paid twice if `om` is interrupted.
+    Texts that are forgotten lose their vectors. After a change of the model, all are made again. `om tick` and
+    `om consolidate` embed what is new as well.
+
+    If the model fails, it is not called again for a minute, after three failures in a row for five minutes, except
+    with --again. `om usage --by lane` has the calls.
+    """
+    seconds = _period(interval, watch=watch)
+    if status and (watch or limit is not None):
+        raise BadUsage("`--status` excludes `--watch` and `--limit`")
+    if watch and (limit is not None or run.json):
+        raise BadUsage(f"`--watch` and `{'--json' if run.json else '--limit'}` exclude each other")
+    run.apply_options({"provider.longest_wait": 0 if again else None})
+    if status:
+        _print_status(run)
+    elif run.is_read_only("nothing is embedded"):
+        return
+    elif watch:
+        _watch(run, seconds)
+    else:
+        _embed(run, limit)
+
+
+def _period(interval: str | None, *, watch: bool) -> float:
+    """Return an interval in seconds. Raise BadUsage if it is not valid."""
+    if interval is not None and not watch:
+        raise BadUsage(f"`{interval}` needs `--watch`", hint="`om embed --watch 10s`")
+    text = (interval or _INTERVAL).strip()
+    unit = text[-1:] if text[-1:] in _UNITS else ""
+    try:
+        seconds = float(text.removesuffix(unit)) * _UNITS[unit]
+    except ValueError:
+        seconds = -1.0
+    if not 0.05 <= seconds <= _LONGEST_INTERVAL:
+        raise BadUsage(f"`{interval}` is not a valid interval (expected such as 10s or 5m)")
+    return seconds
+
+
+def _embed(run: Run, limit: int | None) -> None:
+    from omcli.operations.embed import EmbedReport, name_of
+    from omcli.operations.embed import embed as make_vectors
+
+    embedder = run.wiring.embedder(warn=run.console.warn)
+    latest: EmbedReport | None = None
+    failed: OmError | None = None
+
+    def progress(report: EmbedReport) -> None:
+        nonlocal latest
+        latest = report
+        run.console.progress(_in_words(report))
+
+    try:
+        latest = make_vectors(run.deps_or_empty(), embedder, most=limit, progress=progress)
+    except OmError as error:
+        failed = error
+    found = latest or EmbedReport()
+    if run.json and (latest is not None or failed is None):
+        counts = {"embedded": found.places, "texts": found.texts, "calls": found.calls, "left": found.left}
+        run.output.document({"model": name_of(embedder), **counts})
+    elif found.places:
+        run.console.report(_in_words(found))
+    elif failed is None:
+        run.console.note("nothing to embed")
+    if failed is not None:
+        run.console.error(failed)
+        raise Exit(failed.exit_code)
+
+
+def _in_words(report: EmbedReport) -> str:
+    texts = f" ({counted(report.texts, 'text')})" if report.texts else ""
+    places = "1 message or row" if report.places == 1 else f"{report.places} messages and rows"
+    return f"{places} embedded{texts}, {report.left} left"
+
+
+def _watch(run: Run, seconds: float) -> None:
+    """Embed new texts until Ctrl-C. Each round opens the store again, because it may have been moved or restored."""
+    from contextlib import closing, contextmanager
+
+    from omcli.operations.embed import EmbedDeps, watch
+
+    run.wiring.embedder()  # raises what no later round can mend
+
+    @contextmanager
+    def opened() -> Iterator[EmbedDeps]:
+        with closing(run.new_wiring()) as wiring:
+            deps = run.deps(wiring, open_store=lambda: wiring.store_or_empty, wait=0.0)
+            yield EmbedDeps(deps=deps, embedder=wiring.embedder(warn=run.console.warn))
+
+    for found in watch(
+        opened,
+        clock=run.wiring.clock,
+        interval=seconds,
+        progress=lambda report: run.console.progress(_in_words(report)),
+    ):
+        if isinstance(found, OmError):
+            run.console.error(found)
+        else:
+            run.console.report(_in_words(found))
+
+
+def _print_status(run: Run) -> None:
+    from omcli.operations.embed import status
+
+    if not run.settings.embeddings.is_set:
+        if run.json:
+            run.output.document({"model": None})
+        run.console.note("no model for vectors is chosen; `embeddings.provider` chooses one: om-config(5)")
+        return
+    found = status(run.wiring.reading, run.wiring.reading.ledger, run.wiring.embedder(), clock=run.wiring.clock)
+    if run.json:
+        run.output.document(_status_as_dict(found))
+        return
+    vectors = found.vectors
+    run.output.line(f"model     {found.name}, {vectors.dimensions or 'unknown'} dimensions")
+    run.output.line(f"messages  {vectors.messages} embedded, {vectors.missing_messages} left")
+    run.output.line(f"rows      {vectors.rows} embedded, {vectors.missing_rows} left")
+    run.output.line(f"size      {size(vectors.size)}")
+    if found.error:
+        until = f"; called again at {minute(found.until)}" if found.until else ""
+        run.output.line(f"failed    {counted(found.failures, 'time')}, last at {found.failed_at}: {found.error}{until}")
+
+
+def _status_as_dict(found: EmbedStatus) -> dict[str, object]:
+    vectors = found.vectors
+    failed = {"failures": found.failures, "failed_at": found.failed_at, "error": found.error, "until": found.until}
+    return {
+        "model": found.name,
+        "dimensions": vectors.dimensions,
+        "messages": vectors.messages,
+        "rows": vectors.rows,
+        "missing_messages": vectors.missing_messages,
+        "missing_rows": vectors.missing_rows,
+        "bytes": vectors.size,
+        **{name: value for name, value in failed.items() if value},
     }

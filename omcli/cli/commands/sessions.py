@@ -44,7 +44,7 @@ _LONGEST_TITLE = 60
 _LONGEST_PROJECT = 14
 
 
-class SessionSort(StrEnum):
+class SessionOrder(StrEnum):
     """Order of sessions: times and numbers descending, except for the earliest message."""
 
     LAST = "last"
@@ -56,11 +56,11 @@ class SessionSort(StrEnum):
 
     def key(self, summary: SessionSummary) -> str | int:
         """Return the sort key of a session. Sessions with the same key keep their order, the latest first."""
-        if self is SessionSort.LAST:
+        if self is SessionOrder.LAST:
             return 0
-        if self is SessionSort.FIRST:
+        if self is SessionOrder.FIRST:
             return summary.first_at or summary.seen_at
-        if self is SessionSort.PROJECT:
+        if self is SessionOrder.PROJECT:
             return summary.session.project or ""
         return -{"messages": summary.messages, "rows": summary.observations, "pending": summary.pending}[self]
 
@@ -74,9 +74,9 @@ def sessions(
     until: UntilOption = None,
     last: Annotated[int | None, last_option("Only the first N sessions of the list.")] = None,
     sort: Annotated[
-        SessionSort,
+        SessionOrder,
         option("--sort", help="Order: latest or earliest message, most messages, rows or pending, project."),
-    ] = SessionSort.LAST,
+    ] = SessionOrder.LAST,
     jsonl: StreamOption = False,
 ) -> None:
     """List sessions, the one with the latest message first and empty ones last.
@@ -88,7 +88,7 @@ def sessions(
     """
     run.check_stream(jsonl=jsonl)
     begins, ends = period(since, until, now=run.wiring.clock.now())
-    is_whole = bool(begins or ends) or sort is not SessionSort.LAST
+    is_whole = bool(begins or ends) or sort is not SessionOrder.LAST
     store = run.wiring.reading.sessions
     listed = store.summaries(project=project_path(project), last=None if is_whole else within_limit(last))
     found = [each for each in listed if is_within(each.last_at or each.seen_at, begins, ends)]

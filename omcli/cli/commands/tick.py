@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Annotated
 
 from omcli.base.errors import ELSEWHERE, OF_MODELS, BadUsage, OmError
-from omcli.cli.background import at_work, checked_models, leave, model_arguments, worker_as_dict
+from omcli.cli.background import at_work, checked_models, embed_new, leave, model_arguments, worker_as_dict
 from omcli.cli.command import Run, with_shared
 from omcli.cli.console import Exit
 from omcli.cli.options import (
@@ -169,6 +169,7 @@ def _work(
         if not run.json:
             report_tick(run, ticked)
         done.append(ticked)
+    embed_new(run)
     can.note(run.deps_or_empty(reflector=run.wiring.named_reflector(run.counter)), run.wiring.due(), sessions)
     if not is_worker:
         note_unused_key(run)

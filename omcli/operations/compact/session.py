@@ -146,7 +146,7 @@ def compact(session_id: str, deps: Deps, asked: CompactLimits) -> CompactReport:
     before = room.rows()
     uncovered = room.uncovered(before)
     if unobserved is not None and uncovered:
-        raise _with_loss(unobserved, uncovered)
+        raise _with_uncovered(unobserved, uncovered)
     unfolded = None if asked.is_dry or uncovered else _fold(room, steps)
     after = room.rows()
     figures = _Stats(room=room, iterations=steps.done, rows=len(after), fitting=room.fitting(after))
@@ -173,7 +173,7 @@ def _observe_waiting(session_id: str, deps: Deps, steps: _Steps) -> ProviderFail
     return None
 
 
-def _with_loss(error: ProviderFailed, uncovered: int) -> ProviderFailed:
+def _with_uncovered(error: ProviderFailed, uncovered: int) -> ProviderFailed:
     """Return the error of a model that failed, with the number of messages that keep the result from being printed."""
     waiting = "1 message is" if uncovered == 1 else f"{uncovered} messages are"
     error.message = f"{error.message}; nothing was compacted, because {waiting} not observed"

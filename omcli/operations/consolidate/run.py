@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from omcli.base.errors import OF_ONE_SESSION, BadInput, NoInput, OmError, TryAgain
 from omcli.base.record import field, mutable_record, record
 from omcli.exchange.daily_notes import Note, Notebook
+from omcli.llm.model import Embedder
 from omcli.memory.ports import Lane
 from omcli.memory.reflection import Scope
 from omcli.memory.retention import BackupResult, RetentionRules
@@ -16,6 +17,7 @@ from omcli.operations.clock import Clock
 from omcli.operations.consolidate import daily_notes
 from omcli.operations.consolidate.daily_notes import ArchivePolicy, NoteReport, keep_notes
 from omcli.operations.deps import Deps, hold_throughout
+from omcli.operations.embed import EmbedReport, embed
 from omcli.operations.ingest.files import FileInput, FileReport, ingest_files
 from omcli.operations.observe.session import observe_session
 from omcli.operations.prune import PruneReport, prune
@@ -57,6 +59,8 @@ class ConsolidateInput:
     batch_tokens: int = 20_000
     rules: RetentionRules = RetentionRules()
     """Retention rules. If `session` is given, they apply only to it."""
+    open_embedder: Callable[[], Embedder] | None = None
+    """Return the model that makes vectors. None means that none are made."""
     backups: int = 0
     """Number of backups to keep. 0 means that none is made."""
 
@@ -105,6 +109,7 @@ class ConsolidateReport:
     notes: list[NoteReport] = field(default_factory=list)
     across: GlobalReflection | None = None
     pruned: PruneReport | None = None
+    embedded: EmbedReport | None = None
     backup: BackupResult | None = None
     failures: list[Failure] = field(default_factory=list)
 
@@ -156,6 +161,9 @@ def consolidate(agenda: ConsolidateInput, deps: Deps, *, missing: Mapping[Lane, 
             with done.part("retention"):
                 extend()
                 done.pruned = prune(deps.store, agenda.rules, counter=deps.counter, clock=deps.clock)
+        if agenda.open_embedder is not None:
+            with done.part("embeddings"):
+                done.embedded = embed(deps, agenda.open_embedder(), progress=lambda _: extend())
         if agenda.backups:
             with done.part("backup"):
                 extend()

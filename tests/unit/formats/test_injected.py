@@ -51,6 +51,7 @@ PRINTED = [
     f'{{"schema":1,"files":[{{"path":"-","format":"pi","rows":[{ROW}]}}]}}',
     '{"schema":1,"query":"which SECRET?","answer":"SECRET [12ae6590]","cites":[],"results":[]}',
     '{"schema":1,"query":"SECRET","vectors":"off","results":[]}',
+    '{"schema":1,"query":"SECRET","vector":"off","results":[]}',
 ]
 
 

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omcli.memory.observation import Logged, Type
-from omcli.memory.search import MessagePlace, WordMatch
+from omcli.memory.observation import PINNED, Logged, Observation, Priority, Type
+from omcli.memory.search import MessagePlace, Nearest, WordMatch
 from omcli.recall import ranking
 from omcli.recall.query import Query
 from omcli.recall.ranking import Match, Word
@@ -155,3 +155,75 @@ class TestRows:
         words = [word("a", 1, 9, rows=[1, 9]), word("b", 9)]
         matches = ranked(words, [place(1), place(9)], [one, other], with_messages=False)
         assert [match.row for match in matches] == [other, one]
+
+
+class TestMerging:
+    def test_places_count_from_0_and_the_sum_decides(self) -> None:
+        """T63"""
+        scores = ranking.merged("ab", "cba")
+        assert list(scores) == ["a", "b", "c"]
+        assert (round(scores["a"], 6), round(scores["b"], 6)) == (0.032796, 0.032787)
+
+    def test_a_pinned_row_comes_first_among_equal_places(self) -> None:
+        """T63"""
+        factors = {"pinned": ranking.worth(match_of(row(1, tags=(PINNED,))))}
+        scores = ranking.merged(["observation"], ["pinned"], prior=lambda key: factors.get(key, 1))
+        assert list(scores) == ["pinned", "observation"]
+
+    def test_two_first_places_outweigh_a_pinned_row_of_high_priority_at_rank_5(self) -> None:
+        """T63"""
+        factor = ranking.worth(match_of(row(1, tags=(PINNED,), priority=Priority.HIGH)))
+        others = [f"other {number}" for number in range(5)]
+        scores = ranking.merged(
+            ["row"], ["row", *others[1:], "pinned"], prior=lambda key: factor if key == "pinned" else 1
+        )
+        assert (round(scores["row"], 4), round(scores["pinned"], 4)) == (0.0333, 0.0277)
+        assert next(iter(scores)) == "row"
+
+    def test_among_equal_scores_the_first_seen_comes_first(self) -> None:
+        """T63"""
+        assert list(ranking.merged("ab", "ba")) == ["a", "b"]
+
+    @given(st.lists(st.permutations(range(8)), min_size=2, max_size=2))
+    def test_what_is_better_in_both_rankings_is_better(self, rankings: list[list[int]]) -> None:
+        order = list(ranking.merged(*rankings, weights=(1, 0.3)))
+        for one in range(8):
+            for other in range(8):
+                if all(each.index(one) < each.index(other) for each in rankings):
+                    assert order.index(one) < order.index(other)
+
+    def test_a_row_that_stands_for_its_message_has_no_prior(self) -> None:
+        assert ranking.worth(match_of(row(1, priority=Priority.HIGH), seq=1)) == 1
+        assert ranking.worth(match_of(None, seq=1)) == 1
+
+
+class TestVectors:
+    QUERY = Query.of("where does the yellow lorry stop today")
+
+    def rank(self, nearest: Nearest | None, *words: Word, query: Query = QUERY) -> list[int]:
+        places = [place(seq) for seq in range(1, 9)]
+        found = ranking.rank(query, words, places, [], with_messages=True, nearest=nearest)
+        return [match.seq or 0 for match in found]
+
+    def test_what_is_near_is_found_without_a_word_of_the_query(self) -> None:
+        assert self.rank(None) == []
+        assert self.rank(Nearest(messages={7: 0.9, 1: 0.5}, rows={}))[0] == 7
+
+    def test_words_outweigh_meaning(self) -> None:
+        found = self.rank(Nearest(messages={8: 0.9, 7: 0.5}, rows={}), word("lorry", 1))
+        assert found.index(1) < found.index(8)
+
+    def test_what_has_both_comes_before_what_has_one(self) -> None:
+        words = word("lorry", 1, 8)
+        assert self.rank(None, words)[0] == 8
+        assert self.rank(Nearest(messages={1: 0.9, 4: 0.1}, rows={}), words)[0] == 1
+
+    def test_a_neighbour_of_what_is_near_may_be_the_answer_to_a_question(self) -> None:
+        found = self.rank(Nearest(messages={4: 0.9, 8: 0.1}, rows={}))
+        assert found[0] == 4
+        assert {3, 5} <= set(found)
+        assert self.rank(Nearest(messages={4: 0.9}, rows={}), query=Query.of("lorry")) == [4]
+
+
+def match_of(found: Observation | None, seq: int | None = None) -> Match:
+    return Match(score=1, words=(), seq=seq, row=None if found is None else Logged(position=1, observation=found))

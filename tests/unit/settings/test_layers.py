@@ -102,12 +102,12 @@ def as_variables(said: Mapping[str, Any]) -> dict[str, str]:
     }
 
 
-def may_set(key: str, value: Any, without: Settings) -> bool:
-    """Whether a project may set a valid value over these settings."""
+def may_set(key: str, value: Any, without: Settings, *, is_own: bool) -> bool:
+    """Whether a project may set a valid value over these settings; `is_own` if the user's file sets it."""
     if not project_may_set(key, value):
         return False
     own = parse_value(key, as_json(without)[key], whole=200_000) if as_json(without)[key] is not None else None
-    is_any = PROJECT_RULES[key] is ProjectRule.ANY
+    is_any = PROJECT_RULES[key] is ProjectRule.ANY and not is_own
     return is_any or reaches_further(key, parse_value(key, value, whole=200_000), own) <= 0
 
 
@@ -127,11 +127,16 @@ def test_the_strongest_source_of_a_value_wins(said: dict[str, dict[str, Any]], p
     shares = {"reflect.target", "context.cross", "context.tail", "context.evict", "reflect.tokens"}
     # What is said of one provider's models may mean nothing for the one that is named; see below.
     provided = {
-        role for role in ("observer", "reflector") if any(f"{role}.provider" in layer for layer in said.values())
+        role
+        for role in ("observer", "reflector", "embeddings")
+        if any(f"{role}.provider" in layer for layer in said.values())
     }
-    unsure = {f"{role}.{name}" for role in provided for name in OF_A_PROVIDER}
+    named = {role for role in ("observer", "reflector") if any(f"{role}.model" in layer for layer in said.values())}
+    unsure = {f"{role}.{name}" for role in provided for name in OF_A_PROVIDER} | {f"{role}.provider" for role in named}
     without = settled(user=as_file(said["user"]), flags={"preset": preset})
-    allowed = {key for key, value in said["project"].items() if may_set(key, value, without)}
+    allowed = {
+        key for key, value in said["project"].items() if may_set(key, value, without, is_own=key in said["user"])
+    }
     for key in set(SAYABLE) - {"db"} - unsure:
         speaking = [layer for layer in LAYERS if key in said[layer] and (layer != "project" or key in allowed)]
         if speaking:
