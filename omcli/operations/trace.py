@@ -282,10 +282,8 @@ def _packed(
     turns = (turn for turn in pack.turns if turn.kept.seq in seqs)
     return PackTrace(
         pack=pack,
-        rows=tuple(
-            row for row in shown if row.id in saying or (PROVISIONAL in row.tags and _has_words(row.text, asked))
-        ),
-        messages=tuple(turn.kept for turn in turns if turn.is_whole or _has_words(turn.text, asked)),
+        rows=tuple(row for row in shown if row.id in saying or (PROVISIONAL in row.tags and asked.is_in(row.text))),
+        messages=tuple(turn.kept for turn in turns if turn.is_whole or asked.is_in(turn.text)),
         missing=tuple((row, _tier(row, pack.session, projects)) for row in missing),
     )
 
@@ -296,8 +294,3 @@ def _tier(row: Observation, session: str | None, projects: Collection[str | None
         return Tier.SESSION
     is_near = projects is None or row.project in projects
     return Tier.CROSS if is_near and is_shared(row, session=session) else None
-
-
-def _has_words(text: str, asked: Query) -> bool:
-    lower = text.lower()
-    return all(word in lower for word in asked.words) and not asked.missing(text)

@@ -35,9 +35,14 @@ class Query:
         return len(self.words) >= _SHORTEST_QUESTION and not self.exact
 
     def missing(self, text: str) -> int:
-        """Return how many of the names and quotations a text lacks."""
-        folded = " ".join(text.lower().split()) if self.exact else ""
+        """Return the number of the query's names and quotations that a text doesn't contain."""
+        folded = " ".join(_folded(text).split()) if self.exact else ""
         return sum(name not in folded for name in self.exact)
+
+    def is_in(self, text: str) -> bool:
+        """Return True if a text contains each word and, as they are written, the names and quotations."""
+        folded = _folded(text)
+        return all(word in folded for word in self.words) and not self.missing(text)
 
     @classmethod
     def of(cls, text: str) -> Query:
@@ -45,7 +50,7 @@ class Query:
 
         If a text has only function words, they are the words.
         """
-        folded = unicodedata.normalize("NFC", text).lower()
+        folded = _folded(text)
         found = list(dict.fromkeys(_WORD.findall(split_cjk(folded))))
         words = [word for word in found if word not in FUNCTION_WORDS] or found
         exact = (
@@ -58,3 +63,8 @@ class Query:
             exact=tuple(dict.fromkeys(exact)),
             asks_why=not _WHY.isdisjoint(found),
         )
+
+
+def _folded(text: str) -> str:
+    """Return text in lower case, with each accent as part of its letter: there are two ways to encode an "é"."""
+    return unicodedata.normalize("NFC", text).lower()
