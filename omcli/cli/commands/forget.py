@@ -117,15 +117,15 @@ def _print(run: Run, found: ForgetReport, files: Sequence[Path], *, dry_run: boo
             run.output.row(row)
         for kept in found.messages:
             run.output.line(f"{kept.key} {kept.session}: {kept.message.role}")
-        for each in found.ahead:
-            run.output.line(f"{each.session}: {each.text} (observed ahead)")
+        for each in found.buffered:
+            run.output.line(f"{each.session}: {each.text} (buffered)")
     _report(run, found, dry_run=dry_run)
     if files:
         run.console.note(
             f"{counted(len(files), 'file')} of notes still contain it: {_first_names(list(map(str, files)))}"
         )
     if found.erased is not None and not found.is_empty:
-        rows = len(found.rows) + len(found.along)
+        rows = len(found.rows) + len(found.replaced)
         reports.report_erase(run, found.erased, besides=reports.other_rows(found.done, rows))
 
 
@@ -141,11 +141,11 @@ def _report(run: Run, found: ForgetReport, *, dry_run: bool) -> None:
         run.console.report(f"{_in_words(found)} forgotten; `om undo {found.done.number}` reverses that")
     else:
         run.console.note("all of it is forgotten already; `--hard` deletes it")
-    if found.telling:
-        names = _first_names([handle(row.id) for row in found.telling])
+    if found.derived:
+        names = _first_names([handle(row.id) for row in found.derived])
         run.console.note(f"derived rows may still contain it (add `--derived`): {names}")
-    if found.telling_ahead:
-        ahead = counted(len(found.telling_ahead), "row")
+    if found.derived_buffered:
+        ahead = counted(len(found.derived_buffered), "row")
         run.console.note(f"{ahead} buffered, derived from it, may still contain it (add `--derived`)")
     if found.sources:
         names = _first_names([kept.key for kept in found.sources])
@@ -159,12 +159,12 @@ def _first_names(ids: Sequence[str]) -> str:
 
 
 def _in_words(found: ForgetReport) -> str:
-    rows = len(found.rows) + len(found.along)
+    rows = len(found.rows) + len(found.replaced)
     messages = sum(kept.message.is_counted for kept in found.messages)
     counts = ((rows, "row"), (messages, "message"), (len(found.titles), "title"))
     parts = [counted(number, noun) for number, noun in counts if number]
-    if found.ahead:
-        parts.append(f"{counted(len(found.ahead), 'buffered row')}")
+    if found.buffered:
+        parts.append(f"{counted(len(found.buffered), 'buffered row')}")
     return ", ".join(parts) or "nothing"
 
 
@@ -173,11 +173,11 @@ def _as_dict(found: ForgetReport) -> dict[str, object]:
     return {
         **operation,
         "rows": [full_row(row) for row in found.rows],
-        "along": [full_row(row) for row in found.along],
+        "along": [full_row(row) for row in found.replaced],
         "messages": [message_fields(kept) for kept in found.messages],
         "titles": [each.session for each in found.titles],
-        "telling": [full_row(row) for row in found.telling],
-        "ahead": [{"session": each.session, "text": each.text} for each in found.ahead],
-        "telling_ahead": [{"session": each.session, "text": each.text} for each in found.telling_ahead],
+        "telling": [full_row(row) for row in found.derived],
+        "ahead": [{"session": each.session, "text": each.text} for each in found.buffered],
+        "telling_ahead": [{"session": each.session, "text": each.text} for each in found.derived_buffered],
         "sources": [kept.key for kept in found.sources],
     }

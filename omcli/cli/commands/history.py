@@ -75,8 +75,8 @@ def history(
         for done in found:
             run.output.json_line(operation_as_dict(done))
     elif found:
-        header = ("NUMBER", "WHEN", "WHAT", "WHERE", "CAME TO", "STATE")
-        run.output.table(header, [_cells(done) for done in found], wrapped=("WHERE", "CAME TO"))
+        header = ("NUMBER", "WHEN", "WHAT", "WHERE", "RESULT", "STATE")
+        run.output.table(header, [_cells(done) for done in found], wrapped=("WHERE", "RESULT"))
     elif last != 0:
         run.console.note("no operations yet")
 

@@ -226,7 +226,7 @@ def _worker(ran: WorkerRun) -> dict[str, object]:
 def _pending(numbers: StoreCounts) -> str:
     if not numbers.blocks:
         return str(numbers.pending)
-    return f"{numbers.pending} ({numbers.ahead} observed ahead, in {counted(numbers.blocks, 'block')})"
+    return f"{numbers.pending} ({numbers.ahead} buffered, in {counted(numbers.blocks, 'batch')})"
 
 
 def _size(number: int | None) -> str:
