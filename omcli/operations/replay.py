@@ -11,7 +11,7 @@ from omcli.memory.ports import Operations
 from omcli.text.instants import minute
 
 _DELETING = frozenset({OperationKind.PRUNE, OperationKind.FORGET})
-"""Kinds of operations that can delete for good what they hid."""
+"""Kinds of operations whose hidden messages and rows can be permanently deleted."""
 
 
 @record
@@ -23,7 +23,7 @@ class EarlierStore:
     operations: int
     """Number of operations that were undone."""
     lost: tuple[int, ...]
-    """Numbers of later operations that deleted messages or rows for good. The copy lacks those."""
+    """Numbers of later operations that permanently deleted messages or rows, which the copy lacks."""
     undated: frozenset[str]
     """Ids of sessions some of whose messages may have been there, because nothing dates them."""
 
@@ -44,7 +44,7 @@ def take_back(operations: Operations, cut_after: Callable[[str], CutResult], mom
         if done.verb in _DELETING and done.final_at is not None:
             lost.append(done.number)
         elif done.final_at is not None and done.undone_by is None:
-            raise _unknown(moment, f"what operation {done.number} folded later was deleted for good")
+            raise _unknown(moment, f"what operation {done.number} folded later was permanently deleted")
         elif done.can_be_undone:
             _undo(operations, done, moment)
             undone += 1

@@ -35,7 +35,7 @@ class LostAt(StrEnum):
     """No row says it, or a later observation replaced the row."""
     REFLECTING = "reflecting"
     EDITING = "editing"
-    """Its rows were pruned, or a note settled them."""
+    """Its rows were pruned, or resolved by a note."""
     PACKING = "packing"
 
 

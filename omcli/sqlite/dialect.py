@@ -156,7 +156,7 @@ def word_query(words: Iterable[str]) -> str:
 
 
 def merge_index(connection: sqlite3.Connection, table: str) -> None:
-    """Remove deleted words from an index for good. Otherwise they stay until parts of the index are merged."""
+    """Remove deleted words from the file of an index. Otherwise they stay until parts of the index are merged."""
     connection.execute(f"INSERT INTO {table} ({table}) VALUES ('optimize')")
 
 

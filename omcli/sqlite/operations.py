@@ -217,7 +217,9 @@ def _undoable(connection: sqlite3.Connection, number: int | None) -> Operation:
     if found.undone_by is not None:
         raise NotUndoable(f"operation {number} was undone by {found.undone_by}")
     if found.final_at is not None:
-        raise NotUndoable(f"rows or messages of operation {number} were deleted for good at {minute(found.final_at)}")
+        raise NotUndoable(
+            f"rows or messages of operation {number} were permanently deleted at {minute(found.final_at)}"
+        )
     if found.verb is OperationKind.UNDO:
         raise NotUndoable(f"operation {number} is an undo itself", hint="run again the command it undid")
     return found

@@ -595,7 +595,7 @@ class TestUndoing:
         run = om("undo", "--dry-run")
         assert len(run.stdout.splitlines()) == 4
         assert run.stdout.splitlines()[3].startswith(handle(made["id"]))
-        assert run.stdout.endswith(" (goes)\n")
+        assert run.stdout.endswith(" (will be hidden)\n")
         assert in_sight(om, "--session", "s") == [made]
 
     def test_json_does_the_same(self, om: Om) -> None:

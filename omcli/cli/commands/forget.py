@@ -59,21 +59,24 @@ def forget(
 ) -> None:
     """Forget rows and messages, and keep their content from coming back.
 
-    They are hidden, and their content is not remembered again: whole messages and rows are kept out and, with --match,
-    also the lines and sentences in them that contain TEXT. The same words are kept out as a message, row, title or next
-    step, in every session, note and import, however they are written (case, punctuation, emphasis, markup, list marks,
-    speaker), but not in a longer message. Words that many sessions share (`ok`, `run the tests`, a short command or its
-    output) are kept out only as the same message and in rows of the same session, and rows about what a tool did only
-    in their own session. `om note` can still write all of it.
+    They are hidden, and their content is kept out of every session, daily note and import from then on: no message,
+    row, title or next step with the same words is remembered. With --match, this also holds for each line and sentence
+    that contains TEXT. Case, punctuation, emphasis, markup, list marks and the speaker make no difference. A longer
+    message that contains the words is remembered.
 
-    Titles and buffered observations with that content are forgotten too. `om undo` restores everything, until --hard
-    (here or in `om prune`) deletes it, which cannot be undone and asks first. Rows and messages that are already
+    Words that many sessions share (`ok`, `run the tests`, a short command or its output) are kept out less widely: the
+    message itself, if it is read again, and rows of its session. Rows about what a tool did are kept out of their own
+    session only. `om note` can still write all of it.
+
+    Titles and buffered observations with that content are forgotten too. `om undo` restores everything until --hard
+    (here or in `om prune`) deletes it; that cannot be undone, so it asks first. Rows and messages that are already
     forgotten match as well, so that --hard can delete them.
 
     Rows made from forgotten rows or messages may still contain the content, and so may the messages that a forgotten
-    row came from. They are listed: --derived forgets such rows too, and you can forget the messages by their ids. Daily
-    notes and MEMORY.md files that contain the content are listed, but they and the transcripts are not changed. The
-    exit code is 1 if nothing matches.
+    row came from. Both are listed: --derived forgets such rows too, and you can forget the messages by their ids. Daily
+    notes and MEMORY.md files that contain the content are listed, but they and the transcripts are not changed.
+
+    The exit code is 1 if nothing matches.
     """
     from omcli.operations.forget import ForgetRequest, forget
 
