@@ -135,7 +135,7 @@ class EraseResult:
 
 @record
 class CutResult:
-    """Contents of a copy of the store that came after a moment and were taken out."""
+    """The result of removing everything after a moment from a copy of the store."""
 
     messages: int
     """Number of messages."""

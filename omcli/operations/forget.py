@@ -45,7 +45,7 @@ class BufferedPart:
     session: str
     text: str
     digest: str
-    """Tombstone of the part. The batch is written without it, and no model is shown it."""
+    """Tombstone of the part. The batch is written without the part, and no model is shown the part."""
     sources: tuple[int, ...] = ()
 
 
@@ -70,7 +70,7 @@ class ForgetReport:
     forgotten text.
     """
     parts: tuple[str, ...] = ()
-    """Lines and sentences of the forgotten messages and rows that contain `match`. They are kept out by themselves."""
+    """Lines and sentences of the forgotten messages and rows that contain `match`. Each is kept out by itself, too."""
     seen: int = 0
     """Position in the log of the last row that was searched, or 0 if there are no rows."""
     done: Operation | None = None

@@ -17,11 +17,13 @@ from omcli.recall.query import MOST_MATCHES, Query
 from omcli.recall.ranking import Match
 
 _CANDIDATES = 300
-"""Number of messages, and of rows, that are ranked."""
+"""Maximum number of messages, and of rows, to rank."""
 _WIDER = 8
-"""Factor by which more are ranked if a filter leaves too few results."""
+"""Factor by which these numbers grow if a filter leaves too few results."""
 _COMPARED = 3
-"""Number of results that are read for each one returned, to rank those first that contain names as they are written."""
+"""Number of results to read for each one returned, if the query has names or quotations: those that contain them
+exactly may be further down.
+"""
 
 
 @record
@@ -29,7 +31,7 @@ class RecallFilter:
     """The rows and messages among which to search."""
 
     log: LogQuery = LogQuery()
-    """Of the fields that rows alone have, messages ignore all."""
+    """Messages ignore the fields that only rows have."""
     tags: tuple[str, ...] = ()
     """Only rows that have all of these tags, ignoring case."""
     rows: bool = True
@@ -46,10 +48,10 @@ class RecallResult:
 
     score: float
     words: tuple[str, ...]
-    """The words of the query that it contains; the others are near."""
+    """The words of the query that it contains. Others may be in neighbouring messages, or nowhere."""
     row: Observation | None
     message: KeptMessage | None
-    """None for a row whose messages are not visible, or that has none."""
+    """The message, also if a row is shown in its place. None for a row that matches by itself."""
     passage: Passage = Passage(text="")
     around: tuple[KeptMessage, ...] = ()
     """The message with its neighbours, if they were asked for."""
@@ -80,7 +82,7 @@ def mark_used(results: Iterable[RecallResult], *, open_store: Callable[[], Store
 
 
 def _find(store: Store, query: Query, wanted: RecallFilter, *, limit: int) -> list[Match]:
-    """Return what matches, the best first. If the filter leaves too little, more matches are read and ranked."""
+    """Return the matches, the best first. If the filter leaves fewer than `limit`, read and rank more."""
     index, most_matches, most = store.index, MOST_MATCHES, _CANDIDATES
     size = index.size(wanted.log)
     while True:
@@ -98,7 +100,7 @@ def _find(store: Store, query: Query, wanted: RecallFilter, *, limit: int) -> li
 
 
 def _results(store: Store, query: Query, found: Sequence[Match], *, limit: int) -> tuple[RecallResult, ...]:
-    """Read what was found. What contains the names and quotations of the query as they are written ranks first."""
+    """Read the matches. Each name or quotation of the query that one doesn't contain exactly halves its score."""
     messages = {kept.seq: kept for kept in store.messages.by_seq(match.seq for match in found if match.seq is not None)}
     results = []
     for match in found:
@@ -113,7 +115,7 @@ def _results(store: Store, query: Query, found: Sequence[Match], *, limit: int) 
 
 
 def _with_later(results: Sequence[RecallResult]) -> tuple[RecallResult, ...]:
-    """Return the results, those marked that a later one contradicts."""
+    """Return the results, with those marked that a later one contradicts."""
     later = {row.id: by.id for row, by in review.contradicted(each.row for each in results if each.row is not None)}
     return tuple(replace(each, contradicted_by=later.get(each.row.id)) if each.row else each for each in results)
 
@@ -129,7 +131,7 @@ def to_review(
     store: Store, query: LogQuery, *, tags: Collection[str] = (), before: str
 ) -> tuple[review.ReviewEntry, ...]:
     """Return the rows to review, the most important first: those that a query and all of these tags select, and those
-    that such rows contradict. `before` is the time after which a row is not old if it was used.
+    that such rows contradict. A row that was used since `before` is not old.
     """
     wanted = RecallFilter(tags=tuple(tags))
     chosen = {row.id for row in _log(store, replace(query, bare=True)) if wanted.has_tags(row)}

@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from omcli.pack.context_pack import ContextPack
 
 _MOST_READ = 1_000
-"""Number of messages, and of rows, that are read, the newest ones."""
+"""Maximum number of messages, and of rows, to read, the newest ones."""
 _CITED = 0.75
-"""Minimum share of the words in a row that cites a message with all of them. Rows may be cut."""
+"""Minimum share of the words, by weight, in a row that cites a message with all of them. Rows may be cut."""
 _FOLDED = (Kind.REFLECTION, Kind.ITEM)
 
 
@@ -81,7 +81,7 @@ class RowTrace:
 
     @property
     def lost_at(self) -> LostAt:
-        """Stage at which the row was hidden, if it is hidden."""
+        """Stage at which the row was hidden. Only for hidden rows."""
         verb = self.history.hidden_by.verb if self.history.hidden_by else None
         if verb in (OperationKind.REFLECT, OperationKind.COMPACT):
             return LostAt.REFLECTING
@@ -132,7 +132,7 @@ class TextTrace:
 
     @property
     def lost_at(self) -> LostAt | None:
-        """Stage at which the text was lost, or None if the pack has it."""
+        """Stage at which the text was lost. None if the pack has it, or if nothing contains it."""
         if self.packed is None or self.packed.is_printed:
             return None
         rows = (*self.rows, *self.folded)
@@ -151,10 +151,11 @@ def trace(
     project: str | None,
     is_everywhere: bool = False,
 ) -> TextTrace:
-    """Follow a text: its words in any form, and names and quotations as written.
+    """Follow a text: its words in any form, its names and quotations as written.
 
-    The pack is that of `session` or, without one, of the session with the newest row or else message. It may have rows
-    of its project (`project` if it has none) or, if `is_everywhere`, of all. Raise BadUsage if the text has no words.
+    Without `session`, the pack is that of the session with the newest row or, if no row has the text, the newest
+    message. It may have rows of other sessions of the same project (`project` if the session has none) or, if
+    `is_everywhere`, of all projects. Raise BadUsage if the text has no words.
     """
     asked = Query.of(text)
     if not asked.words:

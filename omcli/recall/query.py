@@ -9,14 +9,14 @@ from omcli.base.record import record
 from omcli.text.terms import FUNCTION_WORDS, NAME_LIKE, split_cjk
 
 MOST_MATCHES = 10_000
-"""Number of matches of a word that are looked at, the newest ones."""
+"""Maximum number of matches to read for each word, the newest ones."""
 _WORD = lazily(r"[^\W_]+")
 _EXACT = lazily(r'["“]([^"“”]+)["”]|([^\W_]+(?:[-_./:#@]+[^\W_]+)+)')
 """Matches a quotation, or a name that consists of several words: a path, an identifier, a version."""
 _WHY = frozenset({"why", "warum", "wieso", "weshalb", "pourquoi", "perché", "waarom", "varför"})
 _SHORTEST_QUESTION = 3
 _MOST_WORDS = 64
-"""Maximum number of words of a query. A longer text is searched by its first ones."""
+"""Maximum number of words in a query. Of a longer text, the first ones are used."""
 
 
 @record
@@ -24,18 +24,18 @@ class Query:
     words: tuple[str, ...]
     """The words to search for, in order, each once and without function words. They are in lower case."""
     exact: tuple[str, ...] = ()
-    """Quotations and names, in lower case. What contains them as they are written ranks before other matches."""
+    """Quotations and names, in lower case. Text that contains them exactly as written ranks before other matches."""
 
     asks_why: bool = False
-    """True if the text asks for a reason, which a decision gives."""
+    """True if the text asks for a reason. Decisions then count more."""
 
     @property
     def is_question(self) -> bool:
-        """True if neighbours of what has the words may answer it. One or two words, or a name, ask for themselves."""
+        """True if messages next to a match may be the answer. One or two words, or a name, only look for themselves."""
         return len(self.words) >= _SHORTEST_QUESTION and not self.exact
 
     def missing(self, text: str) -> int:
-        """Return the number of the query's names and quotations that a text doesn't contain."""
+        """Return the number of names and quotations (`exact`) that a text doesn't contain."""
         folded = " ".join(_folded(text).split()) if self.exact else ""
         return sum(name not in folded for name in self.exact)
 
@@ -48,7 +48,7 @@ class Query:
     def of(cls, text: str) -> Query:
         """Return the query for a text. It has no words if the text has neither letters nor digits.
 
-        If a text has only function words, they are the words.
+        If the text consists of function words, they are the words.
         """
         folded = _folded(text)
         found = list(dict.fromkeys(_WORD.findall(split_cjk(folded))))

@@ -337,8 +337,8 @@ class SqliteReflections(Table, Reflections):
 def fold(connection: sqlite3.Connection, folding: ReflectionWrite, *, now: str) -> None:
     """Write a reflection.
 
-    Raise StaleBatch if a row that was read is now hidden, or if the operation it is part of was undone or made final,
-    because this part could then never be undone.
+    Raise StaleBatch if a row that was read is now hidden, or if the operation that the reflection is part of was undone
+    or made final, because the reflection could then never be undone.
     """
     if not rows.are_visible(connection, folding.read):
         raise StaleBatch(
