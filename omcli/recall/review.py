@@ -253,8 +253,8 @@ class _Statement:
 def _may_replace(later: _Statement, earlier: _Statement) -> bool:
     """Return True if a later statement may contradict an earlier one with the same key.
 
-    Its speaker must have the right to, one of the two must have all words of the other, and the earlier one must not be
-    over, nor confirmed since.
+    Both must have the same speaker, or the earlier one that of an agent. One of the two must have all words of the
+    other, and the earlier one must be neither over nor confirmed since.
     """
     one, other = earlier.row, later.row
     is_over = earlier.key[1] in _DAYS and one.refers_to is not None and _end(one.refers_to) < other.dated

@@ -182,7 +182,7 @@ def _read_line(file: Path, number: int) -> FileLine | None:
 
 
 def _note_line(run: Run, file: FileTarget, answer: FileAnswer) -> None:
-    """Say on stderr what is not known of the line that is asked about, and what is not shown."""
+    """Print a note if the line is unknown, if no edit wrote it, or if other edits are not shown."""
     if file.number is None or not answer.count:
         return
     if file.line is None:
