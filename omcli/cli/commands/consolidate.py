@@ -94,7 +94,6 @@ def consolidate(
 
     If the observer cannot be used (for example without an API key), sessions are still reflected on. If the reflector
     cannot be used, they are still observed. The exit code is then 77 or 78.
-
     --estimate prints the calls, tokens and dollars that the chosen models would take. No model is called: rules do the
     work on a private copy of the store.
 
