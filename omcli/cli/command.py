@@ -210,7 +210,7 @@ class Run:
         """Return the id of the session to store something in, or None (see `lookup.session_id_or_new`). Raise as
         `session` does.
 
-        A note tells a new session from a known one that could be meant.
+        A note is printed if the reference is taken for the id of a new session although known ids begin with it.
         """
         check_session(reference)
         if reference in (None, self.active_session) or (known := self.wiring.reading.sessions).find(reference):

@@ -267,7 +267,7 @@ UntilOption = Annotated[
     str | None, option("--until", metavar="TIME", help="Only until this time; a day counts to its end.")
 ]
 TagOption = Annotated[
-    list[str] | None, option("--tag", metavar="TAG", help="Only with this tag. Repeat to require several tags.")
+    list[str] | None, option("--tag", metavar="TAG", help="Only rows with this tag. Repeat to require several tags.")
 ]
 HiddenOption = Annotated[bool, option("--all", help="Include superseded and dropped rows.")]
 
@@ -289,7 +289,9 @@ class Sharing(StrEnum):
 
 ScopeOption = Annotated[
     Sharing | None,
-    option("--scope", help="Include only this session, all sessions of this project, or all sessions (global, all)."),
+    option(
+        "--scope", help="Include this session, all sessions of this project, or all sessions (`global`, same as `all`)."
+    ),
 ]
 
 
@@ -305,7 +307,7 @@ class RowFilter:
         tag: TagOption = None,
         since: SinceOption = None,
         until: UntilOption = None,
-        last: Annotated[int | None, last_option("Only the N rows written last.")] = None,
+        last: Annotated[int | None, last_option("Only the last N rows written.")] = None,
         all_: HiddenOption = False,
     ) -> None:
         self.tags = tag or []
@@ -420,7 +422,7 @@ BaseUrlOption = Annotated[
 VerifyOption = Annotated[
     bool, option("--verify", help="Drop a model's rows that mention things not found in their messages.")
 ]
-AgainOption = Annotated[bool, option("--again", help="Ask the model now, even if it failed for the session before.")]
+AgainOption = Annotated[bool, option("--again", help="Ask the model now, even if it has just failed.")]
 EstimateOption = Annotated[
     bool, option("--estimate", help="Print the calls, tokens and dollars it would take, and change nothing.")
 ]

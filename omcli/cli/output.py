@@ -238,5 +238,5 @@ def gone(row: Observation) -> str:
 
 
 def state(row: Observation) -> str:
-    """Return the state of a row as printed: in sight, superseded or dropped."""
+    """Return the state of a row for JSON: in sight, superseded or dropped."""
     return "in sight" if row.is_visible else "superseded" if row.superseded_by else "dropped"

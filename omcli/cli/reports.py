@@ -222,13 +222,13 @@ def _operation_parts(done: Operation) -> Iterator[str]:
     counts = {name: number for name, number in done.figures.items() if isinstance(number, int)}
     hidden = counts.get("rows", counts.get("condensed", done.hidden))
     if hidden:
-        yield f"{counted(hidden, 'row')} out of sight"
+        yield f"{counted(hidden, 'row')} hidden"
     if messages := counts.get("messages", done.messages):
         yield counted(messages, "message")
     if titles := counts.get("titles"):
         yield counted(titles, "title")
     if ahead := counts.get("ahead"):
-        yield f"{counted(ahead, 'row')} observed ahead"
+        yield f"{counted(ahead, 'buffered row')}"
 
 
 def operation_as_dict(done: Operation) -> dict[str, object]:

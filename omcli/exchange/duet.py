@@ -147,7 +147,7 @@ def _groups(text: str, *, day: str = "") -> Iterator[Group | NotARow]:
 
 
 def _split_tags(line: str) -> Iterable[str]:
-    """Return the tags of a line and what is between them, if a tag begins or ends it. Others are mentions."""
+    """Return the tags of a line and the text between them, if a tag begins or ends the line. Others are mentions."""
     if not line.lstrip().startswith((f"<{_TAG}", f"</{_TAG}")) and not line.rstrip().endswith(f"</{_TAG}>"):
         return (line,)
     return filter(str.strip, _TAGS.split(line))

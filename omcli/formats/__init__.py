@@ -1,6 +1,6 @@
 """Transcript formats of other tools, detected by content, and readers that work by record or by turn.
 
-To add a format, write a module with a `FORMAT` and add a line to `_FORMATS`.
+How to add a format is described in `omcli/README.md`. The order of the lines in `_FORMATS` is the order of detection.
 """
 
 from __future__ import annotations

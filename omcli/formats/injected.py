@@ -48,7 +48,7 @@ _HEADED_MEMORY = lazily(
 )
 """Memory as lango prints it: paragraphs below headings."""
 _DEEPEST_PART = 8
-"""Maximum number of blocks of one name inside each other."""
+"""Maximum depth of nested blocks with the same name."""
 _QUERY = ("<user_query>", "</user_query>")
 """Tags that a program puts around a person's words."""
 
@@ -63,8 +63,8 @@ _PACK = lazily(rf'^<{TAG}(?: session="[^"\n]*")?>\r?\n(?:<about>)?Dated notes fr
 def without_injected(said: str, *, is_from_person: bool = False) -> str:
     """Return a message's text without blocks that programs added, and without om's own output.
 
-    Blocks may be nested. A tag that is not closed is only a mention, except in a pack of om that was cut off. In a
-    fence, a person shows blocks of programs.
+    Blocks may be nested. A tag that is not closed is only a mention, except in a pack of om that was cut off. If the
+    text `is_from_person`, blocks in a fence are kept, because the person shows them.
     """
     blocks: list[tuple[int, int]] = []
     if "<" in said:
@@ -125,17 +125,17 @@ def _is_shown(said: str, block: tuple[int, int], fences: Sequence[tuple[int, int
 def is_block(part: str) -> bool:
     """Return True if a part of a message is one block that a client added: it begins and ends with the same tag.
 
-    What it quotes in between may contain such tags, too.
+    The text in between may contain such tags, too.
     """
     opening = _TAG.match(part.lstrip())
     return opening is not None and not opening[1] and part.rstrip().endswith(f"</{opening[2]}>")
 
 
 def _tag_blocks(said: str, *, is_whole: bool = True) -> Iterator[tuple[int, int]]:
-    """Yield start and end of each closed block, including its tags.
+    """Yield start and end of each closed block, including its tags, and of each pack of om that was cut off.
 
-    An unpaired closing tag extends the block before it, which quotes such tags. A pack of om that was cut off extends
-    to the end of a whole text.
+    An unpaired closing tag extends the block before it, which quotes such tags. A pack without a closing tag extends to
+    the end of the text. It is left out unless the text `is_whole`.
     """
     opened: dict[str, list[int]] = {}
     closed: dict[str, int] = {}
@@ -223,7 +223,7 @@ def _without(said: str, blocks: Iterable[tuple[int, int]], *, fill: str = "") ->
 
 
 def _memory_blocks(said: str) -> list[tuple[int, int]]:
-    """Return start and end of each block that another tool wrapped memory in: closed, and beginning a line.
+    """Return start and end of each block in which another tool wrapped memory. It is closed, and begins a line.
 
     Tags inside a line, unclosed or in a fence are a person's own words, or a document that they show. Words may precede
     a tag that only tools use, if it ends its line and is closed at the beginning of a later one.

@@ -116,7 +116,7 @@ _RECORDS: Mapping[str, _Fits] = {
 
 
 def known_name(sample: Sample) -> str | None:
-    """Return what an input is, such as `a transcript of aider`, or None if it is unknown."""
+    """Return a description of an input, such as `a transcript of aider`, or None if it is unknown."""
     if sample.shape is InputShape.TEXT:
         if sample.text.startswith(_SQLITE):
             return "an SQLite database"

@@ -129,7 +129,7 @@ class RecordStream:
 
     @cached_property
     def shape(self) -> InputShape:
-        """Layout of the input, judged by its first bytes. What looks like a document is read as a whole."""
+        """Layout of the input, judged by its first bytes. Input that looks like a document is read whole."""
         if self.state is not None:
             return InputShape.LINES
         if not self._head.strip():
@@ -337,10 +337,10 @@ _MACHINES = frozenset({"system", "developer", "tool", "function"})
 
 
 def with_speaker(item: Item, entry: Record) -> Item:
-    """Return an item of a record. A fault gets `is_message` if the skipped part plainly is said by a user or an agent.
+    """Return an item of a record. A fault gets `is_message` if a user or an agent clearly said the skipped part.
 
-    That is so if the record, or the object that it wraps, has the role of a speaker, and what was skipped has text or
-    is a part with content that is not a tool's.
+    They did if the record, or the object that it wraps, has the role of a speaker, and the skipped part has text or is
+    a part with content that is not a tool's.
     """
     if not isinstance(item, Skip) or not item.reason.is_fault or item.is_message:
         return item

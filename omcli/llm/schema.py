@@ -35,7 +35,7 @@ IDENTITY = "identity"
 ONLY_HEARD = "only_heard"
 """Metadata key of a row that neither the user nor the agent said, but an output, pasted text or a subagent."""
 RULED = "ruled"
-"""Metadata key of what a person ruled: the texts that a reflection or an item repeats, or True for a decision of the
+"""Metadata key of rules of the user: the texts that a reflection or an item repeats, or True for a decision of the
 user in a model's words (see `rules_of_user`).
 """
 _PASTED = lazily(r"[^\s:]+(?: [^\s:]+){0,2} pasted: |Pasted text says: ")
@@ -62,8 +62,8 @@ def is_of_user(row: Observation) -> bool:
 
 
 def rules_of_user(row: Observation) -> tuple[str, ...]:
-    """Return what a person ruled in a row, word for word: an instruction, preference, correction or decision in force,
-    or who somebody is. Only a person may reverse or retire it, and a row that folds it must repeat it.
+    """Return the rules of the user in a row, word for word: an instruction, preference, correction or decision in
+    force, or who somebody is. Only a person may reverse or retire such a rule, and a row that folds it must repeat it.
     """
     if ruled := repeated_rules(row.metadata):
         return ruled
@@ -75,7 +75,7 @@ def rules_of_user(row: Observation) -> tuple[str, ...]:
 
 
 def repeated_rules(metadata: Mapping[str, object]) -> tuple[str, ...]:
-    """Return what a person ruled and a reflection or an item with this metadata repeats."""
+    """Return the rules of the user that a reflection or an item with this metadata repeats."""
     ruled = metadata.get(RULED)
     return tuple(map(str, ruled)) if isinstance(ruled, list | tuple) else ()
 

@@ -41,7 +41,7 @@ class SessionTitle(NamedTuple):
 class OperationWrite:
     """An operation to write: the rows it adds, and the rows, messages and titles it hides.
 
-    What two operations hide, other than by `dropped`, becomes visible again only after both are undone.
+    A row, message or title that two operations hide, other than by `dropped`, is restored only when both are undone.
     """
 
     verb: OperationKind
@@ -53,8 +53,8 @@ class OperationWrite:
     """`seq` of messages to hide from tails, observers and searches."""
     forgotten: tuple[str, ...] = ()
     """Ids of rows to hide, each with a tombstone that keeps its text from being stored again."""
-    along: tuple[str, ...] = ()
-    """Ids of rows that forgotten rows replaced. They are hidden too, but without a tombstone."""
+    replaced: tuple[str, ...] = ()
+    """Ids of rows that the `forgotten` ones had replaced. They are hidden too, but without a tombstone."""
     titles: tuple[SessionTitle, ...] = ()
     """Session titles to hide, each with a tombstone."""
     digests: tuple[str, ...] = ()
@@ -65,7 +65,7 @@ class OperationWrite:
     """Log position of the last row considered, if any. If the log has newer rows, the operation is rejected as stale.
     """
     figures: Mapping[str, object] = field(default_factory=dict)
-    """Options of the request without hidden text, and when pruning or forgetting, the counts that the store adds."""
+    """The options of the request, without any hidden text. To those of prune and forget, the store adds counts."""
 
 
 @record
@@ -95,8 +95,8 @@ class Operation:
     @property
     def can_be_undone(self) -> bool:
         """True unless the operation is an undo, was undone, is final or changed nothing. The store may still refuse."""
-        put_aside = self.hidden or self.messages or self.uncounted
-        did = self.made or put_aside or self.figures.get("titles") or self.figures.get("ahead")
+        hides = self.hidden or self.messages or self.uncounted
+        did = self.made or hides or self.figures.get("titles") or self.figures.get("ahead")
         return self.verb is not OperationKind.UNDO and self.undone_by is None and self.final_at is None and bool(did)
 
 
@@ -135,14 +135,14 @@ class EraseResult:
 
 @record
 class CutResult:
-    """Contents of a copy of the store that came after a moment and were taken out."""
+    """The result of removing everything after a moment from a copy of the store."""
 
     messages: int
     """Number of messages."""
     undated: frozenset[str]
-    """Ids of sessions some of whose messages have no date, nor have those before them, and may have been there."""
+    """Ids of sessions with messages that may have come later: neither they nor earlier ones have a date."""
     is_mixed: bool
-    """True if an operation before the moment made rows from later ones, because a clock was wrong."""
+    """True if a row made before the moment was made from rows written after it, which means that a clock was wrong."""
 
 
 @record

@@ -13,7 +13,7 @@ from omcli.text.similarity import folded_text, is_distinctive, said_words
 _HALF = lazily("[\ud800-\udfff]")
 """Half of a surrogate pair, which stores replace with U+FFFD."""
 _EMPHASIS, _AROUND = lazily("[*_`]"), " .!?\"'“”„«»"
-"""Characters that digests of former versions ignore in a message, and around it."""
+"""Characters that digests of former versions ignore: those anywhere in a message, and those around it."""
 _HEADINGS = lazily(r"\A(?: {0,3}#{1,6}[ \t][^\n]*\n\s*)+(?=\S)")
 _SPACE = lazily(r"(?<![0-9]) | (?![0-9])")
 """A space between words. It is ignored, because emphasis and line ends may split words, but not between numbers."""
@@ -39,8 +39,8 @@ def tombstone(said: Draft | Observation, *, session: str | None) -> str:
 
 
 def tombstone_of(text: str, *, session: str | None = None, is_tool: bool = False) -> str:
-    """Return the digest of forgotten text: 32 hex digits. It is of what the text says (see `said_words`), and depends
-    on the session if others may well say the same: text of a tool event, or text that is not distinctive.
+    """Return the digest of forgotten text: 32 hex digits. It is made from the words of the text (see `said_words`),
+    and from the session if others may well say the same: text of a tool event, or text that is not distinctive.
     """
     words = said_words(text)
     return digest("said", _joined(words)) if not is_tool and is_distinctive(words) else _of_session(words, session)

@@ -126,7 +126,7 @@ class Notation:
         return max(found, key=lambda meaning: (meaning.priority.importance, meaning.status is not None))
 
     def words(self, said: PrintedRow, mark: str) -> str:
-        """Return the row's status, its doubtfulness and its text as printed after `mark`."""
+        """Return the row's status, the word `unverified` if needed, and its text, as printed after `mark`."""
         text = single_line(said.text)
         if self.looks_marked.match(text):
             text = "\\" + text

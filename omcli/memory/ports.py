@@ -50,7 +50,7 @@ class Appended:
     new: tuple[bool, ...]
     """True for each message given, in order, that was new."""
     forgotten: int = 0
-    """Number of messages that were stored out of sight, because their text was forgotten."""
+    """Number of messages that were stored as hidden, because their text was forgotten."""
 
 
 @record

@@ -135,13 +135,13 @@ def _of_pool(
     free = [row for row in pool.rows if rules.spares_none or not _is_standing(row)]
     whole = (*pool.hidden, *free)
     if kept is not None and pool.session not in kept:
-        yield from drop(whole, f"not of the last {rules.keep_sessions} sessions")
+        yield from drop(whole, f"not among the last {rules.keep_sessions} sessions")
     if rules.before is not None:
         yield from drop([row for row in whole if row.dated < rules.before], f"older than {minute(rules.before)}")
     settled = [row for row in free if rules.spares_none or not _is_unfinished(row)]
     if rules.keep_last is not None:
         newest = _newest(pool.rows, rules.keep_last)
-        yield from drop([row for row in settled if row.id not in newest], f"not of the last {rules.keep_last} rows")
+        yield from drop([row for row in settled if row.id not in newest], f"not among the last {rules.keep_last} rows")
     if rules.max_tokens is not None:
         left = {row.id: row for row in pool.rows if row.id not in gone}
         over = sum(map(tokens, left.values())) - rules.max_tokens

@@ -23,9 +23,9 @@ from omcli.text.instants import minute
 from omcli.text.phrases import OUTPUT_OF, searchable, unknown_names
 
 _LONGEST_TEXT = 1_500
-"""Characters of a row or message that are shown to the model: a screenful, so that a few results do not take it all."""
+"""Characters of a row or message that are shown to the model: a screenful, so that a few results don't take all."""
 _LONGEST_ANSWER = 10_000
-"""Characters of an answer that are kept. Only a model that loops writes more."""
+"""Maximum length of an answer, in characters. Only a model that loops writes more."""
 _CITED = lazily(
     r"[ \t]{0,2}[\[(][ \t]{0,2}(?P<labels>[om][0-9]{1,4}(?:[ \t]{0,2}[,;][ \t]{0,2}[om][0-9]{1,4})*)[ \t]{0,2}[\])]"
 )
@@ -53,7 +53,7 @@ class Question:
 @record
 class AnsweredQuestion:
     text: str
-    """The answer. In brackets after what they support, it has the handles of rows and the ids of messages."""
+    """The answer, with handles of rows and ids of messages in brackets after the statements that they support."""
     shown: tuple[RecallResult, ...]
     """The results that the model was shown, the best first."""
     cites: tuple[RecallResult, ...]
@@ -67,7 +67,7 @@ class AnsweredQuestion:
 
 
 def ask(question: Question, provider: Provider, counter: TokenCounter) -> AnsweredQuestion:
-    """Return the model's answer to a question. If its reply cannot be used, it is asked once more, with the reason.
+    """Return the model's answer to a question. If its reply cannot be used, the model is asked again, with the reason.
 
     Raise BadUsage if the budget is too small for any result, and the errors of the provider and of `whole` if no reply
     can be used.

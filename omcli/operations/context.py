@@ -165,7 +165,7 @@ def _matching(
 
 def _shared(store: Store, session: Session | None, place: Place, own: str) -> tuple[str | None, ...]:
     """Return the projects whose rows a pack shares; None means all. The current directory shares those of the project
-    around it, and what belongs to no project shares with its like.
+    around it, and sessions without a project share with each other.
     """
     if place.is_everywhere:
         return (None,)
@@ -281,7 +281,7 @@ def known_project(store: Store, folders: Iterable[str]) -> str | None:
 def last_session(store: Store, *, project: str | None = None) -> Session | None:
     """Return the session with the latest message, in a project or at all, or None if there is none.
 
-    Sessions that are empty, because their messages were forgotten, are passed over.
+    Sessions that are empty, because their messages were forgotten, are skipped.
     """
     for last in (1, None):  # the counts of all sessions are needed only if the last one is empty
         for each in store.sessions.summaries(project=project, last=last):

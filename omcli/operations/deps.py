@@ -52,7 +52,7 @@ class Meta(StrEnum):
 
 @record
 class Policy:
-    """When to reflect on a session, and the size of the result."""
+    """Conditions for reflecting on a session, and the size of the result."""
 
     tokens: int | None = 20_000
     """A session is due when its rows reach this many tokens or, if not `inclusive`, exceed it. None means never."""

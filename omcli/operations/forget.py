@@ -45,7 +45,7 @@ class BufferedPart:
     session: str
     text: str
     digest: str
-    """Tombstone of the part. The batch is written without it, and no model is shown it."""
+    """Tombstone of the part. The batch is written without the part, and no model is shown the part."""
     sources: tuple[int, ...] = ()
 
 
@@ -55,22 +55,22 @@ class ForgetReport:
     """Forgotten rows, including rows that were forgotten earlier but are not deleted yet."""
     messages: tuple[KeptMessage, ...]
     titles: tuple[SessionTitle, ...]
-    along: tuple[Observation, ...] = ()
+    replaced: tuple[Observation, ...] = ()
     """Rows that the forgotten rows had replaced; they are forgotten too."""
-    telling: tuple[Observation, ...] = ()
+    derived: tuple[Observation, ...] = ()
     """Visible rows that were made from forgotten rows or messages, or that replaced forgotten rows. They may still
     contain the forgotten text.
     """
-    ahead: tuple[BufferedPart, ...] = ()
+    buffered: tuple[BufferedPart, ...] = ()
     """Parts of buffered batches that will not be written."""
-    telling_ahead: tuple[BufferedPart, ...] = ()
+    derived_buffered: tuple[BufferedPart, ...] = ()
     """Parts of buffered batches made from forgotten rows or parts; they may still contain the forgotten text."""
     sources: tuple[KeptMessage, ...] = ()
     """Source messages of the forgotten rows and parts, unless they are forgotten too; they may still contain the
     forgotten text.
     """
     parts: tuple[str, ...] = ()
-    """Lines and sentences of the forgotten messages and rows that contain `match`. They are kept out by themselves."""
+    """Lines and sentences of the forgotten messages and rows that contain `match`. Each is kept out by itself, too."""
     seen: int = 0
     """Position in the log of the last row that was searched, or 0 if there are no rows."""
     done: Operation | None = None
@@ -80,7 +80,7 @@ class ForgetReport:
 
     @property
     def is_empty(self) -> bool:
-        return not (self.rows or self.messages or self.titles or self.ahead)
+        return not (self.rows or self.messages or self.titles or self.buffered)
 
 
 def forget(
@@ -112,11 +112,11 @@ def _is_forgotten(store: Store, found: ForgetReport) -> bool:
     gone = {row.id for row in store.tombstones.rows()}
     are_kept_out = zip(found.rows, store.tombstones.match(found.rows), strict=True)
     return (
-        gone.issuperset(row.id for row in (*found.rows, *found.along))
+        gone.issuperset(row.id for row in (*found.rows, *found.replaced))
         and all(is_kept_out or row.source is Source.USER for row, is_kept_out in are_kept_out)
         and store.tombstones.has_messages([kept.seq for kept in found.messages])
         and set(store.tombstones.titles()).issuperset(found.titles)
-        and not found.ahead
+        and not found.buffered
         and all(store.tombstones.match_texts(found.parts))
     )
 
@@ -127,9 +127,9 @@ def _change(store: Store, wanted: ForgetRequest, found: ForgetReport, *, clock: 
         scope=Scope(session=wanted.session),
         messages=tuple(kept.seq for kept in found.messages),
         forgotten=tuple(row.id for row in found.rows),
-        along=tuple(row.id for row in found.along),
+        replaced=tuple(row.id for row in found.replaced),
         titles=found.titles,
-        digests=tuple(dict.fromkeys(each.digest for each in found.ahead)),
+        digests=tuple(dict.fromkeys(each.digest for each in found.buffered)),
         parts=found.parts,
         seen=found.seen,
     )
@@ -143,24 +143,23 @@ def _found(store: Store, wanted: ForgetRequest) -> ForgetReport:
     seen = next((logged.position for logged in store.rows.log(LogQuery(hidden=True, last=1, bare=True))), 0)
     rows, messages = _named(store, wanted.ids) if wanted.match is None else _matching(store, wanted)
     seqs = {kept.seq for kept in messages}
-    kin = store.search.related([row.id for row in rows], sorted(seqs))
-    derived = {row.id for row in kin.derived}
-    telling = [row for row in kin.derived if row.is_visible]
+    related = store.search.related([row.id for row in rows], sorted(seqs))
+    derived, may_repeat = {row.id for row in related.derived}, [row for row in related.derived if row.is_visible]
     if wanted.with_derived and derived:
-        rows, telling = [*kin.derived, *rows], []
-        kin = store.search.related([row.id for row in rows], sorted(seqs))
+        rows, may_repeat = [*related.derived, *rows], []
+        related = store.search.related([row.id for row in rows], sorted(seqs))
     gone = {row.id for row in rows}
-    along = {row.id for row in kin.replaced}
-    ahead, telling_ahead = _ahead(store, wanted, gone | derived, seqs)
-    cited = {seq for row in rows for seq in row.sources} | {seq for each in ahead for seq in each.sources}
+    replaced = {row.id for row in related.replaced}
+    buffered, derived_buffered = _buffered(store, wanted, gone | derived, seqs)
+    cited = {seq for row in rows for seq in row.sources} | {seq for each in buffered for seq in each.sources}
     return ForgetReport(
         rows=tuple(rows),
         messages=tuple(messages),
         titles=tuple(_titles(store, wanted, rows, messages)),
-        along=kin.replaced,
-        telling=tuple(row for row in telling if row.id not in along),
-        ahead=ahead,
-        telling_ahead=telling_ahead,
+        replaced=related.replaced,
+        derived=tuple(row for row in may_repeat if row.id not in replaced),
+        buffered=buffered,
+        derived_buffered=derived_buffered,
         sources=store.messages.by_seq(cited - seqs),
         parts=() if wanted.match is None else tuple(dict.fromkeys(_parts(rows, messages, folded_text(wanted.match)))),
         seen=seen,
@@ -184,14 +183,14 @@ def _parts(rows: Iterable[Observation], messages: Iterable[KeptMessage], match: 
 def _named(store: Store, ids: Iterable[str]) -> tuple[list[Observation], list[KeptMessage]]:
     rows: dict[str, Observation] = {}
     messages: dict[int, KeptMessage] = {}
-    aside = store.tombstones.rows()
+    hidden = store.tombstones.rows()
     for reference in ids:
         try:
             row = store.rows.find(reference)
             rows[row.id] = row
         except UnknownId as no_row:
             kept = _message(store, reference)
-            gone = {row.id: row for row in aside if reference.lower() in (row.id, handle(row.id))}
+            gone = {row.id: row for row in hidden if reference.lower() in (row.id, handle(row.id))}
             if kept is None and len(gone) != 1:
                 raise no_row from None
             rows |= gone
@@ -224,7 +223,7 @@ def _is_covered(wanted: ForgetRequest, session: str | None, project: str | None)
     return wanted.session in (None, session) and wanted.project in (None, project)
 
 
-def _ahead(
+def _buffered(
     store: Store, wanted: ForgetRequest, gone: Collection[str], messages: Collection[int]
 ) -> tuple[tuple[BufferedPart, ...], tuple[BufferedPart, ...]]:
     """Return the parts of buffered batches that match, and the parts made from forgotten rows or parts. With
@@ -234,8 +233,8 @@ def _ahead(
     written.
     """
     text, projects, of_it = folded_text(wanted.match or ""), _project_by_session(store), set(gone)
-    ahead: list[BufferedPart] = []
-    telling: list[BufferedPart] = []
+    buffered: list[BufferedPart] = []
+    derived: list[BufferedPart] = []
     for block in store.batches.all_buffered():
         session = block.batch.session
         is_meant = bool(text) and _is_covered(wanted, session, projects.get(session))
@@ -244,16 +243,16 @@ def _ahead(
             found = BufferedPart(session=session, text=draft.text, digest=digest, sources=draft.sources)
             has_gone = not set(messages).isdisjoint(draft.sources)
             if is_meant and row_says(draft, text):
-                ahead.append(found)
+                buffered.append(found)
             elif not of_it.isdisjoint((*draft.replaces, *draft.supports)) and not has_gone:
-                (ahead if wanted.with_derived else telling).append(found)
+                (buffered if wanted.with_derived else derived).append(found)
             elif not has_gone:
                 continue
             of_it.add(name)
         title = block.observed.title
         if title is not None and is_meant and text in folded_text(title):
-            ahead.append(BufferedPart(session=session, text=title, digest=tombstone_of(title)))
-    return tuple(ahead), tuple(telling)
+            buffered.append(BufferedPart(session=session, text=title, digest=tombstone_of(title)))
+    return tuple(buffered), tuple(derived)
 
 
 def _titles(
@@ -264,20 +263,20 @@ def _titles(
     """
     rows, messages = list(rows), list(messages)
     projects = _project_by_session(store)
-    given = (
+    visible = (
         SessionTitle(each.session.id, each.session.title)
         for each in store.sessions.summaries()
         if each.session.title is not None
     )
-    for titled in dict.fromkeys((*given, *store.tombstones.titles())):
+    for titled in dict.fromkeys((*visible, *store.tombstones.titles())):
         name, title = titled
         if wanted.match is not None:
-            tells = _is_covered(wanted, name, projects.get(name)) and folded_text(wanted.match) in folded_text(title)
+            is_meant = _is_covered(wanted, name, projects.get(name)) and folded_text(wanted.match) in folded_text(title)
         else:
-            tells = any(row.session == name and says(title, row.text) for row in rows) or any(
+            is_meant = any(row.session == name and says(title, row.text) for row in rows) or any(
                 kept.session == name and folded_text(title) in folded_text(kept.message.text) for kept in messages
             )
-        if tells:
+        if is_meant:
             yield titled
 
 

@@ -413,9 +413,9 @@ class SummaryReport:
 
 
 def import_summary(name: str, text: str, session_id: str, deps: Deps) -> SummaryReport:
-    """Store a summary as rows, except for what a row of the session says at any time, or its agent in a message.
+    """Store a summary as rows, except for facts that a row of the session, or a message of its agent, says already.
 
-    Rows without a date get that of the session's first message, because a summary tells what was before.
+    Rows without a date get that of the session's first message, because a summary is about the time before.
 
     Raise BadInput if the summary is empty or gives no row, and the error of storing it if that fails.
     """

@@ -21,7 +21,9 @@ _SHORTEST_REFERENCE = 4
 _HANDLE = 8
 _HARDLY_LONGER = 4
 _COMPLETE = 16
-"""Minimum length of an unknown id that is taken for a new session's, unless it is a UUID; people abbreviate to less."""
+"""Minimum length of an unknown id that is taken for that of a new session, unless it is a UUID. Abbreviations are
+shorter.
+"""
 _SIMILAR = 0.7
 _MOST_CANDIDATES = 5
 _UUID = "xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx"

@@ -20,11 +20,13 @@ from omcli.recall.ranking import Match
 from omcli.text.terms import FUNCTION_WORDS
 
 _CANDIDATES = 300
-"""Number of messages, and of rows, that are ranked."""
+"""Maximum number of messages, and of rows, to rank."""
 _WIDER = 8
-"""Factor by which more are ranked if a filter leaves too few results."""
+"""Factor by which these numbers grow if a filter leaves too few results."""
 _COMPARED = 3
-"""Number of results that are read for each one returned, to rank those first that contain names as they are written."""
+"""Number of results to read for each one returned, if the query has names or quotations: those that contain them
+exactly may be further down.
+"""
 _MOST_ROWS = 100
 """Maximum number of rows that match a text. More would fill a pack alone."""
 _CLOSE = 0.4
@@ -45,7 +47,7 @@ class RecallFilter:
     """The rows and messages among which to search."""
 
     log: LogQuery = LogQuery()
-    """Of the fields that rows alone have, messages ignore all."""
+    """Messages ignore the fields that only rows have."""
     tags: tuple[str, ...] = ()
     """Only rows that have all of these tags, ignoring case."""
     rows: bool = True
@@ -65,10 +67,10 @@ class RecallResult:
 
     score: float
     words: tuple[str, ...]
-    """The words of the query that it contains; the others are near."""
+    """The words of the query that it contains. Others may be in neighbouring messages, or nowhere."""
     row: Observation | None
     message: KeptMessage | None
-    """None for a row whose messages are not visible, or that has none."""
+    """The message, also if a row is shown in its place. None for a row that matches by itself."""
     passage: Passage = Passage(text="")
     around: tuple[KeptMessage, ...] = ()
     """The message with its neighbours, if they were asked for."""
@@ -147,7 +149,7 @@ def _find(
     limit: int,
     nearest: Callable[..., Nearest | None] | None,
 ) -> list[Match]:
-    """Return what matches, the best first. If the filter leaves too little, more matches are read and ranked."""
+    """Return the matches, the best first. If the filter leaves fewer than `limit`, read and rank more."""
     index, most_matches, most = store.index, MOST_MATCHES, _CANDIDATES
     size = index.size(wanted.log)
     near = nearest(wanted.log, most=ranking.NEAREST) if nearest else None
@@ -168,7 +170,7 @@ def _find(
 
 
 def _results(store: Store, query: Query, found: Sequence[Match], *, limit: int) -> tuple[RecallResult, ...]:
-    """Read what was found. What contains the names and quotations of the query as they are written ranks first."""
+    """Read the matches. Each name or quotation of the query that one doesn't contain exactly halves its score."""
     messages = {kept.seq: kept for kept in store.messages.by_seq(match.seq for match in found if match.seq is not None)}
     results = []
     for match in found:
@@ -184,7 +186,7 @@ def _results(store: Store, query: Query, found: Sequence[Match], *, limit: int) 
 
 
 def _with_later(results: Sequence[RecallResult]) -> tuple[RecallResult, ...]:
-    """Return the results, those marked that a later one contradicts."""
+    """Return the results, with those marked that a later one contradicts."""
     later = {row.id: by.id for row, by in review.contradicted(each.row for each in results if each.row is not None)}
     return tuple(replace(each, contradicted_by=later.get(each.row.id)) if each.row else each for each in results)
 
@@ -200,7 +202,7 @@ def to_review(
     store: Store, query: LogQuery, *, tags: Collection[str] = (), before: str
 ) -> tuple[review.ReviewEntry, ...]:
     """Return the rows to review, the most important first: those that a query and all of these tags select, and those
-    that such rows contradict. `before` is the time after which a row is not old if it was used.
+    that such rows contradict. A row that was used since `before` is not old.
     """
     wanted = RecallFilter(tags=tuple(tags))
     chosen = {row.id for row in _log(store, replace(query, bare=True)) if wanted.is_wanted(row)}

@@ -11,28 +11,28 @@ from omcli.memory.ports import Operations
 from omcli.text.instants import minute
 
 _DELETING = frozenset({OperationKind.PRUNE, OperationKind.FORGET})
-"""Kinds of operations that can delete for good what they hid."""
+"""Kinds of operations whose hidden messages and rows can be permanently deleted."""
 
 
 @record
 class EarlierStore:
-    """Changes to a copy of the store that make it what it was at a moment."""
+    """The result of taking a copy of the store back to a moment."""
 
     messages: int
     """Number of messages."""
     operations: int
     """Number of operations that were undone."""
     lost: tuple[int, ...]
-    """Numbers of later operations that deleted messages or rows for good. The copy lacks those."""
+    """Numbers of later operations that permanently deleted messages or rows, which the copy lacks."""
     undated: frozenset[str]
-    """Ids of sessions some of whose messages may have been there, because nothing dates them."""
+    """Ids of sessions with removed messages that may have been there, because nothing dates them."""
 
 
 def take_back(operations: Operations, cut_after: Callable[[str], CutResult], moment: str) -> EarlierStore:
-    """Undo the operations made after a moment, the newest first, and take out what else came after it.
+    """Undo the operations made after a moment, the newest first, and remove everything else that came after it.
 
-    Raise NotUndoable if the memory of that moment cannot be known: if an operation that held then was undone later, or
-    if a later one cannot be undone.
+    Raise NotUndoable if the memory of that moment cannot be restored: if an operation in force then was undone later,
+    if a later one can no longer be undone, or if rows were folded whose messages are dated later.
     """
     history = operations.history()
     later = [done for done in history if done.at > moment]
@@ -40,17 +40,17 @@ def take_back(operations: Operations, cut_after: Callable[[str], CutResult], mom
     undone, lost = 0, []
     for done in later:
         if done.undoes in held:
-            raise _unknown(moment, f"operation {done.undoes} held then, and was undone by {done.number} later")
+            raise _unknown(moment, f"operation {done.undoes} was in force then, and was undone by {done.number} later")
         if done.verb in _DELETING and done.final_at is not None:
             lost.append(done.number)
         elif done.final_at is not None and done.undone_by is None:
-            raise _unknown(moment, f"what operation {done.number} folded later was deleted for good")
+            raise _unknown(moment, f"rows that operation {done.number} folded later were permanently deleted")
         elif done.can_be_undone:
             _undo(operations, done, moment)
             undone += 1
     found = cut_after(moment)
     if found.is_mixed:
-        raise _unknown(moment, "rows were folded then whose messages have a later date")
+        raise _unknown(moment, "rows were folded by then whose messages have a later date")
     return EarlierStore(messages=found.messages, operations=undone, lost=tuple(lost), undated=found.undated)
 
 

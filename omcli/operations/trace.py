@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from omcli.pack.context_pack import ContextPack
 
 _MOST_READ = 1_000
-"""Number of messages, and of rows, that are read, the newest ones."""
+"""Maximum number of messages, and of rows, to read, the newest ones."""
 _CITED = 0.75
-"""Minimum share of the words in a row that cites a message with all of them. Rows may be cut."""
+"""Minimum share of the words, by weight, in a row that cites a message with all of them. Rows may be cut."""
 _FOLDED = (Kind.REFLECTION, Kind.ITEM)
 
 
@@ -35,7 +35,7 @@ class LostAt(StrEnum):
     """No row says it, or a later observation replaced the row."""
     REFLECTING = "reflecting"
     EDITING = "editing"
-    """Its rows were pruned, or a note settled them."""
+    """Its rows were pruned, or resolved by a note."""
     PACKING = "packing"
 
 
@@ -81,7 +81,7 @@ class RowTrace:
 
     @property
     def lost_at(self) -> LostAt:
-        """Stage at which the row was hidden, if it is hidden."""
+        """Stage at which the row was hidden. Only for hidden rows."""
         verb = self.history.hidden_by.verb if self.history.hidden_by else None
         if verb in (OperationKind.REFLECT, OperationKind.COMPACT):
             return LostAt.REFLECTING
@@ -132,7 +132,7 @@ class TextTrace:
 
     @property
     def lost_at(self) -> LostAt | None:
-        """Stage at which the text was lost, or None if the pack has it."""
+        """Stage at which the text was lost. None if the pack has it, or if nothing contains it."""
         if self.packed is None or self.packed.is_printed:
             return None
         rows = (*self.rows, *self.folded)
@@ -151,10 +151,11 @@ def trace(
     project: str | None,
     is_everywhere: bool = False,
 ) -> TextTrace:
-    """Follow a text: its words in any form, and names and quotations as written.
+    """Follow a text: its words in any form, its names and quotations as written.
 
-    The pack is that of `session` or, without one, of the session with the newest row or else message. It may have rows
-    of its project (`project` if it has none) or, if `is_everywhere`, of all. Raise BadUsage if the text has no words.
+    Without `session`, the pack is that of the session with the newest row or, if no row has the text, the newest
+    message. It may have rows of other sessions of the same project (`project` if the session has none) or, if
+    `is_everywhere`, of all projects. Raise BadUsage if the text has no words.
     """
     asked = Query.of(text)
     if not asked.words:
@@ -282,10 +283,8 @@ def _packed(
     turns = (turn for turn in pack.turns if turn.kept.seq in seqs)
     return PackTrace(
         pack=pack,
-        rows=tuple(
-            row for row in shown if row.id in saying or (PROVISIONAL in row.tags and _has_words(row.text, asked))
-        ),
-        messages=tuple(turn.kept for turn in turns if turn.is_whole or _has_words(turn.text, asked)),
+        rows=tuple(row for row in shown if row.id in saying or (PROVISIONAL in row.tags and asked.is_in(row.text))),
+        messages=tuple(turn.kept for turn in turns if turn.is_whole or asked.is_in(turn.text)),
         missing=tuple((row, _tier(row, pack.session, projects)) for row in missing),
     )
 
@@ -296,8 +295,3 @@ def _tier(row: Observation, session: str | None, projects: Collection[str | None
         return Tier.SESSION
     is_near = projects is None or row.project in projects
     return Tier.CROSS if is_near and is_shared(row, session=session) else None
-
-
-def _has_words(text: str, asked: Query) -> bool:
-    lower = text.lower()
-    return all(word in lower for word in asked.words) and not asked.missing(text)

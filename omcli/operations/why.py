@@ -29,19 +29,19 @@ if TYPE_CHECKING:
     from omcli.observers.rules.tool_events import FileChange
 
 _WAITING, _WAITING_TOKENS = 4, 50_000
-"""Number of newest sessions whose unobserved messages are searched for edits, and maximum tokens of these of each."""
+"""Number of newest sessions whose unobserved messages are searched for edits, and maximum tokens to read of each."""
 _NOW = "9999"
-"""Time of edits that are not observed yet and have none. It is after all others."""
+"""Time given to unobserved edits that have none. It sorts after all others."""
 _MOST_DECIDED, _MOST_RELATED = 5, 2
-"""Number of decisions and rules shown with an edit, and of earlier ones of the session that share its words."""
+"""Maximum number of decisions and rules shown with an edit, and of earlier ones that share words with it."""
 _ALIKE = 2
-"""Minimum number of uncommon words that they share."""
+"""Minimum number of uncommon words that an earlier decision or rule shares with the edit."""
 _READ_CHARACTERS = 4_000
 """Number of characters of an edit that are compared with decisions. Long files share words with everything."""
 _USUAL = SPEAKERS | COMMON_FOLDED
 _SAID = (Kind.OBSERVATION, Kind.NOTE)
 _SAME = ("said again", "duplicate")
-"""Reasons of rules and reflectors for replacing a row by one that says the same."""
+"""Reasons that rules and reflectors give for replacing a row by one that says the same."""
 _RULES = tuple(sorted(IN_FORCE))
 
 
@@ -73,7 +73,7 @@ class RuleState(StrEnum):
 
 @record
 class Standing:
-    """A decision or rule with the last one of the rows that took its place, if any."""
+    """A decision or rule, with the last row that replaced it, if any."""
 
     row: Observation
     successor: Observation | None = None
@@ -99,7 +99,7 @@ class Asked:
     said: Observation | KeptMessage | None = None
     """A row, or the message if no row reports it."""
     answers: KeptMessage | None = None
-    """What the agent had said before, if the request says little by itself."""
+    """The agent's last message before the request, if the request says little by itself."""
 
 
 @record
@@ -147,7 +147,8 @@ class RuleReason:
 def why_rule(store: Store, text: str, query: LogQuery, *, limit: int) -> tuple[RuleReason, ...]:
     """Return the decisions, instructions, preferences and corrections that say a text, best first.
 
-    They have more than half of its words, common words counting a quarter. Raise BadUsage if it has no words.
+    Each has more than half of its words, or more than half of their weight, where a common word counts a quarter. Raise
+    BadUsage if the text has no words.
     """
     asked = Query.of(text).words
     wanted = RecallFilter(log=replace(query, types=_RULES, kinds=_SAID, hidden=True), messages=False)
@@ -173,7 +174,7 @@ def _rule_reason(store: Store, rule: Standing, asked: Sequence[str]) -> RuleReas
 
 
 def _standing(store: Store, row: Observation) -> Standing:
-    """Return a row, or the one that was written in its place with a later status, and what became of it."""
+    """Return a row, or the row that repeats it with a later status, with the last row that replaced it."""
     latest, is_kept = row, True
     while latest.superseded_by:
         try:
@@ -397,12 +398,12 @@ class _SessionView:
         return seq < edits.through and not (at and edits.at and at > edits.at)
 
     def in_force(self, since: int, edits: _Edits) -> list[Observation]:
-        """Return the decisions and rules that were said from a message on and before edits."""
+        """Return the decisions and rules stated in a message or after it, but before edits."""
         rows = (row for row in self._rows if row.type in IN_FORCE)
         return [row for row in rows if since <= row.sources[0] and self._is_before(row.sources[0], edits)]
 
     def related(self, text: str, edits: _Edits) -> list[Observation]:
-        """Return the decisions and rules before edits that share most uncommon words with a text, at least two."""
+        """Return the decisions and rules before edits that share the most uncommon words with a text."""
         words = content_terms(text)
         shared = [(len(words & (content_terms(row.text) - _USUAL)), row) for row in self.in_force(0, edits)]
         alike = sorted((each for each in shared if each[0] >= _ALIKE), key=lambda each: each[0])

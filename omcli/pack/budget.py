@@ -56,7 +56,7 @@ def budgets(
     tail: int | None = None,
     defaults: Mapping[Tier, int | None] = DEFAULTS,
 ) -> Budgets:
-    """Return the budgets for the given options, in tokens.
+    """Return the maximum tokens of a pack and of each tier, from the given options. (`shares` divides such a total.)
 
     A tier without an option gets its default; a default of None means no limit except the total. If no total is given,
     it is the sum of the tiers. If a given total exceeds this sum, tiers without an option grow in proportion to use all
@@ -81,9 +81,9 @@ def budgets(
 
 
 def shares(total: int, limits: Mapping[Tier, int]) -> dict[Tier, int]:
-    """Divide a total among the tiers.
+    """Divide a total among the tiers, before anything is chosen: no tier gets more than its maximum in `limits`.
 
-    No tier gets more than its limit. The whole total is divided unless it exceeds the sum of the limits.
+    The whole total is divided unless it exceeds the sum of the limits.
     """
     total, whole = max(0, total), sum(limits.values())
     if total >= whole:

@@ -85,7 +85,7 @@ class Choice:
     that write one text for them. None means no limit.
     """
     others: int | None = None
-    """Maximum number of the session's other rows, counted in the same way. What is open or in force is kept."""
+    """Maximum number of the session's other rows, counted in the same way. Rows that are open or in force are kept."""
     is_recent: bool = False
     """True to rank the session's rows by age instead of salience: pinned rows and the current task first, then
     reflections, then the others, each group newest first.
@@ -101,7 +101,9 @@ class Choice:
     messages (see `tail.newest`). None means no limit.
     """
     most: int = 0
-    """Maximum tokens of a pack whose tail uses what the rows leave of the budget. With 0, the tail keeps to its own."""
+    """Maximum tokens of a pack whose tail uses what the rows leave of the budget. With 0, the tail keeps to its own
+    budget.
+    """
     fading: float = ranking.HALF_LIFE
     """Divisor of the score of other sessions' rows for each week of age."""
     matches: Mapping[str, float] = field(default_factory=dict)
@@ -244,7 +246,8 @@ def _printed(draft: _Draft, head: Head, reasons: Iterable[RowReason]) -> Context
 def _in_order(rows: Iterable[Observation], *, is_moved: bool) -> list[Observation]:
     """Return the visible rows, reflections first because they were made from rows older than all others.
 
-    If `is_moved`, a settled request or question, which was written again, keeps its place before what came of it.
+    If `is_moved`, a settled request or question, which was written again, keeps its place before the rows of its
+    results.
     """
     visible = [row for row in rows if row.is_visible]
     times = list(accumulate((row.event_at or "" for row in visible), max))

@@ -49,14 +49,14 @@ _LINE_TOKENS = 15
 BIAS = MappingProxyType({Kind.NOTE: 2.0, Kind.REFLECTION: 1.3})
 """Factor on the value of rows that are not plain observations."""
 _WISH = 1.5
-"""Factor on the value of what the user always wants, because every later answer is wrong without it."""
+"""Factor on the value of the user's lasting rules and preferences, because later answers are wrong without them."""
 _WISHED_FROM = MappingProxyType({Type.INSTRUCTION: 9, Type.PREFERENCE: 8})
 """Importance from which rows of these types are lasting rules and preferences, not single ones."""
 _LAST_ASKED = 3
 """Number of a person's last requests, questions and corrections of which the open ones are chosen first."""
 _OPENING = 0.2
-"""Part of a session that is its opening. What people say at its beginning counts twice, because it tells who they are
-and what the matter is. That fades to once at its end.
+"""Share of a session that is its opening. The first words of people count twice, because they say who the people are
+and what the session is about. Towards the end of the opening, that fades to once.
 """
 _STATEMENTS = frozenset(
     {Type.PREFERENCE, Type.INSTRUCTION, Type.DECISION, Type.CORRECTION, Type.FACT, Type.REQUEST, Type.QUESTION}

@@ -119,8 +119,8 @@ def _entry(line: FactLine) -> BlockLine:
 
 
 def _shortened(text: str, limit: int) -> str:
-    """Shorten a line to at most `limit` characters. Of what a person says or shows the last third is kept, where long
-    prompts ask for something and test runners say what failed.
+    """Shorten a line to at most `limit` characters. Of the words of a person, the last third is kept, because long
+    prompts ask for something there, and pasted test runs say what failed.
     """
     is_said = text.startswith((USER, PASTED)) and len(text) > limit
     end = text.rfind(" ", 0, len(text) - limit // 3) if is_said else len(text)
@@ -214,9 +214,9 @@ _FEW_ROWS = 4
 _FEW_WORDS = 5
 """An older request of at most this many words, the speaker included, is not worth a line."""
 _TELLING = 4
-"""Minimum number of uncommon words in a request that tells what it is about. With a code name, any request does."""
+"""Minimum number of uncommon words in a request that says what it is about. With a code name, any request does."""
 _REMARK = 4
-"""Importance of a finding that an agent tells while it works."""
+"""Importance of a finding that an agent mentions while it works."""
 _DONE_BESIDES = 3
 """A todo list is obsolete once this many requests were made and completed after its last change."""
 
@@ -242,13 +242,13 @@ def task_lines(facts: Sequence[Fact]) -> list[FactLine]:
 
 
 def request_lines(facts: Sequence[Fact]) -> list[FactLine]:
-    """Return the lines of the requests and questions that the person made last and that are open, newest first, with
-    the rest of the newest message (of a long one, the first and the last two). If nothing is open, the last one that is
-    done comes instead. If these do not tell what they are about, the last one that does follows, and what the agent
-    said before them.
+    """Return the lines of the person's last open requests and questions, newest first, or of the last one that is done.
+
+    Of a message with many of them, the first and the last two are taken. The rest of the newest message is added. If
+    none of the lines says what it is about, the last request that does is added, with what the agent said before.
 
     A correction or an answer counts as a request while the agent works on it, and so does another statement if nothing
-    is open. A pasted line, what the conversation moved on from, and a question before the last reply are left out.
+    is open. Pasted lines, passed over requests, and questions before the person's last reply are left out.
     """
     replied = max((_said_at(fact) for fact in facts if fact.row.text.startswith(_REPLIES)), default=0)
     asked = [fact for fact in facts if _is_asked(fact) and not (_is_open_question(fact) and _asked_at(fact) < replied)]
@@ -277,7 +277,7 @@ def _is_done(fact: Fact) -> bool:
 
 
 def _said_before(facts: Sequence[Fact], at: int) -> list[Fact]:
-    """Return the most telling row of the agent's last text before a message; empty if there is none."""
+    """Return the row with the most terms of the agent's last text before a message; empty if there is none."""
     said = [fact for fact in facts if fact.row.text.startswith(AGENT) and 0 < _said_at(fact) < at]
     last = max(map(_said_at, said), default=0)
     return sorted((fact for fact in said if _said_at(fact) == last), key=lambda fact: len(_terms(fact)))[-1:]
@@ -292,7 +292,7 @@ def _is_earlier(task: Fact, asked: Fact) -> bool:
 
 
 def _goes_with(fact: Fact, asked: Fact) -> bool:
-    """Return True for what else the message with a request says, except lasting rules and preferences."""
+    """Return True if a fact is in the same message as a request, and is not a lasting rule or preference."""
     is_said = fact.row.type in _STATED | ASKED and fact.row.text.startswith(USER)
     return (is_said or _is_pasted(fact)) and _said_at(fact) == _asked_at(asked) and fact.row.type not in _LASTING
 
@@ -317,7 +317,7 @@ def _asked_at(fact: Fact) -> int:
 def _last_statement(facts: Sequence[Fact], *, after: int, besides: bool) -> list[Fact]:
     """Return what the person stated last in one message, if that is after this one and the agent used tools since. A
     correction, an answer or a question needs no tools. It is settled by the report of a result, or by what the agent
-    tells at the end of a turn, after the last tool event.
+    says at the end of a turn, after the last tool event.
 
     With `besides`, only a correction or an answer is returned, and only if it is not settled.
     """
@@ -360,7 +360,7 @@ def _is_short(fact: Fact) -> bool:
 
 
 def _has_terms(fact: Fact) -> bool:
-    """Return True if a request tells what it is about, unlike "commit and continue" and "yes, do it"."""
+    """Return True if a request says what it is about, unlike "commit and continue" and "yes, do it"."""
     terms = _terms(fact)
     has_name = any(NAME_LIKE.search(term) and not term.isdigit() for term in terms)
     return has_name or (len(terms) >= _TELLING and not fact.row.text.startswith(_REPLIES))

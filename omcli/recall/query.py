@@ -10,7 +10,7 @@ from omcli.base.record import record
 from omcli.text.terms import FUNCTION_WORDS, NAME_LIKE, split_cjk
 
 MOST_MATCHES = 10_000
-"""Number of matches of a word that are looked at, the newest ones."""
+"""Maximum number of matches to read for each word, the newest ones."""
 _WORD = lazily(r"[^\W_]+")
 _ENDING = lazily(r"(?<=[^\W_])['’](?:s|t|d|m|ll|re|ve)\b")
 """Matches what an apostrophe adds to an English word, which says nothing of its own."""
@@ -19,7 +19,7 @@ _EXACT = lazily(r'["“]([^"“”]+)["”]|([^\W_]+(?:[-_./:#@]+[^\W_]+)+)')
 _WHY = frozenset({"why", "warum", "wieso", "weshalb", "pourquoi", "perché", "waarom", "varför"})
 _SHORTEST_QUESTION = 3
 _MOST_WORDS = 64
-"""Maximum number of words of a query. A longer text is searched by its first ones."""
+"""Maximum number of words in a query. Of a longer text, the first ones are used."""
 _LONGEST_PIECE = 1_000
 """Maximum number of characters of a part: about 250 tokens, as many as small models take, and one subject."""
 _MOST_PIECES = 2
@@ -34,28 +34,33 @@ class Query:
     words: tuple[str, ...]
     """The words to search for, in order, each once and without function words. They are in lower case."""
     exact: tuple[str, ...] = ()
-    """Quotations and names, in lower case. What contains them as they are written ranks before other matches."""
+    """Quotations and names, in lower case. Text that contains them exactly as written ranks before other matches."""
 
     asks_why: bool = False
-    """True if the text asks for a reason, which a decision gives."""
+    """True if the text asks for a reason. Decisions then count more."""
 
     @property
     def is_question(self) -> bool:
-        """True if neighbours of what has the words may answer it. One or two words, or a name, ask for themselves."""
+        """True if messages next to a match may be the answer. One or two words, or a name, only look for themselves."""
         return len(self.words) >= _SHORTEST_QUESTION and not self.exact
 
     def missing(self, text: str) -> int:
-        """Return how many of the names and quotations a text lacks."""
-        folded = " ".join(text.lower().split()) if self.exact else ""
+        """Return the number of names and quotations (`exact`) that a text doesn't contain."""
+        folded = " ".join(_folded(text).split()) if self.exact else ""
         return sum(name not in folded for name in self.exact)
+
+    def is_in(self, text: str) -> bool:
+        """Return True if a text contains each word and, as they are written, the names and quotations."""
+        folded = _folded(text)
+        return all(word in folded for word in self.words) and not self.missing(text)
 
     @classmethod
     def of(cls, text: str) -> Query:
         """Return the query for a text. It has no words if the text has neither letters nor digits.
 
-        If a text has only function words, they are the words.
+        If the text consists of function words, they are the words.
         """
-        folded = unicodedata.normalize("NFC", text).lower()
+        folded = _folded(text)
         found = list(dict.fromkeys(_WORD.findall(split_cjk(_ENDING.sub(" ", folded)))))
         words = [word for word in found if word not in FUNCTION_WORDS] or found
         exact = (
@@ -85,3 +90,8 @@ def pieces(text: str) -> Iterator[str]:
             ends = min(next(found, ends), ends)
         if piece := text[begins:ends].strip(_SPACE):
             yield piece
+
+
+def _folded(text: str) -> str:
+    """Return text in lower case, with each accent as part of its letter: there are two ways to encode an "é"."""
+    return unicodedata.normalize("NFC", text).lower()

@@ -1,11 +1,13 @@
 """Ranking of messages and rows that match a query.
 
-A word weighs the square root of its rarity (its inverse document frequency), a common one 0.7 of that. A message is
-worth, for each word of the query, the most that it counts in it or in a turn among the four messages on either side,
-because a question and its answer rarely share their words. There it fades with the tokens between the two. Calls and
-results neither lend words nor borrow them. Long texts count less, as in BM25, and what agents and tools say counts
-half. A row adds 0.3 of its worth to its messages; four times that if it is a lasting wish or rule, or a decision and
-the query asks why. It is shown in the place of its message if it says as much.
+The weight of a word is the square root of its rarity (its inverse document frequency), times 0.7 if the word is common.
+The score of a message is the sum over the words of the query. A turn may borrow a word from a turn among the four
+messages on either side, because a question and its answer rarely share their words. A borrowed word counts less, the
+more tokens lie between the two; of several occurrences, the best one counts. Calls and results of tools neither lend
+nor borrow. Words in long texts count less, as in BM25, and words of agents and tools count half.
+
+A row adds 0.3 of its own score to its messages, and four times that if it is a lasting wish or rule, or a decision when
+the query asks why. It is shown in place of its message if it contains the same words of the query.
 
 If there are vectors, the 20 messages nearest to the query in meaning lend their nearness, from 1 for the first to 0, to
 their neighbours as well. This ranking and that by words are merged by reciprocal rank fusion.
@@ -27,31 +29,31 @@ from omcli.recall.query import Query
 from omcli.text.terms import COMMON_WORDS
 
 REACH = 4
-"""Number of neighbours on either side that lend their words to a message."""
+"""Number of neighbours on either side from which a message borrows words."""
 _COMMON = 0.7
 """Weight of a common word, relative to others."""
 _NEAR = 65
-"""Tokens between the middles of two messages at which a word of one counts half in the other: a few turns of a chat,
+"""Distance between the middles of two messages, in tokens, at which a borrowed word counts half: a few turns of a chat,
 but less than a long answer.
 """
 _USUAL_TOKENS = 200
-"""Length at which a text counts as it is. Shorter texts say more with the same words, longer ones less."""
+"""Length of a text, in tokens, at which its words have their full weight. In shorter texts they weigh more."""
 _SATURATION, _BY_LENGTH = 0.6, 0.75
 """The parameters k1 and b of BM25 (Robertson and Zaragoza 2009), for words that are either present or absent."""
 _OF_AGENT = 0.5
-"""Weight of words of agents and tools, and of their messages: people say what matters in fewer words."""
+"""Weight of the words, and of the messages, of agents and tools. People say what matters in fewer words."""
 _OF_ROW = 0.3
-"""Part of a row's worth that is added to its messages."""
+"""Share of a row's score that is added to its messages."""
 _OF_RULE = 4
 """Weight of a wish or rule of the user, relative to other rows. It holds for every task that it matches."""
 _RULES = frozenset({Type.INSTRUCTION, Type.PREFERENCE, Type.CORRECTION})
 _REASONS = frozenset({Type.DECISION, *_RULES})
 """Types of rows that weigh more if a query asks why."""
 _FIRST_SOURCES = 4
-"""Number of source messages that a row adds to. Rows with more of them summarise."""
+"""Number of source messages to which a row adds, the first ones. A row with more sources is a summary."""
 _DAY = len("YYYY-MM-DD")
 INEXACT = 0.5
-"""Weight of matches that contain a quotation or a name only in parts."""
+"""Factor of a match for each quotation or name of the query that it doesn't contain exactly."""
 
 
 FUSION = 60
@@ -78,11 +80,11 @@ class Word:
 
 @record
 class Match:
-    """A place in the memory that matches: a message, a row, or a row that says what its message says."""
+    """A match: a message, a row, or a message with a row that is shown in its place."""
 
     score: float
     words: tuple[str, ...]
-    """The words of the query that it contains, in the order of the query; the others are near."""
+    """The words of the query that it contains, in order. Others may be in neighbouring messages, or nowhere."""
     seq: int | None
     row: Logged | None
     nearness: float | None = None
@@ -124,9 +126,9 @@ def rank(
 ) -> list[Match]:
     """Rank messages and rows, the best first and the newest first among equals.
 
-    A row is evidence for its source messages, and stands for a message that says no more. Rows without any of `places`
-    stand for themselves, and so do all rows unless `with_messages`. A message without any of the words is a match only
-    if the query is a question, or if it is one of the `nearest`.
+    A row adds to the score of its source messages, and is shown in place of one that contains the same words of the
+    query. A row without messages among `places` is a match of its own, and so is every row unless `with_messages`. A
+    message without any word of the query is a match only if the query is a question, or if it is one of the `nearest`.
     """
     telling = _REASONS if query.asks_why else _RULES
     worths = {logged.position: _row_worth(words, logged, telling) for logged in rows}
@@ -261,7 +263,7 @@ def _row_worth(words: Sequence[Word], logged: Logged, telling: Collection[Type])
 
 
 def _worth_of_messages(words: Sequence[Word], places: Sequence[MessagePlace]) -> dict[int, float]:
-    """Return the worth of each message by `seq`: for each word, the most that it counts in it or in a neighbour."""
+    """Return the score of each message by `seq`: for each word, the most that it counts in it or in a neighbour."""
     worths: dict[int, float] = {}
     for day in _days(places):
         said = [_said(words, place) for place in day]
@@ -293,7 +295,7 @@ def _near(day: Sequence[MessagePlace], lent: Sequence[object]) -> Iterator[tuple
 
 
 def _said(words: Sequence[Word], place: MessagePlace) -> dict[str, float]:
-    """Return the worth of each word that a message contains."""
+    """Return the score of each word that a message contains."""
     seq = place.seq
     found = {word.text: word.weight for word in words if seq in word.messages}
     if found:
@@ -303,7 +305,7 @@ def _said(words: Sequence[Word], place: MessagePlace) -> dict[str, float]:
 
 
 def _offset(places: Sequence[MessagePlace]) -> list[float]:
-    """Return how many tokens lie before the middle of each message."""
+    """Return the number of tokens before the middle of each message."""
     before = [0, *accumulate(place.tokens for place in places)]
     return [begins + place.tokens / 2 for begins, place in zip(before, places, strict=False)]
 

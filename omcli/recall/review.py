@@ -1,12 +1,12 @@
 """Rows that a person should look at: contradictions, unverified rows, and what is old and unconfirmed.
 
-Two statements contradict each other if they have the same words but for one value, such as "the API listens on port
-8123" and "the API now listens on port 9321"; a rule also if a negation is the difference, or the order of what is
-preferred to what. Words that say nothing about the subject ("the", "now", "set") don't count. If both name the same
-things and an attribute that each thing has once, such as a port, one of them may say more.
+Two statements contradict each other if they have the same words except for one value, such as "the API listens on port
+8123" and "the API now listens on port 9321". Two rules also do if only one of them is negated, or if they prefer the
+same things in the opposite order. Words that say nothing about the subject ("the", "now", "set") don't count. If both
+name the same things and an attribute that a thing has only once, such as a port, one of them may have more words.
 
-A false alarm costs more than a miss. So events, conditions, lists, measurements and outputs are left out, and a fact
-has to give such an attribute or, if it is a person's, to be about something of their own or named in two words.
+A false alarm costs more than a miss. So events, conditions, lists, measurements and outputs are left out. A fact counts
+if it gives such an attribute, or if a person states it about something of their own or something named in two words.
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ from omcli.text.similarity import says
 from omcli.text.terms import COMMON_FOLDED, NAME_LIKE, NEGATION, folded, terms_of
 
 CONFIRMED = "confirmed"
-"""Tag of a row that a person wrote again because it holds, whatever later rows said until then."""
+"""Tag of a row that a person confirmed in `om review`. Rows written before that no longer contradict it."""
 
 
 class ReviewReason(StrEnum):
-    """Reason to look at a row, the most important first."""
+    """Reasons to look at a row, the most important first."""
 
     CONTRADICTED = "contradicted"
     UNVERIFIED = "unverified"
@@ -62,8 +62,9 @@ class ReviewEntry:
 def to_review(rows: Sequence[Observation], *, before: str) -> tuple[ReviewEntry, ...]:
     """Return the rows to look at among all visible ones, the most important first.
 
-    Open requests and blockers, rules and decisions in force, and items are old if they were not used, confirmed or
-    pinned since `before`.
+    Contradicted rows are always among them, unverified ones unless they were used since `before`. Rows are old if they
+    have been neither used, confirmed nor repeated since then. Only rows in force, items, and open requests, questions
+    and blockers get old, unless they are pinned.
     """
     entries = {row.id: ReviewEntry(row=row, reason=ReviewReason.OLD) for row in _stale(rows, before=before)}
     for row in rows:
@@ -114,7 +115,9 @@ _RULES = IN_FORCE | {Type.BEHAVIOR}
 _LONGEST_ROW, _LONGEST_CLAUSE = 400, 160
 """Lengths in characters. Longer rows are reports, and longer clauses say several things."""
 _MOST_ALIKE, _COMPARED = 6, 50
-"""More values of the same thing are the lines of a list. Only the last statements about it are compared."""
+"""If a thing has more values than the first number, they are the lines of a list. Only its last statements, as many as
+the second number says, are compared.
+"""
 _PERSON, _AGENT = "User", "Agent"
 
 _CLAUSE_END = lazily(r"(?<=[.!?;])\s+|\s[\u2014\u2013]\s")
@@ -123,7 +126,7 @@ _REASON = lazily(
     r"| from now on",
     re.IGNORECASE,
 )
-"""Parts that are no part of the statement: its reason, a remark, the old value in "from 20 to 30"."""
+"""Parts of a clause that don't belong to its statement: a reason, a remark, the old value in "from 20 to 30"."""
 _STATES = lazily(r"(?:the|our|my|i|we|its|his|her|their|all)\b", re.IGNORECASE)
 _LIST = lazily(r" [\u00b7|] ")
 _PASSING = lazily(
@@ -141,7 +144,7 @@ _PAST = lazily(
     rf"(?!(?:{_CHANGES.replace(' ', '|')}|need|feed|speed|embed|exceed|called|named|based|shared)\b)\w{{3,}}ed)\b",
     re.IGNORECASE,
 )
-"""An event, unless it changes what holds."""
+"""Signs of an event. Verbs for changes of something lasting are left out."""
 
 _MONTH = r"(?:January|February|March|April|May|June|July|August|September|October|November|December)"
 _VALUES: Mapping[str, re.Pattern[str]] = MappingProxyType({
@@ -155,7 +158,7 @@ _VALUES: Mapping[str, re.Pattern[str]] = MappingProxyType({
     "number": lazily(r"(?<![\w.`/:$#-])[$\u20ac\u00a3]?v?\d[\d.,:]*(?:%|[a-z]{1,3}\b)?(?![\w/`-])"),
     "name": lazily(r"(?<![.!?:] )(?<!^)(?<![\w`/.])[A-Z][\w\-]+(?: [A-Z][\w\-]+)*"),
 })  # fmt: skip
-"""Values by kind. A clause with two of a kind is a list."""
+"""Values by kind. A clause with two values of a kind is a list."""
 _NAMES, _DAYS = frozenset({"code", "place", "name"}), frozenset({"date", "weekday"})
 _BEFORE_NAME = lazily(
     r"(?:\b(?:is|are|be|called|named|(?:live|lives|based|work|works) in)|=) (?:now |still |at )?$"
@@ -171,9 +174,9 @@ _AFTER_NAME = lazily(r"(?: now)?(?:\W*$|,? (?:for|in|on|at|with|from|as)\b)")
 _AFTER_NUMBER = lazily(r"(?: [a-z]+)?(?: now)?(?:\W*$|,? (?:for|in|on|at|with|from|per|each|of)\b)")
 """A value ends its statement, apart from a unit and a phrase. Followed by a verb, it is the subject."""
 _APPOINTMENT = lazily(r"\b(?:an?|have|has)\b", re.IGNORECASE)
-"""One of many things that have a day."""
+"""Signs of one among many things that have a day, such as a meeting."""
 _OWN = lazily(r"\b(?:my|our|i|we|i'm|we're)\b", re.IGNORECASE)
-"""Whose it is: one's own has one name, but "the cause" is another in every conversation."""
+"""Signs that a thing is the speaker's own. It has one name; "the cause" differs in every conversation."""
 
 _WORD = lazily(r"`[^`]+`|[^\W_][\w'./+#\-]*[\w+#]|\w")
 _EMPTY = frozenset(
@@ -195,7 +198,7 @@ _MANY = frozenset(
         ).split(),
     )
 )
-"""Words for what is numbered or measured, or was different in another conversation."""
+"""Words for things that are numbered or measured, or differ between conversations."""
 _ATTRIBUTES = frozenset(
     map(
         folded,
@@ -205,9 +208,9 @@ _ATTRIBUTES = frozenset(
         ).split(),
     )
 )
-"""Words for what a thing has once."""
+"""Words for attributes that a thing has only once."""
 _TELLING = frozenset({"live", "name", "work", *_ATTRIBUTES})
-"""Common words that are a subject, nevertheless."""
+"""Common words that can be a subject nevertheless."""
 _ORDER = lazily(
     r"\b(?:prefers?|use|uses|likes?|wants?|choose|chose|pick|go with) (?P<one>[\w`./+#-]+)(?: [\w`./+#-]+)? "
     r"(?:over|to|instead of|rather than|more than) [\w`./+#-]",
@@ -217,10 +220,10 @@ _AGAINST = frozenset({"not", "avoid", "stop"})
 
 
 def contradicted(rows: Iterable[Observation]) -> tuple[tuple[Observation, Observation], ...]:
-    """Return the statements that later ones contradict, each with the last of these, in order of time.
+    """Return each row that a later row contradicts, together with the last such row, in order of time.
 
-    Rows of one project are compared, or of one session without a project. A later statement counts if the same speaker
-    makes it, or if the earlier one is an agent's.
+    Only rows of the same project are compared or, if they have no project, of the same session. A later statement
+    counts only if the same speaker makes it, or if the earlier one is an agent's.
     """
     said: dict[tuple[str, ...], list[_Statement]] = defaultdict(list)
     for row in rows:
@@ -243,12 +246,16 @@ class _Statement:
     key: tuple[str, ...]
     """Place, kind of value and subject. Only statements with the same key may contradict each other."""
     words: frozenset[str]
-    """Its words, except those that tell nothing about the subject, and the value."""
+    """The words of the clause, without the value and the words that say nothing about the subject."""
     value: str
 
 
 def _may_replace(later: _Statement, earlier: _Statement) -> bool:
-    """Return True if a later statement is about the same as an earlier one, and somebody says it who may."""
+    """Return True if a later statement may contradict an earlier one with the same key.
+
+    Both must have the same speaker, or the earlier one that of an agent. One of the two must have all words of the
+    other, and the earlier one must be neither over nor confirmed since.
+    """
     one, other = earlier.row, later.row
     is_over = earlier.key[1] in _DAYS and one.refers_to is not None and _end(one.refers_to) < other.dated
     is_over = is_over or (CONFIRMED in one.tags and other.dated <= one.observed_at)
@@ -268,7 +275,7 @@ def _end(day: str) -> str:
 
 
 def _speaker(row: Observation) -> str:
-    """Return the speaker of a row: without one, a person if one wrote the row, otherwise the agent."""
+    """Return the speaker that a row names. If it names none, return the user if a person wrote it, else the agent."""
     return speaker(row.text) or (_PERSON if row.source is Source.USER else _AGENT)
 
 
@@ -326,7 +333,7 @@ def _is_about_something(words: frozenset[str]) -> bool:
 
 
 def _rule_values(clause: str) -> Iterator[tuple[str, frozenset[str], str]]:
-    """Yield the subject of a rule, and if it is for or against it, or what it prefers."""
+    """Yield kind, words and value of a rule: if it is for or against its subject, or the thing it prefers."""
     words = _words(clause)
     if order := _ORDER.search(clause):
         yield "order", words, order["one"].lower()
@@ -335,7 +342,7 @@ def _rule_values(clause: str) -> Iterator[tuple[str, frozenset[str], str]]:
 
 
 def _words(text: str) -> frozenset[str]:
-    """Return the words that tell what a text is about, without endings, and with each negation as "not"."""
+    """Return the words that say what a text is about, without endings, and with each negation as "not"."""
     found = (word.lower() for word in _WORD.findall(text))
     plain = (word.removesuffix("'s") for word in found if word not in _EMPTY)
     return frozenset("not" if NEGATION.match(word) else folded(word) for word in plain)

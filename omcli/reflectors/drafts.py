@@ -78,7 +78,7 @@ def lasting(rows: Sequence[Observation]) -> tuple[Draft, ...]:
     """Return items for the lasting facts among the rows, except for facts that already are items.
 
     Lasting facts are unsettled, verified observations: preferences, permanent instructions and corrections,
-    high-priority decisions that choose something, and facts about the user. What an output claims is none.
+    high-priority decisions that choose something, and facts about the user. Claims of an output are not among them.
     """
     known = {folded_text(row.text) for row in rows if row.kind is Kind.ITEM}
     covered = {support for row in rows if row.kind is Kind.ITEM for support in row.supports}
@@ -134,12 +134,12 @@ _ENDS = " .!"
 
 
 def verbatim_texts(row: Observation, material: Material) -> tuple[str, ...]:
-    """Return the texts that a row must repeat to replace this one: a protected row, or what a person ruled in it."""
+    """Return the texts that a row must repeat to replace this one: a protected row, or the rules of the user in it."""
     return (row.text,) if row.id in material.protected else rules_of_user(row)
 
 
 def repeats(text: str, said: str) -> bool:
-    """Return True if text contains what was said word for word, as a statement between punctuation marks or ends.
+    """Return True if text contains another text word for word, as a statement between punctuation marks or ends.
 
     So "Say when to push to main." does not repeat "Push to main."
     """
@@ -148,7 +148,7 @@ def repeats(text: str, said: str) -> bool:
 
 
 def rules_in(text: str, rows: Iterable[Observation]) -> dict[str, object]:
-    """Return metadata with what a person ruled in the rows and the text repeats, with its speaker or without."""
+    """Return metadata with those rules of the user in the rows that the text repeats, with speaker or without."""
     if HEARD_FROM.match(text):
         return {}
     said = dict.fromkeys(ruling for row in rows for ruling in rules_of_user(row))
@@ -200,7 +200,7 @@ def folded(
     date.
 
     Rows in `also` support the draft, but are not replaced. The draft is only heard if one of `rows` is. If it repeats
-    what a person ruled, it has the type of that. Rows with the same date keep their order, so that the result is
+    a rule of the user, it has the type of that rule. Rows with the same date keep their order, so that the result is
     deterministic. If `status` is None, the draft gets the status that all rows have in common, if any.
     """
     sources = sorted({row.id: row for row in (*rows, *also)}.values(), key=lambda row: row.dated)
@@ -239,7 +239,7 @@ def are_of_projects(rows: Iterable[Observation]) -> bool:
 
 
 def is_newer_rule(new: Observation, old: Observation) -> bool:
-    """Return True if the row `new` is what a person ruled later than all that `old` holds, and about the same."""
+    """Return True if the row `new` is a rule of the user that is later than all rules in `old`, and about the same."""
     is_later = new.kind is not Kind.REFLECTION and (old.dated, old.id) < (new.dated, new.id)
     is_ruling = is_later and is_trusted(new) and bool(rules_of_user(new))
     return is_ruling and all(is_about(new.text, said) for said in rules_of_user(old))

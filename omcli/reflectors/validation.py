@@ -91,10 +91,10 @@ def validate(
     """Return the valid part of a reply.
 
     Rows that the reply does not account for stay visible. So do rows of which their reflection says nothing, protected
-    rows, what a person ruled, and important rows that it does not really repeat. `trims` removes the last reflections
+    rows, rules of the user, and important rows that it is not about. `trims` removes the last reflections
     until the others fit into the target or one is left; the rows that they would replace stay visible. Without
     `retires`, a row in force, an open failure or an unsettled high-priority row is dropped only if the reply names a
-    row that makes it redundant; with `retires`, a reason is enough, except for what a person ruled.
+    row that makes it redundant; with `retires`, a reason is enough, except for rules of the user.
     """
     validator = _CheckedReply(material=material, rows=rows_by_label(material), counter=counter, retires=retires)
     validator.keep(reply)
@@ -180,11 +180,11 @@ class _CheckedReply:
         return cited
 
     def _may_go(self, row: Observation, text: str) -> bool:
-        """Return True if text may replace a row that has no verdict yet. The text must repeat protected rows, and what
-        a person ruled, and no output may say it.
+        """Return True if text may replace a row that has no verdict yet. The text must repeat protected rows and
+        rules of the user, and must not be what only an output says.
 
-        What a person ruled is recorded as held back, as is a row of which the text says nothing, and an important row
-        if the text is not about it.
+        A rule of the user is recorded as held back, and so is a row of which the text says nothing, and an important
+        row if the text is not about it.
         """
         if row.id in self.verdicts:
             return False
@@ -217,7 +217,7 @@ class _CheckedReply:
     def drop(self, reply: ReflectorReply) -> None:
         """Drop the rows that the reply lists with a sufficient reason, unless they are protected or have a verdict.
 
-        What a person ruled is dropped only for what a person ruled later.
+        A rule of the user is dropped only for a later rule of the user.
         """
         for proposed in reply.drops:
             row = self.rows.get(proposed.row)
@@ -354,7 +354,7 @@ def _reflection(
     """Return a model's reflection as a draft.
 
     It is at least as important as the rows it cites, unless the reply has no labels. If the reply gives no status, it
-    is open if all of these rows are open. What a person ruled is never settled. It is unverified if the verified rows
+    is open if all of these rows are open. A rule of the user is never settled. It is unverified if the verified rows
     among them lack any of its anchors, or there are none.
     """
     draft = folded(cited, text, reason="reflected")

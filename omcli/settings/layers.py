@@ -98,7 +98,7 @@ class Layers:
 
     def _sources(self, key: str) -> list[SourceValue]:
         """Return the values to try for a key, the strongest first. An invalid value is replaced by the preset's, but a
-        project's by what applies without its file.
+        project's by the value that applies without its file.
         """
         strongest = self._values.get(key)
         below = self._user.get(key) if strongest and strongest.is_project else None

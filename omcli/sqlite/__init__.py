@@ -93,9 +93,9 @@ class SqliteStore:
         return cls(Database(connection, path=NOWHERE, wait=0))
 
     def cut_after(self, moment: str) -> CutResult:
-        """Take out of a private copy what came after a moment: messages, the rows of batches that have any of these,
-        rows that operations made later, and others that were written later. Rows that they replaced become visible,
-        and the messages that are left of such batches are pending. Operations made later must be undone before.
+        """Remove from a private copy what came after a moment: messages, the rows of batches with such messages, and
+        rows that operations or users wrote later. Rows that these had replaced become visible, and the other messages
+        of such batches become pending. Later operations must be undone first.
         """
         from omcli.sqlite.backups import cut_after
 

@@ -1,4 +1,4 @@
-"""Copies of the store in its own folder, and taking out of a private copy what came after a moment."""
+"""Copies of the store in its own folder, and removing from a private copy everything after a moment."""
 
 from __future__ import annotations
 
@@ -20,7 +20,9 @@ from omcli.sqlite.dialect import Table
 _UNFINISHED = ".partial"
 """Suffix of a copy's name until it is complete."""
 _DEAD_AFTER = 600
-"""Unfinished copies not written to for this long, in seconds, are considered abandoned. SQLite writes all the time."""
+"""Unfinished copies not written to for this long, in seconds, are considered abandoned. While SQLite
+copies, it writes all the time.
+"""
 _FALSE_ALARM = "NULL value in aside_titles."
 """Error that SQLite 3.40 reports for a sound table whose columns are not in the order of its key. Stores with schema 8
 or 9 have such a table.
@@ -241,7 +243,7 @@ _CHANGES = (
 
 
 def cut_after(connection: sqlite3.Connection, moment: str) -> CutResult:
-    """Take out what came after a moment (see `SqliteStore.cut_after`)."""
+    """Remove everything that came after a moment (see `SqliteStore.cut_after`)."""
     later, undated = _later_messages(connection, moment)
     connection.execute(_LATER)
     connection.executemany("INSERT INTO later VALUES (?, ?)", later)
@@ -258,7 +260,7 @@ def cut_after(connection: sqlite3.Connection, moment: str) -> CutResult:
 def _later_messages(connection: sqlite3.Connection, moment: str) -> tuple[list[tuple[int, int]], frozenset[str]]:
     """Return session and `seq` of the messages after a moment, and the ids of sessions for which this is a guess.
 
-    A message without a date has that of the last one before it with a date or, if there is none, of the last ingest.
+    A message without a date gets the date of the last dated one before it or, if there is none, of the last ingest.
     """
     found = connection.execute(
         "SELECT s.number, s.id, s.seen_at, m.seq, m.at FROM messages AS m JOIN sessions AS s ON s.number = m.session"

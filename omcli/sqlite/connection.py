@@ -23,7 +23,7 @@ _SHORT_WAIT_MS = 100
 _PAUSE = 0.01
 _ANOTHER = "name another file with --db"
 _OTHER = {stat.S_IFDIR: "a folder", stat.S_IFIFO: "a named pipe", stat.S_IFSOCK: "a socket"}
-"""What a path can lead to besides a file. Anything else is a device."""
+"""Things that a path can lead to besides a file. Anything else is a device."""
 
 
 def open_for_writing(

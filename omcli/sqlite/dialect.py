@@ -57,7 +57,7 @@ def prepare(connection: sqlite3.Connection) -> sqlite3.Connection:
 
 
 FUNCTION_FAILED = "user-defined function raised exception"
-"""What SQLite says if `om_words` was ended by an exception (see `interrupt_of`)."""
+"""Message of SQLite if `om_words` was ended by an exception (see `interrupt_of`)."""
 _raised: dict[int, BaseException] = {}
 """Exceptions that ended `om_words`, by thread: SQLite only says that a function failed. Usually it is Ctrl-C."""
 
@@ -75,8 +75,7 @@ def index_text(text: str) -> str:
     """Return text as it is indexed: without words longer than any name, such as encoded files, and with the parts of
     names in camel case.
 
-    What was indexed is deleted with the same words, so a change of this function needs a migration that fills the
-    index again.
+    Words are deleted from the index by the same function, so changing it needs a migration that fills the index again.
     """
     try:
         text = _LONG_WORD.sub(" ", text)
@@ -156,7 +155,7 @@ def word_query(words: Iterable[str]) -> str:
 
 
 def merge_index(connection: sqlite3.Connection, table: str) -> None:
-    """Remove deleted words from an index for good. Otherwise they stay until parts of the index are merged."""
+    """Remove deleted words from the file of an index. Otherwise they stay until parts of the index are merged."""
     connection.execute(f"INSERT INTO {table} ({table}) VALUES ('optimize')")
 
 

@@ -132,7 +132,7 @@ def _change(connection: sqlite3.Connection, change: OperationWrite, *, now: str,
                 soft_delete.add_tombstone(connection, message_tombstones(text)[0], operation=number)
     soft_delete.hide_messages(connection, change.messages, number)
     soft_delete.hide_rows(connection, change.forgotten, number, is_forgotten=True)
-    soft_delete.hide_rows(connection, change.along, number, is_forgotten=False)
+    soft_delete.hide_rows(connection, change.replaced, number, is_forgotten=False)
     titles = soft_delete.hide_titles(connection, change.titles, number)
     for digest in (*change.digests, *map(tombstone_of, change.parts)):
         soft_delete.add_tombstone(connection, digest, operation=number)
@@ -184,7 +184,7 @@ def _preview_undo(connection: sqlite3.Connection, number: int | None) -> UndoPre
     undone = _undoable(connection, number)
     _check_last(connection, undone.number)
     values = {"number": undone.number}
-    back = soft_delete.held_only_by(connection, undone.number)
+    back = soft_delete.hidden_only_by(connection, undone.number)
     hidden = f"SELECT position FROM observations WHERE hidden_by IN {_PARTS} AND made_by IS NULL"
     hidden += f" UNION ALL SELECT position FROM observations WHERE hidden_by IN {_PARTS} AND made_by NOT IN {_PARTS}"
     made = f"SELECT position FROM observations WHERE made_by IN {_PARTS} AND visible"
@@ -217,7 +217,9 @@ def _undoable(connection: sqlite3.Connection, number: int | None) -> Operation:
     if found.undone_by is not None:
         raise NotUndoable(f"operation {number} was undone by {found.undone_by}")
     if found.final_at is not None:
-        raise NotUndoable(f"rows or messages of operation {number} were deleted for good at {minute(found.final_at)}")
+        raise NotUndoable(
+            f"rows or messages of operation {number} were permanently deleted at {minute(found.final_at)}"
+        )
     if found.verb is OperationKind.UNDO:
         raise NotUndoable(f"operation {number} is an undo itself", hint="run again the command it undid")
     return found
@@ -335,8 +337,8 @@ class SqliteReflections(Table, Reflections):
 def fold(connection: sqlite3.Connection, folding: ReflectionWrite, *, now: str) -> None:
     """Write a reflection.
 
-    Raise StaleBatch if a row that was read is now hidden, or if the operation it is part of was undone or made final,
-    because this part could then never be undone.
+    Raise StaleBatch if a row that was read is now hidden, or if the operation that the reflection is part of was undone
+    or made final, because the reflection could then never be undone.
     """
     if not rows.are_visible(connection, folding.read):
         raise StaleBatch(

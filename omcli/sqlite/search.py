@@ -21,7 +21,7 @@ from omcli.text.similarity import folded_text
 
 _INDEXES = ("message_words", "row_words")
 _LEAST_LETTERS = 3
-"""A line may have a word only if it contains its first letters, up to the first of the last `_ENDING` ones."""
+"""A line is searched for a word if it contains the word without its last `_ENDING` letters, but at least this many."""
 _ENDING = 4
 _LONGEST_PASSAGE = 300
 """Maximum number of characters of a passage, without the ellipses."""
@@ -93,7 +93,7 @@ class SqliteSearchIndex(Table, SearchIndex):
 
 
 def merge(connection: sqlite3.Connection) -> None:
-    """Remove the words of what was deleted from the file."""
+    """Remove the words of deleted messages and rows from the file."""
     for table in _INDEXES:
         dialect.merge_index(connection, table)
 
@@ -209,7 +209,7 @@ _GIVEN = f"""given (position, id, superseded_by, supports) AS (
 
 
 class SqliteTextSearch(Table, TextSearch):
-    """Search that reads all text, because there is no index of words."""
+    """Search that reads all text, because the index finds words, and not parts of them."""
 
     def messages(self, text: str) -> tuple[KeptMessage, ...]:
         may, values = dialect.may_match(("text",), text)

@@ -1,4 +1,7 @@
-"""Soft deletion: moving hidden messages, rows and titles to separate tables, and back."""
+"""Soft deletion: moving what pruning and forgetting hide to separate tables (`aside_…`), and back.
+
+Each operation that hides a message or row has a line in the tables of holds, and what no operation holds is restored.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,10 @@ from omcli.sqlite import codec, dialect, rows
 
 
 def hide_messages(connection: sqlite3.Connection, seqs: Sequence[int], number: int) -> None:
-    """Hide messages for the operation `number`. Messages already hidden are now hidden by this operation as well."""
+    """Hide messages for the operation `number`. Messages already hidden are now hidden by this operation as well.
+
+    Pending ones are listed in `passed_over`, because the cursor may pass them: when restored, they are pending again.
+    """
     columns = dialect.columns_of(connection, "messages")
     these = dialect.among("seq", ":which")
     values = {"which": dialect.as_list(seqs), "number": number, "lane": Lane.OBSERVE}
@@ -48,7 +54,7 @@ def is_final(connection: sqlite3.Connection, number: int) -> bool:
 
 
 def hide_forgotten(connection: sqlite3.Connection, seq: int, number: int, *, is_final: bool) -> None:
-    """Hide a new message for the operation that forgot its text, and reduce it to a stub if that `is_final`."""
+    """Hide a new message for the operation that forgot its text. If that operation `is_final`, keep only a stub."""
     hide_messages(connection, [seq], number)
     if is_final:
         connection.execute(f"UPDATE aside_messages SET {STUB} WHERE seq = ?", (seq,))
@@ -58,7 +64,7 @@ def hide_forgotten(connection: sqlite3.Connection, seq: int, number: int, *, is_
 def hide_rows(connection: sqlite3.Connection, references: Iterable[str], number: int, *, is_forgotten: bool) -> None:
     """Hide rows and their links for the operation `number`. If `is_forgotten`, add tombstones for their text.
 
-    Rows already hidden this way are now hidden by this operation as well.
+    Rows that another operation has moved already are now hidden by this operation as well.
     """
     columns = dialect.columns_of(connection, "observations")
     for reference in references:
@@ -129,8 +135,8 @@ def hide_titles(connection: sqlite3.Connection, wanted: Iterable[SessionTitle], 
         had = dialect.execute(
             connection, "UPDATE sessions SET title = NULL WHERE number = :session AND title = :title", values
         ).rowcount
-        are_aside = "SELECT 1 FROM aside_titles WHERE session = :session AND title = :title"
-        if not had and not dialect.execute(connection, are_aside, values).fetchone():
+        is_hidden = "SELECT 1 FROM aside_titles WHERE session = :session AND title = :title"
+        if not had and not dialect.execute(connection, is_hidden, values).fetchone():
             continue
         dialect.execute(
             connection,
@@ -144,9 +150,9 @@ def hide_titles(connection: sqlite3.Connection, wanted: Iterable[SessionTitle], 
 
 def restore(connection: sqlite3.Connection, number: int, *, now: str) -> None:
     """Restore everything that the operation `number` hid, except what another operation hides too."""
-    back = held_only_by(connection, number)
-    for held in ("message_holds", "row_holds"):
-        connection.execute(f"DELETE FROM {held} WHERE operation = ?", (number,))
+    back = hidden_only_by(connection, number)
+    for table in ("message_holds", "row_holds"):
+        connection.execute(f"DELETE FROM {table} WHERE operation = ?", (number,))
     _restore_messages(connection, back.messages)
     _restore_rows(connection, back.rows, now=now)
     connection.execute("DELETE FROM aside_titles WHERE put_by = ?", (number,))
@@ -154,7 +160,7 @@ def restore(connection: sqlite3.Connection, number: int, *, now: str) -> None:
         dialect.execute(connection, "UPDATE sessions SET title = ? WHERE id = ? AND title IS NULL", (title, name))
 
 
-class Held(NamedTuple):
+class Hidden(NamedTuple):
     """Everything hidden by one operation and by no other."""
 
     messages: tuple[int, ...]
@@ -164,8 +170,8 @@ class Held(NamedTuple):
     titles: tuple[SessionTitle, ...]
 
 
-def held_only_by(connection: sqlite3.Connection, number: int) -> Held:
-    """Return everything hidden by this operation alone, or nothing if it was undone."""
+def hidden_only_by(connection: sqlite3.Connection, number: int) -> Hidden:
+    """Return everything hidden by this operation alone. After it was undone, that is nothing."""
 
     def only(table: str, what: str) -> tuple[int, ...]:
         found = connection.execute(
@@ -182,7 +188,7 @@ def held_only_by(connection: sqlite3.Connection, number: int) -> Held:
         " WHERE other.session = t.session AND other.title = t.title AND other.put_by <> :number) ORDER BY 1",
         {"number": number},
     )
-    return Held(
+    return Hidden(
         messages=only("message_holds", "message"),
         rows=only("row_holds", "position"),
         titles=tuple(map(SessionTitle._make, titled.fetchall())),
@@ -192,7 +198,7 @@ def held_only_by(connection: sqlite3.Connection, number: int) -> Held:
 def _restore_messages(connection: sqlite3.Connection, seqs: Sequence[int]) -> None:
     """Restore messages. Those that were pending when they were hidden are pending again.
 
-    Buffered batches that span such messages but were made while they were hidden are deleted.
+    Delete buffered batches that span such messages but were made without them.
     """
     columns = dialect.columns_of(connection, "messages")
     came = f"SELECT seq FROM aside_messages WHERE NOT erased AND {dialect.among('seq', ':which')}"
@@ -217,10 +223,9 @@ def _restore_messages(connection: sqlite3.Connection, seqs: Sequence[int]) -> No
 
 
 def _restore_rows(connection: sqlite3.Connection, positions: Sequence[int], *, now: str) -> None:
-    """Restore rows as they were, except where an operation was undone in the meantime.
+    """Restore rows as they were, except for the effects of operations that were undone in the meantime.
 
-    If the operation that superseded or dropped a row was undone, the row becomes visible. If the operation that made a
-    row was undone, the row is dropped.
+    A row that such an operation superseded or dropped becomes visible, and a row that it made is dropped.
     """
     columns = dialect.columns_of(connection, "observations")
     which = dialect.as_list(positions)

@@ -262,7 +262,7 @@ def is_possible(name: re.Match[str], value: str, *, is_bare: bool, is_setting: b
         plausible = _is_named_for_a_secret(text, at, before, value)
         plausible = plausible and _is_key(value, is_bare=is_bare, is_plain=is_plain)
         if text[at : at + 4].lower() == "auth":
-            is_key = plausible or (is_plain and (_has_capital(value) if is_env else _is_short(value)))
+            is_key = plausible or (is_plain and (_has_capital(value) if is_env else _is_strong_key(value)))
             plausible = is_key and not (is_bare and _AUTH_LIKE.search(value))
     return plausible and (_is_long_random(value) or not is_placeholder(value, is_chosen=is_chosen))
 
@@ -347,8 +347,8 @@ def _is_marked(value: str) -> bool:
     return any(map(str.isalpha, value)) and not (_VARIABLE.search(value) or _RANGES.search(value))
 
 
-def _is_short(value: str) -> bool:
-    """Return True if the value could be a generated key of eight characters or more, and is no name."""
+def _is_strong_key(value: str) -> bool:
+    """Return True if the value could be a generated key: it is strong, contains a capital, and is not a name."""
     return _has_capital(value) and is_strong(value) and not _NAMES_AND_NUMBERS.fullmatch(value)
 
 
@@ -444,7 +444,7 @@ def _is_key(value: str, *, is_bare: bool, is_plain: bool) -> bool:
     case. A plain or quoted one may be short if it is random.
     """
     value = _PERCENT.sub("", value)
-    if _is_short(value) and (is_plain or not is_bare) and (is_plain or _is_random_key(value)):
+    if _is_strong_key(value) and (is_plain or not is_bare) and (is_plain or _is_random_key(value)):
         return True
     digits = len(_ONE_DIGIT.findall(value))
     if len(value) < (16 if is_bare else 12) or not digits:

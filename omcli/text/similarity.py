@@ -52,10 +52,10 @@ def share(told: str, text: str) -> float:
 
 
 def shares_nothing(told: str, words: frozenset[str]) -> bool:
-    """Return True if there are such words of another text, and `told` has none that tell what that text is about.
+    """Return True if `told` has none of the words that say what another text is about, although that text has some.
 
-    These are its names and uncommon words, or all of them if it has nothing but numbers and common words. A part of a
-    name is enough, and the beginning of a word.
+    Of its `words`, these are the names and uncommon words, or all if there are only numbers and common words. It is
+    enough if `told` has a part of a name, or a word that begins with one of them.
     """
     uncommon = words - COMMON_FOLDED
     telling = words if all(map(str.isdecimal, uncommon)) else uncommon

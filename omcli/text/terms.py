@@ -71,7 +71,7 @@ wish within without woman won wonder wonderful wondering word words work worked 
 worse worth wow write wrong yeah year years yep yes yesterday yet young yourself yup
 """.split()
 )
-"""Words common in text about any subject: feelings, courtesies, plain verbs and adjectives. They tell little about it.
+"""Words common in text about any subject: feelings, courtesies, plain verbs and adjectives. They say little about it.
 """
 
 _TERM = r"\w+(?:[-./:#@]+\w+)*"

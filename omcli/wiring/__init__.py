@@ -213,8 +213,8 @@ class Wiring:
 
     @contextmanager
     def as_of(self, moment: str) -> Iterator[tuple[Wiring, EarlierStore]]:
-        """Yield the same wiring at a moment, on a private copy of the store as it was then, and what was taken out of
-        the copy. Raise the errors of `operations.replay.take_back`.
+        """Yield the same wiring at a moment, on a private copy of the store as it was then, with the result of taking
+        it back. Raise the errors of `operations.replay.take_back`.
         """
         from omcli.operations.replay import take_back
         from omcli.sqlite import SqliteStore
@@ -376,8 +376,8 @@ class Wiring:
         return name_of(said.observer, said), name_of(said.reflector, said)
 
     def named_reflector(self, counter: TokenCounter) -> ReflectorDeps:
-        """Return rules under the name of the model that reflects, to find out if rows are due that it has not tried
-        yet.
+        """Return rules under the name of the model that reflects, to find out if rows are due that the model has
+        not tried yet.
 
         No API key is needed, and no model can be called.
         """

@@ -27,7 +27,9 @@ class UnusedKey:
     variable: str
     provider: str
     tokens: int = 0
-    """Tokens of the messages observed in this run, without what a model is not shown of long calls and results."""
+    """Tokens of the messages observed in this run, without the parts of long calls and results that a model is not
+    shown.
+    """
     calls: int = 0
 
     @classmethod

@@ -280,7 +280,7 @@ class TestForgetting:
     def test_what_goes_along_comes_back_with_it_and_may_be_said_again(self, store: Store) -> None:
         rows = some(store, 1, 2)
         done = store.operations.change(
-            OperationWrite(verb=OperationKind.FORGET, forgotten=(rows[0].id,), along=(rows[1].id,)), now=LATER
+            OperationWrite(verb=OperationKind.FORGET, forgotten=(rows[0].id,), replaced=(rows[1].id,)), now=LATER
         )
         assert (done.hidden, done.figures["rows"]) == (2, 2)
         assert store.tombstones.match(rows) == (True, False)
@@ -493,7 +493,9 @@ class TestSeveralThatHide:
     def test_a_row_that_is_named_twice_in_one_change_leaves_its_tombstone(self, store: Store) -> None:
         rows = some(store, 1)
         ids = (rows[0].id, rows[0].id)
-        done = store.operations.change(OperationWrite(verb=OperationKind.FORGET, forgotten=ids, along=ids), now=LATER)
+        done = store.operations.change(
+            OperationWrite(verb=OperationKind.FORGET, forgotten=ids, replaced=ids), now=LATER
+        )
         store.rows.add(row(2, text="row 1"))
         assert (done.hidden, texts(store), store.tombstones.match(rows)) == (1, [], (True,))
         store.operations.undo(now=LATEST)

@@ -268,11 +268,11 @@ class TwoStores(RuleBasedStateMachine):
 
     @rule(
         verb=st.sampled_from([OperationKind.PRUNE, OperationKind.FORGET, OperationKind.FORGET]),
-        dropped=SOME, forgotten=SOME, along=SOME, seqs=SOME, titles=TITLES,
+        dropped=SOME, forgotten=SOME, replaced=SOME, seqs=SOME, titles=TITLES,
         for_good=st.sampled_from([False, False, True]), now=TIMES,
     )  # fmt: skip
     def change(
-        self, verb: OperationKind, dropped: list[int], forgotten: list[int], along: list[int], seqs: list[int],
+        self, verb: OperationKind, dropped: list[int], forgotten: list[int], replaced: list[int], seqs: list[int],
         titles: tuple[SessionTitle, ...], for_good: bool, now: str,
     ) -> None:  # fmt: skip
         """Rows and messages are taken out of sight; of messages, what waits is only forgotten."""
@@ -283,7 +283,7 @@ class TwoStores(RuleBasedStateMachine):
             dropped=tuple(Dropped(row=row_id(number), reason="pruned") for number in dropped),
             messages=tuple(seq for seq in seqs if not is_pruning or seq in covered),
             forgotten=tuple(map(row_id, forgotten)),
-            along=tuple(map(row_id, along)),
+            replaced=tuple(map(row_id, replaced)),
             titles=titles,
             figures={"asked": len(seqs)},
         )

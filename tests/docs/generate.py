@@ -175,10 +175,14 @@ def _examples(command: Command) -> list[str]:
 
 
 def _paragraphs(text: str) -> Iterator[str]:
-    for number, paragraph in enumerate(text.replace("\b", "").split("\n\n")):
+    """Yield paragraphs. The lines of one that begins with a backspace, which Click does not wrap, are a list."""
+    for number, paragraph in enumerate(text.split("\n\n")):
         if number:
             yield ".PP"
-        yield from _filled(paragraph)
+        if paragraph.lstrip().startswith("\b"):
+            yield from (".nf", *(_roff(line) for line in paragraph.splitlines()[1:]), ".fi")
+        else:
+            yield from _filled(paragraph)
 
 
 def _filled(text: str) -> list[str]:

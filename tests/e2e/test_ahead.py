@@ -68,7 +68,7 @@ def test_mastra_observes_every_6000_tokens_and_activates_at_30000_without_a_call
     run = om("tick", "--model", model.model, env=preset)
     assert (run.stdout, run.stderr) == ("", "s: 1 message buffered\n")
     assert (len(model.asked), blocks(om), pending(om), rows(om)) == (1, (1, 1), 2, [])
-    assert "pending       2 (1 observed ahead, in 1 block)\n" in om("status").stdout
+    assert "pending       2 (1 buffered, in 1 batch)\n" in om("status").stdout
     assert ahead(om, model, env=preset) == {}
     for number in range(2, 5):
         keep(om, asking("s", *[6_000] * number, name="chars-2.5"), preset)
@@ -180,10 +180,10 @@ def test_what_was_observed_ahead_is_forgotten_as_well_until_that_is_undone(om: O
     planned = om("forget", "--match", CODE.lower(), "--dry-run", "--json").document
     assert [each["text"] for each in planned["ahead"]] == [f"The harbour opens with {CODE}."]
     run = om("forget", "--match", CODE.lower())
-    assert run.stdout == f"s: The harbour opens with {CODE}. (observed ahead)\n"
+    assert run.stdout == f"s: The harbour opens with {CODE}. (buffered)\n"
     assert "1 buffered row forgotten; `om undo 1` reverses that" in run.stderr
     assert "source messages may still contain it: " in run.stderr
-    assert "1 row observed ahead" in om("history").stdout
+    assert "1 buffered row" in om("history").stdout
     grow(om, model, talk.user("The crane at pier 7 is blue, and it has been blue for years."), env=env)
     assert "The pier is closed" in model.prompts[1]
     assert CODE not in model.prompts[1]

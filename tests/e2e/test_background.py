@@ -365,7 +365,7 @@ def test_a_worker_that_was_killed_is_told_by_the_status(om: Om) -> None:
     model = always(om, {"text": "echo", **UNTIL})
     left(om, model)
     wait_until(lambda: model.asked)
-    assert "a worker is at it" in om("status").stdout
+    assert "a worker is running" in om("status").stdout
     (worker,) = at_work(om)
     os.kill(worker, signal.SIGKILL)
     wait_for_workers(om, 1)

@@ -185,7 +185,7 @@ class TestForgetting:
         run = om("forget", *names, "--hard", "--yes")
         assert "1 row, 1 message deleted" in run.stderr
         assert not [path for path in om.db.parent.glob(f"{om.db.name}*") if CODE.encode() in path.read_bytes()]
-        assert om("history").stdout.count("1 row out of sight, 1 message") == 3, "as it was then"
+        assert om("history").stdout.count("1 row hidden, 1 message") == 3, "as it was then"
         om("forget", *names, code=65 if by_id else 1)
 
     def test_what_was_pruned_can_still_be_forgotten(self, om: Om) -> None:
@@ -500,7 +500,7 @@ class TestUndoing:
         om(*reflect)
         assert len(in_sight(om, "--session", "s")) == 1
         run = om("undo")
-        assert run.stdout == "1  reflect  1 row made, 3 rows out of sight\n"
+        assert run.stdout == "1  reflect  1 row made, 3 rows hidden\n"
         assert [{**each, "last_used_at": None} for each in in_sight(om)] == [
             {**each, "last_used_at": None} for each in before
         ]
@@ -536,7 +536,7 @@ class TestUndoing:
         assert f"undo those as well ({2 if first == 'prune' else 1})" in run.stderr
         om("show", key, code=65)
         run = om("undo")
-        assert "stays out of sight" not in run.stderr
+        assert "stay hidden" not in run.stderr
         assert CODE in om("show", key).stdout
 
     def test_what_was_forgotten_while_it_waited_is_observed_once_when_it_is_back(self, om: Om) -> None:
@@ -577,7 +577,7 @@ class TestUndoing:
         om("forget", "--match", CODE)
         before = om("history").stdout, om("log", "--all").stdout
         run = om("undo", "--dry-run")
-        assert run.stdout.splitlines()[0] == "1  forget  1 row out of sight, 1 message"
+        assert run.stdout.splitlines()[0] == "1  forget  1 row hidden, 1 message"
         assert handle(row["id"]) in run.stdout.splitlines()[1]
         assert run.stdout.splitlines()[1].endswith(row["text"]), "as it will be, and not as dropped"
         assert run.stdout.splitlines()[2].startswith(row["message_ids"][0])
@@ -595,7 +595,7 @@ class TestUndoing:
         run = om("undo", "--dry-run")
         assert len(run.stdout.splitlines()) == 4
         assert run.stdout.splitlines()[3].startswith(handle(made["id"]))
-        assert run.stdout.endswith(" (goes)\n")
+        assert run.stdout.endswith(" (will be hidden)\n")
         assert in_sight(om, "--session", "s") == [made]
 
     def test_json_does_the_same(self, om: Om) -> None:
@@ -618,10 +618,10 @@ class TestHistory:
         om("undo", *NOW)
         om("prune", "--hard", "--yes", *NOW)
         assert om("history").stdout.splitlines() == [
-            "NUMBER  WHEN              WHAT    WHERE  CAME TO             STATE",
+            "NUMBER  WHEN              WHAT    WHERE  RESULT        STATE",
             "3       2026-06-01 12:00  undo    -      undid 2",
-            "2       2026-06-01 12:00  forget  -      1 row out of sight  undone by 3",
-            "1       2026-06-01 12:00  prune   s      1 row out of sight  final",
+            "2       2026-06-01 12:00  forget  -      1 row hidden  undone by 3",
+            "1       2026-06-01 12:00  prune   s      1 row hidden  final",
         ]
         found = om("history", "--json").document["operations"]
         assert found == om("history", "--jsonl").lines

@@ -101,7 +101,7 @@ def test_a_note_resolves_a_failure_and_undoing_it_brings_that_back(om: Om) -> No
     assert om(*block).stdout == before
     assert om("log", "--jsonl", "--type", "command_error").lines == [failure]
     assert om("log", "--jsonl", "--kind", "note").lines == []
-    assert "1 row made, 1 row out of sight  undone by 2" in om("history").stdout
+    assert "1 row made, 1 row hidden  undone by 2" in om("history").stdout
 
 
 def test_a_note_resolves_what_is_in_sight_and_nothing_else(om: Om) -> None:

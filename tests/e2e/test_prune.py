@@ -39,9 +39,9 @@ class TestRules:
         om("note", "across sessions")
         run = om("prune", "--keep-last", "2", *NOW)
         assert [line.split(": ")[1] for line in run.stdout.splitlines()] == [
-            f"noted on 2026-01-0{day} (not of the last 2 rows)" for day in (3, 2, 1)
+            f"noted on 2026-01-0{day} (not among the last 2 rows)" for day in (3, 2, 1)
         ]
-        assert run.stderr == "3 rows of 27 tokens in 1 session pruned; `om undo 1` reverses that\n"
+        assert run.stderr == "3 rows with 27 tokens in 1 session pruned; `om undo 1` reverses that\n"
         assert texts(om) == ["noted on 2026-01-05", "noted on 2026-01-04", "across sessions"]
         om("undo")
         assert len(texts(om)) == 6
@@ -128,7 +128,7 @@ class TestRules:
         for each in gone:
             shown = om("show", each["id"], "--json").document
             told = shown["observation"]
-            assert (told["state"], told["reason"]) == ("dropped", "not of the last 0 rows")
+            assert (told["state"], told["reason"]) == ("dropped", "not among the last 0 rows")
             assert told["message_ids"] == before[each["id"]]["message_ids"]
             assert [said["id"] for said in shown["messages"]] == told["message_ids"]
 
@@ -138,7 +138,7 @@ class TestRules:
         before = {each["id"]: each for each in in_sight(om)}
         gone = om("prune", "--keep-last", "0", "--dry-run", "--json", *NOW).document["rows"]
         assert gone
-        assert gone == [before[each["id"]] | {"reason": "not of the last 0 rows"} for each in gone]
+        assert gone == [before[each["id"]] | {"reason": "not among the last 0 rows"} for each in gone]
 
     def test_of_rows_that_matter_alike_the_older_goes_first(self, om: Om) -> None:
         """T53: and of the same day that of the earlier year."""
@@ -287,7 +287,7 @@ class TestHard:
         assert told["bytes_before"] - told["bytes_after"] == told["bytes_freed"] > 0
         assert told["bytes_after"] == om.db.stat().st_size
         assert om("undo", code=65).stderr.startswith("om: error: nothing to undo")
-        assert "deleted for good" in om("undo", "1", code=65).stderr
+        assert "permanently deleted" in om("undo", "1", code=65).stderr
         again = om("prune", "--hard", "--yes").stderr
         assert again == "om: nothing to delete: nothing was pruned or forgotten since\n", "and nothing more of nothing"
 

@@ -69,6 +69,13 @@ class TestFinding:
     def test_a_name_finds_only_what_has_it(self, told: Om) -> None:
         assert all("E1234" in text for text in texts(told, "E1234", "-n", "20"))
 
+    @pytest.mark.parametrize("stored", ["caf\u00e9", "cafe\u0301"])
+    def test_a_quotation_is_found_however_its_accents_are_encoded(self, om: Om, stored: str) -> None:
+        om("observe", "-q", "--format", "text", stdin=f"We moor at the {stored} quay.")
+        queries = "caf\u00e9 quay", '"caf\u00e9 quay"', '"cafe\u0301 quay"'
+        scores = {om("recall", query, "--json").document["results"][0]["score"] for query in queries}
+        assert len(scores) == 1
+
     def test_search_is_the_same_command(self, told: Om) -> None:
         assert told("search", "redis").stdout == told("recall", "redis").stdout
         assert told("--json", "search", "redis").document == told("recall", "redis", "--json").document

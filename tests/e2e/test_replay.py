@@ -130,7 +130,7 @@ class TestRefusing:
         told("undo", "--now", LATER)
         ended = told("replay", *TOLD, "--at", THEN, code=65)
         assert ended.stdout == ""
-        assert "operation 1 held then, and was undone by 2 later" in ended.stderr
+        assert "operation 1 was in force then, and was undone by 2 later" in ended.stderr
         told("replay", *TOLD, "--at", "2026-02-10T09:01:00Z")
         told("replay", *TOLD, "--at", LATER)
 
@@ -139,13 +139,13 @@ class TestRefusing:
         reflect(told, LATER)
         told("forget", "--match", "board", "--hard", "--yes", "--now", LATER)
         ended = told("replay", *TOLD, "--at", THEN, code=65)
-        assert "was deleted for good" in ended.stderr
+        assert "were permanently deleted" in ended.stderr
 
     def test_what_was_deleted_for_good_is_missing_and_named(self, told: Om) -> None:
         told("forget", "--match", "Danish", "--hard", "--yes", "--now", LATER)
         ended = told("replay", *TOLD, "--at", THEN)
         assert "Danish" not in ended.stdout
-        assert "without what operations 1 deleted for good" in ended.stderr
+        assert "without what operations 1 permanently deleted" in ended.stderr
 
     def test_rows_folded_before_the_date_of_their_messages(self, told: Om) -> None:
         """A clock was wrong, or `--now` was given."""

@@ -127,7 +127,7 @@ def test_status_says_what_failed_across_sessions(om: Om) -> None:
 
 def test_status_of_no_store_is_empty_and_makes_none(om: Om) -> None:
     run = om("status")
-    assert "there is no store yet" in run.stdout
+    assert "not created yet" in run.stdout
     assert om("status", "--json").document["sessions"] == 0
     assert not om.db.exists()
 

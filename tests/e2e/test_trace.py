@@ -51,6 +51,17 @@ class TestStages:
         assert row["text"] in sailing("context", "--session", FERRY).stdout
         assert (found["lost_at"], last_line(sailing, "E1234")) == (None, "not lost")
 
+    def test_a_text_is_followed_however_its_accents_are_encoded(self, om: Om) -> None:
+        om(
+            "observe",
+            "-q",
+            "--format",
+            "openai",
+            stdin='{"role": "user", "content": "We moor at the cafe\u0301 quay."}\n',
+        )
+        for text in ('"caf\u00e9 quay"', '"cafe\u0301 quay"', "caf\u00e9 quay"):
+            assert last_line(om, text) == "not lost"
+
     def test_what_no_row_says_was_lost_at_observing_by_a_batch_that_is_named(self, sailing: Om) -> None:
         found = traced(sailing, "gauge_77", "--budget", "60")
         assert found["observations"] == []

@@ -54,7 +54,7 @@ def ask(
     text: Annotated[str, argument(metavar="QUESTION", help="A question, in any language that the model knows.")],
     *,
     budget: Annotated[
-        int, tokens_option("--budget", "Maximum tokens of rows and messages to show the model.", at_least=100)
+        int, tokens_option("--budget", "Maximum number of tokens to show the model.", at_least=100)
     ] = 4_000,
     provider: Annotated[
         str | None,
@@ -73,14 +73,14 @@ def ask(
 ) -> None:
     """Answer a question with a model, from what `om recall` finds.
 
-    The model is the one that reflects (`reflector.*`, by default that of the observer), or the one you name. It is
-    shown the best rows and messages, as many as --budget allows, and told to answer from nothing else. The answer cites
-    them in brackets, by their handles and ids for `om show`, and they are printed below it. `from output` marks what
-    only a tool, a page or a subagent says. An answer is `unverified` if it has names that nothing found contains.
-    Answers are not stored; `om usage --by lane` has the calls.
+    The model is the one that reflects (`reflector.*`, by default that of the observer), or the one you name. It sees
+    the best rows and messages that fit into --budget, and is told to use nothing else. The answer cites them in
+    brackets, by handles and ids that `om show` takes, and they are printed below it. `from output` marks those that
+    only a tool, a page or a subagent says. An answer is marked `unverified` if it names something that none of the
+    results contains. Answers are not stored; `om usage --by lane` shows what they cost.
 
-    Without a model, or if it fails, the results are printed as by `om recall`. Exit code 1: nothing was found, and no
-    model was asked.
+    Without a model, or if it fails, the results are printed as by `om recall`. The exit code is 1 if nothing was found;
+    then no model is asked.
     """
     apply_model_options(run, "reflector", provider=provider, model=model, base_url=base_url, again=again)
     wanted = recall_filter(run, rows)

@@ -58,12 +58,14 @@ _BUDGET = tokens_option(
     aliases=("--target-tokens",),
 )
 _TAIL_BUDGET = tokens_option("--tail-budget", "Tokens reserved for the last messages.", aliases=("--keep-recent",))
-_BATCH_TOKENS = tokens_option("--batch-tokens", "Tokens to observe at once.", aliases=("--chunk",), at_least=1)
+_BATCH_TOKENS = tokens_option(
+    "--batch-tokens", "Maximum number of tokens to observe at once.", aliases=("--chunk",), at_least=1
+)
 _ITERATIONS = option(
     "--max-iterations", metavar="N", at_least=0, help="Stop after N steps (batches and folds); 0 is no limit."
 )
 _DRY_RUN = option("--dry-run", help="With --session: print the result without changing the store.")
-_SUMMARY = option("--summary", metavar="FILE", help="Earlier summary; what the session lacks of it is added.")
+_SUMMARY = option("--summary", metavar="FILE", help="Earlier summary. Facts in it that the session lacks are added.")
 
 
 @with_shared(examples=_EXAMPLES)
@@ -100,31 +102,31 @@ def compact(
     begins with stays memory and keeps its dates. `--to pi` prints the result that pi's compaction hook must return.
     FILE is then pi's session file, whose last branch is compacted, or the hook's `preparation` as JSON.
 
-    In --json output, `text` is what is printed otherwise; rows and messages follow. `reached` is true if all rows fit.
+    With --json, the output is in `text`, beside its rows and messages. `reached` is true if all rows fit.
 
-    Nothing is printed that would lose a message. A session that resumes another one of FILE goes on from it. The exit
-    code is 65 if FILE has messages of others, unless --session names one for all, or messages of a user or an agent
-    that cannot be read; other unreadable lines are skipped, or with --strict refused as well. If a model fails at
-    messages that are not among the last ones, the exit code is 69; use --observer rules, or the setting
-    observer.fallback, to compact without it. It is 75 if such messages still wait (--max-iterations, --dry-run) or
-    another process works on the session, 77 or 78 if the model cannot be used, and 1 if the result would be empty or
-    larger than its input.
+    A result that would lose a message is never printed. If a session in FILE resumes another one, they count as one.
 
-    `--to pi` and --json then print {"replace": false, "reason": …}, with --best-effort and exit code 0. Other formats
-    print nothing and keep the exit code: output that ends with 0 can always replace the messages.
+    \b
+    The exit code is
+      1       if the result would be empty or larger than its input,
+      65      if FILE has messages of other sessions, unless --session names one
+              for all, or messages of a user or agent that cannot be read (other
+              lines that cannot be read are skipped, or with --strict refused),
+      69      if a model fails on messages that are not among the last ones; to
+              go on without it, use --observer rules or observer.fallback,
+      75      if such messages are still pending (--max-iterations, --dry-run), or
+              another process is working on the session,
+      77, 78  if the model cannot be used.
+
+    In these cases, `--to pi` and --json print {"replace": false, "reason": …}; --best-effort then makes the exit code
+    0. Other formats print nothing and keep it, so output that ends with 0 can always replace the messages.
     """
     apply_model_options(run, "observer", provider=observer, model=model, base_url=base_url, verify=verify, again=again)
     check_transcript("compact", given=(file or session) is not None, format_name=format_, session=session)
     job = _Job(
-        run=run,
-        file="-" if (file or session) is None else file,
-        format=format_,
-        session=session,
-        shape=run.layout(to),
-        summary=summary,
-        is_dry=dry_run,
-        is_tolerant=tolerant,
-    )
+        run=run, file="-" if (file or session) is None else file, format=format_, session=session, shape=run.layout(to),
+        summary=summary, is_dry=dry_run, is_tolerant=tolerant,
+    )  # fmt: skip
     wanted = _wanted(job, target=budget, keep=tail_budget, notation=notation)
     _compact_or_refuse(job, wanted, chunk=batch_tokens, most=max_iterations)
 

@@ -93,13 +93,14 @@ def consolidate(
     that begin with a dot are skipped unless you name them.
 
     If the observer cannot be used (for example without an API key), sessions are still reflected on. If the reflector
-    cannot be used, they are still observed. The exit code is then 77 or 78. --estimate prints the calls, tokens and
-    dollars that the chosen models would take; no model is called, and rules do the work on a private copy of the store.
+    cannot be used, they are still observed. The exit code is then 77 or 78.
+    --estimate prints the calls, tokens and dollars that the chosen models would take. No model is called: rules do the
+    work on a private copy of the store.
 
     With --session, that session is always observed and reflected on, and transcripts are read only from --place.
     Archived notes move to `archive` in the notes folder, once their lasting facts are in `MEMORY.md` there. If another
-    run is in progress, the command exits at once with 75. If there is neither a store nor anything to read, nothing is
-    created and the exit code is 0.
+    run is in progress, nothing is done and the exit code is 75. If there is neither a store nor anything to read,
+    nothing is created and the exit code is 0.
     """
     apply_model_options(run, "observer", provider=observer, model=model, base_url=base_url, verify=verify, again=again)
     run.apply_options({"consolidate.notes": notes, "consolidate.archive_after": _days(archive_after)})

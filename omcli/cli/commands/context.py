@@ -38,9 +38,9 @@ om context --working-memory --session "$CLAUDE_CODE_SESSION_ID"
 """
 
 TierOption = Annotated[list[Tier] | None, option("--tier", help="Only this tier. May be repeated.")]
-CrossOption = Annotated[int | None, tokens_option("--cross-budget", "Tokens for other sessions.")]
-SessionOption = Annotated[int | None, tokens_option("--session-budget", "Tokens for this session.")]
-TailOption = Annotated[int | None, tokens_option("--tail-budget", "Tokens for the last messages.")]
+CrossOption = Annotated[int | None, tokens_option("--cross-budget", "Maximum number of tokens for other sessions.")]
+SessionOption = Annotated[int | None, tokens_option("--session-budget", "Maximum number of tokens for this session.")]
+TailOption = Annotated[int | None, tokens_option("--tail-budget", "Maximum number of tokens for the last messages.")]
 FormatOption = Annotated[PackFormat, option("--to", help="Output format.")]
 _BudgetOption = Annotated[
     int | None, tokens_option("--budget", "Maximum number of tokens to print.  [env: OM_CONTEXT_BUDGET]")
@@ -86,22 +86,22 @@ def context(
     """Print what an agent should know, within a token budget.
 
     The output has three tiers: lasting facts from other sessions, observations of this session, and its last messages.
-    It never exceeds its budget, and the same memory gives the same bytes. --json has it as `text`, with its rows.
+    It never exceeds its budget, and the same memory gives the same bytes. With --json it is in `text`, beside its rows.
 
-    Messages that are not observed yet are printed among the last messages, as far as the budget allows. For the others,
-    and for messages that wait in the last few other sessions (high-priority rows only, and not with a freeze point),
-    rules make `provisional` rows for this pack, if it has both tiers of the session. `gap` in --json counts the rest.
+    Messages that are not observed yet are printed among the last messages, as far as the budget allows. From the rest,
+    and from pending messages of the most recent other sessions (only high-priority rows, and not with a freeze point),
+    rules make `provisional` rows, if the pack has the tiers `session` and `tail`. `gap` in --json counts messages left.
 
     --for brings what a task needs. Rows that match its words, ranked as by om recall, are chosen right after pinned
     rows and open requests, even old ones. What the last messages or another row say is not printed again. If nothing
     matches, the pack is the usual one.
 
-    --scope says whose facts the first tier has; sessions without a project share with each other. --session defaults to
-    $CLAUDE_CODE_SESSION_ID or, if that is not set, to the last session of this directory, then of all. For a session
-    without messages yet (the variable's, a UUID, or at least 16 characters), the pack has only rows of other sessions.
+    --scope says whose facts the first tier has; sessions without a project share their facts with each other. --session
+    defaults to $CLAUDE_CODE_SESSION_ID or, if that is not set, to the last session of this directory, then of all. A
+    session without messages is named by its whole id (16 characters or more); its pack has rows of other sessions only.
 
     --working-memory prints the session's current task, modified files, errors, decisions and outcomes, then commands,
-    delegated tasks and searches, in at most 800 tokens. Compaction does not change them. Requests alone print nothing.
+    delegated tasks and searches (800 tokens at most). Folding keeps it. If there are only requests, nothing is printed.
 
     --explain prints rows as they were chosen, with tokens, the reason and, for other sessions, the score: importance
     that fades with age. The best ones left out follow. Of a long session only the newest and most important are ranked.

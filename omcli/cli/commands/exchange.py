@@ -53,8 +53,8 @@ def export(
     """Write the memory in another tool's format.
 
     Writes the visible rows in the order in which they were stored. Times are UTC. `om import` can read every one of
-    these formats. Only duet-groups and zora-jsonl say which rows are lasting facts: imported from another format, a
-    fact with the words and the time of a row is one row with it.
+    these formats. Only duet-groups and zora-jsonl say which rows are items: after import from another format, an item
+    with the same words and time as another row becomes one row with it.
     """
     from omcli.operations.export import export as written
 

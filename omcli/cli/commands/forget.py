@@ -59,21 +59,24 @@ def forget(
 ) -> None:
     """Forget rows and messages, and keep their content from coming back.
 
-    They are hidden, and their content is not remembered again: whole messages and rows are kept out and, with --match,
-    also the lines and sentences in them that contain TEXT. The same words are kept out as a message, row, title or next
-    step, in every session, note and import, however they are written (case, punctuation, emphasis, markup, list marks,
-    speaker), but not in a longer message. Words that many sessions share (`ok`, `run the tests`, a short command or its
-    output) are kept out only as the same message and in rows of the same session, and rows about what a tool did only
-    in their own session. `om note` can still write all of it.
+    They are hidden, and their content is kept out of every session, daily note and import from then on: no message,
+    row, title or next step with the same words is remembered. With --match, this also holds for each line and sentence
+    that contains TEXT. Case, punctuation, emphasis, markup, list marks and the speaker make no difference. A longer
+    message that contains the words is remembered.
 
-    Titles and buffered observations with that content are forgotten too. `om undo` restores everything, until --hard
-    (here or in `om prune`) deletes it, which cannot be undone and asks first. Rows and messages that are already
+    Words that many sessions share (`ok`, `run the tests`, a short command or its output) are kept out less widely: the
+    message itself, if it is read again, and rows of its session. Rows about what a tool did are kept out of their own
+    session only. `om note` can still write all of it.
+
+    Titles and buffered observations with that content are forgotten too. `om undo` restores everything until --hard
+    (here or in `om prune`) deletes it; that cannot be undone, so it asks first. Rows and messages that are already
     forgotten match as well, so that --hard can delete them.
 
     Rows made from forgotten rows or messages may still contain the content, and so may the messages that a forgotten
-    row came from. They are listed: --derived forgets such rows too, and you can forget the messages by their ids. Daily
-    notes and MEMORY.md files that contain the content are listed, but they and the transcripts are not changed. The
-    exit code is 1 if nothing matches.
+    row came from. Both are listed: --derived forgets such rows too, and you can forget the messages by their ids. Daily
+    notes and MEMORY.md files that contain the content are listed, but they and the transcripts are not changed.
+
+    The exit code is 1 if nothing matches.
     """
     from omcli.operations.forget import ForgetRequest, forget
 
@@ -117,15 +120,15 @@ def _print(run: Run, found: ForgetReport, files: Sequence[Path], *, dry_run: boo
             run.output.row(row)
         for kept in found.messages:
             run.output.line(f"{kept.key} {kept.session}: {kept.message.role}")
-        for each in found.ahead:
-            run.output.line(f"{each.session}: {each.text} (observed ahead)")
+        for each in found.buffered:
+            run.output.line(f"{each.session}: {each.text} (buffered)")
     _report(run, found, dry_run=dry_run)
     if files:
         run.console.note(
             f"{counted(len(files), 'file')} of notes still contain it: {_first_names(list(map(str, files)))}"
         )
     if found.erased is not None and not found.is_empty:
-        rows = len(found.rows) + len(found.along)
+        rows = len(found.rows) + len(found.replaced)
         reports.report_erase(run, found.erased, besides=reports.other_rows(found.done, rows))
 
 
@@ -141,11 +144,11 @@ def _report(run: Run, found: ForgetReport, *, dry_run: bool) -> None:
         run.console.report(f"{_in_words(found)} forgotten; `om undo {found.done.number}` reverses that")
     else:
         run.console.note("all of it is forgotten already; `--hard` deletes it")
-    if found.telling:
-        names = _first_names([handle(row.id) for row in found.telling])
+    if found.derived:
+        names = _first_names([handle(row.id) for row in found.derived])
         run.console.note(f"derived rows may still contain it (add `--derived`): {names}")
-    if found.telling_ahead:
-        ahead = counted(len(found.telling_ahead), "row")
+    if found.derived_buffered:
+        ahead = counted(len(found.derived_buffered), "row")
         run.console.note(f"{ahead} buffered, derived from it, may still contain it (add `--derived`)")
     if found.sources:
         names = _first_names([kept.key for kept in found.sources])
@@ -159,12 +162,12 @@ def _first_names(ids: Sequence[str]) -> str:
 
 
 def _in_words(found: ForgetReport) -> str:
-    rows = len(found.rows) + len(found.along)
+    rows = len(found.rows) + len(found.replaced)
     messages = sum(kept.message.is_counted for kept in found.messages)
     counts = ((rows, "row"), (messages, "message"), (len(found.titles), "title"))
     parts = [counted(number, noun) for number, noun in counts if number]
-    if found.ahead:
-        parts.append(f"{counted(len(found.ahead), 'buffered row')}")
+    if found.buffered:
+        parts.append(f"{counted(len(found.buffered), 'buffered row')}")
     return ", ".join(parts) or "nothing"
 
 
@@ -173,11 +176,11 @@ def _as_dict(found: ForgetReport) -> dict[str, object]:
     return {
         **operation,
         "rows": [full_row(row) for row in found.rows],
-        "along": [full_row(row) for row in found.along],
+        "along": [full_row(row) for row in found.replaced],
         "messages": [message_fields(kept) for kept in found.messages],
         "titles": [each.session for each in found.titles],
-        "telling": [full_row(row) for row in found.telling],
-        "ahead": [{"session": each.session, "text": each.text} for each in found.ahead],
-        "telling_ahead": [{"session": each.session, "text": each.text} for each in found.telling_ahead],
+        "telling": [full_row(row) for row in found.derived],
+        "ahead": [{"session": each.session, "text": each.text} for each in found.buffered],
+        "telling_ahead": [{"session": each.session, "text": each.text} for each in found.derived_buffered],
         "sources": [kept.key for kept in found.sources],
     }

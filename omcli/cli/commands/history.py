@@ -58,8 +58,8 @@ def history(
 ) -> None:
     """List operations on the memory, the newest first.
 
-    `om undo NUMBER` reverses reflect, compact, prune, forget and notes that replace rows, until the rows that they hid
-    are permanently deleted. Undoing is listed as an operation, too.
+    `om undo NUMBER` reverses reflect, compact, prune, forget and notes that resolve rows, until the rows that they hid
+    are permanently deleted. An undo is listed as an operation, too.
     """
     run.check_stream(jsonl=jsonl)
     session = run.session(session)
@@ -75,8 +75,8 @@ def history(
         for done in found:
             run.output.json_line(operation_as_dict(done))
     elif found:
-        header = ("NUMBER", "WHEN", "WHAT", "WHERE", "CAME TO", "STATE")
-        run.output.table(header, [_cells(done) for done in found], wrapped=("WHERE", "CAME TO"))
+        header = ("NUMBER", "WHEN", "WHAT", "WHERE", "RESULT", "STATE")
+        run.output.table(header, [_cells(done) for done in found], wrapped=("WHERE", "RESULT"))
     elif last != 0:
         run.console.note("no operations yet")
 
@@ -114,7 +114,7 @@ def undo(
     *,
     dry_run: DryRunOption = False,
 ) -> None:
-    """Undo an operation: restore what it hid and remove what it made.
+    """Undo an operation: restore what it hid, and hide what it made.
 
     Rows that another operation hid as well stay hidden until both operations are undone, in either order. Messages that
     were pending when they were forgotten become pending again. If a later operation builds on a reflection, undo that
@@ -148,7 +148,7 @@ def _show(run: Run, found: UndoPreview) -> None:
     for session, title in found.titles:
         run.output.line(f"{session}: title {title}")
     for row in found.gone:
-        run.output.row(row, remark="goes")
+        run.output.row(row, remark="will be hidden")
 
 
 def _as_dict(undone: UndoReport, *, dry_run: bool) -> dict[str, object]:
@@ -172,15 +172,16 @@ om replay --session ID --at 2026-03-12T14:00
 om replay --session ID --at 2026-03-12T14:00 --working-memory
 om replay --session ID --at 2026-03-12T14:00 --json | jq .tokens
 """
+_BUDGET = tokens_option("--budget", "Maximum number of tokens to print.  [env: OM_CONTEXT_BUDGET]")
 
 
 @with_shared(examples=_REPLAY_EXAMPLES, without=["now"])
 def replay(
     run: Run,
     *,
-    at: Annotated[str, option("--at", metavar="TIME", help="Moment to go back to, such as 2026-03-12T14:00 (UTC).")],
+    at: Annotated[str, option("--at", metavar="TIME", help="Time to go back to, such as 2026-03-12T14:00 (UTC).")],
     session: Annotated[str | None, session_option("Session to print. Default: the current or last one.")] = None,
-    budget: Annotated[int | None, tokens_option("--budget", "Maximum number of tokens to print.")] = None,
+    budget: Annotated[int | None, _BUDGET] = None,
     tier: TierOption = None,
     cross_budget: CrossOption = None,
     session_budget: SessionOption = None,
@@ -189,23 +190,23 @@ def replay(
     to: FormatOption = PackFormat.TEXT,
     notation: NotationOption = None,
     working_memory: Annotated[
-        bool, option("--working-memory", aliases=["--block"], help="Print the session's state at that moment instead.")
+        bool, option("--working-memory", aliases=["--block"], help="Print the session's state at that time instead.")
     ] = False,
 ) -> None:
-    """Print the pack of a session as it was at a moment.
+    """Print the pack of a session as it was at an earlier time.
 
-    That is what `om context` would have printed then. Nothing is changed: `om` works on a private copy of the store. It
-    takes out the messages after the moment, the rows observed from them and the rows written by hand later, shows the
-    rows again that these had replaced, and undoes the operations made later. Messages that were observed together with
+    Prints what `om context` would have printed then. Nothing is changed: `om` works on a private copy of the store. It
+    removes from the copy the messages after that time, the rows observed from them and the notes written since,
+    restores the rows that these had replaced, and undoes later operations. Messages that were observed together with
     later ones count as not observed yet, so rules make `provisional` rows from them if the last messages don't reach
     back that far.
 
-    Messages count from their own date, even if they were ingested later. A message without a date has that of the last
-    one before it. These things cannot be known: messages and rows that were deleted for good, the settings and presets
+    A message counts from its own date, even if it was ingested later; without a date, it gets the date of the message
+    before it. Four things cannot be restored: messages and rows that were permanently deleted, the settings and presets
     of that time, earlier uses of a row, and where a frozen pack began (the freeze point is ignored).
 
-    It refuses, with exit code 65, if the pack could be wrong: if messages of the session have no dates, if an operation
-    was undone after the moment that held at it, or if a later one can no longer be undone.
+    If the pack could be wrong, nothing is printed and the exit code is 65: if messages of the session have no dates, if
+    an operation in force at that time was undone later, or if one made later can no longer be undone.
     """
     moment = parse_time(at, option="--at ")
     if moment is None:
@@ -220,7 +221,7 @@ def replay(
             raise BadInput(f"messages of session `{found.id}` have no dates, so {unknown}")
         parts = [f"{counted(earlier.messages, 'message')} and {counted(earlier.operations, 'operation')} came later"]
         if earlier.lost:
-            parts.append(f"without what operations {', '.join(map(str, sorted(earlier.lost)))} deleted for good")
+            parts.append(f"without what operations {', '.join(map(str, sorted(earlier.lost)))} permanently deleted")
         run.console.note(f"as of {minute(moment)}: {'; '.join(parts)}")
         context.call(
             run,

@@ -43,14 +43,14 @@ def log(
     rows: RowFilter,
     *,
     priority: Annotated[
-        list[Priority] | None, option("--priority", help="Only this priority. May be repeated.")
+        list[Priority] | None, option("--priority", help="Only rows of this priority. May be repeated.")
     ] = None,
     type_: Annotated[
         list[Type] | None,
-        option("--type", metavar="TYPE", help="Only this type: decision, preference, … May be repeated."),
+        option("--type", metavar="TYPE", help="Only rows of this type: decision, preference, … May be repeated."),
     ] = None,
     kind: Annotated[
-        list[Kind] | None, option("--kind", metavar="KIND", help=f"Only this kind: {_KINDS}. May be repeated.")
+        list[Kind] | None, option("--kind", metavar="KIND", help=f"Only rows of this kind: {_KINDS}. May be repeated.")
     ] = None,
     follow: Annotated[bool, option("--follow", "-f", help="Keep printing rows as they are written.")] = False,
     jsonl: StreamOption = False,
@@ -135,7 +135,7 @@ def items(
     ] = None,
     jsonl: StreamOption = False,
 ) -> None:
-    """List lasting facts, the most important first.
+    """List items (lasting facts), the most important first.
 
     Items are facts that later sessions should know. Each line is HANDLE TYPE: TEXT #TAG, then `<` and the handles of
     the rows it was made from. Reflection writes items; agents add them with `om apply`, and you with `om note --item`.
@@ -196,9 +196,10 @@ def show(
     """Show a row with its messages, or one message.
 
     `supports` lists the rows that the row was made from. `coverage` is `none`, `partial` or `strong` if no, one or
-    several reflections were made from the row. `state` is `in sight`, `superseded` or `dropped`. --history adds the
-    rows that it replaced, was made from or became part of, and the operations that made or hid it, numbered as in `om
-    history`.
+    several reflections were made from the row. `state` is `visible` (in --json, `in sight`), `superseded` or `dropped`.
+    `left passed over` marks a request, question or todo list that is no longer open, although nothing answered or
+    finished it. --history adds the rows that the row replaced, was made from or became part of, and the operations that
+    made or hid it, numbered as in `om history`.
     """
     shown = lookup.show(run.wiring.reading, id_, with_traces=history)
     if run.json:
@@ -209,7 +210,10 @@ def show(
         return
     if shown.observation is not None:
         run.output.paragraph(shown.observation.text)
-        known = ((name, str(value)) for name, value in _about(shown.observation, shown.coverage).items())
+        about = _about(shown.observation, shown.coverage) | (
+            {"state": "visible"} if shown.observation.is_visible else {}
+        )
+        known = ((name, str(value)) for name, value in about.items())
         traced = _traces(shown.traces) if shown.traces is not None else ()
         run.output.fields([*_fields(shown.observation), *known, *traced], width=13, gap=1)
         if missing := len(shown.observation.sources) - len(shown.messages):
@@ -219,7 +223,7 @@ def show(
 
 
 def _about(observation: Observation, coverage: object) -> dict[str, object]:
-    """Return the project of the row, its coverage and its state."""
+    """Return the project of the row, its coverage, and its state as JSON has it."""
     project = {"project": observation.project} if observation.project else {}
     return {**project, "coverage": coverage, "state": state(observation)}
 

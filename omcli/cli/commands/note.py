@@ -38,20 +38,20 @@ def note(
             "  [default: fact, or knowledge with --item]",
         ),
     ] = None,
-    item: Annotated[bool, option("--item", help="Write a lasting fact for later sessions, as in `om items`.")] = False,
+    item: Annotated[bool, option("--item", help="Write an item: a lasting fact for later sessions.")] = False,
     priority: Annotated[Priority, option("--priority", help="Priority of the note.")] = Priority.MEDIUM,
     tag: Annotated[list[str] | None, option("--tag", metavar="TAG", help="Add this tag. May be repeated.")] = None,
     session: Annotated[str | None, session_option("Session that the note belongs to, instead of the project.")] = None,
     resolves: Annotated[
         list[str] | None,
-        option("--resolves", metavar="ID", help="Row that this resolves. May be repeated.", autocompletion=row_ids),
+        option("--resolves", metavar="ID", help="Row that the note resolves. May be repeated.", autocompletion=row_ids),
     ] = None,
 ) -> None:
     """Write a note to the memory.
 
     A note belongs to the project of the current directory, or to a session if you name one. With --resolves it belongs
-    to the session of the resolved row, unless you name another. The resolved row is hidden, and `om undo` then removes
-    the note and shows the row again. A note that resolves nothing is not an operation; remove it with `om forget`.
+    to the session of the resolved row, unless you name another. The resolved row is hidden; `om undo` restores it and
+    hides the note. A note that resolves nothing is not an operation; remove it with `om forget`.
     """
     from omcli.operations import note
 

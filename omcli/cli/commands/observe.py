@@ -79,7 +79,7 @@ def observe(
     observes the messages, and the session waits longer after each failure (see `om status`); --again asks at once.
 
     --estimate prints how many calls, tokens and dollars the chosen model would take, without calling it: `om` builds
-    the prompts on a private copy of the store, and counts each reply as a quarter of what its prompt shows.
+    the prompts on a private copy of the store, and assumes replies with a quarter of the tokens of the messages shown.
 
     With --background, a worker does what `om tick` would do, and this command returns at once. If rules observe, which
     is quick, or if more messages are pending than `observe.block_after` allows, the command observes them instead.

@@ -159,9 +159,10 @@ def apply(
     """Store the observations in an agent's reply to `om pending`.
 
     The reply is a JSON object with `token`, `observations`, `reflections`, `items`, `retire`, `used`, `current_task`,
-    `next_step` and `title`; `om pending --json` prints its schema. Either all of it is written or nothing: an error
-    names its position in the reply (exit 65), and a stale token means that another process was faster (exit 75). An
-    empty `observations` list marks the messages as observed. Leave out tool calls: rules record them.
+    `next_step` and `title`; `om pending --json` prints its schema. Either all of it is written or nothing. The exit
+    code is 65 if the reply has an error, whose position in the reply is printed, and 75 if the token is stale, because
+    another process has changed the session. An empty `observations` list marks the messages as observed. Leave out tool
+    calls: rules record them.
     """
     from omcli.operations import apply
 

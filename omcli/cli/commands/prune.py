@@ -38,7 +38,7 @@ def prune(
     ] = None,
     budget: Annotated[
         int | None,
-        tokens_option("--budget", "Prune each session to this many tokens.", aliases=("--max-tokens",)),
+        tokens_option("--budget", "Maximum number of tokens to keep of each session.", aliases=("--max-tokens",)),
     ] = None,
     keep_sessions: Annotated[
         int | None, option("--keep-sessions", metavar="N", at_least=0, help="Keep the N most recently active sessions.")
@@ -47,23 +47,26 @@ def prune(
     session: Annotated[str | None, session_option()] = None,
     cross: Annotated[bool, option("--cross", help="Prune only cross-session rows (kept by default).")] = False,
     protected: Annotated[
-        bool, option("--protected", help="Also prune pinned rows, standing preferences, and open tasks and problems.")
+        bool, option("--protected", help="Also prune rows that are otherwise protected (see above).")
     ] = False,
     hard: Annotated[
-        bool, option("--hard", help="Delete permanently, without undo. Alone: all pruned and forgotten rows.")
+        bool, option("--hard", help="Delete permanently, without undo. Alone: everything pruned or forgotten.")
     ] = False,
     yes: YesOption = False,
     dry_run: DryRunOption = False,
 ) -> None:
     """Hide old or surplus rows or messages.
 
-    A row is pruned if any of the options applies to it. Pinned rows and standing instructions and preferences are kept;
-    --keep-last and --budget also keep open tasks and problems. --budget first drops rows from which several reflections
-    were made, then rows from which one was made, then the others; in each group those of low priority before those of
-    medium priority, and the oldest first. It never drops rows of high priority. It drops open rows, and decisions and
-    the like that still hold, only with --protected. Cross-session rows are kept unless you give --cross.
+    A row is pruned if any of the options applies to it and it is not protected. Protected are pinned rows, and
+    instructions and preferences in force. --keep-last and --budget also protect open tasks, blockers and failures, and
+    --budget protects all other open rows, and decisions and corrections in force. --protected lifts this protection.
 
-    `om undo` restores what was pruned, but not what --hard deletes. Pending messages and the agent's last one stay.
+    --budget first prunes rows from which several reflections were made, then rows from which one was made, then the
+    others. In each group, rows of low priority come before rows of medium priority, and old rows before new ones. It
+    never prunes rows of high priority, even with --protected. Cross-session rows (items, and notes of a project) are
+    kept unless you give --cross.
+
+    `om undo` restores what was pruned, but not what --hard deletes. Pending messages and the agent's last one are kept.
     """
     at = None if older_than is None else _instant(run, older_than)
     rules = RetentionRules(
@@ -152,7 +155,9 @@ def _report(run: Run, found: PruneReport, *, dry_run: bool) -> None:
 
 def _in_words(found: PruneReport) -> str:
     messages = sum(found.counted.values())
-    parts = [f"{counted(len(found.rows), 'row')} of {found.tokens} tokens"] if found.rows or not found.messages else []
+    parts = (
+        [f"{counted(len(found.rows), 'row')} with {found.tokens} tokens"] if found.rows or not found.messages else []
+    )
     parts += [counted(messages, "message")] if found.messages else []
     where = f" in {counted(found.sessions, 'session')}" if found.sessions else ""
     return f"{', '.join(parts)}{where}"

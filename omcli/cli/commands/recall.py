@@ -65,7 +65,7 @@ def recall(
         str | None, argument(metavar="QUERY", help="Words, a question, or a name such as `src/auth.py` or `E1234`.")
     ] = None,
     *,
-    limit: Annotated[int, option("--limit", "-n", at_least=1, metavar="N", help="Print at most N results.")] = USUAL,
+    limit: Annotated[int, option("--limit", "-n", at_least=1, metavar="N", help="At most N results.")] = USUAL,
     context: Annotated[
         int, option("--context", "-C", at_least=0, metavar="N", help="Show N messages before and after each result.")
     ] = 0,
@@ -78,7 +78,7 @@ def recall(
     ] = None,
     kind: Annotated[
         list[ResultKind] | None,
-        option("--kind", metavar="KIND", help=f"Only this kind: {', '.join(ResultKind)}. May be repeated."),
+        option("--kind", metavar="KIND", help=f"Only results of this kind: {', '.join(ResultKind)}. May be repeated."),
     ] = None,
     queries_file: Annotated[
         Path | None, option("--queries-file", metavar="FILE", help="Read queries from a file, one per line.")
@@ -87,14 +87,17 @@ def recall(
 ) -> None:
     """Search rows and messages, the best result first.
 
-    A row or message need not contain all words of the query, nor in the same form, but the more of the rare ones, the
-    better; those of neighbouring messages count as well. Names and "quoted words" rank first where they stand as
-    written. Rows are printed as by `om log`, messages as ID [DATE TIME] ROLE: LINE, with the line that fits best.
-    A row names the later result that contradicts it. Exit code 1: nothing was found.
+    A result need not contain all words of the query, and word forms may differ. Rare words count most, and words in
+    neighbouring messages count too. Results with names and "quoted words" exactly as written come first. Rows are
+    printed as by `om log`, messages as ID [DATE TIME] ROLE: LINE, with the line that fits best. If a later result
+    contradicts a row, the row names it.
 
-    With a model for vectors (`embeddings.*`), what means the same in other words is found as well, if `om embed` has
-    made the vectors. If they are unavailable, a note says why, and words alone are searched; `vector` in --json is
-    `on`, `off` or `unavailable`.
+    With a model for vectors (`embeddings.*`), the same meaning in other words is found as well, if `om embed` has made
+    the vectors. If they are unavailable, a note says why, and words alone are searched; `vector` in --json is `on`,
+    `off` or `unavailable`.
+
+    After the command, -C means --context; to search from another directory, use `om -C DIR recall`. The exit code is 1
+    if nothing was found.
     """
     run.check_stream(jsonl=jsonl)
     if (query is None) is (queries_file is None):

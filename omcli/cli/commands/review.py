@@ -44,24 +44,26 @@ def review(
     *,
     type_: Annotated[
         list[Type] | None,
-        option("--type", metavar="TYPE", help="Only this type: decision, preference, … May be repeated."),
+        option("--type", metavar="TYPE", help="Only rows of this type: decision, preference, … May be repeated."),
     ] = None,
     older_than: Annotated[
-        str, option("--older-than", metavar="AGE", help="Age from which rows are old, or a time before which.")
+        str, option("--older-than", metavar="TIME", help="Rows not used since TIME are old: 30d, 2026-01-28.")
     ] = "30d",
     limit: Annotated[int, option("--limit", "-n", at_least=1, metavar="N", help="At most N rows.")] = 20,
     jsonl: StreamOption = False,
 ) -> None:
     """Go through contradictions, unverified rows and old rows, the most important first.
 
-    Rows are old if they are lasting (rules, preferences, decisions, items) or open (requests, questions, blockers), and
-    nothing used, pinned or repeated them for 30 days. On a terminal each row is shown, and one key decides: k keeps it
-    (it counts as used now), p pins it, f forgets it, e edits it in $VISUAL or $EDITOR, s skips it, and q quits. Of two
-    rows that contradict each other the later one holds: k, p and e hide the earlier one, f forgets it, and b keeps
-    both.
+    Rows are old if they have been neither used nor repeated since --older-than. Only these rows get old, unless they
+    are pinned: instructions, preferences, corrections and decisions in force, items, and open requests, questions and
+    blockers. An unverified row that was used since then is left out, too.
 
-    Pinning, editing and keeping both write a note in place of a row. `om undo` reverses each step, except that a row
-    counts as used. In a pipe, and with --json, the rows are only listed, each with its reason.
+    On a terminal each row is shown, and one key decides: k keeps it (it counts as used now), p pins it, f forgets it, e
+    edits it in $VISUAL or $EDITOR, s skips it, and q quits. Of two rows that contradict each other the later one holds:
+    k, p and e hide the earlier one, f forgets it, and b keeps both.
+
+    To pin or edit a row, or to keep both, `om` writes a note in place of a row. `om undo` reverses each step, except
+    that a row counts as used. In a pipe, and with --json, the rows are only listed, each with its reason.
     """
     from omcli.operations.recall import to_review
 

@@ -33,9 +33,9 @@ def schedule(
         str | None, option("--at", metavar="HH:MM", help="Run `om consolidate` daily at this time.  [default: 03:00]")
     ] = None,
     every: Annotated[
-        str | None, option("--every", metavar="TIME", help="Run `om tick` at this interval instead: 15m, 1h.")
+        str | None, option("--every", metavar="INTERVAL", help="Run `om tick` at this interval instead: 15m, 1h.")
     ] = None,
-    install: Annotated[bool, option("--install", help="Install it, replacing an earlier one.")] = False,
+    install: Annotated[bool, option("--install", help="Install the job, replacing an earlier one.")] = False,
     remove: Annotated[bool, option("--remove", help="Remove everything om installed.")] = False,
     dry_run: DryRunOption = False,
 ) -> None:

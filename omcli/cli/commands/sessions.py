@@ -72,10 +72,13 @@ def sessions(
     project: Annotated[str | None, project_option()] = None,
     since: SinceOption = None,
     until: UntilOption = None,
-    last: Annotated[int | None, last_option("Only the first N sessions of the list.")] = None,
+    last: Annotated[int | None, last_option("At most N sessions, from the top of the list.")] = None,
     sort: Annotated[
         SessionOrder,
-        option("--sort", help="Order: latest or earliest message, most messages, rows or pending, project."),
+        option(
+            "--sort",
+            help="Order: by latest or earliest message, number of messages, rows or pending messages, or project.",
+        ),
     ] = SessionOrder.LAST,
     jsonl: StreamOption = False,
 ) -> None:
@@ -83,8 +86,9 @@ def sessions(
 
     The first column is a handle: the first 8 characters of the session's id, or more if another session begins with
     the same ones. Every --session accepts a handle, the whole id (printed by --json), any unique beginning of at least
-    4 characters, or `last`, the session with the latest message. Commands that store messages or notes take no other
-    beginnings than handles and those of UUIDs. A session without a title is listed with its first prompt.
+    4 characters, or `last`, the session with the latest message. To commands that store messages or notes, beginnings
+    other than handles and at least 8 digits of a UUID are ids of new sessions. A session without a title is listed with
+    its first prompt.
     """
     run.check_stream(jsonl=jsonl)
     begins, ends = period(since, until, now=run.wiring.clock.now())
@@ -214,7 +218,7 @@ def _observer(run: Run) -> str:
 def _worker_result(ran: WorkerRun) -> str:
     """Return the result of the last worker in words."""
     if ran.ended is None:
-        return "a worker was killed" if ran.is_gone else "a worker is at it"
+        return "a worker was killed" if ran.is_gone else "a worker is running"
     return "a worker did what was due" if not ran.ended else f"a worker ended with {ran.ended}: {ran.error or ''}"
 
 
@@ -226,12 +230,12 @@ def _worker(ran: WorkerRun) -> dict[str, object]:
 def _pending(numbers: StoreCounts) -> str:
     if not numbers.blocks:
         return str(numbers.pending)
-    return f"{numbers.pending} ({numbers.ahead} observed ahead, in {counted(numbers.blocks, 'block')})"
+    return f"{numbers.pending} ({numbers.ahead} buffered, in {counted(numbers.blocks, 'batch')})"
 
 
 def _size(number: int | None) -> str:
     if number is None:
-        return "there is no store yet"
+        return "not created yet"
     return size(number)
 
 

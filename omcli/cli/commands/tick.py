@@ -58,20 +58,25 @@ def tick(
 
     A session is due to be observed when enough messages are pending for a model (`observe.trigger`, `observe.tokens`),
     or any messages if rules observe. It is due to be reflected on when it has enough rows (`reflect.tokens`). A model
-    may observe earlier (`observe.precompute`): its observations are buffered, and written without another call when the
-    session is due.
+    may observe earlier (`observe.precompute`): its observations are buffered, and written when the session is due.
 
     If a model fails, its session waits before the model is asked again, longer after each failure in a row
     (`provider.longest_wait`). Nothing that needs the model is due until then, except with --again.
 
     If the observer cannot be used (for example without an API key), sessions are still reflected on. If the reflector
-    cannot be used, they are still observed. The exit code is then 77 or 78; it is 69 if a model fails.
-    Otherwise it is 0 if something was done or left to a worker; 73, 74 or 75 if no worker could be started;
-    1 if nothing was due; and 75 if other processes are already working on everything that is due. A process that hangs
-    blocks others for at most ten minutes.
+    cannot be used, they are still observed. A process that hangs blocks others for at most ten minutes.
 
     --estimate prints the calls, tokens and dollars that the chosen models would take. No model is called: rules do the
     work on a private copy of the store.
+
+    \b
+    The exit code is
+      0           if something was done or left to a worker,
+      1           if nothing was due,
+      69          if a model failed,
+      73, 74, 75  if no worker could be started,
+      75          if other processes are working on everything that is due,
+      77, 78      if the observer or the reflector cannot be used.
     """
     if check and background:
         raise BadUsage("`--check` and `--background` exclude each other")

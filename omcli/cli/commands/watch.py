@@ -57,7 +57,7 @@ def watch(
     at_most_every: Annotated[
         float, option("--at-most-every", metavar="SECONDS", help="Minimum time between two reads of a growing file.")
     ] = 5.0,
-    once: Annotated[bool, option("--once", help="Look once, do what is due, and exit.")] = False,
+    once: Annotated[bool, option("--once", help="Check once, do what is due, and exit.")] = False,
     glob: Annotated[
         list[str] | None, option("--glob", metavar="PATTERN", help="Files to follow in folders. May be repeated.")
     ] = None,
@@ -77,7 +77,7 @@ def watch(
     In a folder and its subfolders, `om` follows files named *.jsonl or *.ndjson, and *.json, *.txt and *.md files that
     it recognises as transcripts. Names that begin with a dot are skipped. A PATH need not exist yet.
 
-    An error in a file is printed once, and the file is tried again when it changes. If the store is locked or the disk
+    The error of a file is printed once, and the file is tried again when it changes. If the store is locked or the disk
     is full, `om` tries again. Several processes can watch the same files; nothing is done twice.
     """
     _check(run, paths, spans={"--interval": interval, "--at-most-every": at_most_every}, once=once, jsonl=jsonl)

@@ -56,7 +56,7 @@ _BEFORE = 40
 """Characters of a long line that are printed before its first word."""
 _WITH_LINE = lazily(r"(.+?):([0-9]{1,9})(?::[0-9]{1,9})?")
 
-LimitOption = Annotated[int, option("--limit", "-n", at_least=1, metavar="N", help="Print at most N of each kind.")]
+LimitOption = Annotated[int, option("--limit", "-n", at_least=1, metavar="N", help="At most N of each kind.")]
 
 
 @with_shared(RowFilter, examples=_WHY_EXAMPLES, without=["counter", "last", "tag", "all_"])
@@ -71,19 +71,19 @@ def why(
 ) -> None:
     """Show which session, request and decision changed a file or set a rule.
 
-    For a file, these are its remembered edits, the newest first. Each has the person's last request before it (and the
-    agent's proposal, if the request says little), and the decisions and rules since then, besides earlier ones that
-    name the file or share words with the edit. If no file at that path was edited, those whose path ends with it are
-    meant.
+    If TARGET is a file, its remembered edits are printed, the newest first. Each comes with the person's last request
+    before it (and the agent's proposal, if the request says little), and with the decisions and rules since that
+    request, besides earlier ones that name the file or share words with the edit. If no edit of that very file is
+    remembered, edits of files whose path ends with TARGET are printed.
 
-    With FILE:LINE, the line is read from disk, and only the edit that wrote it is shown. If none did, it is the one
-    with the line most like it; if there is none either, all edits are shown.
+    With FILE:LINE, the line is read from disk, and only the edit that wrote it is printed, or else the edit that wrote
+    the most similar line. If no line is similar, all edits are printed.
 
-    If no edit of such a file is remembered, TARGET is the text of a rule: the decisions, instructions, preferences and
-    corrections with most of its words are shown, each with the message that set it, and the row that replaced it or
-    says it now.
+    If no edit of such a file is remembered, TARGET is taken as the text of a rule. The decisions, instructions,
+    preferences and corrections with most of its words are printed, each with the message that set it, and the row that
+    replaced it or says it now.
 
-    Rows are printed as by `om log`, messages as ID [DATE TIME] ROLE: LINE. Exit code 1: nothing was found.
+    Rows are printed as by `om log`, messages as ID [DATE TIME] ROLE: LINE. The exit code is 1 if nothing was found.
     """
     store, query = run.wiring.reading, rows.query(run)
     note_unknown(run, query)
@@ -118,19 +118,19 @@ def trace(
         str | None, session_option("Session whose pack is checked. Default: the last one with such a row or message.")
     ] = None,
     budget: Annotated[
-        int | None, tokens_option("--budget", "Maximum number of tokens of the pack.  [env: OM_CONTEXT_BUDGET]")
+        int | None, tokens_option("--budget", "Maximum number of tokens in the pack.  [env: OM_CONTEXT_BUDGET]")
     ] = None,
     limit: LimitOption = 8,
 ) -> None:
     """Follow a text from messages through rows into a pack, and show where it was lost.
 
-    Messages contain all words of the text, in any form, and names and quotations as written. A row that cites one of
-    them need only have three quarters of its words. The stages are those of `om`: observing makes rows of messages (if
-    no row says the text, the batches are shown that left it out), reflecting folds rows into fewer, and packing chooses
-    the rows and messages that `om context` prints.
+    A message or row has the text if it contains all its words, in any form, and its names and quotations as written. A
+    row that cites such a message needs only three quarters of the words. There are three stages: observing makes rows
+    from messages (if no row has the text, the batches that left it out are printed), reflecting folds rows into fewer,
+    and packing chooses the rows and messages that `om context` prints.
 
     The last line is `not lost` if the pack has the text, otherwise `lost at: STAGE`: observing, reflecting, editing
-    (its rows were pruned, or settled by a note) or packing. Exit code 1: no message and no row has the text.
+    (its rows were pruned, or resolved by a note) or packing. The exit code is 1 if no message and no row has the text.
     """
     store, query = run.wiring.reading, rows.query(run)
     note_unknown(run, query)
@@ -182,7 +182,7 @@ def _read_line(file: Path, number: int) -> FileLine | None:
 
 
 def _note_line(run: Run, file: FileTarget, answer: FileAnswer) -> None:
-    """Say on stderr what is not known of the line that is asked about, and what is not shown."""
+    """Print a note if the line is unknown, if no edit wrote it, or if other edits are not shown."""
     if file.number is None or not answer.count:
         return
     if file.line is None:

@@ -1,7 +1,7 @@
 """Checks on rows that speak for the user: only the user's own words make a wish, a rule, a request or an identity.
 
-Tool output, agents and pasted text can say anything, also that the user wants something. What a model notes of that is
-a finding. A row that only they say names the speaker, whatever its words (`Output of WebFetch says: …`).
+Tool output, agents and pasted text can say anything, even that the user wants something. What a model notes from them
+is a finding, and such a row names the speaker, whatever its words (`Output of WebFetch says: …`).
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from omcli.text.terms import COMMON_FOLDED, COMMON_WORDS, FUNCTION_WORDS, NAME_L
 _WORDS_OF_SAYING = frozenset(
     {"prefer", "assert", "ask", "want", "request", "instruct", "state", "said", "say", "decid"}
 )
-"""Terms that report what somebody says, and occur in no message."""
+"""Terms with which rows report what somebody says. The messages themselves rarely contain them."""
 _EVENTS_OF_USER = frozenset({MessageKind.COMMAND, MessageKind.SHELL, MessageKind.INTERRUPT})
 _BY_SOMEBODY = frozenset({Type.DECISION, Type.PLAN})
 _MOST = 0.5
@@ -43,7 +43,7 @@ _OUTPUT_CHARS = 8_000
 """Maximum number of characters of an output to search."""
 _ANSWERED = frozenset({Type.REQUEST, Type.QUESTION, Type.TASK, Type.PLAN, Type.BLOCKER, Type.EVENT})
 _WORK = frozenset({Type.REQUEST, Type.QUESTION, Type.PLAN})
-"""Types of rows that may tell in other words what an earlier message of the user asks for."""
+"""Types of rows that may say in other words what a message of the user asks for."""
 _LONGEST_TOOL = 60
 _REPORTS = lazily(
     r"\b(?:page|site|document|file|text|output|result|tool|it|user)s?\b.{0,20} "
@@ -84,7 +84,7 @@ class Attribution:
     also: tuple[int, ...] = ()
     """`seq` of earlier messages that an older row comes from."""
     prefix: str = ""
-    """Words that name the speaker, for a row that would otherwise pass for the user's. Empty if it may."""
+    """Words that name the speaker, for a row that must not pass for the user's; otherwise empty."""
 
 
 @mutable_record
@@ -98,15 +98,19 @@ class Authority:
     """Cache of the terms of each passage that the user did not write, by label."""
 
     def attribution(self, text: str, kind: Type, sources: Sequence[str], *, is_identity: bool) -> Attribution:
-        """Return the origin of a row with this text.
+        """Return the origin of a row with this text. It has a `prefix` unless the row fulfils these conditions.
 
-        A row that speaks for the user needs a source in which the user's own words share some with the row. If they
-        share none, the source must contain only the user's words, and no passage by others half of the row's words. If
-        the row holds for later sessions or says who somebody is, passages by others may not contain more of its words
-        than its source, unless that is less than half, nor add words that the user did not say (see `_source_of_new`).
-        If the row cites no message of the user, one that contains half of its words is added, or the messages of an
-        older row that does. Unless the row is about work, that must say the same (see `_says_same`). A decision or plan
-        needs a source that the user or an agent wrote. A row that lacks what it needs gets a `prefix`.
+        A decision or plan must cite the user or the agent. A row that speaks for the user needs one of these sources,
+        where a passage is text that others wrote:
+
+        - a cited message of the user that shares words with it, or one without passages if no passage shown has half of
+          its words;
+        - if it cites no message of the user, a new one that has half of its words; this is added to the sources;
+        - an older row of the user that has half of its words; the messages of that row are added.
+
+        An added message or older row must have as many of the words as any passage. It must also say the same (see
+        `_says_same`), unless the row is about work. If the row holds for later sessions or says who somebody is, no
+        passage may add words (see `_source_of_new`), or have half of the words and more than the cited messages.
         """
         written = [label for label in sources if is_from_user(self._message(label))]
         if not self._is_claim(text, kind, sources, is_identity=is_identity):
@@ -140,7 +144,7 @@ class Authority:
         """Return the `seq` of the messages that the current task comes from.
 
         These are the user's message that contains most of its words, or else the sources of the user's older row that
-        does, and the last new message, which dates the task. The result is empty if there are neither, or if the task
+        does, and the last new message, which dates the task. The result is empty if there is neither, or if the task
         is only heard.
         """
         if self.is_only_heard(text):
@@ -167,11 +171,10 @@ class Authority:
     def heard_from(self, text: str, labels: Sequence[str]) -> str:
         """Return words that name the speaker of a row if only an output, a paste or a subagent says it, otherwise "".
 
-        Without words of the user or the agent among the cited messages, the calls must contain more of the row's words
-        than the outputs do, or else only these say it. Otherwise they do if they contain half of its words, and more
-        than the calls and the words of user and agent, apart from sentences that report an output. If the cited
-        messages have none of the words that tell what the row is about, or are only such reports of the agent, all
-        outputs shown count (see `_heard_besides`).
+        Only they say it if they contain half of its words, and more than the cited calls and the cited words of user
+        and agent do, apart from sentences that report an output. If neither user nor agent is cited, it is enough that
+        they contain as many words as the calls. If the cited messages have none of the words that say what the row is
+        about, or are only such reports of the agent, all outputs shown count (see `_heard_besides`).
         """
         others = [label for label in labels if not self._is_call(label) and self._words_of_others(label)]
         spoken = [label for label in labels if self._is_spoken(label) and self._own_words(label)]
@@ -209,8 +212,8 @@ class Authority:
         """Return True if a row with this text and origin may replace an older one.
 
         Only the user's words replace what the user said, but an agent, or a settled row, may answer a request or
-        question, and an agent may change its own decision. What the user ruled is replaced only if the user's words, or
-        the question they answer, share some with either row, and no output says the new one.
+        question, and an agent may change its own decision. A rule of the user is replaced only if the user's words, or
+        the question they answer, share some with either row, and the new row is not only heard (see `heard_from`).
         """
         if attribution.prefix:
             return False
@@ -251,7 +254,7 @@ class Authority:
         return "Pasted text says: " if any(map(is_from_user, messages)) else AGENT
 
     def _best_passage(self, terms: frozenset[str]) -> tuple[str | None, float]:
-        """Return the label of the message with the passage that contains most of the terms, and the share of these."""
+        """Return the label of the message with the passage that contains most of the terms, and their share."""
         shares = [
             (max((_share(terms, passage) for passage in self._passages(label)), default=0.0), place, label)
             for place, label in enumerate(self.evidence.shown.labels)
@@ -260,8 +263,9 @@ class Authority:
         return label, best
 
     def _best_written(self, terms: frozenset[str], *, at_least: float, labels: Iterable[str] = ()) -> str | None:
-        """Return the label of the user's message, new unless `labels` are given, that contains most of the terms, or
-        None if their share is lower.
+        """Return the label of the user's message that contains most of the terms, or None if their share is lower.
+
+        Without `labels`, only new messages are searched.
         """
         written = [label for label in labels or self.evidence.shown.new if is_from_user(self._message(label))]
         best = max(self.evidence.in_order(written), key=lambda label: self._share(terms, [label]), default=None)
@@ -270,8 +274,9 @@ class Authority:
     def _source_of_new(self, text: str, sources: Sequence[str], answered: Sequence[str]) -> str | None:
         """Return the label of the message with a passage that adds words to what the user said, or None.
 
-        These are words that neither a message or older row of the user nor an answered message contains: any word but a
-        common one if the message is cited, otherwise a name or anchor, two words, or a quarter of the row's words.
+        Words are new if neither a message or older row of the user nor an answered message contains them. In a cited
+        message, one uncommon word is enough; in others, it takes a name or anchor, two words, or a quarter of the row's
+        words.
         """
         terms = _terms_of_claim(text)
         labels = self.evidence.shown.labels
@@ -319,7 +324,7 @@ class Authority:
         return cues.is_yes(words) or cues.is_no(words)
 
     def _passages(self, label: str) -> tuple[frozenset[str], ...]:
-        """Return the terms of each passage, of two lines, that an output or a paste contains."""
+        """Return the terms of each passage (two lines that follow each other) of an output or a paste."""
         if label not in self.passages:
             said = "" if self._is_call(label) else self._words_of_others(label)
             lines = [content_terms(line) for line in _BREAKS.split(excerpt(said, _OUTPUT_CHARS)) if line.strip()]
@@ -367,7 +372,7 @@ def _says_same(text: str, said: str) -> bool:
 
 
 def _in_other_language(text: str, said: str) -> bool:
-    """Return True if words common in English are many in a row, and few in what was said."""
+    """Return True if many words of a row are common in English, but few words of what was said."""
     return _plain_share(said or text) < _LEAST_COMMON <= _plain_share(text)
 
 

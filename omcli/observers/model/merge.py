@@ -97,8 +97,8 @@ def merge_rows(
 
 
 def _is_replaced(draft: Draft, by_model: Sequence[Draft], roles: Mapping[int, Role]) -> bool:
-    """Return True if model rows make a row from rules redundant. It must quote only an agent, and must not be a
-    request.
+    """Return True if model rows make a row from rules redundant. The row must quote only an agent, and must not
+    be a request.
 
     If the row replaces older rows, the model's rows must replace these as well. Otherwise model rows from the same
     messages must cover it without being longer, and must be open if it is an open question.
@@ -175,8 +175,8 @@ def _with_model_facts(rule: Draft, by_model: Sequence[Draft]) -> Draft:
 def _with_rule_facts(draft: Draft, by_rules: Sequence[Draft], dropped: Sequence[Draft]) -> Draft:
     """Return a model row, completed from the rules' rows that it covers.
 
-    The importance may be raised. A vague type is replaced, unless the row says that only an output or pasted text says
-    it, and a missing status is filled in, from rows that it stands in for: those that are dropped, or that it repeats.
+    Its importance may be raised. From rows that it replaces or repeats, it gets a type if its own is vague (unless it
+    names an output or pasted text as its speaker), and a status if it has none.
     """
     covered = [rule for rule in by_rules if covers([draft], rule)]
     matters = [rule.importance for rule in covered if rule in dropped and rule.importance >= HIGH_FROM]

@@ -1,4 +1,4 @@
-"""Rows about conversations between people, as short notes of what they tell."""
+"""Rows about conversations between people, as short notes of what they say."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ _GOES_ON = 4
 _ROW_CHARACTERS = 1600
 _ROW_ENDS = " !.,;:-–—…"
 _MIN_CHAT_IMPORTANCE = 5
-"""Minimum importance of a sentence without which a message between people gives no row."""
+"""Minimum importance of a sentence. A message between people that has no such sentence gives no row."""
 
 
 def chat_drafts(kept: KeptMessage, previous: KeptMessage | None) -> Iterator[Draft]:
-    """Yield rows for what a message between people tells: one for its facts, and one for each preference, decision or
-    rule, whose wording is kept.
+    """Yield rows for a message between people: one for its facts, and one for each preference, decision or rule, whose
+    wording is kept.
 
     An answer names what the question in `previous`, the message before it, is about, if another person asked it.
     Everything else is a fact, because people do not instruct each other.
@@ -56,7 +56,7 @@ def _repeats(text: str, topic: str) -> bool:
 
 
 def _importance_of_each(said: Sequence[str], names: frozenset[str], *, asked: str) -> list[int]:
-    """Return the importance of each sentence of a message, or 0 if it tells nothing. `asked` may be empty."""
+    """Return the importance of each sentence of a message, or 0 if it says nothing. `asked` may be empty."""
     if not people_cues.is_known_language(" ".join((asked, *said))):
         return [_MIN_CHAT_IMPORTANCE * (len(people_cues.distinctive_terms(told)) >= people_cues.TELLS) for told in said]
     return [
@@ -66,14 +66,14 @@ def _importance_of_each(said: Sequence[str], names: frozenset[str], *, asked: st
 
 
 def _told(sentence: str, other: str) -> str:
-    """Return what a sentence tells the other person, or "" for courtesies, questions and reactions."""
+    """Return a sentence without its opening, or "" for courtesies, questions and reactions."""
     said = cues.without_opening(sentence, other)
     is_empty = not said or cues.has_question_mark(said) or cues.is_courtesy(said)
     return "" if is_empty or any(map(people_cues.is_reaction, (sentence, said))) else said
 
 
 def _chat_rows(said: Sequence[str], weights: Sequence[int]) -> Iterator[tuple[RowText, list[int]]]:
-    """Yield rows for the sentences that tell something, each with the places of its sentences. If the first of them
+    """Yield rows for the sentences that say something, each with the places of its sentences. If the first of them
     needs a subject, the sentence before it is kept as well.
     """
     places = [place for place, weight in enumerate(weights) if weight]

@@ -150,8 +150,8 @@ def _list_names(names: list[str]) -> str:
 _LINES = 4
 """Maximum number of new lines quoted in the row of a changed file."""
 _EXCERPT_LINES, _MOST_QUOTED = 4, 12
-"""Maximum number of lines in an excerpt, because lines that stand together explain each other, and in all excerpts of
-one output or changed file. A pack takes the excerpts that it has room for.
+"""Maximum number of lines in an excerpt, and in all excerpts of one output or changed file. Lines that stand together
+explain each other; a pack takes the excerpts that it has room for.
 """
 _CHANGE_IMPORTANCE, _OUTPUT_IMPORTANCE = 5, 4
 """Importance of lines that the agent wrote into a file, and of lines that it only read."""
@@ -201,7 +201,7 @@ class IdentifierCounts:
         return cls({word: sqrt(said[word] + _RESULT_SHARE * shown[word]) for word in identifiers})
 
     def select_lines(self, lines: Sequence[str], *, most: int = _LINES) -> list[str]:
-        """Return at most `most` lines that mention such identifiers, in order, preferring those that add the most
+        """Return at most `most` lines that mention these identifiers, in order, preferring those that add the most
         weight per character. A name that stands alone says little, so lines with fewer words have less weight.
         """
         named = ((place, self.counts.keys() & _WORD.findall(line)) for place, line in enumerate(lines))
@@ -395,7 +395,8 @@ def _lines_around(line: FileLine) -> list[str]:
 
 
 def _writer(edits: Sequence[Sequence[FileChange]], wanted: Sequence[str]) -> int | None:
-    """Return the index of the edit that brought in these lines: the last one that added them, or else that had them.
+    """Return the index of the edit that brought in these lines: the last one that added them or, if none did, that
+    contained them.
 
     An edit that wrote the whole file again added only what was not in the file before.
     """

@@ -450,7 +450,7 @@ def _tag_blocks(text: str) -> Iterator[tuple[int, int]]:
 
 
 def _quotes(text: str) -> Iterator[tuple[int, int]]:
-    """Yield start and end of quotations that are introduced as the words of others, or stand for themselves."""
+    """Yield start and end of quotations that are introduced as the words of others, or stand alone."""
     for found in _QUOTATIONS.finditer(text):
         said = next(filter(None, found.groups()))
         if len(said.split()) < _LEAST_WORDS or found[0] == text.strip():

@@ -254,7 +254,7 @@ def _short_rows(text: str, content: Sequence[TextPart]) -> Iterator[tuple[RowTex
 
 
 def _told_type(row: RowText) -> Type | None:
-    """Return the type of a part of a prompt. A fact beside an order is told because of the order."""
+    """Return the type of a part of a prompt. A fact next to an order has none, because it belongs to the order."""
     if row.kind is Type.FACT and cues.has_order(row.text):
         return None
     return row.kind or (Type.FACT if cues.is_fact(row.text) else None)
@@ -413,7 +413,7 @@ def _note_drafts(note: KeptMessage) -> Iterator[Draft]:
 
 
 def _summary_drafts(kept: KeptMessage) -> Iterator[Draft]:
-    """Yield rows for an agent's summary of other messages: facts, because nothing else tells about those."""
+    """Yield rows for an agent's summary of other messages: facts, because no other row reports those."""
     opening, end = _SUMMARY_OPENING.match(kept.message.text), _SUMMARY_END.search(kept.message.text)
     text = kept.message.text[opening.end() if opening else 0 : end.start() if end else None]
     text = _INDENTED_FENCE.sub("", text)
@@ -423,8 +423,9 @@ def _summary_drafts(kept: KeptMessage) -> Iterator[Draft]:
 
 
 def question_of(asked: KeptMessage | None, answer: str = "") -> str:
-    """Return the question in a message that a short answer answers: all if it lists as many answers, or otherwise the
-    one with which it shares most words, the last one among equals. Return the last one if no answer is given.
+    """Return the question in a message that a short answer answers: the one that shares most words with it, and the
+    last one among equals or if no answer is given. If there are several and the answer lists as many, return all of
+    them.
 
     Return "" if the answer is a question, or an order that shares no word with an offer.
     """

@@ -356,9 +356,9 @@ _ENCOURAGES = lazily(
     r"\b(?:let'?s|(?:we|i)(?:'ll| will| can)) (?:\w+ly |all |just |always )?(?:keep \w+ing|never give up)\b"
 )
 TELLS = 3
-"""Number of uncommon words in a sentence that tells something without any other cue."""
+"""Number of uncommon words in a sentence that says something without any other cue."""
 _FEW_WORDS = 6
-"""Maximum number of words in a short sentence about a person, which tells something with one uncommon word less."""
+"""Maximum number of words in a short sentence about a person, which says something with one uncommon word less."""
 _TELLS_MUCH = 5
 """The same for a sentence that speaks to the other person, which is often a reaction: "I know your garden is lush"."""
 _FRAGMENT_WORDS = 3
@@ -366,7 +366,7 @@ _FRAGMENT_WORDS = 3
 
 
 def distinctive_terms(text: str) -> frozenset[str]:
-    """Return the terms that tell what a text is about: those that are not common in text about any subject."""
+    """Return the terms that say what a text is about: those that are not common in text about any subject."""
     from omcli.text.terms import COMMON_FOLDED, terms_of  # noqa: PLC0415 - only chats need it
 
     return terms_of([text])[0] - COMMON_FOLDED
@@ -382,7 +382,7 @@ def is_known_language(text: str) -> bool:
 
 
 def chat_importance(sentence: str, names: frozenset[str] = frozenset(), *, answers: int = 0) -> int:
-    """Return 0 for a sentence in a chat that tells nothing, 4 if it is a general statement, 5 if it tells what somebody
+    """Return 0 for a sentence in a chat that says nothing, 4 if it is a general statement, 5 if it says what somebody
     does, plans or likes or is about the speaker, and 6 if it contains a name, number or date or answers a question.
 
     A date, name or number needs one uncommon word, as does an answer. Anything else needs `TELLS`: one less for a deed,
@@ -421,9 +421,9 @@ _PREPOSITIONS = frozenset("of for in on at with from about to".split())
 
 
 def question_label(question: str, name: str) -> str:
-    """Return the words of a question that tell what it is about, or "". `name` is the person it addresses.
+    """Return the words of a question that say what it is about, or "". `name` is the person it addresses.
 
-    These are the telling words, each with the word before it and the preposition between two.
+    These are its uncommon words, each with the word before it and the preposition between two.
     """
     from omcli.text.terms import FUNCTION_WORDS  # noqa: PLC0415
 

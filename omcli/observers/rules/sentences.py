@@ -151,8 +151,8 @@ def word_count(text: str) -> int:
 
 
 def shared_words(answer: str, question: str, letters: int = 5) -> set[str]:
-    """Return the beginnings of the words of a question, of at least this many letters, with which words of an answer
-    begin as well. Words are compared by their first five letters, so that "report" matches "reporting".
+    """Return the beginnings that words of a question, of at least this many letters, share with words of an answer.
+    Words are compared by their first five letters, so that "report" matches "reporting".
     """
     words = {word[:5].lower() for word in re.findall(rf"\w{{{letters},}}", question)}
     return words & {word[:5].lower() for word in re.findall(r"\w+", answer)}

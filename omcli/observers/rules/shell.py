@@ -469,7 +469,7 @@ def _after_options(given: Sequence[str], with_value: Sequence[str]) -> Sequence[
 
 
 def _found_parts(given: Sequence[str]) -> Iterator[Sequence[str]]:
-    """Yield the commands that `find` or `fd` runs for what it finds. One without words is unknown."""
+    """Yield the commands that `find` or `fd` runs for each file it finds. A command without words is unknown."""
     for start, word in enumerate(given):
         if word in _FINDS_AND_RUNS:
             rest = given[start + 1 :]

@@ -60,7 +60,7 @@ class FileReport:
     handover: Handover | None = None
     """The host's request, if the input is one and was read now."""
     memory: tuple[str, ...] = ()
-    """Earlier memory from which the transcript goes on, if it was read now."""
+    """Earlier memory that the transcript begins with, if it was read now."""
     counts: MessageCounts = field(default_factory=MessageCounts)
     new_messages: int = 0
     known_messages: int = 0
@@ -72,7 +72,7 @@ class FileReport:
     images: int = 0
     skipped: Mapping[str, int] = field(default_factory=dict)
     """Number of records or parts of records that contain no message, by reason. `forgotten` counts messages that were
-    stored out of sight, because their text was forgotten.
+    stored as hidden, because their text was forgotten.
     """
     faults: Mapping[str, int] = field(default_factory=dict)
     """Number of skipped records that may have been messages, by reason."""

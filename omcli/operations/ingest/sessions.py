@@ -176,7 +176,7 @@ class TranscriptSessions:
         self.handover: Handover | None = None
         """The host's request, if this transcript is one."""
         self.memory: tuple[str, ...] = ()
-        """Earlier memory from which the transcript goes on, as far as this reading shows."""
+        """Earlier memory that the transcript begins with, as far as this reading shows."""
         self._items = transcript.items
         self.format = transcript.format or ""
         self.earlier = transcript.earlier

@@ -180,7 +180,8 @@ class RecordedReflector:
         """Return the result for a batch. If rules may stand in for the model, they fold the rows when it fails or
         cannot make them shorter.
 
-        If not, its failure is recorded and raised. Waiting is only raised, because nothing was tried.
+        If not, its failure is recorded and raised. The error that the model has to wait is only raised, because
+        nothing was tried.
         """
         deps, given = self._deps, batch.material
         if deps.reflector.is_model:

@@ -82,8 +82,8 @@ class Head:
 
     @property
     def has_groups(self) -> bool:
-        """True if what a person asks is printed as a group with what came of it: an empty line above it, and one time
-        for all. The lines take up to 3 % of a pack, which a smaller one needs for rows.
+        """True if a person's request is printed as a group with its results: with an empty line above, and one time for
+        all. These lines take up to 3 % of a pack; a small pack needs that for rows.
         """
         return self.budgets.total >= _GROUPS_FROM and not self.is_descending
 
@@ -183,7 +183,7 @@ def outcome(turn: Turn) -> str | None:
 
 _NEXT_LINE = lazily(r"\n(?=[^\n])")
 _INDENTED = "\n\t"
-"""What separates the lines of a message: a tab, which costs a character and keeps Markdown from seeing a block."""
+"""Separator of the lines of a message: a tab, which costs a character and keeps Markdown from seeing a block."""
 
 
 def spoken(turn: Turn, *, mark: str = "") -> str:

@@ -25,9 +25,9 @@ class RuleReflector:
         """Return fewer rows, or nothing but items if the target can't be met or less than a fifth would be saved.
 
         First, repeated and outdated rows are dropped. In a session, repeated commands, resolved failures and edits of a
-        file are folded; such details of several sessions are no story. Then rows are dropped, the least informative
-        first, until the target is met, or four fifths of the tokens if the target is no less than all of them. Rows are
-        never joined to meet `material.most_rows`, because a pack could then choose all of them or none.
+        file are folded; details of several sessions do not belong together. Then rows are dropped, the least
+        informative first, until the target is met, or four fifths of the tokens if the target is no less than all of
+        them. Rows are never joined to meet `material.most_rows`, because a pack could then choose all of them or none.
         """
         items = lasting(material.rows)
         whole = rows_tokens(material.rows, self._counter)

@@ -241,7 +241,7 @@ class WorkingSet:
 def by_value(working: WorkingSet) -> Iterator[Dropped]:
     """Yield rows to drop, the least informative first: those that a pack would choose last.
 
-    Protected, high-priority, open and pinned rows, rows in force, what a person ruled, notes and items are never
+    Protected, high-priority, open and pinned rows, rows in force, rules of the user, notes and items are never
     dropped. Values are computed only when needed. When rows were ordered by age instead, packs of long chats folded to
     half of their rows answered an eighth fewer questions.
     """

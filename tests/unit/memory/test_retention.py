@@ -157,7 +157,7 @@ class TestTheOtherRules:
                 tokens=lambda each: each.tokens,
             )
         )
-        assert [each.reason for each in dropped] == ["not of the last 0 sessions"]
+        assert [each.reason for each in dropped] == ["not among the last 0 sessions"]
 
     def test_pinned_rows_and_standing_instructions_stay_and_what_is_open_where_rows_are_counted(self) -> None:
         rows = [
