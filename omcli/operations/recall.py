@@ -15,8 +15,7 @@ from omcli.memory.ports import Store
 from omcli.memory.search import Nearest, Passage
 from omcli.operations.clock import Clock
 from omcli.recall import ranking, review
-from omcli.recall.query import MOST_MATCHES, Query
-from omcli.recall.ranking import Match
+from omcli.recall.ranking import MOST_MATCHES, Match, Query
 from omcli.text.terms import FUNCTION_WORDS
 
 _CANDIDATES = 300

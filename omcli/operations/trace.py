@@ -14,7 +14,7 @@ from omcli.memory.observation import PROVISIONAL, Kind, LogQuery, Observation
 from omcli.memory.search import Passage
 from omcli.pack.budget import Tier
 from omcli.pack.cross_session import is_shared
-from omcli.recall.query import MOST_MATCHES, Query
+from omcli.recall.ranking import MOST_MATCHES, Query
 from omcli.text.similarity import weight
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from omcli.memory.message import KeptMessage, Role
 from omcli.memory.observation import ASKED, FILE_CHANGES, IN_FORCE, SETTLED, Kind, LogQuery, Observation
 from omcli.memory.search import Passage
 from omcli.operations.recall import RecallFilter, recall
-from omcli.recall.query import MOST_MATCHES, Query
+from omcli.recall.ranking import MOST_MATCHES, Query
 from omcli.text.clean import AGENT
 from omcli.text.phrases import words_of
 from omcli.text.similarity import SPEAKERS, content_terms, is_distinctive, says, weight

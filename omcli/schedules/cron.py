@@ -6,8 +6,18 @@ import re
 from collections.abc import Iterator
 
 from omcli.base.errors import CannotCreate, InputOutput
-from omcli.schedules.host import CommandResult, run_command
-from omcli.schedules.job import Daily, EntryChange, EntryStep, EntryText, Job, ScheduleResult, When, mark
+from omcli.schedules.job import (
+    CommandResult,
+    Daily,
+    EntryChange,
+    EntryStep,
+    EntryText,
+    Job,
+    ScheduleResult,
+    When,
+    mark,
+    run_command,
+)
 
 PLACE = "crontab"
 _HOUR = 60

@@ -8,9 +8,19 @@ import shlex
 from pathlib import Path
 from typing import Any
 
-from omcli.schedules import host
-from omcli.schedules.host import first_error, run_command
-from omcli.schedules.job import Daily, EntryStep, EntryText, Job, ScheduleResult, When, mark
+from omcli.schedules.job import (
+    Daily,
+    EntryStep,
+    EntryText,
+    Job,
+    ScheduleResult,
+    When,
+    first_error,
+    mark,
+    remove_files,
+    run_command,
+    write_files,
+)
 
 
 class Launchd:
@@ -34,7 +44,7 @@ class Launchd:
 
     def install(self, job: Job, *, dry_run: bool = False) -> ScheduleResult:
         """Write the job's property list, and load it in place of an earlier one."""
-        done = ScheduleResult(changes=host.write_files(self.parts(job), job.mark, dry_run=dry_run))
+        done = ScheduleResult(changes=write_files(self.parts(job), job.mark, dry_run=dry_run))
         load = ("launchctl", "bootstrap", _target(), str(self._path(job.name)))
         if dry_run:
             return done
@@ -46,7 +56,7 @@ class Launchd:
 
     def remove(self, name: str, *, dry_run: bool = False) -> ScheduleResult:
         """Remove the job's property list and unload the agent."""
-        done = ScheduleResult(changes=host.remove_files([self._path(name)], mark(name), dry_run=dry_run))
+        done = ScheduleResult(changes=remove_files([self._path(name)], mark(name), dry_run=dry_run))
         if done.changes and not dry_run:
             _remove(name)
         return done

@@ -4,9 +4,20 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from omcli.schedules import host
-from omcli.schedules.host import first_error
-from omcli.schedules.job import SUCCESS_CODES, Daily, EntryStep, EntryText, Job, ScheduleResult, When, mark
+from omcli.schedules.job import (
+    SUCCESS_CODES,
+    Daily,
+    EntryStep,
+    EntryText,
+    Job,
+    ScheduleResult,
+    When,
+    first_error,
+    mark,
+    remove_file,
+    remove_files,
+    write_files,
+)
 
 _HOUR = 60
 _UNSAFE = frozenset("'\"\\")
@@ -27,7 +38,7 @@ class Systemd:
 
     def install(self, job: Job, *, dry_run: bool = False) -> ScheduleResult:
         """Write the service and timer units, and start the timer."""
-        changes = host.write_files(self.parts(job), job.mark, dry_run=dry_run)
+        changes = write_files(self.parts(job), job.mark, dry_run=dry_run)
         timer = self._paths(job.name)[1].name
         commands: list[tuple[str, ...]] = [("daemon-reload",), ("enable", "--now", timer)]
         if any(change.step is EntryStep.REPLACE for change in changes):
@@ -37,16 +48,16 @@ class Systemd:
     def remove(self, name: str, *, dry_run: bool = False) -> ScheduleResult:
         """Stop the timer, and remove the service and timer units if they are om's."""
         service, timer = self._paths(name)
-        ours = host.remove_files((service, timer), mark(name), dry_run=True)
+        ours = remove_files((service, timer), mark(name), dry_run=True)
         if dry_run or not ours:
             return ScheduleResult(changes=ours)
         commands: list[tuple[str, ...]] = [("daemon-reload",)]
         if first_error(("systemctl", "--user", "disable", "--now", timer.name)) is not None:
             commands.insert(0, ("stop", timer.name))
-        host.remove_files((service, timer), mark(name), dry_run=False)
+        remove_files((service, timer), mark(name), dry_run=False)
         wanted = self._units / "timers.target.wants" / timer.name
         if wanted.is_symlink() and not wanted.exists():  # systemctl would have removed the link, but did not run
-            host.remove_file(wanted)
+            remove_file(wanted)
         return _run(ScheduleResult(changes=ours), *commands)
 
     def _paths(self, name: str) -> tuple[Path, Path]:

@@ -13,7 +13,7 @@ from omcli.base.errors import BadConfiguration, Unusable
 from omcli.base.record import replace
 from omcli.memory.observation import LogQuery
 from omcli.memory.search import Nearest, TextPlace, Vectors, VectorStatus
-from omcli.recall.query import pieces
+from omcli.recall.ranking import pieces
 from omcli.sqlite import dialect, rows
 from omcli.sqlite.dialect import Table
 from omcli.sqlite.search import message_clauses

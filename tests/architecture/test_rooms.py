@@ -17,7 +17,7 @@ PACKAGE = Path(__file__).parents[2] / "omcli"
 MODULES = sorted(PACKAGE.rglob("*.py"))
 CORE = ("base", "text", "memory", "pack", "exchange", "llm", "recall")
 
-MOST_MODULES = 243
+MOST_MODULES = 240
 LEAST_MEAN_LINES = 185
 MOST_LINES = 480  # aim: 450
 MOST_FILES_IN_A_FOLDER = 25

@@ -15,7 +15,7 @@ from omcli.memory.message import Role
 from omcli.memory.observation import LogQuery, Type
 from omcli.memory.ports import Store
 from omcli.memory.session import NO_PROJECT
-from omcli.recall.query import Query
+from omcli.recall.ranking import Query
 from omcli.sqlite.dialect import index_text
 from tests.contract.keeping import keep
 from tests.fakes import MemoryStore

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
@@ -92,12 +93,10 @@ def recall(
     printed as by `om log`, messages as ID [DATE TIME] ROLE: LINE, with the line that fits best. If a later result
     contradicts a row, the row names it.
 
-    With a model for vectors (`embeddings.*`), the same meaning in other words is found as well, if `om embed` has made
-    the vectors. If they are unavailable, a note says why, and words alone are searched; `vector` in --json is `on`,
-    `off` or `unavailable`.
+    With vectors (see `om embed`), other words of the same meaning are found, too. `vector` in --json is `on`, `off` or
+    `unavailable`; if vectors are unavailable, only words are searched.
 
-    After the command, -C means --context; to search from another directory, use `om -C DIR recall`. The exit code is 1
-    if nothing was found.
+    To search from another directory, use `om -C DIR recall`. The exit code is 1 if nothing was found.
     """
     run.check_stream(jsonl=jsonl)
     if (query is None) is (queries_file is None):
@@ -109,10 +108,8 @@ def recall(
     vectors = run.wiring.vector_search(run.console.warn)
     nearest = vectors.nearest if vectors else None
     reading = run.wiring.reading
-    answers = [
-        Answer(text, search(reading, text, wanted, limit=limit, around=context, nearest=nearest), vectors)
-        for text in queries
-    ]
+    find = partial(search, reading, wanted=wanted, limit=limit, around=context, nearest=nearest)
+    answers = [Answer(text, find(text), vectors) for text in queries]
     _print_all(run, answers, from_file=queries_file is not None, jsonl=jsonl, with_context=bool(context))
     note_fallback(run, vectors)
     if not run.settings.disabled:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from omcli.memory.message import TokenCounter, rows_tokens
 from omcli.memory.reflection import Material, Reflected
 from omcli.reflectors.drafts import lasting
-from omcli.reflectors.rules import drops, groups
+from omcli.reflectors.rules import folds
 
 _MOST_LEFT = 0.8
 """Maximum share of the tokens that may be left. A fold that saves less than a fifth is not worth a changed pack."""
@@ -33,15 +33,15 @@ class RuleReflector:
         whole = rows_tokens(material.rows, self._counter)
         most_left = int(_MOST_LEFT * whole)
         target = max(self._small, min(material.target, most_left)) if material.target <= whole else material.target
-        working = drops.WorkingSet.of(material, self._counter, target=target)
-        for outdated in drops.stale(list(working.rows.values()), working.rows_to_merge()):
+        working = folds.WorkingSet.of(material, self._counter, target=target)
+        for outdated in folds.stale(list(working.rows.values()), working.rows_to_merge()):
             working.drop(outdated)
-        for repeated in drops.repeated(working.rows_to_merge()):
+        for repeated in folds.repeated(working.rows_to_merge()):
             working.drop(repeated)
-        for find in groups.ALL if material.session else ():
+        for find in folds.ALL if material.session else ():
             for fold in find(working.rows_to_fold()):
                 working.fold(fold)
-        for loss in drops.by_value(working):
+        for loss in folds.by_value(working):
             if working.fits or working.is_last:
                 break
             working.drop(loss)

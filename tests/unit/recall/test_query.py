@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omcli.recall.query import Query
+from omcli.recall.ranking import Query
 
 
 @pytest.mark.parametrize(

@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 from omcli.memory.observation import PINNED, Logged, Observation, Priority, Type
 from omcli.memory.search import MessagePlace, Nearest, WordMatch
 from omcli.recall import ranking
-from omcli.recall.query import Query
-from omcli.recall.ranking import Match, Word
+from omcli.recall.ranking import Match, Query, Word
 from tests.material import row
 
 
