@@ -28,6 +28,8 @@ _LONGEST_PASSAGE = 300
 _BEFORE_WORDS = 60
 _MOST_LINES = 50
 """Maximum number of lines of a text that are compared."""
+_LEADS = lazily(r"^#{1,6}\s|^\*\*[^*]*\*\*$|[:?]\W{0,3}$")
+"""Matches a heading, and a line that ends with a colon or a question mark, in Markdown as well."""
 _AROUND = ("\x02", "\x03")
 _MARKS = lazily("[\x02\x03]")
 _MARKED = lazily("([^\x02]*)\x02([^\x03]*)\x03")
@@ -144,9 +146,21 @@ def message_clauses(query: LogQuery) -> tuple[str, dict[str, object]]:
 def _lines(text: str, words: Sequence[str]) -> Iterator[str]:
     """Yield the lines of a text that may contain one of the words. Their forms differ only at the end."""
     beginnings = [folded[: max(_LEAST_LETTERS, len(folded) - _ENDING)] for folded in map(_folded, words)]
-    may_have = (line for line in text.splitlines() if any(beginning in _folded(line) for beginning in beginnings))
-    for line in islice(may_have, _MOST_LINES):
-        yield _MARKS.sub(" ", line).strip()
+    lines = text.splitlines()
+    may_have = (at for at, line in enumerate(lines) if any(beginning in _folded(line) for beginning in beginnings))
+    for at in islice(may_have, _MOST_LINES):
+        yield _MARKS.sub(" ", _with_rest(lines, at))
+
+
+def _with_rest(lines: Sequence[str], at: int) -> str:
+    """Return a line, or several as one: a heading, a question or what ends with a colon only leads to what follows."""
+    found = lines[at].strip()
+    if _LEADS.search(found):
+        for line in islice(lines, at + 1, at + 1 + _MOST_LINES):
+            if len(found) > _LONGEST_PASSAGE or line.lstrip().startswith("#"):
+                break
+            found = f"{found} {line.strip()}".rstrip()
+    return found
 
 
 def _folded(text: str) -> str:
@@ -197,7 +211,7 @@ def _word_count(passage: Passage) -> int:
 
 
 def _first_line(text: str) -> str:
-    return text.strip().partition("\n")[0]
+    return _with_rest(text.strip().splitlines() or [""], 0)
 
 
 # ---- all text

@@ -211,6 +211,26 @@ class TestPassages:
         assert len(passage.text) == 302
         assert first.text == f"{'z' * 300}…"
 
+    @pytest.mark.parametrize(
+        ("lead", "shown"),
+        [
+            ("## Why the cache?", "## Why the cache? It is slow. - 3 s a page"),
+            ("**The cache**", "**The cache** It is slow. - 3 s a page"),
+            ("Two reasons for the cache:", "Two reasons for the cache: It is slow. - 3 s a page"),
+            ("**Why a cache?**", "**Why a cache?** It is slow. - 3 s a page"),
+            ("The cache stays.", "The cache stays."),
+        ],
+    )
+    def test_a_line_that_only_leads_to_others_is_shown_with_them(self, store: Store, lead: str, shown: str) -> None:
+        """Up to the next heading: it often repeats the question, and the answer is below it."""
+        [passage] = store.index.passages([f"Hello.\n{lead}\n\nIt is slow.\n- 3 s a page\n# Next\nMore."], ["cache"])
+        assert passage.text == shown
+
+    def test_what_a_long_answer_leads_to_is_cut(self, store: Store) -> None:
+        [passage] = store.index.passages(["About the cache:\n" + "a line of text\n" * 100], ["cache"])
+        assert passage.text.startswith("About the cache: a line of text a line")
+        assert 250 < len(passage.text) <= 302
+
     def test_each_text_has_its_passage(self, store: Store) -> None:
         passages = store.index.passages(["one cache", "two", "three cache"], ["cache"])
         assert [passage.text for passage in passages] == ["one cache", "two", "three cache"]
