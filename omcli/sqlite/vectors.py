@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float32]
 
-_READ = 4_096
-"""Number of vectors that are compared at a time."""
+_READ = 1_024
+"""Number of vectors that are compared at a time. More would not fit into the caches of a processor, and take longer."""
 _LOOKED_UP = 500
 """Number of vectors whose messages and rows are looked up at a time, the nearest first."""
 _FLOOR = 0.2
