@@ -319,9 +319,9 @@ class RowFilter:
     def query(self, run: Run) -> LogQuery:
         """Return a query for the rows. Tags and `last` are left to the command.
 
-        `--scope project` means the project of a session that is given, or no project if the session has none. In a
-        folder of which nothing is known, it means the nearest known project around it. Raise BadUsage if the period is
-        invalid, and UnknownSession if the session is unknown.
+        With a session, `--scope project` selects the project of that session, or rows without a project if it has none.
+        Otherwise it selects the current folder or, if the store knows nothing of it, the nearest known folder above.
+        Raise BadUsage if the period is invalid, and UnknownSession if the session is unknown.
         """
         begins, ends = period(*self._period, now=run.wiring.clock.now())
         query = replace(self._query, since=begins, until=ends, session=run.session(self._query.session))

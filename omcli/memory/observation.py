@@ -264,10 +264,10 @@ class LogQuery:
     """Only rows added after this position (`Logged.position`). Used to follow the log."""
     last: int | None = None
     best: int = 0
-    """At most this many of the last rows and, with `last`, of the most important ones, the later first among equals."""
+    """`last` selects the last rows; with it, `best` also selects the most important ones, the later among equals."""
     as_of: int | None = None
-    """Only rows that were visible when the log ended at this position, as they were then, without those dropped since
-    and rows of `session` that an operation hid. `last_used_at` is None."""
+    """Only rows that were visible when the log ended at this position, as they were then, but `last_used_at` is None.
+    Rows that were dropped since are left out, and so are those of `session` that an operation hid."""
     has_replaced: bool = False
     """With `last`: also the rows of the same session that these replaced by observing, as they were before."""
     bare: bool = False

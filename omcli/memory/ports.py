@@ -271,7 +271,7 @@ class Operations(Protocol):
         """
 
     def history(self, *, last: int | None = None) -> tuple[Operation, ...]:
-        """Return the operations, newest first, without failed or empty reflections. Parts count with the whole."""
+        """Return the operations, newest first, without failed or empty reflections. Parts of one are not listed."""
 
     def undo(self, number: int | None = None, *, now: str) -> Operation:
         """Undo an operation, by default the last one that can be undone, and return the undo operation.

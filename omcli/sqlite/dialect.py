@@ -218,11 +218,12 @@ def columns_of(connection: sqlite3.Connection, table: str) -> str:
 
 
 def may_match(columns: Sequence[str], text: str) -> tuple[str, dict[str, str]]:
-    """Return a condition and its parameters. It is true for all rows with `text` in one of the columns, and for few
-    others.
+    """Return a condition and its parameters. It is true for each row with `text`, which is in lower case, in one of the
+    columns, and usually for few others.
 
-    It searches for the longest word of ASCII letters and digits, ignoring case, because `lower` only handles ASCII.
-    Rows with letters that need case folding always match, and so do rows with a NUL, where `instr` stops.
+    It searches for the longest word of ASCII letters and digits, because SQLite's `lower` changes no other letters. If
+    there is no such word, it is true for all rows. Rows with letters that need case folding always match, and so do
+    rows with a NUL, where `instr` stops.
     """
     words = sorted(re.findall("[a-z0-9]+", text), key=len)
     if not words:

@@ -53,7 +53,7 @@ def deferred(connection: sqlite3.Connection, *, session: int, after: int) -> int
 
 
 class Late(NamedTuple):
-    """Restored messages before a cursor, without covered messages between them."""
+    """A run of restored messages, `after < seq <= through`, that the cursor has passed. No batch covers any of them."""
 
     after: int
     through: int

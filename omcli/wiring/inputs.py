@@ -90,7 +90,8 @@ def content(name: str) -> bytes:
 
 
 def transcript_in(stream: BinaryIO, *, format_name: str | None = None, origin: Origin | None = None) -> Transcript:
-    """Return a stream as a transcript in the given or detected format, or without a format if the stream is empty.
+    """Return a stream as a transcript in the given or detected format, or without a format if it is empty. A
+    stream also counts as empty if no format is given and it has no messages, such as `[]`.
 
     Raise NoInput if reading fails, BadUsage if the given format is unknown, and UnknownFormat if none is detected or
     the given one does not fit.

@@ -59,14 +59,14 @@ def forget(
 ) -> None:
     """Forget rows and messages, and keep their content from coming back.
 
-    They are hidden, and their content is kept out of every session, daily note and import from then on: no message,
-    row, title or next step with the same words is remembered. With --match, this also holds for each line and sentence
-    that contains TEXT. Case, punctuation, emphasis, markup, list marks and the speaker make no difference. A longer
-    message that contains the words is remembered.
+    Forgotten rows and messages are hidden, and their content is kept out of every session, daily note and import from
+    then on: no message, row, title or next step with the same words is remembered. With --match, this also holds for
+    each line and sentence that contains TEXT. Case, punctuation, emphasis, markup, list marks and the speaker make no
+    difference. A longer message that contains the words is remembered.
 
-    Words that many sessions share (`ok`, `run the tests`, a short command or its output) are kept out less widely: the
-    message itself, if it is read again, and rows of its session. Rows about what a tool did are kept out of their own
-    session only. `om note` can still write all of it.
+    Words that many sessions share (`ok`, `run the tests`, a short command or its output) are kept out less widely: only
+    that message, if it is read again, and rows of its session are kept out. Rows about what a tool did are kept out of
+    their own session only. `om note` can still write all of it.
 
     Titles and buffered observations with that content are forgotten too. `om undo` restores everything until --hard
     (here or in `om prune`) deletes it; that cannot be undone, so it asks first. Rows and messages that are already

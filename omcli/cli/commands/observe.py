@@ -206,7 +206,8 @@ class _ReportOutput:
             self._run.console.note(f"{counted(left, 'more input')} not read: the store failed")
 
     def finish(self, failed: OmError | None) -> None:
-        """Print the document if `--json` is given, and raise Exit with the code of the decisive error, if any.
+        """Raise Exit with the code of the decisive error, if any. With `--json`, print the document first, unless all
+        inputs failed and gave no session.
 
         `failed` is the error of an unavailable model; errors of inputs take precedence. A bad input among good ones or
         a skipped line changes the exit code only with `--strict`.

@@ -59,12 +59,12 @@ def prune(
 
     A row is pruned if any of the options applies to it and it is not protected. Protected are pinned rows, and
     instructions and preferences in force. --keep-last and --budget also protect open tasks, blockers and failures, and
-    --budget protects all other open rows, and decisions and corrections in force. --protected lifts this protection.
+    --budget protects all other open rows, and decisions and corrections in force. --protected lifts all of this.
 
     --budget first prunes rows from which several reflections were made, then rows from which one was made, then the
-    others. In each group, rows of low priority come before rows of medium priority, and old rows before new ones. It
-    never prunes rows of high priority, even with --protected. Cross-session rows (items, and notes of a project) are
-    kept unless you give --cross.
+    others. In each group, rows of low priority come before rows of medium priority, and old rows before new ones.
+    --budget never prunes rows of high priority, even with --protected. Cross-session rows (items, and notes of a
+    project) are kept unless you give --cross.
 
     `om undo` restores what was pruned, but not what --hard deletes. Pending messages and the agent's last one are kept.
     """

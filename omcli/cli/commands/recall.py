@@ -89,7 +89,7 @@ def recall(
     """Search rows and messages, the best result first.
 
     A result need not contain all words of the query, and word forms may differ. Rare words count most, and words in
-    neighbouring messages count too. Results with names and "quoted words" exactly as written come first. Rows are
+    neighbouring messages count too. Results that lack a name or "quoted words" as written rank lower. Rows are
     printed as by `om log`, messages as ID [DATE TIME] ROLE: LINE, with the line that fits best. If a later result
     contradicts a row, the row names it.
 

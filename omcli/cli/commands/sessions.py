@@ -140,7 +140,7 @@ def _print_table(run: Run, rows: Sequence[_ListedSession], handles: Mapping[str,
 
 
 def _folder(project: str | None) -> str:
-    """Return the last part of a path, in the notation of any system."""
+    """Return the last part of a path with slashes or backslashes, or `-` without a path."""
     return re.split(r"[/\\]", project.rstrip("/\\"))[-1] or project if project else "-"
 
 
