@@ -76,8 +76,8 @@ class Context:
     Long results and arguments may be shortened. `ingest` recognises these messages.
     """
     anthropic_messages: tuple[MessageParam, ...]
-    """The last messages in Anthropic's Messages format. The first one is the user's, as that API
-    requires. If an agent's would be first, a note that earlier messages are left out precedes it.
+    """The last messages in Anthropic's Messages format. The first one is the user's, as that API requires. If an
+    agent's would be first, a note that earlier messages are left out precedes it.
     """
     stats: Stats
 
@@ -156,16 +156,14 @@ class ContextCompressor:
         self.session = printed_name(session)
         place = None if db is None else _full_path(db)
         given = {"db": place, "preset": preset, "counter": counter, "wait": check_number(wait)}
-        given |= dict(
-            setting for one in (("observer", observer), ("reflector", reflector)) for setting in _chosen(*one)
-        )
+        asked = {"observer": observer, "reflector": reflector}
+        given |= dict(setting for role, one in asked.items() for setting in _chosen(role, one))
         flags = {**(settings or {}), **{key: value for key, value in given.items() if value is not None}}
         found = resolve(flags, os.environ, config=None if config is None else _full_path(config))
         self.settings = replace(found, db=_full_path(found.db))
         self._project = str(_full_path(project or ""))
         self._now = parse_time(now)
         self._worker = f"{next(_OBJECTS)}"
-        asked = {"observer": observer, "reflector": reflector}
         self._functions = {role: one for role, one in asked.items() if one is not None and not isinstance(one, str)}
         self._working = Lock()
         self._keeps_pictures: bool | None = None

@@ -328,7 +328,7 @@ MOST_MATCHES = 10_000
 _WORD = lazily(r"[^\W_]+")
 _ENDING = lazily(r"(?<=[^\W_])['’](?:s|t|d|m|ll|re|ve)\b")
 """Matches what an apostrophe adds to an English word, which says nothing of its own."""
-_EXACT = lazily(r'["“]([^"“”]+)["”]|([^\W_]+(?:[-_./:#@]+[^\W_]+)+)')
+_EXACT = lazily(r'["“]([^"“”]+)["”]|(?<![^\W_])([^\W_]++(?:[-_./:#@]++[^\W_]++)+)')
 """Matches a quotation, or a name that consists of several words: a path, an identifier, a version."""
 _WHY = frozenset({"why", "warum", "wieso", "weshalb", "pourquoi", "perché", "waarom", "varför"})
 _SHORTEST_QUESTION = 3

@@ -256,6 +256,11 @@ class TestUse:
         assert not any("last_used_at" in row for row in told("log", "--jsonl").lines)
 
 
+@pytest.mark.parametrize("arguments", [(), ("outbox", "--queries-file", "q.txt")], ids=["neither", "both"])
+def test_either_a_query_or_a_file_of_queries_is_given(om: Om, arguments: tuple[str, ...]) -> None:
+    assert "expected either a query or `--queries-file FILE`" in om("recall", *arguments, code=2).stderr
+
+
 class TestDamagedIndex:
     """Only the index is lost, and it is made again from what it indexes; the next run goes on."""
 

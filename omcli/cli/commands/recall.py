@@ -100,7 +100,7 @@ def recall(
     """
     run.check_stream(jsonl=jsonl)
     if (query is None) is (queries_file is None):
-        raise BadUsage("no query given (expected a text or `--queries-file FILE`)", hint='`om recall "why redis"`')
+        raise BadUsage("expected either a query or `--queries-file FILE`", hint='try `om recall "why redis"`')
     wanted = recall_filter(run, rows, kinds=kind or (), types=type_ or (), priorities=priority or ())
     note_unknown(run, wanted.log)
     limit, context = min(limit, LARGEST), min(context, LARGEST)
@@ -300,8 +300,8 @@ def embed(
     Embedded are the rows and what people and agents say, without tool calls and results: rows by priority, then
     messages, the newest first; of a long text only the first 2000 characters, in two parts. The model is given up to 50
     texts at a time, and each batch is stored at once, so that nothing is lost or paid twice if `om` is interrupted.
-    Texts that are forgotten lose their vectors. After a change of the model, all are made again. `om tick` and
-    `om consolidate` embed what is new as well.
+    Texts that are permanently deleted lose their vectors. After a change of the model, all are made again. `om tick`
+    and `om consolidate` embed what is new as well.
 
     If the model fails, it is not called again for a minute, after three failures in a row for five minutes, except
     with --again. `om usage --by lane` has the calls.

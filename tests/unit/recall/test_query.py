@@ -62,3 +62,9 @@ def test_any_text_has_words_that_are_in_it(text: str) -> None:
     query = Query.of(text)
     assert len(query.words) <= 64
     assert all(word.isalnum() for word in query.words)
+
+
+@pytest.mark.parametrize("part", ["a", "1", "数", "a-", "a'", '"a'])
+def test_a_long_text_without_spaces_takes_no_longer_than_one_with_them(part: str) -> None:
+    """Such as base64: were the time quadratic, this would not end."""
+    assert Query.of(part * 300_000).words
