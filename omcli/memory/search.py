@@ -47,15 +47,13 @@ class Passage:
 
 
 class SearchIndex(Protocol):
-    """The words of all visible messages and of all rows in the log. It is always up to date.
-
-    Words match in any form ("cache", "cached"), and with or without accents. Names are split at their punctuation.
+    """The words of all visible messages and of all rows in the log. It is always up to date. Words match in any form
+    ("cache", "cached"), and with or without accents. Names are split at their punctuation.
     """
 
     def match(self, words: Sequence[str], query: LogQuery, *, most: int) -> tuple[WordMatch, ...]:
-        """Return the matches of each word: at most the `most` newest messages and as many rows.
-
-        Of the query only the session counts; some messages and rows of other sessions may match as well.
+        """Return the matches of each word: at most the `most` newest messages and as many rows. Of the query only the
+        session counts; some messages and rows of other sessions may match as well.
         """
 
     def size(self, query: LogQuery) -> int:
@@ -63,6 +61,9 @@ class SearchIndex(Protocol):
 
     def around(self, seqs: Iterable[int], query: LogQuery, *, reach: int) -> tuple[MessagePlace, ...]:
         """Return these messages and up to `reach` on either side in the same session, in order by session."""
+
+    def answered(self, seqs: Iterable[int]) -> Mapping[int, tuple[int, ...]]:
+        """Return the replies to each message of a person, until a person speaks again, and the results of each call."""
 
     def rows(self, positions: Iterable[int], query: LogQuery) -> tuple[Logged, ...]:
         """Return those of the rows at these positions that the query selects, in log order."""
@@ -108,7 +109,6 @@ class VectorStatus:
 
 class Vectors(Protocol):
     """Vectors by model, of visible rows and of what people and agents say in visible messages; of a long text several.
-
     If a model's number of dimensions changes, only vectors with the latest number count.
     """
 

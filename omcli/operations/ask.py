@@ -13,7 +13,7 @@ from omcli.llm.model import Calls, Prompt, Provider, Reply
 from omcli.llm.replies import is_cut_off, json_in, label_in, text_of, texts_of, whole
 from omcli.llm.schema import TEXT, TEXTS, is_only_heard, object_of
 from omcli.memory.message import KeptMessage, Role, TokenCounter
-from omcli.memory.observation import SETTLED, UNVERIFIED, Observation, handle
+from omcli.memory.observation import FILE_CHANGES, SETTLED, TOOL_EVENTS, UNVERIFIED, Observation, handle
 from omcli.observers.model.authority import split_words
 from omcli.operations.recall import RecallResult
 from omcli.pack.tail import excerpt
@@ -30,6 +30,8 @@ _CITED = lazily(
     r"[ \t]{0,2}[\[(][ \t]{0,2}(?P<labels>[om][0-9]{1,4}(?:[ \t]{0,2}[,;][ \t]{0,2}[om][0-9]{1,4})*)[ \t]{0,2}[\])]"
 )
 _LABEL = lazily("[om][0-9]+")
+_FROM_OUTPUT = TOOL_EVENTS - FILE_CHANGES
+"""Types of rows that repeat words of an output."""
 _SCHEMA = object_of({"answer": TEXT, "cites": TEXTS})
 
 
@@ -231,7 +233,7 @@ def _name(result: RecallResult) -> str:
 def _is_heard(result: RecallResult) -> bool:
     """Return True if neither the user nor the agent says what a row or message says."""
     if result.row is not None:
-        return is_only_heard(result.row)
+        return is_only_heard(result.row) or result.row.type in _FROM_OUTPUT
     said = _message_of(result).message
     if said.agent is None and said.role in (Role.ASSISTANT, Role.CALL):
         return False

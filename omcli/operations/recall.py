@@ -9,13 +9,13 @@ from typing import Protocol
 
 from omcli.base.errors import BadUsage, OmError
 from omcli.base.record import record, replace
-from omcli.memory.message import KeptMessage
+from omcli.memory.message import KeptMessage, Role
 from omcli.memory.observation import TOOL_EVENTS, Logged, LogQuery, Observation, Type
 from omcli.memory.ports import Store
 from omcli.memory.search import Nearest, Passage
 from omcli.operations.clock import Clock
 from omcli.recall import ranking, review
-from omcli.recall.ranking import MOST_MATCHES, Match, Query
+from omcli.recall.ranking import MOST_MATCHES, Match, Query, Word
 from omcli.text.terms import FUNCTION_WORDS
 
 _CANDIDATES = 300
@@ -31,6 +31,9 @@ _MOST_ROWS = 100
 _CLOSE = 0.4
 """Part of the best score that a row needs to match a text. With less, rows that share only common words with it fill a
 small pack; with more, half of the answers are missing from it.
+"""
+_LAST = 0.5
+"""Part of the weight of the best reply that the last one needs to be the answer. The first ones say what will be done.
 """
 
 
@@ -71,10 +74,17 @@ class RecallResult:
     message: KeptMessage | None
     """The message, also if a row is shown in its place. None for a row that matches by itself."""
     passage: Passage = Passage(text="")
+    answer: RecallResult | None = None
+    """The agent's answer to a person's message, or the result of a call."""
     around: tuple[KeptMessage, ...] = ()
     """The message with its neighbours, if they were asked for."""
     contradicted_by: str | None = None
     """Id of the later row among the results that contradicts the row, if there is one."""
+
+    @property
+    def is_call(self) -> bool:
+        """True for a tool call that no row describes."""
+        return self.row is None and self.message is not None and self.message.message.role is Role.CALL
 
 
 def recall(
@@ -84,19 +94,33 @@ def recall(
     *,
     limit: int,
     around: int = 0,
+    with_answers: bool = True,
     nearest: FindNearest | None = None,
 ) -> tuple[RecallResult, ...]:
     """Return the best `limit` results for a query, the best first.
 
-    `around` is the number of neighbours to return on either side of each message. `nearest` finds what means the same
-    in other words. Raise BadUsage if the query has no words.
+    `around` is the number of neighbours to return on either side of each message, and takes the place of answers.
+    `nearest` finds what means the same in other words. Raise BadUsage if the query has no words.
     """
     query = Query.of(text)
     if not query.words:
         raise BadUsage("the query has no words", hint='try `om recall "why did we …"`')
-    found = _find(store, query, wanted, limit=limit, nearest=nearest and partial(nearest, text))
+    found, words = _find(store, query, wanted, limit=limit, nearest=nearest and partial(nearest, text))
     results = _with_later(_results(store, query, found[: limit * (_COMPARED if query.exact else 1)], limit=limit))
-    return tuple(_with_context(store, each, around) for each in results) if around else results
+    if around:
+        return tuple(_with_context(store, each, around) for each in results)
+    return _answer_all(store, query, words, results) if with_answers else results
+
+
+def each_once(results: Iterable[RecallResult]) -> tuple[RecallResult, ...]:
+    """Return the results, each followed by its answer, and every message once."""
+    found: dict[object, RecallResult] = {}
+    for result in results:
+        name = result.row.id if result.row is not None else None
+        found.setdefault(_seq(result) or name, replace(result, answer=None))
+        if result.answer is not None:
+            found.setdefault(_seq(result.answer), result.answer)
+    return tuple(found.values())
 
 
 def mark_used(results: Iterable[RecallResult], *, open_store: Callable[[], Store], clock: Clock) -> None:
@@ -128,7 +152,7 @@ def matching_rows(store: Store, text: str, wanted: Iterable[RecallFilter]) -> tu
     found = [
         (match.score * ranking.INEXACT ** query.missing(match.row.observation.text), match.words, match.row)
         for each in wanted
-        for match in _find(store, query, replace(each, messages=False), limit=_MOST_ROWS, nearest=None)
+        for match in _find(store, query, replace(each, messages=False), limit=_MOST_ROWS, nearest=None)[0]
         if match.row is not None
     ]
     found.sort(key=lambda each: (each[0], each[2].position), reverse=True)
@@ -147,8 +171,8 @@ def _find(
     *,
     limit: int,
     nearest: Callable[..., Nearest | None] | None,
-) -> list[Match]:
-    """Return the matches, the best first. If the filter leaves fewer than `limit`, read and rank more."""
+) -> tuple[list[Match], tuple[Word, ...]]:
+    """Return the matches, the best first, and the weighed words. If the filter leaves fewer than `limit`, read more."""
     index, most_matches, most = store.index, MOST_MATCHES, _CANDIDATES
     size = index.size(wanted.log)
     near = nearest(wanted.log, most=ranking.NEAREST) if nearest else None
@@ -164,7 +188,7 @@ def _find(
         found = ranking.rank(query, words, places, rows, with_messages=wanted.messages, nearest=near)
         has_all = all(max(len(match.messages), len(match.rows)) < most_matches for match in matches)
         if len(found) >= limit or (has_all and max(len(messages), len(positions)) < most):
-            return found
+            return found, words
         most_matches, most = most_matches * _WIDER, most * _WIDER
 
 
@@ -188,6 +212,38 @@ def _with_later(results: Sequence[RecallResult]) -> tuple[RecallResult, ...]:
     """Return the results, with those marked that a later one contradicts."""
     later = {row.id: by.id for row, by in review.contradicted(each.row for each in results if each.row is not None)}
     return tuple(replace(each, contradicted_by=later.get(each.row.id)) if each.row else each for each in results)
+
+
+def _answer_all(
+    store: Store, query: Query, words: Sequence[Word], results: Sequence[RecallResult]
+) -> tuple[RecallResult, ...]:
+    """Return the results with their answers: of the replies to a person, the last one with many of the words, if any
+    has some, and the result of a call, with or without.
+    """
+    asked = {result.message.seq: result for result in results if result.message is not None}
+    chosen: dict[int, int] = {}
+    for seq, replies in store.index.answered(asked).items():
+        weights = {reply: sum(word.weight for word in words if reply in word.messages) for reply in replies}
+        most = max(weights.values())
+        if most or asked[seq].is_call:
+            chosen[seq] = max(reply for reply in replies if weights[reply] >= most * _LAST)
+    found = store.messages.by_seq(chosen.values())
+    passages = store.index.passages([kept.message.text for kept in found], query.words)
+    answers = {kept.seq: (kept, passage) for kept, passage in zip(found, passages, strict=True)}
+    return tuple(_answered(result, words, answers.get(chosen.get(_seq(result), 0))) for result in results)
+
+
+def _seq(result: RecallResult) -> int:
+    return result.message.seq if result.message is not None else 0
+
+
+def _answered(result: RecallResult, words: Sequence[Word], answer: tuple[KeptMessage, Passage] | None) -> RecallResult:
+    if answer is None:
+        return result
+    kept, passage = answer
+    matched = tuple(word.text for word in words if kept.seq in word.messages)
+    found = RecallResult(score=result.score, words=matched, row=None, message=kept, passage=passage)
+    return replace(result, answer=found)
 
 
 def _with_context(store: Store, result: RecallResult, around: int) -> RecallResult:

@@ -154,7 +154,7 @@ def why_rule(store: Store, text: str, query: LogQuery, *, limit: int) -> tuple[R
     wanted = RecallFilter(log=replace(query, types=_RULES, kinds=_SAID, hidden=True), messages=False)
     found = [
         result.row
-        for result in recall(store, text, wanted, limit=limit * 4)
+        for result in recall(store, text, wanted, limit=limit * 4, with_answers=False)
         if result.row is not None and _says_most(asked, result.words) and result.row.reason != UNDONE
     ]
     rules = list({rule.row.id: rule for row in found for rule in (_standing(store, row),)}.values())

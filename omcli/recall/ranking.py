@@ -6,8 +6,9 @@ messages on either side, because a question and its answer rarely share their wo
 more tokens lie between the two; of several occurrences, the best one counts. Calls and results of tools neither lend
 nor borrow. Words in long texts count less, as in BM25, and words of agents and tools count half.
 
-A row adds 0.3 of its own score to its messages, and four times that if it is a lasting wish or rule, or a decision when
-the query asks why. It is shown in place of its message if it contains the same words of the query.
+A row adds 0.3 of its own score to its messages, and four times that if it is a lasting wish or rule, a decision when
+the query asks why, or a failure when it asks what went wrong. It is shown in place of its message, or of the call that
+it is about, if it contains the same words of the query.
 
 If there are vectors, the 20 messages nearest to the query in meaning lend their nearness, from 1 for the first to 0, to
 their neighbours as well. This ranking and that by words are merged by reciprocal rank fusion.
@@ -25,7 +26,7 @@ from typing import TypeVar
 
 from omcli.base import lazily
 from omcli.base.record import record, replace
-from omcli.memory.observation import PINNED, Logged, Priority, Type
+from omcli.memory.observation import FAILURES, PINNED, TOOL_EVENTS, Logged, Priority, Type
 from omcli.memory.search import MessagePlace, Nearest, WordMatch
 from omcli.text.terms import COMMON_WORDS, FUNCTION_WORDS, NAME_LIKE, split_cjk
 
@@ -48,8 +49,9 @@ _OF_ROW = 0.3
 _OF_RULE = 4
 """Weight of a wish or rule of the user, relative to other rows. It holds for every task that it matches."""
 _RULES = frozenset({Type.INSTRUCTION, Type.PREFERENCE, Type.CORRECTION})
-_REASONS = frozenset({Type.DECISION, *_RULES})
-"""Types of rows that weigh more if a query asks why."""
+_TROUBLE = FAILURES | {Type.BLOCKER}
+_OF_CALLS = TOOL_EVENTS - {Type.EXCERPT}
+"""Types of rows that tell what a call did. Their first source is the call."""
 _FIRST_SOURCES = 4
 """Number of source messages to which a row adds, the first ones. A row with more sources is a summary."""
 _DAY = len("YYYY-MM-DD")
@@ -131,8 +133,7 @@ def rank(
     query. A row without messages among `places` is a match of its own, and so is every row unless `with_messages`. A
     message without any word of the query is a match only if the query is a question, or if it is one of the `nearest`.
     """
-    telling = _REASONS if query.asks_why else _RULES
-    worths = {logged.position: _row_worth(words, logged, telling) for logged in rows}
+    worths = {logged.position: _row_worth(words, logged, query.telling) for logged in rows}
     messages = _worth_of_messages(words, places)
     of_message: dict[int, list[Logged]] = defaultdict(list)
     alone: list[Logged] = []
@@ -250,7 +251,8 @@ def _message_match(
     standing = [
         logged
         for logged in evidence
-        if logged.observation.sources == (seq,) and all(logged.position in word.rows for word in matched)
+        if logged.observation.sources[: 1 if logged.observation.type in _OF_CALLS else None] == (seq,)
+        and all(logged.position in word.rows for word in matched)
     ]
     row = max(standing, key=lambda logged: worths[logged.position]) if standing else None
     found = tuple(word.text for word in matched)
@@ -331,6 +333,10 @@ _ENDING = lazily(r"(?<=[^\W_])['’](?:s|t|d|m|ll|re|ve)\b")
 _EXACT = lazily(r'["“]([^"“”]+)["”]|(?<![^\W_])([^\W_]++(?:[-_./:#@]++[^\W_]++)+)')
 """Matches a quotation, or a name that consists of several words: a path, an identifier, a version."""
 _WHY = frozenset({"why", "warum", "wieso", "weshalb", "pourquoi", "perché", "waarom", "varför"})
+_WRONG = lazily(
+    r"\b(?:fail(?:s|ed|ing|ures?)?|errors?|problems?|wrong|broken?|breaks?|crash(?:es|ed)?|bugs?|fehler|erreurs?)\b"
+    r"|(?:\bnot|n['’]t) works?\b"
+)
 _SHORTEST_QUESTION = 3
 _MOST_WORDS = 64
 """Maximum number of words in a query. Of a longer text, the first ones are used."""
@@ -350,8 +356,8 @@ class Query:
     exact: tuple[str, ...] = ()
     """Quotations and names, in lower case. Text that contains them exactly as written ranks before other matches."""
 
-    asks_why: bool = False
-    """True if the text asks for a reason. Decisions then count more."""
+    telling: Collection[Type] = _RULES
+    """Types of rows that count more: decisions if the text asks why, failures if it asks what went wrong."""
 
     @property
     def is_question(self) -> bool:
@@ -385,7 +391,9 @@ class Query:
         return cls(
             words=tuple(words[:_MOST_WORDS]),
             exact=tuple(dict.fromkeys(exact)),
-            asks_why=not _WHY.isdisjoint(found),
+            telling=_RULES.union(
+                () if _WHY.isdisjoint(found) else (Type.DECISION,), _TROUBLE if _WRONG.search(folded) else ()
+            ),
         )
 
 

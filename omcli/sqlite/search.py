@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 import sqlite3
-from collections.abc import Iterable, Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 
 from omcli.base import lazily
@@ -31,8 +32,24 @@ _MOST_LINES = 50
 _LEADS = lazily(r"^#{1,6}\s|^\*\*[^*]*\*\*$|[:?]\W{0,3}$")
 """Matches a heading, and a line that ends with a colon or a question mark, in Markdown as well."""
 _AROUND = ("\x02", "\x03")
+_LATEST_ANSWER = 400
+"""Number of messages after a question among which to look for answers: more than an agent usually needs for one."""
 _MARKS = lazily("[\x02\x03]")
 _MARKED = lazily("([^\x02]*)\x02([^\x03]*)\x03")
+
+
+_ANSWERS = f"""
+WITH given (seq, session, role, agent, call_id, next) AS MATERIALIZED (
+    SELECT g.seq, g.session, g.role, g.agent, g.call_id,
+        (SELECT min(n.seq) FROM messages AS n WHERE n.session = g.session AND n.seq > g.seq
+            AND n.seq <= g.seq + :reach AND n.role = 'user' AND n.agent IS g.agent)
+    FROM messages AS g WHERE {dialect.among("g.seq", ":seqs")} AND g.role IN ('user', 'call'))
+SELECT g.seq, a.seq FROM given AS g JOIN messages AS a ON a.session = g.session AND a.agent IS g.agent
+    AND a.seq > g.seq AND a.seq <= g.seq + :reach
+WHERE CASE g.role WHEN 'call' THEN a.role = 'result' AND a.call_id = g.call_id
+    ELSE a.role = 'assistant' AND (g.next IS NULL OR a.seq < g.next) END
+ORDER BY g.seq, a.seq
+"""
 
 
 class SqliteSearchIndex(Table, SearchIndex):
@@ -73,6 +90,14 @@ class SqliteSearchIndex(Table, SearchIndex):
                 )
                 for seq, session, is_person, is_turn, tokens, at, is_wanted in found
             )
+
+    def answered(self, seqs: Iterable[int]) -> Mapping[int, tuple[int, ...]]:
+        found: dict[int, list[int]] = defaultdict(list)
+        with self._database.reading() as connection:
+            given = {"seqs": dialect.as_list(seqs), "reach": _LATEST_ANSWER}
+            for asked, reply in connection.execute(_ANSWERS, given):
+                found[asked].append(reply)
+        return {asked: tuple(replies) for asked, replies in found.items()}
 
     def rows(self, positions: Iterable[int], query: LogQuery) -> tuple[Logged, ...]:
         with self._database.reading() as connection:

@@ -19,13 +19,29 @@ from omcli.recall.ranking import Query
 from omcli.sqlite.dialect import index_text
 from tests.contract.keeping import keep
 from tests.fakes import MemoryStore
-from tests.material import LATER, NOW, row, row_id, said, session
+from tests.material import LATER, NOW, call, result, row, row_id, said, session
 
 
 def with_word(store: Store, word: str, **narrowed: object) -> list[int]:
     """`seq` of the messages with a word."""
     [match] = store.index.match([word], LogQuery(**narrowed), most=100)  # type: ignore[arg-type]
     return sorted(match.messages)
+
+
+class TestAnswered:
+    def test_replies_to_a_person_end_where_a_person_speaks_again(self, store: Store) -> None:
+        roles = (Role.USER, Role.ASSISTANT, Role.CALL, Role.ASSISTANT, Role.USER, Role.ASSISTANT)
+        keep(store, *(said(f"turn {number}", role=role) for number, role in enumerate(roles)))
+        keep(store, said("elsewhere", role=Role.ASSISTANT), to="t")
+        assert store.index.answered([1, 2, 5, 99]) == {1: (2, 4), 5: (6,)}
+
+    def test_a_call_is_answered_by_its_results(self, store: Store) -> None:
+        keep(store, call("a"), call("b"), result("b"), result("a"), call("c"))
+        assert store.index.answered(range(1, 6)) == {1: (4,), 2: (3,)}
+
+    def test_a_subagent_answers_only_its_own_instructions(self, store: Store) -> None:
+        keep(store, said("delegate"), said("look", agent="a1"), said("found", role=Role.ASSISTANT, agent="a1"))
+        assert store.index.answered([1, 2]) == {2: (3,)}
 
 
 class TestMatch:

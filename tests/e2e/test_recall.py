@@ -189,7 +189,9 @@ class TestOutput:
         lines = told("recall", "outbox", "-n", "30").stdout.splitlines()
         rows = [line for line in lines if line in log]
         assert rows
-        assert any("] result: E1234: relation outbox does not exist" in line for line in lines)
+        [shown] = told("recall", "sends_once", "--kind", "message").stdout.splitlines()
+        assert "] result: FAILED tests/test_outbox.py::test_sends_once" in shown
+        assert not any(line.startswith("  ") for line in rows)
 
     def test_context_is_printed_around_each_message(self, told: Om) -> None:
         [before, hit, after] = told("recall", "E1234", "-C", "1", "--kind", "message").stdout.splitlines()
@@ -218,6 +220,57 @@ class TestOutput:
     def test_vectors_are_reported_as_off_not_as_nothing_found(self, told: Om) -> None:
         """C14."""
         assert told("recall", "outbox", "--json").document["vector"] == "off"
+
+
+class TestAnswers:
+    def test_a_question_is_shown_with_the_answer_that_says_most_about_it(self, om: Om) -> None:
+        talk = (
+            Talk(session="5d0c6e0a-0000-4000-8000-0000000000cc")
+            .user("Which pull requests are ready to merge?")
+            .assistant("I look at the open pull requests.")
+            .call("Bash", {"command": "gh pr list"})
+            .result("14 Draft: kiosk mode\n15 Fix the clock")
+            .assistant("**Ready to merge**\n- only 15, the clock")
+            .user("Then merge it.")
+            .assistant("Merged: pull request 15 is ready and in main.")
+        )
+        om("observe", "-q", stdin=talk.text())
+        asked, answer, *_ = om("recall", "which pull requests were ready to merge").stdout.splitlines()
+        assert asked.endswith("Which pull requests are ready to merge?")
+        assert answer.startswith("  → m")
+        assert answer.endswith("] assistant: **Ready to merge** - only 15, the clock")
+
+    def test_a_call_is_shown_with_its_result_also_if_that_has_no_word_of_the_query(self, om: Om) -> None:
+        talk = (
+            Talk(session="5d0c6e0a-0000-4000-8000-0000000000cc")
+            .call("mcp__board__publish", {"page": "timetable", "to": "kiosk"})
+            .result("rejected: the printer is out of paper")
+        )
+        om("observe", "-q", stdin=talk.text())
+        [result, *_] = om("recall", "publish timetable to kiosk", "--kind", "message", "--json").document["results"]
+        assert result["answer"]["role"] == "result"
+        assert result["answer"]["text"] == "rejected: the printer is out of paper"
+        assert om("show", result["answer"]["id"]).stdout
+
+    @pytest.mark.parametrize("query", ["outbox in Postgres, read by the notifier", "outbox table postgres notifier"])
+    def test_an_answer_is_printed_once(self, told: Om, query: str) -> None:
+        lines = told("recall", query).stdout.splitlines()
+        assert sum("An outbox table in Postgres" in line for line in lines) == 1
+        results = told("recall", query, "--json").document["results"]
+        assert sum("An outbox table in Postgres" in result["text"] for result in results) == 1
+
+    def test_an_answer_without_any_of_the_words_is_left_out(self, told: Om) -> None:
+        results = told("recall", "lint", "--json").document["results"]
+        assert results
+        assert not any("answer" in result for result in results)
+
+    def test_what_a_call_did_is_told_by_its_row(self, told: Om) -> None:
+        results = told("recall", "why did pytest fail", "--json").document["results"]
+        assert [result.get("type", result.get("role")) for result in results] == ["result", "command_error"]
+
+    def test_forgotten_answers_are_not_shown(self, told: Om) -> None:
+        told("forget", "--match", "migration is missing")
+        assert "migration" not in told("recall", "outbox table instead of Redis").stdout
 
 
 class TestManyQueries:

@@ -24,7 +24,7 @@ from omcli.cli.options import (
     tokens_option,
 )
 from omcli.memory.observation import UNVERIFIED
-from omcli.operations.recall import mark_used
+from omcli.operations.recall import each_once, mark_used
 from omcli.operations.recall import recall as search
 from omcli.text.clean import LOOKS_STRUCTURAL, visible
 
@@ -129,7 +129,7 @@ def _question(run: Run, text: str, results: Sequence[RecallResult], *, budget: i
 
     return Question(
         text=text,
-        results=results,
+        results=each_once(results),
         budget=budget,
         now=run.wiring.clock.now(),
         session=session,

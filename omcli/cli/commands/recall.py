@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from omcli.memory.message import KeptMessage
     from omcli.memory.observation import LogQuery
+    from omcli.memory.search import Passage
     from omcli.operations.embed import EmbedDeps, EmbedReport, EmbedStatus, VectorSearch
     from omcli.operations.recall import RecallResult
 
@@ -90,8 +91,9 @@ def recall(
 
     A result need not contain all words of the query, and word forms may differ. Rare words count most, and words in
     neighbouring messages count too. Results that lack a name or "quoted words" as written rank lower. Rows are
-    printed as by `om log`, messages as ID [DATE TIME] ROLE: LINE, with the line that fits best. If a later result
-    contradicts a row, the row names it.
+    printed as by `om log`, messages as ID [DATE TIME] ROLE: LINE, with the line that fits best. Below a person's
+    message stands the agent's answer (→), and below a call its result. If a later result contradicts a row, the row
+    names it.
 
     With vectors (see `om embed`), other words of the same meaning are found, too. `vector` in --json is `on`, `off` or
     `unavailable`; if vectors are unavailable, only words are searched.
@@ -186,11 +188,16 @@ def _print_all(run: Run, answers: Sequence[Answer], *, from_file: bool, jsonl: b
 
 
 def print_results(run: Run, results: Sequence[RecallResult], *, with_context: bool = False) -> None:
-    """Print rows as `om log` does, and messages with their best line."""
+    """Print rows as `om log` does, and messages with their best line, each followed by its answer. No message is
+    printed twice.
+    """
+    printed = set[int]()
     for number, result in enumerate(results):
+        seq = result.message.seq if result.message is not None else 0
+        if seq in printed:
+            continue
         if with_context and number:
             run.output.line("--")
-        seq = result.message.seq if result.message is not None else 0
         for kept in result.around:
             if kept.seq < seq:
                 _print_near(run, kept)
@@ -198,6 +205,10 @@ def print_results(run: Run, results: Sequence[RecallResult], *, with_context: bo
         for kept in result.around:
             if kept.seq > seq:
                 _print_near(run, kept)
+        answer = result.answer.message if result.answer is not None else None
+        if result.answer is not None and answer is not None and answer.seq not in printed:
+            _print_message(run, f"  → {answer.key}", answer, result.answer.passage)
+        printed.update(kept.seq for kept in (result.message, answer) if kept is not None)
 
 
 def _print_result(run: Run, result: RecallResult) -> None:
@@ -207,10 +218,14 @@ def _print_result(run: Run, result: RecallResult) -> None:
         remark = f"contradicted by {handle(later)}" if later else ""
         run.output.row(result.row, remark=remark, marked=marked if result.passage.text == result.row.text else ())
     elif kept is not None:
-        head = _head(kept)
-        shift = len(head) + 1
-        spans = [(begins + shift, ends + shift) for begins, ends in marked]
-        run.output.entry(kept.key, f"{head} {result.passage.text}", marked=spans)
+        _print_message(run, kept.key, kept, result.passage)
+
+
+def _print_message(run: Run, name: str, kept: KeptMessage, passage: Passage) -> None:
+    head = _head(kept)
+    shift = len(head) + 1
+    spans = [(begins + shift, ends + shift) for begins, ends in passage.words]
+    run.output.entry(name, f"{head} {passage.text}", marked=spans)
 
 
 def _print_near(run: Run, kept: KeptMessage) -> None:
@@ -251,10 +266,10 @@ def result_as_dict(result: RecallResult) -> dict[str, object]:
         about |= {"contradicted_by": result.contradicted_by}
         message_ids = list(row.message_ids)
     elif kept is not None:
-        said = kept.message
-        about |= {"id": kept.key, "kind": ResultKind.MESSAGE, "role": said.role, "name": said.name, "at": said.at}
-        about |= {"session": kept.session, "text": result.passage.text}
+        about |= {"kind": ResultKind.MESSAGE, "session": kept.session, **_message_as_dict(kept, result.passage)}
         message_ids = [kept.key]
+    if result.answer is not None and result.answer.message is not None:
+        about |= {"answer": _message_as_dict(result.answer.message, result.answer.passage)}
     around = {"context": [message_fields(each) for each in result.around]} if result.around else {}
     return {
         **{name: value for name, value in about.items() if value is not None},
@@ -263,6 +278,12 @@ def result_as_dict(result: RecallResult) -> dict[str, object]:
         "words": list(result.words),
         **around,
     }
+
+
+def _message_as_dict(kept: KeptMessage, passage: Passage) -> dict[str, object]:
+    said = kept.message
+    fields = {"id": kept.key, "role": said.role, "name": said.name, "at": said.at, "text": passage.text}
+    return {name: value for name, value in fields.items() if value is not None}
 
 
 # ---- vectors

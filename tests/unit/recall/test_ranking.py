@@ -143,6 +143,27 @@ class TestRows:
         assert seqs(ranked(words, places, [decision], query="what was dropped that day")) == [9, 1]
         assert seqs(ranked(words, places, [decision], query="why was it dropped that day")) == [1, 9]
 
+    @pytest.mark.parametrize(
+        "query",
+        [
+            "what went wrong with it that day",
+            "the day when it failed",
+            "it didn't work that day",
+            "the problem of that day",
+            "which error came that day",
+        ],
+    )
+    def test_a_failure_ranks_first_if_the_query_asks_what_went_wrong(self, query: str) -> None:
+        failure = Logged(position=1, observation=row(1, type=Type.COMMAND_ERROR, sources=(1,)))
+        words, places = [word("a", 1, 9, rows=[1])], [place(1, tokens=300), place(9)]
+        assert seqs(ranked(words, places, [failure], query="what was done that day")) == [9, 1]
+        assert seqs(ranked(words, places, [failure], query=query)) == [1, 9]
+
+    def test_a_row_about_a_call_is_shown_in_place_of_the_call_and_not_of_its_result(self) -> None:
+        read = Logged(position=7, observation=row(7, type=Type.FILE_READ, sources=(2, 3)))
+        words, places = [word("a", 2, 3, rows=[7])], [place(2), place(3)]
+        assert {match.seq: match.row for match in ranked(words, places, [read])} == {2: read, 3: None}
+
     @pytest.mark.parametrize("sources", [(), (99,)])
     def test_a_row_without_messages_stands_for_itself(self, sources: tuple[int, ...]) -> None:
         note = Logged(position=1, observation=row(1, sources=sources))
