@@ -6,9 +6,14 @@ import sys
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from types import TracebackType
+    from typing import NoReturn
+
+    from omcli.clients.events import HookCall
 
 
 _INTERRUPTED = 130
+_PLAIN_HOOK = 3
+"""Number of words in `om hook CLIENT`."""
 
 
 def _leave(*_: object) -> None:
@@ -50,15 +55,18 @@ import signal  # noqa: E402
 if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
     signal.signal(signal.SIGINT, _leave)
 
-from contextlib import suppress  # noqa: E402
-from typing import NoReturn  # noqa: E402
 
-from omcli.cli import main as cli  # noqa: E402
-from omcli.cli.console import drop_output  # noqa: E402
-
-
-def main() -> NoReturn:
+def main() -> "NoReturn":
     """Run `om` and exit without Python's cleanup, which would take 5 % of a short run."""
+    if sys.argv[1:2] == ["hook"] and len(sys.argv) == _PLAIN_HOOK and not _is_for_a_person(sys.argv[2]):
+        from omcli.cli.hooks import main as hook  # noqa: PLC0415 - a client waits, and for nothing else of om
+
+        hook(sys.argv[2], _answer)
+    from contextlib import suppress  # noqa: PLC0415 - see above
+
+    from omcli.cli import main as cli  # noqa: PLC0415
+    from omcli.cli.console import drop_output  # noqa: PLC0415
+
     try:
         cli.prepare()
         code = cli.run(sys.argv[1:])
@@ -70,6 +78,19 @@ def main() -> NoReturn:
             with suppress(OSError):
                 stream.flush()
     os._exit(code)
+
+
+def _answer(asked: "HookCall") -> str:
+    """Return the answer to a client's hook. What makes it is loaded only if there is one."""
+    from omcli.cli.command import Run  # noqa: PLC0415
+    from omcli.cli.commands.hook import hook_text  # noqa: PLC0415
+
+    return hook_text(Run(quiet=True), asked)
+
+
+def _is_for_a_person(word: str) -> bool:
+    """Return True if `om hook` is to print help or an error for a person."""
+    return word.startswith("-") or sys.stdin is None or sys.stdin.isatty()
 
 
 if __name__ == "__main__":

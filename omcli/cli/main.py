@@ -9,7 +9,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from io import BufferedWriter, RawIOBase, TextIOWrapper
 from types import FrameType, TracebackType
-from typing import NoReturn
+from typing import NoReturn, TextIO
 
 from omcli.base.errors import InputOutput, OmError
 from omcli.cli.command import CliCommand, ignore_unraisable, shared_options
@@ -69,7 +69,16 @@ def run(arguments: Sequence[str]) -> int:
         code = failure.exit_code
     except KeyboardInterrupt:
         code = _INTERRUPTED
-    return code
+    return 0 if _is_hook(arguments) else code
+
+
+def _is_hook(arguments: Sequence[str]) -> bool:
+    """Return True if a client runs this, which would take an exit code for a decision. People read errors."""
+    return "hook" in arguments and command_first(arguments)[0] == "hook" and not _is_terminal(sys.stdin)
+
+
+def _is_terminal(stream: TextIO | None) -> bool:
+    return stream is None or stream.isatty()
 
 
 def _plain_command(words: Sequence[str]) -> tuple[CliCommand, Values] | None:

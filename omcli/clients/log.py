@@ -5,78 +5,76 @@ A hook never disturbs its client, so this log is the only place where its errors
 
 import json
 import os
-from collections.abc import Mapping
 
-from omcli.base.record import record
+from omcli.processes import open_log, state_folder
 
-LARGEST = 1_000_000
-"""Maximum size of the log in bytes before it is rotated. One old log is kept."""
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
 _END = 200_000
 """Number of bytes to read from the end of the log to find the last runs."""
+_KEYS = ("at", "client", "event", "ended", "session", "error", "ms")
+WORKER = "worker"
+"""Stands for the event in runs of workers."""
 
 
-@record
 class HookRun:
-    """A run of a hook or of its worker."""
+    """A run of a hook or of its worker. It is no record, because a hook does not wait for them."""
 
-    at: str
-    """Time of its end."""
-    client: str
-    event: str
-    """The client's name of the event; `worker` for a worker."""
-    ended: int
-    """Exit code of the work; the process of a hook itself always exits 0."""
-    session: str | None = None
-    error: str | None = None
-    ms: int = 0
-    """Milliseconds from its start to its end."""
+    def __init__(
+        self,
+        *,
+        at: str,
+        client: str,
+        event: str,
+        ended: int = 0,
+        session: str | None = None,
+        error: str | None = None,
+        ms: int = 0,
+    ) -> None:
+        """`at` is the time of its end, `event` the client's name of the event or `worker`, `ended` the exit code of the
+        work (the process of a hook itself always exits 0), and `ms` its duration in milliseconds.
+        """
+        self.at, self.client, self.event, self.ended = at, client, event, ended
+        self.session, self.error, self.ms = session, error, ms
 
 
-def log_path(environment: Mapping[str, str]) -> str:
+def log_path(environment: "Mapping[str, str]") -> str:
     """Return the path of the log."""
-    from omcli.workers import state_folder  # noqa: PLC0415 - imports pathlib, for which a hook does not wait
-
-    return str(state_folder(environment) / "hooks.log")
+    return os.path.join(state_folder(environment), "hooks.log")
 
 
 def append(path: str, run: HookRun) -> None:
-    """Append a run. If the log cannot be written, nothing happens: there is nobody to tell."""
-    told = {"at": run.at, "client": run.client, "event": run.event, "session": run.session, "ended": run.ended}
-    told |= {"error": run.error, "ms": run.ms}
-    line = json.dumps({key: value for key, value in told.items() if value is not None}, ensure_ascii=False)
-    data = f"{line}\n".encode("utf-8", "backslashreplace")
+    """Append a run. Raise OSError if the log cannot be written."""
+    told = {key: value for key in _KEYS if (value := getattr(run, key)) is not None}
+    line = f"{json.dumps(told, ensure_ascii=False)}\n"
+    stream = open_log(path)
     try:
-        os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)  # noqa: PTH103, PTH120
-        stream = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        try:
-            os.write(stream, data)
-            if os.fstat(stream).st_size > LARGEST:
-                os.replace(path, f"{path}.1")  # noqa: PTH105 - of several processes that do so, the last one wins
-        finally:
-            os.close(stream)
-    except OSError:
-        return
+        os.write(stream, line.encode("utf-8", "backslashreplace"))
+    finally:
+        os.close(stream)
 
 
-def last_runs(path: str) -> Mapping[str, HookRun]:
+def last_runs(path: str) -> "Mapping[str, HookRun]":
     """Return the last run of each client according to the end of the log, without those of workers."""
-    return {run.client: run for run in _runs(path) if run.event != "worker"}
+    return {run.client: run for run in _all(path) if run.event != WORKER}
 
 
-def last_errors(path: str) -> Mapping[str, HookRun]:
+def last_errors(path: str) -> "Mapping[str, HookRun]":
     """Return the last failed run of each client, workers included, unless a run of the same event succeeded since."""
     failed: dict[tuple[str, str], HookRun] = {}
-    for run in _runs(path):
+    for run in _all(path):
         failed.pop((run.client, run.event), None)
         if run.ended:
             failed[run.client, run.event] = run
     return {run.client: run for run in sorted(failed.values(), key=lambda run: run.at)}
 
 
-def _runs(path: str) -> list[HookRun]:
+def _all(path: str) -> list[HookRun]:
     """Return the runs near the end of the log, oldest first. Lines that cannot be read are skipped."""
     try:
-        with open(path, "rb") as stream:  # noqa: PTH123
+        with open(path, "rb") as stream:
             stream.seek(max(0, stream.seek(0, os.SEEK_END) - _END))
             lines = stream.read().splitlines()
     except OSError:
@@ -86,9 +84,6 @@ def _runs(path: str) -> list[HookRun]:
         try:
             told = json.loads(line)
             found.append(HookRun(**{key: told[key] for key in _KEYS if key in told}))
-        except (ValueError, TypeError, KeyError):
+        except (ValueError, TypeError):
             continue
     return found
-
-
-_KEYS = ("at", "client", "event", "ended", "session", "error", "ms")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import count
 from typing import TYPE_CHECKING
@@ -125,6 +125,39 @@ def context(
         if found.is_tail_whole:
             break
     return ContextResult(pack=found, note=note, matches=matches)
+
+
+def context_for_prompt(
+    store: Store,
+    place: Place,
+    prompt: str,
+    *,
+    told: Collection[str],
+    tokens: int,
+    counter: TokenCounter,
+    now: str,
+    notation: Notation = WORDS,
+) -> ContextPack:
+    """Return a pack of at most `tokens` with the rows of other sessions that match a prompt, the best first, without
+    those whose ids are in `told`. The store is only read.
+    """
+    session, _ = session_of_pack(store, place)
+    own = session.project if session and session.project else place.project
+    name = place.session or (session.id if session else None)
+    found = [
+        match
+        for match in _matching(store, prompt, None, _shared(store, session, place, own))
+        if match.row.observation.id not in told and match.row.observation.session != name
+    ]
+    return pack(
+        session=session if session and session.id == name else None,
+        cross=tuple(match.row.observation for match in found),
+        budgets=Budgets(total=tokens, cross=tokens, session=0, tail=0, is_tail_fixed=True),
+        counter=counter,
+        now=now,
+        notation=notation,
+        choice=Choice(matches={match.row.observation.id: match.share for match in found}),
+    )
 
 
 def _with_rows(

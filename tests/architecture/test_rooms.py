@@ -17,7 +17,8 @@ PACKAGE = Path(__file__).parents[2] / "omcli"
 MODULES = sorted(PACKAGE.rglob("*.py"))
 CORE = ("base", "text", "memory", "pack", "exchange", "llm", "recall")
 
-MOST_MODULES = 240
+MOST_MODULES = 226
+"""Without those of the tables that grow by a module for each line: formats and clients."""
 LEAST_MEAN_LINES = 185
 MOST_LINES = 480  # aim: 450
 MOST_FILES_IN_A_FOLDER = 25
@@ -45,7 +46,8 @@ def length(path: Path) -> int:
 
 
 def test_there_are_few_modules_and_they_are_worth_opening() -> None:
-    assert len(MODULES) <= MOST_MODULES
+    counted = [path for path in MODULES if not {"formats", "clients"}.intersection(path.parts)]
+    assert len(counted) <= MOST_MODULES
     assert sum(map(length, MODULES)) / len(MODULES) >= LEAST_MEAN_LINES
 
 

@@ -34,6 +34,7 @@ TABLE: dict[str, tuple[Any, ...]] = {
     "observe.precompute_late_from": (0, 0, 0, 0, 0, 0, 23_400),
     "observe.floor": (0, 0, 0, 0, 0, 0, 6_000),
     "observe.block_after": (2, 2, 0, 0, 0, 0, 1.2),
+    "hook.opt_in": (False, False, False, False, True, False, False),
     "tools.args_chars": (1_500, 1_500, 1_500, 1_500, 1_500, 1_500, 2_000 * 2.5),
     "tools.result_chars": (1_500, 1_500, 1_500, 1_500, 1_500, 1_500, 5_000 * 2.5),
     "reflect.tokens": (20_000, 10_000, 2_000, 65_000, 40_000, None, 40_000),

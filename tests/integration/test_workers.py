@@ -9,7 +9,7 @@ import pytest
 from platformdirs import user_state_path
 
 from omcli.base.errors import CannotCreate
-from omcli.workers import WorkerRun, last_run, line, log_file, opened
+from omcli.workers import WorkerRun, last_run, line, log_file, start
 
 STORE = Path("/data/memory.db")
 
@@ -17,7 +17,7 @@ STORE = Path("/data/memory.db")
 def test_a_folder_that_is_none_is_said(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(CannotCreate, match=r"background\.log"):
-        opened(tmp_path / "file" / "background.log")
+        start(["--version"], tmp_path / "file" / "background.log")
 
 
 def written(log: Path, *lines: WorkerRun | str, store: Path = STORE) -> None:

@@ -1,0 +1,158 @@
+"""`om hook`: what a client runs at its events."""
+
+from __future__ import annotations
+
+import os
+import sys
+from functools import partial
+from typing import TYPE_CHECKING, Annotated
+
+from omcli.base.errors import BadUsage, OmError
+from omcli.cli.command import Run, with_shared
+from omcli.cli.hooks import enter, run_hook, work
+from omcli.cli.options import argument, option
+from omcli.clients import CLIENTS
+from omcli.clients.events import BadCall, Moment
+
+if TYPE_CHECKING:
+    from omcli.clients.events import HookCall
+    from omcli.operations.context import Place
+    from omcli.pack.context_pack import ContextPack
+
+_EXAMPLES = """\b
+echo '{"hook_event_name": "SessionStart", "session_id": "s", "cwd": "."}' | om hook claude-code
+"""
+_CHARACTERS = 9_500
+"""Most characters of an answer. Claude Code cuts longer ones at 10,000 characters, Codex at about as many bytes."""
+_TRIES = 4
+_TIGHTER = 0.97
+"""Part of the room to aim at if a pack has too many characters: the next one has other rows."""
+_COMPACTING = "Facts of this session, from its memory, that the summary should keep:\n\n"
+
+
+@with_shared(examples=_EXAMPLES)
+def hook(
+    run: Run,
+    client: Annotated[
+        str,
+        argument(metavar="CLIENT", help=f"Client that runs the hook: {', '.join(CLIENTS)}."),
+    ],
+    *,
+    worker: Annotated[str | None, option("--worker", metavar="JSON", hidden=True)] = None,
+) -> None:
+    """Answer a hook of a client, such as Claude Code. `om install` has the client run this; you need not.
+
+    The client passes a JSON object on stdin: the event, the session, its transcript, the directory. At the start of a
+    session, and after a compaction, a context pack is printed in the form that the client wants, with at most
+    `hook.tokens` tokens and 9,500 characters. With `hook.prompt`, a prompt is answered with the rows of other sessions
+    that match it and were not told before. After a tool, a turn, before a compaction and at the end, a worker observes
+    the transcript in the background, and nothing is printed.
+
+    A hook never disturbs its client: the exit code is always 0, and errors are only logged (`om status`, `om doctor`).
+    It does nothing with OM_MEMORY=0 or OM_DISABLED=1, if a file sets `enabled = false`, in programs that om runs as
+    models, and with `hook.opt_in` unless OM_MEMORY=1 or a file sets `enabled = true`.
+    """
+    if worker is not None:
+        work(client, worker, is_off=partial(_is_off, run))
+        return
+    if sys.stdin is not None and sys.stdin.isatty():
+        raise BadUsage("a hook reads JSON on stdin", hint=f"`om install {client}` has the client run it")
+    run_hook(client, partial(hook_text, run))
+
+
+def hook_text(run: Run, asked: HookCall) -> str:
+    """Return the answer to a client, or "" if it is given none. Raise BadCall with an error's message."""
+    try:
+        enter(asked.folder)
+        if _is_off(run) or (asked.moment is Moment.PROMPT and not (run.settings.hook.prompt and asked.prompt)):
+            return ""
+        if asked.moment is Moment.COMPACT:
+            return _for_summary(run, asked)
+        made = _fitting(run, asked)
+        if run.settings.hook.prompt and asked.session and made.printed:
+            _keep_told(asked.session, made, anew=asked.moment is Moment.START)
+    except OmError as error:
+        raise BadCall(f"{error.message} ({error.hint})" if error.hint else error.message) from error
+    finally:
+        run.close()
+    return made.printed
+
+
+def _is_off(run: Run) -> bool:
+    """Return True if the settings turn hooks off."""
+    settings = run.settings
+    is_asked = bool(os.environ.get("OM_MEMORY", "").strip()) or settings.origin("disabled") != "default"
+    return settings.disabled or (settings.hook.opt_in and not is_asked)
+
+
+def _fitting(run: Run, asked: HookCall) -> ContextPack:
+    """Return the pack, chosen so that the client need not cut it."""
+    hook = run.settings.hook
+    tokens = hook.prompt_tokens if asked.moment is Moment.PROMPT else hook.tokens
+    for _ in range(_TRIES):
+        made = _made(run, asked, tokens)
+        size = len(made.printed.encode()) if asked.client == "codex" else len(made.printed)
+        if size <= _CHARACTERS:
+            break
+        tokens = int(min(tokens, made.total) * _CHARACTERS / size * _TIGHTER)
+    else:
+        raise BadCall(f"no pack with at most {_CHARACTERS} characters was found")
+    return made
+
+
+def _made(run: Run, asked: HookCall, tokens: int) -> ContextPack:
+    from omcli.operations.context import context, context_for_prompt
+    from omcli.pack.budget import Tier, budgets
+
+    place, now = _place(run, asked), run.wiring.clock.now()
+    store, counter, notation = run.wiring.reading, run.counter, run.notation(None)
+    if asked.moment is Moment.PROMPT:
+        from omcli.clients.told import told
+
+        return context_for_prompt(
+            store,
+            place,
+            asked.prompt or "",
+            told=told(asked.session or "", os.environ),
+            tokens=tokens,
+            counter=counter,
+            now=now,
+            notation=notation,
+        )
+    usual = run.settings.context
+    limits = budgets(
+        total=tokens,
+        session=None if asked.is_compacted else 0,  # otherwise its rows are in its context, or it has none
+        tail=0,
+        defaults={Tier.CROSS: usual.cross, Tier.SESSION: usual.session, Tier.TAIL: 0},
+    )
+    made = context(store, place, budgets=limits, counter=counter, now=now, notation=notation, choice=run.wiring.choice)
+    return made.pack
+
+
+def _place(run: Run, asked: HookCall) -> Place:
+    from omcli.operations.context import Place
+
+    return Place(
+        project=run.project,
+        above=run.folders,
+        session=asked.session,
+        is_everywhere=run.settings.scope == "global",
+    )
+
+
+def _for_summary(run: Run, asked: HookCall) -> str:
+    """Return the working-memory block for a client that is about to summarise the session."""
+    from omcli.operations.context import working_block
+    from omcli.pack.working_block import CAP
+
+    rules = partial(run.deps, open_store=lambda: run.wiring.reading)
+    found = working_block(run.wiring.reading, _place(run, asked), budget=CAP, counter=run.counter, rules=rules)
+    printed = found.block.printed if found.session == asked.session else ""
+    return f"{_COMPACTING}{printed.rstrip()}" if printed else ""
+
+
+def _keep_told(session: str, made: ContextPack, *, anew: bool) -> None:
+    from omcli.clients.told import add_told
+
+    add_told(session, [row.id for row in (*made.cross, *made.observations)], os.environ, anew=anew)

@@ -1,0 +1,160 @@
+"""The process of a hook: the client's JSON on stdin, its answer on stdout, and everything that is wrong in a log.
+
+A hook runs at every turn and its client waits for it. So this module imports little, and what it starts observes in the
+background; only an answer loads the rest of `om`. It always exits with 0, because clients take other codes for
+decisions of theirs: 2 would refuse a prompt, or send an agent round in circles.
+"""
+
+import json
+import os
+import sys
+from functools import partial
+from time import gmtime, perf_counter, strftime, time
+
+from omcli.clients.events import BadCall, HookCall, Moment, answer, call, takes_text
+from omcli.clients.log import WORKER, HookRun, append, log_path
+from omcli.processes import open_log, start, state_folder
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+GUARD = "OM_WORKER"
+"""Variable that marks om's workers and the programs that they run. Their sessions are not remembered."""
+_OFF = ("0", "false", "no", "off")
+_LARGEST = 64_000_000
+"""Maximum size of a client's JSON, in bytes."""
+
+
+def run_hook(client: str, text: "Callable[[HookCall], str]") -> None:
+    """Answer one call of a client, whose JSON is read from stdin. `text` returns the answer, or "" for none.
+
+    Errors and the duration are logged.
+    """
+    began = perf_counter()
+    if is_off(os.environ):
+        return
+    event, session, error = "", None, None
+    try:
+        asked = call(client, _read())
+        event, session = asked.event, asked.session
+        if asked.moment not in (Moment.START, Moment.PROMPT):
+            _start_worker(asked)
+        if takes_text(asked) and (found := text(asked)):
+            _print(answer(asked, found))
+    except (BadCall, OSError) as failure:
+        error = str(failure)
+    log(client, event, session, error=error, began=began)
+
+
+def is_off(environment: "Mapping[str, str]") -> bool:
+    """Return True if this is a process that a worker of om started, or if the environment turns the memory off."""
+    disabled = environment.get("OM_DISABLED", "").strip().lower()
+    is_disabled = disabled not in ("", *_OFF)
+    return bool(environment.get(GUARD)) or is_disabled or environment.get("OM_MEMORY", "").strip().lower() in _OFF
+
+
+def log(client: str, event: str, session: str | None, *, error: str | None, began: float, ended: int = 1) -> None:
+    """Log a run; `ended` is its exit code if there was an error. If that fails, there is nobody to tell."""
+    now = time()
+    at = f"{strftime('%Y-%m-%dT%H:%M:%S', gmtime(now))}.{int(now % 1 * 1000):03}Z"
+    ms = round((perf_counter() - began) * 1000)
+    run = HookRun(at=at, client=client, event=event, session=session, ended=ended if error else 0, error=error, ms=ms)
+    try:
+        append(log_path(os.environ), run)
+    except OSError:
+        return
+
+
+def _read() -> object:
+    """Return the JSON on stdin. Raise BadCall if it is not valid or too large."""
+    data = sys.stdin.buffer.read(_LARGEST + 1) if sys.stdin is not None else b""
+    if len(data) > _LARGEST:
+        raise BadCall(f"stdin has more than {_LARGEST:,} bytes")
+    try:
+        return json.loads(data.decode("utf-8", "replace"))
+    except (ValueError, RecursionError):
+        raise BadCall("stdin is not valid JSON") from None
+
+
+def _print(said: object) -> None:
+    shown = said if isinstance(said, str) else json.dumps(said, ensure_ascii=False)
+    data = f"{shown}\n".encode("utf-8", "backslashreplace")
+    sys.stdout.buffer.write(data)
+    sys.stdout.buffer.flush()
+
+
+def _start_worker(asked: HookCall) -> None:
+    """Start a worker that observes the session's transcript."""
+    told = {"event": asked.event, "session": asked.session, "transcript": asked.transcript, "folder": asked.folder}
+    stream = open_log(os.path.join(state_folder(os.environ), "background.log"))
+    try:
+        start(["hook", asked.client, f"--{WORKER}", json.dumps(told)], stream)
+    finally:
+        os.close(stream)
+
+
+# ---- the process
+
+
+def main(client: str, text: "Callable[[HookCall], str]") -> None:
+    """Be the process of a hook that has no options, and end it."""
+    sys.excepthook = partial(_uncaught, client, perf_counter())
+    run_hook(client, text)
+    os._exit(0)
+
+
+def _uncaught(client: str, began: float, kind: type[BaseException], error: BaseException, _: object) -> None:
+    """Log an exception that nothing caught, and end the process as if nothing had happened."""
+    log(client, "", None, error=f"this is a bug in om: {kind.__name__}: {error}", began=began, ended=70)
+    os._exit(0)
+
+
+# ---- the worker
+
+
+def work(client: str, told: str, *, is_off: "Callable[[], bool]") -> None:
+    """Observe the transcript of a session in the background, and log the result. `is_off` asks the settings that hold
+    in the session's directory.
+    """
+    from contextlib import redirect_stderr, redirect_stdout
+    from io import StringIO
+
+    from omcli.cli.main import run
+
+    began = perf_counter()
+    given = json.loads(told)
+    session = given["session"]
+    os.environ[GUARD] = "1"
+    enter(given["folder"])
+    transcript = given["transcript"] or _transcript(client, session)
+    if is_off() or transcript is None or not os.path.exists(transcript):
+        return  # a session that ends before anything was said has no transcript
+    said = StringIO()
+    with open(os.devnull, "w", encoding="ascii") as nowhere, redirect_stdout(nowhere), redirect_stderr(said):
+        code = run(["observe", "--background", "--best-effort", "--quiet", "--", transcript])
+    sys.stderr.write(said.getvalue())
+    error = _last_error(said.getvalue()) if code else None
+    log(client, WORKER, session, error=error, began=began, ended=code)
+
+
+def enter(folder: str | None) -> None:
+    """Change to a client's directory, if it is there."""
+    if folder is not None and os.path.isdir(folder):
+        os.chdir(folder)
+
+
+def _transcript(client: str, session: str | None) -> str | None:
+    """Return the newest transcript of a session in the clients' own folders, for a client that names none."""
+    from omcli.formats import agent_files
+
+    if not session:
+        return None
+    part = session[:8] if client == "gemini" else session
+    found = [file for file in agent_files(os.environ) if part in file.name]
+    return str(max(found, key=lambda file: file.stat().st_mtime)) if found else None
+
+
+def _last_error(said: str) -> str:
+    lines = [line.removeprefix("om: error: ") for line in said.splitlines() if line.startswith("om: error: ")]
+    return lines[-1] if lines else "see background.log"

@@ -1,0 +1,283 @@
+"""`om hook`: what clients are answered, and that nothing ever disturbs them."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from omcli.clients import CLIENTS
+from omcli.clients.events import EVENTS, Moment
+from tests.command_line import Ended
+from tests.conftest import Om
+from tests.e2e.background import wait_until
+from tests.e2e.transcripts import Talk
+
+OLD = "5d0c6e0a-0000-4000-8000-0000000000aa"
+NEW = "5d0c6e0a-0000-4000-8000-0000000000bb"
+STATE = ".local/state/om"
+
+
+def project(om: Om) -> Path:
+    folder = om.folder / "ferry"
+    folder.mkdir(exist_ok=True)
+    return folder
+
+
+def talk(om: Om, *, session: str = OLD) -> Talk:
+    return (
+        Talk(session=session, cwd=str(project(om)))
+        .user("Always run `make lint` before a commit. We decided to print the timetable in src/board.py.")
+        .assistant("I print the timetable with a timer unit, ferry-board.timer.")
+        .call("Bash", {"command": "make board"})
+        .result("make: *** No rule to make target 'board'.", is_error=True)
+    )
+
+
+@pytest.fixture
+def told(om: Om) -> Om:
+    om("observe", "-q", stdin=talk(om).text())
+    return om
+
+
+def event_of(client: str, moment: Moment) -> str:
+    return next(event for event, at in EVENTS[client].items() if at is moment)
+
+
+def given(om: Om, client: str, moment: Moment = Moment.START, **more: object) -> str:
+    """What a client passes on stdin."""
+    keys = ("conversation_id", "workspace_roots") if client == "cursor" else ("session_id", "cwd")
+    folder = str(project(om))
+    place = {keys[0]: NEW, keys[1]: [folder] if client == "cursor" else folder}
+    return json.dumps({"hook_event_name": event_of(client, moment), **place, "transcript_path": None, **more})
+
+
+def hook(om: Om, client: str, stdin: str | bytes, *options: str, env: dict[str, str] | None = None) -> Ended:
+    ended = om("hook", client, *options, stdin=stdin, env=env)
+    assert ended.code == 0
+    return ended
+
+
+def text_of(client: str, ended: Ended) -> str:
+    """The text in the answer of a hook, in the form that the client wants."""
+    answer: Any = json.loads(ended.stdout)
+    if client == "cursor":
+        return str(answer["additional_context"])
+    if client in ("pi", "opencode"):
+        return str(answer["context"])
+    assert answer.keys() == {"hookSpecificOutput"}
+    assert answer["hookSpecificOutput"].keys() == {"hookEventName", "additionalContext"}
+    return str(answer["hookSpecificOutput"]["additionalContext"])
+
+
+def logged(om: Om) -> list[dict[str, Any]]:
+    log = om.home / STATE / "hooks.log"
+    return [json.loads(line) for line in log.read_text().splitlines()] if log.exists() else []
+
+
+class TestStart:
+    @pytest.mark.parametrize("client", CLIENTS)
+    def test_a_session_begins_with_what_others_have_learnt(self, told: Om, client: str) -> None:
+        """S0.35, S1.10: one JSON object in the client's own form, and nothing else."""
+        text = text_of(client, hook(told, client, given(told, client)))
+        assert text.startswith("<om-memory>\n")
+        assert "CRITICAL User: Always run `make lint` before a commit." in text
+        [run] = logged(told)
+        assert (run["client"], run["session"], run["ended"]) == (client, NEW, 0)
+
+    @pytest.mark.parametrize("source", ["startup", "resume", "clear", "fork", None])
+    def test_what_a_session_has_in_its_context_is_not_told_again(self, told: Om, source: str | None) -> None:
+        answer = hook(told, "claude-code", given(told, "claude-code", session_id=OLD, source=source))
+        assert answer.stdout == ""
+
+    def test_after_a_compaction_its_own_rows_are_told_as_well(self, told: Om) -> None:
+        answer = hook(told, "claude-code", given(told, "claude-code", session_id=OLD, source="compact"))
+        text = text_of("claude-code", answer)
+        assert "This session:" in text
+        assert "Always run `make lint`" in text
+
+    def test_other_projects_hear_nothing(self, told: Om) -> None:
+        (told.folder / "tide").mkdir()
+        assert hook(told, "codex", given(told, "codex", cwd=str(told.folder / "tide"))).stdout == ""
+
+    def test_without_a_store_nothing_is_printed_and_none_is_created(self, om: Om) -> None:
+        assert hook(om, "claude-code", given(om, "claude-code")).stdout == ""
+        assert not om.db.exists()
+
+    def test_a_pack_is_chosen_to_fit_what_the_client_takes(self, om: Om) -> None:
+        """The caps of integrations.md §2: 9,500 characters, and as many bytes for Codex. No row is cut."""
+        for number in range(80):
+            om("note", f"Überfähre №{number}: „Anlegestelle {'ä' * 90}“ — Kai {number} öffnet früh.", "-C", project(om))
+        rows = {line for line in om("log", "--jsonl").lines for line in [line["text"]]}
+        for client, size in (("claude-code", len), ("codex", lambda text: len(text.encode()))):
+            text = text_of(client, hook(om, client, given(om, client), env={"OM_HOOK_TOKENS": "9000"}))
+            assert 6_000 < size(text) <= 9_500
+            notes = [line for line in text.splitlines() if "Überfähre" in line]
+            assert all(any(row in note for row in rows) for note in notes)
+        usual = text_of("claude-code", hook(om, "claude-code", given(om, "claude-code")))
+        assert om("tokens", stdin=usual, code=0).stdout
+        assert int(om("tokens", "--json", stdin=usual).document["tokens"]) <= 2_300
+
+
+class TestPrompt:
+    def prompt(self, om: Om, text: str, *, env: dict[str, str]) -> str:
+        return hook(om, "claude-code", given(om, "claude-code", Moment.PROMPT, prompt=text), env=env).stdout
+
+    def test_a_prompt_is_answered_only_if_that_is_set(self, told: Om) -> None:
+        assert self.prompt(told, "Where is the timetable printed?", env={}) == ""
+
+    def test_what_matches_is_told_once(self, told: Om) -> None:
+        env = {"OM_HOOK_PROMPT": "1"}
+        first = self.prompt(told, "Where is the timetable printed?", env=env)
+        assert "src/board.py" in first
+        assert "make board" not in first
+        assert self.prompt(told, "And the timetable, where is it printed?", env=env) == ""
+
+    def test_what_the_pack_has_told_is_not_told_again(self, told: Om) -> None:
+        env = {"OM_HOOK_PROMPT": "1"}
+        assert hook(told, "claude-code", given(told, "claude-code"), env=env).stdout
+        assert self.prompt(told, "Where is the timetable printed?", env=env) == ""
+        assert hook(told, "claude-code", given(told, "claude-code", source="clear"), env=env).stdout
+
+    def test_a_prompt_that_nothing_matches_is_not_answered(self, told: Om) -> None:
+        assert self.prompt(told, "Paint the zeppelin.", env={"OM_HOOK_PROMPT": "1"}) == ""
+
+
+class TestCompaction:
+    def test_claude_code_is_told_what_its_summary_should_keep(self, told: Om) -> None:
+        ended = hook(told, "claude-code", given(told, "claude-code", Moment.COMPACT, session_id=OLD))
+        assert ended.stdout.startswith("Facts of this session, from its memory, that the summary should keep:\n")
+        assert "make board" in ended.stdout
+
+    def test_a_session_without_rows_adds_nothing(self, told: Om) -> None:
+        assert hook(told, "claude-code", given(told, "claude-code", Moment.COMPACT)).stdout == ""
+
+    @pytest.mark.parametrize("client", ["codex", "gemini", "cursor", "pi"])
+    def test_others_take_no_text_here(self, told: Om, client: str) -> None:
+        ended = hook(told, client, given(told, client, Moment.COMPACT, session_id=OLD, conversation_id=OLD))
+        assert ended.stdout == ""
+
+
+class TestOff:
+    @pytest.mark.parametrize("env", [{"OM_MEMORY": "0"}, {"OM_DISABLED": "1"}, {"OM_WORKER": "1"}])
+    def test_the_environment_turns_hooks_off(self, told: Om, env: dict[str, str]) -> None:
+        """S3.1; and an agent that om runs as a model is not observed."""
+        assert hook(told, "claude-code", given(told, "claude-code"), env=env).stdout == ""
+        assert hook(told, "claude-code", given(told, "claude-code", Moment.STOP), env=env).stdout == ""
+        assert logged(told) == []
+
+    @pytest.mark.parametrize("line", ["enabled = false", "disabled = true"])
+    def test_a_projects_file_turns_them_off(self, told: Om, line: str) -> None:
+        (project(told) / ".om.toml").write_text(line)
+        assert hook(told, "claude-code", given(told, "claude-code")).stdout == ""
+
+    @pytest.mark.parametrize(
+        ("env", "line", "acts"),
+        [({}, "", False), ({"OM_MEMORY": "1"}, "", True), ({}, "enabled = true", True), ({}, "enabled = false", False)],
+    )
+    def test_preset_pi_has_to_be_asked(self, told: Om, env: dict[str, str], line: str, *, acts: bool) -> None:
+        """S3.1: by a variable or a file."""
+        config = told.write("config.toml", f'preset = "pi"\n{line}\n')
+        env = {**env, "OM_CONFIG": str(config), "OM_SCOPE": "project", "OM_CONTEXT_CROSS": "1000"}
+        assert bool(hook(told, "pi", given(told, "pi"), env=env).stdout) is acts
+
+
+class TestFaults:
+    """S2.42, F54, F98: the exit code is 0, stdout is empty, and the log has the reason."""
+
+    @pytest.mark.parametrize(
+        ("stdin", "reason"),
+        [
+            ("", "stdin is not valid JSON"),
+            ("{", "stdin is not valid JSON"),
+            ("[" * 100_000, "stdin is not valid JSON"),
+            (b"\xff\xfe\x00", "stdin is not valid JSON"),
+            ("[]", "stdin is not a JSON object"),
+            ("{}", "stdin names no event"),
+            ('{"hook_event_name": 7}', "stdin names no event"),
+            ('{"hook_event_name": "Telepathy"}', "unknown event `Telepathy`"),
+        ],
+    )
+    def test_what_cannot_be_understood_is_logged(self, om: Om, stdin: str | bytes, reason: str) -> None:
+        ended = hook(om, "claude-code", stdin)
+        assert (ended.stdout, ended.stderr) == ("", "")
+        assert [(run["error"], run["ended"]) for run in logged(om)] == [(reason, 1)]
+
+    def test_an_unknown_client_or_option_is_no_decision_of_a_hook(self, om: Om) -> None:
+        """XA2: exit 2 would refuse a prompt, or send an agent round in circles."""
+        assert hook(om, "claud-code", "{}").stdout == ""
+        assert logged(om)[0]["error"].startswith("unknown client `claud-code` (expected one of claude-code, codex")
+        assert hook(om, "claude-code", "{}", "--bogus").stdout == ""
+        assert om("hook", stdin="{}").code == 0
+        assert om("hook", "--db", stdin="{}").code == 0
+
+    @pytest.mark.parametrize("moment", list(Moment))
+    @pytest.mark.parametrize("content", [b"not a store at all, but a text of some length" * 200, b""])
+    def test_a_store_that_is_none_disturbs_nobody(self, om: Om, moment: Moment, content: bytes) -> None:
+        om.db.parent.mkdir()
+        om.db.write_bytes(content)
+        assert hook(om, "claude-code", given(om, "claude-code", moment, prompt="Where?")).stdout == ""
+
+    def test_a_newer_store_is_logged(self, told: Om) -> None:
+        with closing(sqlite3.connect(told.db)) as store:
+            store.execute("PRAGMA user_version = 9999")
+        assert hook(told, "claude-code", given(told, "claude-code")).stdout == ""
+        assert "newer" in logged(told)[-1]["error"]
+
+    def test_a_locked_store_is_read_all_the_same(self, told: Om) -> None:
+        with closing(sqlite3.connect(told.db, isolation_level=None)) as store:
+            store.execute("BEGIN EXCLUSIVE")
+            assert "make lint" in hook(told, "claude-code", given(told, "claude-code")).stdout
+
+    def test_a_log_that_cannot_be_written_disturbs_nobody(self, told: Om) -> None:
+        (told.home / ".local").write_text("a file")
+        assert "make lint" in hook(told, "claude-code", given(told, "claude-code")).stdout
+        assert hook(told, "claude-code", given(told, "claude-code", Moment.STOP)).stdout == ""
+
+
+class TestProcess:
+    def test_a_worker_observes_what_a_turn_has_added(self, om: Om) -> None:
+        """S0.35, S4.12: the hook returns at once; the transcript is observed in the directory of the client."""
+        transcript = om.write("t.jsonl", talk(om).text())
+        for moment in (Moment.TOOL, Moment.STOP, Moment.COMPACT, Moment.END):
+            stdin = given(om, "claude-code", moment, session_id=OLD, transcript_path=str(transcript))
+            ended = om.process("hook", "claude-code", stdin=stdin)
+            assert (ended.code, ended.stdout, ended.stderr) == (0, "", "")
+        wait_until(lambda: sum(run["event"] == "worker" for run in logged(om)) == 4)
+        assert {run["ended"] for run in logged(om)} <= {0, 75}
+        assert "ferry-board.timer" in om("log").stdout
+        new = om.process("hook", "claude-code", stdin=given(om, "claude-code"))
+        assert "make lint" in text_of("claude-code", new)
+
+    def test_a_transcript_that_is_not_named_is_found_by_its_session(self, om: Om) -> None:
+        """Codex may name none."""
+        place = om.home / ".claude" / "projects" / "ferry"
+        place.mkdir(parents=True)
+        (place / f"{OLD}.jsonl").write_text(talk(om).text())
+        om.process("hook", "claude-code", stdin=given(om, "claude-code", Moment.STOP, session_id=OLD))
+        wait_until(lambda: any(run["event"] == "worker" for run in logged(om)))
+        assert "ferry-board.timer" in om("log").stdout
+
+    def test_a_transcript_that_cannot_be_read_is_logged(self, om: Om) -> None:
+        transcript = om.write("t.jsonl", "\0\1\2")
+        stdin = given(om, "claude-code", Moment.END, session_id=OLD, transcript_path=str(transcript))
+        om.process("hook", "claude-code", stdin=stdin)
+        wait_until(lambda: any(run["event"] == "worker" for run in logged(om)))
+        [run] = [run for run in logged(om) if run["event"] == "worker"]
+        assert run["ended"] == 65
+        assert "t.jsonl" in run["error"]
+
+    def test_a_session_without_a_transcript_has_nothing_to_observe(self, om: Om) -> None:
+        ended = hook(om, "claude-code", "", "--worker", json.dumps({
+            "event": "SessionEnd", "session": NEW, "transcript": str(om.folder / "none.jsonl"), "folder": None,
+        }))  # fmt: skip
+        assert (ended.stdout, logged(om)) == ("", [])
+
+    @pytest.mark.parametrize("stdin", ["", "{}", '{"hook_event_name": "Stop"}'])
+    def test_the_process_ends_with_0_whatever_it_is_given(self, om: Om, stdin: str) -> None:
+        ended = om.process("hook", "claude-code", stdin=stdin)
+        assert (ended.code, ended.stdout, ended.stderr) == (0, "", "")
