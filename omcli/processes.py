@@ -1,4 +1,4 @@
-"""Starting `om` in the background, and logs in the user's state folder.
+"""Starting `om` in the background, and its logs in the user's state folder.
 
 Every hook loads this module and waits for what it imports, so paths are texts and `typing` is not imported.
 """
@@ -10,6 +10,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+GUARD = "OM_WORKER"
+"""Variable that marks om's workers and the programs that om runs as models. Their sessions are not remembered."""
 _LARGEST = 1_000_000
 """Maximum size of a log in bytes before it is rotated. One old log is kept."""
 _PROGRAM = (

@@ -11,25 +11,26 @@ import sys
 from functools import partial
 from time import gmtime, perf_counter, strftime, time
 
-from omcli.clients.events import BadCall, HookCall, Moment, answer, call, takes_text
-from omcli.clients.log import WORKER, HookRun, append, log_path
-from omcli.processes import open_log, start, state_folder
+from omcli.clients.events import EVENTS, BadCall, HookCall, Moment, answer, call, of_retired, start_event, takes_text
+from omcli.clients.log import RETIRED, WORKER, HookRun, append, has_told, log_path
+from omcli.processes import GUARD, open_log, start, state_folder
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
-GUARD = "OM_WORKER"
-"""Variable that marks om's workers and the programs that they run. Their sessions are not remembered."""
 _OFF = ("0", "false", "no", "off")
+_NEXT = "the-next-session"
+"""Id of a session that is not known, of which a pack has only rows of others."""
 _LARGEST = 64_000_000
 """Maximum size of a client's JSON, in bytes."""
 
 
-def run_hook(client: str, text: "Callable[[HookCall], str]") -> None:
+def run_hook(client: str, text: "Callable[[HookCall], str]", *, has_options: bool = False) -> None:
     """Answer one call of a client, whose JSON is read from stdin. `text` returns the answer, or "" for none.
 
-    Errors and the duration are logged.
+    A prepared pack is printed instead, unless options choose another store or settings. Errors and the duration are
+    logged.
     """
     began = perf_counter()
     if is_off(os.environ):
@@ -40,11 +41,34 @@ def run_hook(client: str, text: "Callable[[HookCall], str]") -> None:
         event, session = asked.event, asked.session
         if asked.moment not in (Moment.START, Moment.PROMPT):
             _start_worker(asked)
-        if takes_text(asked) and (found := text(asked)):
-            _print(answer(asked, found))
+        if _may_answer(asked):
+            found = None if has_options else _prepared(asked)
+            found = text(asked) if found is None else found
+            if found:
+                _print(answer(asked, found))
     except (BadCall, OSError) as failure:
         error = str(failure)
     log(client, event, session, error=error, began=began)
+
+
+def _prepared(asked: HookCall) -> str | None:
+    """Return the pack that was prepared for a new session, or None if it has to be made."""
+    if not asked.is_new:
+        return None
+    from omcli.clients.prepared import find
+
+    return find(asked.client, asked.folder or os.getcwd(), os.environ)
+
+
+def _may_answer(asked: HookCall) -> bool:
+    """Return True if the event may have an answer. Packs are prepared only if prompts are not answered, so a pack made
+    under these settings tells that this one is not.
+    """
+    if asked.moment is not Moment.PROMPT:
+        return takes_text(asked)
+    from omcli.clients.prepared import has_settings
+
+    return not has_settings(asked.client, asked.folder or os.getcwd(), os.environ)
 
 
 def is_off(environment: "Mapping[str, str]") -> bool:
@@ -94,6 +118,20 @@ def _start_worker(asked: HookCall) -> None:
         os.close(stream)
 
 
+# ---- hooks of the retired program
+
+
+def tell_retired(words: "Sequence[str]", tell: "Callable[[str], None]") -> bool:
+    """Return True if a client runs a hook of the retired program `om`. It is told once how to replace that."""
+    client = of_retired(words)
+    if client is None:
+        return False
+    if not has_told(log_path(os.environ), RETIRED):
+        tell(f"this hook belongs to a program that is retired; `om install {client}` replaces it")
+        log(client, RETIRED, None, error=None, began=perf_counter())
+    return True
+
+
 # ---- the process
 
 
@@ -113,14 +151,21 @@ def _uncaught(client: str, began: float, kind: type[BaseException], error: BaseE
 # ---- the worker
 
 
-def work(client: str, told: str, *, is_off: "Callable[[], bool]") -> None:
-    """Observe the transcript of a session in the background, and log the result. `is_off` asks the settings that hold
-    in the session's directory.
+def work(
+    client: str,
+    told: str,
+    *,
+    run: "Callable[[Sequence[str]], int]",
+    is_off: "Callable[[], bool]",
+    text: "Callable[[HookCall], str]",
+) -> None:
+    """Observe the transcript of a session in the background, log the result, and prepare the pack of the next session.
+
+    `run` runs a command line, `is_off` asks the settings that hold in the session's directory, and `text` makes the
+    pack.
     """
     from contextlib import redirect_stderr, redirect_stdout
     from io import StringIO
-
-    from omcli.cli.main import run
 
     began = perf_counter()
     given = json.loads(told)
@@ -136,6 +181,8 @@ def work(client: str, told: str, *, is_off: "Callable[[], bool]") -> None:
     sys.stderr.write(said.getvalue())
     error = _last_error(said.getvalue()) if code else None
     log(client, WORKER, session, error=error, began=began, ended=code)
+    if EVENTS[client][given["event"]] is not Moment.TOOL:
+        text(HookCall(client=client, event=start_event(client), session=_NEXT, folder=os.getcwd()))
 
 
 def enter(folder: str | None) -> None:

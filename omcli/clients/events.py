@@ -7,7 +7,7 @@ from enum import StrEnum
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
     from typing import Any
 
 
@@ -79,6 +79,11 @@ class HookCall:
         self.source, self.prompt = source, prompt
 
     @property
+    def is_new(self) -> bool:
+        """True if a session starts, which has no rows yet."""
+        return self.moment is Moment.START and self.source not in ("resume", "compact")
+
+    @property
     def is_compacted(self) -> bool:
         """True if a session goes on after its context was compacted."""
         return self.source == "compact"
@@ -116,6 +121,17 @@ def _text(given: "Mapping[str, Any]", *keys: str) -> str | None:
     return next((value for key in keys if isinstance(value := given.get(key), str) and value), None)
 
 
+def of_retired(words: "Sequence[str]") -> str | None:
+    """Return the client that a command line is for, if it is a hook of the retired program `om` (the distribution
+    `observational-memory`), and None for other lines.
+    """
+    if words[:1] in (["claude-checkpoint"], ["codex-checkpoint"]):
+        return "codex" if words[0].startswith("codex") else "claude-code"
+    if words[:1] == ["context"] and "--cwd" in words and "--for" in words[:-1]:
+        return "codex" if words[words.index("--for") + 1] == "codex" else "claude-code"
+    return None
+
+
 def answer(asked: HookCall, text: str) -> object:
     """Return what a client wants to read on stdout for a text: an object for JSON, or the text itself."""
     if asked.client in ("pi", "opencode"):
@@ -125,6 +141,11 @@ def answer(asked: HookCall, text: str) -> object:
     if asked.moment is Moment.COMPACT:
         return text
     return {"hookSpecificOutput": {"hookEventName": asked.event, "additionalContext": text}}
+
+
+def start_event(client: str) -> str:
+    """Return the client's name of the event at which a session starts."""
+    return next(event for event, moment in EVENTS[client].items() if moment is Moment.START)
 
 
 def takes_text(asked: HookCall) -> bool:

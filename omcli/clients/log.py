@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 _END = 200_000
 """Number of bytes to read from the end of the log to find the last runs."""
 _KEYS = ("at", "client", "event", "ended", "session", "error", "ms")
-WORKER = "worker"
-"""Stands for the event in runs of workers."""
+WORKER, RETIRED = "worker", "retired"
+"""Stand for the event in runs of workers, and of hooks that the retired program `om` installed."""
 
 
 class HookRun:
@@ -56,9 +56,14 @@ def append(path: str, run: HookRun) -> None:
         os.close(stream)
 
 
+def has_told(path: str, event: str) -> bool:
+    """Return True if a run of an event is near the end of the log."""
+    return any(run.event == event for run in _all(path))
+
+
 def last_runs(path: str) -> "Mapping[str, HookRun]":
     """Return the last run of each client according to the end of the log, without those of workers."""
-    return {run.client: run for run in _all(path) if run.event != WORKER}
+    return {run.client: run for run in _all(path) if run.event not in (WORKER, RETIRED)}
 
 
 def last_errors(path: str) -> "Mapping[str, HookRun]":

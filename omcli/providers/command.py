@@ -23,11 +23,10 @@ from typing import IO, Self
 from omcli.base.errors import BadConfiguration, ProviderFailed, Unreachable, Unusable
 from omcli.base.record import record
 from omcli.llm.model import EndReason, OutputMode, Prompt, Reply
+from omcli.processes import GUARD
 from omcli.providers.failures import as_one_line
 from omcli.providers.wire import joined, largest_reply, system_text, whole_text
 
-_GUARD_VARIABLE = "OM_WORKER"
-"""Variable by which `om hook` knows an agent that om runs as a model, and does not remember it."""
 _KEPT_OF_STDERR = 4_000
 _CHUNK = 65_536
 _GUARD = 'read -r group || exit; read -r rest; kill -9 "-$group"'
@@ -85,7 +84,7 @@ class Command:
                     stdin=stdin,
                     stdout=subprocess.PIPE,
                     stderr=stderr,
-                    env={**os.environ, _GUARD_VARIABLE: "1"},
+                    env={**os.environ, GUARD: "1"},
                     start_new_session=True,
                     preexec_fn=register,  # noqa: PLW1509 - makes two system calls and takes no lock
                 )

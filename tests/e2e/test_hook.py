@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
+import stat
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -48,7 +49,7 @@ def event_of(client: str, moment: Moment) -> str:
     return next(event for event, at in EVENTS[client].items() if at is moment)
 
 
-def given(om: Om, client: str, moment: Moment = Moment.START, **more: object) -> str:
+def given(om: Om, client: str, moment: Moment = Moment.START, **more: Any) -> str:
     """What a client passes on stdin."""
     keys = ("conversation_id", "workspace_roots") if client == "cursor" else ("session_id", "cwd")
     folder = str(project(om))
@@ -121,6 +122,83 @@ class TestStart:
         usual = text_of("claude-code", hook(om, "claude-code", given(om, "claude-code")))
         assert om("tokens", stdin=usual, code=0).stdout
         assert int(om("tokens", "--json", stdin=usual).document["tokens"]) <= 2_300
+
+
+class TestPrepared:
+    """A pack that still holds is not made again."""
+
+    def start(self, om: Om, **more: Any) -> str:
+        return hook(om, "claude-code", given(om, "claude-code", **more), env={"OM_SCOPE": "project"}).stdout
+
+    def packs(self, om: Om) -> list[Path]:
+        return list((om.home / STATE / "packs").iterdir())
+
+    def test_the_same_pack_is_printed_without_opening_the_store(self, told: Om) -> None:
+        first = self.start(told)
+        [pack] = self.packs(told)
+        assert (stat.S_IMODE(pack.stat().st_mode), stat.S_IMODE(pack.parent.stat().st_mode)) == (0o600, 0o700)
+        pack.write_text(pack.read_text().replace("make lint", "make tea"))
+        assert self.start(told) == first.replace("make lint", "make tea")
+
+    def test_a_pack_is_made_again_when_the_store_has_changed(self, told: Om) -> None:
+        assert "harbour" not in self.start(told)
+        told("note", "The harbour closes at nine.", "-C", project(told))
+        assert "The harbour closes at nine." in self.start(told)
+
+    @pytest.mark.parametrize("change", ["variable", "file", "project", "folder", "session", "option", "version"])
+    def test_a_pack_is_made_again_if_anything_else_differs(self, told: Om, change: str) -> None:
+        self.start(told)
+        [pack] = self.packs(told)
+        pack.write_text(pack.read_text().replace("make lint", "make tea"))
+        env, more, options = {"OM_SCOPE": "project"}, dict[str, Any](), list[str]()
+        if change == "variable":
+            env["OM_CONTEXT_CROSS"] = "3000"
+        elif change == "file":
+            config = told.home / ".config" / "om" / "config.toml"
+            config.parent.mkdir(parents=True)
+            config.write_text("wait = 3\n")
+        elif change == "project":
+            (project(told) / ".om.toml").write_text("[context]\ncross = 3000\n")
+        elif change == "folder":
+            more["cwd"] = f"{project(told)}/."
+        elif change == "session":
+            more |= {"session_id": OLD, "source": "compact"}
+        elif change == "option":
+            options = ["--now", "2027-01-01T00:00:00Z"]
+        else:
+            pack.write_text(pack.read_text().replace('"om": "', '"om": "0.0.'))
+        ended = hook(told, "claude-code", given(told, "claude-code", **more), *options, env=env)
+        assert "make lint" in ended.stdout
+        assert "make tea" not in ended.stdout
+
+    def test_a_damaged_file_is_made_again(self, told: Om) -> None:
+        first = self.start(told)
+        [pack] = self.packs(told)
+        for content in ("", "{", "[]", '{"given": 1}'):
+            pack.write_text(content)
+            assert self.start(told) == first
+
+    @pytest.mark.parametrize("options", [[], ["--hard", "--yes"]])
+    def test_nothing_forgotten_stays_in_it(self, told: Om, options: list[str]) -> None:
+        """Invariant 5: also for other clients and folders."""
+        self.start(told)
+        told("forget", "--match", "make lint", *options)
+        assert self.packs(told) == []
+        assert "make lint" not in self.start(told)
+
+    def test_what_is_deleted_later_is_deleted_here_as_well(self, told: Om) -> None:
+        told("forget", "--match", "make lint")
+        self.start(told)
+        told("prune", "--hard", "--yes")
+        assert self.packs(told) == []
+
+    def test_a_worker_prepares_the_pack_of_the_next_session(self, om: Om) -> None:
+        transcript = om.write("t.jsonl", talk(om).text())
+        asked = {"event": "Stop", "session": OLD, "transcript": str(transcript), "folder": str(project(om))}
+        hook(om, "claude-code", "", "--worker", json.dumps(asked), env={"OM_SCOPE": "project"})
+        [pack] = self.packs(om)
+        pack.write_text(pack.read_text().replace("make lint", "make tea"))
+        assert "make tea" in self.start(om)
 
 
 class TestPrompt:
@@ -239,15 +317,37 @@ class TestFaults:
         assert hook(told, "claude-code", given(told, "claude-code", Moment.STOP)).stdout == ""
 
 
+class TestRetired:
+    """Hooks that the retired program of the same name installed (XA2): exit 2 would send an agent round in circles."""
+
+    @pytest.mark.parametrize(
+        ("words", "client"),
+        [
+            (["claude-checkpoint"], "claude-code"),
+            (["codex-checkpoint", "--async"], "codex"),
+            (["context", "--for", "codex", "--cwd", "/home/ada"], "codex"),
+            (["context", "--for", "claude", "--cwd", "/home/ada"], "claude-code"),
+        ],
+    )
+    def test_they_do_nothing_and_say_once_what_replaces_them(self, om: Om, words: list[str], client: str) -> None:
+        first, second = (om(*words, stdin='{"session_id": "s"}') for _ in range(2))
+        assert (first.stdout, second.stdout, second.stderr) == ("", "", "")
+        assert f"`om install {client}` replaces it" in first.stderr
+
+    def test_other_mistakes_stay_usage_errors(self, om: Om) -> None:
+        om("claude-checkpoints", code=2)
+        om("context", "--cwd", "/home/ada", code=2)
+
+
 class TestProcess:
     def test_a_worker_observes_what_a_turn_has_added(self, om: Om) -> None:
         """S0.35, S4.12: the hook returns at once; the transcript is observed in the directory of the client."""
         transcript = om.write("t.jsonl", talk(om).text())
-        for moment in (Moment.TOOL, Moment.STOP, Moment.COMPACT, Moment.END):
+        for moment in (Moment.TOOL, Moment.STOP, Moment.END):
             stdin = given(om, "claude-code", moment, session_id=OLD, transcript_path=str(transcript))
             ended = om.process("hook", "claude-code", stdin=stdin)
             assert (ended.code, ended.stdout, ended.stderr) == (0, "", "")
-        wait_until(lambda: sum(run["event"] == "worker" for run in logged(om)) == 4)
+        wait_until(lambda: sum(run["event"] == "worker" for run in logged(om)) == 3)
         assert {run["ended"] for run in logged(om)} <= {0, 75}
         assert "ferry-board.timer" in om("log").stdout
         new = om.process("hook", "claude-code", stdin=given(om, "claude-code"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, Annotated
 
 from omcli.base.errors import BadUsage
@@ -18,6 +19,7 @@ from omcli.cli.options import (
     row_ids,
     session_option,
 )
+from omcli.clients.prepared import clear
 from omcli.memory.message import message_fields
 from omcli.memory.observation import full_row, handle
 from omcli.text.clean import USER
@@ -26,8 +28,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
+    from omcli.memory.ports import Store
     from omcli.memory.transcript import IngestedFile
-    from omcli.operations.forget import ForgetReport
+    from omcli.operations.forget import ForgetReport, ForgetRequest
 
 _EXAMPLES = """\b
 om forget 3f9a1c2e
@@ -78,7 +81,7 @@ def forget(
 
     The exit code is 1 if nothing matches.
     """
-    from omcli.operations.forget import ForgetRequest, forget
+    from omcli.operations.forget import ForgetRequest
 
     if bool(ids) is (match is not None):
         raise BadUsage("nothing to forget given (expected ids or `--match TEXT`)", hint="`om forget 3f9a1c2e`")
@@ -92,14 +95,23 @@ def forget(
         ids=tuple(ids or ()), match=match, session=session, project=project_path(project), with_derived=derived
     )
     store = run.wiring.reading if dry_run or hard else run.wiring.store_or_empty
-    found = forget(store, wanted, clock=run.wiring.clock, dry_run=dry_run or hard)
+    found = _forget(run, store, wanted, dry_run=dry_run or hard)
     if hard and not (dry_run or found.is_empty):
         reports.confirm_erase(run, _in_words(found), is_sure=yes)
-        found = forget(run.wiring.store_or_empty, wanted, clock=run.wiring.clock, dry_run=False, for_good=True)
-    files = _files(run, found, match, taken_in)
-    _print(run, found, files, dry_run=dry_run)
+        found = _forget(run, run.wiring.store_or_empty, wanted, dry_run=False, for_good=True)
+    _print(run, found, _files(run, found, match, taken_in), dry_run=dry_run)
     if found.is_empty:
         raise Exit(_NOTHING)
+
+
+def _forget(run: Run, store: Store, wanted: ForgetRequest, *, dry_run: bool, for_good: bool = False) -> ForgetReport:
+    """Forget, and delete the prepared packs, which may contain what was forgotten."""
+    from omcli.operations.forget import forget as hide
+
+    found = hide(store, wanted, clock=run.wiring.clock, dry_run=dry_run, for_good=for_good)
+    if not (dry_run or found.is_empty):
+        clear(os.environ)
+    return found
 
 
 def _files(run: Run, found: ForgetReport, match: str | None, taken_in: Sequence[IngestedFile]) -> tuple[Path, ...]:

@@ -13,6 +13,7 @@ from omcli.cli.hooks import enter, run_hook, work
 from omcli.cli.options import argument, option
 from omcli.clients import CLIENTS
 from omcli.clients.events import BadCall, Moment
+from omcli.clients.prepared import keep, store_state
 
 if TYPE_CHECKING:
     from omcli.clients.events import HookCall
@@ -53,11 +54,14 @@ def hook(
     models, and with `hook.opt_in` unless OM_MEMORY=1 or a file sets `enabled = true`.
     """
     if worker is not None:
-        work(client, worker, is_off=partial(_is_off, run))
+        from omcli.cli.main import run as run_line
+
+        make = lambda asked: hook_text(Run(quiet=True), asked)  # noqa: E731
+        work(client, worker, run=run_line, is_off=partial(_is_off, run), text=make)
         return
     if sys.stdin is not None and sys.stdin.isatty():
         raise BadUsage("a hook reads JSON on stdin", hint=f"`om install {client}` has the client run it")
-    run_hook(client, partial(hook_text, run))
+    run_hook(client, partial(hook_text, run), has_options=bool(run.shared_arguments))
 
 
 def hook_text(run: Run, asked: HookCall) -> str:
@@ -68,6 +72,8 @@ def hook_text(run: Run, asked: HookCall) -> str:
             return ""
         if asked.moment is Moment.COMPACT:
             return _for_summary(run, asked)
+        store = os.path.abspath(run.settings.db)  # noqa: PTH100 - relative to the client's directory
+        before = store_state(store)
         made = _fitting(run, asked)
         if run.settings.hook.prompt and asked.session and made.printed:
             _keep_told(asked.session, made, anew=asked.moment is Moment.START)
@@ -75,6 +81,16 @@ def hook_text(run: Run, asked: HookCall) -> str:
         raise BadCall(f"{error.message} ({error.hint})" if error.hint else error.message) from error
     finally:
         run.close()
+    if asked.is_new and not (run.settings.hook.prompt or run.shared_arguments):
+        keep(
+            asked.client,
+            asked.folder or run.project,
+            os.environ,
+            config=str(run.files.user),
+            db=store,
+            store=before,
+            text=made.printed,
+        )
     return made.printed
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, Annotated
 
 from omcli.base.errors import BadUsage
@@ -10,6 +11,7 @@ from omcli.cli import reports
 from omcli.cli.command import Run, with_shared
 from omcli.cli.console import counted
 from omcli.cli.options import DryRunOption, YesOption, option, session_option, tokens_option, within_limit
+from omcli.clients.prepared import clear
 from omcli.memory.changes import EraseResult
 from omcli.memory.retention import RetentionRules
 from omcli.operations.clock import before
@@ -128,6 +130,7 @@ def _prune(run: Run, rules: RetentionRules, *, for_good: bool, is_sure: bool, dr
     if for_good and not (dry_run or found.is_empty):
         reports.confirm_erase(run, _in_words(found), is_sure=is_sure)
         found = prune_rows(dry_run=False)
+        clear(os.environ)
     if run.json:
         erased = {} if found.erased is None else reports.erase_as_dict(run, found.erased)
         run.output.document({**reports.prune_as_dict(found), **erased, "dry_run": dry_run})
@@ -186,6 +189,7 @@ def _erase(run: Run, *, is_sure: bool, dry_run: bool) -> None:
         run.console.note("nothing to delete: nothing was pruned or forgotten since")
     else:
         reports.confirm_erase(run, what, is_sure=is_sure)
+        clear(os.environ)
     erased = (
         erase(run.wiring.store_or_empty.operations, clock=run.wiring.clock) if run.wiring.has_store else EraseResult()
     )

@@ -1,0 +1,121 @@
+"""Packs for sessions that are about to start, prepared after the last change of the store.
+
+Most of the time between the start of a hook and its answer goes into loading what reads a store and makes a pack. So
+the text of a pack is kept in a small file of the user's state folder, with everything that it depends on: the store, as
+its files look from outside, the variables and the files of settings. If any of them differs, the pack is made again.
+"""
+
+import json
+import os
+from time import time
+from zlib import crc32
+
+import omcli
+from omcli.processes import GUARD, state_folder
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from typing import Any
+
+_LASTS = 86_400
+"""Seconds after which a pack is made again. All rows fade alike, so their order changes little in a day."""
+_VARIABLES = ("OM_", "XDG_", "HOME")
+
+
+def find(client: str, folder: str, environment: "Mapping[str, str]") -> str | None:
+    """Return the pack for a new session in a folder, "" if it is empty, or None if it has to be made."""
+    kept = _kept(client, folder, environment)
+    holds = kept is not None and kept["store"] == store_state(kept["db"]) and 0 <= time() - kept["at"] < _LASTS
+    return kept["text"] if kept is not None and holds else None
+
+
+def has_settings(client: str, folder: str, environment: "Mapping[str, str]") -> bool:
+    """Return True if a pack was kept under the settings that hold now, whether or not the store has changed."""
+    return _kept(client, folder, environment) is not None
+
+
+def keep(
+    client: str,
+    folder: str,
+    environment: "Mapping[str, str]",
+    *,
+    config: str,
+    db: str,
+    store: object,
+    text: str,
+) -> None:
+    """Keep the pack for new sessions in a folder. `config` is the user's file of settings, `db` the store, and `store`
+    its state before the pack was made: if it has changed since, the pack is not kept.
+    """
+    if store != store_state(db):
+        return
+    files = {path: _looks(path) for path in (config, *_of_project(folder))}
+    kept = {"given": _given(client, folder, environment), "files": files, "db": db, "store": store}
+    kept |= {"at": time(), "text": text}
+    path = _file(client, folder, environment)
+    unfinished = f"{path}.{os.getpid()}"
+    try:
+        os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
+        stream = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+        with os.fdopen(stream, "w", encoding="utf-8", errors="backslashreplace") as lines:
+            json.dump(kept, lines)
+        os.replace(unfinished, path)
+    except OSError:
+        return
+
+
+def clear(environment: "Mapping[str, str]") -> None:
+    """Delete all packs, because something in them was forgotten. Raise OSError if one cannot be deleted."""
+    folder = os.path.dirname(_file("", "", environment))
+    for name in os.listdir(folder) if os.path.isdir(folder) else ():
+        os.unlink(os.path.join(folder, name))
+
+
+def store_state(db: str) -> list[list[int] | None]:
+    """Return how the files of a store look from outside. Every change of the store changes one of them. An empty WAL
+    is like none: reading makes one.
+    """
+    wal = _looks(f"{db}-wal")
+    return [_looks(db), wal if wal and wal[1] else None]
+
+
+def _file(client: str, folder: str, environment: "Mapping[str, str]") -> str:
+    return os.path.join(state_folder(environment), "packs", f"{client}-{crc32(folder.encode(errors='replace')):08x}")
+
+
+def _kept(client: str, folder: str, environment: "Mapping[str, str]") -> "dict[str, Any] | None":
+    """Return what was kept for a folder, unless the settings may have changed since."""
+    try:
+        with open(_file(client, folder, environment), encoding="utf-8") as stream:
+            kept: dict[str, Any] = json.load(stream)
+        is_whole = kept.keys() >= {"db", "store", "at", "text"}
+        same = is_whole and kept["given"] == _given(client, folder, environment)
+        return kept if same and all(_looks(path) == look for path, look in kept["files"].items()) else None
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return None
+
+
+def _given(client: str, folder: str, environment: "Mapping[str, str]") -> dict[str, object]:
+    """Return what a pack depends on apart from files, as JSON has it."""
+    variables = {name: value for name, value in environment.items() if name.startswith(_VARIABLES) and name != GUARD}
+    return {"om": omcli.__version__, "client": client, "folder": folder, "variables": variables}
+
+
+def _of_project(folder: str) -> "Iterator[str]":
+    """Yield the paths that decide which project's file holds in a folder."""
+    while True:
+        yield os.path.join(folder, ".om.toml")
+        yield os.path.join(folder, ".git")
+        above = os.path.dirname(folder)
+        if above == folder:
+            return
+        folder = above
+
+
+def _looks(path: str) -> list[int] | None:
+    try:
+        found = os.stat(path)
+    except OSError:
+        return None
+    return [found.st_ino, found.st_size, found.st_mtime_ns]  # the second one is used above
