@@ -9,12 +9,15 @@ largest transcript.
 from __future__ import annotations
 
 import argparse
+import json
 import os
+import shutil
 import sqlite3
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import dataclass
+from functools import partial
 from itertools import count
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -70,6 +73,27 @@ class Bench:
         if not self._is_quick:
             done = compared(lambda: self._context(huge), lambda: self._context(small), pairs=self._pairs)
             yield _row("om context, 1M rows / 10k rows", done, aim=1.3)
+
+    def hook(self) -> Iterator[Row]:
+        """`om hook`: a prompt that is not answered, the end of a turn, and packs that start a session."""
+        state = self._folder / "state"
+        env = {"OM_DB": str(self._store(100_000)), "OM_SCOPE": "global", "XDG_STATE_HOME": str(state)}
+
+        def called(event: str, *, anew: bool = False) -> Cost:
+            stdin = self._folder / f"{event}.json"
+            called = {"hook_event_name": event, "session_id": "a-session-to-come", "cwd": str(self._folder)}
+            stdin.write_text(json.dumps({**called, "prompt": "Go on.", "transcript_path": str(self._folder / "none")}))
+            if anew:
+                shutil.rmtree(state / "om" / "packs", ignore_errors=True)
+            return run(*OM, "hook", "claude-code", stdin=stdin, env=env)
+
+        called("SessionStart")
+        for event, what in (("UserPromptSubmit", "a prompt, not answered"), ("Stop", "the end of a turn")):
+            done = compared(partial(called, event), lambda: run(*_NOTHING), pairs=self._pairs)
+            yield _row(f"om hook, {what} / python -c pass", done, aim=3)
+        for anew, what in ((False, "prepared"), (True, "made")):
+            done = compared(partial(called, "SessionStart", anew=anew), lambda: run(*_NOTHING), pairs=self._pairs)
+            yield _row(f"om hook, a pack of 100k rows, {what} / python -c pass", done, aim=5)
 
     def recall(self) -> Iterator[Row]:
         """`om recall` among messages and as many rows."""
@@ -195,7 +219,7 @@ class Bench:
     @classmethod
     def names(cls) -> dict[str, Callable[[Bench], Iterator[Row]]]:
         """The benchmarks by name, in the order of the table."""
-        reading = (cls.start, cls.context, cls.recall)
+        reading = (cls.start, cls.context, cls.hook, cls.recall)
         writing = (cls.index, cls.observe, cls.memory, cls.again, cls.background, cls.size)
         return {each.__name__: each for each in (*reading, *writing)}
 

@@ -6,7 +6,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
@@ -60,12 +60,15 @@ def compared(one: Callable[[], Cost], other: Callable[[], Cost], *, pairs: int) 
     return Compared.of(measured[1:] or measured)
 
 
-def run(*command: str | Path) -> Cost:
+def run(*command: str | Path, stdin: Path | None = None, env: Mapping[str, str] | None = None) -> Cost:
     """Runs a command to its end, its output going nowhere. Raises RuntimeError where it fails."""
     arguments = list(map(str, command))
-    nowhere = [(os.POSIX_SPAWN_OPEN, stream, os.devnull, os.O_RDWR, 0) for stream in (0, 1, 2)]
+    streams = [(os.POSIX_SPAWN_OPEN, stream, os.devnull, os.O_RDWR, 0) for stream in (0, 1, 2)]
+    if stdin is not None:
+        streams[0] = (os.POSIX_SPAWN_OPEN, 0, str(stdin), os.O_RDONLY, 0)
+    environment = {**_environment(), **(env or {})}
     begin = time.perf_counter()
-    pid = os.posix_spawn(arguments[0], arguments, _environment(), file_actions=nowhere)
+    pid = os.posix_spawn(arguments[0], arguments, environment, file_actions=streams)
     _, status, used = os.wait4(pid, 0)
     wall = time.perf_counter() - begin
     if status:
