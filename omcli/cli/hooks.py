@@ -111,7 +111,10 @@ def _print(said: object) -> None:
 def _start_worker(asked: HookCall) -> None:
     """Start a worker that observes the session's transcript."""
     told = {"event": asked.event, "session": asked.session, "transcript": asked.transcript, "folder": asked.folder}
-    stream = open_log(os.path.join(state_folder(os.environ), "background.log"))
+    try:
+        stream = open_log(os.path.join(state_folder(os.environ), "background.log"))
+    except OSError:
+        stream = os.open(os.devnull, os.O_WRONLY | os.O_CLOEXEC)
     try:
         start(["hook", asked.client, f"--{WORKER}", json.dumps(told)], stream)
     finally:
