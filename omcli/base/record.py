@@ -79,7 +79,7 @@ def _made(cls: type[T], methods: Mapping[str, object], *, in_order: bool = False
         "__init__": _lazily_compiled_init(names, defaults, in_order=in_order),
         "__eq__": _same_values,
         "__repr__": _text,
-        "__reduce__": _copied,
+        "__reduce__": _copy,
         "__init_subclass__": _refuse_subclass,
         "__dataclass_fields__": _Fields(defaults),
     }
@@ -154,7 +154,7 @@ def _refuse_subclass(cls: type) -> NoReturn:
     raise TypeError(f"{cls.__name__} cannot be made of a record: it would not have its fields")
 
 
-def _copied(self: object) -> tuple[Callable[..., object], tuple[type, dict[str, Any]]]:
+def _copy(self: object) -> tuple[Callable[..., object], tuple[type, dict[str, Any]]]:
     return _again, (type(self), fields_of(self))
 
 

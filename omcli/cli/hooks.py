@@ -42,7 +42,7 @@ def run_hook(client: str, text: "Callable[[HookCall], str]", *, has_options: boo
         if asked.moment not in (Moment.START, Moment.PROMPT):
             _start_worker(asked)
         if _may_answer(asked):
-            found = None if has_options else _prepared(asked)
+            found = None if has_options else _pack_of(asked)
             found = text(asked) if found is None else found
             if found:
                 _print(answer(asked, found))
@@ -51,7 +51,7 @@ def run_hook(client: str, text: "Callable[[HookCall], str]", *, has_options: boo
     log(client, event, session, error=error, began=began)
 
 
-def _prepared(asked: HookCall) -> str | None:
+def _pack_of(asked: HookCall) -> str | None:
     """Return the pack that was prepared for a new session, or None if it has to be made."""
     if not asked.is_new:
         return None

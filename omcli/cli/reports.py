@@ -313,7 +313,7 @@ def note_unused_key(run: Run) -> None:
 _REFUSED = 1
 
 
-def confirm_erase(run: Run, what: str, *, is_sure: bool) -> None:
+def ask_to_erase(run: Run, what: str, *, is_sure: bool) -> None:
     """Ask before permanently deleting `what`, unless `is_sure`. Raise BadUsage if stdin or stderr is not a terminal,
     and Exit if the answer is not yes.
     """

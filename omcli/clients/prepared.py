@@ -50,7 +50,7 @@ def keep(
     """
     if store != store_state(db):
         return
-    files = {path: _looks(path) for path in (config, *_of_project(folder))}
+    files = {path: _state(path) for path in (config, *_of_project(folder))}
     kept = {"given": _given(client, folder, environment), "files": files, "db": db, "store": store}
     kept |= {"at": time(), "text": text}
     path = _file(client, folder, environment)
@@ -76,8 +76,8 @@ def store_state(db: str) -> list[list[int] | None]:
     """Return how the files of a store look from outside. Every change of the store changes one of them. An empty WAL
     is like none: reading makes one.
     """
-    wal = _looks(f"{db}-wal")
-    return [_looks(db), wal if wal and wal[1] else None]
+    wal = _state(f"{db}-wal")
+    return [_state(db), wal if wal and wal[1] else None]
 
 
 def _file(client: str, folder: str, environment: "Mapping[str, str]") -> str:
@@ -91,7 +91,7 @@ def _kept(client: str, folder: str, environment: "Mapping[str, str]") -> "dict[s
             kept: dict[str, Any] = json.load(stream)
         is_whole = kept.keys() >= {"db", "store", "at", "text"}
         same = is_whole and kept["given"] == _given(client, folder, environment)
-        return kept if same and all(_looks(path) == look for path, look in kept["files"].items()) else None
+        return kept if same and all(_state(path) == look for path, look in kept["files"].items()) else None
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return None
 
@@ -113,7 +113,7 @@ def _of_project(folder: str) -> "Iterator[str]":
         folder = above
 
 
-def _looks(path: str) -> list[int] | None:
+def _state(path: str) -> list[int] | None:
     try:
         found = os.stat(path)
     except OSError:

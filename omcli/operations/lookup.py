@@ -46,7 +46,7 @@ def session_id(store: Store, reference: str, *, may_be_new: bool = False) -> str
         return _last_session(store)
     if len(found) > 1:
         raise UnknownSession(f"{len(found)} sessions begin with `{reference}`", hint=_candidates(found))
-    if not (found or (may_be_new and _is_complete(reference))):
+    if not (found or (may_be_new and _is_whole(reference))):
         raise unknown_session(store, reference)
     return found[0] if found else reference
 
@@ -123,7 +123,7 @@ def _last_session(store: Store) -> str:
     raise UnknownSession("no sessions yet", hint="`om observe FILE` adds one")
 
 
-def _is_complete(reference: str) -> bool:
+def _is_whole(reference: str) -> bool:
     return len(reference) >= _COMPLETE and not _is_uuid_handle(reference)
 
 

@@ -81,7 +81,7 @@ class _SizeLimit(httpx2.SyncByteStream):
 
     def __iter__(self) -> Iterator[bytes]:
         left = self._most
-        for piece in _decoded(self._stream) if self._is_encoded else self._stream:
+        for piece in _as_text(self._stream) if self._is_encoded else self._stream:
             left -= len(piece)
             if left < 0:
                 raise ResponseTooLarge(f"the reply has more than {self._most} bytes")
@@ -91,7 +91,7 @@ class _SizeLimit(httpx2.SyncByteStream):
         self._stream.close()
 
 
-def _decoded(stream: httpx2.SyncByteStream) -> Iterator[bytes]:
+def _as_text(stream: httpx2.SyncByteStream) -> Iterator[bytes]:
     """Yield the decoded bytes of a stream in small pieces. Raise DecodingError if it cannot be decoded."""
     decoder = zlib.decompressobj(_ANY_HEADER)
     try:

@@ -320,15 +320,15 @@ def _may_be_lasting(kind: str, words: frozenset[str], before: str, row: Observat
     if not _MANY.isdisjoint(_words(" ".join(before.split()[-1:]))) or (kind in _DAYS and _APPOINTMENT.search(before)):
         return False
     if row.type in _RULES:
-        return _is_about_something(words)
+        return _is_about(words)
     telling = words - _MANY
-    if not _is_about_something(telling) or (row.type is Type.FACT and _speaker(row) == _AGENT):
+    if not _is_about(telling) or (row.type is Type.FACT and _speaker(row) == _AGENT):
         return bool(words & _ATTRIBUTES and telling - _ATTRIBUTES - COMMON_FOLDED)
     is_own = bool(_OWN.search(before)) if kind in _NAMES else kind in _DAYS or len(telling) > 1
     return is_own or bool(words & _ATTRIBUTES)
 
 
-def _is_about_something(words: frozenset[str]) -> bool:
+def _is_about(words: frozenset[str]) -> bool:
     return any(len(word) > 2 and (word not in COMMON_FOLDED or word in _TELLING) for word in words)
 
 
@@ -337,7 +337,7 @@ def _rule_values(clause: str) -> Iterator[tuple[str, frozenset[str], str]]:
     words = _words(clause)
     if order := _ORDER.search(clause):
         yield "order", words, order["one"].lower()
-    elif len(subject := words - _AGAINST) > 1 and _is_about_something(subject):
+    elif len(subject := words - _AGAINST) > 1 and _is_about(subject):
         yield "rule", subject, "yes" if subject == words else "no"
 
 

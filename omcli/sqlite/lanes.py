@@ -232,7 +232,7 @@ class SqliteLeases(Table, Leases):
                     (number, lane, owner, expires_at),
                 )
                 return
-            until = _limit_lease(connection, held, session=number, lane=lane, expires_at=expires_at)
+            until = _limit(connection, held, session=number, lane=lane, expires_at=expires_at)
         # Raised after the shortened lease is committed.
         raise LaneTaken(
             f"{owner_name(held['owner'])} is at the {lane} lane of session {held['id']}",
@@ -245,9 +245,7 @@ class SqliteLeases(Table, Leases):
             connection.execute("DELETE FROM leases WHERE session = ? AND lane = ? AND owner = ?", (number, lane, owner))
 
 
-def _limit_lease(
-    connection: sqlite3.Connection, held: sqlite3.Row, *, session: int, lane: Lane, expires_at: str
-) -> str:
+def _limit(connection: sqlite3.Connection, held: sqlite3.Row, *, session: int, lane: Lane, expires_at: str) -> str:
     """Shorten a lease to the end requested by another process, and return the lease's new end.
 
     The holder may have died while its clock was ahead, which would leave a lease of years. A live holder extends its

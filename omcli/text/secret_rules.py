@@ -270,7 +270,7 @@ _TAKES = {
 _LINE = 200
 
 
-def _password_option(text: str, at: int) -> tuple[int, int] | None:
+def _secret_option(text: str, at: int) -> tuple[int, int] | None:
     """Return the range of the password after the option `-p` or `-P` of a command that takes one. The letter is at
     index `at`.
     """
@@ -384,7 +384,7 @@ _SINGLE: Mapping[str, tuple[tuple[int, str, Find], ...]] = {
     "key": ((1, "private-key", private_key), (7, "command-password", _matching(_SSH_KEYGEN)), _NAMED, _NAMED_AFTER),
     "password": (
         (1, "private-key", private_key),
-        (5, "command-password", _password_option),
+        (5, "command-password", _secret_option),
         _command(_LDAP),
         _command(_SQLPLUS),
         _command(_LFTP),

@@ -68,7 +68,7 @@ def try_out(job: Job) -> None:
         )
 
 
-def missing_variables(environment: Mapping[str, str], keys: Path) -> list[str]:
+def missing_keys(environment: Mapping[str, str], keys: Path) -> list[str]:
     """Return the variables that a scheduled run would lack: they are set now but not in the key file."""
     try:
         text = keys.read_text("utf-8", errors="replace")

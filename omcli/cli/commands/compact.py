@@ -184,7 +184,7 @@ class _Job:
             raise Exit(code)
 
 
-def _default_budget(run: Run) -> int:
+def _default_tokens(run: Run) -> int:
     """Return the budget under the settings. Rows that packs never leave out are folded once they are due."""
     settings = run.settings
     return _DEFAULT_BUDGET if settings.context.session is not None else settings.reflect.tokens or LARGEST
@@ -194,7 +194,7 @@ def _wanted(job: _Job, *, target: int | None, keep: int | None, notation: str | 
     from omcli.operations.compact.output import CompactRequest
 
     if target is None:
-        target = _default_budget(job.run)
+        target = _default_tokens(job.run)
     job.check(target=target, keep=keep)
     return CompactRequest(
         target=min(target, LARGEST),

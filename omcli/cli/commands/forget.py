@@ -97,7 +97,7 @@ def forget(
     store = run.wiring.reading if dry_run or hard else run.wiring.store_or_empty
     found = _forget(run, store, wanted, dry_run=dry_run or hard)
     if hard and not (dry_run or found.is_empty):
-        reports.confirm_erase(run, _in_words(found), is_sure=yes)
+        reports.ask_to_erase(run, _in_words(found), is_sure=yes)
         found = _forget(run, run.wiring.store_or_empty, wanted, dry_run=False, for_good=True)
     _print(run, found, _files(run, found, match, taken_in), dry_run=dry_run)
     if found.is_empty:

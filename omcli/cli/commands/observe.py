@@ -104,7 +104,7 @@ def observe(
             shown.report(report)
             if report.error is not None and not isinstance(report.error, _OF_ONE_INPUT):
                 break
-        shown.note_unread(len(inputs))
+        shown.note_rest(len(inputs))
         if background:
             from omcli.cli.background import leave, model_arguments, worker_as_dict
 
@@ -200,7 +200,7 @@ class _ReportOutput:
             tell = self._run.console.warn_of if is_warning else self._run.console.error
             tell(report.error, about=report.path)
 
-    def note_unread(self, inputs: int) -> None:
+    def note_rest(self, inputs: int) -> None:
         """Print a note if fewer reports than inputs were received."""
         if left := inputs - len(self._reports):
             self._run.console.note(f"{counted(left, 'more input')} not read: the store failed")

@@ -128,7 +128,7 @@ def _prune(run: Run, rules: RetentionRules, *, for_good: bool, is_sure: bool, dr
         run.note_unknown_session(rules.session)
     found = prune_rows(dry_run=dry_run or for_good)
     if for_good and not (dry_run or found.is_empty):
-        reports.confirm_erase(run, _in_words(found), is_sure=is_sure)
+        reports.ask_to_erase(run, _in_words(found), is_sure=is_sure)
         found = prune_rows(dry_run=False)
         clear(os.environ)
     if run.json:
@@ -188,7 +188,7 @@ def _erase(run: Run, *, is_sure: bool, dry_run: bool) -> None:
     if not found:
         run.console.note("nothing to delete: nothing was pruned or forgotten since")
     else:
-        reports.confirm_erase(run, what, is_sure=is_sure)
+        reports.ask_to_erase(run, what, is_sure=is_sure)
         clear(os.environ)
     erased = (
         erase(run.wiring.store_or_empty.operations, clock=run.wiring.clock) if run.wiring.has_store else EraseResult()

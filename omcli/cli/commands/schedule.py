@@ -97,13 +97,13 @@ def _job(run: Run, at: str | None, every: str | None) -> Job:
 
 
 def _schedule(run: Run, chosen: Scheduler, job: Job, *, install: bool, dry_run: bool) -> None:
-    from omcli.wiring.scheduling import is_open, missing_variables, try_out
+    from omcli.wiring.scheduling import is_open, missing_keys, try_out
 
     if install:
         try_out(job)
     parts = chosen.parts(job)
     done = chosen.install(job, dry_run=dry_run) if install else None
-    missing = missing_variables(os.environ, job.keys)
+    missing = missing_keys(os.environ, job.keys)
     if run.json:
         run.output.document(
             {

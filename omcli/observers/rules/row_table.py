@@ -127,14 +127,14 @@ class RowTable:
     def replace_claims(self, draft: Draft) -> Draft:
         """Remove the claims that a row supersedes, and return the row with their missing content appended."""
         change = _update_of(draft)
-        for number, anew in self._superseded(change) if change else ():
+        for number, anew in self._replaced(change) if change else ():
             claim = self._claims[number]
             assert claim is not None
             draft = replace(draft, text=_with_earlier(draft.text, claim, anew=anew))
             draft = self.replace(number, draft, reason="overruled")
         return draft
 
-    def _superseded(self, change: _ClaimUpdate) -> list[tuple[int, bool]]:
+    def _replaced(self, change: _ClaimUpdate) -> list[tuple[int, bool]]:
         """Return the number of each superseded row, with True if only its value differs."""
         claims: list[tuple[int, _Claim]] = []
         for number, row in self.rows.items():

@@ -278,13 +278,13 @@ class _StatusWriter:
         """
         if self.table.latest > ended.seq:
             return  # the turn continued, or was stopped
-        for number, status in self._closings(ended):
+        for number, status in self._ends(ended):
             row, position = self.table.rows[number], self.table.position(number)
             closed = row if status else _with_note(row, _SKIPPED)
             self._settle(number, closed, status, (ended.seq,), position=position)
             if status is Status.DONE:
                 since = row.sources[-1] if ended.reports else ended.seq
-                for settled, work, result in self._finished_work(since, ended.seq):
+                for settled, work, result in self._done_work(since, ended.seq):
                     self._settle(settled, work, result, (ended.seq,), at=ended.at)
         if ended.accepted or (ended.is_complete and ended.reports):
             for number, row in self.table.remaining(self.table.rows):
@@ -304,7 +304,7 @@ class _StatusWriter:
                 position = self.table.position(number)
                 self._settle(number, _with_note(row, _SKIPPED), None, (ended.seq,), position=position)
 
-    def _closings(self, ended: TurnDone) -> Iterator[tuple[int, Status | None]]:
+    def _ends(self, ended: TurnDone) -> Iterator[tuple[int, Status | None]]:
         """Yield the number of each question and request that a turn closes, with its status, or None if it was passed
         over.
 
@@ -337,7 +337,7 @@ class _StatusWriter:
             for row in self.table.rows.values()
         )
 
-    def _finished_work(self, since: int, end: int) -> Iterator[tuple[int, Draft, Status]]:
+    def _done_work(self, since: int, end: int) -> Iterator[tuple[int, Draft, Status]]:
         """Yield the rows between two messages that finished work settles, each with its new status.
 
         Failed checks are left out, because only the same check resolves them.
