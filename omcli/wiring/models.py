@@ -120,7 +120,9 @@ def embedder(
     spec = spec_of(role, settings, os.environ)
     assert spec is not None, "a model is chosen"
     origin = settings.origin("embeddings.model")
-    spec = replace(spec, role="embeddings", model_from="" if origin == "default" else origin)
+    spec = replace(
+        spec, role="embeddings", model_from="" if origin == "default" else origin, query_timeout=said.timeout
+    )
     return CountedEmbedder(
         remote(spec, environment=os.environ),
         CallLog(

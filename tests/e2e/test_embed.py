@@ -294,6 +294,25 @@ class TestFailures:
         assert told("recall", "lorry", "--json").document["vector_error"]["slug"] == "waiting"
         assert len(told.fake.asked) == calls
 
+    @pytest.mark.parametrize("verb", [["recall", "lorry"], ["ask", "lorry"]], ids=lambda verb: verb[0])
+    def test_a_query_waits_for_an_endpoint_that_never_answers_only_as_long_as_a_setting_says(
+        self, told: Embedding, verb: list[str]
+    ) -> None:
+        """S2.31: somebody waits for the results, while nobody waits for `om embed`."""
+        told("embed")
+        told.fake.always(Act(hang=True))
+        ended = told(*verb, "--json", OM_EMBEDDINGS_TIMEOUT="0.2", OM_PROVIDER_TIMEOUT="3600")
+        assert "found by words alone: openai at " in ended.stderr
+        assert "no reply within 0.2 s (a slow model needs a longer `embeddings.timeout`)" in ended.stderr
+        assert "lorry" in ended.document["results"][0]["text"]
+        assert ended.document.get("vector", "unavailable") == "unavailable"
+
+    def test_a_timeout_of_nothing_is_refused(self, told: Embedding) -> None:
+        told("embed")
+        ended = told("recall", "lorry", OM_EMBEDDINGS_TIMEOUT="0")
+        assert "found by words alone: 0 s is not a valid timeout" in ended.stderr
+        assert "embeddings.timeout" in ended.stderr
+
     def test_earlier_batches_are_kept_if_a_later_one_fails(self, told: Embedding) -> None:
         """S2.30: one transaction for each batch."""
         for number in range(60):
