@@ -130,7 +130,7 @@ def _reply(body: object, model: str, count: int) -> EmbedReply:
 
 def _vector(found: object) -> tuple[float, ...]:
     """Return a vector, or an empty one if it is not made of numbers or has no direction."""
-    if not isinstance(found, list) or not all(isinstance(each, (int, float)) for each in found):
+    if not isinstance(found, list) or not all(type(each) in (int, float) for each in found):  # a bool is an int, too
         return ()
     try:
         vector = tuple(map(float, found))

@@ -342,7 +342,7 @@ class TestFailures:
         assert KEY not in ended.stderr
         assert told.count("vectors") == 0
 
-    @pytest.mark.parametrize("number", ["NaN", "Infinity", "1e999", f"1{'0' * 400}", "0", '"x"', "null"])
+    @pytest.mark.parametrize("number", ["NaN", "Infinity", "1e999", f"1{'0' * 400}", "0", '"x"', "null", "true"])
     def test_odd_numbers_are_refused(self, om: Om, fake_model: FakeModel, number: str) -> None:
         om("note", "The depot closes at noon.")
         told = Embedding(om, fake_model)
