@@ -93,7 +93,7 @@ def recall(
     """
     query = Query.of(text)
     if not query.words:
-        raise BadUsage("the query has no words", hint='try `om recall "why did we …"`')
+        raise BadUsage("the query has no words (expected letters or digits)")
     found = _find(store, query, wanted, limit=limit, nearest=nearest and partial(nearest, text))
     results = _with_later(_results(store, query, found[: limit * (_COMPARED if query.exact else 1)], limit=limit))
     return tuple(_with_context(store, each, around) for each in results) if around else results

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from omcli.base.errors import BadConfiguration, NotAllowed
 from omcli.base.record import record
 from omcli.llm.model import Embedder, OutputModes, Provider
-from omcli.providers.endpoints import ENDPOINTS, Endpoint, EndpointKind, checked_url, endpoint, is_local_url
+from omcli.providers.endpoints import ENDPOINTS, LOCAL, Endpoint, EndpointKind, checked_url, endpoint, is_local_url
 from omcli.providers.wire import Wire
 
 if TYPE_CHECKING:
@@ -125,10 +125,10 @@ def embedder(spec: ModelSpec, *, environment: Mapping[str, str]) -> Embedder:
     """
     from omcli.providers.embeddings import RemoteEmbedder
 
-    place = endpoint(spec.endpoint)
-    if place.kind is not EndpointKind.OPENAI:
-        known = (name for name, each in ENDPOINTS.items() if each.kind is EndpointKind.OPENAI)
-        raise BadConfiguration(f"{place.name} makes no vectors", hint=f"one of: {', '.join(known)}")
+    known = [name for name, each in ENDPOINTS.items() if each.kind is EndpointKind.OPENAI]
+    place = endpoint(spec.endpoint, known=(LOCAL, *known))
+    if place.name not in known:
+        raise BadConfiguration(f"{place.name} makes no vectors", hint=f"one of: {', '.join((LOCAL, *known))}")
     model = spec.model or _EMBEDDERS.get(place.name)
     if model is None:
         raise BadConfiguration(f"{place.name} needs a model for vectors", hint="name it: `embeddings.model`")

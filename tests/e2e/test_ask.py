@@ -267,6 +267,10 @@ class TestWithoutAnAnswer:
         assert model.asked == []
         assert "no model is asked" in ended.stderr
 
+    def test_a_question_without_words_is_refused_and_no_other_command_is_named(self, told: Om) -> None:
+        refused = told("ask", "?!", code=2)
+        assert refused.stderr == "om: error: the query has no words (expected letters or digits)\n"
+
     def test_a_budget_without_room_is_an_error(self, om: Om) -> None:
         om("observe", "-q", "--later", stdin=Talk().user("pump " * 300).text())
         ended = om("ask", "pump", "--budget", "100", "--model", script(om, answer("x")).model, code=2)

@@ -505,6 +505,16 @@ class TestOnThisMachine:
         assert told("usage", "--json").document["total"]["calls"] == 0
         assert told.fake.asked == []
 
+    @pytest.mark.parametrize("provider", ["nope", "anthropic"])
+    def test_a_provider_that_makes_no_vectors_is_told_with_those_that_do(self, told: Embedding, provider: str) -> None:
+        ended = told("embed", code=78, OM_EMBEDDINGS_PROVIDER=provider)
+        assert "hint: one of: local, openai, openrouter, gemini, ollama, lmstudio, vllm, llamacpp\n" in ended.stderr
+
+    def test_a_local_model_may_be_named_with_its_provider(self, told: Embedding) -> None:
+        """As `om embed --status` prints it."""
+        ended = told("embed", code=78, OM_EMBEDDINGS_PROVIDER="", OM_EMBEDDINGS_MODEL="local/big")
+        assert "'big' is not a local model" in ended.stderr
+
     def test_other_local_models_are_unknown(self, told: Embedding) -> None:
         ended = told("embed", code=78, OM_EMBEDDINGS_PROVIDER="local", OM_EMBEDDINGS_MODEL="big")
         assert "'big' is not a local model" in ended.stderr
