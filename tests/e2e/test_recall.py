@@ -231,6 +231,20 @@ class TestManyQueries:
         assert told("recall", "--queries-file", "-", "--jsonl", stdin="metre\n").lines == answers[1:2]
         assert told("recall", "--queries-file", file).stdout.startswith("redis\n\n")
 
+    def test_a_line_without_words_is_skipped_alone_and_named(self, told: Om) -> None:
+        file = told.write("q.txt", "???\n\nredis\n--\n")
+        ended = told("recall", "--queries-file", file, "--jsonl")
+        assert [(answer["query"], bool(answer["results"])) for answer in ended.lines] == [
+            ("???", False), ("redis", True), ("--", False)
+        ]  # fmt: skip
+        assert ended.stderr == f"om: {file}: 2 lines skipped: no words in line 1, 4\n"
+
+    def test_a_file_without_any_words_finds_nothing(self, told: Om) -> None:
+        ended = told("recall", "--queries-file", "-", stdin="?\n" * 12, code=1)
+        assert ended.stderr == (
+            "om: -: 12 lines skipped: no words in line 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, …\nom: nothing found\n"
+        )
+
     def test_a_missing_or_empty_file_is_exit_66(self, told: Om) -> None:
         assert "nowhere.txt" in told("recall", "--queries-file", "nowhere.txt", code=66).stderr
         told("recall", "--queries-file", told.write("empty.txt", "\n"), code=66)

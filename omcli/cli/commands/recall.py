@@ -17,10 +17,11 @@ from omcli.memory.message import message_fields
 from omcli.memory.observation import Kind, Priority, Type, handle
 from omcli.operations.recall import RecallFilter, mark_used
 from omcli.operations.recall import recall as search
+from omcli.recall.ranking import Query
 from omcli.text.instants import minute
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Collection, Iterator, Mapping, Sequence
 
     from omcli.memory.message import KeptMessage
     from omcli.memory.observation import LogQuery
@@ -38,6 +39,8 @@ om recall --queries-file questions.txt --jsonl | jq -c '.results[0].text'
 _NOTHING = 1
 USUAL = 8
 """Number of results that are printed unless another is asked for."""
+_MOST_NAMED = 10
+"""Maximum number of lines without words that are named."""
 _LONGEST_LINE = 200
 """Characters of a neighbouring message that are printed."""
 
@@ -104,12 +107,13 @@ def recall(
     wanted = recall_filter(run, rows, kinds=kind or (), types=type_ or (), priorities=priority or ())
     note_unknown(run, wanted.log)
     limit, context = min(limit, LARGEST), min(context, LARGEST)
-    queries = _query_lines(queries_file) if query is None else [query]
+    queries = _query_lines(queries_file) if query is None else {1: query}
     vectors = run.wiring.vector_search(run.console.warn)
     nearest = vectors.nearest if vectors else None
     reading = run.wiring.reading
     find = partial(search, reading, wanted=wanted, limit=limit, around=context, nearest=nearest)
-    answers = [Answer(text, find(text), vectors) for text in queries]
+    skipped = _without_words(run, queries_file, queries) if query is None else ()
+    answers = [Answer(text, () if number in skipped else find(text), vectors) for number, text in queries.items()]
     _print_all(run, answers, from_file=queries_file is not None, jsonl=jsonl, with_context=bool(context))
     note_fallback(run, vectors)
     if not run.settings.disabled:
@@ -137,13 +141,25 @@ def note_unknown(run: Run, query: LogQuery) -> None:
         run.console.note(found)
 
 
-def _query_lines(file: Path | None) -> list[str]:
-    """Return the lines of a file that are not empty. `-` is stdin. Raise NoInput if it cannot be read or has none."""
+def _without_words(run: Run, file: Path | None, queries: Mapping[int, str]) -> Collection[int]:
+    """Return the numbers of the lines that have no words. If there are any, print a note with the first ones."""
+    found = [number for number, text in queries.items() if not Query.of(text).words]
+    if found:
+        named = f"{', '.join(map(str, found[:_MOST_NAMED]))}{', …' if found[_MOST_NAMED:] else ''}"
+        run.console.note(f"{file}: {counted(len(found), 'line')} skipped: no words in line {named}")
+    return frozenset(found)
+
+
+def _query_lines(file: Path | None) -> dict[int, str]:
+    """Return the lines of a file that are not empty, by number. `-` is stdin. Raise NoInput if there are none, or if it
+    cannot be read.
+    """
     try:
         text = sys.stdin.read() if str(file) == "-" else Path(file or "").read_text(encoding="utf-8", errors="replace")
     except OSError as error:
         raise NoInput(f"cannot read {file}: {error.strerror}") from None
-    if not (found := [line.strip() for line in text.splitlines() if line.strip()]):
+    lines = enumerate(text.split("\n"), 1)
+    if not (found := {number: line.strip() for number, line in lines if line.strip()}):
         raise NoInput(f"{file} has no queries", hint="one query per line")
     return found
 
