@@ -47,15 +47,13 @@ class Passage:
 
 
 class SearchIndex(Protocol):
-    """The words of all visible messages and of all rows in the log. It is always up to date.
-
-    Words match in any form ("cache", "cached"), and with or without accents. Names are split at their punctuation.
+    """The words of visible messages and of all rows in the log, always up to date. Words match in any form ("cache",
+    "cached"), and with or without accents. Names are split at their punctuation.
     """
 
     def match(self, words: Sequence[str], query: LogQuery, *, most: int) -> tuple[WordMatch, ...]:
-        """Return the matches of each word: at most the `most` newest messages and as many rows.
-
-        Of the query only the session counts; some messages and rows of other sessions may match as well.
+        """Return the matches of each word: at most the `most` newest messages and as many rows. Of the query only the
+        session counts; some messages and rows of other sessions may match as well.
         """
 
     def size(self, query: LogQuery) -> int:
@@ -69,6 +67,9 @@ class SearchIndex(Protocol):
 
     def passages(self, texts: Sequence[str], words: Sequence[str]) -> tuple[Passage, ...]:
         """Return the best line of each text; the first line if it has none of the words."""
+
+    def check(self, *, thoroughly: bool = False) -> None:
+        """Raise IndexDamaged if the index has lost a part, or if reading all of it `thoroughly` fails."""
 
     def renew(self) -> None:
         """Make the index again from the messages and rows, because it is damaged."""
@@ -108,7 +109,6 @@ class VectorStatus:
 
 class Vectors(Protocol):
     """Vectors by model, of visible rows and of what people and agents say in visible messages; of a long text several.
-
     If a model's number of dimensions changes, only vectors with the latest number count.
     """
 

@@ -7,7 +7,7 @@ from contextlib import suppress
 from functools import partial
 from typing import Protocol
 
-from omcli.base.errors import BadUsage, OmError
+from omcli.base.errors import BadUsage, IndexDamaged, OmError
 from omcli.base.record import record, replace
 from omcli.memory.message import KeptMessage
 from omcli.memory.observation import TOOL_EVENTS, Logged, LogQuery, Observation, Type
@@ -85,16 +85,27 @@ def recall(
     limit: int,
     around: int = 0,
     nearest: FindNearest | None = None,
+    renew: Callable[[], None] | None = None,
 ) -> tuple[RecallResult, ...]:
     """Return the best `limit` results for a query, the best first.
 
     `around` is the number of neighbours to return on either side of each message. `nearest` finds what means the same
-    in other words. Raise BadUsage if the query has no words.
+    in other words. If the index of words is damaged, `renew` makes it again before another search. Raise BadUsage if
+    the query has no words, and IndexDamaged without `renew`.
     """
     query = Query.of(text)
     if not query.words:
         raise BadUsage("the query has no words (expected letters or digits)")
-    found = _find(store, query, wanted, limit=limit, nearest=nearest and partial(nearest, text))
+    find = partial(_find, store, query, wanted, limit=limit, nearest=nearest and partial(nearest, text))
+    try:
+        found = find()
+        if not {*query.words}.issubset(word for match in found for word in match.words):
+            store.index.check()  # a damaged index may have lost the others
+    except IndexDamaged:
+        if renew is None:
+            raise
+        renew()
+        found = find()
     results = _with_later(_results(store, query, found[: limit * (_COMPARED if query.exact else 1)], limit=limit))
     return tuple(_with_context(store, each, around) for each in results) if around else results
 

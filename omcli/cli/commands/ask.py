@@ -7,7 +7,15 @@ from typing import TYPE_CHECKING, Annotated
 from omcli.base import lazily
 from omcli.base.errors import OF_MODELS
 from omcli.cli.command import Run, with_shared
-from omcli.cli.commands.recall import USUAL, note_fallback, note_unknown, print_results, recall_filter, result_as_dict
+from omcli.cli.commands.recall import (
+    USUAL,
+    note_fallback,
+    note_unknown,
+    print_results,
+    recall_filter,
+    renew_index_of,
+    result_as_dict,
+)
 from omcli.cli.console import Exit, counted
 from omcli.cli.options import (
     LARGEST,
@@ -113,7 +121,7 @@ def _search(run: Run, text: str, wanted: RecallFilter, *, estimate: bool) -> Seq
     """Return the results for a question. To estimate its cost, no model for vectors is called."""
     vectors = None if estimate else run.wiring.vector_search(run.console.warn)
     nearest = vectors.nearest if vectors else None
-    results = search(run.wiring.reading, text, wanted, limit=_MOST_RESULTS, nearest=nearest)
+    results = search(run.wiring.reading, text, wanted, limit=_MOST_RESULTS, nearest=nearest, renew=renew_index_of(run))
     note_fallback(run, vectors)
     return results
 

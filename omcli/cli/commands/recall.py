@@ -21,7 +21,7 @@ from omcli.recall.ranking import Query
 from omcli.text.instants import minute
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
     from omcli.memory.message import KeptMessage
     from omcli.memory.observation import LogQuery
@@ -110,8 +110,8 @@ def recall(
     queries = _query_lines(queries_file) if query is None else {1: query}
     vectors = run.wiring.vector_search(run.console.warn)
     nearest = vectors.nearest if vectors else None
-    reading = run.wiring.reading
-    find = partial(search, reading, wanted=wanted, limit=limit, around=context, nearest=nearest)
+    store, renew = run.wiring.reading, renew_index_of(run)
+    find = partial(search, store, wanted=wanted, limit=limit, around=context, nearest=nearest, renew=renew)
     skipped = _without_words(run, queries_file, queries) if query is None else ()
     answers = [Answer(text, () if number in skipped else find(text), vectors) for number, text in queries.items()]
     _print_all(run, answers, from_file=queries_file is not None, jsonl=jsonl, with_context=bool(context))
@@ -122,6 +122,18 @@ def recall(
     if not any(answer.results for answer in answers):
         run.console.note("nothing found")
         raise Exit(_NOTHING)
+
+
+def renew_index_of(run: Run) -> Callable[[], None] | None:
+    """Return a function that makes the index of words again and prints a note, or None if the settings disable
+    writing.
+    """
+
+    def renew() -> None:
+        run.wiring.store.index.renew()
+        run.console.note("the index of words was damaged and has been rebuilt; nothing is lost")
+
+    return None if run.settings.disabled else renew
 
 
 def note_fallback(run: Run, vectors: VectorSearch | None) -> None:
