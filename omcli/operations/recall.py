@@ -95,7 +95,7 @@ def recall(
     """
     query = Query.of(text)
     if not query.words:
-        raise BadUsage("the query has no words (expected letters or digits)")
+        raise BadUsage("the query has no words (expected letters, digits or symbols)")
     find = partial(_find, store, query, wanted, limit=limit, nearest=nearest and partial(nearest, text))
     try:
         found = find()

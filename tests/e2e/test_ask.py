@@ -269,7 +269,7 @@ class TestWithoutAnAnswer:
 
     def test_a_question_without_words_is_refused_and_no_other_command_is_named(self, told: Om) -> None:
         refused = told("ask", "?!", code=2)
-        assert refused.stderr == "om: error: the query has no words (expected letters or digits)\n"
+        assert refused.stderr == "om: error: the query has no words (expected letters, digits or symbols)\n"
 
     def test_a_budget_without_room_is_an_error(self, om: Om) -> None:
         om("observe", "-q", "--later", stdin=Talk().user("pump " * 300).text())

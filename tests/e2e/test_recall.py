@@ -24,6 +24,7 @@ QUEUE = (
     .call("Bash", {"command": "pytest tests/test_outbox.py"})
     .result("E1234: relation outbox does not exist\nFAILED tests/test_outbox.py::test_sends_once", is_error=True)
     .assistant("The migration is missing; I add migrations/0007_outbox.sql.")
+    .assistant("Hosting costs £40.\nThe notifier is out 🚀")
 )
 TIDE = Talk(session="5d0c6e0a-0000-4000-8000-0000000000bb", cwd="/home/ada/tide").user(
     "We decided to print the tide tables in metres. Ask Noor before you change the harbour names."
@@ -97,6 +98,9 @@ class TestFinding:
             ("why did we drop redis", "instead of Redis, because nothing may get lost"),
             ("E1234", "E1234: relation outbox does not exist"),
             ("tests/test_outbox.py", "test_outbox.py"),
+            ("🚀", "The notifier is out 🚀"),
+            ("🚀 👍🏽", "The notifier is out 🚀"),
+            ("£", "£40"),
             ("metre", "tide tables in metres"),
             ("whom to ask about harbours", "Ask Noor"),
             ('"outbox table"', "outbox table"),
@@ -118,6 +122,13 @@ class TestFinding:
         queries = "caf\u00e9 quay", '"caf\u00e9 quay"', '"cafe\u0301 quay"'
         scores = {om("recall", query, "--json").document["results"][0]["score"] for query in queries}
         assert len(scores) == 1
+
+    def test_symbols_are_searched_only_without_words(self, told: Om) -> None:
+        """They are not in the index. With words, they would only take time."""
+        assert texts(told, "redis 🚀") == texts(told, "redis")
+        assert told("recall", "🛶", code=1).stderr == "om: nothing found\n"
+        assert told("trace", "🚀", code=None).stdout
+        assert [result["words"] for result in told("recall", "🚀", "--json").document["results"]] == [["🚀"]]
 
     def test_search_is_the_same_command(self, told: Om) -> None:
         assert told("search", "redis").stdout == told("recall", "redis").stdout
