@@ -31,10 +31,11 @@ from omcli.cli.options import (
     provider_names,
     tokens_option,
 )
+from omcli.memory.notation import WORDS
 from omcli.memory.observation import UNVERIFIED
 from omcli.operations.recall import mark_used
 from omcli.operations.recall import recall as search
-from omcli.text.clean import LOOKS_STRUCTURAL, visible
+from omcli.text.clean import LOOKS_STRUCTURAL, printable, visible
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -188,12 +189,13 @@ def _show(run: Run, question: str, answered: AnsweredQuestion | None, printed: S
 
 def _safe(answered: AnsweredQuestion) -> str:
     """Return the answer so that none of its lines can be read as a row, a turn or a heading: they are indented."""
-    text = answered.text
+    first, _, rest = printable(answered.text).partition("\n")
+    looks_like = (LOOKS_STRUCTURAL.match, WORDS.looks_marked.match, _LIKE_ROW.match)
     if answered.unverified:
-        text = f"{UNVERIFIED}: {text}"
-    first, _, rest = text.partition("\n")
-    is_odd = LOOKS_STRUCTURAL.match(visible(first)) or _LIKE_ROW.match(first)
-    lines = [f"  {first}" if is_odd else first, *(f"  {line}".rstrip() for line in rest.split("\n") if rest)]
+        first = f"{UNVERIFIED}: {first}"
+    elif any(match(visible(first)) for match in looks_like):
+        first = f"  {first}"
+    lines = [first, *(f"  {line}".rstrip() for line in rest.split("\n") if rest)]
     return "\n".join(lines)
 
 
