@@ -18,6 +18,7 @@ from omcli.memory.observation import Kind, Priority, Type, handle
 from omcli.operations.recall import RecallFilter, mark_used
 from omcli.operations.recall import recall as search
 from omcli.recall.ranking import Query
+from omcli.text.clean import one_line
 from omcli.text.instants import minute
 
 if TYPE_CHECKING:
@@ -242,14 +243,14 @@ def _print_result(run: Run, result: RecallResult) -> None:
 
 
 def _print_near(run: Run, kept: KeptMessage) -> None:
-    first = kept.message.text.strip().partition("\n")[0]
+    first = next(iter(kept.message.text.strip().splitlines()), "")
     run.output.line(f"  {_head(kept)} {first if len(first) <= _LONGEST_LINE else f'{first[:_LONGEST_LINE]}…'}")
 
 
 def _head(kept: KeptMessage) -> str:
     """Return `[DATE TIME] SPEAKER:` for a message."""
     said = kept.message
-    return f"[{minute(said.at) if said.at else 'undated'}] {said.name or said.role}:"
+    return f"[{minute(said.at) if said.at else 'undated'}] {one_line(said.name or said.role)}:"
 
 
 def _as_dict(answer: Answer) -> dict[str, object]:
