@@ -385,6 +385,13 @@ class TestSearching:
         told("embed")
         assert "E4711" in told.found("E4711 truck ramp")[0]
 
+    def test_a_query_that_cannot_be_encoded_is_sent_without_what_is_wrong(self, told: Embedding) -> None:
+        """Such as a byte of Latin-1 on the command line. It is no failure of the model."""
+        told("embed")
+        found = told("recall", "truck \udcff", "--json").document
+        assert (found["vector"], "lorry" in found["results"][0]["text"]) == ("on", True)
+        assert told.sent[-1] == "truck \ufffd"
+
     def test_filters_hold_for_what_vectors_find(self, told: Embedding) -> None:
         told("embed")
         assert told.found("truck", "--session", "5d0c6e0a-0000-4000-8000-0000000000bb") == []
