@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
@@ -167,11 +166,13 @@ def _query_lines(file: Path | None) -> dict[int, str]:
     """Return the lines of a file that are not empty, by number. `-` is stdin. Raise NoInput if there are none, or if it
     cannot be read.
     """
+    from omcli.wiring.inputs import STDIN, content
+
     try:
-        text = sys.stdin.read() if str(file) == "-" else Path(file or "").read_text(encoding="utf-8", errors="replace")
+        read = content(STDIN) if str(file) == STDIN else Path(file or "").read_bytes()
     except OSError as error:
         raise NoInput(f"cannot read {file}: {error.strerror}") from None
-    lines = enumerate(text.split("\n"), 1)
+    lines = enumerate(read.decode("utf-8", "replace").split("\n"), 1)
     if not (found := {number: line.strip() for number, line in lines if line.strip()}):
         raise NoInput(f"{file} has no queries", hint="one query per line")
     return found
