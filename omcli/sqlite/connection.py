@@ -15,6 +15,7 @@ from omcli.base.errors import BadConfiguration, CannotCreate, InputOutput, Migra
 from omcli.sqlite.dialect import (
     FUNCTION_FAILED,
     INDEXES,
+    NOWHERE,
     cannot_open,
     is_busy,
     is_of_index,
@@ -23,8 +24,6 @@ from omcli.sqlite.dialect import (
     writing,
 )
 
-NOWHERE = Path("(temporary store)")
-"""Path shown for a store without a file."""
 _OLDEST_SQLITE = (3, 38)
 """Minimum version: STRICT tables need 3.37, and json_each is always available from 3.38 on."""
 _SHORT_WAIT_MS = 100

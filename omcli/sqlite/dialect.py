@@ -28,6 +28,8 @@ Translate = Callable[[sqlite3.Error], OmError | None]
 PAGE = 500
 """Number of rows read at once from a whole table."""
 
+NOWHERE = Path("(temporary store)")
+"""Path shown for a store without a file."""
 NO_LIMIT = -1
 """The `LIMIT` that keeps all rows. Only SQLite accepts a negative one."""
 _FIRST_CJK = "\u3040"
@@ -317,9 +319,11 @@ class Database:
             after = place(page[-1])
 
     def _om_error_of_writing(self, error: sqlite3.Error) -> OmError | None:
-        """Return the error to raise. If the index of words is damaged, rebuild it, because writing changes it."""
+        """Return the error to raise. If the index of words is damaged, rebuild it, because writing changes it. In a
+        private copy that would mend nothing.
+        """
         found = self._om_error(error)
-        if not isinstance(found, IndexDamaged):
+        if not isinstance(found, IndexDamaged) or self.path == NOWHERE:
             return found
         self.renew_index()
         return TryAgain("the index of words was damaged and has been rebuilt", hint="nothing is lost; run it again")

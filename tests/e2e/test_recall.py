@@ -376,6 +376,13 @@ class TestDamagedIndex:
         assert sum("buoy" in row["text"] for row in rows) == number + 1
         assert len(texts(told, "buoy", "-n", "100")) == number + 1
 
+    def test_going_back_in_a_private_copy_renews_that_of_the_store(self, told: Om) -> None:
+        with closing(sqlite3.connect(told.db)) as connection, connection:
+            connection.execute("DELETE FROM message_words_config")
+        replay = ("replay", "--session", "5d0c6e0a-0000-4000-8000-0000000000aa", "--at", "2020-01-01")
+        assert REBUILT in told(*replay, code=75).stderr
+        told(*replay)
+
     def test_where_nothing_may_be_written_it_is_told(self, told: Om) -> None:
         damage(told)
         refused = told("recall", "outbox", code=74, env={"OM_DISABLED": "1"})
