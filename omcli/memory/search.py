@@ -47,14 +47,12 @@ class Passage:
 
 
 class SearchIndex(Protocol):
-    """The words of all visible messages and of all rows in the log. It is always up to date. Words match in any form
-    ("cache", "cached"), and with or without accents. Names are split at their punctuation.
+    """The words of visible messages and of all rows in the log, always up to date. Words match in any form ("cache",
+    "cached"), and with or without accents. Names are split at their punctuation.
     """
 
     def match(self, words: Sequence[str], query: LogQuery, *, most: int) -> tuple[WordMatch, ...]:
-        """Return the matches of each word: at most the `most` newest messages and as many rows. Of the query only the
-        session counts; some messages and rows of other sessions may match as well.
-        """
+        """Return the `most` newest messages and rows with each word, of the query's session and perhaps of others."""
 
     def size(self, query: LogQuery) -> int:
         """Return the number of messages and rows among which `match` searches. It may be too high."""
@@ -70,6 +68,9 @@ class SearchIndex(Protocol):
 
     def passages(self, texts: Sequence[str], words: Sequence[str]) -> tuple[Passage, ...]:
         """Return the best line of each text; the first line if it has none of the words."""
+
+    def check(self, *, thoroughly: bool = False) -> None:
+        """Raise IndexDamaged if the index has lost a part, or if reading all of it `thoroughly` fails."""
 
     def renew(self) -> None:
         """Make the index again from the messages and rows, because it is damaged."""
@@ -128,9 +129,8 @@ class Vectors(Protocol):
         """Add vectors by text, and link each place to them if all its parts have one. Return the number of places."""
 
     def nearest(self, model: str, vector: Sequence[float], query: LogQuery, *, most: int) -> Nearest:
-        """Return at most `most` messages and as many rows that a query selects.
-
-        Raise BadConfiguration without numpy, and Unusable if no vector of the model has as many dimensions.
+        """Return at most `most` messages and as many rows that a query selects. Raise BadConfiguration without numpy,
+        and Unusable if no vector of the model has as many dimensions.
         """
 
     def status(self, model: str) -> VectorStatus: ...

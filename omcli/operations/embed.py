@@ -14,6 +14,7 @@ from omcli.memory.search import Nearest, TextPlace, VectorStatus
 from omcli.operations.clock import Clock, later
 from omcli.operations.deps import Deps, hold
 from omcli.operations.model_calls import CallLog, WaitingModel
+from omcli.text.clean import clean
 from omcli.text.redaction import redact
 
 BATCH = 50
@@ -223,7 +224,7 @@ class VectorSearch:
         name = name_of(embedder)
         if self._store.vectors.length(name) is None:
             raise Unusable(f"no vectors of {name} yet", hint="`om embed` makes them")
-        (vector,) = embedder.embed([redact(text).text[:_LONGEST_QUERY]], is_query=True).vectors
+        (vector,) = embedder.embed([clean(redact(text).text)[:_LONGEST_QUERY]], is_query=True).vectors
         self._vectors[text] = vector
         return vector
 

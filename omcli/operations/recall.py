@@ -7,7 +7,7 @@ from contextlib import suppress
 from functools import partial
 from typing import Protocol
 
-from omcli.base.errors import BadUsage, OmError
+from omcli.base.errors import BadUsage, IndexDamaged, OmError
 from omcli.base.record import record, replace
 from omcli.memory.message import KeptMessage, Role
 from omcli.memory.observation import TOOL_EVENTS, Logged, LogQuery, Observation, Type
@@ -96,16 +96,27 @@ def recall(
     around: int = 0,
     with_answers: bool = True,
     nearest: FindNearest | None = None,
+    renew: Callable[[], None] | None = None,
 ) -> tuple[RecallResult, ...]:
     """Return the best `limit` results for a query, the best first.
 
     `around` is the number of neighbours to return on either side of each message, and takes the place of answers.
-    `nearest` finds what means the same in other words. Raise BadUsage if the query has no words.
+    `nearest` finds what means the same in other words. If the index of words is damaged, `renew` makes it again before
+    another search. Raise BadUsage if the query has no words, and IndexDamaged without `renew`.
     """
     query = Query.of(text)
     if not query.words:
-        raise BadUsage("the query has no words", hint='try `om recall "why did we …"`')
-    found, words = _find(store, query, wanted, limit=limit, nearest=nearest and partial(nearest, text))
+        raise BadUsage("the query has no words (expected letters, digits or symbols)")
+    find = partial(_find, store, query, wanted, limit=limit, nearest=nearest and partial(nearest, text))
+    try:
+        found, words = find()
+        if not {*query.words}.issubset(word for match in found for word in match.words):
+            store.index.check()  # a damaged index may have lost the others
+    except IndexDamaged:
+        if renew is None:
+            raise
+        renew()
+        found, words = find()
     results = _with_later(_results(store, query, found[: limit * (_COMPARED if query.exact else 1)], limit=limit))
     if around:
         return tuple(_with_context(store, each, around) for each in results)

@@ -199,6 +199,8 @@ class _TextView:
         self._asked = asked
         self._query = query
         self._matches = store.index.match(asked.words, query, most=MOST_MATCHES)
+        if not all(match.messages for match in self._matches):
+            store.index.check()  # a damaged index may have lost them
 
     def messages(self) -> tuple[KeptMessage, ...]:
         seqs = frozenset.intersection(*(match.messages for match in self._matches))

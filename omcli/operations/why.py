@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from omcli.base import lazily
-from omcli.base.errors import UnknownId
+from omcli.base.errors import BadUsage, UnknownId
 from omcli.base.record import record, replace
 from omcli.memory.changes import UNDONE
 from omcli.memory.message import KeptMessage, Role
@@ -151,6 +151,8 @@ def why_rule(store: Store, text: str, query: LogQuery, *, limit: int) -> tuple[R
     BadUsage if the text has no words.
     """
     asked = Query.of(text).words
+    if not asked:
+        raise BadUsage("the target has no words", hint="try `om why src/auth.py`")
     wanted = RecallFilter(log=replace(query, types=_RULES, kinds=_SAID, hidden=True), messages=False)
     found = [
         result.row

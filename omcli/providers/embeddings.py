@@ -35,14 +35,18 @@ class RemoteEmbedder:
         *,
         key: str,
         seconds: float,
+        query_seconds: float,
         names_account: bool = False,
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
-        """`key` is never empty, because the SDK requires one. `names_account` is as in `OpenaiChat`."""
+        """`key` is never empty, because the SDK requires one. `names_account` is as in `OpenaiChat`. A call may take
+        `seconds`, and one for a query `query_seconds`.
+        """
         self.name = target.endpoint
         self.model = model
-        self._target, self._key, self._seconds, self._names_account = target, key, seconds, names_account
+        self._target, self._key, self._names_account = target, key, names_account
+        self._seconds, self._query_seconds = seconds, query_seconds
         self._clock, self._sleep = clock, sleep
         self._longest: int | None = None
         """Maximum number of characters that the model takes, if it has refused a longer text."""
@@ -55,8 +59,12 @@ class RemoteEmbedder:
         """
         import openai  # noqa: F401 - the import takes a second, which must not count against the deadline
 
-        del is_query  # the protocol has no such thing
-        retries = RetryState(seconds=self._seconds, clock=self._clock, sleep=self._sleep)
+        retries = RetryState(
+            seconds=self._query_seconds if is_query else self._seconds,
+            clock=self._clock,
+            sleep=self._sleep,
+            setting=f"{'embeddings' if is_query else 'provider'}.timeout",
+        )
         while True:
             shown = [text[: self._longest] for text in texts]
             try:
@@ -122,7 +130,7 @@ def _reply(body: object, model: str, count: int) -> EmbedReply:
 
 def _vector(found: object) -> tuple[float, ...]:
     """Return a vector, or an empty one if it is not made of numbers or has no direction."""
-    if not isinstance(found, list) or not all(isinstance(each, (int, float)) for each in found):
+    if not isinstance(found, list) or not all(type(each) in (int, float) for each in found):  # a bool is an int, too
         return ()
     try:
         vector = tuple(map(float, found))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from functools import cache
 from ipaddress import ip_address
@@ -16,6 +16,10 @@ from omcli.base.record import record
 
 if TYPE_CHECKING:
     from omcli.llm.model import Price
+
+
+LOCAL = "local"
+"""Provider name that selects a model for vectors in an installed package."""
 
 
 class EndpointKind(StrEnum):
@@ -115,14 +119,12 @@ _ENDPOINTS = (
 ENDPOINTS: Mapping[str, Endpoint] = {endpoint.name: endpoint for endpoint in _ENDPOINTS}
 
 
-def endpoint(name: str) -> Endpoint:
-    """Return the endpoint with this name. Raise BadConfiguration if the name is unknown."""
+def endpoint(name: str, *, known: Iterable[str] = ENDPOINTS) -> Endpoint:
+    """Return the endpoint with this name. Raise BadConfiguration, with the `known` names, if the name is unknown."""
     try:
         return ENDPOINTS[name]
     except KeyError:
-        raise BadConfiguration(
-            f"{name[:60]!r} is not a known provider", hint=f"one of: {', '.join(ENDPOINTS)}"
-        ) from None
+        raise BadConfiguration(f"{name[:60]!r} is not a known provider", hint=f"one of: {', '.join(known)}") from None
 
 
 def split_model(model: str) -> tuple[str | None, str]:

@@ -156,11 +156,9 @@ def cut_off(reason: str) -> RequestFailed:
     return RequestFailed(Unreachable, f"the reply broke off: {reason}", hint=_LATER, tries=2)
 
 
-def no_reply(seconds: float) -> RequestFailed:
-    """Return the failure for a missed deadline."""
-    return RequestFailed(
-        Unreachable, f"no reply within {seconds:g} s", hint="a slow model needs a longer `provider.timeout`"
-    )
+def no_reply(seconds: float, setting: str) -> RequestFailed:
+    """Return the failure for a missed deadline, which a setting gives."""
+    return RequestFailed(Unreachable, f"no reply within {seconds:g} s", hint=f"a slow model needs a longer `{setting}`")
 
 
 def not_connected() -> RequestFailed:

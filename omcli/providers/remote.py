@@ -189,8 +189,17 @@ _LONGEST_DELAY = 8.0
 class RetryState:
     """Remaining time and attempts for one prompt."""
 
-    def __init__(self, *, seconds: float, clock: Callable[[], float], sleep: Callable[[float], None]) -> None:
+    def __init__(
+        self,
+        *,
+        seconds: float,
+        clock: Callable[[], float],
+        sleep: Callable[[float], None],
+        setting: str = "provider.timeout",
+    ) -> None:
+        """`setting` gives the seconds, for error messages."""
         self.seconds = seconds
+        self.setting = setting
         self._clock, self._sleep = clock, sleep
         self._began = clock()
         self._failures = 0
@@ -225,7 +234,7 @@ def send(work: Callable[[httpx2.Client, float], T], target: RemoteTarget, retrie
     """
     seconds = retries.remaining
     if not seconds:
-        raise failures.no_reply(retries.seconds)
+        raise failures.no_reply(retries.seconds, retries.setting)
     from omcli.providers.client import new_client, watch
 
     with new_client(target.address, seconds=seconds) as http:
@@ -239,7 +248,7 @@ def send(work: Callable[[httpx2.Client, float], T], target: RemoteTarget, retrie
         except NotConnected:
             raise failures.not_connected() from None
         except Overdue:
-            raise failures.no_reply(retries.seconds) from None
+            raise failures.no_reply(retries.seconds, retries.setting) from None
 
 
 class NotConnected(Exception):

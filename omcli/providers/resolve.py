@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from omcli.base.errors import BadConfiguration, NotAllowed
 from omcli.base.record import record
 from omcli.llm.model import Embedder, OutputModes, Provider
-from omcli.providers.endpoints import ENDPOINTS, Endpoint, EndpointKind, checked_url, endpoint, is_local_url
+from omcli.providers.endpoints import ENDPOINTS, LOCAL, Endpoint, EndpointKind, checked_url, endpoint, is_local_url
 from omcli.providers.wire import Wire
 
 if TYPE_CHECKING:
@@ -37,6 +37,8 @@ class ModelSpec:
     """None means the key in the environment."""
     timeout: float = 60.0
     """Seconds that a prompt may take, including all attempts."""
+    query_timeout: float = 5.0
+    """Seconds that the vector of a query may take, if that is less."""
     images: bool | None = None
     """True if the model accepts images. None means the endpoint's default."""
     effort: str | None = None
@@ -52,8 +54,7 @@ def provider(spec: ModelSpec, *, environment: Mapping[str, str], output_modes: O
     or a program or file of replies cannot be used. Raise NotAllowed if a key is needed but missing, or is not valid.
     """
     place, model = endpoint(spec.endpoint), model_of(spec)
-    if spec.timeout <= 0:
-        raise _bad_wait(spec)
+    _check_wait(spec.timeout, "provider")
     takes_images = shows_images(spec)
     if place.kind is EndpointKind.COMMAND:
         from omcli.providers.command import command
@@ -66,10 +67,11 @@ def provider(spec: ModelSpec, *, environment: Mapping[str, str], output_modes: O
     return _remote(spec, place, model, takes_images=takes_images, environment=environment, output_modes=output_modes)
 
 
-def _bad_wait(spec: ModelSpec) -> BadConfiguration:
-    return BadConfiguration(
-        f"{spec.timeout:g} s is not a valid timeout (expected more than 0)", hint="set `provider.timeout`"
-    )
+def _check_wait(seconds: float, section: str) -> None:
+    if seconds <= 0:
+        raise BadConfiguration(
+            f"{seconds:g} s is not a valid timeout (expected more than 0)", hint=f"set `{section}.timeout`"
+        )
 
 
 def model_of(spec: ModelSpec) -> str:
@@ -123,17 +125,24 @@ def embedder(spec: ModelSpec, *, environment: Mapping[str, str]) -> Embedder:
     """
     from omcli.providers.embeddings import RemoteEmbedder
 
-    place = endpoint(spec.endpoint)
-    if place.kind is not EndpointKind.OPENAI:
-        known = (name for name, each in ENDPOINTS.items() if each.kind is EndpointKind.OPENAI)
-        raise BadConfiguration(f"{place.name} makes no vectors", hint=f"one of: {', '.join(known)}")
+    known = [name for name, each in ENDPOINTS.items() if each.kind is EndpointKind.OPENAI]
+    place = endpoint(spec.endpoint, known=(LOCAL, *known))
+    if place.name not in known:
+        raise BadConfiguration(f"{place.name} makes no vectors", hint=f"one of: {', '.join((LOCAL, *known))}")
     model = spec.model or _EMBEDDERS.get(place.name)
     if model is None:
         raise BadConfiguration(f"{place.name} needs a model for vectors", hint="name it: `embeddings.model`")
-    if spec.timeout <= 0:
-        raise _bad_wait(spec)
+    for seconds, name in ((spec.timeout, "provider"), (spec.query_timeout, "embeddings")):
+        _check_wait(seconds, name)
     target = _target(spec, place, environment)
-    return RemoteEmbedder(target, model, key=_key(target), seconds=spec.timeout, names_account=place.name == "openai")
+    return RemoteEmbedder(
+        target,
+        model,
+        key=_key(target),
+        seconds=spec.timeout,
+        query_seconds=min(spec.timeout, spec.query_timeout),
+        names_account=place.name == "openai",
+    )
 
 
 def _target(spec: ModelSpec, place: Endpoint, environment: Mapping[str, str]) -> RemoteTarget:

@@ -242,6 +242,8 @@ class EmbedSettings:
     """The provider's name for the model, or `PROVIDER/NAME`. None means the default model of `provider`."""
     base_url: str | None = None
     """Endpoint to use instead of the provider's own."""
+    timeout: float = 5.0
+    """Seconds that the request for the vector of a query may take, including all attempts. Somebody waits for it."""
 
     @property
     def is_set(self) -> bool:

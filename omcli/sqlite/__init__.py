@@ -10,14 +10,13 @@ from typing import TYPE_CHECKING, Self
 
 from omcli.sqlite.connection import (
     MIGRATIONS,
-    NOWHERE,
     open_copy,
     open_for_reading,
     open_for_writing,
     open_temporary,
     steps,
 )
-from omcli.sqlite.dialect import Database, om_errors
+from omcli.sqlite.dialect import NOWHERE, Database, om_errors
 
 if TYPE_CHECKING:
     from omcli.memory.changes import CutResult

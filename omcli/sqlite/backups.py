@@ -14,8 +14,8 @@ from omcli.base.errors import InputOutput
 from omcli.memory.changes import CutResult
 from omcli.memory.ports import Backups, Lane
 from omcli.memory.retention import Backup, BackupResult, backups_among, is_due, label, surplus
-from omcli.sqlite.connection import NOWHERE, connect, create, log_files
-from omcli.sqlite.dialect import Table
+from omcli.sqlite.connection import connect, create, log_files
+from omcli.sqlite.dialect import NOWHERE, Table
 
 _UNFINISHED = ".partial"
 """Suffix of a copy's name until it is complete."""

@@ -12,7 +12,7 @@ import sqlite3
 import time
 from _thread import get_ident
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, closing, contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from functools import cache
 from pathlib import Path
 from types import TracebackType
@@ -28,6 +28,8 @@ Translate = Callable[[sqlite3.Error], OmError | None]
 PAGE = 500
 """Number of rows read at once from a whole table."""
 
+NOWHERE = Path("(temporary store)")
+"""Path shown for a store without a file."""
 NO_LIMIT = -1
 """The `LIMIT` that keeps all rows. Only SQLite accepts a negative one."""
 _FIRST_CJK = "\u3040"
@@ -35,8 +37,6 @@ _LETTERS = lazily(r"[A-Za-z]+")
 _HUMP = lazily(r"[a-z][A-Z]")
 _BEFORE_HUMP = lazily(r"(?<=[a-z])(?=[A-Z])")
 _LONG_WORD = lazily(r"[A-Za-z0-9_+/=]{300,}")
-_TOKENIZER = "porter unicode61 remove_diacritics 2"
-"""The tokenizer of the indexes, as in their migration."""
 _LONE_SURROGATE = lazily("[\ud800-\udfff]")
 _FOLDED = "\u00df\u0130\u0149\u017f\u01f0\u1e96-\u1e9a\u1e9e\u212a\ufb00-\ufb06"
 """Letters whose case-folded form contains ASCII letters: sharp s, ligatures, the kelvin sign and others."""
@@ -46,6 +46,8 @@ _UNWRITABLE = frozenset({sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM})
 _UNDECODABLE = "Could not decode to UTF-8"
 """Beginning of the error that Python raises for such text, without a code."""
 _DAMAGED = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_FORMAT})
+_OF_INDEX = frozenset({sqlite3.SQLITE_CORRUPT_VTAB, sqlite3.SQLITE_CONSTRAINT})
+"""Errors of FTS5. It gives no extended code if what it writes is already there; constraints of om's tables have one."""
 _NO_INDEX = frozenset({sqlite3.SQLITE_IOERR_SHMOPEN, sqlite3.SQLITE_IOERR_SHMSIZE, sqlite3.SQLITE_IOERR_SHMMAP})
 """Errors that mean SQLite cannot create the index of the write-ahead log, for example on a full disk."""
 
@@ -149,33 +151,33 @@ def with_word(table: str) -> str:
     return f"SELECT rowid FROM {table} WHERE {table} MATCH ? AND rowid BETWEEN ? AND ? ORDER BY rowid DESC LIMIT ?"
 
 
-def word_query(words: Iterable[str]) -> str:
-    """Return the query for any of these words. A single character of a script without spaces also begins a pair."""
-    return " OR ".join(f'"{word}"{"*" if len(word) == 1 and not word.isascii() else ""}' for word in words)
-
-
 def merge_index(connection: sqlite3.Connection, table: str) -> None:
     """Remove deleted words from the file of an index. Otherwise they stay until parts of the index are merged."""
     connection.execute(f"INSERT INTO {table} ({table}) VALUES ('optimize')")
 
 
-_RENEWAL = (
-    "INSERT INTO message_words (message_words) VALUES ('delete-all')",
-    "INSERT INTO row_words (row_words) VALUES ('delete-all')",
-    "INSERT INTO message_words (rowid, text) SELECT seq, om_words(coalesce(name || ' ', '') || text) FROM messages",
-    "INSERT INTO row_words (rowid, text) SELECT position, om_words(text) FROM observations",
-)
+INDEXES = {
+    "message_words": ("messages", "seq, om_words(coalesce(name || ' ', '') || text)"),
+    "row_words": ("observations", "position, om_words(text)"),
+}
+"""The indexes of words, each with its table and with the numbers and texts that it is made from."""
+_AS_CREATED = """
+    INSERT OR REPLACE INTO {0}_config VALUES ('version', 4);
+    INSERT OR REPLACE INTO {0}_data VALUES (1, x''), (10, x'00000000000000')
+"""
+"""Statements that bring the tables in which FTS5 keeps an index into a state that it can open."""
 
 
-def marked_texts(texts: Iterable[str], words: Iterable[str], *, marks: tuple[str, str]) -> Iterator[tuple[int, str]]:
-    """Yield the indexes of the texts that have one of the words, and these texts with marks around the words."""
-    with closing(sqlite3.connect(":memory:")) as connection:
-        connection.execute(f"CREATE VIRTUAL TABLE lines USING fts5 (text, tokenize = '{_TOKENIZER}')")
-        connection.executemany("INSERT INTO lines (rowid, text) VALUES (?, ?)", enumerate(texts))
-        yield from connection.execute(
-            "SELECT rowid, highlight(lines, 0, ?, ?) FROM lines WHERE lines MATCH ? ORDER BY rowid",
-            (*marks, word_query(words)),
-        )
+def fill_index(connection: sqlite3.Connection, table: str) -> None:
+    """Make an index again from what is in it, however damaged it is."""
+    try:
+        connection.execute(f"INSERT INTO {table} ({table}) VALUES ('delete-all')")
+    except sqlite3.Error:
+        for statement in _AS_CREATED.format(table).split(";"):
+            connection.execute(statement)
+        connection.execute(f"INSERT INTO {table} ({table}) VALUES ('delete-all')")
+    source, columns = INDEXES[table]
+    connection.execute(f"INSERT INTO {table} (rowid, text) SELECT {columns} FROM {source}")
 
 
 def has_text(column: str) -> str:
@@ -293,8 +295,8 @@ class Database:
     def renew_index(self) -> None:
         """Make the index of words again from the messages and rows."""
         with _Transaction(self.connection, writes=True, wait=self.wait, as_om_error=self._om_error) as connection:
-            for statement in _RENEWAL:
-                connection.execute(statement)
+            for table in INDEXES:
+                fill_index(connection, table)
 
     def read_all(
         self,
@@ -317,9 +319,11 @@ class Database:
             after = place(page[-1])
 
     def _om_error_of_writing(self, error: sqlite3.Error) -> OmError | None:
-        """Return the error to raise. If the index of words is damaged, rebuild it, because writing changes it."""
+        """Return the error to raise. If the index of words is damaged, rebuild it, because writing changes it. In a
+        private copy that would mend nothing.
+        """
         found = self._om_error(error)
-        if not isinstance(found, IndexDamaged):
+        if not isinstance(found, IndexDamaged) or self.path == NOWHERE:
             return found
         self.renew_index()
         return TryAgain("the index of words was damaged and has been rebuilt", hint="nothing is lost; run it again")
@@ -438,8 +442,8 @@ def om_error(error: sqlite3.Error, *, path: Path, wait: float, reading: bool = F
         return InputOutput(f"{path} cannot be written", hint="check the permissions of the file and of its folder")
     if code == sqlite3.SQLITE_IOERR:
         return InputOutput(f"reading or writing {path} failed: {error}", hint="check the disk and its free space")
-    if getattr(error, "sqlite_errorcode", 0) == sqlite3.SQLITE_CORRUPT_VTAB:
-        return IndexDamaged(f"the index of words in {path} is damaged", hint="`om recall` rebuilds it")
+    if is_of_index(error):
+        return index_damaged(path)
     if code in _DAMAGED or isinstance(error, Damaged) or str(error).startswith(_UNDECODABLE):
         return InputOutput(f"{path} is damaged: {error}", hint="keep a copy of it, then restore a backup")
     if code == sqlite3.SQLITE_NOTADB:
@@ -448,6 +452,14 @@ def om_error(error: sqlite3.Error, *, path: Path, wait: float, reading: bool = F
         kind = InputOutput if reading or path.is_file() else CannotCreate
         return kind(f"{path} cannot be opened", hint="check the permissions of the file and of its folder")
     return None
+
+
+def is_of_index(error: sqlite3.Error) -> bool:
+    return getattr(error, "sqlite_errorcode", 0) in _OF_INDEX or str(error).startswith("invalid fts5 file format")
+
+
+def index_damaged(path: Path) -> IndexDamaged:
+    return IndexDamaged(f"the index of words in {path} is damaged", hint="`om recall` rebuilds it")
 
 
 @contextmanager

@@ -17,10 +17,12 @@ from omcli.memory.ports import TextSearch
 from omcli.memory.search import MessagePlace, Passage, SearchIndex, WordMatch
 from omcli.memory.session import NO_PROJECT
 from omcli.sqlite import codec, dialect, messages, rows, soft_delete
+from omcli.sqlite.connection import is_index_complete, is_index_whole, marked_texts
 from omcli.sqlite.dialect import Table
 from omcli.text.similarity import folded_text
 
-_INDEXES = ("message_words", "row_words")
+_KEYS = {"messages": "seq", "observations": "position"}
+"""Columns with the numbers that the indexes hold, by table."""
 _LEAST_LETTERS = 3
 """A line is searched for a word if it contains the word without its last `_ENDING` letters, but at least this many."""
 _ENDING = 4
@@ -111,6 +113,12 @@ class SqliteSearchIndex(Table, SearchIndex):
                 best[number] = passage
         return tuple(best.get(number) or _passage(_first_line(text), ()) for number, text in enumerate(texts))
 
+    def check(self, *, thoroughly: bool = False) -> None:
+        with self._database.writing() if thoroughly else self._database.reading() as connection:
+            for table in dialect.INDEXES:
+                if not is_index_whole(connection, table) or (thoroughly and not is_index_complete(connection, table)):
+                    raise dialect.index_damaged(self._database.path)
+
     def renew(self) -> None:
         self._database.renew_index()
 
@@ -121,13 +129,13 @@ class SqliteSearchIndex(Table, SearchIndex):
 
 def merge(connection: sqlite3.Connection) -> None:
     """Remove the words of deleted messages and rows from the file."""
-    for table in _INDEXES:
+    for table in dialect.INDEXES:
         dialect.merge_index(connection, table)
 
 
 def _range(connection: sqlite3.Connection, table: str, session: str | None) -> tuple[int, int]:
     """Return the first and last number of the messages or rows of a session, or of all."""
-    key = "seq" if table == "messages" else "position"
+    key = _KEYS[table]
     where, values = ("", ()) if session is None else ("WHERE session = ?", (codec.session_number(connection, session),))
     first, last = (
         connection.execute(f"SELECT {end}({key}) FROM {table} {where}", values).fetchone()[0] for end in ("min", "max")
@@ -137,13 +145,25 @@ def _range(connection: sqlite3.Connection, table: str, session: str | None) -> t
 
 def _match(connection: sqlite3.Connection, word: str, bounds: Sequence[tuple[int, int]], *, most: int) -> WordMatch:
     found, count = [], 0.0
-    for table, (first, last) in zip(_INDEXES, bounds, strict=True):
-        newest = connection.execute(dialect.with_word(table), (dialect.word_query([word]), first, last, most))
+    for (table, (source, _)), (first, last) in zip(dialect.INDEXES.items(), bounds, strict=True):
+        query = (_with_mark(source), word) if not word.isalnum() else (dialect.with_word(table), _word_query([word]))
+        newest = connection.execute(query[0], (query[1], first, last, most))
         numbers = [number for (number,) in newest]
         searched = last - first + 1 if len(numbers) < most else last - numbers[-1] + 1
         count += len(numbers) * (last - first + 1) / searched if numbers else 0
         found.append(frozenset(numbers))
     return WordMatch(messages=found[0], rows=found[1], count=count)
+
+
+def _with_mark(table: str) -> str:
+    """Return the query for the highest numbers of texts that contain a symbol, between two numbers."""
+    key = _KEYS[table]
+    return f"SELECT {key} FROM {table} WHERE instr(text, ?) > 0 AND {key} BETWEEN ? AND ? ORDER BY {key} DESC LIMIT ?"
+
+
+def _word_query(words: Iterable[str]) -> str:
+    """Return the query for any of these words. A single character of a script without spaces also begins a pair."""
+    return " OR ".join(f'"{word}"{"*" if len(word) == 1 and not word.isascii() else ""}' for word in words)
 
 
 def message_clauses(query: LogQuery) -> tuple[str, dict[str, object]]:
@@ -199,8 +219,11 @@ def _folded(text: str) -> str:
 
 def _passages(lines: Sequence[tuple[int, str]], words: Sequence[str]) -> Iterator[tuple[int, Passage]]:
     """Yield the lines that contain one of the words, in order, with the numbers given."""
+    if not all(map(str.isalnum, words)):
+        yield from ((number, _passage(line, list(_found(line, words)))) for number, line in lines)
+        return
     indexed = [dialect.index_text(line) for _, line in lines]
-    for at, marked in dialect.marked_texts(indexed, words, marks=_AROUND) if lines else ():
+    for at, marked in marked_texts(indexed, _word_query(words), marks=_AROUND) if lines else ():
         number, line = lines[at]
         yield number, _passage(line, list(_marked(marked) if indexed[at] == line else _found(line, words)))
 
@@ -226,7 +249,9 @@ def _marked(marked: str) -> Iterator[tuple[int, int]]:
 
 
 def _found(line: str, words: Sequence[str]) -> Iterator[tuple[int, int]]:
-    """Yield the beginnings and ends of words in a line with names in camel case, or of a script without spaces."""
+    """Yield the beginnings and ends of symbols, or of words in a line with names in camel case, or of a script without
+    spaces.
+    """
     for word in words:
         yield from (found.span() for found in re.finditer(re.escape(word), line, re.IGNORECASE))
 

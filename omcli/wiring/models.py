@@ -28,8 +28,6 @@ if TYPE_CHECKING:
 
 RULES = "rules"
 """Provider name that selects rules."""
-LOCAL = "local"
-"""Provider name that selects a model for vectors in an installed package."""
 USUAL_KEYS = {"ANTHROPIC_API_KEY": "anthropic", "ANTHROPIC_AUTH_TOKEN": "anthropic", "OPENAI_API_KEY": "openai"}
 """Endpoint of each usual key, in order of precedence. It is used for a model named without an endpoint; a key alone
 chooses no model. Repeated here so that observing by rules need not load the endpoints.
@@ -106,10 +104,13 @@ def embedder(
         raise BadConfiguration("no model for vectors is chosen", hint="set `embeddings.provider`: om-config(5)")
     if find_spec("numpy") is None:
         raise BadConfiguration("numpy is not installed", hint="pip install 'omcli[embeddings]'")
-    if said.provider == LOCAL:
+    from omcli.providers.endpoints import LOCAL
+
+    of_name, _, model = (said.model or "").partition("/")
+    if said.provider == LOCAL or (said.provider is None and of_name == LOCAL):
         from omcli.providers.embeddings import LocalEmbedder
 
-        return LocalEmbedder(said.model)
+        return LocalEmbedder((model or None) if of_name == LOCAL else said.model)
     from omcli.operations.embed import CountedEmbedder
     from omcli.operations.model_calls import CallLog
     from omcli.providers.resolve import embedder as remote
@@ -120,7 +121,9 @@ def embedder(
     spec = spec_of(role, settings, os.environ)
     assert spec is not None, "a model is chosen"
     origin = settings.origin("embeddings.model")
-    spec = replace(spec, role="embeddings", model_from="" if origin == "default" else origin)
+    spec = replace(
+        spec, role="embeddings", model_from="" if origin == "default" else origin, query_timeout=said.timeout
+    )
     return CountedEmbedder(
         remote(spec, environment=os.environ),
         CallLog(

@@ -439,6 +439,10 @@ class TwoStores(RuleBasedStateMachine):
         return oracle.everything(self.memory)
 
     @invariant()
+    def the_index_of_words_is_whole(self) -> None:
+        self.file.index.check(thoroughly=True)
+
+    @invariant()
     def nothing_is_covered_twice(self) -> None:
         for name, seqs in self.covered.items():
             assert len(seqs) == len(set(seqs)), f"session {name} was covered as {seqs}"

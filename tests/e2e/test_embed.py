@@ -294,6 +294,25 @@ class TestFailures:
         assert told("recall", "lorry", "--json").document["vector_error"]["slug"] == "waiting"
         assert len(told.fake.asked) == calls
 
+    @pytest.mark.parametrize("verb", [["recall", "lorry"], ["ask", "lorry"]], ids=lambda verb: verb[0])
+    def test_a_query_waits_for_an_endpoint_that_never_answers_only_as_long_as_a_setting_says(
+        self, told: Embedding, verb: list[str]
+    ) -> None:
+        """S2.31: somebody waits for the results, while nobody waits for `om embed`."""
+        told("embed")
+        told.fake.always(Act(hang=True))
+        ended = told(*verb, "--json", OM_EMBEDDINGS_TIMEOUT="0.2", OM_PROVIDER_TIMEOUT="3600")
+        assert "found by words alone: openai at " in ended.stderr
+        assert "no reply within 0.2 s (a slow model needs a longer `embeddings.timeout`)" in ended.stderr
+        assert "lorry" in ended.document["results"][0]["text"]
+        assert ended.document.get("vector", "unavailable") == "unavailable"
+
+    def test_a_timeout_of_nothing_is_refused(self, told: Embedding) -> None:
+        told("embed")
+        ended = told("recall", "lorry", OM_EMBEDDINGS_TIMEOUT="0")
+        assert "found by words alone: 0 s is not a valid timeout" in ended.stderr
+        assert "embeddings.timeout" in ended.stderr
+
     def test_earlier_batches_are_kept_if_a_later_one_fails(self, told: Embedding) -> None:
         """S2.30: one transaction for each batch."""
         for number in range(60):
@@ -323,7 +342,7 @@ class TestFailures:
         assert KEY not in ended.stderr
         assert told.count("vectors") == 0
 
-    @pytest.mark.parametrize("number", ["NaN", "Infinity", "1e999", f"1{'0' * 400}", "0", '"x"', "null"])
+    @pytest.mark.parametrize("number", ["NaN", "Infinity", "1e999", f"1{'0' * 400}", "0", '"x"', "null", "true"])
     def test_odd_numbers_are_refused(self, om: Om, fake_model: FakeModel, number: str) -> None:
         om("note", "The depot closes at noon.")
         told = Embedding(om, fake_model)
@@ -365,6 +384,13 @@ class TestSearching:
         told.om("note", "The lorry driver asks for a ramp.")
         told("embed")
         assert "E4711" in told.found("E4711 truck ramp")[0]
+
+    def test_a_query_that_cannot_be_encoded_is_sent_without_what_is_wrong(self, told: Embedding) -> None:
+        """Such as a byte of Latin-1 on the command line. It is no failure of the model."""
+        told("embed")
+        found = told("recall", "truck \udcff", "--json").document
+        assert (found["vector"], "lorry" in found["results"][0]["text"]) == ("on", True)
+        assert told.sent[-1] == "truck \ufffd"
 
     def test_filters_hold_for_what_vectors_find(self, told: Embedding) -> None:
         told("embed")
@@ -485,6 +511,16 @@ class TestOnThisMachine:
         assert told("recall", "kubernetes ingress controllers", "--json", code=None).document["vector"] == "on"
         assert told("usage", "--json").document["total"]["calls"] == 0
         assert told.fake.asked == []
+
+    @pytest.mark.parametrize("provider", ["nope", "anthropic"])
+    def test_a_provider_that_makes_no_vectors_is_told_with_those_that_do(self, told: Embedding, provider: str) -> None:
+        ended = told("embed", code=78, OM_EMBEDDINGS_PROVIDER=provider)
+        assert "hint: one of: local, openai, openrouter, gemini, ollama, lmstudio, vllm, llamacpp\n" in ended.stderr
+
+    def test_a_local_model_may_be_named_with_its_provider(self, told: Embedding) -> None:
+        """As `om embed --status` prints it."""
+        ended = told("embed", code=78, OM_EMBEDDINGS_PROVIDER="", OM_EMBEDDINGS_MODEL="local/big")
+        assert "'big' is not a local model" in ended.stderr
 
     def test_other_local_models_are_unknown(self, told: Embedding) -> None:
         ended = told("embed", code=78, OM_EMBEDDINGS_PROVIDER="local", OM_EMBEDDINGS_MODEL="big")

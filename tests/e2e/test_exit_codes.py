@@ -179,6 +179,7 @@ def test_a_closed_output_is_no_traceback(om: Om) -> None:
     assert shell(om, "om log 2>&-").returncode == 0
     assert shell(om, "om log 2>/dev/full").returncode == 0
     assert shell(om, "om observe <&-").returncode == 66
+    assert shell(om, "om recall --queries-file - <&-").returncode == 66
 
 
 def test_a_store_that_cannot_be_made_is_exit_73(om: Om) -> None:

@@ -160,7 +160,13 @@ class TestAsking:
         assert [row["text"] for row in visible(told) if "gauge" in row["text"]] == [NEW_PORT.replace("9321", "9400")]
 
     @pytest.mark.parametrize(
-        ("editor", "said"), [("true", "1 skipped"), ("false", "exit code 1"), ("no-such", "cannot run")]
+        ("editor", "said"),
+        [
+            ("true", "1 skipped"),
+            ("false", "exit code 1"),
+            ("no-such", "cannot run"),
+            ("rm", "cannot read what the editor `rm` wrote: No such file or directory"),
+        ],
     )
     def test_an_editor_that_changes_nothing_leaves_the_row(self, told: Om, editor: str, said: str) -> None:
         before = texts(told)

@@ -246,6 +246,11 @@ class TestRules:
         assert rule["said"]["line"] in rule["said"]["text"]
         assert rule["session"]["id"] == FERRY
 
+    @pytest.mark.parametrize("target", ["", ".", "/", "?!"])
+    def test_a_target_without_words_is_refused_with_an_example_of_one(self, told: Om, target: str) -> None:
+        refused = told("why", target, code=2)
+        assert refused.stderr == "om: error: the target has no words\nhint: try `om why src/auth.py`\n"
+
     def test_it_is_printed_as_in_the_log_with_indented_reasons(self, told: Om) -> None:
         first, *others = told("why", "make lint").stdout.splitlines()
         assert first in told("log").stdout.splitlines()

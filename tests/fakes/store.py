@@ -10,8 +10,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from omcli.sqlite import SqliteStore
-from omcli.sqlite.connection import NOWHERE, open_temporary, steps
-from omcli.sqlite.dialect import Database
+from omcli.sqlite.connection import open_temporary, steps
+from omcli.sqlite.dialect import NOWHERE, Database
 
 
 @cache

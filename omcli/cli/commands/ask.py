@@ -7,7 +7,15 @@ from typing import TYPE_CHECKING, Annotated
 from omcli.base import lazily
 from omcli.base.errors import OF_MODELS
 from omcli.cli.command import Run, with_shared
-from omcli.cli.commands.recall import USUAL, note_fallback, note_unknown, print_results, recall_filter, result_as_dict
+from omcli.cli.commands.recall import (
+    USUAL,
+    note_fallback,
+    note_unknown,
+    print_results,
+    recall_filter,
+    renew_index_of,
+    result_as_dict,
+)
 from omcli.cli.console import Exit, counted
 from omcli.cli.options import (
     LARGEST,
@@ -23,10 +31,11 @@ from omcli.cli.options import (
     provider_names,
     tokens_option,
 )
+from omcli.memory.notation import WORDS
 from omcli.memory.observation import UNVERIFIED
 from omcli.operations.recall import each_once, mark_used
 from omcli.operations.recall import recall as search
-from omcli.text.clean import LOOKS_STRUCTURAL, visible
+from omcli.text.clean import LOOKS_STRUCTURAL, printable, visible
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -113,7 +122,7 @@ def _search(run: Run, text: str, wanted: RecallFilter, *, estimate: bool) -> Seq
     """Return the results for a question. To estimate its cost, no model for vectors is called."""
     vectors = None if estimate else run.wiring.vector_search(run.console.warn)
     nearest = vectors.nearest if vectors else None
-    results = search(run.wiring.reading, text, wanted, limit=_MOST_RESULTS, nearest=nearest)
+    results = search(run.wiring.reading, text, wanted, limit=_MOST_RESULTS, nearest=nearest, renew=renew_index_of(run))
     note_fallback(run, vectors)
     return results
 
@@ -180,12 +189,13 @@ def _show(run: Run, question: str, answered: AnsweredQuestion | None, printed: S
 
 def _safe(answered: AnsweredQuestion) -> str:
     """Return the answer so that none of its lines can be read as a row, a turn or a heading: they are indented."""
-    text = answered.text
+    first, _, rest = printable(answered.text).partition("\n")
+    looks_like = (LOOKS_STRUCTURAL.match, WORDS.looks_marked.match, _LIKE_ROW.match)
     if answered.unverified:
-        text = f"{UNVERIFIED}: {text}"
-    first, _, rest = text.partition("\n")
-    is_odd = LOOKS_STRUCTURAL.match(visible(first)) or _LIKE_ROW.match(first)
-    lines = [f"  {first}" if is_odd else first, *(f"  {line}".rstrip() for line in rest.split("\n") if rest)]
+        first = f"{UNVERIFIED}: {first}"
+    elif any(match(visible(first)) for match in looks_like):
+        first = f"  {first}"
+    lines = [first, *(f"  {line}".rstrip() for line in rest.split("\n") if rest)]
     return "\n".join(lines)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
@@ -17,10 +16,12 @@ from omcli.memory.message import message_fields
 from omcli.memory.observation import Kind, Priority, Type, handle
 from omcli.operations.recall import RecallFilter, mark_used
 from omcli.operations.recall import recall as search
+from omcli.recall.ranking import Query
+from omcli.text.clean import one_line
 from omcli.text.instants import minute
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
     from omcli.memory.message import KeptMessage
     from omcli.memory.observation import LogQuery
@@ -39,6 +40,8 @@ om recall --queries-file questions.txt --jsonl | jq -c '.results[0].text'
 _NOTHING = 1
 USUAL = 8
 """Number of results that are printed unless another is asked for."""
+_MOST_NAMED = 10
+"""Maximum number of lines without words that are named."""
 _LONGEST_LINE = 200
 """Characters of a neighbouring message that are printed."""
 
@@ -92,8 +95,7 @@ def recall(
     A result need not contain all words of the query, and word forms may differ. Rare words count most, and words in
     neighbouring messages count too. Results that lack a name or "quoted words" as written rank lower. Rows are
     printed as by `om log`, messages as ID [DATE TIME] ROLE: LINE, with the line that fits best. Below a person's
-    message stands the agent's answer (→), and below a call its result. If a later result contradicts a row, the row
-    names it.
+    message stands the agent's answer (→), below a call its result. A row names a later result that contradicts it.
 
     With vectors (see `om embed`), other words of the same meaning are found, too. `vector` in --json is `on`, `off` or
     `unavailable`; if vectors are unavailable, only words are searched.
@@ -106,12 +108,13 @@ def recall(
     wanted = recall_filter(run, rows, kinds=kind or (), types=type_ or (), priorities=priority or ())
     note_unknown(run, wanted.log)
     limit, context = min(limit, LARGEST), min(context, LARGEST)
-    queries = _query_lines(queries_file) if query is None else [query]
+    queries = _query_lines(queries_file) if query is None else {1: query}
     vectors = run.wiring.vector_search(run.console.warn)
     nearest = vectors.nearest if vectors else None
-    reading = run.wiring.reading
-    find = partial(search, reading, wanted=wanted, limit=limit, around=context, nearest=nearest)
-    answers = [Answer(text, find(text), vectors) for text in queries]
+    store, renew = run.wiring.reading, renew_index_of(run)
+    find = partial(search, store, wanted=wanted, limit=limit, around=context, nearest=nearest, renew=renew)
+    skipped = _without_words(run, queries_file, queries) if query is None else ()
+    answers = [Answer(text, () if number in skipped else find(text), vectors) for number, text in queries.items()]
     _print_all(run, answers, from_file=queries_file is not None, jsonl=jsonl, with_context=bool(context))
     note_fallback(run, vectors)
     if not run.settings.disabled:
@@ -120,6 +123,18 @@ def recall(
     if not any(answer.results for answer in answers):
         run.console.note("nothing found")
         raise Exit(_NOTHING)
+
+
+def renew_index_of(run: Run) -> Callable[[], None] | None:
+    """Return a function that makes the index of words again and prints a note, or None if the settings disable
+    writing.
+    """
+
+    def renew() -> None:
+        run.wiring.store.index.renew()
+        run.console.note("the index of words was damaged and has been rebuilt; nothing is lost")
+
+    return None if run.settings.disabled else renew
 
 
 def note_fallback(run: Run, vectors: VectorSearch | None) -> None:
@@ -139,13 +154,27 @@ def note_unknown(run: Run, query: LogQuery) -> None:
         run.console.note(found)
 
 
-def _query_lines(file: Path | None) -> list[str]:
-    """Return the lines of a file that are not empty. `-` is stdin. Raise NoInput if it cannot be read or has none."""
+def _without_words(run: Run, file: Path | None, queries: Mapping[int, str]) -> Collection[int]:
+    """Return the numbers of the lines that have no words. If there are any, print a note with the first ones."""
+    found = [number for number, text in queries.items() if not Query.of(text).words]
+    if found:
+        named = f"{', '.join(map(str, found[:_MOST_NAMED]))}{', …' if found[_MOST_NAMED:] else ''}"
+        run.console.note(f"{file}: {counted(len(found), 'line')} skipped: no words in line {named}")
+    return frozenset(found)
+
+
+def _query_lines(file: Path | None) -> dict[int, str]:
+    """Return the lines of a file that are not empty, by number. `-` is stdin. Raise NoInput if there are none, or if it
+    cannot be read.
+    """
+    from omcli.wiring.inputs import STDIN, content
+
     try:
-        text = sys.stdin.read() if str(file) == "-" else Path(file or "").read_text(encoding="utf-8", errors="replace")
+        read = content(STDIN) if str(file) == STDIN else Path(file or "").read_bytes()
     except OSError as error:
         raise NoInput(f"cannot read {file}: {error.strerror}") from None
-    if not (found := [line.strip() for line in text.splitlines() if line.strip()]):
+    lines = enumerate(read.decode("utf-8", "replace").split("\n"), 1)
+    if not (found := {number: line.strip() for number, line in lines if line.strip()}):
         raise NoInput(f"{file} has no queries", hint="one query per line")
     return found
 
@@ -188,9 +217,7 @@ def _print_all(run: Run, answers: Sequence[Answer], *, from_file: bool, jsonl: b
 
 
 def print_results(run: Run, results: Sequence[RecallResult], *, with_context: bool = False) -> None:
-    """Print rows as `om log` does, and messages with their best line, each followed by its answer. No message is
-    printed twice.
-    """
+    """Print rows as `om log` does, and messages with their best line, each above its answer and none of them twice."""
     printed = set[int]()
     for number, result in enumerate(results):
         seq = result.message.seq if result.message is not None else 0
@@ -229,14 +256,14 @@ def _print_message(run: Run, name: str, kept: KeptMessage, passage: Passage) -> 
 
 
 def _print_near(run: Run, kept: KeptMessage) -> None:
-    first = kept.message.text.strip().partition("\n")[0]
+    first = next(iter(kept.message.text.strip().splitlines()), "")
     run.output.line(f"  {_head(kept)} {first if len(first) <= _LONGEST_LINE else f'{first[:_LONGEST_LINE]}…'}")
 
 
 def _head(kept: KeptMessage) -> str:
     """Return `[DATE TIME] SPEAKER:` for a message."""
     said = kept.message
-    return f"[{minute(said.at) if said.at else 'undated'}] {said.name or said.role}:"
+    return f"[{minute(said.at) if said.at else 'undated'}] {one_line(said.name or said.role)}:"
 
 
 def _as_dict(answer: Answer) -> dict[str, object]:
@@ -266,10 +293,12 @@ def result_as_dict(result: RecallResult) -> dict[str, object]:
         about |= {"contradicted_by": result.contradicted_by}
         message_ids = list(row.message_ids)
     elif kept is not None:
-        about |= {"kind": ResultKind.MESSAGE, "session": kept.session, **_message_as_dict(kept, result.passage)}
+        said = kept.message
+        about |= {"id": kept.key, "kind": ResultKind.MESSAGE, "role": said.role, "name": said.name, "at": said.at}
+        about |= {"session": kept.session, "text": result.passage.text}
         message_ids = [kept.key]
     if result.answer is not None and result.answer.message is not None:
-        about |= {"answer": _message_as_dict(result.answer.message, result.answer.passage)}
+        about |= {"answer": message_fields(result.answer.message, text=result.answer.passage.text)}
     around = {"context": [message_fields(each) for each in result.around]} if result.around else {}
     return {
         **{name: value for name, value in about.items() if value is not None},
@@ -278,12 +307,6 @@ def result_as_dict(result: RecallResult) -> dict[str, object]:
         "words": list(result.words),
         **around,
     }
-
-
-def _message_as_dict(kept: KeptMessage, passage: Passage) -> dict[str, object]:
-    said = kept.message
-    fields = {"id": kept.key, "role": said.role, "name": said.name, "at": said.at, "text": passage.text}
-    return {name: value for name, value in fields.items() if value is not None}
 
 
 # ---- vectors

@@ -212,7 +212,10 @@ def _new_text(run: Run, text: str) -> str | None:
         file = Path(folder) / "row.txt"
         file.write_text(f"{text}\n", encoding="utf-8")
         _run_command(editor, file)
-        new = file.read_text(encoding="utf-8", errors="replace").strip()
+        try:
+            new = file.read_text(encoding="utf-8", errors="replace").strip()
+        except OSError as error:
+            raise BadInput(f"cannot read what the editor `{editor}` wrote: {error.strerror}") from None
     return new if new not in ("", text) else None
 
 

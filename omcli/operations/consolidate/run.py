@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
-from omcli.base.errors import OF_ONE_SESSION, BadInput, NoInput, OmError, TryAgain
+from omcli.base.errors import OF_ONE_SESSION, BadInput, IndexDamaged, NoInput, OmError, TryAgain
 from omcli.base.record import field, mutable_record, record
 from omcli.exchange.daily_notes import Note, Notebook
 from omcli.llm.model import Embedder
@@ -164,11 +164,25 @@ def consolidate(agenda: ConsolidateInput, deps: Deps, *, missing: Mapping[Lane, 
         if agenda.open_embedder is not None:
             with done.part("embeddings"):
                 done.embedded = embed(deps, agenda.open_embedder(), progress=lambda _: extend())
+        if agenda.session is None:
+            with done.part("backup"):
+                extend()
+                _check_index(deps)
         if agenda.backups:
             with done.part("backup"):
                 extend()
                 done.backup = deps.store.backups.back_up(keep=agenda.backups, now=deps.clock.now())
     return done
+
+
+def _check_index(deps: Deps) -> None:
+    """Make the index of words again if it is damaged: a search that finds less tells nobody."""
+    index = deps.store.index
+    try:
+        index.check(thoroughly=True)
+    except IndexDamaged:
+        index.renew()
+        deps.warn("the index of words was damaged and has been rebuilt; nothing is lost")
 
 
 def _check_models(missing: Mapping[Lane, OmError], *lanes: Lane) -> None:

@@ -61,7 +61,7 @@ def test_neighbours_answer_questions_but_are_no_match_for_a_name(text: str, is_q
 def test_any_text_has_words_that_are_in_it(text: str) -> None:
     query = Query.of(text)
     assert len(query.words) <= 64
-    assert all(word.isalnum() for word in query.words)
+    assert all(map(str.isalnum, query.words)) or not any(map(str.isalnum, text))
 
 
 @pytest.mark.parametrize("part", ["a", "1", "数", "a-", "a'", '"a'])
