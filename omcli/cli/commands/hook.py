@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from omcli.pack.context_pack import ContextPack
 
 _EXAMPLES = """\b
-echo '{"hook_event_name": "SessionStart", "session_id": "s", "cwd": "."}' | om hook claude-code
+om hook claude-code < event.json
 """
 _CHARACTERS = 9_500
 """Most characters of an answer. Claude Code cuts longer ones at 10,000 characters, Codex at about as many bytes."""
