@@ -17,7 +17,7 @@ PACKAGE = Path(__file__).parents[2] / "omcli"
 MODULES = sorted(PACKAGE.rglob("*.py"))
 CORE = ("base", "text", "memory", "pack", "exchange", "llm", "recall")
 
-MOST_MODULES = 240
+MOST_MODULES = 223  # without those of formats/: each new format is a module of its own there, by design
 LEAST_MEAN_LINES = 185
 MOST_LINES = 480  # aim: 450
 MOST_FILES_IN_A_FOLDER = 25
@@ -45,7 +45,7 @@ def length(path: Path) -> int:
 
 
 def test_there_are_few_modules_and_they_are_worth_opening() -> None:
-    assert len(MODULES) <= MOST_MODULES
+    assert sum("formats" not in path.parts for path in MODULES) <= MOST_MODULES
     assert sum(map(length, MODULES)) / len(MODULES) >= LEAST_MEAN_LINES
 
 
