@@ -36,6 +36,7 @@ _FORMATS: Mapping[str, tuple[str, frozenset[str]]] = {
         "claude_code",
         frozenset({"sessionId", "parentUuid", "leafUuid", "snapshot", "session_id"}),
     ),
+    "gemini": ("gemini", frozenset({"projectHash", "$set", "$rewindTo", "tokens", "thoughts", "toolCalls"})),
     "anthropic": ("anthropic_messages", frozenset({"messages", "stop_reason", "content.type", "content.source"})),
     "openai": (
         "openai_chat",
