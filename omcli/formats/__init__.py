@@ -37,6 +37,7 @@ _FORMATS: Mapping[str, tuple[str, frozenset[str]]] = {
         frozenset({"sessionId", "parentUuid", "leafUuid", "snapshot", "session_id"}),
     ),
     "gemini": ("gemini", frozenset({"projectHash", "$set", "$rewindTo", "tokens", "thoughts", "toolCalls"})),
+    "copilot": ("copilot", frozenset({"data", "timeline"})),
     "anthropic": ("anthropic_messages", frozenset({"messages", "stop_reason", "content.type", "content.source"})),
     "openai": (
         "openai_chat",
