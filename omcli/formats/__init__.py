@@ -38,6 +38,7 @@ _FORMATS: Mapping[str, tuple[str, frozenset[str]]] = {
     ),
     "gemini": ("gemini", frozenset({"projectHash", "$set", "$rewindTo", "tokens", "thoughts", "toolCalls"})),
     "copilot": ("copilot", frozenset({"data", "timeline"})),
+    "cursor": ("cursor", frozenset({"message"})),
     "anthropic": ("anthropic_messages", frozenset({"messages", "stop_reason", "content.type", "content.source"})),
     "openai": (
         "openai_chat",
