@@ -174,15 +174,11 @@ _READ_ONLY_VERB = lazily(
 )
 
 
-_RUNNING = lazily(
-    r"(?:\brunning (?:with session ID|in (?:the )?background with ID:?) *"
-    r"|<command with shellId: (?=[\w-]+ is still running))([\w-]+)",
-    re.IGNORECASE,
-)
+_RUNNING = lazily(r"\brunning (?:with session ID|in (?:the )?background with ID:?) *([\w-]+)", re.IGNORECASE)
 _SUBAGENT_LAUNCHED = lazily(r"^Async agent launched\b.{0,200}?\bagentId: *([\w-]+)", re.IGNORECASE | re.DOTALL)
 _EXIT_TAG = lazily(r"<exit_code>(\d{1,9})</exit_code>")
 _RETURN_CODE = lazily(r"\s*<returncode>\d")
-_POLLS = frozenset({"write_stdin", "bashoutput", "taskoutput", "read_bash", "write_bash"})
+_POLLS = frozenset({"write_stdin", "bashoutput", "taskoutput"})
 """Tools that poll a running process."""
 _PROCESS_ENDED = lazily(r"<status>(?:completed|failed|killed)</status>")
 _REPORT = lazily(r"<output>\n?(.*?)(?:</output>|\Z)", re.DOTALL)
@@ -373,8 +369,7 @@ def process_end(call: KeptMessage, result: KeptMessage) -> str | None:
         return None
     arguments = _json_object(call.message.text)
     process = next(
-        (arguments[name] for name in ("session_id", "bash_id", "task_id", "shell_id", "shellId") if name in arguments),
-        None,
+        (arguments[name] for name in ("session_id", "bash_id", "task_id", "shell_id") if name in arguments), None
     )
     message = result.message
     ended = (
