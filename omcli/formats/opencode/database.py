@@ -89,7 +89,8 @@ def _url(path: str) -> str:
     """Return the address at which a database is opened without writing.
 
     SQLite creates files beside a database with a log, even to read it. This is avoided while the log is empty: nobody
-    has the database open then, and it can be read like a file that never changes.
+    has the database open then, and it can be read like a file that never changes. For a log that a crash left behind,
+    SQLite does add its index.
     """
     with Path(path).open("rb") as file:
         has_log_mode = file.read(20)[18:19] == bytes([_WAL_MODE])
