@@ -15,7 +15,7 @@ from typing import Protocol
 from omcli.base.errors import BadUsage, UnknownFormat
 from omcli.base.record import record, replace
 from omcli.formats.injected import is_export, opening_memory
-from omcli.formats.source import InputShape, Record, RecordStream, Sample, with_speaker
+from omcli.formats.source import SQLITE, InputShape, Record, RecordStream, Sample, with_speaker
 from omcli.formats.values import record as mapping
 from omcli.formats.values import text
 from omcli.memory.message import Message
@@ -36,6 +36,10 @@ _FORMATS: Mapping[str, tuple[str, frozenset[str]]] = {
         "claude_code",
         frozenset({"sessionId", "parentUuid", "leafUuid", "snapshot", "session_id"}),
     ),
+    "gemini": ("gemini", frozenset({"projectHash", "$set", "$rewindTo", "tokens", "thoughts", "toolCalls"})),
+    "opencode": ("opencode", frozenset({"info"})),
+    "copilot": ("copilot", frozenset({"data", "timeline"})),
+    "cursor": ("cursor", frozenset({"message"})),
     "anthropic": ("anthropic_messages", frozenset({"messages", "stop_reason", "content.type", "content.source"})),
     "openai": (
         "openai_chat",
@@ -117,6 +121,8 @@ def _unknown(sample: Sample) -> UnknownFormat:
     from omcli.formats.known import known_name  # noqa: PLC0415 - only for the error
 
     hint = f"om reads {', '.join(NAMES)}; see om-transcript(5)"
+    if sample.text.startswith(SQLITE.decode()):
+        return UnknownFormat("this is an SQLite database", hint="om reads that of OpenCode, from its file")
     if known := known_name(sample):
         return UnknownFormat(f"this is {known}, which om cannot read yet", hint=hint)
     if _is_prose(sample):

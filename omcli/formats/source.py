@@ -33,6 +33,8 @@ _BLOCK = io.DEFAULT_BUFFER_SIZE
 stream asks the system repeatedly. If a signal came before the last of these requests, it would wait for data with it.
 """
 _BOM = b"\xef\xbb\xbf"
+SQLITE = b"SQLite format 3\0"
+"""Beginning of a database."""
 _SPACE = " \t\r\n"
 
 # Only input that begins like this is parsed as one document. Logs may begin with `[12:03]`, and prose with `{note}`.

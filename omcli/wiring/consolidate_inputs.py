@@ -21,7 +21,7 @@ from omcli.operations.ingest.files import FileInput
 from omcli.wiring import inputs as readings
 from omcli.wiring import policies
 from omcli.wiring.folders import Folders
-from omcli.wiring.inputs import asked, stamp, terms
+from omcli.wiring.inputs import asked, file_stamp, terms
 
 if TYPE_CHECKING:
     from omcli.memory.retention import RetentionRules
@@ -85,7 +85,7 @@ def _before(wiring: Wiring, age: float | None) -> str | None:
     return (today - timedelta(days=math.ceil(age))).isoformat()
 
 
-_IN_FOLDERS = (*(f"*{ending}" for ending in TRANSCRIPTS), "*.json")
+_IN_FOLDERS = (*(f"*{ending}" for ending in TRANSCRIPTS), "*.json", "opencode*.db")
 """Name patterns of transcripts in folders. A file that is named explicitly may have any name."""
 
 
@@ -163,7 +163,7 @@ def _as_it_is(
     try:
         return IngestedFile(
             origin=Origin(path=origin.path, terms=by_terms[origin.terms]),
-            stamp=stamp(os.stat(origin.path)),  # noqa: PTH116
+            stamp=file_stamp(origin.path),
         )
     except OSError:
         return None

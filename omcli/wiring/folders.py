@@ -11,9 +11,10 @@ from fnmatch import translate
 from omcli.base.errors import NoInput, OmError
 from omcli.formats import TRANSCRIPTS
 from omcli.operations.watch import FoundFiles, Stamp
+from omcli.wiring.inputs import log_of
 
-_USUAL = (*(f"*{ending}" for ending in TRANSCRIPTS), "*.json", "*.txt", "*.md")
-"""Usual names of transcripts. *.json, *.txt and *.md files are read, and ignored if they are not transcripts."""
+_USUAL = (*(f"*{ending}" for ending in TRANSCRIPTS), "*.json", "*.txt", "*.md", "opencode*.db")
+"""Usual names of transcripts. Those of the last four kinds are read, and ignored if they are not transcripts."""
 
 
 class Folders:
@@ -31,7 +32,7 @@ class Folders:
         self._names = re.compile("|".join(map(translate, patterns or _USUAL)))
 
     def look(self) -> FoundFiles:
-        """Return all files and errors. Each file costs one `stat` call."""
+        """Return all files and errors. Each file costs one `stat` call, a database two."""
         look = _Look(self._names)
         for path in self._paths:
             look.at(path)
@@ -98,7 +99,10 @@ class _Look:
 
     def _file(self, path: str, found: os.stat_result) -> None:
         if self._is_first(found):
-            self.files[path] = (found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
+            log = log_of(path) if path.endswith(".db") else None
+            logged = () if log is None else (log.st_size, log.st_mtime_ns)
+            state = (found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
+            self.files[path] = (*state, *logged)
 
     def _is_first(self, found: os.stat_result) -> bool:
         """Return False if this file or folder was already seen under another name."""

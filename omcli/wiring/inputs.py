@@ -7,7 +7,7 @@ import stat
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from functools import cache
 from itertools import chain
 from pathlib import Path
@@ -37,13 +37,49 @@ def transcript(
     NoInput if reading fails, BadUsage if the given format is unknown, BadInput for a directory or if no format is
     detected, and the errors of `bookmarks`.
     """
-    with _opened(name) as stream:
+    with _opened(name) as stream, ExitStack() as stack:
         origin = _origin(name, stream, terms=terms(format_name, session))
-        stamp = None if origin is None else settled_stamp(os.fstat(stream.fileno()))
-        rest = None if origin is None else _resume(stream, origin, bookmarks(origin))
-        read = rest or transcript_in(stream, format_name=format_name, origin=origin)
+        stamp = None if origin is None else _settled_file_stamp(origin.path, os.fstat(stream.fileno()))
+        read = None
+        if origin is not None and _is_database(stream):
+            read = stack.enter_context(_database(origin, bookmarks(origin), format_name))
+        elif origin is not None:
+            read = _resume(stream, origin, bookmarks(origin))
+        read = read or transcript_in(stream, format_name=format_name, origin=origin)
         with _input_errors():
             yield replace(read, stamp=stamp)
+
+
+def _is_database(stream: BinaryIO) -> bool:
+    """Return True if a file begins like an SQLite database. Its position stays the same."""
+    from omcli.formats.source import SQLITE
+
+    with _input_errors():
+        begins = stream.read(len(SQLITE))
+        stream.seek(0)
+    return begins == SQLITE
+
+
+@contextmanager
+def _database(origin: Origin, bookmarks: Iterable[Bookmark], format_name: str | None) -> Iterator[Transcript | None]:
+    """Open OpenCode's database, with the sessions that changed since the last bookmark. Yield None if it belongs to
+    another program.
+
+    A bookmark of it has no offset: it names the state of each session that was read.
+    """
+    from omcli.formats.opencode.database import opened
+    from omcli.memory.transcript import Checkpoint, Transcript
+
+    known = next(iter(bookmarks), None)
+    carried = known.earlier(goes_on=True).carried if known else None
+    with opened(origin.path, carried["reader"] if carried else None) as database:
+        if database is None:
+            yield None
+            return
+        read = transcript_in(database.stream, format_name=format_name, origin=origin)
+        end = Checkpoint(offset=0, digest=bytes(32), reader_state=database.state)  # a digest that no file has
+        items = (item for item in read.items if not isinstance(item, Checkpoint))
+        yield Transcript(format=read.format or "opencode", items=chain(items, (end,)), origin=origin)
 
 
 def _resume(stream: BinaryIO, origin: Origin, bookmarks: Iterable[Bookmark]) -> Transcript | None:
@@ -178,6 +214,29 @@ def stamp(of: os.stat_result) -> str:
 def settled_stamp(of: os.stat_result) -> str | None:
     """Return the stamp, or None if the file is so recent that it could change again without changing its time."""
     return stamp(of) if time.time_ns() - of.st_mtime_ns > _TICK_NS else None
+
+
+def file_stamp(path: str) -> str:
+    """Return the stamp of a file, with that of its log if it is a database. Raise OSError if the file is missing."""
+    of = os.stat(path)  # noqa: PTH116
+    log = log_of(path)
+    return stamp(of) if log is None else f"{stamp(of)}+{stamp(log)}"
+
+
+def log_of(path: str) -> os.stat_result | None:
+    """Return the state of the log in which SQLite keeps the latest changes to a database, or None without one."""
+    try:
+        return os.stat(f"{path}-wal")  # noqa: PTH116
+    except OSError:
+        return None
+
+
+def _settled_file_stamp(path: str, of: os.stat_result) -> str | None:
+    """Return the stamp of an open file, or None if it or its log could change again without changing its time."""
+    log = log_of(path)
+    if log is None or settled_stamp(of) is None:
+        return settled_stamp(of)
+    return settled_stamp(log) and f"{stamp(of)}+{stamp(log)}"
 
 
 def terms(format_name: str | None, session: str | None) -> str:

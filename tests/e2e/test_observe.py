@@ -269,10 +269,10 @@ def test_items_of_the_responses_api_are_read_in_any_layout(om: Om) -> None:
 
 def test_what_cannot_be_read_is_refused_by_name_and_no_format_is_hinted_at_that_cannot_fit(om: Om) -> None:
     """XD8: never read as text, neither by itself nor when asked."""
-    gemini = json.dumps({"sessionId": "s", "projectHash": "p", "messages": [{"type": "user", "content": "Hi"}]})
-    run = om("observe", stdin=gemini, code=65)
-    assert "this is a transcript of Gemini CLI, which om cannot read yet\nhint: om reads codex, pi" in run.stderr
-    for text in ('{"harbour": "Cuxhaven"}\n', '[{"harbour": "Cuxhaven"}]', gemini):
+    kimi = json.dumps({"type": "turn.prompt", "time": 1, "input": [{"type": "text", "text": "Hi"}]})
+    run = om("observe", stdin=kimi, code=65)
+    assert "this is a transcript of Kimi Code, which om cannot read yet\nhint: om reads codex, pi" in run.stderr
+    for text in ('{"harbour": "Cuxhaven"}\n', '[{"harbour": "Cuxhaven"}]', kimi):
         assert "--format" not in om("observe", stdin=text, code=65).stderr
         refused = om("observe", "--format", "text", stdin=text, code=65)
         assert "this is JSON, not plain text" in refused.stderr

@@ -19,7 +19,8 @@ from tests.unit.text.secret_kinds import KINDS, Kind
 STORIES = Path(__file__).parents[1] / "stories"
 TOKEN = "gh" + "p_" + "a1B2c3D4e5F6g7H8i9J0" + "k1L2m3N4o5P6q7R8"
 KEPT = {"id", "uuid", "sessionId", "agentId", "leafUuid", "parentUuid", "cwd", "call_id", "tool_call_id", "tool_use_id",
-        "toolCallId", "parentId", "timestamp"}  # fmt: skip
+        "toolCallId", "parentId", "timestamp", "messageId", "callID", "sessionID", "messageID", "parentID", "directory",
+        "root"}  # fmt: skip
 """Ids and directories, which are kept as they are; ids of queued prompts are their instants."""
 STRUCTURE = {"type", "role", "version", "subtype", "userType", "stop_reason", "status", "operation", "trigger"}
 """What a record cannot be read without, or what is not stored."""

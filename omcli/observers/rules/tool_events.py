@@ -37,7 +37,7 @@ class FileChange:
 
 def changed_files(arguments: Mapping[str, object], raw: str) -> list[FileChange]:
     """Return the file changes that an edit tool's arguments request, or an empty list if they are not recognised."""
-    patch = arguments.get("patch") or arguments.get("input") or arguments.get("diff") or raw
+    patch = next(filter(None, map(arguments.get, ("patch", "patchText", "input", "diff"))), raw)
     if isinstance(patch, str) and PATCH in patch:
         return list(_parse_changes(patch))
     if isinstance(listed := arguments.get("changes"), list):
@@ -57,9 +57,19 @@ def changed_files(arguments: Mapping[str, object], raw: str) -> list[FileChange]
     return [
         FileChange(
             path=path,
-            old=_first_text(part, "old_string", "oldText", "old_str", "old_text", "search"),
+            old=_first_text(part, "old_string", "oldString", "oldText", "old_str", "old_text", "search"),
             new=_first_text(
-                part, "new_string", "newText", "new_str", "new_text", "replace", "content", "new_source", "file_text"
+                part,
+                "new_string",
+                "newString",
+                "newText",
+                "new_str",
+                "new_text",
+                "replace",
+                "content",
+                "contents",
+                "new_source",
+                "file_text",
             ),
         )
         for part in parts
@@ -124,7 +134,7 @@ _KINDS_BY_NAME: Mapping[str, ToolKind] = MappingProxyType(
             ToolKind.EDIT: (
                 "edit multiedit notebookedit edit_file multi_edit apply_patch patch str_replace "
                 "str_replace_editor str_replace_based_edit_tool replace search_replace update_file "
-                "file_change"
+                "file_change strreplace applypatch editnotebook"
             ),
             ToolKind.WRITE: "write write_file create_file create write_to_file save_file",
             ToolKind.READ: (
@@ -140,19 +150,23 @@ _KINDS_BY_NAME: Mapping[str, ToolKind] = MappingProxyType(
             ToolKind.SEARCH: (
                 "grep glob ls find search list_dir list_directory list_files search_files search_file_content "
                 "codebase_search grep_search grep_files multi_grep file_search websearch web_search web_search_call "
-                "lsp rg"
+                "lsp rg list codesearch semanticsearch google_web_search"
             ),
             ToolKind.TODO: (
-                "todowrite todo_write write_todos update_plan taskcreate taskupdate todo manage_todo_list todo_list"
+                "todowrite todo_write write_todos update_plan taskcreate taskupdate todo manage_todo_list todo_list "
+                "update_todo"
             ),
-            ToolKind.DELEGATE: "task agent spawn_agent delegate subagent new_task",
+            ToolKind.DELEGATE: "task agent spawn_agent delegate subagent new_task delegate_to_agent",
             ToolKind.PLAN: "exitplanmode exit_plan_mode",
-            ToolKind.ASK: "askuserquestion ask_user_question ask_followup_question request_user_input",
+            ToolKind.ASK: "askuserquestion ask_user_question ask_followup_question request_user_input "
+            "ask_user question askquestion",
         }.items()
         for name in names.split()
     }
 )
 
+_EDITOR_COMMANDS = {"view": ToolKind.READ, "create": ToolKind.WRITE}
+"""Commands of `str_replace_editor` that do something else than edit."""
 _REMOTE = lazily(r"^mcp__(?P<server>.+?)__(?P<tool>.+)$|^(?P<server2>[\w\-]+)[./:](?P<tool2>[\w\-]+)$")
 _READ_ONLY_VERB = lazily(
     r"^(?:get|list|read|search|find|fetch|query|view|describe|show|lookup|resolve|inspect|check)(?![a-z])",
@@ -284,6 +298,8 @@ def tool_event(call: KeptMessage, result: KeptMessage | None) -> ToolEvent | Non
     if kind is ToolKind.RUN and PATCH in raw:
         # A patch given to a shell is an edit.
         kind, raw, arguments = ToolKind.EDIT, shell.command_of(arguments, raw), {}
+    elif kind is ToolKind.EDIT:
+        kind = _EDITOR_COMMANDS.get(str(arguments.get("command")), kind)
     answer = result.message.text if result else ""
     reply = _json_object(answer)
     output = _output_text(reply, answer, kind)

@@ -22,11 +22,17 @@ EXPECTED = {
     "chat_openai.jsonl": ("openai", (8, 9, 2, 2, 1, 0)),
     "anthropic_body.json": ("anthropic", (4, 5, 2, 2, 1, 0)),
     "chat.txt": ("text", (6, 5, 2, 2, 1, 0)),
+    "gemini_calendar.jsonl": ("gemini", (2, 4, 6, 6, 2, 0)),
+    "copilot_queue.jsonl": ("copilot", (2, 4, 8, 8, 1, 1)),
+    "cursor_menu.ndjson": ("cursor", (2, 3, 3, 3, 0, 0)),
+    "opencode_rooms.json": ("opencode", (2, 3, 6, 6, 2, 1)),
+    "responses_bakery.json": ("codex", (1, 1, 2, 2, 1, 0)),
 }
 SESSIONS = {
     "claude_code_refactor.jsonl": ("5f0c3c1e-7b1d-4e0a-9a57-2f6f5d1b8c44", "/home/ada/src/parcel"),
     "codex_release.jsonl": ("019d1c4e-52b0-7a31-9c1f-3f0a6a2be7d1", "/home/ada/src/tern"),
     "pi_bugfix.jsonl": ("019d41a0-8c11-73d5-b1b0-6a0d3f9e2c75", "/home/bo/src/ledger"),
+    "opencode_rooms.json": ("ses_0b7e55d1lanterns", "/home/tomas/src/lantern"),
 }
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from omcli.memory.observation import Priority, Status, Type
 from omcli.observers.rules import RuleObserver, shell
-from omcli.observers.rules.tool_events import ToolKind, tool_kind
+from omcli.observers.rules.tool_events import PATCH, ToolKind, tool_kind
 from tests.batches import Talk
 
 
@@ -457,11 +457,12 @@ def test_a_result_is_joined_to_a_call_of_an_earlier_batch() -> None:
 @pytest.mark.parametrize(
     ("names", "kind"),
     [
-        ("Edit MultiEdit apply_patch NotebookEdit str_replace_based_edit_tool edit_file", ToolKind.EDIT),
+        ("Edit MultiEdit apply_patch NotebookEdit str_replace_based_edit_tool edit_file StrReplace", ToolKind.EDIT),
         ("Write write_file create_file", ToolKind.WRITE),
         ("Read read_file view WebFetch mcp__files__read_file", ToolKind.READ),
         ("Bash exec_command shell shell_command local_shell_call run_command run_in_terminal", ToolKind.RUN),
-        ("Grep Glob LS WebSearch web_search_call", ToolKind.SEARCH),
+        ("Grep Glob LS WebSearch web_search_call list google_web_search SemanticSearch", ToolKind.SEARCH),
+        ("AskUserQuestion ask_user question", ToolKind.ASK),
         ("TodoWrite update_plan TaskCreate TaskUpdate", ToolKind.TODO),
         ("Task Agent spawn_agent", ToolKind.DELEGATE),
         ("mcp__github__create_issue", ToolKind.REMOTE),
@@ -537,6 +538,27 @@ def test_a_background_command_of_claude_code_is_reported_when_it_ends() -> None:
     assert talk.texts() == ["Ran: npm test (still running)"]
     talk.tool("BashOutput", {"bash_id": "ab12"}, "<status>failed</status>\n<exit_code>1</exit_code>\n3 failed")
     assert talk.one().text == "Ran: npm test → exit 1: 3 failed"
+
+
+def test_an_editor_that_only_shows_a_file_changes_nothing() -> None:
+    """`str_replace_editor` has a command for each thing it does."""
+    talk = Talk().tool("str_replace_editor", {"command": "view", "path": "a.py"}, "x = 1")
+    talk.tool("str_replace_editor", {"command": "create", "path": "b.py", "file_text": "y = 2"}, "ok")
+    talk.tool("str_replace_editor", {"command": "str_replace", "path": "c.py", "old_str": "1", "new_str": "2"}, "ok")
+    assert {row.type for row in talk.observed()} == {Type.FILE_READ, Type.FILE_CREATED, Type.FILE_MODIFIED}
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments"),
+    [
+        ("edit", {"filePath": "a.py", "oldString": "x = 1", "newString": "x = 2"}),
+        ("StrReplace", {"path": "a.py", "old_string": "x = 1", "new_string": "x = 2"}),
+        ("replace", {"file_path": "a.py", "old_string": "x = 1", "new_string": "x = 2"}),
+        ("apply_patch", {"patchText": f"{PATCH}\n*** Update File: a.py\n-x = 1\n+x = 2\n*** End Patch"}),
+    ],
+)
+def test_an_edit_is_told_alike_whatever_its_arguments_are_called(tool: str, arguments: dict[str, object]) -> None:
+    assert Talk().tool(tool, arguments, "ok").one().text == "Modified a.py: `x = 1` → `x = 2`"
 
 
 def test_a_long_command_keeps_the_file_at_its_end() -> None:
