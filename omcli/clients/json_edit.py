@@ -28,7 +28,7 @@ _SPACES = " \t\r\n"
 
 
 @record
-class Node:
+class Part:
     """A value in JSON text; in an object, with its key."""
 
     value: Any
@@ -42,21 +42,21 @@ class Node:
     begin: int
     """Where its value begins."""
     end: int
-    parts: tuple[Node, ...] = ()
+    parts: tuple[Part, ...] = ()
     """Members of an object, or elements of an array."""
     last_space: int = 0
     """Where the space before its closing bracket begins."""
     comma: int | None = None
     """Where the comma behind it is."""
 
-    def member(self, key: str) -> Node | None:
+    def part_named(self, key: str) -> Part | None:
         """Return the member with this key; of several, the last one, which is the one that counts."""
         return next((part for part in reversed(self.parts) if part.key == key), None)
 
 
-def parse(text: str) -> Node:
+def parse(text: str) -> Part:
     """Return the value of JSON text. Raise BadConfiguration with the line and the column if it is not valid."""
-    return _Parser(text).document()
+    return _Reader(text).document()
 
 
 def insert(text: str, keys: Sequence[str], value: object) -> str:
@@ -67,8 +67,8 @@ def insert(text: str, keys: Sequence[str], value: object) -> str:
     root = node = parse(text)
     for depth, key in enumerate(keys):
         if not isinstance(node.value, dict):
-            raise _unexpected(keys[:depth], "an object")
-        found = node.member(key)
+            raise _refused(keys[:depth], "an object")
+        found = node.part_named(key)
         if found is None:
             made: object = [value]
             for missing in reversed(keys[depth + 1 :]):
@@ -76,25 +76,25 @@ def insert(text: str, keys: Sequence[str], value: object) -> str:
             return _with(text, root, node, made, key=key)
         node = found
     if not isinstance(node.value, list):
-        raise _unexpected(keys, "an array")
+        raise _refused(keys, "an array")
     return _with(text, root, node, value)
 
 
-def insert_member(text: str, key: str, value: object) -> str:
+def add_key(text: str, key: str, value: object) -> str:
     """Add a member to the outermost object. Raise BadConfiguration if it is not an object."""
     root = parse(text)
     if not isinstance(root.value, dict):
-        raise _unexpected((), "an object")
+        raise _refused((), "an object")
     return _with(text, root, root, value, key=key)
 
 
-def substitute(text: str, node: Node, value: object) -> str:
+def replace_part(text: str, node: Part, value: object) -> str:
     """Put another value in the place of one in the text."""
     layout = _layout(text, parse(text))
     return f"{text[: node.begin]}{layout.shown(value, layout.line(text, node.start))}{text[node.end :]}"
 
 
-def remove(text: str, container: Node, part: Node) -> str:
+def remove(text: str, container: Part, part: Part) -> str:
     """Remove a part of an object or array, with its comma and the space before it. An array or object without any
     other part or comment becomes `[]` or `{}`.
     """
@@ -112,10 +112,10 @@ def remove(text: str, container: Node, part: Node) -> str:
     return text
 
 
-def _with(text: str, root: Node, container: Node, value: object, *, key: str | None = None) -> str:
+def _with(text: str, root: Part, container: Part, value: object, *, key: str | None = None) -> str:
     """Return the text with a value behind the last part of an object or array."""
     layout = _layout(text, root)
-    name = "" if key is None else f"{json.dumps(key, ensure_ascii=False)}{layout.colon}"
+    name = "" if key is None else f"{json.dumps(key, ensure_ascii=False)}:{layout.space}"
     if not container.parts:
         outer = layout.line(text, container.begin)
         indent = f"{outer}{layout.unit}" if outer else ""
@@ -144,10 +144,6 @@ class _Layout:
     space: str
     """Space behind a comma or colon on one line."""
 
-    @property
-    def colon(self) -> str:
-        return f":{self.space}"
-
     def line(self, text: str, at: int) -> str:
         """Return the end of a line with the indentation of the line of a position; "" if the text is on one line."""
         found = _INDENT.match(text, _line_start(text, at))
@@ -156,11 +152,11 @@ class _Layout:
     def shown(self, value: object, indent: str) -> str:
         """Return a value as JSON. `indent` stands between lines; "" for one line."""
         if not indent:
-            return json.dumps(value, ensure_ascii=False, separators=(f",{self.space}", self.colon))
+            return json.dumps(value, ensure_ascii=False, separators=(f",{self.space}", f":{self.space}"))
         return json.dumps(value, ensure_ascii=False, indent=self.unit).replace("\n", indent)
 
 
-def _layout(text: str, root: Node) -> _Layout:
+def _layout(text: str, root: Part) -> _Layout:
     if root.parts and not _has_lines(text, root):
         return _Layout(newline="", unit="", space="" if text[root.parts[0].begin - 1] == ":" else " ")
     found = _INDENT.match(text, _line_start(text, root.parts[0].start)) if root.parts else None
@@ -169,7 +165,7 @@ def _layout(text: str, root: Node) -> _Layout:
     return _Layout(newline="\r\n" if is_dos else "\n", unit=(found and found[0]) or "  ", space=" ")
 
 
-def _has_lines(text: str, container: Node) -> bool:
+def _has_lines(text: str, container: Part) -> bool:
     """Return True if the parts of an object or array begin on lines of their own."""
     return not {"\n", "\r"}.isdisjoint(text[container.begin : container.parts[0].start])
 
@@ -178,12 +174,12 @@ def _line_start(text: str, at: int) -> int:
     return max(text.rfind("\n", 0, at), text.rfind("\r", 0, at)) + 1
 
 
-def _unexpected(keys: Sequence[str], expected: str) -> BadConfiguration:
+def _refused(keys: Sequence[str], expected: str) -> BadConfiguration:
     place = f"`{'.'.join(keys)}`" if keys else "the outermost value"
     return BadConfiguration(f"{place} is not {expected}", hint="mend the file, or move it out of the way")
 
 
-class _Parser:
+class _Reader:
     """Reads JSON text and notes where everything is."""
 
     def __init__(self, text: str) -> None:
@@ -191,25 +187,25 @@ class _Parser:
         self._at = self._space = len(_MARK) if text.startswith(_MARK) else 0
         self._is_below_comment = False
 
-    def document(self) -> Node:
+    def document(self) -> Part:
         self._skip()
-        node = self._node(0)
+        node = self._part(0)
         if self._at < len(self._text):
             raise self._error("nothing more")
         return node
 
-    def _node(self, depth: int, *, is_member: bool = False) -> Node:
+    def _part(self, depth: int, *, is_member: bool = False) -> Part:
         start, key = self._at, None
         space, is_below_comment = self._space, self._is_below_comment
         if is_member:
             if not self._is_at('"'):
                 raise self._error("a key in double quotes or `}`")
-            key = self._scalar()
+            key = self._value()
             self._skip()
             self._take(":")
             self._skip()
         begin = self._at
-        parts: tuple[Node, ...] = ()
+        parts: tuple[Part, ...] = ()
         if self._is_at("{"):
             parts = self._parts("}", depth + 1)
             value: Any = {part.key: part.value for part in parts}
@@ -217,14 +213,14 @@ class _Parser:
             parts = self._parts("]", depth + 1)
             value = [part.value for part in parts]
         else:
-            value = self._scalar()
+            value = self._value()
         end, last_space = self._at, self._space
         self._skip()
         comma = self._at if depth and self._is_at(",") else None
         if comma is not None:
             self._take(",")
             self._skip()
-        return Node(
+        return Part(
             value=value,
             key=key,
             space=space,
@@ -237,20 +233,20 @@ class _Parser:
             comma=comma,
         )
 
-    def _parts(self, closing: str, depth: int) -> tuple[Node, ...]:
+    def _parts(self, closing: str, depth: int) -> tuple[Part, ...]:
         if depth > _DEEPEST:
             raise self._error(f"at most {_DEEPEST} levels")
         self._at += 1
         self._skip()
-        found: list[Node] = []
+        found: list[Part] = []
         while not self._is_at(closing):
             if found and found[-1].comma is None:
                 raise self._error(f"`,` or `{closing}`")
-            found.append(self._node(depth, is_member=closing == "}"))
+            found.append(self._part(depth, is_member=closing == "}"))
         self._at += 1
         return tuple(found)
 
-    def _scalar(self) -> Any:
+    def _value(self) -> Any:
         found = _SCALAR.match(self._text, self._at)
         if found is None:
             raise self._error("a value")

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from omcli.base.errors import BadConfiguration
-from omcli.clients.json_edit import Node, insert, insert_member, parse, remove, substitute
+from omcli.clients.json_edit import Part, add_key, insert, parse, remove, replace_part
 
 _TOKENS = re.compile(r'"(?:[^"\\]|\\.)*"|(//[^\r\n]*|/\*(?s:.*?)\*/)')
 _HOOK = {"matcher": "a|b", "hooks": [{"type": "command", "command": "/opt/om hook codex", "timeout": 5}]}
@@ -67,7 +67,7 @@ def laid_out(draw: st.DrawFn, *, odd: bool) -> str:
     return f"{mark}{value(0, 'object')}{draw(st.sampled_from(['', newline, '// end']))}"
 
 
-def parts_of(node: Node) -> list[tuple[Node, Node]]:
+def parts_of(node: Part) -> list[tuple[Part, Part]]:
     """Every part in it, with the object or array it is in."""
     return [pair for part in node.parts for pair in ((node, part), *parts_of(part))]
 
@@ -101,13 +101,13 @@ def test_what_is_inserted_is_there_and_everything_else_as_well(text: str) -> Non
 def test_what_is_inserted_can_be_removed_byte_for_byte(text: str, keys: tuple[str, str]) -> None:
     changed = insert(text, keys, _HOOK)
     root, before = parse(changed), parse(text)
-    path = [root, *(node for key in keys[:1] if (node := root.member(key)))]
-    array = path[-1].member(keys[1])
+    path = [root, *(node for key in keys[:1] if (node := root.part_named(key)))]
+    array = path[-1].part_named(keys[1])
     assert array is not None
-    old = before.member(keys[0])
+    old = before.part_named(keys[0])
     if old is None:
         container, part = root, path[-1]
-    elif old.member(keys[1]) is None:
+    elif old.part_named(keys[1]) is None:
         container, part = path[-1], array
     else:
         container, part = array, array.parts[-1]
@@ -140,7 +140,7 @@ def test_a_value_is_replaced_in_its_place(text: str, data: st.DataObject) -> Non
     if not pairs:
         return
     _, part = data.draw(st.sampled_from(pairs))
-    changed = substitute(text, part, _HOOK)
+    changed = replace_part(text, part, _HOOK)
     assert changed.startswith(text[: part.begin])
     assert changed.endswith(text[part.end :])
     assert json.loads(changed[part.begin : len(changed) - len(text) + part.end]) == _HOOK
@@ -165,7 +165,7 @@ def test_what_is_inserted_is_laid_out_like_the_rest(text: str, shown: str) -> No
 
 
 def test_a_member_is_added_to_the_outermost_object() -> None:
-    assert insert_member('{"hooks": {}}', "version", 1) == '{"hooks": {}, "version": 1}'
+    assert add_key('{"hooks": {}}', "version", 1) == '{"hooks": {}, "version": 1}'
 
 
 @pytest.mark.parametrize(
