@@ -17,7 +17,7 @@ GROUPS = {
     "Inspect": ("log", "items", "show", "why", "trace", "replay", "sessions", "status", "usage", "tokens"),
     "Edit": ("note", "review", "prune", "forget", "undo", "history"),
     "Use another program as the observer": ("pending", "apply"),
-    "Exchange and set up": ("hook", "export", "import", "schedule", "config"),
+    "Exchange and set up": ("install", "uninstall", "hook", "export", "import", "schedule", "config"),
 }
 """The commands in groups, in the order of `om --help`."""
 COMMANDS = tuple(name for names in GROUPS.values() for name in names)
@@ -35,6 +35,7 @@ _MODULES = {
     "replay": "history",
     "export": "exchange",
     "import": "exchange",
+    "uninstall": "install",
 }
 """Modules that are not named after their command."""
 

@@ -1,0 +1,6 @@
+const OM = __OM__
+
+export const Om = async () => {
+    void OM
+    return {}
+}

@@ -1,0 +1,5 @@
+const OM: string = __OM__;
+
+export default function (): void {
+    void OM;
+}

@@ -1,0 +1,201 @@
+"""Our entries in the settings of a client, among those of others."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Collection, Iterator, Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from omcli.base import lazily
+from omcli.base.record import record
+from omcli.clients import CLIENTS
+from omcli.clients.events import EVENTS, Moment
+from omcli.clients.json_edit import Part, add_key, insert, parse, remove, replace_part
+
+_LONGEST = 4_096
+"""Maximum length of a command that can be one of ours."""
+_UNUSED = ("SubagentStop",)
+"""Events that are understood but not asked for: what a subagent found is in the transcript of its agent."""
+
+
+def hook_entries(client: str, command: str) -> dict[str, list[Any]]:
+    """Return our entries for settings without others: for each event, a list with one element."""
+    events = {event: moment for event, moment in EVENTS[client].items() if event not in _UNUSED}
+    return {event: [_item(client, moment, command)] for event, moment in events.items()}
+
+
+def _item(client: str, moment: Moment, command: str) -> dict[str, Any]:
+    if client == "cursor":
+        return {"command": command, "timeout": 5}
+    entry: dict[str, Any] = {"type": "command", "command": command}
+    if client == "gemini":
+        return {"hooks": [{"name": "om-memory", **entry, "timeout": 5_000}]}
+    if client == "claude-code" and moment in (Moment.TOOL, Moment.STOP):
+        entry |= {"async": True, "timeout": 30 if moment is Moment.TOOL else 120}
+    else:
+        entry["timeout"] = 3 if moment is Moment.END else 5  # Codex allows 3 seconds at the end
+    if client == "claude-code" and moment is Moment.START:
+        return {"matcher": "startup|resume|clear|compact|fork", "hooks": [entry]}
+    return {"hooks": [entry]}
+
+
+def with_entries(text: str, wanted: Mapping[str, list[Any]], others: Mapping[str, object]) -> str:
+    """Return the text of settings with our entries. Former entries of ours and of the retired tool are replaced."""
+    wanted = {event: element for event, (element,) in wanted.items()}
+    is_former = partial(_is_own, or_retired=True)
+    return _changed(text, wanted, is_former, kept=frozenset(), others=others)
+
+
+def without_entries(text: str, original: Mapping[str, Any], others: Collection[str] = ()) -> str:
+    """Return the text of settings without our entries, and without lists that are empty now and were not in the
+    original.
+    """
+    before = original.get("hooks")
+    kept = frozenset({*(("hooks",) if "hooks" in original else ()), *(before if isinstance(before, dict) else ())})
+    text = _changed(text, {}, _is_own, kept=kept, others={})
+    for name in others:
+        root = parse(text)
+        member = root.part_named(name)
+        if member is not None and name not in original and len(root.parts) == 1:
+            text = remove(text, root, member)
+    return text
+
+
+@record
+class _Found:
+    """An element of an event's list with entries of ours."""
+
+    event: Part
+    element: Part
+    holder: Part
+    """The list with the entries: that of the element, or that of the event."""
+    ours: tuple[Part, ...]
+    is_whole: bool
+    """True if all entries of the element are ours."""
+
+
+def _changed(
+    text: str,
+    wanted: Mapping[str, Any],
+    is_ours: Callable[[Mapping[str, Any]], bool],
+    *,
+    kept: frozenset[str],
+    others: Mapping[str, object],
+) -> str:
+    """Return the text with one change after the other, until nothing is left to do."""
+    emptied: set[str] = set()
+    while (changed := _step(text, wanted, is_ours, emptied, kept)) is not None:
+        text = changed
+    for name, value in others.items():
+        if parse(text).part_named(name) is None:
+            text = add_key(text, name, value)
+    return text
+
+
+def _step(
+    text: str,
+    wanted: Mapping[str, Any],
+    is_ours: Callable[[Mapping[str, Any]], bool],
+    emptied: set[str],
+    kept: frozenset[str],
+) -> str | None:
+    """Return the text with one more change; None if there is nothing to change."""
+    root = parse(text)
+    placed: set[str] = set()
+    for found in _found(root, is_ours):
+        name = found.event.key or ""
+        if not found.is_whole:
+            return remove(text, found.holder, found.ours[0])
+        if name not in wanted or name in placed:
+            emptied.add(name)
+            return remove(text, found.event, found.element)
+        placed.add(name)
+        if found.element.value != wanted[name]:
+            return replace_part(text, found.element, wanted[name])
+    for name, element in wanted.items():
+        if name not in placed:
+            return insert(text, ("hooks", name), element)
+    held = root.part_named("hooks")
+    if held is None or not emptied:
+        return None
+    for event in held.parts:
+        if event.key in emptied - kept and text[event.begin : event.end] == "[]":
+            return remove(text, held, event)
+    return remove(text, root, held) if "hooks" not in kept and text[held.begin : held.end] == "{}" else None
+
+
+def _found(root: Part, is_ours: Callable[[Mapping[str, Any]], bool]) -> Iterator[_Found]:
+    events = (event for held in root.parts if held.key == "hooks" for event in held.parts)
+    for event in events:
+        for element in event.parts if isinstance(event.value, list) else ():
+            inner = element.part_named("hooks") if isinstance(element.value, dict) else None
+            holder, entries = (inner, inner.parts) if inner is not None else (event, (element,))
+            ours = tuple(entry for entry in entries if isinstance(entry.value, dict) and is_ours(entry.value))
+            if ours:
+                yield _Found(event=event, element=element, holder=holder, ours=ours, is_whole=len(ours) == len(entries))
+
+
+def entries(text: str, *, or_retired: bool = False) -> tuple[tuple[str, str], ...]:
+    """Return the events and commands of our entries in settings, and of those of the retired tool."""
+    is_ours = partial(_is_own, or_retired=or_retired)
+    found = _found(parse(text), is_ours)
+    return tuple((each.event.key or "", " ".join(_words(entry.value))) for each in found for entry in each.ours)
+
+
+# ---- whose entry it is
+
+_OPERATORS = ";|&<>()`"
+_QUIET = frozenset({">", ">&", "||", "true", "/dev/null", "1", "2"})
+"""What may follow a command without making it do more."""
+_FOR = ("claude", "claude-code", "codex", "cowork", "cursor", "grok", "hermes", "opencode")
+_SCRIPT = lazily(r"/observational_memory/hooks/[a-z]+/session-(?:start|end)\.sh\Z")
+
+
+def _is_own(entry: Mapping[str, Any], *, or_retired: bool = False) -> bool:
+    """Return True for an entry that runs `om hook`, and, if asked for, for one of the retired tool of the same name."""
+    words = _words(entry)
+    arguments = _arguments(words)
+    if len(arguments) == 2 and arguments[0] == "hook" and arguments[1] in CLIENTS:
+        return True
+    return or_retired and (_is_retired(arguments) or (bool(words) and bool(_SCRIPT.search(words[-1]))))
+
+
+def _is_retired(arguments: list[str]) -> bool:
+    """Return True for a command of the retired tool. Our `om context --for` has no `--cwd`."""
+    verb, *rest = arguments or [""]
+    if verb in ("claude-checkpoint", "codex-checkpoint"):
+        return True
+    if verb != "context":
+        return False
+    return not rest or (rest[0] == "--for" and rest[1:2] != [] and rest[1] in _FOR and "--cwd" in rest)
+
+
+def _words(entry: Mapping[str, Any]) -> list[str]:
+    """Return the words of an entry's command; none if it does more than run one program."""
+    command, arguments = entry.get("command"), entry.get("args")
+    if not isinstance(command, str) or len(command) > _LONGEST:
+        return []
+    if isinstance(arguments, list):
+        return [command, *map(str, arguments)]
+    split = shlex.shlex(command, posix=True, punctuation_chars=_OPERATORS)
+    split.whitespace_split, split.commenters = True, ""
+    try:
+        words = list(split)
+    except ValueError:
+        return []
+    end = next((at for at, word in enumerate(words) if set(word) <= set(_OPERATORS)), len(words))
+    if "\n" in command.strip() or not _QUIET.issuperset(words[end:]):
+        return []
+    is_number = end < len(words) and words[end].startswith(">") and words[end - 1 : end] in (["1"], ["2"])
+    return words[: end - 1 if is_number else end]
+
+
+def _arguments(words: list[str]) -> list[str]:
+    """Return the arguments of `om` if the words run it, otherwise none."""
+    if words and Path(words[0]).name == "om":
+        return words[1:]
+    if "omcli" in words and words[words.index("omcli") - 1] == "-m":
+        return words[words.index("omcli") + 1 :]
+    return []
