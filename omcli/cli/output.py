@@ -165,11 +165,11 @@ class Output:
             shown = self.terminal.paragraph("\n".join(lines)) if lines else ""
             self.text(f"\n{self.terminal.heading(title)}{shown}")
 
-    def checks(self, title: str, found: Sequence[tuple[str, str, str, str]]) -> None:
+    def results(self, title: str, found: Sequence[tuple[str, str, str, str]]) -> None:
         """Write a title and, for each check, its result, name and text, with a hint on a line of its own."""
         cells = [tuple(printable(one_line(cell)) for cell in check) for check in found]
         if self.terminal is not None:
-            self.text(self.terminal.checks(title, cells))
+            self.text(self.terminal.results(title, cells))
             return
         self.line(title)
         for result, name, text, hint in cells:

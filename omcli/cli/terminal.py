@@ -106,7 +106,7 @@ class Terminal:
         grid.add_row(Text(handle), _text(text, marked) if isinstance(text, str) else text)
         return self._render(grid)
 
-    def checks(self, title: str, found: Iterable[Sequence[str]]) -> str:
+    def results(self, title: str, found: Iterable[Sequence[str]]) -> str:
         """Render a heading and, for each check, its result, name and text, with a hint below the text."""
         grid = Table.grid(padding=(0, _GAP, 0, 0))
         for width in (4, 11):

@@ -11,23 +11,25 @@ from pathlib import Path
 
 from omcli.base.record import record
 
-_FOLDERS = {
-    "claude-code": ("CLAUDE_CONFIG_DIR", ".claude"),
-    "codex": ("CODEX_HOME", ".codex"),
-    "pi": ("PI_CODING_AGENT_DIR", ".pi/agent"),
-    "opencode": ("OPENCODE_CONFIG_DIR", ".config/opencode"),
-    "gemini": ("", ".gemini"),
-    "cursor": ("", ".cursor"),
+_PLACES = {
+    "claude-code": (("CLAUDE_CONFIG_DIR", ""), ("HOME", ".claude")),
+    "codex": (("CODEX_HOME", ""), ("HOME", ".codex")),
+    "pi": (("PI_CODING_AGENT_DIR", ""), ("HOME", ".pi/agent")),
+    "opencode": (("OPENCODE_CONFIG_DIR", ""), ("XDG_CONFIG_HOME", "opencode"), ("HOME", ".config/opencode")),
+    "gemini": (("GEMINI_CLI_HOME", ".gemini"), ("HOME", ".gemini")),
+    "cursor": (("HOME", ".cursor"),),
 }
-"""The folder of each client in the user's home, and the variable that names another one."""
+"""Variables with the folder of each client, or with one above it and the way from there. The first that is set counts.
+"""
 _FILES = {
-    "claude-code": ("settings.json", "settings.local.json"),
-    "codex": ("hooks.json",),
-    "gemini": ("settings.json",),
-    "cursor": ("hooks.json",),
+    "claude-code": ("settings.json", (".claude/settings.json", ".claude/settings.local.json")),
+    "codex": ("hooks.json", (".codex/hooks.json",)),
+    "pi": ("extensions/om.ts", (".pi/extensions/om.ts",)),
+    "opencode": ("plugins/om.js", (".opencode/plugins/om.js",)),
+    "gemini": ("settings.json", (".gemini/settings.json",)),
+    "cursor": ("hooks.json", (".cursor/hooks.json",)),
 }
-_EXTENSIONS = {"pi": "extensions/om*", "opencode": "plugins/om*"}
-_IN_PROJECT = {"claude-code": ".claude", "codex": ".codex", "gemini": ".gemini", "cursor": ".cursor"}
+"""The file with hooks or the extension in the client's folder, and those in a project."""
 _PROGRAM = re.compile(r"[\"'](/[^\"'\n]*/om)[\"']")
 _LARGEST = 4_000_000
 
@@ -42,9 +44,9 @@ class InstalledHook:
 
 
 def client_folder(client: str, environment: Mapping[str, str]) -> Path:
-    variable, usual = _FOLDERS[client]
-    named = environment.get(variable, "").strip() if variable else ""
-    return Path(named) if named else Path(environment.get("HOME", ""), usual)
+    """Return the folder of a client, which need not exist."""
+    named = ((environment.get(variable, "").strip(), below) for variable, below in _PLACES[client])
+    return next((Path(folder, below) for folder, below in named if folder), Path(_PLACES[client][-1][1]))
 
 
 def installed_hooks(environment: Mapping[str, str], project: Path) -> tuple[InstalledHook, ...]:
@@ -56,17 +58,16 @@ def installed_hooks(environment: Mapping[str, str], project: Path) -> tuple[Inst
 
 
 def _all(environment: Mapping[str, str], project: Path) -> Iterator[InstalledHook]:
-    for client, names in _FILES.items():
-        for folder in (client_folder(client, environment), project / _IN_PROJECT[client]):
-            for name in names:
-                text = _text(folder / name)
-                yield from (
-                    InstalledHook(client=client, place=folder / name, words=words) for words in _commands(text, client)
-                )
-    for client, pattern in _EXTENSIONS.items():
-        for place in sorted(client_folder(client, environment).glob(pattern)):
-            if named := _PROGRAM.search(_text(place)):
-                yield InstalledHook(client=client, place=place, words=(named[1], "hook", client))
+    for client, (usual, of_project) in _FILES.items():
+        for place in (client_folder(client, environment) / usual, *(project / name for name in of_project)):
+            text = _text(place)
+            commands = _commands(text, client) if place.suffix == ".json" else _in_extension(text, client)
+            yield from (InstalledHook(client=client, place=place, words=words) for words in commands)
+
+
+def _in_extension(text: str, client: str) -> Iterator[tuple[str, ...]]:
+    if named := _PROGRAM.search(text):
+        yield named[1], "hook", client
 
 
 def _text(path: Path) -> str:

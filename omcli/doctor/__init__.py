@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from omcli.base.errors import OmError
 from omcli.base.record import record, replace
+from omcli.settings.settings import exists
 from omcli.sqlite import checks
 from omcli.wiring import Wiring
 
@@ -45,19 +46,19 @@ class Check:
     """Mends what is wrong and returns what it did, if that is safe."""
 
 
-def passed(name: str, text: str) -> Check:
+def pass_(name: str, text: str) -> Check:
     return Check(name=name, result=Result.PASS, text=text)
 
 
-def warned(name: str, text: str, hint: str = "", settle: Callable[[], str] | None = None) -> Check:
+def warn(name: str, text: str, hint: str = "", settle: Callable[[], str] | None = None) -> Check:
     return Check(name=name, result=Result.WARN, text=text, hint=hint, settle=settle)
 
 
-def failed(name: str, text: str, hint: str = "", settle: Callable[[], str] | None = None) -> Check:
+def failure(name: str, text: str, hint: str = "", settle: Callable[[], str] | None = None) -> Check:
     return Check(name=name, result=Result.FAIL, text=text, hint=hint, settle=settle)
 
 
-def skipped(name: str, text: str, hint: str = "") -> Check:
+def skip(name: str, text: str, hint: str = "") -> Check:
     return Check(name=name, result=Result.SKIP, text=text, hint=hint)
 
 
@@ -87,7 +88,7 @@ class Doctor:
         return self.wiring.settings
 
     @property
-    def db(self) -> Path:
+    def path(self) -> Path:
         return self.settings.db
 
     @cached_property
@@ -107,14 +108,19 @@ class Doctor:
             return False
 
     @property
+    def is_damaged(self) -> bool:
+        """True if there is something at the store's path that cannot be opened. The check `store` tells why."""
+        return exists(self.path) and not self.has_store
+
+    @property
     def store(self) -> SqliteStore:
         """The store for reading only. Raise the errors of `SqliteStore.open` if it cannot be opened."""
-        with checks.any_error(self.db):
+        with checks.any_error(self.path):
             return self.wiring.reading
 
     def write(self, change: Callable[[SqliteStore], object]) -> None:
         """Change the store, which exists. It is closed again at once."""
-        with closing(Wiring(self.settings)) as wiring, checks.any_error(self.db):
+        with closing(Wiring(self.settings)) as wiring, checks.any_error(self.path):
             change(wiring.store)
 
 
@@ -122,25 +128,25 @@ Section = Mapping[str, Callable[[Doctor], Iterable[Check]]]
 """Functions that check, each with the name that its line has if it fails."""
 
 
-def examine(doctor: Doctor, sections: Mapping[str, Section], *, settles: bool = False) -> Iterator[tuple[str, Check]]:
+def check_all(doctor: Doctor, sections: Mapping[str, Section], *, settles: bool = False) -> Iterator[tuple[str, Check]]:
     """Yield the results of all checks, each with its heading. A check that fails never stops the others.
 
     With `settles`, what can safely be mended is mended.
     """
     for heading, section in sections.items():
         for name, function in section.items():
-            for found in _contained(doctor, name, function):
+            for found in _checked(doctor, name, function):
                 yield heading, _settled(found) if settles and found.settle is not None else found
 
 
-def _contained(doctor: Doctor, name: str, function: Callable[[Doctor], Iterable[Check]]) -> Iterator[Check]:
+def _checked(doctor: Doctor, name: str, function: Callable[[Doctor], Iterable[Check]]) -> Iterator[Check]:
     try:
-        with checks.any_error(doctor.db):
+        with checks.any_error(doctor.path):
             yield from function(doctor)
     except OmError as error:
-        yield failed(name, error.message, error.hint)
+        yield failure(name, error.message, error.hint)
     except OSError as error:
-        yield failed(name, _reason(error))
+        yield failure(name, _reason(error))
 
 
 def _settled(found: Check) -> Check:

@@ -15,8 +15,8 @@ from omcli.clients import CLIENTS
 from omcli.clients.events import HookCall, answer, start_event
 from omcli.clients.hooks_found import InstalledHook, client_folder, installed_hooks
 from omcli.clients.log import RETIRED, HookRun, has_told, last_errors, last_runs, log_path
-from omcli.doctor import Check, Doctor, Section, failed, passed, shown, skipped, warned
-from omcli.doctor.program import is_this
+from omcli.doctor import Check, Doctor, Section, failure, pass_, shown, skip, warn
+from omcli.doctor.program import is_own
 from omcli.processes import GUARD
 from omcli.text.instants import minute
 
@@ -26,10 +26,10 @@ _SECONDS = 10.0
 
 
 def section() -> Section:
-    return {"hooks": _hooks, "old hooks": _retired}
+    return {"hooks": _each_hook, "old hooks": _retired}
 
 
-def _hooks(doctor: Doctor) -> Iterator[Check]:
+def _each_hook(doctor: Doctor) -> Iterator[Check]:
     log = log_path(doctor.environment)
     runs, errors = last_runs(log), last_errors(log)
     found = installed_hooks(doctor.environment, Path(doctor.project))
@@ -38,37 +38,37 @@ def _hooks(doctor: Doctor) -> Iterator[Check]:
     there = {hook.client for hook in found}
     missing = [name for name in CLIENTS if name not in there and client_folder(name, doctor.environment).is_dir()]
     for name in missing:
-        yield skipped(name, "found on this machine, without hooks of om", f"`om install {name}`")
+        yield skip(name, "found on this machine, without hooks of om", f"`om install {name}`")
     if not (found or missing):
-        yield skipped("hooks", "no client found", "`om install CLIENT` has a client run hooks")
+        yield skip("hooks", "no client found", "`om install CLIENT` has a client run hooks")
 
 
 def _retired(doctor: Doctor) -> Iterator[Check]:
     if has_told(log_path(doctor.environment), RETIRED):
-        yield warned("old hooks", "a client still runs hooks of the retired om", "`om install CLIENT` replaces them")
+        yield warn("old hooks", "a client still runs hooks of the retired om", "`om install CLIENT` replaces them")
 
 
 def _check(doctor: Doctor, hook: InstalledHook, last: HookRun | None, error: HookRun | None) -> Check:
     place, again = shown(hook.place, doctor.environment), f"`om install {hook.client}` writes it again"
     program = Path(hook.words[0])
     if not program.is_file():
-        return failed(hook.client, f"the hooks in {place} run {program}, which does not exist", again)
+        return failure(hook.client, f"the hooks in {place} run {program}, which does not exist", again)
     if not os.access(program, os.X_OK):
-        return failed(hook.client, f"the hooks in {place} run {program}, which cannot be executed", again)
+        return failure(hook.client, f"the hooks in {place} run {program}, which cannot be executed", again)
     if doctor.settings.disabled:
-        return skipped(hook.client, f"hooks in {place} do nothing while om is disabled")
-    fired = _fired(hook.client, hook.words, doctor.environment)
-    if fired.error:
-        return failed(hook.client, f"the hook in {place} does not answer: {fired.error}", again)
-    text = f"hooks in {place} answer in {fired.ms} ms; {_last(last)}"
-    if not is_this(program):
-        return warned(hook.client, f"{text}; they run {program}, not this om", again)
+        return skip(hook.client, f"hooks in {place} do nothing while om is disabled")
+    found = _answer(hook.client, hook.words, doctor.environment)
+    if found.error:
+        return failure(hook.client, f"the hook in {place} does not answer: {found.error}", again)
+    text = f"hooks in {place} answer in {found.ms} ms; {_last(last)}"
+    if not is_own(program):
+        return warn(hook.client, f"{text}; they run {program}, not this om", again)
     if error is not None:
         at = f"{error.event or 'a hook'} failed at {minute(error.at)}"
-        return warned(hook.client, f"{text}; {at}: {error.error}", "it is logged in hooks.log and background.log")
+        return warn(hook.client, f"{text}; {at}: {error.error}", "it is logged in hooks.log and background.log")
     if last is None and hook.client == "codex":
-        return warned(hook.client, text, "Codex runs hooks only once they are trusted: type /hooks in Codex")
-    return passed(hook.client, text)
+        return warn(hook.client, text, "Codex runs hooks only once they are trusted: type /hooks in Codex")
+    return pass_(hook.client, text)
 
 
 def _last(run: HookRun | None) -> str:
@@ -79,12 +79,12 @@ def _last(run: HookRun | None) -> str:
 
 
 @record
-class FiredHook:
+class HookAnswer:
     ms: int
     error: str = ""
 
 
-def _fired(client: str, words: Sequence[str], environment: Mapping[str, str]) -> FiredHook:
+def _answer(client: str, words: Sequence[str], environment: Mapping[str, str]) -> HookAnswer:
     """Run a hook as its client does at the start of a session in an empty folder.
 
     It logs into that folder, so that nothing of it remains.
@@ -95,7 +95,7 @@ def _fired(client: str, words: Sequence[str], environment: Mapping[str, str]) ->
         asked = HookCall(client=client, event=start_event(client), session=_SESSION, folder=folder, source="startup")
         begun = perf_counter()
         try:
-            ended = subprocess.run(
+            process = subprocess.run(
                 list(words),
                 input=json.dumps(_given(asked)).encode(),
                 capture_output=True,
@@ -105,10 +105,10 @@ def _fired(client: str, words: Sequence[str], environment: Mapping[str, str]) ->
                 check=False,
             )
         except subprocess.TimeoutExpired:
-            return FiredHook(ms=round(_SECONDS * 1000), error=f"it did not end within {_SECONDS:g} seconds")
+            return HookAnswer(ms=round(_SECONDS * 1000), error=f"it did not end within {_SECONDS:g} seconds")
         ms = round((perf_counter() - begun) * 1000)
         run = last_runs(log_path({**cleared, **state})).get(client)
-        return FiredHook(ms=ms, error=_fault(asked, ended, run))
+        return HookAnswer(ms=ms, error=_fault(asked, process, run))
 
 
 def _given(asked: HookCall) -> Mapping[str, object]:
@@ -118,12 +118,12 @@ def _given(asked: HookCall) -> Mapping[str, object]:
     return {"hook_event_name": asked.event, **place, "transcript_path": None, "source": asked.source}
 
 
-def _fault(asked: HookCall, ended: subprocess.CompletedProcess[bytes], run: HookRun | None) -> str:
+def _fault(asked: HookCall, process: subprocess.CompletedProcess[bytes], run: HookRun | None) -> str:
     """Return the reason why an answer is not what the client wants, or an empty string."""
-    said = ended.stdout.decode(errors="replace")
-    if ended.returncode:
-        first = ended.stderr.decode(errors="replace").strip().splitlines()[:1]
-        return f"it ended with {ended.returncode}: {' '.join(first)}"
+    said = process.stdout.decode(errors="replace")
+    if process.returncode:
+        first = process.stderr.decode(errors="replace").strip().splitlines()[:1]
+        return f"it ended with {process.returncode}: {' '.join(first)}"
     if run is not None and run.ended:
         return run.error or f"it ended with {run.ended}"
     if not said.strip():

@@ -7,11 +7,11 @@ from collections.abc import Iterator
 
 from omcli.base import ignore
 from omcli.base.errors import BadConfiguration, BadUsage, NotAllowed
-from omcli.doctor import Check, Doctor, Section, failed, passed, skipped, warned
-from omcli.llm.model import Prompt
+from omcli.doctor import Check, Doctor, Section, failure, pass_, skip, warn
+from omcli.llm.model import Prompt, Spent
 from omcli.providers.endpoints import ENDPOINTS, Endpoint, cost
 from omcli.settings.settings import ModelSettings
-from omcli.wiring.models import LOCAL, RULES, Models, spec_of
+from omcli.wiring.models import RULES, Models, spec_of
 
 _MILLION = 1_000_000
 _NEARLY = 0.8
@@ -29,7 +29,7 @@ def section() -> Section:
     return {
         "observer": lambda doctor: _model(doctor, "observer"),
         "reflector": lambda doctor: _model(doctor, "reflector"),
-        "embeddings": _embeddings,
+        "embeddings": _embedder,
         "limits": _limits,
         "counter": _counter,
     }
@@ -39,24 +39,24 @@ def _model(doctor: Doctor, role: str) -> Iterator[Check]:
     said: ModelSettings = getattr(doctor.settings, role)
     spec = spec_of(said, doctor.settings, os.environ)
     if spec is None:
-        yield passed(role, f"rules ({_origin(doctor, role)})")
+        yield pass_(role, f"rules ({_origin(doctor, role)})")
         return
     name = f"{spec.endpoint}/{spec.model or ''}".rstrip("/")
     try:
         provider = _models(doctor).model_to_ask(role)
     except (NotAllowed, BadConfiguration) as error:
-        says = warned if said.fallback == RULES else failed
+        says = warn if said.fallback == RULES else failure
         stand_in = "; rules stand in for it" if said.fallback == RULES else ""
         yield says(role, f"{name} ({_origin(doctor, role)}) cannot be asked: {error.message}{stand_in}", error.hint)
         return
     assert provider is not None, "a model is named"
     name = f"{provider.name}/{provider.model}"
     key = _key(ENDPOINTS.get(spec.endpoint))
-    yield passed(role, f"{name} ({_origin(doctor, role)}), {key}, {_price(doctor, provider.model, spec.endpoint)}")
+    yield pass_(role, f"{name} ({_origin(doctor, role)}), {key}, {_price(doctor, provider.model, spec.endpoint)}")
     if doctor.pings:
         begun = doctor.wiring.clock.monotonic()
         provider.ask(Prompt(system=_SYSTEM, content=("Is all well?",), schema=_REPLY, name="answer"))
-        yield passed(role, f"{name} replied in {doctor.wiring.clock.monotonic() - begun:.1f} s")
+        yield pass_(role, f"{name} replied in {doctor.wiring.clock.monotonic() - begun:.1f} s")
 
 
 def _models(doctor: Doctor) -> Models:
@@ -98,35 +98,35 @@ def _price(doctor: Doctor, model: str, endpoint: str) -> str:
     return f"${prices[0]:.2f} in and ${prices[1]:.2f} out per million tokens" if any(prices) else "free"
 
 
-def _embeddings(doctor: Doctor) -> Iterator[Check]:
+def _embedder(doctor: Doctor) -> Iterator[Check]:
     said = doctor.settings.embeddings
     if not said.is_set:
-        yield skipped("embeddings", "no model for vectors is chosen", "`embeddings.provider` chooses one")
+        yield skip("embeddings", "no model for vectors is chosen", "`embeddings.provider` chooses one")
         return
     embedder = doctor.wiring.embedder()
-    place = None if said.provider == LOCAL else ENDPOINTS.get(embedder.name)
+    place = ENDPOINTS.get(embedder.name)
     text = f"{embedder.name}/{embedder.model} ({_origin(doctor, 'embeddings')}), {_key(place)}"
-    yield passed("embeddings", text)
+    yield pass_("embeddings", text)
     if doctor.pings:
         embedder.embed(["ok?"])
-        yield passed("embeddings", f"{embedder.name}/{embedder.model} replied")
+        yield pass_("embeddings", f"{embedder.name}/{embedder.model} replied")
 
 
 def _limits(doctor: Doctor) -> Iterator[Check]:
     limits = doctor.wiring.limits
     if not limits:
-        yield skipped("limits", "no limit on what models may cost", "`limits.day_cost` sets one")
+        yield skip("limits", "no limit on what models may cost", "`limits.day_cost` sets one")
         return
     for limit in limits:
-        spent = doctor.store.ledger.spent(since=limit.since(doctor.now)) if doctor.has_store else None
-        used = limit.used(spent) if spent else 0.0
-        share = used / limit.most if limit.most else 1.0
+        since = limit.since(doctor.now)
+        spent = doctor.store.ledger.spent(since=since) if doctor.has_store else Spent(tokens=0, cost=0.0)
+        used, share = limit.used(spent), limit.share(spent)
         of = f"${used:.2f} of ${limit.most:.2f}" if limit.is_cost else f"{used:.0f} of {limit.most:.0f} tokens"
         text = f"`{limit.name}`: {of} {limit.period} ({share:.0%})"
         if share < _NEARLY:
-            yield passed("limits", text)
+            yield pass_("limits", text)
         else:
-            yield warned("limits", text, "at 100 % models are not asked any more" if limit.is_hard else "")
+            yield warn("limits", text, "at 100 % models are not asked any more" if limit.is_hard else "")
 
 
 def _counter(doctor: Doctor) -> Iterator[Check]:
@@ -134,8 +134,8 @@ def _counter(doctor: Doctor) -> Iterator[Check]:
     try:
         counter = doctor.wiring.counter(name)
     except BadUsage as error:
-        yield failed("counter", error.message, error.hint)
+        yield failure("counter", error.message, error.hint)
     except BadConfiguration as error:
-        yield warned("counter", f"{error.message}; counting with the default counter", error.hint)
+        yield warn("counter", f"{error.message}; counting with the default counter", error.hint)
     else:
-        yield passed("counter", f"tokens are counted by {counter.name}")
+        yield pass_("counter", f"tokens are counted by {counter.name}")

@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 
 from omcli.base.errors import IndexDamaged, InputOutput
-from omcli.doctor import DAY, Check, Doctor, Section, failed, passed, shown, skipped, warned
+from omcli.doctor import DAY, Check, Doctor, Section, failure, pass_, shown, skip, warn
 from omcli.memory.retention import backups_among
 from omcli.processes import state_folder
 from omcli.settings.settings import exists
@@ -38,57 +38,59 @@ _READ = stat.S_IRGRP | stat.S_IROTH
 def section() -> Section:
     return {
         "store": _file,
-        "integrity": _integrity,
+        "integrity": _fault,
         "index": _index,
-        "permissions": _permissions,
-        "disk": _disk,
+        "permissions": _private,
+        "disk": _place,
         "log": _log,
         "backups": _backups,
     }
 
 
 def _file(doctor: Doctor) -> Iterator[Check]:
-    path = shown(doctor.db, doctor.environment)
+    path = shown(doctor.path, doctor.environment)
     if not doctor.wiring.has_store:
-        yield _folder(doctor) or skipped("store", f"{path} is not created yet", "`om observe FILE` creates it")
+        yield _folder(doctor) or skip("store", f"{path} is not created yet", "`om observe FILE` creates it")
         return
-    known, found = doctor.wiring.store_version, checks.schema_version(doctor.db, wait=doctor.settings.wait)
+    known, found = doctor.wiring.store_version, checks.file_version(doctor.path, wait=doctor.settings.wait)
     counts = doctor.store.sessions.status()
     older = f"schema {found}, which the next command that writes brings to {known}; " if found < known else ""
-    yield passed(
+    yield pass_(
         "store",
         f"{path}: {older}{counts.sessions} sessions, {counts.messages} messages, {counts.observations} rows,"
         f" {_size(doctor.wiring.store_size or 0)}",
     )
-    if not os.access(doctor.db, os.W_OK):
-        yield failed("store", f"{path} cannot be written", "check the permissions of the file")
-    elif not os.access(doctor.db.parent, os.W_OK):
-        yield failed(
-            "store", f"{shown(doctor.db.parent, doctor.environment)} cannot be written", "SQLite needs files beside it"
+    if not os.access(doctor.path, os.W_OK):
+        yield failure("store", f"{path} cannot be written", "check the permissions of the file")
+    elif not os.access(doctor.path.parent, os.W_OK):
+        yield failure(
+            "store",
+            f"{shown(doctor.path.parent, doctor.environment)} cannot be written",
+            "SQLite needs files beside it",
         )
 
 
 def _folder(doctor: Doctor) -> Check | None:
     """Return a check if the store cannot be created."""
-    folder = next(each for each in doctor.db.absolute().parents if each.exists())
+    folder = next(each for each in doctor.path.absolute().parents if each.exists())
     if os.access(folder, os.W_OK | os.X_OK):
         return None
     where = shown(folder, doctor.environment)
-    return failed("store", f"{where} cannot be written, so no store can be created", "name another place with --db")
+    return failure("store", f"{where} cannot be written, so no store can be created", "name another place with --db")
 
 
-def _integrity(doctor: Doctor) -> Iterator[Check]:
+def _fault(doctor: Doctor) -> Iterator[Check]:
     if not doctor.has_store:
         return
     begun = doctor.wiring.clock.monotonic()
     found = checks.first_fault(doctor.store.database, thoroughly=doctor.is_thorough)
     took = f"{(doctor.wiring.clock.monotonic() - begun) * 1000:.0f} ms"
     if found is None:
-        yield passed("integrity", f"{'all of it' if doctor.is_thorough else 'quick check'}: sound ({took})")
+        yield pass_("integrity", f"{'all of it' if doctor.is_thorough else 'quick check'}: sound ({took})")
     else:
         newest = next(reversed(doctor.wiring.backups), None)
         copy = f"; the newest is {shown(newest, doctor.environment)}" if newest else ""
-        yield failed("integrity", f"damaged: {found}", f"keep a copy of it, then restore a backup{copy}")
+        yield failure("integrity", f"damaged: {found}", f"keep a copy of it, then restore a backup{copy}")
 
 
 def _index(doctor: Doctor) -> Iterator[Check]:
@@ -100,11 +102,11 @@ def _index(doctor: Doctor) -> Iterator[Check]:
         else:
             doctor.store.index.check()
     except IndexDamaged:
-        yield failed(
+        yield failure(
             "index", "the index of words is damaged", "`om doctor --fix` rebuilds it", partial(_renew_index, doctor)
         )
     else:
-        yield passed("index", "the index of words agrees with messages and rows")
+        yield pass_("index", "the index of words agrees with messages and rows")
 
 
 def _renew_index(doctor: Doctor) -> str:
@@ -112,12 +114,14 @@ def _renew_index(doctor: Doctor) -> str:
     return "rebuilt"
 
 
-def _permissions(doctor: Doctor) -> Iterator[Check]:
+def _private(doctor: Doctor) -> Iterator[Check]:
     """Check that other users cannot read the files of om. The folder of a store named by the user is his own matter."""
-    private = [doctor.db, *log_files(doctor.db), *doctor.wiring.backups]
+    private = [doctor.path, *doctor.wiring.backups]
+    if checks.log_size(doctor.path):
+        private.append(log_files(doctor.path)[0])
     private += [doctor.files.user.parent / "env", *_below(Path(state_folder(doctor.environment)))]
     if doctor.settings.origin("db") == "default":
-        private.append(doctor.db.parent)
+        private.append(doctor.path.parent)
     is_private = True
     for path in filter(exists, private):
         found = path.stat()
@@ -125,7 +129,7 @@ def _permissions(doctor: Doctor) -> Iterator[Check]:
             continue
         is_private = False
         settle = partial(_make_private, path) if found.st_uid == os.geteuid() else None
-        yield warned(
+        yield warn(
             "permissions",
             f"others may {'read' if found.st_mode & _READ else 'use'} {shown(path, doctor.environment)}"
             f" (mode {stat.S_IMODE(found.st_mode):04o})",
@@ -133,7 +137,7 @@ def _permissions(doctor: Doctor) -> Iterator[Check]:
             settle,
         )
     if is_private:
-        yield passed("permissions", "only you can read the store and its logs")
+        yield pass_("permissions", "only you can read the store and its logs")
 
 
 def _below(folder: Path) -> Iterable[Path]:
@@ -145,21 +149,21 @@ def _make_private(path: Path) -> str:
     return "made private"
 
 
-def _disk(doctor: Doctor) -> Iterator[Check]:
-    folder = next(each for each in doctor.db.absolute().parents if each.exists())
+def _place(doctor: Doctor) -> Iterator[Check]:
+    folder = next(each for each in doctor.path.absolute().parents if each.exists())
     found = os.statvfs(folder)
     free, needed = found.f_bavail * found.f_frsize, (doctor.wiring.store_size or 0) * _COPIES + _LEAST_FREE
     where = shown(folder, doctor.environment)
     if free < _LEAST_FREE:
-        yield failed("disk", f"{_size(free)} free at {where}", "free some space: nothing can be remembered")
+        yield failure("disk", f"{_size(free)} free at {where}", "free some space: nothing can be remembered")
     elif free < needed:
-        yield warned("disk", f"{_size(free)} free at {where}, less than a backup may need", "free some space")
+        yield warn("disk", f"{_size(free)} free at {where}, less than a backup may need", "free some space")
     else:
-        yield passed("disk", f"{_size(free)} free at {where}")
+        yield pass_("disk", f"{_size(free)} free at {where}")
     if _MOUNTS.is_file():
         system = file_system(os.path.realpath(folder), _MOUNTS.read_text("utf-8", errors="replace"))
         if system in _NETWORK:
-            yield warned(
+            yield warn(
                 "disk",
                 f"{where} is on a network file system ({system}), where SQLite's locks don't work",
                 "keep the store on a local disk (--db, OM_DB), and use it from one machine at a time",
@@ -180,22 +184,21 @@ def file_system(path: str, mounts: str) -> str:
 def _log(doctor: Doctor) -> Iterator[Check]:
     if not doctor.has_store:
         return
-    size = checks.log_size(doctor.db)
+    size = checks.log_size(doctor.path)
     if size < _LARGE_LOG:
-        yield passed("log", f"write-ahead log: {_size(size)}")
+        yield pass_("log", f"write-ahead log: {_size(size)}")
     else:
-        yield warned(
+        yield warn(
             "log",
             f"the write-ahead log has {_size(size)}: a process that reads keeps it from being shortened",
             "`om doctor --fix` shortens it once that process has ended",
-            partial(_shorten_log, doctor),
+            partial(_compact_log, doctor),
         )
 
 
-def _shorten_log(doctor: Doctor) -> str:
+def _compact_log(doctor: Doctor) -> str:
     left: list[int] = []
-    doctor.wiring.close()
-    doctor.write(lambda store: left.append(checks.shorten_log(store.database)))
+    doctor.write(lambda store: left.append(checks.compact_log(store.database)))
     if left[0]:
         raise InputOutput(f"{_size(left[0])} are left, because another process is still reading")
     return "written into the store"
@@ -207,22 +210,22 @@ def _backups(doctor: Doctor) -> Iterator[Check]:
         return
     hint = "`om consolidate` makes one a day; `om schedule` runs it"
     if not doctor.settings.consolidate.backups:
-        yield warned("backups", "turned off by `consolidate.backups = 0`", "set it to 1 or more")
+        yield warn("backups", "turned off by `consolidate.backups = 0`", "set it to 1 or more")
         return
-    found = backups_among((path.name for path in doctor.wiring.backups), doctor.db.name)
+    found = backups_among((path.name for path in doctor.wiring.backups), doctor.path.name)
     if not found:
-        first = checks.first_seen(doctor.store.database)
+        first = checks.first_time(doctor.store.database)
         if first is None or first > doctor.ago(_OLD_BACKUP):
-            yield skipped("backups", "none yet", hint)
+            yield skip("backups", "none yet", hint)
         else:
-            yield warned("backups", "none, although the store is more than a week old", hint)
+            yield warn("backups", "none, although the store is more than a week old", hint)
         return
     newest, number = found[-1].at, f"{len(found)} kept"
     days = (datetime.fromisoformat(doctor.now.removesuffix("Z")) - newest).total_seconds() / DAY
     if days > _OLD_BACKUP / DAY:
-        yield warned("backups", f"{number}, the newest {days:.0f} days old", hint)
+        yield warn("backups", f"{number}, the newest {days:.0f} days old", hint)
     else:
-        yield passed("backups", f"{number}, the newest of {minute(newest.isoformat())}")
+        yield pass_("backups", f"{number}, the newest of {minute(newest.isoformat())}")
 
 
 def _size(number: int) -> str:

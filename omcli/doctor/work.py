@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 
 from omcli.base.errors import CannotCreate, InputOutput
-from omcli.doctor import DAY, Check, Doctor, Section, failed, passed, shown, skipped, warned
+from omcli.doctor import DAY, Check, Doctor, Section, failure, pass_, shown, skip, warn
 from omcli.memory.transcript import Reason
 from omcli.processes import state_folder
 from omcli.schedules import NAMES, scheduler
@@ -34,9 +34,9 @@ def section() -> Section:
         "pending": _pending,
         "errors": _errors,
         "leases": _leases,
-        "background": _background,
+        "background": _worker,
         "schedule": _schedule,
-        "transcripts": _transcripts,
+        "transcripts": _transcript_files,
         "records": _records,
     }
 
@@ -46,14 +46,14 @@ def _pending(doctor: Doctor) -> Iterator[Check]:
         return
     found = checks.waiting_counts(doctor.store.database)
     if not found.messages:
-        yield passed("pending", "every message is observed")
+        yield pass_("pending", "every message is observed")
         return
     since = f" since {minute(found.since)}" if found.since else ""
     text = f"{found.messages} messages ({found.tokens} tokens) are not observed yet{since}"
     if found.since and found.since < doctor.ago(_LONG_PENDING):
-        yield warned("pending", text, "`om tick` observes what is due, `om consolidate` all")
+        yield warn("pending", text, "`om tick` observes what is due, `om consolidate` all")
     else:
-        yield passed("pending", text)
+        yield pass_("pending", text)
 
 
 def _errors(doctor: Doctor) -> Iterator[Check]:
@@ -62,55 +62,55 @@ def _errors(doctor: Doctor) -> Iterator[Check]:
         return
     found = doctor.store.sessions.status().errors
     for each in found:
-        says = failed if each.at < doctor.ago(DAY) else warned
+        says = failure if each.at < doctor.ago(DAY) else warn
         text = f"{each.lane} of {each.session or 'all sessions'} failed at {minute(each.at)}: {each.error}"
         yield says("errors", text, f"`om {'tick' if each.session else 'consolidate'}` tries again")
     waiting = doctor.wiring.waiting_models()
     for model in waiting:
-        yield warned("errors", f"{model.lane}: {model.reason}", "`--again` asks now")
+        yield warn("errors", f"{model.lane}: {model.reason}", "`--again` asks now")
     if not (found or waiting):
-        yield passed("errors", "no open failure")
+        yield pass_("errors", "no open failure")
 
 
 def _leases(doctor: Doctor) -> Iterator[Check]:
     if not doctor.has_store:
         return
-    held = checks.held_lanes(doctor.store.database)
+    held = checks.held_leases(doctor.store.database)
     gone = [lane for lane in held if lane.is_gone]
     for lane in gone:
         text = f"{lane.name} has ended without giving its lease back"
-        yield warned(
-            "leases", text, "the next run takes it over; `om doctor --fix` releases it now", _release(doctor, lane)
+        yield warn(
+            "leases",
+            text,
+            "the next run takes it over; `om doctor --fix` releases it now",
+            partial(_release, doctor, lane),
         )
     if not gone:
-        yield passed("leases", "; ".join(lane.name for lane in held[:_MOST_NAMES]) or "none is held")
+        yield pass_("leases", "; ".join(lane.name for lane in held[:_MOST_NAMES]) or "none is held")
 
 
-def _release(doctor: Doctor, lane: checks.HeldLane) -> partial[str]:
-    def release() -> str:
-        doctor.write(lambda store: store.leases.release(lane.session, lane.lane, owner=lane.owner))
-        return "released"
-
-    return partial(release)
+def _release(doctor: Doctor, lane: checks.HeldLane) -> str:
+    doctor.write(lambda store: checks.release(store.database, lane))
+    return "released"
 
 
-def _background(doctor: Doctor) -> Iterator[Check]:
+def _worker(doctor: Doctor) -> Iterator[Check]:
     log = log_file(doctor.environment)
-    ran = last_run(log, Path(os.path.abspath(doctor.db)))  # noqa: PTH100 - as the workers name it
+    ran = last_run(log, Path(os.path.abspath(doctor.path)))  # noqa: PTH100 - as the workers name it
     if ran is None:
         return
     where = f"its log is {shown(log, doctor.environment)}"
     if ran.ended is None:
         if doctor.wiring.is_gone(ran.owner):
-            yield warned("background", f"the worker of {minute(ran.at)} was killed", f"`om tick` goes on; {where}")
+            yield warn("background", f"the worker of {minute(ran.at)} was killed", f"`om tick` goes on; {where}")
         else:
-            yield passed("background", f"a worker is running since {minute(ran.at)}")
+            yield pass_("background", f"a worker is running since {minute(ran.at)}")
     elif ran.ended:
-        yield warned(
+        yield warn(
             "background", f"the last worker ended at {minute(ran.at)} with {ran.ended}: {ran.error or ''}", where
         )
     else:
-        yield passed("background", f"the last worker ended well at {minute(ran.at)}")
+        yield pass_("background", f"the last worker ended well at {minute(ran.at)}")
 
 
 # ---- the schedule
@@ -121,7 +121,7 @@ def _schedule(doctor: Doctor) -> Iterator[Check]:
     for name, job in found:
         yield _last_run(doctor, name, job)
     if not found:
-        yield skipped("schedule", "no scheduled job", "`om schedule` runs `om consolidate` daily")
+        yield skip("schedule", "no scheduled job", "`om schedule` runs `om consolidate` daily")
 
 
 def _is_installed(doctor: Doctor, name: str, job: str) -> bool:
@@ -136,16 +136,16 @@ def _is_installed(doctor: Doctor, name: str, job: str) -> bool:
 def _last_run(doctor: Doctor, name: str, job: str) -> Check:
     at, error = _of_systemd(job) if name == "systemd" else _of_log(doctor, job)
     if at is None:
-        return passed("schedule", f"{name} runs om {job}; it has not run yet")
+        return pass_("schedule", f"{name} runs om {job}; it has not run yet")
     text = f"{name} runs om {job}; last at {minute(at)}"
     log = f"journalctl --user -u om-{job}" if name == "systemd" else str(_job_log(doctor, job))
     if error:
-        return warned("schedule", f"{text}, which failed: {error}", f"its log: {shown(log, doctor.environment)}")
+        return warn("schedule", f"{text}, which failed: {error}", f"its log: {shown(log, doctor.environment)}")
     if at < doctor.ago(_STALE[job]):
-        return warned(
+        return warn(
             "schedule", f"{text}, which is long ago", f"is {name} running? `om schedule` installs the job again"
         )
-    return passed("schedule", text)
+    return pass_("schedule", text)
 
 
 def _job_log(doctor: Doctor, job: str) -> Path:
@@ -188,14 +188,16 @@ def _time(seconds: float) -> str | None:
 # ---- transcripts
 
 
-def _transcripts(doctor: Doctor) -> Iterator[Check]:
+def _transcript_files(doctor: Doctor) -> Iterator[Check]:
+    if doctor.is_damaged:
+        return
     said = doctor.settings.consolidate
     taken_in = doctor.store.bookmarks.files() if doctor.has_store else ()
     found = changed_files(said.places, taken_in, doctor.environment, others=True, without=said.notes)
     for place in (*found.missing, *found.unseen):
-        yield warned("transcripts", f"cannot be read: {place}", "`consolidate.places` names it" if said.places else "")
+        yield warn("transcripts", f"cannot be read: {place}", "`consolidate.places` names it" if said.places else "")
     if not found.changed:
-        yield passed("transcripts", f"{found.unchanged} files, all taken in" if found.unchanged else "none found")
+        yield pass_("transcripts", f"{found.unchanged} files, all taken in" if found.unchanged else "none found")
         return
     yield _new_files(doctor, found)
 
@@ -206,25 +208,25 @@ def _new_files(doctor: Doctor, found: KnownFiles) -> Check:
     text = f"{len(stats)} of {len(stats) + found.unchanged} files ({size:.1f} MB) have something that is not taken in"
     settled = (doctor.wiring.clock.milliseconds() / 1000) - DAY
     if any(each.st_mtime < settled for each in stats):
-        return warned("transcripts", text, "`om consolidate` takes them in, and hooks do so while an agent works")
-    return passed("transcripts", f"{text}, all of today")
+        return warn("transcripts", text, "`om consolidate` takes them in, and hooks do so while an agent works")
+    return pass_("transcripts", f"{text}, all of today")
 
 
 def _records(doctor: Doctor) -> Iterator[Check]:
     """Check the records that the readers of transcripts did not know, as counted when files were taken in."""
     if not doctor.has_store:
         return
-    skips = checks.skipped_records(doctor.store.database)
+    skips = checks.record_skips(doctor.store.database)
     prefix = f"{Reason.UNKNOWN_TYPE}:"
     unknown = {name.removeprefix(prefix): number for name, number in skips.items() if name.startswith(prefix)}
-    faults = {name: number for name, number in skips.items() if _is_fault(name)}
+    faults = {name: number for name, number in skips.items() if not name.startswith(prefix) and _is_fault(name)}
     if faults:
         hint = "`om observe -v FILE` names them; nothing else of these files is lost"
-        yield warned("records", f"{sum(faults.values())} records could not be read: {_list(faults)}", hint)
+        yield warn("records", f"{sum(faults.values())} records could not be read: {_list(faults)}", hint)
     if unknown:
-        yield passed("records", f"{sum(unknown.values())} records of unknown types were skipped: {_list(unknown)}")
+        yield pass_("records", f"{sum(unknown.values())} records of unknown types were skipped: {_list(unknown)}")
     elif not faults:
-        yield passed("records", "every record of the transcripts taken in is known")
+        yield pass_("records", "every record of the transcripts taken in is known")
 
 
 def _is_fault(name: str) -> bool:

@@ -10,7 +10,6 @@ from pathlib import Path
 from omcli.base.errors import InputOutput
 from omcli.base.record import record
 from omcli.memory.ports import Lane
-from omcli.sqlite.backups import fault, lost_reference
 from omcli.sqlite.connection import check_version, connect, log_files, steps
 from omcli.sqlite.dialect import Database, by_index, om_error
 from omcli.sqlite.lanes import is_gone, last_errors, owner_name
@@ -47,7 +46,7 @@ class HeldLane:
     """A lease: the right of a process to work in a lane of a session."""
 
     session: str
-    lane: Lane
+    lane: str
     owner: str
     expires_at: str
 
@@ -87,7 +86,7 @@ def version() -> SqliteVersion:
     )
 
 
-def schema_version(path: Path, *, wait: float) -> int:
+def file_version(path: Path, *, wait: float) -> int:
     """Return the version of the schema in a file, which is not changed. Raise NewerStore and BadConfiguration as
     `check_version` does.
     """
@@ -99,22 +98,33 @@ def first_fault(database: Database, *, thoroughly: bool = False) -> str | None:
     """Return the first fault of a store's file, or None if it is sound. Check `thoroughly` for what takes longer: rows
     missing from indexes, and references to missing rows.
     """
+    from omcli.sqlite.backups import fault, lost_reference  # noqa: PLC0415 - a status line needs no backups
+
     with database.om_errors():
         if not thoroughly:
             return fault(database.connection)
         return fault(database.connection, check="integrity_check") or lost_reference(database.connection)
 
 
-def held_lanes(database: Database) -> tuple[HeldLane, ...]:
+def held_leases(database: Database) -> tuple[HeldLane, ...]:
     with database.reading() as connection:
         found = connection.execute(
             "SELECT s.id AS session, l.lane, l.owner, l.expires_at FROM leases AS l"
             " JOIN sessions AS s ON s.number = l.session ORDER BY l.expires_at"
         ).fetchall()
     return tuple(
-        HeldLane(session=row["session"], lane=Lane(row["lane"]), owner=row["owner"], expires_at=row["expires_at"])
+        HeldLane(session=row["session"], lane=row["lane"], owner=row["owner"], expires_at=row["expires_at"])
         for row in found
     )
+
+
+def release(database: Database, lane: HeldLane) -> None:
+    """Give a lease back, unless another owner holds it by now."""
+    with database.writing() as connection:
+        connection.execute(
+            "DELETE FROM leases WHERE session = (SELECT number FROM sessions WHERE id = ?) AND lane = ? AND owner = ?",
+            (lane.session, lane.lane, lane.owner),
+        )
 
 
 def waiting_counts(database: Database) -> WaitingCounts:
@@ -123,20 +133,20 @@ def waiting_counts(database: Database) -> WaitingCounts:
         return WaitingCounts(messages=messages, tokens=tokens, since=since, errors=len(last_errors(connection)))
 
 
-def first_seen(database: Database) -> str | None:
+def first_time(database: Database) -> str | None:
     """Return the time at which the first session was last taken in, or None if there is no session."""
     with database.reading() as connection:
         first: str | None = connection.execute("SELECT min(seen_at) FROM sessions").fetchone()[0]
     return first
 
 
-def skipped_records(database: Database) -> Mapping[str, int]:
+def record_skips(database: Database) -> Mapping[str, int]:
     """Return the number of records in ingested files that were skipped, by reason (`TranscriptCounts.skipped`)."""
     with database.reading() as connection:
         return dict(connection.execute(_SKIPPED).fetchall())
 
 
-def shorten_log(database: Database) -> int:
+def compact_log(database: Database) -> int:
     """Write the write-ahead log into the store's file, and return the bytes that are left of it because another process
     still reads them.
     """

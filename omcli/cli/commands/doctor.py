@@ -47,7 +47,7 @@ def doctor(
 
     The exit code is 1 if a check fails.
     """
-    from omcli.doctor import Doctor, Result, clients, examine, models, program, store, work
+    from omcli.doctor import Doctor, Result, check_all, clients, models, program, store, work
 
     sections = {
         "Store": store.section(),
@@ -55,13 +55,13 @@ def doctor(
         "Hooks": clients.section(),
         "Work": work.section(),
         "Models": models.section(),
-        "Program": program.of_program(),
+        "Program": program.of_system(),
     }
     patient = Doctor(
         run.wiring, files=run.files, environment=os.environ, project=run.project, thoroughly=thorough, pings=ping
     )
     settles = fix and not run.is_read_only("nothing is mended")
-    found = list(examine(patient, sections, settles=settles))
+    found = list(check_all(patient, sections, settles=settles))
     results = Counter(check.result for _, check in found)
     if run.json:
         shown = [_as_dict(check) for _, check in found]
@@ -69,7 +69,7 @@ def doctor(
     else:
         for at, (heading, checks) in enumerate(groupby(found, key=lambda each: each[0])):
             run.output.text("\n" if at else "")
-            run.output.checks(heading, [(str(each.result), each.name, each.text, each.hint) for _, each in checks])
+            run.output.results(heading, [(str(each.result), each.name, each.text, each.hint) for _, each in checks])
         run.console.report(_summary(results))
     if results[Result.FAIL]:
         raise Exit(1)
