@@ -27,6 +27,8 @@ _STYLES = {Priority.HIGH: _BOLD, Priority.LOW: "\033[2m"}
 """Styles of rows that are not printed on a terminal, if colour is requested. On a terminal, rich draws the rows."""
 _PLAIN = "\033[0m"
 _GAP = "  "
+_WIDEST_CHECK = 11
+"""Width of the names of the doctor's checks."""
 _WIDEST_SETTING = 60
 """Maximum number of characters to which settings are padded, so that the comments after them are aligned."""
 _WIDEST_PRIORITY = max(len(priority) for priority in Priority)
@@ -162,6 +164,18 @@ class Output:
         else:
             shown = self.terminal.paragraph("\n".join(lines)) if lines else ""
             self.text(f"\n{self.terminal.heading(title)}{shown}")
+
+    def results(self, title: str, found: Sequence[tuple[str, str, str, str]]) -> None:
+        """Write a title and, for each check, its result, name and text, with a hint on a line of its own."""
+        cells = [tuple(printable(one_line(cell)) for cell in check) for check in found]
+        if self.terminal is not None:
+            self.text(self.terminal.results(title, cells))
+            return
+        self.line(title)
+        for result, name, text, hint in cells:
+            self.line(f"{result:<4}{_GAP}{name:<{_WIDEST_CHECK}}{_GAP}{text}")
+            if hint:
+                self.line(f"{'':<{_WIDEST_CHECK + 4 + 2 * len(_GAP)}}{hint}")
 
     def settings(self, written: Mapping[str, str], origins: Mapping[str, str]) -> None:
         """Write settings as in a configuration file, with their origins, if any are given, as comments."""

@@ -29,6 +29,7 @@ _NARROWEST_CUT = 10
 """Minimum width of the column that is cut."""
 _GAP = 2
 _STYLES = {"high": "bold", "low": "dim"}
+_RESULTS = {"pass": "green", "warn": "yellow", "fail": "bold red", "skip": "dim"}
 
 
 class Terminal:
@@ -104,6 +105,19 @@ class Terminal:
         grid.add_column(overflow="fold")
         grid.add_row(Text(handle), _text(text, marked) if isinstance(text, str) else text)
         return self._render(grid)
+
+    def results(self, title: str, found: Iterable[Sequence[str]]) -> str:
+        """Render a heading and, for each check, its result, name and text, with a hint below the text."""
+        grid = Table.grid(padding=(0, _GAP, 0, 0))
+        for width in (4, 11):
+            grid.add_column(no_wrap=True, min_width=width)
+        grid.add_column(overflow="fold")
+        for result, name, text, hint in found:
+            lines = Text(text)
+            if hint:
+                lines.append(f"\n{hint}", style="cyan")
+            grid.add_row(Text(result, style=_RESULTS[result]), Text(name, style="bold"), lines)
+        return self.heading(title) + self._render(grid)
 
     def settings(self, written: Mapping[str, str], origins: Mapping[str, str]) -> str:
         """Render settings as in a configuration file, with their origins, if any are given, as comments."""

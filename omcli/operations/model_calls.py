@@ -298,6 +298,10 @@ class Limit:
         """Return the tokens or dollars that count towards the limit, given what was spent in its period."""
         return spent.cost if self.is_cost else spent.tokens
 
+    def share(self, spent: Spent) -> float:
+        """Return the used part of the limit: 1 if it is reached."""
+        return self.used(spent) / self.most if self.most else 1.0
+
     def check(self, spent: Spent) -> str | None:
         """Return a message to the user if the limit is reached, otherwise None."""
         used = self.used(spent)

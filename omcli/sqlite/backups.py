@@ -97,30 +97,35 @@ def _check(copy: sqlite3.Connection, path: Path, *, thorough: bool) -> None:
 
     Foreign keys are checked only if `thorough`, because a dangling reference must not keep om from migrating the store.
     """
-    fault = _fault(copy)
-    lost = copy.execute("PRAGMA foreign_key_check").fetchone() if thorough and fault is None else None
-    if lost is not None:
-        fault = f"a row of `{lost[0]}` belongs to a missing one of `{lost[2]}`"
-    if fault is not None:
+    found = fault(copy) or (lost_reference(copy) if thorough else None)
+    if found is not None:
         raise InputOutput(
-            f"a copy of {path}, made before changing it, is damaged: {fault}",
+            f"a copy of {path}, made before changing it, is damaged: {found}",
             hint="the store is as it was, and may be damaged itself: keep a copy of it, then restore a backup",
         )
 
 
-def _fault(connection: sqlite3.Connection) -> str | None:
-    """Return the first fault of a file, or None if it is sound."""
-    (first,) = connection.execute("PRAGMA quick_check(1)").fetchone()
+def fault(connection: sqlite3.Connection, *, check: str = "quick_check") -> str | None:
+    """Return the first fault of a file, or None if it is sound. `check` may be `integrity_check`, which takes longer
+    and also compares indexes with their tables.
+    """
+    (first,) = connection.execute(f"PRAGMA {check}(1)").fetchone()
     if not first.startswith(_FALSE_ALARM):
         return None if first == "ok" else str(first)
-    found = (fault for (fault,) in connection.execute(f"PRAGMA quick_check({_MAX_FAULTS})"))
-    return next((fault for fault in found if not fault.startswith(_FALSE_ALARM)), None)
+    found = (each for (each,) in connection.execute(f"PRAGMA {check}({_MAX_FAULTS})"))
+    return next((each for each in found if not each.startswith(_FALSE_ALARM)), None)
+
+
+def lost_reference(connection: sqlite3.Connection) -> str | None:
+    """Return the first reference to a missing row, or None."""
+    lost = connection.execute("PRAGMA foreign_key_check").fetchone()
+    return None if lost is None else f"a row of `{lost[0]}` belongs to a missing one of `{lost[2]}`"
 
 
 def _has_fault(copy: Path) -> bool:
     try:
         with closing(connect(copy, "ro", wait=0, immutable=True)) as connection:
-            return _fault(connection) is not None
+            return fault(connection) is not None
     except sqlite3.Error:
         return True
 

@@ -238,11 +238,12 @@ class Models:
             waits=self._waits(role, provider, Lane.REFLECT),
         )
 
-    def model_to_ask(self) -> Provider | None:
-        """Return the model that answers questions, which is the one that reflects, or None if none is chosen. Raise
-        NotAllowed or BadConfiguration if it is unavailable.
+    def model_to_ask(self, role: str = "reflector") -> Provider | None:
+        """Return the model of a role, or None for rules. The one that reflects also answers questions. Raise NotAllowed
+        or BadConfiguration if it is unavailable.
         """
-        return self._provider(self._settings.reflector, Lane.ASK)
+        lane = Lane.OBSERVE if role == "observer" else Lane.ASK
+        return self._provider(getattr(self._settings, role), lane)
 
     def _waits(self, role: ModelSettings, provider: Provider, lane: Lane) -> Callable[[str], bool]:
         """Return a function that returns True if a session waits for this model. No session waits if a fallback model

@@ -54,7 +54,7 @@ _EXIT_STATUS = {
     "0": "Done; also if nothing was found.",
     "1": (
         "The answer is no: om recall, om ask, om why or om trace found nothing, om tick nothing due, om forget nothing"
-        " to forget."
+        " to forget; a check of om doctor failed."
     ),
     "2": "Invalid usage.",
     "65": "Invalid input: not a transcript, an unknown id, malformed lines with --strict.",

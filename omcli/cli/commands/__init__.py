@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 GROUPS = {
     "Remember": ("observe", "watch", "tick", "reflect", "consolidate"),
     "Use": ("context", "recall", "embed", "ask", "compact"),
-    "Inspect": ("log", "items", "show", "why", "trace", "replay", "sessions", "status", "usage", "tokens"),
+    "Inspect": ("log", "items", "show", "why", "trace", "replay", "sessions", "status", "doctor", "usage", "tokens"),
     "Edit": ("note", "review", "prune", "forget", "undo", "history"),
     "Use another program as the observer": ("pending", "apply"),
     "Exchange and set up": ("install", "uninstall", "hook", "export", "import", "schedule", "config"),

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import re
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
 
+from omcli.base.errors import BadUsage, OmError
 from omcli.base.record import fields_of, record
 from omcli.cli.background import last_worker
 from omcli.cli.command import Run, with_shared
@@ -27,7 +29,7 @@ from omcli.text.clean import one_line
 from omcli.text.instants import minute
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from omcli.memory.ports import Sessions
     from omcli.memory.session import SessionSummary
@@ -173,13 +175,27 @@ def _session_as_dict(listed: _ListedSession, handles: Mapping[str, str]) -> dict
 
 _STATUS_EXAMPLES = """\b
 om status
+om status --line
 om status --counter chars-4 --json | jq .message_tokens
 """
 
 
 @with_shared(examples=_STATUS_EXAMPLES)
-def status(run: Run) -> None:
-    """Show the store, its contents, and pending work."""
+def status(
+    run: Run,
+    *,
+    line: Annotated[
+        bool, option("--line", help="Print one line for a status bar: messages that wait, open errors, used limits.")
+    ] = False,
+) -> None:
+    """Show the store, its contents, and pending work.
+
+    --line is quick, waits for no lock and always succeeds. The line is `up to date` if there is nothing to tell, and
+    empty if there is no store.
+    """
+    if line:
+        _print_line(run)
+        return
     run.is_read_only("nothing new is remembered")
     numbers = sizes.status(run.wiring.reading, run.counter)
     log, ran = last_worker(run)
@@ -207,6 +223,50 @@ def status(run: Run) -> None:
     if ran:
         rows.append(("background", f"{log}: {ran.at} {_worker_result(ran)}"))
     run.output.fields(rows)
+
+
+def _print_line(run: Run) -> None:
+    run.apply_options({"wait": 0.0})
+    told: dict[str, object] = {}
+    try:
+        if run.settings.disabled:
+            shown = "off"
+        elif not run.wiring.has_store:
+            shown = ""
+        else:
+            told = _counts(run)
+            shown = " · ".join(_in_words(told)) or "up to date"
+    except BadUsage:
+        raise
+    except OmError:
+        shown = "memory unavailable"
+    if run.json:
+        run.output.document({"line": shown, **told})
+    else:
+        run.output.line(shown)
+
+
+def _counts(run: Run) -> dict[str, object]:
+    """Return the messages that wait, the open errors and the highest used share of a limit."""
+    from omcli.clients.log import last_errors, log_path
+    from omcli.sqlite.checks import any_error, waiting_counts
+
+    with any_error(run.settings.db):
+        store, now = run.wiring.reading, run.wiring.clock.now()
+        found = waiting_counts(store.database)
+        limits = run.wiring.limits if set(fields_of(run.settings.limits).values()) - {None} else ()
+        used = [limit.share(store.ledger.spent(since=limit.since(now))) for limit in limits]
+    errors = found.errors + len(last_errors(log_path(os.environ)))
+    return {"waiting": found.messages, "errors": errors, **({"budget": round(max(used), 4)} if used else {})}
+
+
+def _in_words(told: Mapping[str, object]) -> Iterator[str]:
+    if told["waiting"]:
+        yield f"{told['waiting']} waiting"
+    if told["errors"]:
+        yield f"{told['errors']} open error{'' if told['errors'] == 1 else 's'}"
+    if "budget" in told:
+        yield f"{told['budget']:.0%} of budget".replace("%", " %")
 
 
 def _observer(run: Run) -> str:

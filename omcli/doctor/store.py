@@ -1,0 +1,235 @@
+"""The store's checks: its file, schema, index of words, permissions, disk and backups."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterable, Iterator
+from datetime import datetime
+from functools import partial
+from pathlib import Path
+
+from omcli.base.errors import IndexDamaged, InputOutput
+from omcli.doctor import DAY, Check, Doctor, Section, failure, pass_, shown, skip, warn
+from omcli.memory.retention import backups_among
+from omcli.processes import state_folder
+from omcli.settings.settings import exists
+from omcli.sqlite import checks
+from omcli.sqlite.connection import log_files
+from omcli.text.instants import minute
+
+_NETWORK = frozenset(
+    "9p afs beegfs ceph cifs davfs fuse.davfs2 fuse.rclone fuse.sshfs glusterfs fuse.glusterfs gpfs lustre ncpfs nfs"
+    " nfs4 prl_fs smb3 smbfs vboxsf virtiofs".split()
+)
+"""File systems of other machines, on which the locks of SQLite's write-ahead log don't work."""
+_MOUNTS = Path("/proc/mounts")
+_LEAST_FREE = 20_000_000
+"""Bytes of free space below which a run may fail."""
+_COPIES = 2
+"""Number of copies of the store for which there should be space: a backup, and the store while it is vacuumed."""
+_LARGE_LOG = 64_000_000
+"""Bytes of a write-ahead log that some process must be keeping SQLite from shortening; it usually has 4 MB at most."""
+_OLD_BACKUP = 7 * DAY
+_OTHERS = stat.S_IRWXG | stat.S_IRWXO
+_READ = stat.S_IRGRP | stat.S_IROTH
+
+
+def section() -> Section:
+    return {
+        "store": _file,
+        "integrity": _fault,
+        "index": _index,
+        "permissions": _private,
+        "disk": _place,
+        "log": _log,
+        "backups": _backups,
+    }
+
+
+def _file(doctor: Doctor) -> Iterator[Check]:
+    path = shown(doctor.path, doctor.environment)
+    if not doctor.wiring.has_store:
+        yield _folder(doctor) or skip("store", f"{path} is not created yet", "`om observe FILE` creates it")
+        return
+    known, found = doctor.wiring.store_version, checks.file_version(doctor.path, wait=doctor.settings.wait)
+    counts = doctor.store.sessions.status()
+    older = f"schema {found}, which the next command that writes brings to {known}; " if found < known else ""
+    yield pass_(
+        "store",
+        f"{path}: {older}{counts.sessions} sessions, {counts.messages} messages, {counts.observations} rows,"
+        f" {_size(doctor.wiring.store_size or 0)}",
+    )
+    if not os.access(doctor.path, os.W_OK):
+        yield failure("store", f"{path} cannot be written", "check the permissions of the file")
+    elif not os.access(doctor.path.parent, os.W_OK):
+        yield failure(
+            "store",
+            f"{shown(doctor.path.parent, doctor.environment)} cannot be written",
+            "SQLite needs files beside it",
+        )
+
+
+def _folder(doctor: Doctor) -> Check | None:
+    """Return a check if the store cannot be created."""
+    folder = next(each for each in doctor.path.absolute().parents if each.exists())
+    if os.access(folder, os.W_OK | os.X_OK):
+        return None
+    where = shown(folder, doctor.environment)
+    return failure("store", f"{where} cannot be written, so no store can be created", "name another place with --db")
+
+
+def _fault(doctor: Doctor) -> Iterator[Check]:
+    if not doctor.has_store:
+        return
+    begun = doctor.wiring.clock.monotonic()
+    found = checks.first_fault(doctor.store.database, thoroughly=doctor.is_thorough)
+    took = f"{(doctor.wiring.clock.monotonic() - begun) * 1000:.0f} ms"
+    if found is None:
+        yield pass_("integrity", f"{'all of it' if doctor.is_thorough else 'quick check'}: sound ({took})")
+    else:
+        newest = next(reversed(doctor.wiring.backups), None)
+        copy = f"; the newest is {shown(newest, doctor.environment)}" if newest else ""
+        yield failure("integrity", f"damaged: {found}", f"keep a copy of it, then restore a backup{copy}")
+
+
+def _index(doctor: Doctor) -> Iterator[Check]:
+    if not doctor.has_store:
+        return
+    try:
+        if doctor.is_thorough and not doctor.settings.disabled:
+            doctor.write(lambda store: store.index.check(thoroughly=True))
+        else:
+            doctor.store.index.check()
+    except IndexDamaged:
+        yield failure(
+            "index", "the index of words is damaged", "`om doctor --fix` rebuilds it", partial(_renew_index, doctor)
+        )
+    else:
+        yield pass_("index", "the index of words agrees with messages and rows")
+
+
+def _renew_index(doctor: Doctor) -> str:
+    doctor.write(lambda store: store.index.renew())
+    return "rebuilt"
+
+
+def _private(doctor: Doctor) -> Iterator[Check]:
+    """Check that other users cannot read the files of om. The folder of a store named by the user is his own matter."""
+    private = [doctor.path, *doctor.wiring.backups]
+    if checks.log_size(doctor.path):
+        private.append(log_files(doctor.path)[0])
+    private += [doctor.files.user.parent / "env", *_below(Path(state_folder(doctor.environment)))]
+    if doctor.settings.origin("db") == "default":
+        private.append(doctor.path.parent)
+    is_private = True
+    for path in filter(exists, private):
+        found = path.stat()
+        if not found.st_mode & _OTHERS:
+            continue
+        is_private = False
+        settle = partial(_make_private, path) if found.st_uid == os.geteuid() else None
+        yield warn(
+            "permissions",
+            f"others may {'read' if found.st_mode & _READ else 'use'} {shown(path, doctor.environment)}"
+            f" (mode {stat.S_IMODE(found.st_mode):04o})",
+            "`om doctor --fix` makes it private" if settle else "it belongs to another user",
+            settle,
+        )
+    if is_private:
+        yield pass_("permissions", "only you can read the store and its logs")
+
+
+def _below(folder: Path) -> Iterable[Path]:
+    return (folder, *sorted(folder.glob("*"))) if folder.is_dir() else ()
+
+
+def _make_private(path: Path) -> str:
+    path.chmod(stat.S_IMODE(path.stat().st_mode) & ~_OTHERS)
+    return "made private"
+
+
+def _place(doctor: Doctor) -> Iterator[Check]:
+    folder = next(each for each in doctor.path.absolute().parents if each.exists())
+    found = os.statvfs(folder)
+    free, needed = found.f_bavail * found.f_frsize, (doctor.wiring.store_size or 0) * _COPIES + _LEAST_FREE
+    where = shown(folder, doctor.environment)
+    if free < _LEAST_FREE:
+        yield failure("disk", f"{_size(free)} free at {where}", "free some space: nothing can be remembered")
+    elif free < needed:
+        yield warn("disk", f"{_size(free)} free at {where}, less than a backup may need", "free some space")
+    else:
+        yield pass_("disk", f"{_size(free)} free at {where}")
+    if _MOUNTS.is_file():
+        system = file_system(os.path.realpath(folder), _MOUNTS.read_text("utf-8", errors="replace"))
+        if system in _NETWORK:
+            yield warn(
+                "disk",
+                f"{where} is on a network file system ({system}), where SQLite's locks don't work",
+                "keep the store on a local disk (--db, OM_DB), and use it from one machine at a time",
+            )
+
+
+def file_system(path: str, mounts: str) -> str:
+    """Return the type of the file system at a path, according to the lines of /proc/mounts, or an empty string."""
+    best, found = -1, ""
+    for line in mounts.splitlines():
+        _, place, system, *_ = [*line.split(" "), "", "", ""]
+        place = place.replace("\\040", " ").rstrip("/")
+        if (path == place or path.startswith(f"{place}/")) and len(place) >= best:
+            best, found = len(place), system
+    return found
+
+
+def _log(doctor: Doctor) -> Iterator[Check]:
+    if not doctor.has_store:
+        return
+    size = checks.log_size(doctor.path)
+    if size < _LARGE_LOG:
+        yield pass_("log", f"write-ahead log: {_size(size)}")
+    else:
+        yield warn(
+            "log",
+            f"the write-ahead log has {_size(size)}: a process that reads keeps it from being shortened",
+            "`om doctor --fix` shortens it once that process has ended",
+            partial(_compact_log, doctor),
+        )
+
+
+def _compact_log(doctor: Doctor) -> str:
+    left: list[int] = []
+    doctor.write(lambda store: left.append(checks.compact_log(store.database)))
+    if left[0]:
+        raise InputOutput(f"{_size(left[0])} are left, because another process is still reading")
+    return "written into the store"
+
+
+def _backups(doctor: Doctor) -> Iterator[Check]:
+    """Check the backups. They matter most if this SQLite has the WAL-reset bug (see `_sqlite` in `program.py`)."""
+    if not doctor.has_store:
+        return
+    hint = "`om consolidate` makes one a day; `om schedule` runs it"
+    if not doctor.settings.consolidate.backups:
+        yield warn("backups", "turned off by `consolidate.backups = 0`", "set it to 1 or more")
+        return
+    found = backups_among((path.name for path in doctor.wiring.backups), doctor.path.name)
+    if not found:
+        first = checks.first_time(doctor.store.database)
+        if first is None or first > doctor.ago(_OLD_BACKUP):
+            yield skip("backups", "none yet", hint)
+        else:
+            yield warn("backups", "none, although the store is more than a week old", hint)
+        return
+    newest, number = found[-1].at, f"{len(found)} kept"
+    days = (datetime.fromisoformat(doctor.now.removesuffix("Z")) - newest).total_seconds() / DAY
+    if days > _OLD_BACKUP / DAY:
+        yield warn("backups", f"{number}, the newest {days:.0f} days old", hint)
+    else:
+        yield pass_("backups", f"{number}, the newest of {minute(newest.isoformat())}")
+
+
+def _size(number: int) -> str:
+    for unit, power in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
+        if number >= power:
+            return f"{number / power:.1f} {unit}"
+    return f"{number} bytes"

@@ -1,0 +1,240 @@
+"""Checks of the work that waits: messages, transcripts, leases, failures, background workers and the schedule."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+
+from omcli.base.errors import CannotCreate, InputOutput
+from omcli.doctor import DAY, Check, Doctor, Section, failure, pass_, shown, skip, warn
+from omcli.memory.transcript import Reason
+from omcli.processes import state_folder
+from omcli.schedules import NAMES, scheduler
+from omcli.schedules.job import SUCCESS_CODES, run_command
+from omcli.sqlite import checks
+from omcli.text.instants import format_time, minute
+from omcli.wiring.consolidate_inputs import KnownFiles, changed_files
+from omcli.workers import last_run, log_file
+
+_LONG_PENDING = 2 * DAY
+_STALE = {"consolidate": 2 * DAY, "tick": DAY}
+"""Seconds since the last run after which a scheduled command has failed to run: it runs daily, or more often."""
+_END = 4_000
+"""Bytes to read from the end of the log of a scheduled command."""
+_ERROR = "om: error: "
+_MOST_NAMES = 5
+_RUN_TIMES = ("ExecMainExitTimestampUSec", "ExecMainStatus")
+
+
+def section() -> Section:
+    return {
+        "pending": _pending,
+        "errors": _errors,
+        "leases": _leases,
+        "background": _worker,
+        "schedule": _schedule,
+        "transcripts": _transcript_files,
+        "records": _records,
+    }
+
+
+def _pending(doctor: Doctor) -> Iterator[Check]:
+    if not doctor.has_store:
+        return
+    found = checks.waiting_counts(doctor.store.database)
+    if not found.messages:
+        yield pass_("pending", "every message is observed")
+        return
+    since = f" since {minute(found.since)}" if found.since else ""
+    text = f"{found.messages} messages ({found.tokens} tokens) are not observed yet{since}"
+    if found.since and found.since < doctor.ago(_LONG_PENDING):
+        yield warn("pending", text, "`om tick` observes what is due, `om consolidate` all")
+    else:
+        yield pass_("pending", text)
+
+
+def _errors(doctor: Doctor) -> Iterator[Check]:
+    """F97: a failure of today may pass by itself; one that is a day old does not."""
+    if not doctor.has_store:
+        return
+    found = doctor.store.sessions.status().errors
+    for each in found:
+        says = failure if each.at < doctor.ago(DAY) else warn
+        text = f"{each.lane} of {each.session or 'all sessions'} failed at {minute(each.at)}: {each.error}"
+        yield says("errors", text, f"`om {'tick' if each.session else 'consolidate'}` tries again")
+    waiting = doctor.wiring.waiting_models()
+    for model in waiting:
+        yield warn("errors", f"{model.lane}: {model.reason}", "`--again` asks now")
+    if not (found or waiting):
+        yield pass_("errors", "no open failure")
+
+
+def _leases(doctor: Doctor) -> Iterator[Check]:
+    if not doctor.has_store:
+        return
+    held = checks.held_leases(doctor.store.database)
+    gone = [lane for lane in held if lane.is_gone]
+    for lane in gone:
+        text = f"{lane.name} has ended without giving its lease back"
+        yield warn(
+            "leases",
+            text,
+            "the next run takes it over; `om doctor --fix` releases it now",
+            partial(_release, doctor, lane),
+        )
+    if not gone:
+        yield pass_("leases", "; ".join(lane.name for lane in held[:_MOST_NAMES]) or "none is held")
+
+
+def _release(doctor: Doctor, lane: checks.HeldLane) -> str:
+    doctor.write(lambda store: checks.release(store.database, lane))
+    return "released"
+
+
+def _worker(doctor: Doctor) -> Iterator[Check]:
+    log = log_file(doctor.environment)
+    ran = last_run(log, Path(os.path.abspath(doctor.path)))  # noqa: PTH100 - as the workers name it
+    if ran is None:
+        return
+    where = f"its log is {shown(log, doctor.environment)}"
+    if ran.ended is None:
+        if doctor.wiring.is_gone(ran.owner):
+            yield warn("background", f"the worker of {minute(ran.at)} was killed", f"`om tick` goes on; {where}")
+        else:
+            yield pass_("background", f"a worker is running since {minute(ran.at)}")
+    elif ran.ended:
+        yield warn(
+            "background", f"the last worker ended at {minute(ran.at)} with {ran.ended}: {ran.error or ''}", where
+        )
+    else:
+        yield pass_("background", f"the last worker ended well at {minute(ran.at)}")
+
+
+# ---- the schedule
+
+
+def _schedule(doctor: Doctor) -> Iterator[Check]:
+    found = [(name, job) for name in NAMES for job in SUCCESS_CODES if _is_installed(doctor, name, job)]
+    for name, job in found:
+        yield _last_run(doctor, name, job)
+    if not found:
+        yield skip("schedule", "no scheduled job", "`om schedule` runs `om consolidate` daily")
+
+
+def _is_installed(doctor: Doctor, name: str, job: str) -> bool:
+    if name == "launchd" and sys.platform != "darwin":
+        return False
+    try:
+        return bool(scheduler(name, doctor.environment).remove(job, dry_run=True).changes)
+    except (CannotCreate, InputOutput):  # this machine has no cron, or does not let the user read the table
+        return False
+
+
+def _last_run(doctor: Doctor, name: str, job: str) -> Check:
+    at, error = _of_systemd(job) if name == "systemd" else _of_log(doctor, job)
+    if at is None:
+        return pass_("schedule", f"{name} runs om {job}; it has not run yet")
+    text = f"{name} runs om {job}; last at {minute(at)}"
+    log = f"journalctl --user -u om-{job}" if name == "systemd" else str(_job_log(doctor, job))
+    if error:
+        return warn("schedule", f"{text}, which failed: {error}", f"its log: {shown(log, doctor.environment)}")
+    if at < doctor.ago(_STALE[job]):
+        return warn(
+            "schedule", f"{text}, which is long ago", f"is {name} running? `om schedule` installs the job again"
+        )
+    return pass_("schedule", text)
+
+
+def _job_log(doctor: Doctor, job: str) -> Path:
+    return Path(state_folder(doctor.environment), f"{job}.log")
+
+
+def _of_log(doctor: Doctor, job: str) -> tuple[str | None, str]:
+    """Return the time of a job's last run and its error, from its log: its start touches the file, and an error is the
+    last thing that a run prints.
+    """
+    log = _job_log(doctor, job)
+    try:
+        changed = log.stat().st_mtime
+        with log.open("rb") as stream:
+            stream.seek(max(0, stream.seek(0, os.SEEK_END) - _END))
+            lines = stream.read().decode(errors="replace").splitlines()
+    except FileNotFoundError:
+        return None, ""
+    said = [line for line in lines if not line.startswith("hint: ")][-1:]
+    return _time(changed), next((line.removeprefix(_ERROR) for line in said if line.startswith(_ERROR)), "")
+
+
+def _of_systemd(job: str) -> tuple[str | None, str]:
+    words = [f"--property={name}" for name in _RUN_TIMES]
+    found = run_command("systemctl", "--user", "show", f"om-{job}.service", "--timestamp=unix", *words)
+    told = dict(line.partition("=")[::2] for line in found.output.decode().splitlines()) if found else {}
+    at = told.get("ExecMainExitTimestampUSec") or told.get("ExecMainExitTimestamp") or ""
+    code = told.get("ExecMainStatus", "0")
+    is_known = at.removeprefix("@").isdecimal() and at not in ("0", "@0")
+    is_good = code in ("0", *map(str, SUCCESS_CODES[job]))
+    return _time(float(at.removeprefix("@"))) if is_known else None, "" if is_good else f"exit code {code}"
+
+
+def _time(seconds: float) -> str | None:
+    from datetime import UTC, datetime  # noqa: PLC0415
+
+    return format_time(datetime.fromtimestamp(seconds, UTC))
+
+
+# ---- transcripts
+
+
+def _transcript_files(doctor: Doctor) -> Iterator[Check]:
+    if doctor.is_damaged:
+        return
+    said = doctor.settings.consolidate
+    taken_in = doctor.store.bookmarks.files() if doctor.has_store else ()
+    found = changed_files(said.places, taken_in, doctor.environment, others=True, without=said.notes)
+    for place in (*found.missing, *found.unseen):
+        yield warn("transcripts", f"cannot be read: {place}", "`consolidate.places` names it" if said.places else "")
+    if not found.changed:
+        yield pass_("transcripts", f"{found.unchanged} files, all taken in" if found.unchanged else "none found")
+        return
+    yield _new_files(doctor, found)
+
+
+def _new_files(doctor: Doctor, found: KnownFiles) -> Check:
+    stats = [path.stat() for file in found.changed if (path := Path(file.name)).is_file()]
+    size = sum(each.st_size for each in stats) / 1e6
+    text = f"{len(stats)} of {len(stats) + found.unchanged} files ({size:.1f} MB) have something that is not taken in"
+    settled = (doctor.wiring.clock.milliseconds() / 1000) - DAY
+    if any(each.st_mtime < settled for each in stats):
+        return warn("transcripts", text, "`om consolidate` takes them in, and hooks do so while an agent works")
+    return pass_("transcripts", f"{text}, all of today")
+
+
+def _records(doctor: Doctor) -> Iterator[Check]:
+    """Check the records that the readers of transcripts did not know, as counted when files were taken in."""
+    if not doctor.has_store:
+        return
+    skips = checks.record_skips(doctor.store.database)
+    prefix = f"{Reason.UNKNOWN_TYPE}:"
+    unknown = {name.removeprefix(prefix): number for name, number in skips.items() if name.startswith(prefix)}
+    faults = {name: number for name, number in skips.items() if not name.startswith(prefix) and _is_fault(name)}
+    if faults:
+        hint = "`om observe -v FILE` names them; nothing else of these files is lost"
+        yield warn("records", f"{sum(faults.values())} records could not be read: {_list(faults)}", hint)
+    if unknown:
+        yield pass_("records", f"{sum(unknown.values())} records of unknown types were skipped: {_list(unknown)}")
+    elif not faults:
+        yield pass_("records", "every record of the transcripts taken in is known")
+
+
+def _is_fault(name: str) -> bool:
+    reason = name.partition(":")[0]
+    return reason in {str(each) for each in Reason} and Reason(reason).is_fault
+
+
+def _list(numbers: Mapping[str, int]) -> str:
+    most: Sequence[str] = sorted(numbers, key=lambda name: -numbers[name])
+    named = ", ".join(f"{name} ({numbers[name]})" for name in most[:_MOST_NAMES])
+    return f"{named}, …" if len(most) > _MOST_NAMES else named

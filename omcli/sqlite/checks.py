@@ -1,0 +1,177 @@
+"""Facts about a store for `om doctor`: faults of its file, held lanes, messages that wait, and this Python's SQLite."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator, Mapping
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+from omcli.base.errors import InputOutput
+from omcli.base.record import record
+from omcli.memory.ports import Lane
+from omcli.sqlite.connection import check_version, connect, log_files, steps
+from omcli.sqlite.dialect import Database, by_index, om_error
+from omcli.sqlite.lanes import is_gone, last_errors, owner_name
+
+_RESET_FROM, _RESET_FIXED = (3, 7, 0), (3, 51, 3)
+"""Versions of SQLite with the WAL-reset bug: two writers that begin the log anew at the same moment may lose pages."""
+_WAITING = f"""
+    SELECT count(*), coalesce(sum(tokens), 0), min(seen_at) FROM (
+        SELECT m.tokens, s.seen_at FROM sessions AS s
+        LEFT JOIN cursors AS c ON c.session = s.number AND c.lane = :observe
+        JOIN {by_index("messages AS m", "messages_of_session")}
+            ON m.session = s.number AND m.seq > coalesce(c.covers_up_to, 0)
+        UNION ALL SELECT m.tokens, p.since FROM passed_over AS p
+        JOIN {by_index("messages AS m", "messages_of_session")} ON m.session = p.session AND m.seq = p.message)
+"""
+_SKIPPED = """
+    SELECT skipped.key, sum(skipped.value) FROM bookmarks AS b, json_each(b.found, '$.tally.skipped') AS skipped
+    WHERE b.place = (SELECT max(place) FROM bookmarks AS of WHERE of.path = b.path) GROUP BY skipped.key
+"""
+
+
+@record
+class SqliteVersion:
+    """The SQLite of this Python."""
+
+    number: str
+    has_reset_bug: bool
+    has_words: bool
+    """True if it has full-text search (FTS5)."""
+
+
+@record
+class HeldLane:
+    """A lease: the right of a process to work in a lane of a session."""
+
+    session: str
+    lane: str
+    owner: str
+    expires_at: str
+
+    @property
+    def is_gone(self) -> bool:
+        """True if the process is known to have ended."""
+        return is_gone(self.owner)
+
+    @property
+    def name(self) -> str:
+        return f"{owner_name(self.owner)} at the {self.lane} lane of {self.session or 'all sessions'}"
+
+
+@record
+class WaitingCounts:
+    """Messages that no batch covers yet, and open failures."""
+
+    messages: int
+    tokens: int
+    since: str | None
+    """Time at which the longest waiting session was last taken in, if messages wait."""
+    errors: int
+
+
+def version() -> SqliteVersion:
+    """Return the version of SQLite and what it lacks."""
+    with closing(sqlite3.connect(":memory:")) as connection:
+        try:
+            connection.execute("CREATE VIRTUAL TABLE words USING fts5 (text)")
+            has_words = True
+        except sqlite3.OperationalError:
+            has_words = False
+    return SqliteVersion(
+        number=sqlite3.sqlite_version,
+        has_reset_bug=_RESET_FROM <= sqlite3.sqlite_version_info < _RESET_FIXED,
+        has_words=has_words,
+    )
+
+
+def file_version(path: Path, *, wait: float) -> int:
+    """Return the version of the schema in a file, which is not changed. Raise NewerStore and BadConfiguration as
+    `check_version` does.
+    """
+    with closing(connect(path, "ro", wait=wait)) as connection:
+        return check_version(connection, path=path, newest=len(steps()))
+
+
+def first_fault(database: Database, *, thoroughly: bool = False) -> str | None:
+    """Return the first fault of a store's file, or None if it is sound. Check `thoroughly` for what takes longer: rows
+    missing from indexes, and references to missing rows.
+    """
+    from omcli.sqlite.backups import fault, lost_reference  # noqa: PLC0415 - a status line needs no backups
+
+    with database.om_errors():
+        if not thoroughly:
+            return fault(database.connection)
+        return fault(database.connection, check="integrity_check") or lost_reference(database.connection)
+
+
+def held_leases(database: Database) -> tuple[HeldLane, ...]:
+    with database.reading() as connection:
+        found = connection.execute(
+            "SELECT s.id AS session, l.lane, l.owner, l.expires_at FROM leases AS l"
+            " JOIN sessions AS s ON s.number = l.session ORDER BY l.expires_at"
+        ).fetchall()
+    return tuple(
+        HeldLane(session=row["session"], lane=row["lane"], owner=row["owner"], expires_at=row["expires_at"])
+        for row in found
+    )
+
+
+def release(database: Database, lane: HeldLane) -> None:
+    """Give a lease back, unless another owner holds it by now."""
+    with database.writing() as connection:
+        connection.execute(
+            "DELETE FROM leases WHERE session = (SELECT number FROM sessions WHERE id = ?) AND lane = ? AND owner = ?",
+            (lane.session, lane.lane, lane.owner),
+        )
+
+
+def waiting_counts(database: Database) -> WaitingCounts:
+    with database.reading() as connection:
+        messages, tokens, since = connection.execute(_WAITING, {"observe": Lane.OBSERVE}).fetchone()
+        return WaitingCounts(messages=messages, tokens=tokens, since=since, errors=len(last_errors(connection)))
+
+
+def first_time(database: Database) -> str | None:
+    """Return the time at which the first session was last taken in, or None if there is no session."""
+    with database.reading() as connection:
+        first: str | None = connection.execute("SELECT min(seen_at) FROM sessions").fetchone()[0]
+    return first
+
+
+def record_skips(database: Database) -> Mapping[str, int]:
+    """Return the number of records in ingested files that were skipped, by reason (`TranscriptCounts.skipped`)."""
+    with database.reading() as connection:
+        return dict(connection.execute(_SKIPPED).fetchall())
+
+
+def compact_log(database: Database) -> int:
+    """Write the write-ahead log into the store's file, and return the bytes that are left of it because another process
+    still reads them.
+    """
+    with database.om_errors():
+        database.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+    return log_size(database.path)
+
+
+def log_size(path: Path) -> int:
+    """Return the size of a store's write-ahead log in bytes."""
+    log, _ = log_files(path)
+    try:
+        return log.stat().st_size
+    except FileNotFoundError:
+        return 0
+
+
+@contextmanager
+def any_error(path: Path) -> Iterator[None]:
+    """Raise InputOutput instead of any error of SQLite inside the block, even if it would be a bug elsewhere: a damaged
+    store may lack anything.
+    """
+    try:
+        yield
+    except sqlite3.Error as error:
+        raise om_error(error, path=path, wait=0) or InputOutput(
+            f"{path} cannot be read: {error}", hint="keep a copy of it, then restore a backup"
+        ) from error
