@@ -13,7 +13,7 @@ from time import perf_counter
 from omcli.base.record import record
 from omcli.clients import CLIENTS
 from omcli.clients.events import HookCall, answer, start_event
-from omcli.clients.hooks_found import InstalledHook, client_folder, installed_hooks
+from omcli.clients.install import InstalledHook, folder, installed_hooks
 from omcli.clients.log import RETIRED, HookRun, has_told, last_errors, last_runs, log_path
 from omcli.doctor import Check, Doctor, Section, failure, pass_, shown, skip, warn
 from omcli.doctor.program import is_own
@@ -36,7 +36,7 @@ def _each_hook(doctor: Doctor) -> Iterator[Check]:
     for hook in found:
         yield _check(doctor, hook, runs.get(hook.client), errors.get(hook.client))
     there = {hook.client for hook in found}
-    missing = [name for name in CLIENTS if name not in there and client_folder(name, doctor.environment).is_dir()]
+    missing = [name for name in CLIENTS if name not in there and folder(name, doctor.environment).is_dir()]
     for name in missing:
         yield skip(name, "found on this machine, without hooks of om", f"`om install {name}`")
     if not (found or missing):

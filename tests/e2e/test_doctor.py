@@ -533,7 +533,9 @@ def test_extensions_and_clients_without_hooks_are_found(om: Om) -> None:
     for name in (".pi/agent/extensions", ".gemini"):
         (om.home / name).mkdir(parents=True)
     path = program(om, f"#!{sys.executable}\nimport omcli\n")
-    (om.home / ".pi/agent/extensions/om.ts").write_text(f'const OM: string = "{path}";\n')
+    (om.home / ".pi/agent/extensions/om.ts").write_text(
+        f'// Written by `om install`, …\nconst OM: string = "{path}";\n'
+    )
     found = doctor(om, env={"PYTHONPATH": str(ROOT)})
     assert only(found, "pi")[0] == "pass"
     assert only(found, "gemini")[1] == "found on this machine, without hooks of om | `om install gemini`"
