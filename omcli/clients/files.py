@@ -76,7 +76,8 @@ class KeptFiles:
     def locked(self) -> Iterator[None]:
         """Let other runs of `om install` wait. Raise CannotCreate if the folder cannot be written."""
         try:
-            self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            for folder in (self._folder.parent, self._folder):  # the mode is that of the last folder made
+                folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             lock = os.open(self._folder / _LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         except OSError as error:
             raise CannotCreate(f"{self._folder}: {error.strerror}") from error
