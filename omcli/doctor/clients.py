@@ -69,13 +69,13 @@ def _hooks(doctor: Doctor, name: str) -> tuple[_Hook, ...]:
         place = main_file(name, doctor.environment, project)
         commands = set(entries_of(name, doctor.environment, project).values())
         for command in sorted(commands):
-            words = _program_in(place) if TABLE[name].extension else _program_of(command.removesuffix(f" hook {name}"))
+            words = _start_in(place) if TABLE[name].extension else _start_of(command.removesuffix(f" hook {name}"))
             if words:
                 found[_Hook(client=name, place=place, words=(*words, "hook", name))] = None
     return tuple(found)
 
 
-def _program_of(command: str) -> tuple[str, ...]:
+def _start_of(command: str) -> tuple[str, ...]:
     """Return the words that start om. Its path may have spaces."""
     for module in (("-P", "-m", "omcli"), ("-m", "omcli")):
         python = command.removesuffix(f" {' '.join(module)}")
@@ -84,7 +84,7 @@ def _program_of(command: str) -> tuple[str, ...]:
     return (command,)
 
 
-def _program_in(extension: Path) -> tuple[str, ...]:
+def _start_in(extension: Path) -> tuple[str, ...]:
     """Return the path of om in an extension; nothing if it has none."""
     named = _PROGRAM.search(extension.read_text("utf-8", errors="replace"))
     return (str(json.loads(named[1])),) if named else ()
