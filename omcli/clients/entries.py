@@ -137,11 +137,11 @@ def _found(root: Part, is_ours: Callable[[Mapping[str, Any]], bool]) -> Iterator
                 yield _Found(event=event, element=element, holder=holder, ours=ours, is_whole=len(ours) == len(entries))
 
 
-def entries(text: str, *, or_retired: bool = False) -> tuple[tuple[str, tuple[str, ...]], ...]:
+def entries(text: str, *, or_retired: bool = False) -> tuple[tuple[str, str], ...]:
     """Return the events and commands of our entries in settings, and of those of the retired tool."""
     is_ours = partial(_is_own, or_retired=or_retired)
     found = _found(parse(text), is_ours)
-    return tuple((each.event.key or "", tuple(_words(entry.value))) for each in found for entry in each.ours)
+    return tuple((each.event.key or "", " ".join(_words(entry.value))) for each in found for entry in each.ours)
 
 
 # ---- whose entry it is

@@ -15,7 +15,6 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from omcli.base import lazily
 from omcli.base.errors import BadConfiguration, CannotCreate, OmError
 from omcli.base.record import record
 from omcli.clients import CLIENTS
@@ -28,8 +27,6 @@ DATA = Path(__file__).parent / "data"
 _MARK = "Written by `om install`"
 """Text by which whole files of ours are recognised."""
 _SKILL = "om-memory/SKILL.md"
-_PROGRAM = lazily(r'(?m)= ("(?:[^"\\]|\\.)*om");?$')
-"""Matches the path of `om` in an extension."""
 
 
 @record
@@ -155,37 +152,7 @@ def entries_of(name: str, environment: Mapping[str, str], project: Path | None =
     if TABLE[name].extension:
         return {"": str(path)} if _MARK.encode() in content else {}
     with _named(path):
-        return {event: " ".join(words) for event, words in entries(_text(content))}
-
-
-@record
-class InstalledHook:
-    client: str
-    place: Path
-    """File that has it."""
-    words: tuple[str, ...]
-    """The command that the client runs."""
-
-
-def installed_hooks(environment: Mapping[str, str], project: Path) -> tuple[InstalledHook, ...]:
-    """Return the hooks of om in the files of the user and of a project, each command of a file once. Files that cannot
-    be read are skipped.
-    """
-    found: dict[tuple[Path, tuple[str, ...]], InstalledHook] = {}
-    for name in TABLE:
-        for place in (main_file(name, environment), main_file(name, environment, project)):
-            with suppress(OmError):
-                for words in _commands_in(name, _text(read(place) or b"")):
-                    found[place, words] = InstalledHook(client=name, place=place, words=words)
-    return tuple(found.values())
-
-
-def _commands_in(name: str, text: str) -> Iterator[tuple[str, ...]]:
-    """Yield the commands that a client's file runs at its events."""
-    if TABLE[name].settings:
-        yield from (words for _, words in (entries(text) if text else ()))
-    elif _MARK in text and (program := _PROGRAM.search(text)):
-        yield json.loads(program[1]), "hook", name
+        return dict(entries(_text(content)))
 
 
 def plan_install(
@@ -244,7 +211,7 @@ def _plan_settings(
         after=after.encode(),
         original=original,
         events=tuple(event for event, command in has if (event, command) not in had),
-        replaced=tuple(dict.fromkeys(" ".join(words) for event, words in had if (event, words) not in has)),
+        replaced=tuple(dict.fromkeys(command for event, command in had if (event, command) not in has)),
     )
 
 
