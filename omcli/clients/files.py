@@ -142,10 +142,12 @@ class KeptFiles:
         before = self._read_memory()
         try:
             yield done
-        except OmError:
+        except (OmError, OSError) as error:
             for change in reversed(done):
                 write(target(change.path), change.before)
             self._write_memory(before)
+            if isinstance(error, OSError):
+                raise CannotCreate(f"{error.filename}: {error.strerror}") from error
             raise
 
     def _remember(self, change: ClientFile, folders: Sequence[str]) -> None:
