@@ -32,8 +32,8 @@ def _item(client: str, moment: Moment, command: str) -> dict[str, Any]:
     entry: dict[str, Any] = {"type": "command", "command": command}
     if client == "gemini":
         return {"hooks": [{"name": "om-memory", **entry, "timeout": 5_000}]}
-    if client == "claude-code" and moment in (Moment.TOOL, Moment.STOP):
-        entry |= {"async": True, "timeout": 30 if moment is Moment.TOOL else 120}
+    if client == "claude-code" and moment is Moment.TOOL:
+        entry |= {"async": True, "timeout": 30}  # not after a turn: a session that ends then would stop the hook
     else:
         entry["timeout"] = 3 if moment is Moment.END else 5  # Codex allows 3 seconds at the end
     if client == "claude-code" and moment is Moment.START:
