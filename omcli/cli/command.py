@@ -399,11 +399,11 @@ def _interrupt(_number: int, _frame: FrameType | None) -> NoReturn:
 
 
 def ignore_unraisable() -> None:
-    """Stop printing exceptions that Python cannot raise, because a signal has ended the run.
+    """Stop printing unraisable exceptions, once a signal has ended the run.
 
-    If the signal arrives while a `with` block is being entered, its generator stays suspended. Python closes the
-    generator only after the store was closed, which makes it fail. If the exception of the signal itself could not be
-    raised, the run still ends.
+    If the signal arrives while a `with` block is being entered, the context manager's generator stays suspended. Python
+    closes it only after the store is closed, and that fails. An unraisable KeyboardInterrupt or SystemExit still ends
+    the run.
     """
     sys.unraisablehook = _end_or_ignore
 

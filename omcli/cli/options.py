@@ -1,9 +1,8 @@
 """Options and arguments of commands: each is declared once, and parsed here or by Typer.
 
 An agent starts `om` at every turn, and importing Typer takes four times as long as starting Python. So a plain command
-line, one with known options, spelled out, and valid values, is parsed here without Typer. Help, completion, hidden
-spellings and all errors are left to Typer, which parses every plain line to the same values
-(tests/unit/cli/test_options.py).
+line (known options in full, valid values) is parsed here without Typer. Help, completion, hidden aliases and all errors
+are left to Typer, which parses every plain line to the same values (tests/unit/cli/test_options.py).
 """
 
 from __future__ import annotations

@@ -71,8 +71,8 @@ class AnsweredQuestion:
 def ask(question: Question, provider: Provider, counter: TokenCounter) -> AnsweredQuestion:
     """Return the model's answer to a question. If its reply cannot be used, the model is asked again, with the reason.
 
-    Raise BadUsage if the budget is too small for any result, and the errors of the provider and of `whole` if no reply
-    can be used.
+    Raise BadUsage if not even one result fits into the budget. Raise the provider's errors, and those of
+    `replies.whole`, if no reply can be used.
     """
     shown = _shown(question, counter)
     calls = Calls()

@@ -208,8 +208,8 @@ class VectorSearch:
         self._vectors: dict[str, tuple[float, ...]] = {}
 
     def nearest(self, text: str, query: LogQuery, *, most: int) -> Nearest | None:
-        """Return the nearest messages and rows that a query selects, or None if vectors are unavailable. The text is
-        sent to the model once, without secrets.
+        """Return the messages and rows nearest to a text among those that `query` selects, or None if vectors are
+        unavailable. The text is sent to the model once, without secrets.
         """
         if self.error is None:
             try:

@@ -40,7 +40,7 @@ class StoreCounts:
 
 
 def status(store: Store, counter: TokenCounter) -> StoreCounts:
-    """Return the store in numbers. All tokens are recounted if some were stored with another counter, so that units
+    """Return the store's counts. If some tokens were counted with another counter, all are recounted, so that units
     never mix.
     """
     stored = store.sessions.status()

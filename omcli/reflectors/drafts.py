@@ -234,7 +234,7 @@ def folded(
 
 
 def are_of_projects(rows: Iterable[Observation]) -> bool:
-    """Return True if the rows are of several projects, apart from those without a project."""
+    """Return True if the rows come from more than one project, ignoring rows without one."""
     return len({row.project for row in rows if row.project}) > 1
 
 

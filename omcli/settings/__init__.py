@@ -104,8 +104,8 @@ def project_file() -> Path | None:
 
 
 def project_folders() -> Iterator[Path]:
-    """Yield the current directory and those above it, up to the root of its Git repository, but no home directory above
-    it.
+    """Yield the current directory and its parents. Stop after the root of a Git repository, or before the home
+    directory unless that is the current one.
     """
     try:
         here = Path.cwd()

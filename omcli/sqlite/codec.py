@@ -198,8 +198,8 @@ def observation_columns(row: Observation, *, session: int | None, project: int |
 
 @cache
 def observation_reader(*, bare: bool = False) -> Callable[[Iterable[Any], Sequence[tuple[int, str]]], Observation]:
-    """Return a function that builds an observation from a row of OBSERVATION and its source messages (`seq`, printed
-    id).
+    """Return a function that builds an observation from one result of the query OBSERVATION and its source messages
+    (`seq`, printed id).
 
     If `bare`, the metadata is not parsed.
     """

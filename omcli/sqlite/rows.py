@@ -61,7 +61,7 @@ _SOURCES = f"{_LINKED.format('messages')} UNION ALL {_LINKED.format('aside_messa
 
 
 class SqliteRows(Table, Rows):
-    """Rows in the table `observations` and its links."""
+    """Rows: the table `observations` and the tables that link to it."""
 
     def add(self, *observations: Observation) -> None:
         with self._database.writing() as connection:

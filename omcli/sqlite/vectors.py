@@ -222,7 +222,7 @@ def _put(connection: sqlite3.Connection, place: TextPlace, vectors: Iterable[int
 
 
 def _match_all(connection: sqlite3.Connection, model: _Model, wanted: Floats) -> tuple[NDArray[np.int64], Floats]:
-    """Return the numbers of all vectors of a model, and their cosines with a vector of length 1."""
+    """Return the numbers of all vectors of a model, and their cosine similarities to a unit vector."""
     import numpy as np  # noqa: PLC0415
 
     numbers: list[int] = []

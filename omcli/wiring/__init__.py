@@ -376,10 +376,8 @@ class Wiring:
         return name_of(said.observer, said), name_of(said.reflector, said)
 
     def named_reflector(self, counter: TokenCounter) -> ReflectorDeps:
-        """Return rules under the name of the model that reflects, to find out if rows are due that the model has
-        not tried yet.
-
-        No API key is needed, and no model can be called.
+        """Return a rule reflector that bears the reflecting model's name, to check whether rows are due that this
+        model has not tried. It needs no API key and calls no model.
         """
         name = self._models(counter, ignore).reflector_name()  # the run that reflects will warn
         return self._rule_reflector(counter, name=name)

@@ -69,7 +69,7 @@ def forget(
 
     Words that many sessions share (`ok`, `run the tests`, a short command or its output) are kept out less widely: only
     that message, if it is read again, and rows of its session are kept out. Rows about what a tool did are kept out of
-    their own session only. `om note` can still write all of it.
+    their own session only. You can still write it with `om note`.
 
     Titles and buffered observations with that content are forgotten too. `om undo` restores everything until --hard
     (here or in `om prune`) deletes it; that cannot be undone, so it asks first. Rows and messages that are already

@@ -78,8 +78,8 @@ class ModelObserver:
     def ask_slice(self, part: Batch, calls: Calls) -> ValidatedReply | None:
         """Return the model's validated reply for a slice, or None if nothing in the slice can be shown to a model.
 
-        `calls` must not be over. Raise ProviderFailed if the reply is missing or unusable, and NotAllowed or
-        BadConfiguration as the provider does.
+        `calls` must have a call left. Raise ProviderFailed if the reply is missing or unusable, and pass on the
+        provider's NotAllowed and BadConfiguration.
         """
         shown = view_transcript(part, limits=self.limits, counter=self.counter, pictures=self._picture)
         if not shown.new:

@@ -317,7 +317,7 @@ def _turn_end(closing: Sequence[KeptMessage], *, since: int | None, accepted: bo
 
 
 def _end_after(result: KeptMessage, *, since: int | None) -> TurnDone:
-    """Return the end of a turn whose last message is a result, after which the person went on to something else."""
+    """Return the end of a turn that ends with a tool result and that the person accepted by moving on."""
     return TurnDone(
         seq=result.seq, at=result.message.at, since=since, is_complete=not result.message.failed, asks=False,
         reports=False, explains=False, accepted=True,

@@ -217,8 +217,8 @@ def _with_content(parts: Sequence[TextPart]) -> list[TextPart]:
 
 
 def _split_lasting(part: TextPart) -> Iterator[TextPart]:
-    """Yield a sentence, with a request and a clause that is a lasting rule, preference or decision as separate parts:
-    "Fix the test; I prefer small commits".
+    """Yield a sentence, split between a request and a lasting rule, preference or decision: "Fix the test; I prefer
+    small commits".
     """
     start = 0
     is_prose = not part.is_heading and len(part.text) <= _PROMPT_CHARACTERS

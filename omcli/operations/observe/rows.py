@@ -96,8 +96,8 @@ def to_rows(
 ) -> tuple[tuple[Observation, ...], tuple[Replacement, ...]]:
     """Return the drafts of a batch as rows, without forgotten content, and the replacements that these rows make.
 
-    `project` is the session's; each row gets that of its last message. Rows get new ids unless `ids` are given. `keys`
-    maps `seq` to printed message ids; by default, those of the batch.
+    `project` is the session's; a row gets its last message's project. Rows get new ids unless `ids` are given. `keys`
+    maps `seq` to printed message ids (default: the batch's).
     """
     known, now, counter = _keys(batch) if keys is None else keys, deps.clock.now(), deps.counter
     projects = _projects(batch, project, deps)
