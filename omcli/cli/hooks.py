@@ -124,7 +124,7 @@ def _start_worker(asked: HookCall) -> None:
 # ---- hooks of the retired program
 
 
-def tell_retired(words: "Sequence[str]", tell: "Callable[[str], None]") -> bool:
+def note_retired(words: "Sequence[str]", tell: "Callable[[str], None]") -> bool:
     """Return True if a client runs a hook of the retired program `om`. It is told once how to replace that."""
     client = of_retired(words)
     if client is None:

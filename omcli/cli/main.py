@@ -54,9 +54,9 @@ def run(arguments: Sequence[str]) -> int:
             code = 0
         else:
             from omcli.cli.app import run_command  # slow; see `options`
-            from omcli.cli.hooks import tell_retired
+            from omcli.cli.hooks import note_retired
 
-            code = 0 if tell_retired(words, console.note) else run_command(words)
+            code = 0 if note_retired(words, console.note) else run_command(words)
         if sys.stdout is not None:
             sys.stdout.flush()
     except OmError as error:

@@ -32,8 +32,8 @@ def _item(client: str, moment: Moment, command: str) -> dict[str, Any]:
     entry: dict[str, Any] = {"type": "command", "command": command}
     if client == "gemini":
         return {"hooks": [{"name": "om-memory", **entry, "timeout": 5_000}]}
-    if client == "claude-code" and moment in (Moment.TOOL, Moment.STOP):
-        entry |= {"async": True, "timeout": 30 if moment is Moment.TOOL else 120}
+    if client == "claude-code" and moment is Moment.TOOL:
+        entry |= {"async": True, "timeout": 30}  # not after a turn: a session that ends then would stop the hook
     else:
         entry["timeout"] = 3 if moment is Moment.END else 5  # Codex allows 3 seconds at the end
     if client == "claude-code" and moment is Moment.START:
@@ -84,10 +84,13 @@ def _changed(
     kept: frozenset[str],
     others: Mapping[str, object],
 ) -> str:
-    """Return the text with one change after the other, until nothing is left to do."""
     emptied: set[str] = set()
     while (changed := _step(text, wanted, is_ours, emptied, kept)) is not None:
         text = changed
+    placed = {found.event.key for found in _found(parse(text), is_ours)}
+    for name, element in wanted.items():
+        if name not in placed:
+            text = insert(text, ("hooks", name), element)
     for name, value in others.items():
         if parse(text).part_named(name) is None:
             text = add_key(text, name, value)
@@ -101,7 +104,7 @@ def _step(
     emptied: set[str],
     kept: frozenset[str],
 ) -> str | None:
-    """Return the text with one more change; None if there is nothing to change."""
+    """Return the text with one more of our entries replaced or removed; None if all are as wanted."""
     root = parse(text)
     placed: set[str] = set()
     for found in _found(root, is_ours):
@@ -114,9 +117,6 @@ def _step(
         placed.add(name)
         if found.element.value != wanted[name]:
             return replace_part(text, found.element, wanted[name])
-    for name, element in wanted.items():
-        if name not in placed:
-            return insert(text, ("hooks", name), element)
     held = root.part_named("hooks")
     if held is None or not emptied:
         return None

@@ -84,7 +84,7 @@ class HookCall:
         return self.moment is Moment.START and self.source not in ("resume", "compact")
 
     @property
-    def is_compacted(self) -> bool:
+    def follows_compact(self) -> bool:
         """True if a session goes on after its context was compacted."""
         return self.source == "compact"
 

@@ -76,7 +76,8 @@ class KeptFiles:
     def locked(self) -> Iterator[None]:
         """Let other runs of `om install` wait. Raise CannotCreate if the folder cannot be written."""
         try:
-            self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            for folder in (self._folder.parent, self._folder):  # the mode is that of the last folder made
+                folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             lock = os.open(self._folder / _LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         except OSError as error:
             raise CannotCreate(f"{self._folder}: {error.strerror}") from error
@@ -141,10 +142,12 @@ class KeptFiles:
         before = self._read_memory()
         try:
             yield done
-        except OmError:
+        except (OmError, OSError) as error:
             for change in reversed(done):
                 write(target(change.path), change.before)
             self._write_memory(before)
+            if isinstance(error, OSError):
+                raise CannotCreate(f"{error.filename}: {error.strerror}") from error
             raise
 
     def _remember(self, change: ClientFile, folders: Sequence[str]) -> None:

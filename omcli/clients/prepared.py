@@ -56,7 +56,8 @@ def keep(
     path = _file(client, folder, environment)
     unfinished = f"{path}.{os.getpid()}"
     try:
-        os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
+        for above in (state_folder(environment), os.path.dirname(path)):  # the mode is that of the last folder made
+            os.makedirs(above, mode=0o700, exist_ok=True)
         stream = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
         with os.fdopen(stream, "w", encoding="utf-8", errors="backslashreplace") as lines:
             json.dump(kept, lines)

@@ -28,7 +28,8 @@ def told(session: str, environment: Mapping[str, str]) -> frozenset[str]:
 def add_told(session: str, rows: Iterable[str], environment: Mapping[str, str], *, anew: bool = False) -> None:
     """Add ids of rows to those that the session was told, or begin `anew`. Raise OSError if they cannot be written."""
     file = _file(session, environment)
-    file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    for folder in (file.parent.parent, file.parent):  # the mode is that of the last folder made
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     if anew:
         _remove_stale(file.parent)
     stream = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | (os.O_TRUNC if anew else os.O_APPEND), 0o600)

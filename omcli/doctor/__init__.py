@@ -163,6 +163,18 @@ def _reason(error: OSError) -> str:
     return f"{error.filename}: {error.strerror}" if error.filename else str(error.strerror or error)
 
 
+def counted(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
+def size(number: int) -> str:
+    """Return a number of bytes in words."""
+    for unit, power in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
+        if number >= power:
+            return f"{number / power:.1f} {unit}"
+    return counted(number, "byte")
+
+
 def shown(path: Path | str, environment: Mapping[str, str]) -> str:
     """Return a path with `~` for the home folder."""
     home, path = environment.get("HOME", ""), str(path)

@@ -10,10 +10,13 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from time import perf_counter
 
+from omcli.base import lazily
+from omcli.base.errors import OmError
 from omcli.base.record import record
 from omcli.clients import CLIENTS
+from omcli.clients.entries import entries
 from omcli.clients.events import HookCall, answer, start_event
-from omcli.clients.hooks_found import InstalledHook, client_folder, installed_hooks
+from omcli.clients.install import TABLE, entries_of, is_found, main_file
 from omcli.clients.log import RETIRED, HookRun, has_told, last_errors, last_runs, log_path
 from omcli.doctor import Check, Doctor, Section, failure, pass_, shown, skip, warn
 from omcli.doctor.program import is_own
@@ -21,6 +24,8 @@ from omcli.processes import GUARD
 from omcli.text.instants import minute
 
 _SESSION = "om-doctor"
+_PROGRAM = lazily(r'\bOM\b[^=\n]*=\s*("(?:[^"\\\n]|\\.)*")')
+"""Matches the constant with the path of om in an extension."""
 _SECONDS = 10.0
 """Maximum duration of a hook. Clients wait longer, but nobody likes to."""
 
@@ -32,23 +37,81 @@ def section() -> Section:
 def _each_hook(doctor: Doctor) -> Iterator[Check]:
     log = log_path(doctor.environment)
     runs, errors = last_runs(log), last_errors(log)
-    found = installed_hooks(doctor.environment, Path(doctor.project))
-    for hook in found:
-        yield _check(doctor, hook, runs.get(hook.client), errors.get(hook.client))
-    there = {hook.client for hook in found}
-    missing = [name for name in CLIENTS if name not in there and client_folder(name, doctor.environment).is_dir()]
-    for name in missing:
-        yield skip(name, "found on this machine, without hooks of om", f"`om install {name}`")
-    if not (found or missing):
+    is_any = False
+    for name in CLIENTS:
+        try:
+            hooks = _hooks(doctor, name)
+        except OmError as error:
+            yield warn(name, error.message, error.hint)
+            continue
+        for hook in hooks:
+            yield _check(doctor, hook, runs.get(name), errors.get(name))
+        if not hooks and is_found(name, doctor.environment):
+            yield skip(name, f"{TABLE[name].title} is on this machine, without hooks of om", f"`om install {name}`")
+        is_any = is_any or bool(hooks) or is_found(name, doctor.environment)
+    if not is_any:
         yield skip("hooks", "no client found", "`om install CLIENT` has a client run hooks")
 
 
+@record
+class _Hook:
+    client: str
+    place: Path
+    """File that has it."""
+    words: tuple[str, ...]
+    """The command that the client runs."""
+
+
+def _hooks(doctor: Doctor, name: str) -> tuple[_Hook, ...]:
+    """Return the commands of om that a client runs for the user and in this project, each once."""
+    found: dict[_Hook, None] = {}
+    for project in (None, Path(doctor.project)):
+        place = main_file(name, doctor.environment, project)
+        commands = set(entries_of(name, doctor.environment, project).values())
+        for command in sorted(commands):
+            words = _start_in(place) if TABLE[name].extension else _start_of(command.removesuffix(f" hook {name}"))
+            if words:
+                found[_Hook(client=name, place=place, words=(*words, "hook", name))] = None
+    return tuple(found)
+
+
+def _start_of(command: str) -> tuple[str, ...]:
+    """Return the words that start om. Its path may have spaces."""
+    for module in (("-P", "-m", "omcli"), ("-m", "omcli")):
+        python = command.removesuffix(f" {' '.join(module)}")
+        if python != command:
+            return (python, *module)
+    return (command,)
+
+
+def _start_in(extension: Path) -> tuple[str, ...]:
+    """Return the path of om in an extension; nothing if it has none."""
+    named = _PROGRAM.search(extension.read_text("utf-8", errors="replace"))
+    return (str(json.loads(named[1])),) if named else ()
+
+
 def _retired(doctor: Doctor) -> Iterator[Check]:
-    if has_told(log_path(doctor.environment), RETIRED):
-        yield warn("old hooks", "a client still runs hooks of the retired om", "`om install CLIENT` replaces them")
+    """Check that no client still runs hooks of the retired program, by their settings and by what was logged."""
+    found = [name for name in CLIENTS if TABLE[name].settings and _has_retired(main_file(name, doctor.environment))]
+    for name in found:
+        yield warn(
+            "old hooks", f"{TABLE[name].title} runs hooks of the retired om", f"`om install {name}` replaces them"
+        )
+    if not found and has_told(log_path(doctor.environment), RETIRED):
+        yield warn("old hooks", "a client has run hooks of the retired om", "`om install CLIENT` replaces them")
 
 
-def _check(doctor: Doctor, hook: InstalledHook, last: HookRun | None, error: HookRun | None) -> Check:
+def _has_retired(settings: Path) -> bool:
+    if not settings.is_file():
+        return False
+    text = settings.read_text("utf-8", errors="replace")
+    try:
+        return entries(text, or_retired=True) != entries(text)
+    except OmError:  # the check of the client's hooks tells it
+        return False
+
+
+def _check(doctor: Doctor, hook: _Hook, last: HookRun | None, error: HookRun | None) -> Check:
     place, again = shown(hook.place, doctor.environment), f"`om install {hook.client}` writes it again"
     program = Path(hook.words[0])
     if not program.is_file():

@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 
 from omcli.base.errors import IndexDamaged, InputOutput
-from omcli.doctor import DAY, Check, Doctor, Section, failure, pass_, shown, skip, warn
+from omcli.doctor import DAY, Check, Doctor, Section, counted, failure, pass_, shown, size, skip, warn
 from omcli.memory.retention import backups_among
 from omcli.processes import state_folder
 from omcli.settings.settings import exists
@@ -57,8 +57,8 @@ def _file(doctor: Doctor) -> Iterator[Check]:
     older = f"schema {found}, which the next command that writes brings to {known}; " if found < known else ""
     yield pass_(
         "store",
-        f"{path}: {older}{counts.sessions} sessions, {counts.messages} messages, {counts.observations} rows,"
-        f" {_size(doctor.wiring.store_size or 0)}",
+        f"{path}: {older}{counted(counts.sessions, 'session')}, {counted(counts.messages, 'message')},"
+        f" {counted(counts.observations, 'row')}, {size(doctor.wiring.store_size or 0)}",
     )
     if not os.access(doctor.path, os.W_OK):
         yield failure("store", f"{path} cannot be written", "check the permissions of the file")
@@ -141,7 +141,7 @@ def _private(doctor: Doctor) -> Iterator[Check]:
 
 
 def _below(folder: Path) -> Iterable[Path]:
-    return (folder, *sorted(folder.glob("*"))) if folder.is_dir() else ()
+    return sorted(folder.glob("*")) if folder.is_dir() else ()
 
 
 def _make_private(path: Path) -> str:
@@ -155,11 +155,11 @@ def _place(doctor: Doctor) -> Iterator[Check]:
     free, needed = found.f_bavail * found.f_frsize, (doctor.wiring.store_size or 0) * _COPIES + _LEAST_FREE
     where = shown(folder, doctor.environment)
     if free < _LEAST_FREE:
-        yield failure("disk", f"{_size(free)} free at {where}", "free some space: nothing can be remembered")
+        yield failure("disk", f"{size(free)} free at {where}", "free some space: nothing can be remembered")
     elif free < needed:
-        yield warn("disk", f"{_size(free)} free at {where}, less than a backup may need", "free some space")
+        yield warn("disk", f"{size(free)} free at {where}, less than a backup may need", "free some space")
     else:
-        yield pass_("disk", f"{_size(free)} free at {where}")
+        yield pass_("disk", f"{size(free)} free at {where}")
     if _MOUNTS.is_file():
         system = file_system(os.path.realpath(folder), _MOUNTS.read_text("utf-8", errors="replace"))
         if system in _NETWORK:
@@ -184,13 +184,13 @@ def file_system(path: str, mounts: str) -> str:
 def _log(doctor: Doctor) -> Iterator[Check]:
     if not doctor.has_store:
         return
-    size = checks.log_size(doctor.path)
-    if size < _LARGE_LOG:
-        yield pass_("log", f"write-ahead log: {_size(size)}")
+    length = checks.log_size(doctor.path)
+    if length < _LARGE_LOG:
+        yield pass_("log", f"write-ahead log: {size(length)}")
     else:
         yield warn(
             "log",
-            f"the write-ahead log has {_size(size)}: a process that reads keeps it from being shortened",
+            f"the write-ahead log has {size(length)}: a process that reads keeps it from being shortened",
             "`om doctor --fix` shortens it once that process has ended",
             partial(_compact_log, doctor),
         )
@@ -200,7 +200,7 @@ def _compact_log(doctor: Doctor) -> str:
     left: list[int] = []
     doctor.write(lambda store: left.append(checks.compact_log(store.database)))
     if left[0]:
-        raise InputOutput(f"{_size(left[0])} are left, because another process is still reading")
+        raise InputOutput(f"{size(left[0])} are left, because another process is still reading")
     return "written into the store"
 
 
@@ -226,10 +226,3 @@ def _backups(doctor: Doctor) -> Iterator[Check]:
         yield warn("backups", f"{number}, the newest {days:.0f} days old", hint)
     else:
         yield pass_("backups", f"{number}, the newest of {minute(newest.isoformat())}")
-
-
-def _size(number: int) -> str:
-    for unit, power in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
-        if number >= power:
-            return f"{number / power:.1f} {unit}"
-    return f"{number} bytes"

@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 
 from omcli.base.errors import CannotCreate, InputOutput
-from omcli.doctor import DAY, Check, Doctor, Section, failure, pass_, shown, skip, warn
+from omcli.doctor import DAY, Check, Doctor, Section, counted, failure, pass_, shown, size, skip, warn
 from omcli.memory.transcript import Reason
 from omcli.processes import state_folder
 from omcli.schedules import NAMES, scheduler
@@ -49,7 +49,7 @@ def _pending(doctor: Doctor) -> Iterator[Check]:
         yield pass_("pending", "every message is observed")
         return
     since = f" since {minute(found.since)}" if found.since else ""
-    text = f"{found.messages} messages ({found.tokens} tokens) are not observed yet{since}"
+    text = f"{counted(found.messages, 'message')} not observed yet{since}, {counted(found.tokens, 'token')}"
     if found.since and found.since < doctor.ago(_LONG_PENDING):
         yield warn("pending", text, "`om tick` observes what is due, `om consolidate` all")
     else:
@@ -197,19 +197,23 @@ def _transcript_files(doctor: Doctor) -> Iterator[Check]:
     for place in (*found.missing, *found.unseen):
         yield warn("transcripts", f"cannot be read: {place}", "`consolidate.places` names it" if said.places else "")
     if not found.changed:
-        yield pass_("transcripts", f"{found.unchanged} files, all taken in" if found.unchanged else "none found")
+        yield pass_(
+            "transcripts", f"{counted(found.unchanged, 'file')}, all taken in" if found.unchanged else "none found"
+        )
         return
     yield _new_files(doctor, found)
 
 
 def _new_files(doctor: Doctor, found: KnownFiles) -> Check:
     stats = [path.stat() for file in found.changed if (path := Path(file.name)).is_file()]
-    size = sum(each.st_size for each in stats) / 1e6
-    text = f"{len(stats)} of {len(stats) + found.unchanged} files ({size:.1f} MB) have something that is not taken in"
+    new = (
+        f"{len(stats)} of {counted(len(stats) + found.unchanged, 'file')} ({size(sum(each.st_size for each in stats))})"
+    )
     settled = (doctor.wiring.clock.milliseconds() / 1000) - DAY
     if any(each.st_mtime < settled for each in stats):
+        text = f"{new} have something that is not taken in"
         return warn("transcripts", text, "`om consolidate` takes them in, and hooks do so while an agent works")
-    return pass_("transcripts", f"{text}, all of today")
+    return pass_("transcripts", f"{new} changed within a day; the next run takes them in")
 
 
 def _records(doctor: Doctor) -> Iterator[Check]:
@@ -222,9 +226,9 @@ def _records(doctor: Doctor) -> Iterator[Check]:
     faults = {name: number for name, number in skips.items() if not name.startswith(prefix) and _is_fault(name)}
     if faults:
         hint = "`om observe -v FILE` names them; nothing else of these files is lost"
-        yield warn("records", f"{sum(faults.values())} records could not be read: {_list(faults)}", hint)
+        yield warn("records", f"{counted(sum(faults.values()), 'record')} could not be read: {_list(faults)}", hint)
     if unknown:
-        yield pass_("records", f"{sum(unknown.values())} records of unknown types were skipped: {_list(unknown)}")
+        yield pass_("records", f"{counted(sum(unknown.values()), 'record')} of unknown types skipped: {_list(unknown)}")
     elif not faults:
         yield pass_("records", "every record of the transcripts taken in is known")
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -10,7 +12,7 @@ from pathlib import Path
 from omcli.base.errors import InputOutput
 from omcli.base.record import record
 from omcli.memory.ports import Lane
-from omcli.sqlite.connection import check_version, connect, log_files, steps
+from omcli.sqlite.connection import check_version, connect, log_files, steps, truncate_log
 from omcli.sqlite.dialect import Database, by_index, om_error
 from omcli.sqlite.lanes import is_gone, last_errors, owner_name
 
@@ -25,9 +27,8 @@ _WAITING = f"""
         UNION ALL SELECT m.tokens, p.since FROM passed_over AS p
         JOIN {by_index("messages AS m", "messages_of_session")} ON m.session = p.session AND m.seq = p.message)
 """
-_SKIPPED = """
-    SELECT skipped.key, sum(skipped.value) FROM bookmarks AS b, json_each(b.found, '$.tally.skipped') AS skipped
-    WHERE b.place = (SELECT max(place) FROM bookmarks AS of WHERE of.path = b.path) GROUP BY skipped.key
+_LAST_READINGS = """
+    SELECT b.found FROM bookmarks AS b WHERE b.place = (SELECT max(place) FROM bookmarks AS of WHERE of.path = b.path)
 """
 
 
@@ -142,8 +143,11 @@ def first_time(database: Database) -> str | None:
 
 def record_skips(database: Database) -> Mapping[str, int]:
     """Return the number of records in ingested files that were skipped, by reason (`TranscriptCounts.skipped`)."""
+    skipped: Counter[str] = Counter()
     with database.reading() as connection:
-        return dict(connection.execute(_SKIPPED).fetchall())
+        for (found,) in connection.execute(_LAST_READINGS):
+            skipped.update(json.loads(found).get("tally", {}).get("skipped", {}) if found else {})
+    return skipped
 
 
 def compact_log(database: Database) -> int:
@@ -151,7 +155,7 @@ def compact_log(database: Database) -> int:
     still reads them.
     """
     with database.om_errors():
-        database.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+        truncate_log(database.connection)
     return log_size(database.path)
 
 

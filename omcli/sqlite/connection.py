@@ -205,6 +205,11 @@ def create(path: Path) -> None:
         ) from error
 
 
+def truncate_log(connection: sqlite3.Connection) -> None:
+    """Write the write-ahead log into the store's file and empty it, unless another process still reads it."""
+    connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+
+
 def log_files(path: Path) -> tuple[Path, Path]:
     """Return the two files SQLite keeps next to an open store: the write-ahead log and its index."""
     return path.with_name(f"{path.name}-wal"), path.with_name(f"{path.name}-shm")

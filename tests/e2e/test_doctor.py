@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from omcli.clients import CLIENTS
-from omcli.clients.log import HookRun, append
+from omcli.clients.log import RETIRED, HookRun, append
 from omcli.doctor.store import file_system
 from omcli.memory.ports import Lane
 from omcli.sqlite import SqliteStore
@@ -214,15 +214,15 @@ def test_files_that_others_can_read_are_made_private(told: Om) -> None:
     told.db.chmod(0o644)
     log = told.home / STATE / "hooks.log"
     log.parent.mkdir(parents=True)
-    log.touch(0o600)
-    log.parent.chmod(0o755)
+    log.touch()
+    log.chmod(0o640)
     found = doctor(told)
     assert [state for state, _ in found["permissions"]] == ["warn", "warn"]
     assert f"others may read {told.db} (mode 0644)" in found["permissions"][0][1]
     mended = doctor(told, "--fix")["permissions"]
     assert [text.partition(" (")[0] for _, text in mended] == ["made private", "made private"]
     assert told.db.stat().st_mode & 0o777 == 0o600
-    assert log.parent.stat().st_mode & 0o777 == 0o700
+    assert log.stat().st_mode & 0o777 == 0o600
     assert only(doctor(told), "permissions")[0] == "pass"
 
 
@@ -356,9 +356,9 @@ def test_transcripts_that_nobody_takes_in_are_a_warning(om: Om) -> None:
     os.utime(file, (0, 0))
     state, text = only(doctor(om), "transcripts")
     assert state == "warn"
-    assert "1 of 1 files" in text
+    assert "1 of 1 file (" in text
     om("consolidate", "-q")
-    assert only(doctor(om), "transcripts") == ("pass", "1 files, all taken in | ")
+    assert only(doctor(om), "transcripts") == ("pass", "1 file, all taken in | ")
 
 
 def test_records_that_were_not_understood_are_counted(om: Om) -> None:
@@ -366,7 +366,7 @@ def test_records_that_were_not_understood_are_counted(om: Om) -> None:
     om("observe", "-q", file)
     state, text = only(doctor(om), "records")
     assert state == "pass"
-    assert "1 records of unknown types were skipped: tide-gauge (1)" in text
+    assert "1 record of unknown types skipped: tide-gauge (1)" in text
     om("observe", "-q", om.write("b.jsonl", f"{tide_story().text()}\n{{broken\n"))
     assert [state for state, _ in doctor(om)["records"]] == ["warn", "pass"]
 
@@ -529,20 +529,49 @@ def test_the_last_run_and_error_of_a_client_are_told(om: Om) -> None:
     assert om("status", "--line").stdout == "1 open error\n"
 
 
+def test_a_path_with_spaces_is_one_word(om: Om) -> None:
+    folder = om.folder / "my programs"
+    folder.mkdir()
+    path = program(om, f"#!{sys.executable}\nfrom omcli.__main__ import main\nmain()\n").rename(folder / "om")
+    hooked(om, "gemini", str(path))
+    assert only(doctor(om, env={"PYTHONPATH": str(ROOT)}), "gemini")[0] == "pass"
+
+
+def test_hooks_of_the_retired_program_are_told(om: Om) -> None:
+    hooked(om, "claude-code").write_text(
+        '{"hooks": {"Stop": [{"hooks": [{"type": "command", "command": "om claude-checkpoint"}]}]}}'
+    )
+    assert only(doctor(om), "old hooks")[1].endswith("| `om install claude-code` replaces them")
+    append(str(om.home / STATE / "hooks.log"), HookRun(at="2026-02-10T10:00:00.000Z", client="codex", event=RETIRED))
+    om("install", "claude-code", "-q", env={"PYTHONPATH": str(ROOT)})
+    found = doctor(om, env={"PYTHONPATH": str(ROOT)})
+    assert only(found, "claude-code")[0] == "pass"
+    assert "a client has run hooks of the retired om" in only(found, "old hooks")[1]
+
+
 def test_extensions_and_clients_without_hooks_are_found(om: Om) -> None:
     for name in (".pi/agent/extensions", ".gemini"):
         (om.home / name).mkdir(parents=True)
     path = program(om, f"#!{sys.executable}\nimport omcli\n")
-    (om.home / ".pi/agent/extensions/om.ts").write_text(f'const OM: string = "{path}";\n')
+    (om.home / ".pi/agent/extensions/om.ts").write_text(f'// Written by `om install`\nconst OM: string = "{path}";\n')
     found = doctor(om, env={"PYTHONPATH": str(ROOT)})
     assert only(found, "pi")[0] == "pass"
-    assert only(found, "gemini")[1] == "found on this machine, without hooks of om | `om install gemini`"
+    assert only(found, "gemini")[1] == ("Gemini CLI is on this machine, without hooks of om | `om install gemini`")
     assert not found.keys() & (set(CLIENTS) - {"pi", "gemini"})
 
 
-def test_settings_of_clients_that_cannot_be_read_have_no_hooks(om: Om) -> None:
-    hooked(om, "claude-code").write_text("{")
-    assert only(doctor(om), "claude-code")[0] == "skip"
+def test_settings_of_a_client_that_cannot_be_read_are_told(om: Om) -> None:
+    place = hooked(om, "claude-code")
+    place.write_text("{")
+    state, text = only(doctor(om), "claude-code")
+    assert state == "warn"
+    assert str(place) in text
+
+
+def test_hooks_that_om_install_writes_are_found_in_a_project_too(om: Om) -> None:
+    om("install", "claude-code", "--project", "-q", env={"PYTHONPATH": str(ROOT)})
+    assert only(doctor(om, env={"PYTHONPATH": str(ROOT)}), "claude-code")[0] == "pass"
+    assert om("doctor", "--json", "-C", om.home, env={"PYTHONPATH": str(ROOT)}).document["failed"] == 0
 
 
 # ---- the status line

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from omcli import __version__
 from omcli.clients import CLIENTS
 from omcli.clients.entries import hook_entries
 from omcli.clients.events import EVENTS, call
@@ -352,6 +353,19 @@ def test_a_shared_skill_stays_until_no_client_needs_it(om: Om) -> None:
     assert files(om) == {}
 
 
+def test_a_skill_in_a_folder_that_is_linked_stays_as_well(om: Om) -> None:
+    """Many people have one folder of skills for all clients."""
+    (om.home / ".agents" / "skills").mkdir(parents=True)
+    (om.home / ".claude").mkdir()
+    (om.home / ".claude" / "skills").symlink_to("../.agents/skills")
+    om("install", "claude-code", "codex")
+    om("uninstall", "claude-code")
+    assert (om.home / ".agents/skills/om-memory/SKILL.md").exists()
+    om("uninstall", "codex")
+    assert not (om.home / ".agents/skills/om-memory").exists()
+    assert (om.home / ".claude" / "skills").is_symlink()
+
+
 @pytest.mark.parametrize("client", EXTENSIONS)
 def test_a_file_that_is_not_ours_is_not_overwritten(om: Om, client: str) -> None:
     put(om, EXTENSIONS[client], "mine")
@@ -640,5 +654,6 @@ def test_the_plugin_for_claude_code_has_the_same_hooks_and_the_same_skill(om: Om
     )
     skill = folder / "skills" / "om-memory" / "SKILL.md"
     assert skill.read_text() == (DATA / "skill" / "SKILL.md").read_text()
-    assert json.loads((folder / ".claude-plugin" / "plugin.json").read_text())["name"] == "om-memory"
+    manifest = json.loads((folder / ".claude-plugin" / "plugin.json").read_text())
+    assert (manifest["name"], manifest["version"]) == ("om-memory", __version__)
     assert files(om) == {}

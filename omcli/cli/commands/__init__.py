@@ -25,6 +25,7 @@ ALIASES = {"search": "recall"}
 """Other names of commands, which help and completion don't show."""
 _MODULES = {
     "embed": "recall",
+    "doctor": "config",
     "items": "log",
     "show": "log",
     "trace": "why",

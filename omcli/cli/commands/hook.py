@@ -140,7 +140,7 @@ def _made(run: Run, asked: HookCall, tokens: int) -> ContextPack:
     usual = run.settings.context
     limits = budgets(
         total=tokens,
-        session=None if asked.is_compacted else 0,  # otherwise its rows are in its context, or it has none
+        session=None if asked.follows_compact else 0,  # otherwise its rows are in its context, or it has none
         tail=0,
         defaults={Tier.CROSS: usual.cross, Tier.SESSION: usual.session, Tier.TAIL: 0},
     )

@@ -59,7 +59,7 @@ def opened(path: str, earlier: ReaderState | None) -> Iterator[SessionDatabase |
     """
     with SpooledTemporaryFile(_IN_MEMORY) as stream:
         with _read_errors(), closing(sqlite3.connect(_url(path), uri=True, timeout=_PATIENCE)) as connection:
-            connection.text_factory = _decoded
+            connection.text_factory = _as_text
             is_known = {name for (name,) in connection.execute(_NAMES)} >= _TABLES
             rows = connection.execute(_CHANGES).fetchall() if is_known else []
             seen = HashSet(unpacked(earlier["seen"]) if earlier and "seen" in earlier else ())
@@ -81,7 +81,7 @@ def _read_errors() -> Iterator[None]:
         raise NoInput(f"the database cannot be read: {error}", hint=hint) from error
 
 
-def _decoded(content: bytes) -> str:
+def _as_text(content: bytes) -> str:
     return content.decode("utf-8", "replace")
 
 
