@@ -134,6 +134,8 @@ def of_retired(words: "Sequence[str]") -> str | None:
 
 def answer(asked: HookCall, text: str) -> object:
     """Return what a client wants to read on stdout for a text: an object for JSON, or the text itself."""
+    if asked.client == "pi" and asked.moment is Moment.COMPACT:
+        return {"compact": True}
     if asked.client in ("pi", "opencode"):
         return {"context": text}
     if asked.client == "cursor":
@@ -151,5 +153,5 @@ def start_event(client: str) -> str:
 def takes_text(asked: HookCall) -> bool:
     """Return True if the client gives an answer at this event to its agent."""
     if asked.moment is Moment.COMPACT:
-        return asked.client in ("claude-code", "opencode")
+        return asked.client in ("claude-code", "opencode", "pi")
     return asked.moment in (Moment.START, Moment.PROMPT)

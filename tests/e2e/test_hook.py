@@ -235,7 +235,14 @@ class TestCompaction:
     def test_a_session_without_rows_adds_nothing(self, told: Om) -> None:
         assert hook(told, "claude-code", given(told, "claude-code", Moment.COMPACT)).stdout == ""
 
-    @pytest.mark.parametrize("client", ["codex", "gemini", "cursor", "pi"])
+    def test_the_extension_for_pi_compacts_by_om_unless_memory_is_off(self, told: Om) -> None:
+        """S3.1: `om compact` itself does not ask."""
+        call = given(told, "pi", Moment.COMPACT, session_id=OLD)
+        assert json.loads(hook(told, "pi", call).stdout) == {"compact": True}
+        (project(told) / ".om.toml").write_text("enabled = false\n")
+        assert hook(told, "pi", call).stdout == ""
+
+    @pytest.mark.parametrize("client", ["codex", "gemini", "cursor"])
     def test_others_take_no_text_here(self, told: Om, client: str) -> None:
         ended = hook(told, client, given(told, client, Moment.COMPACT, session_id=OLD, conversation_id=OLD))
         assert ended.stdout == ""

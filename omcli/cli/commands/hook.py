@@ -28,6 +28,8 @@ _CHARACTERS = 9_500
 _TRIES = 4
 _TIGHTER = 0.97
 """Part of the room to aim at if a pack has too many characters: the next one has other rows."""
+_COMPACTED = "om compact"
+"""For a client whose extension compacts by om itself, unless memory is off."""
 _COMPACTING = "Facts of this session, from its memory, that the summary should keep:\n\n"
 
 
@@ -71,7 +73,7 @@ def hook_text(run: Run, asked: HookCall) -> str:
         if _is_off(run) or (asked.moment is Moment.PROMPT and not (run.settings.hook.prompt and asked.prompt)):
             return ""
         if asked.moment is Moment.COMPACT:
-            return _for_summary(run, asked)
+            return _COMPACTED if asked.client == "pi" else _for_summary(run, asked)
         store = os.path.abspath(run.settings.db)  # noqa: PTH100 - relative to the client's directory
         before = store_state(store)
         made = _fitting(run, asked)

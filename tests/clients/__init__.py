@@ -1,0 +1,1 @@
+"""Runs of the real clients from npm, offline, against a model server on the loopback."""
