@@ -308,7 +308,7 @@ def _other_unit(found: re.Match[str], said: DateContext) -> str | None:
 
 def _part_of_unit(found: re.Match[str], said: DateContext) -> str | None:
     """Resolve `by the end of the month` to its last day, and `at the end` (or start, middle) `of the month` to the
-    month. Return None for a deadline at another part. A week is always returned whole, because weeks end on Friday for some people.
+    month. Return None for a deadline at another part. For some people weeks end on Friday, so a week is always whole.
     """
     spoken = calendar.unit_from(said.today, found["unit"], STEPS[found["step"] or "this"])
     if spoken is None or not found["deadline"] or found["unit"] == "week":
