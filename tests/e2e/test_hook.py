@@ -325,6 +325,18 @@ class TestFaults:
         assert hook(told, "claude-code", given(told, "claude-code", Moment.STOP)).stdout == ""
 
 
+class TestStatus:
+    def test_it_tells_the_last_hook_of_each_client_and_what_failed_since(self, told: Om) -> None:
+        hook(told, "codex", given(told, "codex"))
+        hook(told, "claude-code", "{}")
+        lines = [line for line in told("status").stdout.splitlines() if line.startswith("hooks ")]
+        assert [line.split()[1] for line in lines] == ["codex:", "claude-code:"]
+        assert lines[1].endswith("stdin names no event")
+        codex, claude = told("status", "--json").document["hooks"]
+        assert (codex["client"], codex["event"], codex["session"]) == ("codex", "SessionStart", NEW)
+        assert (claude["client"], claude["error"]) == ("claude-code", "stdin names no event")
+
+
 class TestRetired:
     """Hooks that the retired program of the same name installed (XA2): exit 2 would send an agent round in circles."""
 

@@ -31,6 +31,7 @@ from omcli.text.instants import minute
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+    from omcli.clients.log import HookRun
     from omcli.memory.ports import Sessions
     from omcli.memory.session import SessionSummary
     from omcli.operations.sizes import StoreCounts
@@ -202,7 +203,8 @@ def status(
     if run.json:
         worker = {"log": str(log), "last": _worker(ran)} if ran else {}
         waiting = [fields_of(each) for each in run.wiring.waiting_models()]
-        run.output.document({**_status_as_dict(run, numbers), "waiting": waiting, "background": worker})
+        hooks = [_hook_as_dict(*each) for each in _hooks()]
+        run.output.document({**_status_as_dict(run, numbers), "waiting": waiting, "background": worker, "hooks": hooks})
         return
     rows = [
         ("store", str(run.settings.db)),
@@ -222,7 +224,23 @@ def status(
     rows += [("waiting", f"{each.lane}: {each.reason}") for each in run.wiring.waiting_models()]
     if ran:
         rows.append(("background", f"{log}: {ran.at} {_worker_result(ran)}"))
+    rows += [("hooks", _hook_result(*each)) for each in _hooks()]
     run.output.fields(rows)
+
+
+def _hooks() -> Sequence[tuple[HookRun, HookRun | None]]:
+    """Return the last hook that each client ran, and its last error if nothing has succeeded since."""
+    from omcli.clients.log import last_errors, last_runs, log_path
+
+    path = log_path(os.environ)
+    errors = last_errors(path)
+    return [(run, errors.get(client)) for client, run in last_runs(path).items()]
+
+
+def _hook_result(run: HookRun, error: HookRun | None) -> str:
+    """Return the result of a client's hooks in words."""
+    failed = f"; {error.event or 'a hook'} failed at {error.at}: {error.error}" if error is not None else ""
+    return f"{run.client}: {run.event or 'a hook'} at {run.at}{failed}"
 
 
 def _print_line(run: Run) -> None:
@@ -280,6 +298,12 @@ def _worker_result(ran: WorkerRun) -> str:
     if ran.ended is None:
         return "a worker was killed" if ran.is_gone else "a worker is running"
     return "a worker did what was due" if not ran.ended else f"a worker ended with {ran.ended}: {ran.error or ''}"
+
+
+def _hook_as_dict(run: HookRun, error: HookRun | None) -> dict[str, object]:
+    told = {"client": run.client, "event": run.event, "at": run.at, "session": run.session}
+    failed = {"error": error.error, "failed_at": error.at} if error is not None else {}
+    return {name: value for name, value in (told | failed).items() if value is not None}
 
 
 def _worker(ran: WorkerRun) -> dict[str, object]:
