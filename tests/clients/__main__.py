@@ -10,7 +10,8 @@ from pathlib import Path
 
 from tests.clients.packages import VERSIONS
 from tests.clients.programs import PROGRAMS
-from tests.clients.scenario import Step, show, show_travel
+from tests.clients.recording import RecordedScenario
+from tests.clients.scenario import Scenario, Step, show, show_travel
 
 TRAVEL = ("claude-code", "codex", "pi", "opencode", "gemini")
 
@@ -23,11 +24,12 @@ def main() -> int:
     )
     parser.add_argument("--om", type=Path, default=Path(sys.executable).with_name("om"), help="program to install")
     parser.add_argument("--keep", action="store_true", help="keep the folders")
+    parser.add_argument("--record", action="store_true", help="save what each hook is given")
     given = parser.parse_args()
     folder = Path(tempfile.mkdtemp(prefix="om-real-"))
     steps: list[Step] = []
     for name in given.clients or PROGRAMS:
-        for step in show(name, folder / name, given.om):
+        for step in show(name, folder / name, given.om, RecordedScenario if given.record else Scenario):
             print_step(step)
             steps.append(step)
     if not given.clients:

@@ -168,7 +168,7 @@ def machine_at(folder: Path, om: Path) -> Iterator[Machine]:
         yield machine
 
 
-def show(name: str, folder: Path, om: Path) -> Iterator[Step]:
+def show(name: str, folder: Path, om: Path, scenario: type[Scenario] = Scenario) -> Iterator[Step]:
     """Yield the steps of a client, in a new folder. After one that fails, the others are not tried."""
     with machine_at(folder, om) as machine:
         try:
@@ -176,7 +176,7 @@ def show(name: str, folder: Path, om: Path) -> Iterator[Step]:
         except CannotInstall as error:
             yield Step(client=name, name="npm install", is_shown=False, note=str(error))
             return
-        yield from tried(name, Scenario(client, files(machine.home)).steps())
+        yield from tried(name, scenario(client, files(machine.home)).steps())
 
 
 def show_travel(names: Sequence[str], folder: Path, om: Path) -> Iterator[Step]:
