@@ -5,6 +5,7 @@ completions, and Gemini. It keeps every request, and replies with short texts.
 from __future__ import annotations
 
 import json
+import re
 import threading
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -40,6 +41,18 @@ class Request:
         return "\n".join(_texts(of_user[-1:]))
 
     @property
+    def call(self) -> tuple[str, dict[str, str]] | None:
+        """The call of a tool that the prompt asks for, with its arguments, if it was not made yet."""
+        path = _READ.search(self.last)
+        said: Any = next((self.body[key] for key in _SAID if self.body.get(key)), [])
+        if path is None or not self.path.endswith(("/messages", ":streamGenerateContent")) or _is_result(said[-1]):
+            return None
+        tools = self.body.get("tools") or []
+        tools = [each for tool in tools for each in tool.get("functionDeclarations", [tool])]
+        name = next((tool["name"] for tool in tools if tool["name"] in ("Read", "read_file")), None)
+        return None if name is None else (name, {"file_path": path[1]})
+
+    @property
     def is_turn(self) -> bool:
         """True for a turn of an agent. Clients also ask for titles and summaries, some of them with tools."""
         return bool(self.body.get("tools")) and not self.is_for_summary
@@ -51,6 +64,13 @@ class Request:
 
 
 _SAID = ("messages", "input", "contents")
+_READ = re.compile(r"Read the file (\S+)\.")
+
+
+def _is_result(message: Mapping[str, Any]) -> bool:
+    """Return True for a message with the result of a tool."""
+    parts = message.get("content") or message.get("parts") or []
+    return any("tool_use_id" in part or "functionResponse" in part for part in parts if isinstance(part, Mapping))
 
 
 def _texts(value: object) -> Iterator[str]:
@@ -59,6 +79,17 @@ def _texts(value: object) -> Iterator[str]:
     elif isinstance(value, Mapping | list):
         for each in value.values() if isinstance(value, Mapping) else value:
             yield from _texts(each)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reply:
+    """A reply of the model."""
+
+    text: str
+    usage: int
+    """Number of tokens of the request, as reported."""
+    call: tuple[str, dict[str, str]] | None
+    """A tool to call, with its arguments, in the wires that can."""
 
 
 class ModelServer(ThreadingHTTPServer):
@@ -94,13 +125,13 @@ class ModelServer(ThreadingHTTPServer):
         """Report a full context with the next reply to an agent."""
         self._is_full = True
 
-    def keep(self, request: Request) -> tuple[str, int]:
-        """Keep a request, and return the reply to it and its number of tokens."""
+    def keep(self, request: Request) -> Reply:
+        """Keep a request and return the reply to it."""
         with self._lock:
             self.requests.append(request)
             usage = _FULL if self._is_full and request.is_turn else _USAGE
             self._is_full = self._is_full and not request.is_turn
-        return SUMMARY if request.is_for_summary else REPLY, usage
+        return Reply(text=SUMMARY if request.is_for_summary else REPLY, usage=usage, call=request.call)
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -121,9 +152,9 @@ class _Handler(BaseHTTPRequestHandler):
             self._send('{"input_tokens": 100, "totalTokens": 100}')
             return
         request = Request(path=path, body=json.loads(data))
-        reply, usage = self.server.keep(request)
+        reply = self.server.keep(request)
         is_stream = bool(request.body.get("stream")) or ":stream" in path
-        events = list(wire(reply, usage, is_stream=is_stream))
+        events = list(wire(reply, is_stream=is_stream))
         named = (f"event: {event['type']}\n" if "type" in event else "" for event in events)
         lines = (f"{name}data: {json.dumps(event)}\n\n" for name, event in zip(named, events, strict=True))
         self._send("".join(lines) if is_stream else json.dumps(events[0]), is_stream=is_stream)
@@ -143,23 +174,29 @@ class _Handler(BaseHTTPRequestHandler):
 _Events = Iterator[dict[str, Any]]
 
 
-def _anthropic(reply: str, usage: int, *, is_stream: bool) -> _Events:
-    counts = {"input_tokens": usage, "output_tokens": 10}
+def _anthropic(reply: Reply, *, is_stream: bool) -> _Events:
+    counts = {"input_tokens": reply.usage, "output_tokens": 10}
     message = {"id": f"msg_{uuid4().hex}", "type": "message", "role": "assistant", "model": "m", "usage": counts}
-    end = {"stop_reason": "end_turn", "stop_sequence": None}
+    end = {"stop_reason": "tool_use" if reply.call else "end_turn", "stop_sequence": None}
+    block: dict[str, object] = {"type": "text", "text": ""}
+    delta: dict[str, object] = {"type": "text_delta", "text": reply.text}
+    if reply.call is not None:
+        name, arguments = reply.call
+        block = {"type": "tool_use", "id": f"toolu_{uuid4().hex[:24]}", "name": name, "input": {}}
+        delta = {"type": "input_json_delta", "partial_json": json.dumps(arguments)}
     if not is_stream:
-        yield message | end | {"content": [{"type": "text", "text": reply}]}
+        yield message | end | {"content": [{"type": "text", "text": reply.text}]}
         return
     yield {"type": "message_start", "message": message | {"content": [], "stop_reason": None, "stop_sequence": None}}
-    yield {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}}
-    yield {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": reply}}
+    yield {"type": "content_block_start", "index": 0, "content_block": block}
+    yield {"type": "content_block_delta", "index": 0, "delta": delta}
     yield {"type": "content_block_stop", "index": 0}
     yield {"type": "message_delta", "delta": end, "usage": counts}
     yield {"type": "message_stop"}
 
 
-def _responses(reply: str, usage: int, *, is_stream: bool) -> _Events:
-    said = {"type": "output_text", "text": reply, "annotations": []}
+def _responses(reply: Reply, *, is_stream: bool) -> _Events:
+    said = {"type": "output_text", "text": reply.text, "annotations": []}
     item = {
         "id": f"msg_{uuid4().hex}",
         "type": "message",
@@ -167,7 +204,7 @@ def _responses(reply: str, usage: int, *, is_stream: bool) -> _Events:
         "status": "completed",
         "content": [said],
     }
-    counts: dict[str, object] = {"input_tokens": usage, "output_tokens": 10, "total_tokens": usage + 10}
+    counts: dict[str, object] = {"input_tokens": reply.usage, "output_tokens": 10, "total_tokens": reply.usage + 10}
     counts |= {"input_tokens_details": {"cached_tokens": 0}, "output_tokens_details": {"reasoning_tokens": 0}}
     begun = {"id": f"resp_{uuid4().hex}", "object": "response", "created_at": 1, "model": "m", "output": []}
     whole = begun | {"status": "completed", "output": [item], "usage": counts}
@@ -178,14 +215,14 @@ def _responses(reply: str, usage: int, *, is_stream: bool) -> _Events:
     started = item | {"status": "in_progress", "content": []}
     yield {"type": "response.output_item.added", "output_index": 0, "item": started}
     place = {"item_id": item["id"], "output_index": 0, "content_index": 0}
-    yield {"type": "response.output_text.delta", "delta": reply, **place}
+    yield {"type": "response.output_text.delta", "delta": reply.text, **place}
     yield {"type": "response.output_item.done", "output_index": 0, "item": item}
     yield {"type": "response.completed", "response": whole}
 
 
-def _chat(reply: str, usage: int, *, is_stream: bool) -> _Events:
-    counts = {"prompt_tokens": usage, "completion_tokens": 10, "total_tokens": usage + 10}
-    message = {"role": "assistant", "content": reply}
+def _chat(reply: Reply, *, is_stream: bool) -> _Events:
+    counts = {"prompt_tokens": reply.usage, "completion_tokens": 10, "total_tokens": reply.usage + 10}
+    message = {"role": "assistant", "content": reply.text}
     base: dict[str, Any] = {"id": "c", "object": "chat.completion", "created": 1, "model": "m"}
     if not is_stream:
         yield base | {"choices": [{"index": 0, "message": message, "finish_reason": "stop"}], "usage": counts}
@@ -195,10 +232,14 @@ def _chat(reply: str, usage: int, *, is_stream: bool) -> _Events:
     yield base | {"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}], "usage": counts}
 
 
-def _gemini(reply: str, usage: int, *, is_stream: bool) -> _Events:
+def _gemini(reply: Reply, *, is_stream: bool) -> _Events:
     del is_stream  # one event is the whole reply
-    counts = {"promptTokenCount": usage, "candidatesTokenCount": 10, "totalTokenCount": usage + 10}
-    content = {"role": "model", "parts": [{"text": reply}]}
+    counts = {"promptTokenCount": reply.usage, "candidatesTokenCount": 10, "totalTokenCount": reply.usage + 10}
+    part: dict[str, object] = {"text": reply.text}
+    if reply.call is not None:
+        name, arguments = reply.call
+        part = {"functionCall": {"name": name, "args": arguments}}
+    content = {"role": "model", "parts": [part]}
     yield {"candidates": [{"content": content, "finishReason": "STOP", "index": 0}], "usageMetadata": counts}
 
 

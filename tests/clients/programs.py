@@ -34,6 +34,11 @@ class Machine:
     om: Path
     server: ModelServer
 
+    @property
+    def notes(self) -> Path:
+        """A file in the project that a prompt may ask the agent to read."""
+        return self.project / "notes.txt"
+
     def environment(self, *programs: Path) -> dict[str, str]:
         """Return an environment without anything of the user's own."""
         folders = [*programs, self.om.parent, "/usr/local/bin", "/usr/bin", "/bin"]

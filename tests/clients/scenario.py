@@ -60,6 +60,7 @@ class Scenario:
             ("session 1 is observed", self.first),
             ("session 2 is told it", self.second),
             *(compaction if self.client.compacts else []),
+            ("packs make no rows of their own", self.nothing_twice),
             ("om doctor sees the hooks", self.doctor),
             ("om uninstall restores all", self.uninstall),
         ]
@@ -70,7 +71,7 @@ class Scenario:
         return ""
 
     def first(self) -> str:
-        self.client.say(FIRST)
+        self.client.say(f"{FIRST} Read the file {self.machine.notes}.")
         wait_for_row(self.machine, FACT)
         return ""
 
@@ -112,6 +113,14 @@ class Scenario:
         summary = turn.text if self.client.name == "pi" else ""  # that of om, with the session's rows
         for fact, carried in ((FACT, memory_of(turn)), (OWN_FACT, memory_of(turn) + summary)):
             expect(fact in carried, f"`{fact}` is not in the memory: {carried!r}")
+
+    def nothing_twice(self) -> str:
+        """Take in all that the client has written, in which what it was told comes back."""
+        self.machine.ask_om("consolidate")
+        log = self.machine.ask_om("log", "--all")
+        for fact in (FACT, OWN_FACT):
+            expect(log.count(fact) == 1, f"{log.count(fact)} rows with `{fact}`: {log}")
+        return ""
 
     def doctor(self) -> str:
         checks = json.loads(self.machine.ask_om("doctor", "--json"))["checks"]
@@ -162,6 +171,7 @@ def machine_at(folder: Path, om: Path) -> Iterator[Machine]:
     home, project = folder / "home", folder / "harbour"
     home.mkdir(parents=True)
     project.mkdir()
+    (project / "notes.txt").write_text("The tide tables are in the harbour office.\n")
     with ModelServer() as server:
         machine = Machine(home=home, project=project, om=om, server=server)
         machine.run(["git", "init", "-q", "."], machine.environment())
