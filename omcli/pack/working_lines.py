@@ -315,11 +315,11 @@ def _asked_at(fact: Fact) -> int:
 
 
 def _last_statement(facts: Sequence[Fact], *, after: int, besides: bool) -> list[Fact]:
-    """Return what the person stated last in one message, if that is after this one and the agent used tools since. A
-    correction, an answer or a question needs no tools. It is settled by the report of a result, or by what the agent
-    says at the end of a turn, after the last tool event.
+    """Return the statements in the person's last message with any, if it is later than `after` and the agent has used
+    tools since (not needed for an unsettled correction, answer or question). They are settled once the agent has
+    reported a result, or ended a turn with words after the last tool event.
 
-    With `besides`, only a correction or an answer is returned, and only if it is not settled.
+    With `besides`, return only a correction, an answer or a question that is not settled.
     """
     said = [fact for fact in facts if fact.row.type in _STATED and fact.row.text.startswith(_STATEMENTS)]
     last = max(said, key=_said_at, default=None)

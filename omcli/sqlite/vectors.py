@@ -241,7 +241,7 @@ def _match_all(connection: sqlite3.Connection, model: _Model, wanted: Floats) ->
 
 
 def _limit(cosines: Floats) -> Floats:
-    """Return for each cosine the least at which it is near."""
+    """Return, for each cosine, the least value at which it counts as near."""
     others: Floats = (cosines.sum() - cosines) / max(1, cosines.size - 1)
     return others * (1 - _FLOOR) + _FLOOR
 

@@ -72,7 +72,7 @@ def skip_reason(scope: Scope, mark: str, deps: Deps) -> str | None:
 
 
 def is_due(session_id: str, deps: Deps) -> bool:
-    """Return True if rows of the session are due to be folded, and it isn't backing off after failures of the model."""
+    """Return True if rows or reflections of the session are due to be folded, and no model failure makes it wait."""
     is_due = rows_are_due(session_id, deps) or meta_is_due(session_id, deps)
     return is_due and not deps.reflector.waits(session_id)
 
