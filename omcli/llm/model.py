@@ -200,7 +200,7 @@ class FailedCalls:
     model: str
     number: int
     last: str
-    """Instant at which the last of them ended."""
+    """Instant at which the last of these calls ended."""
 
 
 class Ledger(Protocol):

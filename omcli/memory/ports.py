@@ -249,7 +249,7 @@ class Reflections(Protocol):
         """
 
     def last_attempt(self, scope: Scope, mark: str | None = None) -> ReflectionAttempt | None:
-        """Return the last attempt in a scope: with a fingerprint `mark`, the last that read or left its rows."""
+        """Return the last attempt in a scope, or the last that read or left rows with the fingerprint `mark`."""
 
     def support(self, observation: str) -> int:
         """Return the number of rows made from the row with this id."""

@@ -111,13 +111,13 @@ class TextTrace:
     messages: tuple[MessageTrace, ...]
     """In order of arrival."""
     rows: tuple[RowTrace, ...]
-    """Observations and notes that say it, hidden ones too."""
+    """Observations and notes that say the text, hidden ones too."""
     left_out: tuple[BatchTrace, ...]
-    """The batches of the messages, if no row says it."""
+    """The batches of the messages, if no row says the text."""
     instead: tuple[Observation, ...]
-    """The rows that were made of the messages in that case."""
+    """The rows that were made of the messages, if no row says the text."""
     folded: tuple[RowTrace, ...]
-    """Reflections and items that say it, hidden ones too."""
+    """Reflections and items that say the text, hidden ones too."""
     packed: PackTrace | None
     """None if nothing contains the text."""
 

@@ -169,7 +169,7 @@ _AS_CREATED = """
 
 
 def fill_index(connection: sqlite3.Connection, table: str) -> None:
-    """Make an index again from what is in it, however damaged it is."""
+    """Rebuild an index from the messages or rows that it is for, however damaged it is."""
     try:
         connection.execute(f"INSERT INTO {table} ({table}) VALUES ('delete-all')")
     except sqlite3.Error:

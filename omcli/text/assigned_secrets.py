@@ -248,7 +248,7 @@ def _is_plain(found: re.Match[str], before: str, *, is_bare: bool) -> bool:
 
 
 def is_possible(name: re.Match[str], value: str, *, is_bare: bool, is_setting: bool, is_plain: bool = False) -> bool:
-    """Return True if the value could be what its name says. A setting's value may be a word; a plain one is no code."""
+    """Return True if the value could be what its name says. A setting's value may be a word; a plain one isn't code."""
     text, at = name.string, name.start()
     before = text[max(0, at - CONTEXT) : at]
     is_env = is_setting and text[at : at + 3].isupper()

@@ -35,7 +35,7 @@ _BY_SOMEBODY = frozenset({Type.DECISION, Type.PLAN})
 _MOST = 0.5
 """Share of a row's words that a passage must contain to be the origin of the row."""
 _MOST_UNSAID = 0.25
-"""Share of the words of a lasting row that a passage may contain although its sources lack them."""
+"""Share of a lasting row's words that, if only a passage contains them, show that the row comes from the passage."""
 _PLAIN_WORDS = FUNCTION_WORDS | COMMON_WORDS
 _LEAST_COMMON = 0.25
 """Minimum share of words common in English among the words of an English text."""

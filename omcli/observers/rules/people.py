@@ -69,7 +69,7 @@ _MAX_RUN = 1000
 _SHORT_ANSWER = 60
 """Maximum length, in characters, of an answer to an agent that is stored with its question."""
 _WORD_LETTERS = 4
-"""Minimum length of a word of a question by which an answer shows that it is about it."""
+"""Minimum length of a word that an answer must share with a question to be about it."""
 _QUESTION_CHARACTERS = 300
 """Number of characters kept from a question that is answered."""
 _OTHER_WAY_WORDS = 8

@@ -186,7 +186,7 @@ class TranscriptSessions:
         self._given = session
         self._is_joined = is_joined
         self._continued: dict[str, str] = {}
-        """The session that a session counts as because it continues it."""
+        """By session: the earlier session that it continues and counts as."""
         self._current: Session | None = None
         self._known = self._said(Facts())
         """Facts found before the session was known."""

@@ -295,7 +295,7 @@ class ProvisionalRows:
 
     rows: tuple[Observation, ...] = ()
     replaced_by: tuple[tuple[str, str], ...] = ()
-    """Ids of stored rows with the id of the row here that would replace each."""
+    """Pairs of ids: of a stored row, and of the row here that would replace it."""
     messages: frozenset[int] = frozenset()
     """`seq` of the messages that were observed."""
 
