@@ -244,7 +244,7 @@ def task_lines(facts: Sequence[Fact]) -> list[FactLine]:
 def request_lines(facts: Sequence[Fact]) -> list[FactLine]:
     """Return the lines of the person's last open requests and questions, newest first, or of the last one that is done.
 
-    Of a message with many of them, the first and the last two are taken. The rest of the newest message is added. If
+    Of a message with many requests, the first and the last two are taken. The rest of the newest message is added. If
     none of the lines says what it is about, the last request that does is added, with what the agent said before.
 
     A correction or an answer counts as a request while the agent works on it, and so does another statement if nothing

@@ -90,8 +90,8 @@ def validate(
 ) -> ValidatedReflection:
     """Return the valid part of a reply.
 
-    Rows that the reply does not account for stay visible. So do rows of which their reflection says nothing, protected
-    rows, rules of the user, and important rows that it is not about. `trims` removes the last reflections
+    Rows that the reply does not account for stay visible. So do protected rows, rules of the user, rows of which their
+    reflection says nothing, and important rows that their reflection is not about. `trims` removes the last reflections
     until the others fit into the target or one is left; the rows that they would replace stay visible. Without
     `retires`, a row in force, an open failure or an unsettled high-priority row is dropped only if the reply names a
     row that makes it redundant; with `retires`, a reason is enough, except for rules of the user.

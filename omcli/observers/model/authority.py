@@ -103,10 +103,10 @@ class Authority:
         A decision or plan must cite the user or the agent. A row that speaks for the user needs one of these sources,
         where a passage is text that others wrote:
 
-        - a cited message of the user that shares words with it, or one without passages if no passage shown has half of
-          its words;
-        - if it cites no message of the user, a new one that has half of its words; this is added to the sources;
-        - an older row of the user that has half of its words; the messages of that row are added.
+        - a cited message of the user that shares words with the row, or one without passages if no passage shown has
+          half of the row's words;
+        - if the row cites no message of the user, a new one of the user with half of its words, which is then cited;
+        - an older row of the user with half of its words, whose messages are then cited.
 
         An added message or older row must have as many of the words as any passage. It must also say the same (see
         `_says_same`), unless the row is about work. If the row holds for later sessions or says who somebody is, no
