@@ -81,7 +81,7 @@ def main() -> "NoReturn":
 
 
 def _answer(asked: "HookCall") -> str:
-    """Return the answer to a client's hook. What makes it is loaded only if there is one."""
+    """Return the answer to a client's hook. Only a hook that gets an answer loads the code for it."""
     from omcli.cli.command import Run  # noqa: PLC0415
     from omcli.cli.commands.hook import hook_text  # noqa: PLC0415
 

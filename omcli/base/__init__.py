@@ -14,7 +14,7 @@ def lazily(expression: AnyStr, flags: int = 0) -> re.Pattern[AnyStr]:
     """Return a pattern that is compiled on first use, because compiling all patterns takes longer than reading a small
     transcript.
 
-    An invalid expression raises its error only then.
+    An invalid expression raises its error only at the first use.
     """
     return cast("re.Pattern[AnyStr]", _LazilyCompiled(expression, flags))
 

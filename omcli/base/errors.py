@@ -81,8 +81,8 @@ class UnknownId(BadInput):
 
 
 class NotUndoable(BadInput):
-    """An operation cannot be undone, for example because it was undone already, its rows are deleted, or a later one
-    depends on it; or there is nothing to undo.
+    """An operation cannot be undone (it was undone already, its rows are deleted, a later one depends on it), or none
+    is left.
     """
 
     slug = "not-undoable"

@@ -152,7 +152,7 @@ def _is_overdue(run: Run, session: str, deps: Deps, when: Due) -> bool:
 
 
 def _at_once(run: Run, sessions: Sequence[str], deps: Deps) -> set[str]:
-    """Do the due work of the sessions. Return those that are not left to a worker, because it would fail too.
+    """Do the due work of the sessions. Return the sessions for which a worker would fail too.
 
     These are the sessions whose model failed, or all sessions if a model is unavailable or an error affects every
     session.
@@ -196,8 +196,8 @@ def _started(run: Run, deps: Deps, sessions: Sequence[str], words: Sequence[str]
 
 
 def _named(sessions: Sequence[str]) -> list[str]:
-    """Return the command-line options that name the sessions. If they don't fit or a name is not printable, return
-    none, which means all sessions.
+    """Return the command-line options that name the sessions, or none, which means all sessions, if there are too many
+    names, or one is too long or not printable.
 
     The names come from transcripts and may have any length.
     """
@@ -227,8 +227,8 @@ _MOST_VECTORS = 200
 
 
 def embed_new(run: Run) -> None:
-    """Make vectors of what is new, if a model for that is chosen. Errors are printed as warnings, except that the model
-    waits after failures.
+    """Make the missing vectors, if a model for vectors is chosen. Print errors as warnings, except if the model is
+    waiting after failures or another process does the work.
     """
     if not (run.settings.embeddings.is_set and run.wiring.has_store):
         return

@@ -147,8 +147,8 @@ class Run:
 
     @cached_property
     def counter(self) -> TokenCounter:
-        """The token counter of the settings. If it is unknown or unavailable, the default counter, with a warning.
-        Raise BadUsage if `--counter` names an unknown one, and BadConfiguration instead of the warning with `--strict`.
+        """The token counter in the settings, or the default one, with a warning, if it is unknown or unavailable. Raise
+        BadUsage if `--counter` names an unknown counter. With `--strict`, raise BadConfiguration instead of warning.
         """
         return self.wiring.counter_or_default(self._warn)
 
@@ -162,9 +162,7 @@ class Run:
         return named(name)
 
     def is_read_only(self, consequence: str) -> bool:
-        """Return True if the settings disable writing. In that case, print a note with the origin of that setting and
-        this consequence.
-        """
+        """Return True if the settings disable writing, and then print a note with the place and the consequence."""
         if self.settings.disabled:
             self.console.note(f"disabled by {self.settings.origin('disabled')}: {consequence}")
         return self.settings.disabled
@@ -399,7 +397,7 @@ def _interrupt(_number: int, _frame: FrameType | None) -> NoReturn:
 
 
 def ignore_unraisable() -> None:
-    """Stop printing unraisable exceptions, once a signal has ended the run.
+    """Stop printing unraisable exceptions. Call this once a signal has ended the run.
 
     If the signal arrives while a `with` block is being entered, the context manager's generator stays suspended. Python
     closes it only after the store is closed, and that fails. An unraisable KeyboardInterrupt or SystemExit still ends

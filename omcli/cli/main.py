@@ -74,7 +74,7 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def _is_hook(arguments: Sequence[str]) -> bool:
-    """Return True if a client runs this, which would take an exit code for a decision. People read errors."""
+    """Return True if a client runs this as a hook. It would take an exit code for a decision; people read errors."""
     return "hook" in arguments and command_first(arguments)[0] == "hook" and not _is_terminal(sys.stdin)
 
 

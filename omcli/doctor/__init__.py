@@ -43,7 +43,7 @@ class Check:
     text: str
     hint: str = ""
     settle: Callable[[], str] | None = None
-    """Mends what is wrong and returns what it did, if that is safe."""
+    """Function that mends what is wrong and returns what it did; None if that would not be safe."""
 
 
 def pass_(name: str, text: str) -> Check:

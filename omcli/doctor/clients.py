@@ -57,7 +57,7 @@ def _each_hook(doctor: Doctor) -> Iterator[Check]:
 class _Hook:
     client: str
     place: Path
-    """File that has it."""
+    """File that contains the hook."""
     words: tuple[str, ...]
     """The command that the client runs."""
 

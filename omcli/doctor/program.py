@@ -132,8 +132,8 @@ def _path(doctor: Doctor) -> Iterator[Check]:
 
 
 def kind_of(program: Path) -> str | None:
-    """Return the distribution whose script this is, as far as its beginning tells: ours, the retired one, or None for
-    any other. The program is not run.
+    """Return the distribution that a program is a script of, ours or the retired one, or None for any other program.
+    Only its first bytes are read; it is not run.
     """
     with program.open("rb") as stream:
         beginning = stream.read(_SCRIPT)

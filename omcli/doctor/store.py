@@ -115,7 +115,7 @@ def _renew_index(doctor: Doctor) -> str:
 
 
 def _private(doctor: Doctor) -> Iterator[Check]:
-    """Check that other users cannot read the files of om. The folder of a store named by the user is his own matter."""
+    """Check that other users cannot read the files of om. A folder that the user chose for the store is not checked."""
     private = [doctor.path, *doctor.wiring.backups]
     if checks.log_size(doctor.path):
         private.append(log_files(doctor.path)[0])

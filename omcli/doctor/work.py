@@ -153,8 +153,8 @@ def _job_log(doctor: Doctor, job: str) -> Path:
 
 
 def _of_log(doctor: Doctor, job: str) -> tuple[str | None, str]:
-    """Return the time of a job's last run and its error, from its log: its start touches the file, and an error is the
-    last thing that a run prints.
+    """Return the time and the error of a job's last run, from its log. A run touches the file at its start, and prints
+    its error last.
     """
     log = _job_log(doctor, job)
     try:

@@ -51,7 +51,7 @@ class Notebook(Protocol):
     def forget(self, are_gone: Callable[[Sequence[str]], Sequence[bool]]) -> int:
         """Remove facts from the sections of `MEMORY.md` and return the number removed.
 
-        `are_gone` returns, for each fact, whether to remove it. May raise InputOutput or CannotCreate.
+        `are_gone` returns, for each fact, True if it must be removed. May raise InputOutput or CannotCreate.
         """
 
     def archive(self, note: Note, known: IngestedFile) -> str | None:

@@ -107,7 +107,7 @@ def outline(entries: Sequence[GroupRow]) -> Iterator[tuple[int, GroupRow]]:
 
 
 def parents(rows: Sequence[Observation]) -> Iterator[int | None]:
-    """Yield for each row the index of the row that it is a detail of, or None unless that row precedes it."""
+    """For each row, yield the index of the earlier row that it is a detail of, or None if there is no such row."""
     places: dict[str, int] = {}
     for place, row in enumerate(rows):
         above = row.metadata.get(UNDER)

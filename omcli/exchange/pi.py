@@ -28,8 +28,8 @@ def render(groups: Iterable[Group], _tokens: Callable[[str], int]) -> Iterator[s
 
 
 def days(rows: Iterable[tuple[int, GroupRow]], *, write: Callable[[PrintedRow], str] | None = None) -> Iterator[str]:
-    """Yield rows with their depths as text: a header whenever the day changes, after a blank line unless it is the
-    first. `write` returns a row's line as `row` does.
+    """Yield rows with their depths as text, with a header whenever the day changes, and a blank line above each header
+    but the first. `write` returns a row's line as `row` does.
     """
     day = ""
     for depth, entry in rows:

@@ -107,7 +107,7 @@ class _Outline:
         self._is_raw = False
         self._paragraph: list[str] = []
         self._above = ("", "")
-        """Title and date above the paragraph. When its end is found, the next ones are known already."""
+        """Title and date above the paragraph. At its end, those of the next paragraph are known already."""
 
     def rows(self, text: str) -> Iterator[PrintedRow]:
         for written in lines_of(text):

@@ -132,7 +132,7 @@ class Provider(Protocol):
         """True if prompts may contain images."""
 
     def ask(self, prompt: Prompt) -> Reply:
-        """Return the reply to a prompt, and take one of its calls for each reply or failure.
+        """Return the reply to a prompt. Each reply or failure uses up one of the prompt's `calls`.
 
         At least one call must be left. Raise NotAllowed if the key is missing or not accepted, BadConfiguration if the
         model cannot be called as configured, and ProviderFailed on any other failure.
@@ -160,7 +160,8 @@ class Embedder(Protocol):
     def model(self) -> str: ...
 
     def embed(self, texts: Sequence[str], *, is_query: bool = False) -> EmbedReply:
-        """Return a vector for each text. `is_query` tells models that make other vectors for questions than for texts.
+        """Return a vector for each text. `is_query` matters to models that make different vectors for questions than
+        for texts.
 
         Raise the errors of `Provider.ask`.
         """
@@ -190,7 +191,7 @@ class ModelCall:
 
 @record
 class FailedCalls:
-    """Successive failed calls of a model for one purpose: no call of its provider for that purpose succeeded since."""
+    """Failed calls of a model for one purpose since the last successful call of its provider for that purpose."""
 
     lane: str
     session: str | None
@@ -199,7 +200,7 @@ class FailedCalls:
     model: str
     number: int
     last: str
-    """Instant at which the last of them ended."""
+    """Instant at which the last of these calls ended."""
 
 
 class Ledger(Protocol):

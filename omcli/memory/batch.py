@@ -114,7 +114,7 @@ class Observed:
     title: str | None = None
     """New title of the session, if the batch suggests one."""
     waits_after: int | None = None
-    """Messages after this `seq` gave no rows yet, and are observed again with later ones. None if none is."""
+    """Messages after this `seq` gave no rows yet, and are observed again with later ones. None if there are none."""
     findings: Mapping[str, int] = field(default_factory=dict)
     """Number of corrections to a model's reply by kind, such as rows rejected, trimmed or added back."""
     stopped: Stopped | None = None

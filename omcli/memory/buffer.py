@@ -43,7 +43,7 @@ class Span(NamedTuple):
 
 
 def is_covered(span: Span, others: Iterable[Span], cursor: int) -> bool:
-    """Return True if the cursor has reached the end of the span, or if one of `others` contains it."""
+    """Return True if the cursor has reached the end of the span, or if one of `others` contains the span."""
     held = any(other.after <= span.after and span.through <= other.through for other in others)
     return held or span.through <= cursor
 

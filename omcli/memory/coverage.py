@@ -39,8 +39,8 @@ def tombstone(said: Draft | Observation, *, session: str | None) -> str:
 
 
 def tombstone_of(text: str, *, session: str | None = None, is_tool: bool = False) -> str:
-    """Return the digest of forgotten text: 32 hex digits. It is made from the words of the text (see `said_words`),
-    and from the session if others may well say the same: text of a tool event, or text that is not distinctive.
+    """Return the digest of forgotten text: 32 hex digits, made from its words (see `said_words`). If the text may recur
+    by chance, as text of tools and text that is not distinctive may, it also depends on the session.
     """
     words = said_words(text)
     return digest("said", _joined(words)) if not is_tool and is_distinctive(words) else _of_session(words, session)

@@ -182,8 +182,8 @@ def digest(*parts: str | None) -> str:
 def content_digest(message: Message, *, tool_of_result: bool = False) -> str:
     """Return a digest of the message's role, kind, name, tool, call id, text, agent and images.
 
-    A result's tool is included only with `tool_of_result`, because it is taken from the call, which may be missing from
-    a partial transcript.
+    A result's tool is included only with `tool_of_result`, because its name is taken from the call, which may be
+    missing from a partial transcript.
     """
     return digest(
         message.role,

@@ -104,7 +104,7 @@ class Notation:
         return words if is_plain else f"{mark} {words}"
 
     def parse(self, written: str, minute: str = "") -> PrintedRow | None:
-        """Parse a line, or return None if it is not a row. Pass `minute` for a row below a line that gives it."""
+        """Parse a line, or return None if it is not a row. Pass `minute` if a line above the row gives its time."""
         found = (self.undated if minute else self.written).fullmatch(written)
         return found and self.line(found["said"], mark=found["mark"], dated=minute or found["dated"])
 
@@ -155,7 +155,7 @@ class Notation:
 
 
 def _fits(meaning: MarkValue, said: PrintedRow) -> bool:
-    """Return True if a mark expresses the importance of a row, if it shows that, or else its priority and status."""
+    """Return True if a mark expresses a row's importance or, if it shows no importance, its priority and status."""
     if meaning.importance is not None:
         return meaning.importance == (said.priority.importance if said.importance is None else said.importance)
     return meaning.priority is said.priority and meaning.status in (None, said.status)
@@ -175,7 +175,7 @@ def line(row: Observation) -> PrintedRow:
 
 
 def reference(row: Observation) -> str | None:
-    """Return the date that a row refers to, or None if it has none or its own date or text already contains it."""
+    """Return the date that a row refers to, or None if it has none, or if its own date or text gives it already."""
     spoken = row.refers_to
     return None if not spoken or row.dated.startswith(spoken) or has_date(row.text, spoken, at=row.dated) else spoken
 

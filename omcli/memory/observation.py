@@ -269,7 +269,7 @@ class LogQuery:
     """Only rows that were visible when the log ended at this position, as they were then, but `last_used_at` is None.
     Rows that were dropped since are left out, and so are those of `session` that an operation hid."""
     has_replaced: bool = False
-    """With `last`: also the rows of the same session that these replaced by observing, as they were before."""
+    """With `last`: also the rows of the same session that the last rows replaced by observing, as they were before."""
     bare: bool = False
     """Leave `sources`, `message_ids`, `metadata` and `supports` empty, because they take longest to read."""
 

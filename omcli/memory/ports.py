@@ -179,11 +179,11 @@ class Batches(Protocol):
         """Return the uncovered messages up to the one with this `seq` as a batch, or None if that message is covered,
         hidden or unknown.
 
-        With the last `seq` of a batch that was read but not recorded, this returns it again, without later messages.
+        Given the last `seq` of a batch that was read but not recorded, return that batch, without later messages.
         """
 
     def newest_unobserved(self, session: str, *, max_tokens: int, context_rows: int = 0) -> Batch | None:
-        """Return the newest uncovered messages, also late ones, at least one, or None. This cannot be recorded."""
+        """Return the newest uncovered messages, also late ones, as a batch, or None. This batch cannot be recorded."""
 
     def record(
         self,
@@ -244,18 +244,18 @@ class Reflections(Protocol):
     def fold(self, folding: ReflectionWrite, *, now: str) -> None:
         """Write a reflection, even a failed or empty one, and hide the rows it folds, in one transaction.
 
-        Raise StaleBatch if a row that was read is no longer visible, or if the operation it is part of was undone or
-        made final.
+        Raise StaleBatch if a row that was read is no longer visible, or if the operation that the reflection is part of
+        was undone or made final.
         """
 
     def last_attempt(self, scope: Scope, mark: str | None = None) -> ReflectionAttempt | None:
-        """Return the last attempt in a scope: with a fingerprint `mark`, the last that read or left its rows."""
+        """Return the last attempt in a scope, or the last that read or left rows with the fingerprint `mark`."""
 
     def support(self, observation: str) -> int:
         """Return the number of rows made from the row with this id."""
 
     def supports(self) -> Mapping[str, int]:
-        """Map the id of each row from which others were made to the number of those rows."""
+        """Map the id of each row that others were made from to the number of these others."""
 
 
 class Operations(Protocol):
@@ -348,7 +348,7 @@ class TextSearch(Protocol):
         """Return the rows that contain `text` (see `row_says`): rows of the log in order, then forgotten rows."""
 
     def related(self, rows: Sequence[str], messages: Sequence[int]) -> RelatedRows:
-        """Return rows derived from the rows with these ids or from these messages, and rows that they replaced."""
+        """Return the rows derived from given rows (by id) or messages, and the rows that the given rows replaced."""
 
 
 class Sessions(Protocol):

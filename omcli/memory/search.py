@@ -40,7 +40,7 @@ class MessagePlace:
 
 @record
 class Passage:
-    """The line of a text that has most of the words, or a part of it if it is long, and where the words are in it."""
+    """The line of a text (or the part of a long line) that has most of the words, and the places of the words in it."""
 
     text: str
     words: tuple[tuple[int, int], ...] = ()
@@ -123,10 +123,10 @@ class Vectors(Protocol):
         """Return the parts of the texts to embed. Places that are not visible any more are left out."""
 
     def known(self, model: str, texts: Iterable[str]) -> frozenset[str]:
-        """Return those of the texts that have a vector of the model, wherever they stand."""
+        """Return those of the texts for which the model has already made a vector, in whatever message or row."""
 
     def put(self, model: str, places: Sequence[TextPlace], vectors: Mapping[str, Sequence[float]]) -> int:
-        """Add vectors by text, and link each place to them if all its parts have one. Return the number of places."""
+        """Add vectors by text, link each place whose parts all have one, and return the number of linked places."""
 
     def nearest(self, model: str, vector: Sequence[float], query: LogQuery, *, most: int) -> Nearest:
         """Return at most `most` messages and as many rows that a query selects. Raise BadConfiguration without numpy,

@@ -258,7 +258,7 @@ class Identities:
         return identity
 
     def with_earlier(self, message: Message, *, before: int | None = None) -> tuple[str, str | None]:
-        """Return the identity of the next message, and another one under which it may already be stored (or None).
+        """Return the identity of the next message, and another one that may be stored for it already (or None).
 
         The other one is that of schema 1 (for results) or of a format that is easily confused with this one (`_TWINS`).
         `before`, if given, is the number of equal messages before this one, which is then not counted.

@@ -81,9 +81,9 @@ def context(
 ) -> ContextResult:
     """Return the pack for an agent, within the budgets. The store is only read.
 
-    The session is the one of the place. If that names none, it is the last one in this project, or in the one around
-    it, otherwise the last one in any project. If there is no session, or the requested one is unknown, the pack
-    contains only rows of other sessions. Those of the project around the current directory are shared with it.
+    The session is that of the `place`. If it names none, the last session in this project is used, or in the project
+    around it, otherwise the last session of all. If there is no session, or the requested one is unknown, the pack
+    contains only rows of other sessions. Rows of the project around the current directory are shared with it.
 
     With an `eviction` policy, a session's pack is frozen at a freeze point. The freeze point is moved until all
     messages after it fit, which depends on the budgets too, so packs are built until one fits. A frozen or append-only
@@ -182,8 +182,8 @@ def _with_rows(
 def _matching(
     store: Store, task: str, session: Session | None, projects: Iterable[str | None]
 ) -> tuple[MatchingRow, ...]:
-    """Return the rows of the session, and those of other sessions of the projects that concern it, that match a task,
-    the best first.
+    """Return the rows that match a task, the best first: rows of the session, and rows of other sessions in the
+    projects that concern it.
     """
     from omcli.operations.recall import RecallFilter, matching_rows  # noqa: PLC0415 - few packs are for a task
 
@@ -416,9 +416,7 @@ def _best_rows(
 
 
 def _with_next_step(rows: tuple[Observation, ...], store: Store) -> tuple[Observation, ...]:
-    """Return the rows without metadata, which packs do not print, except for the current task, whose next step they
-    print.
-    """
+    """Return the rows without metadata, which packs do not print. The current task keeps its own, for the next step."""
     return tuple(
         replace(row, metadata=store.rows.find(row.id).metadata)
         if CURRENT in row.tags

@@ -1,4 +1,4 @@
-"""Vectors of texts: making those that are missing in batches, and finding what means the same as a query."""
+"""Vectors of texts: making the missing ones in batches, and finding what means the same as a query."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ def name_of(embedder: Embedder) -> str:
 
 
 class CountedEmbedder:
-    """An embedder that records its calls in the ledger. It refuses calls once a hard limit is reached, and after
-    failures for some time.
+    """An embedder that records its calls in the ledger. It refuses calls once a hard limit is reached, and for some
+    time after failures.
     """
 
     def __init__(self, embedder: Embedder, log: CallLog, *, clock: Clock, longest_wait: float) -> None:
@@ -143,7 +143,9 @@ def embed(
 
 
 def _batch(store: Store, name: str, places: Sequence[TextPlace]) -> tuple[int, list[str]]:
-    """Return how many of the places, at least one, make a batch, and their texts without vectors, each once."""
+    """Return the number of places that make a batch (at least one), and those of their texts without a vector, each
+    once.
+    """
     texts = store.vectors.texts(places)
     known = store.vectors.known(name, {part for parts in texts.values() for part in parts})
     batch: dict[str, None] = {}
@@ -197,7 +199,7 @@ def watch(
 
 
 class VectorSearch:
-    """Search for what means the same as a query. If that fails once, there is no further attempt in this run."""
+    """Search for what means the same as a query. After a failure, it is not tried again in this run."""
 
     def __init__(self, store: Store, open_embedder: Callable[[], Embedder]) -> None:
         self.error: OmError | None = None

@@ -86,7 +86,7 @@ def import_files(
 
     `session` overrides the sessions named in the inputs. Items belong to no session. Rows without a session belong to
     the directory that the input names for them, otherwise to `project`. `each` is called with every stored row. Rows
-    whose text or sentences are among `told` (see `folded_text`) are known.
+    whose text or sentences are among `told` (see `folded_text`) count as known.
     """
     for entry in inputs:
         writer = _GroupWriter(exchange.name, deps, session=session, project=project, each=each, told=told)
@@ -269,10 +269,10 @@ class _GroupWriter:
 
 
 def _with_date(entry: GroupRow, group: Group, ends: Sequence[KeptMessage]) -> GroupRow:
-    """Return a row that gives only its time of day with the date of the group's messages or of its writing.
+    """Add a date to a row that gives only its time of day: that of the group's messages or, if unknown, of its writing.
 
-    Among the dates of the messages, it is one on which the time is between the first and the last message, otherwise
-    the last one. If no date is known, the time becomes part of the text, as does a date that does not exist.
+    Of the dates of the messages, the first is used on which the time is between the first and the last message,
+    otherwise the last date. If no date is known, the time becomes part of the text, as does a date that does not exist.
     """
     if not entry.clock:
         is_valid = not entry.line.dated or instant(f"{entry.line.dated}Z") is not None

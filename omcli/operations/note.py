@@ -165,7 +165,7 @@ def _visible_row(store: Store, reference: str) -> Observation:
 def _resolve(store: Store, resolved: tuple[Observation, ...], by: Observation, *, at: str | None = None) -> int:
     """Hide rows that another one resolves, and return the number of the operation.
 
-    It writes that row, unless `at` is given, the time of the operation.
+    The operation also writes that row (`by`), unless its time `at` is given.
     """
     done = OperationWrite(
         verb=OperationKind.NOTE,

@@ -40,8 +40,8 @@ class StoreCounts:
 
 
 def status(store: Store, counter: TokenCounter) -> StoreCounts:
-    """Return the store's counts. If some tokens were counted with another counter, all are recounted, so that units
-    never mix.
+    """Return the store's counts. If tokens were stored with another counter, recount all of them, so that units never
+    mix.
     """
     stored = store.sessions.status()
     recounted = bool({*stored.message_tokens, *stored.observation_tokens} - {counter.name})

@@ -83,7 +83,7 @@ class TickReport:
 def due(deps: Deps, when: Due, *, sessions: Sequence[str] | None = None) -> Iterator[TickReport]:
     """Yield the sessions with work due, among the given ones or all, without doing any of it.
 
-    No work is due for which a session waits because a model failed.
+    Work for which a session waits because a model failed is not due.
     """
     for session_id, has_pending, has_rows in _sessions(deps, sessions):
         observe = has_pending and _is_due(session_id, deps, when)

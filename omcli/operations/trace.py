@@ -74,7 +74,7 @@ class RowTrace:
 
     @property
     def rows_made(self) -> tuple[Observation, ...]:
-        """The rows that it was made into or replaced by, each once."""
+        """The rows that this row was made into or replaced by, each once."""
         after = self.history.successor
         rows = (*self.history.made_into, *((after,) if after else ()))
         return tuple({row.id: row for row in rows}.values())
@@ -111,13 +111,13 @@ class TextTrace:
     messages: tuple[MessageTrace, ...]
     """In order of arrival."""
     rows: tuple[RowTrace, ...]
-    """Observations and notes that say it, hidden ones too."""
+    """Observations and notes that say the text, hidden ones too."""
     left_out: tuple[BatchTrace, ...]
-    """The batches of the messages, if no row says it."""
+    """The batches of the messages, if no row says the text."""
     instead: tuple[Observation, ...]
-    """The rows that were made of the messages in that case."""
+    """The rows that were made of the messages, if no row says the text."""
     folded: tuple[RowTrace, ...]
-    """Reflections and items that say it, hidden ones too."""
+    """Reflections and items that say the text, hidden ones too."""
     packed: PackTrace | None
     """None if nothing contains the text."""
 
@@ -154,7 +154,7 @@ def trace(
     """Follow a text: its words in any form, its names and quotations as written.
 
     Without `session`, the pack is that of the session with the newest row or, if no row has the text, the newest
-    message. It may have rows of other sessions of the same project (`project` if the session has none) or, if
+    message. The pack may have rows of other sessions of the same project (`project` if the session has none) or, if
     `is_everywhere`, of all projects. Raise BadUsage if the text has no words.
     """
     asked = Query.of(text)
@@ -210,7 +210,7 @@ class _TextView:
         return tuple(kept for kept in found if not self._asked.missing(kept.message.text))
 
     def rows(self, seqs: set[int]) -> tuple[Observation, ...]:
-        """Return the rows with all words, and those with most of them that cite one of these messages."""
+        """Return the rows that have all words, and those that have most words and cite one of these messages."""
         whole = weight(self._asked.words)
         words = {
             position: [
@@ -276,7 +276,7 @@ def _packed(
     *,
     projects: Collection[str | None] | None,
 ) -> PackTrace:
-    """Compare a pack with what says the text. `projects` are those whose rows it may have; None means all."""
+    """Compare a pack with the rows and messages that say the text. It may have rows of `projects`; None means all."""
     saying = {row.id for row in rows}
     seqs = {kept.seq for kept in messages}
     shown = (*pack.cross, *pack.observations)

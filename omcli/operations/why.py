@@ -176,7 +176,9 @@ def _rule_reason(store: Store, rule: Standing, asked: Sequence[str]) -> RuleReas
 
 
 def _standing(store: Store, row: Observation) -> Standing:
-    """Return a row, or the row that repeats it with a later status, with the last row that replaced it."""
+    """Return a row with the last row that replaced it. If the first row that replaced it only repeats it with a later
+    status, return that one in its place.
+    """
     latest, is_kept = row, True
     while latest.superseded_by:
         try:
@@ -198,7 +200,7 @@ def _standing(store: Store, row: Observation) -> Standing:
 def why_file(store: Store, target: FileTarget, query: LogQuery, *, limit: int) -> FileAnswer:
     """Return the remembered edits of a file that a query selects, with their reasons.
 
-    The file is the one with the absolute path. If none is known, it is any whose path ends with the given one.
+    The file is the one with the absolute path or, if that is not known, any whose path ends with the given one.
     """
     view = _FileView(store, target)
     edits = view.edits(query)

@@ -202,7 +202,9 @@ def _of_session(rows: Sequence[Observation], choice: Choice, scales: PackMeter) 
 def _reason_of_each(
     draft: _Draft, session: str | None, cross: Iterable[Observation], own: Iterable[Observation]
 ) -> Iterator[RowReason]:
-    """Yield the rows that could be in the tiers of a pack, those that were ranked first, with what became of them."""
+    """Yield the rows that could be in the tiers of a pack, each with the reason why it is in the pack or not. Rows that
+    were ranked come first.
+    """
     parts = [
         (tier, ranked, rows)
         for tier, ranked, rows in ((Tier.CROSS, draft.cross, cross), (Tier.SESSION, draft.session, own))
@@ -342,7 +344,7 @@ class _Draft:
 
     def fill_once(self) -> None:
         """Fill the pack. For a task, fill the tiers of rows again without what the tail or another row says. They get
-        the room that they had and that is free, so the tail stays as it is.
+        the room that they had and the room that is free, so the tail stays as it is.
         """
         self.fill()
         if not self.choice.matches:

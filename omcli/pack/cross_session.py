@@ -37,8 +37,8 @@ def is_shared(row: Observation, *, session: str | None) -> bool:
     """Return True if a row is visible, does not belong to `session`, and is worth showing there.
 
     Requests, tasks, delegated tasks and todos are never shared, nor are other tool events that rules folded, such as
-    runs of a command. All other reflections, items and notes are. Observations are shared if they have a lasting type;
-    important outcomes and events only, and blockers only until they are settled.
+    runs of a command. All other reflections, items and notes are. Observations are shared if they have a lasting type,
+    but outcomes and events only if they are important, and blockers only until they are settled.
     """
     if not row.is_visible or row.type in _CURRENT_WORK or (row.session is not None and row.session == session):
         return False

@@ -47,8 +47,8 @@ def reason_document(pack: ContextPack, words: Mapping[str, Sequence[str]]) -> di
     """Return why rows are in a pack or not, as a JSON document. `words` are those of the task that rows contain, by id.
 
     It has the form `{…, "tokens": {…}, "rows": [{"tier", "id", "tokens", "reason", "text"}], "left_out": […]}`, each
-    list with the best row first. `room` is the number of tokens that were left for a row that did not fit. By `score`
-    the rows of other sessions are ranked.
+    list with the best row first. `room` is the number of tokens that were left for a row that did not fit. Rows of
+    other sessions are ranked by their `score`.
     """
     lists: dict[bool, list[dict[str, object]]] = {True: [], False: []}
     for each in pack.reasons:

@@ -40,7 +40,7 @@ class RowReason:
     reason: ChoiceReason
     tokens: int
     room: int | None = None
-    """Tokens that were left for it if it did not fit."""
+    """Tokens that were left for the row if it did not fit."""
     score: float | None = None
     """The score by which rows of other sessions are ranked."""
 

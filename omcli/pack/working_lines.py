@@ -244,7 +244,7 @@ def task_lines(facts: Sequence[Fact]) -> list[FactLine]:
 def request_lines(facts: Sequence[Fact]) -> list[FactLine]:
     """Return the lines of the person's last open requests and questions, newest first, or of the last one that is done.
 
-    Of a message with many of them, the first and the last two are taken. The rest of the newest message is added. If
+    Of a message with many requests, the first and the last two are taken. The rest of the newest message is added. If
     none of the lines says what it is about, the last request that does is added, with what the agent said before.
 
     A correction or an answer counts as a request while the agent works on it, and so does another statement if nothing
@@ -315,11 +315,11 @@ def _asked_at(fact: Fact) -> int:
 
 
 def _last_statement(facts: Sequence[Fact], *, after: int, besides: bool) -> list[Fact]:
-    """Return what the person stated last in one message, if that is after this one and the agent used tools since. A
-    correction, an answer or a question needs no tools. It is settled by the report of a result, or by what the agent
-    says at the end of a turn, after the last tool event.
+    """Return the statements in the person's last message with any, if it is later than `after` and the agent has used
+    tools since (not needed for an unsettled correction, answer or question). They are settled once the agent has
+    reported a result, or ended a turn with words after the last tool event.
 
-    With `besides`, only a correction or an answer is returned, and only if it is not settled.
+    With `besides`, return only a correction, an answer or a question that is not settled.
     """
     said = [fact for fact in facts if fact.row.type in _STATED and fact.row.text.startswith(_STATEMENTS)]
     last = max(said, key=_said_at, default=None)

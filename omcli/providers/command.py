@@ -247,7 +247,9 @@ class OwnModel:
         self._function = function
 
     def ask(self, prompt: Prompt) -> Reply:
-        """Call the function and return its reply. Raise Unusable if that is empty or no text, and all its errors."""
+        """Call the function and return its reply. Raise Unusable if that is empty or not text. Pass on the function's
+        errors.
+        """
         prompt.calls.take()
         shown = "".join(part for part in joined(prompt.content, pictures=False) if isinstance(part, str))
         text = self._function(system_text(prompt, OutputMode.PROMPT), shown)

@@ -107,8 +107,8 @@ def limit_tokens(reflected: Reflected, rows: Sequence[Observation], *, target: i
 
 
 def _shortened(draft: Draft, most: int, rows: Mapping[str, Observation], counter: TokenCounter) -> Draft:
-    """Cut a draft to `most` tokens. Of its rows, keep those that the rest of its text is about, and of those in which a
-    person ruled something, those that it repeats.
+    """Cut a draft to `most` tokens. Keep those of its rows that the remaining text is about; a row with rules of the
+    user must also be repeated.
     """
     text = _cut(draft.text, most, counter)
     if text == draft.text:

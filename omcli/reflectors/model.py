@@ -114,8 +114,7 @@ class _ModelRun:
     def validated(self) -> Iterator[ValidatedReflection]:
         """Make one attempt per level of compression, and yield the valid replies that are shorter than the rows.
 
-        The attempts end early when no call is left. A usable reply ends an ask. So the attempts after it may make as
-        many calls again.
+        The attempts end early when no call is left. After a usable reply, the next attempt may make all calls again.
         """
         size: int | None = None
         for attempt in range(len(self._compression.levels)):

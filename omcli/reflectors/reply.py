@@ -135,8 +135,8 @@ def _item(value: object, *, cites: bool) -> ProposedItem:
 
 
 def _from_text(text: str) -> ReflectorReply | None:
-    """Parse a reply that is not JSON. Return None if it has none of the known headings and tags, and no list in which a
-    heading dates the items, or each item that is not a detail begins with a mark and a date.
+    """Parse a reply that is not JSON. Return None if it has no known heading or tag, and no list of rows. In such a
+    list, a heading dates the items, or each item that is not a detail begins with a mark and a date.
     """
     facts, condensed, tagged = _FACTS.search(text), _CONDENSED.search(text), _TAGGED.search(text)
     is_list = not (facts or condensed or tagged)

@@ -90,8 +90,8 @@ def validate(
 ) -> ValidatedReflection:
     """Return the valid part of a reply.
 
-    Rows that the reply does not account for stay visible. So do rows of which their reflection says nothing, protected
-    rows, rules of the user, and important rows that it is not about. `trims` removes the last reflections
+    Rows that the reply does not account for stay visible. So do protected rows, rules of the user, rows of which their
+    reflection says nothing, and important rows that their reflection is not about. `trims` removes the last reflections
     until the others fit into the target or one is left; the rows that they would replace stay visible. Without
     `retires`, a row in force, an open failure or an unsettled high-priority row is dropped only if the reply names a
     row that makes it redundant; with `retires`, a reason is enough, except for rules of the user.
@@ -180,11 +180,11 @@ class _CheckedReply:
         return cited
 
     def _may_go(self, row: Observation, text: str) -> bool:
-        """Return True if text may replace a row that has no verdict yet. The text must repeat protected rows and
-        rules of the user, and must not be what only an output says.
+        """Return True if text may replace a row, which must have no verdict yet. The text must repeat protected rows
+        and rules of the user, and must not be what only an output says.
 
-        A rule of the user is recorded as held back, and so is a row of which the text says nothing, and an important
-        row if the text is not about it.
+        Otherwise record as held back: a rule of the user, a row of which the text says nothing, and an important row
+        that the text is not about.
         """
         if row.id in self.verdicts:
             return False
@@ -249,10 +249,10 @@ class _CheckedReply:
     def items(self, reply: ReflectorReply) -> tuple[Draft, ...]:
         """Return the valid lasting facts without duplicates.
 
-        A fact is valid if it cites no row that only an output says, and the trusted rows it cites contain all of its
-        anchors, at least one of its words, and all those that heard rows contain. If it is about the user, this must
-        hold for the user's rows among them. In a reply without labels, these are searched for among all rows, and words
-        that no heard row contains are not checked.
+        A fact is valid if it cites no row that only an output says, and its sources (the trusted rows it cites) contain
+        all of its anchors, at least one of its words, and all of its words that heard rows contain. For a fact about
+        the user, only the user's rows count for words. In a reply without labels, all rows are sources, and only facts
+        about the user must share a word with them.
         """
         known = {folded_text(row.text) for row in self.material.rows if row.kind is Kind.ITEM}
         drafts: dict[str, Draft] = {}
@@ -353,9 +353,9 @@ def _reflection(
 ) -> Draft:
     """Return a model's reflection as a draft.
 
-    It is at least as important as the rows it cites, unless the reply has no labels. If the reply gives no status, it
-    is open if all of these rows are open. A rule of the user is never settled. It is unverified if the verified rows
-    among them lack any of its anchors, or there are none.
+    The draft is at least as important as the rows it cites, unless the reply has no labels. If the reply gives no
+    status, the draft is open if all cited rows are open. A rule of the user is never settled. The draft is unverified
+    if no cited row is verified, or if the verified ones lack one of its anchors.
     """
     draft = folded(cited, text, reason="reflected")
     verified = [row for row in cited if UNVERIFIED not in row.tags]
@@ -384,8 +384,8 @@ def _reflection(
 
 
 def _with_speaker(text: str, cited: Sequence[Observation]) -> str:
-    """Return the text of a reflection after its speaker if only heard rows say it: if these have more of its words than
-    the other rows cited. Otherwise, or if it names the speaker itself, return it unchanged.
+    """Put the speaker before the text of a reflection if only heard rows say it: if they have more of its words than
+    the other cited rows. If the text names the speaker itself, return it unchanged.
     """
     heard = [row.text for row in cited if is_only_heard(row)]
     others = "\n".join(row.text for row in cited if not is_only_heard(row))

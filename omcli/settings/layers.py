@@ -97,8 +97,8 @@ class Layers:
         return _made(values, origins, self._warnings, self._notes())
 
     def _sources(self, key: str) -> list[SourceValue]:
-        """Return the values to try for a key, the strongest first. An invalid value is replaced by the preset's, but a
-        project's by the value that applies without its file.
+        """Return the values to try for a key, the strongest first. An invalid value is replaced by the preset's, but
+        one in a project's file by the value that applies without that file.
         """
         strongest = self._values.get(key)
         below = self._user.get(key) if strongest and strongest.is_project else None
@@ -291,8 +291,8 @@ def _nearest(name: str) -> str:
 
 
 def _follow(values: dict[str, Any], origins: dict[str, str]) -> None:
-    """Fill in values that default to other values: the reflector's model and the batch size of reflecting. A model of
-    the reflector's own remains if rules observe.
+    """Fill in values that default to other values: the reflector's model and the batch size of reflecting. If rules
+    observe, a model set for the reflector stays without the observer's values.
     """
     if values.get("reflect.tokens") and "reflect.batch_tokens" not in values:
         values["reflect.batch_tokens"] = values["reflect.tokens"]

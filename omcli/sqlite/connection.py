@@ -284,7 +284,7 @@ def steps(folder: Path = MIGRATIONS) -> tuple[Path, ...]:
 def whole_file(step: Path) -> Path:
     """Return the file of the schema as it is after a step. It has the name of the step.
 
-    A new store made from it is that of the steps, in a third of the time. Only the newest step has such a file.
+    It makes the same new store as all steps, in a third of the time. Only the newest step has such a file.
     """
     return step.with_suffix(".schema")
 

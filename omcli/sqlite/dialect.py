@@ -169,7 +169,7 @@ _AS_CREATED = """
 
 
 def fill_index(connection: sqlite3.Connection, table: str) -> None:
-    """Make an index again from what is in it, however damaged it is."""
+    """Rebuild an index from the messages or rows that it is for, however damaged it is."""
     try:
         connection.execute(f"INSERT INTO {table} ({table}) VALUES ('delete-all')")
     except sqlite3.Error:
@@ -319,8 +319,8 @@ class Database:
             after = place(page[-1])
 
     def _om_error_of_writing(self, error: sqlite3.Error) -> OmError | None:
-        """Return the error to raise. If the index of words is damaged, rebuild it, because writing changes it. In a
-        private copy that would mend nothing.
+        """Return the error to raise. If the index of words is damaged, rebuild it, because no row can be written
+        otherwise. A private copy is left alone, because rebuilding its index would mend nothing.
         """
         found = self._om_error(error)
         if not isinstance(found, IndexDamaged) or self.path == NOWHERE:
@@ -475,6 +475,6 @@ def om_errors(path: Path, *, wait: float, reading: bool = False) -> Iterator[Non
 
 
 def _code(error: sqlite3.Error) -> int:
-    """Return the primary result code, or 0 if the error comes from Python's module rather than SQLite."""
+    """Return the primary result code, or 0 if Python's `sqlite3` module raised the error rather than SQLite."""
     code: int = getattr(error, "sqlite_errorcode", 0)
     return code & 0xFF

@@ -17,12 +17,11 @@ _HELD_BY_THEM = f"seq IN (SELECT message FROM message_holds WHERE {_BY_THEM}) AN
 def erase(
     connection: sqlite3.Connection, numbers: Iterable[int], *, now: str, besides: Iterable[bytes] = ()
 ) -> tuple[int, int]:
-    """Delete everything that these prune and forget operations hid. Return the numbers of deleted rows and counted
-    messages.
+    """Delete everything that these prune and forget operations hid, with its words in the index and its vectors. Return
+    the numbers of deleted rows and counted messages.
 
     `besides` are ids of additional rows to delete. Buffered batches made from the messages or containing forgotten text
-    are deleted too, and so are all bookmarks, because they may contain some of the text, their words in the index, and
-    their vectors.
+    are deleted too, and so are all bookmarks, because they may contain some of the text.
     """
     which = dialect.as_list(numbers)
     _erase_buffered(connection, which)

@@ -145,7 +145,9 @@ class SqliteMessageLog(Table, MessageLog):
 def _add(
     connection: sqlite3.Connection, messages: Sequence[Incoming], *, session: int, counter: str
 ) -> tuple[tuple[bool, ...], int]:
-    """Return, for each message, whether it was new, and the number of those whose text was forgotten."""
+    """Add new messages. Return, for each message, True if it was new and not forgotten, and the number of forgotten
+    ones.
+    """
     identities = [bytes.fromhex(incoming.identity) for incoming in messages]
     known = _known(connection, identities)
     has_tombstones = sessions.has_tombstones(connection)

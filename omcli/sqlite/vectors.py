@@ -29,8 +29,8 @@ _READ = 1_024
 _LOOKED_UP = 500
 """Number of vectors whose messages and rows are looked up at a time, the nearest first."""
 _FLOOR = 0.2
-"""A vector is near if it is by a fifth of the possible nearer than the others are on average. How high a cosine is
-depends on the model.
+"""A vector is near if its cosine exceeds the average of the others by a fifth of what is missing to 1. How high cosines
+are depends on the model.
 """
 _LARGEST = 127
 _SAID = f"m.role IN ('user', 'assistant') AND m.counted AND {dialect.has_text('m.text')}"
@@ -241,7 +241,7 @@ def _match_all(connection: sqlite3.Connection, model: _Model, wanted: Floats) ->
 
 
 def _limit(cosines: Floats) -> Floats:
-    """Return for each cosine the least at which it is near."""
+    """Return, for each cosine, the least value at which it counts as near."""
     others: Floats = (cosines.sum() - cosines) / max(1, cosines.size - 1)
     return others * (1 - _FLOOR) + _FLOOR
 

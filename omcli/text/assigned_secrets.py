@@ -248,7 +248,7 @@ def _is_plain(found: re.Match[str], before: str, *, is_bare: bool) -> bool:
 
 
 def is_possible(name: re.Match[str], value: str, *, is_bare: bool, is_setting: bool, is_plain: bool = False) -> bool:
-    """Return True if the value could be what its name says. A setting's value may be a word; a plain one is no code."""
+    """Return True if the value could be what its name says. A setting's value may be a word; a plain one isn't code."""
     text, at = name.string, name.start()
     before = text[max(0, at - CONTEXT) : at]
     is_env = is_setting and text[at : at + 3].isupper()
@@ -298,8 +298,8 @@ def _is_no_value(value: str, separator: str, *, is_bare: bool) -> bool:
 
 
 def _extended(text: str, before: str, start: int, end: int, *, is_whole: bool) -> tuple[int, int]:
-    """Return the range of an unquoted value: up to the end of the line if a setting begins the line, otherwise as far
-    as a shell would read a word. Without either, it is empty unless `is_whole`.
+    """Return the range of an unquoted secret value: up to the end of the line if a setting begins the line, otherwise
+    the word that a shell would read, or a random key. If none fits, the range is empty unless `is_whole`.
     """
     line = LINE_START.split(before)[-1]
     word = _WHOLE.match(text, start) if len(line) < CONTEXT and _FIRST.fullmatch(line) else None
@@ -381,8 +381,8 @@ def _is_long_random(value: str) -> bool:
 
 
 def is_placeholder(value: str, *, is_chosen: bool = False) -> bool:
-    """Return True if the value stands for a secret: a reference, or words such as `your-key-here`. People choose
-    passwords such as `changeme123`: with digits, it must have no other words.
+    """Return True if the value stands for a secret: a reference, or words such as `your-key-here`. If `is_chosen`, a
+    value with a digit may have only such words, because people choose passwords such as `changeme123`.
     """
     if _REFERENCE.search(value):
         return True

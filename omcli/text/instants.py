@@ -117,7 +117,7 @@ def printed_date(date: str) -> str:
 
 
 def has_date(text: str, date: str, *, at: str) -> bool:
-    """Return True if a text contains a date or both ends of a range, also days as `April 2` or `2nd of April`.
+    """Return True if a text contains a date or both ends of a range, also in words (`April 2`, `2nd of April`).
 
     The year may be missing in the text if it is that of the instant `at`.
     """

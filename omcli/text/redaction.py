@@ -131,7 +131,7 @@ _COLOUR = lazily(r"(?:\x1b|\\+u001b)\[[0-9;:]{0,20}[mK]", re.IGNORECASE)
 
 
 def _under_colour(text: str) -> list[Secret]:
-    """Return the secrets of a text without its colour codes, by their places in the text with them."""
+    """Find the secrets in a text without its colour codes. Return their ranges in the text with the colour codes."""
     parts: list[str] = []
     lengths, shifts = [0], [0]
     at = length = 0

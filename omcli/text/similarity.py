@@ -52,10 +52,10 @@ def share(told: str, text: str) -> float:
 
 
 def shares_nothing(told: str, words: frozenset[str]) -> bool:
-    """Return True if `told` has none of the words that say what another text is about, although that text has some.
+    """Return True if `told` has none of the telling words of another text, although that text has some.
 
-    Of its `words`, these are the names and uncommon words, or all if there are only numbers and common words. It is
-    enough if `told` has a part of a name, or a word that begins with one of them.
+    Telling are the names and uncommon words among its `words`, or all if there are only numbers and common words. A
+    part of a name, or a word that begins with a telling word, is enough.
     """
     uncommon = words - COMMON_FOLDED
     telling = words if all(map(str.isdecimal, uncommon)) else uncommon

@@ -213,8 +213,8 @@ class Wiring:
 
     @contextmanager
     def as_of(self, moment: str) -> Iterator[tuple[Wiring, EarlierStore]]:
-        """Yield the same wiring at a moment, on a private copy of the store as it was then, with the result of taking
-        it back. Raise the errors of `operations.replay.take_back`.
+        """Yield the same wiring at a moment, on a private copy of the store as it was then, and the result of taking
+        the copy back. Raise the errors of `operations.replay.take_back`.
         """
         from omcli.operations.replay import take_back
         from omcli.sqlite import SqliteStore

@@ -83,9 +83,9 @@ def ask(
     """Answer a question with a model, from what `om recall` finds.
 
     The model is the one that reflects (`reflector.*`, by default that of the observer), or the one you name. It sees
-    the best rows and messages that fit into --budget, and is told to use nothing else. The answer cites them in
-    brackets, by handles and ids that `om show` takes, and they are printed below it. `from output` marks those that
-    only a tool, a page or a subagent says. An answer is marked `unverified` if it names something that none of the
+    the best rows and messages that fit into --budget, and is told to use nothing else. The answer cites rows and
+    messages in brackets, by handles and ids that `om show` takes; what it cites is printed below. `from output` marks
+    what only a tool, a page or a subagent says. An answer is marked `unverified` if it names something that none of the
     results contains. Answers are not stored; `om usage --by lane` shows what they cost.
 
     Without a model, or if it fails, the results are printed as by `om recall`. The exit code is 1 if nothing was found;

@@ -119,7 +119,7 @@ def compact(
       77, 78  if the model cannot be used.
 
     In these cases, `--to pi` and --json print {"replace": false, "reason": …}; --best-effort then makes the exit code
-    0. Other formats print nothing and keep that code. So with code 0, the output can always replace the messages.
+    0. Other formats print nothing and keep that exit code. So if it is 0, the output can always replace the messages.
     """
     apply_model_options(run, "observer", provider=observer, model=model, base_url=base_url, verify=verify, again=again)
     check_transcript("compact", given=(file or session) is not None, format_name=format_, session=session)
@@ -157,7 +157,7 @@ class _Job:
         return self.run.wiring.apart() if self.session is None else nullcontext(self.run.wiring)
 
     def check(self, *, target: int, keep: int | None) -> None:
-        """Raise BadUsage if options contradict each other or lack another that they need."""
+        """Raise BadUsage if options contradict each other, or if an option lacks another one that it needs."""
         if self.file is None and self.format is not None:
             raise BadUsage("`--format` needs a transcript", hint="`om compact FILE --format NAME`")
         if self.is_dry and (self.session is None or self.file is not None):
@@ -321,10 +321,10 @@ def _refuse_lost(job: _Job, taken: FileReport, deps: Deps) -> bool:
 
 
 def _read_summary(job: _Job, taken: FileReport | None, session_id: str, deps: Deps) -> int:
-    """Store earlier summaries as rows and return the number of tokens of those that add rows.
+    """Store earlier summaries as rows, and return the number of tokens in those summaries that add rows.
 
-    They are the memory that the transcript begins with, the given file, and what the host handed over. Raise NoInput or
-    BadInput, with the file's name, if it cannot be read or is empty.
+    Earlier summaries are the memory that the transcript begins with, the given file, and what the host handed over.
+    Raise NoInput or BadInput, naming the file, if the file cannot be read or is empty.
     """
     handed = taken.handover.summary if taken is not None and taken.handover is not None else ""
     tokens = 0
@@ -343,7 +343,7 @@ def _read_summary(job: _Job, taken: FileReport | None, session_id: str, deps: De
 
 
 def _import_summary(job: _Job, name: str, text: str, session_id: str, deps: Deps) -> int:
-    """Store a summary as rows and return its number of tokens, or 0 if it adds no row. Raise BadInput with its name."""
+    """Store a summary as rows and return its number of tokens, or 0 if it adds no row. Raise BadInput with `name`."""
     from omcli.operations.importing import import_summary
 
     try:

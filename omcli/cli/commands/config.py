@@ -49,7 +49,7 @@ def config(
 
     Prints every key with its value, in the format of a configuration file. Options take precedence over OM_* variables,
     then come .om.toml, your config.toml, the preset and the defaults. Variables are named after keys: OM_OBSERVE_TOKENS
-    sets observe.tokens. `om config path` prints the paths of your file, of the project's file, and of one that
+    sets observe.tokens. `om config path` prints the paths of your file, of the project's file, and of a file that
     documents every key.
     """
     if what is ConfigView.PATH:

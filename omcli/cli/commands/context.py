@@ -88,9 +88,9 @@ def context(
     The output has three tiers: lasting facts from other sessions, observations of this session, and its last messages.
     It never exceeds its budget, and the same memory gives the same bytes. With --json it is in `text`, beside its rows.
 
-    Messages that are not observed yet are printed among the last messages, as far as the budget allows. From the rest,
-    and from pending messages of the most recent other sessions (only high-priority rows, and not with a freeze point),
-    rules make `provisional` rows, if the pack has the tiers `session` and `tail`. `gap` in --json counts messages left.
+    Messages that are not observed yet are printed among the last messages, as far as the budget allows. If the pack has
+    the tiers `session` and `tail`, rules make `provisional` rows from the rest and, unless there is a freeze point,
+    high-priority rows from pending messages of the most recent other sessions. `gap` in --json counts messages left.
 
     --for brings what a task needs. Rows that match its words, ranked as by om recall, are chosen right after pinned
     rows and open requests, even old ones. What the last messages or another row say is not printed again. If nothing
@@ -101,10 +101,10 @@ def context(
     session without messages is named by its whole id (16 characters or more); its pack has rows of other sessions only.
 
     --working-memory prints the session's current task, modified files, errors, decisions and outcomes, then commands,
-    delegated tasks and searches (800 tokens at most). Folding keeps it. If there are only requests, nothing is printed.
+    delegated tasks and searches (800 tokens at most). Folding doesn't change it. With requests only, it is empty.
 
-    --explain prints rows as they were chosen, with tokens, the reason and, for other sessions, the score: importance
-    that fades with age. The best ones left out follow. Of a long session only the newest and most important are ranked.
+    --explain prints rows in the order chosen, with tokens, the reason and, for other sessions, the score (importance
+    that fades with age), then the best rows left out. Of a long session only the newest and most important are ranked.
 
     With context.freeze (preset duet), the output stays the same up to a freeze point, which keeps prompt caches valid,
     and newer messages are appended. The point moves when rows are folded or unfolded, when you write a note, or when
@@ -139,7 +139,7 @@ def _packed(
     refresh: bool,
     explain: bool,
 ) -> ContextResult:
-    """Return the pack, after notes about its session and the messages that it lacks."""
+    """Return the pack, after printing notes about its session and about the messages that the pack lacks."""
     made = pack(
         run.wiring.reading,
         _place(run, session),
@@ -172,8 +172,8 @@ def _print_pack(run: Run, made: ContextPack, to: PackFormat) -> None:
 
 
 def _print_why(run: Run, made: ContextResult, to: PackFormat) -> None:
-    """Print why each row is in a pack: those in it as they were chosen, then the best ones left out, a few for each
-    reason.
+    """Print why each row is in a pack or not: first its rows in the order in which they were chosen, then the best rows
+    that were left out, a few for each reason.
     """
     from omcli.pack.document import reason_document
     from omcli.text.instants import minute

@@ -53,8 +53,8 @@ def export(
     """Write the memory in another tool's format.
 
     Writes the visible rows in the order in which they were stored. Times are UTC. `om import` can read every one of
-    these formats. Only duet-groups and zora-jsonl say which rows are items: after import from another format, an item
-    with the same words and time as another row becomes one row with it.
+    these formats. Only duet-groups and zora-jsonl say which rows are items: after import from any other format, an item
+    and another row with the same words and time become one row.
     """
     from omcli.operations.export import export as written
 
@@ -107,9 +107,9 @@ def import_(
     """Read memory that another tool wrote.
 
     Prints the new rows, one per line, as `om log` does. Rows that are already stored are skipped, so you can import a
-    file again whenever it has grown. Rows without a session belong to the project of the current directory. All
-    pending messages up to the last one that a row names as its source count as observed. `--format duet-groups` also
-    reads the records of duet's own store, as JSON.
+    file again whenever it has grown. Rows without a session belong to the project of the current directory. If rows
+    name messages as their sources, all pending messages up to the last of these count as observed. `--format
+    duet-groups` also reads the records of duet's own store, as JSON.
     """
     from omcli.operations.importing import ImportInput
 

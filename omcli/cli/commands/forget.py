@@ -69,11 +69,11 @@ def forget(
 
     Words that many sessions share (`ok`, `run the tests`, a short command or its output) are kept out less widely: only
     that message, if it is read again, and rows of its session are kept out. Rows about what a tool did are kept out of
-    their own session only. You can still write it with `om note`.
+    their own session only. You can still write forgotten content by hand with `om note`.
 
     Titles and buffered observations with that content are forgotten too. `om undo` restores everything until --hard
-    (here or in `om prune`) deletes it; that cannot be undone, so it asks first. Rows and messages that are already
-    forgotten match as well, so that --hard can delete them.
+    (here or in `om prune`) deletes it. --hard asks first, because it cannot be undone. Rows and messages that are
+    already forgotten match as well, so that --hard can delete them.
 
     Rows made from forgotten rows or messages may still contain the content, and so may the messages that a forgotten
     row came from. Both are listed: --derived forgets such rows too, and you can forget the messages by their ids. Daily

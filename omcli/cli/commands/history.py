@@ -206,7 +206,7 @@ def replay(
     of that time, earlier uses of a row, and where a frozen pack began (the freeze point is ignored).
 
     If the pack could be wrong, nothing is printed and the exit code is 65: if messages of the session have no dates, if
-    an operation in force at that time was undone later, or if one made later can no longer be undone.
+    an operation in force at that time was undone later, or if a later operation can no longer be undone.
     """
     moment = parse_time(at, option="--at ")
     if moment is None:

@@ -48,8 +48,8 @@ def hook(
     The client passes a JSON object on stdin: the event, the session, its transcript, the directory. At the start of a
     session, and after a compaction, a context pack is printed in the form that the client wants, with at most
     `hook.tokens` tokens and 9,500 characters. With `hook.prompt`, a prompt is answered with the rows of other sessions
-    that match it and were not told before. After a tool, a turn, before a compaction and at the end, a worker observes
-    the transcript in the background, and nothing is printed.
+    that match it and were not told before. After a tool, after a turn, before a compaction and at the end, a worker
+    observes the transcript in the background, and nothing is printed.
 
     A hook never disturbs its client: the exit code is always 0, and errors are only logged (`om status`, `om doctor`).
     It does nothing with OM_MEMORY=0 or OM_DISABLED=1, if a file sets `enabled = false`, in programs that om runs as

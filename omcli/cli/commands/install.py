@@ -66,8 +66,8 @@ def install(
     """Have clients such as Claude Code use the memory.
 
     Each client is given hooks that run this `om` by its absolute path (or an extension that does), and a skill that
-    tells its agent when to look something up and when to note something. Entries of others are left as they are. Those
-    of an earlier `om install`, and of the retired tool that was also called `om`, are replaced.
+    tells its agent when to look something up and when to note something. Entries of others are left as they are, but
+    entries of an earlier `om install`, and of the retired tool that was also called `om`, are replaced.
 
     Claude Code gets hooks in settings.json, or with --project in .claude/settings.local.json, because the path of om is
     that of this machine. Codex and Cursor get a hooks.json, Gemini CLI hooks in settings.json, pi an extension and

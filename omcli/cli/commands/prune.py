@@ -68,7 +68,7 @@ def prune(
     --budget never prunes rows of high priority, even with --protected. Cross-session rows (items, and notes of a
     project) are kept unless you give --cross.
 
-    `om undo` restores what was pruned, but not what --hard deletes. Pending messages and the agent's last one are kept.
+    `om undo` restores what was pruned, but not what --hard deletes. Pending messages and the agent's last message stay.
     """
     at = None if older_than is None else _instant(run, older_than)
     rules = RetentionRules(

@@ -56,7 +56,7 @@ def review(
 
     Rows are old if they have been neither used nor repeated since --older-than. Only these rows get old, unless they
     are pinned: instructions, preferences, corrections and decisions in force, items, and open requests, questions and
-    blockers. An unverified row that was used since then is left out, too.
+    blockers. Unverified rows that were used since then are left out, too.
 
     On a terminal each row is shown, and one key decides: k keeps it (it counts as used now), p pins it, f forgets it, e
     edits it in $VISUAL or $EDITOR, s skips it, and q quits. Of two rows that contradict each other the later one holds:

@@ -87,11 +87,11 @@ def sessions(
 ) -> None:
     """List sessions, the one with the latest message first and empty ones last.
 
-    The first column is a handle: the first 8 characters of the session's id, or more if another session begins with
-    the same ones. Every --session accepts a handle, the whole id (printed by --json), any unique beginning of at least
-    4 characters, or `last`, the session with the latest message. To commands that store messages or notes, beginnings
-    other than handles and at least 8 digits of a UUID are ids of new sessions. A session without a title is listed with
-    its first prompt.
+    The first column is a handle: the first 8 characters of the session's id, or more if another id begins with the same
+    ones. Every --session accepts a handle, the whole id (printed by --json), any unique beginning of at least 4
+    characters, or `last`, the session with the latest message. Commands that store messages or notes accept as
+    beginnings only handles and at least 8 digits of a UUID; they take any other text as a whole id, which may be new. A
+    session without a title is listed with its first prompt.
     """
     run.check_stream(jsonl=jsonl)
     begins, ends = period(since, until, now=run.wiring.clock.now())

@@ -72,16 +72,16 @@ def why(
     """Show which session, request and decision changed a file or set a rule.
 
     If TARGET is a file, its remembered edits are printed, the newest first. Each comes with the person's last request
-    before it (and the agent's proposal, if the request says little), and with the decisions and rules since that
-    request, besides earlier ones that name the file or share words with the edit. If no edit of that very file is
-    remembered, edits of files whose path ends with TARGET are printed.
+    before it (and the agent's proposal, if the request says little), with the decisions and rules since that request,
+    and with earlier ones that name the file or share words with the edit. If no edit of that very file is remembered,
+    edits of files whose path ends with TARGET are printed.
 
     With FILE:LINE, the line is read from disk, and only the edit that wrote it is printed, or else the edit that wrote
     the most similar line. If no line is similar, all edits are printed.
 
     If no edit of such a file is remembered, TARGET is taken as the text of a rule. The decisions, instructions,
-    preferences and corrections with most of its words are printed, each with the message that set it, and the row that
-    replaced it or says it now.
+    preferences and corrections with most of its words are printed, each with the message that set the rule, and the row
+    that replaced or repeats it.
 
     Rows are printed as by `om log`, messages as ID [DATE TIME] ROLE: LINE. The exit code is 1 if nothing was found.
     """
@@ -125,12 +125,13 @@ def trace(
     """Follow a text from messages through rows into a pack, and show where it was lost.
 
     A message or row has the text if it contains all its words, in any form, and its names and quotations as written. A
-    row that cites such a message needs only three quarters of the words. There are three stages: observing makes rows
+    row that cites such a message needs only three quarters of the words. There are four stages: observing makes rows
     from messages (if no row has the text, the batches that left it out are printed), reflecting folds rows into fewer,
-    and packing chooses the rows and messages that `om context` prints.
+    editing hides rows (by pruning, or by a note that resolves them), and packing chooses the rows and messages that `om
+    context` prints.
 
-    The last line is `not lost` if the pack has the text, otherwise `lost at: STAGE`: observing, reflecting, editing
-    (its rows were pruned, or resolved by a note) or packing. The exit code is 1 if no message and no row has the text.
+    The last line is `not lost` if the pack has the text, otherwise `lost at: STAGE`. The exit code is 1 if no message
+    and no row has the text.
     """
     store, query = run.wiring.reading, rows.query(run)
     note_unknown(run, query)
@@ -264,7 +265,7 @@ def _cut(text: str) -> str:
 
 
 def _passage(passage: Passage) -> str:
-    """Return a line, or the part of a long one that begins shortly before its first word."""
+    """Return a line or, if it is long, the part that begins shortly before the first word that was searched for."""
     first = passage.words[0][0] if passage.words else 0
     if len(passage.text) <= _LONGEST_TEXT or first < _LONGEST_TEXT // 2:
         return _cut(passage.text)

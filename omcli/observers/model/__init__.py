@@ -96,7 +96,7 @@ class ModelObserver:
         """Ask the model and return its validated reply.
 
         If the reply is unusable, ask once more with the reason. If the text of its rows is too long, ask once for a
-        shorter reply, and trim the shorter of the two to the limit. Neither is asked for once `calls` is over.
+        shorter reply, and trim the shorter of the two to the limit. Do neither once `calls` is over.
         """
         token = self.new_token()
 

@@ -35,7 +35,7 @@ _BY_SOMEBODY = frozenset({Type.DECISION, Type.PLAN})
 _MOST = 0.5
 """Share of a row's words that a passage must contain to be the origin of the row."""
 _MOST_UNSAID = 0.25
-"""Share of the words of a lasting row that a passage may contain although its sources lack them."""
+"""Share of a lasting row's words that, if only a passage contains them, show that the row comes from the passage."""
 _PLAIN_WORDS = FUNCTION_WORDS | COMMON_WORDS
 _LEAST_COMMON = 0.25
 """Minimum share of words common in English among the words of an English text."""
@@ -103,10 +103,10 @@ class Authority:
         A decision or plan must cite the user or the agent. A row that speaks for the user needs one of these sources,
         where a passage is text that others wrote:
 
-        - a cited message of the user that shares words with it, or one without passages if no passage shown has half of
-          its words;
-        - if it cites no message of the user, a new one that has half of its words; this is added to the sources;
-        - an older row of the user that has half of its words; the messages of that row are added.
+        - a cited message of the user that shares words with the row, or one without passages if no passage shown has
+          half of the row's words;
+        - if the row cites no message of the user, a new one of the user with half of its words, which is then cited;
+        - an older row of the user with half of its words, whose messages are then cited.
 
         An added message or older row must have as many of the words as any passage. It must also say the same (see
         `_says_same`), unless the row is about work. If the row holds for later sessions or says who somebody is, no
@@ -143,9 +143,9 @@ class Authority:
     def task_sources(self, text: str) -> tuple[int, ...]:
         """Return the `seq` of the messages that the current task comes from.
 
-        These are the user's message that contains most of its words, or else the sources of the user's older row that
-        does, and the last new message, which dates the task. The result is empty if there is neither, or if the task
-        is only heard.
+        These are the user's message that contains most words of the task (or else the sources of the user's older row
+        that contains most), and the last new message, which dates the task. The result is empty if there is no such
+        message or row, or if the task is only heard.
         """
         if self.is_only_heard(text):
             return ()
@@ -171,10 +171,11 @@ class Authority:
     def heard_from(self, text: str, labels: Sequence[str]) -> str:
         """Return words that name the speaker of a row if only an output, a paste or a subagent says it, otherwise "".
 
-        Only they say it if they contain half of its words, and more than the cited calls and the cited words of user
-        and agent do, apart from sentences that report an output. If neither user nor agent is cited, it is enough that
-        they contain as many words as the calls. If the cited messages have none of the words that say what the row is
-        about, or are only such reports of the agent, all outputs shown count (see `_heard_besides`).
+        That is so if a cited passage of these has half of the row's words, and more than the cited calls and the cited
+        words of user and agent have. Sentences of the agent that report an output do not count. If neither user nor
+        agent is cited, it is enough that the passage has as many words as the calls. If the cited messages have none of
+        the words that say what the row is about, or are only such reports of the agent, all outputs shown count (see
+        `_heard_besides`).
         """
         others = [label for label in labels if not self._is_call(label) and self._words_of_others(label)]
         spoken = [label for label in labels if self._is_spoken(label) and self._own_words(label)]
@@ -193,10 +194,10 @@ class Authority:
         return self._heard_besides(text, own_words) if is_report or shares_nothing(cited, terms) else ""
 
     def _heard_besides(self, text: str, own_words: str) -> str:
-        """Return words that name the speaker of an output, paste or subagent's message that contains half of a row's
-        words, and more than each message of user and agent does, otherwise "".
+        """Return words that name the speaker of an output, a paste or a subagent's message with half of a row's words,
+        and more of them than any message of user or agent has. Return "" if there is none.
 
-        It must contain all of them if `own_words`, those of user and agent that the row cites, are in another language.
+        It must have all of the row's words if `own_words` (the cited words of user and agent) are in another language.
         """
         terms = _terms_of_claim(text)
         passage, heard = self._best_passage(terms)
@@ -212,8 +213,8 @@ class Authority:
         """Return True if a row with this text and origin may replace an older one.
 
         Only the user's words replace what the user said, but an agent, or a settled row, may answer a request or
-        question, and an agent may change its own decision. A rule of the user is replaced only if the user's words, or
-        the question they answer, share some with either row, and the new row is not only heard (see `heard_from`).
+        question, and an agent may change its own decision. A rule of the user is replaced only if the user's words (or
+        the question they answer) share a word with either row, and the new row is not only heard (see `heard_from`).
         """
         if attribution.prefix:
             return False
@@ -263,7 +264,7 @@ class Authority:
         return label, best
 
     def _best_written(self, terms: frozenset[str], *, at_least: float, labels: Iterable[str] = ()) -> str | None:
-        """Return the label of the user's message that contains most of the terms, or None if their share is lower.
+        """Return the label of the user's message with most of the terms, or None if their share in it is too low.
 
         Without `labels`, only new messages are searched.
         """
@@ -297,7 +298,7 @@ class Authority:
         return [row for row in self.earlier if row.sources and is_of_user(row)]
 
     def _best_earlier(self, terms: frozenset[str], *, at_least: float) -> Observation | None:
-        """Return the user's older row that contains most of the terms, or None if their share is lower."""
+        """Return the user's older row that contains most of the terms, or None if their share in it is too low."""
         best = max(self._of_user(), key=lambda row: _share(terms, _terms_of_row(row)), default=None)
         return best if best and _share(terms, _terms_of_row(best)) >= at_least else None
 
@@ -319,12 +320,12 @@ class Authority:
         return "" if self._is_by_agent(label) else split_words(self._message(label))[1]
 
     def _is_yes_or_no(self, label: str) -> bool:
-        """Return True if the message agrees or declines, so that the words are those of the message it answers."""
+        """Return True if the message agrees or declines, so that what it means is in the message that it answers."""
         words = self._own_words(label)
         return cues.is_yes(words) or cues.is_no(words)
 
     def _passages(self, label: str) -> tuple[frozenset[str], ...]:
-        """Return the terms of each passage (two lines that follow each other) of an output or a paste."""
+        """Return the terms of each passage (two successive lines) of an output or a paste."""
         if label not in self.passages:
             said = "" if self._is_call(label) else self._words_of_others(label)
             lines = [content_terms(line) for line in _BREAKS.split(excerpt(said, _OUTPUT_CHARS)) if line.strip()]

@@ -114,10 +114,8 @@ def _is_replaced(draft: Draft, by_model: Sequence[Draft], roles: Mapping[int, Ro
 
 
 def _is_new(draft: Draft, kept: Sequence[Draft], dropped: Sequence[Draft]) -> bool:
-    """Return True if a model row should be added to the rules' rows.
-
-    It should if no kept row can make its replacements, if it shares a message with a dropped row, or if the kept rows
-    do not repeat it.
+    """Return True if a model row should be added to the rules' rows: if no kept row can make its replacements, if it
+    shares a message with a dropped row, or if the kept rows do not repeat it.
     """
     if draft.replaces and not any(covers([draft], rule) for rule in kept):
         return True  # no kept row can take over the replacements
@@ -135,7 +133,7 @@ def _without_settled(draft: Draft, settled: Collection[str]) -> Draft:
 
 
 def _take_replacements(rows: Sequence[Draft], repeating: Sequence[Draft]) -> list[Draft]:
-    """Move replacements from model rows that were not added to the rules' rows that they cover, with the sources.
+    """Move replacements of model rows that were not added to the rules' rows that these cover, with the sources.
 
     Each older row is replaced only once.
     """

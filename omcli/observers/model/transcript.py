@@ -232,7 +232,7 @@ def newest_fitting(
 ) -> tuple[KeptMessage, ...]:
     """Return the newest messages that fit into `room` tokens, oldest first.
 
-    The message before them is cut to its end, after a marker, if at least 200 characters of it fit. `cost` returns the
+    Of the message before them, the end is added after a marker, if at least 200 characters fit. `cost` returns the
     number of tokens in a message. Source: duet, which shows the newest 35,000 tokens.
     """
     chosen: list[KeptMessage] = []
@@ -247,7 +247,7 @@ def newest_fitting(
 
 
 def _end_of(kept: KeptMessage, room: int, cost: Callable[[KeptMessage], int]) -> KeptMessage | None:
-    """Return a message cut to the longest end that fits, or None if that is too short."""
+    """Return the longest end of a message that fits, or None if that is too short."""
     text = kept.message.text
 
     def last(chars: int) -> KeptMessage:

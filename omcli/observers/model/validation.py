@@ -176,8 +176,8 @@ class _CheckedReply:
         return row_text(once)
 
     def without_known(self, drafts: Sequence[Draft]) -> tuple[tuple[Draft, ...], tuple[str, ...]]:
-        """Return the drafts, except those that have the text of a context row and replace nothing, and the ids of the
-        context rows that these repeat.
+        """Return the drafts, except those that replace nothing and have the text of a context row. Also return the ids
+        of these context rows.
         """
         standing = {row.text: row.id for row in self.batch.context_rows}
         known = [draft for draft in drafts if draft.text in standing and not draft.replaces]
@@ -262,8 +262,9 @@ class _CheckedReply:
     def _event_at(self, given: str, sources: Sequence[str]) -> str | None:
         """Return the time of the message that a row is about, or None if no time is known.
 
-        This is a message at the given minute, preferably a cited one, or otherwise the last new message before that
-        minute. If the minute is missing or outside the batch, it is the last cited message with a time.
+        A row is about the message at the given minute, preferably a cited one, or otherwise about the last new message
+        before that minute. If the minute is missing or outside the batch, it is about the last cited message with a
+        time.
         """
         shown = self.evidence.shown
         minutes = {label: shown.minutes[label] for label in (*sources, *shown.new) if label in shown.minutes}
@@ -283,7 +284,7 @@ class _CheckedReply:
         return spoken.date, bool(spoken.date) and (spoken.is_other or row.is_estimate)
 
     def _said_date_list(self, sources: Sequence[str], date: str) -> list[str]:
-        """Return the dates that the sources name (see `text.calendar`), and `date` if it is one of them."""
+        """Return the dates that the sources name (see `text.calendar`), and `date` if it overlaps one of them."""
         said = [each for kept in self.evidence.messages(sources) for each in _date_list(kept.message)]
         return [*said, date] if any(_overlap(date, each) for each in said) else said
 

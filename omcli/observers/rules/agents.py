@@ -182,7 +182,7 @@ _AGENT_IMPORTANCE: Mapping[Type, int] = MappingProxyType({
 
 
 def progress_drafts(texts: Sequence[KeptMessage]) -> Iterator[Draft]:
-    """Yield rows for findings, decisions, blockers and sentences with anchors; not from the report of a turn."""
+    """Yield rows for findings, decisions, blockers and sentences with anchors, in texts other than a turn's report."""
     for text in texts:
         content = list(filter(_is_kept, text_parts(text.message.text)))
         for row in group_sentences(content, list(map(_progress_type, map(text_of, content)))):

@@ -28,8 +28,9 @@ def chat_drafts(kept: KeptMessage, previous: KeptMessage | None) -> Iterator[Dra
     """Yield rows for a message between people: one for its facts, and one for each preference, decision or rule, whose
     wording is kept.
 
-    An answer names what the question in `previous`, the message before it, is about, if another person asked it.
-    Everything else is a fact, because people do not instruct each other.
+    If the message answers a question in `previous`, the message of another person before it, its first row names the
+    subject of the question. Everything but preferences, decisions and rules is a fact, because people do not instruct
+    each other.
     """
     speaker = kept.message.name or "User"
     other = previous.message.name or "" if previous and previous.message.name != kept.message.name else ""
@@ -73,8 +74,8 @@ def _told(sentence: str, other: str) -> str:
 
 
 def _chat_rows(said: Sequence[str], weights: Sequence[int]) -> Iterator[tuple[RowText, list[int]]]:
-    """Yield rows for the sentences that say something, each with the places of its sentences. If the first of them
-    needs a subject, the sentence before it is kept as well.
+    """Yield rows for the sentences that say something, each with the places of its sentences. If the first of these
+    sentences needs a subject, the one before it is kept as well.
     """
     places = [place for place, weight in enumerate(weights) if weight]
     if places[0] and cues.follows_on(said[places[0]]):
@@ -95,7 +96,7 @@ def _chat_rows(said: Sequence[str], weights: Sequence[int]) -> Iterator[tuple[Ro
 
 
 def joined_turns(drafts: Iterable[Draft], places: Mapping[int, int]) -> list[Draft]:
-    """Join a fact with the one before it if the same person goes on that day, and the other only asks or reacts.
+    """Join a fact with the one before it if the same person goes on that day, and others only ask or react in between.
 
     `places` are those of the messages in the conversation. A joined row has at most `_JOINED_WORDS` words and refers to
     at most one date. Rules, preferences and decisions stay in rows of their own.

@@ -433,7 +433,7 @@ def short_sentence(sentence: str) -> str:
 
 
 def _words_left_out(said: Sequence[str], at: int, *, opens: bool, others: bool) -> int:
-    """Return how many words a note-taker leaves out at a place in a sentence. `others` means that others act in it."""
+    """Return the number of words to leave out at a place in a sentence. `others` is True if other people act in it."""
     word, following, third = said[at : at + 3]
     if word in _ARTICLES and following:
         counts = word in _SHARED_ARTICLES and following in _MEASURES

@@ -1,7 +1,7 @@
 """Open failures of commands and tools, and the successes that resolve them.
 
-A success also resolves the failures of narrower commands: `npm test` resolves `npm test -- parser`. It resolves that of
-a wider one if it ran all that this one named as failed.
+A success also resolves the failures of narrower commands: `npm test` resolves `npm test -- parser`. It resolves the
+failure of a wider command if it ran all that this failure named.
 """
 
 from __future__ import annotations
@@ -97,9 +97,7 @@ def _is_within(target: str, wider: str) -> bool:
 
 
 def covers_failed(succeeded: Iterable[ParsedCommand], failed: ParsedCommand, error: str) -> bool:
-    """Return True if one of the successful commands ran all that the failed one reported as failed, by the names in its
-    `error`.
-    """
+    """Return True if one of the successful commands ran all that the failed one named as failed in its `error`."""
     for one in succeeded:
         names = [name.strip("'\"").rsplit("/", 1)[-1] for name in one.on - failed.on]
         flags = filterfalse(_SAME_EFFECT_FLAG.fullmatch, one.flags ^ failed.flags)
@@ -164,7 +162,9 @@ class _OpenFailure:
     is_check: bool
 
     def is_resolved_by(self, succeeded: Iterable[ParsedCommand]) -> bool:
-        """Return True if one of these commands does what the failed one should have done, or what it failed at."""
+        """Return True if one of these commands does what the failed one should have done, or what that one named as
+        failed.
+        """
         if self.command is None:
             return False
         if covers(succeeded, self.command) or (self.error and covers_failed(succeeded, self.command, self.error)):

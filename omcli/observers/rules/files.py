@@ -104,8 +104,8 @@ _CHANGE_CHARACTERS = 90
 def change_summary(changes: list[FileChange]) -> str:
     """Return a summary of the changes to one file, or "" if there is nothing to name.
 
-    It names the added and removed definitions. If there are none, it shows a changed line, and if there is none to
-    show, it names the edited definitions. Headings are no definitions: "Added" says nothing about an entry.
+    It names the added and removed definitions, or else shows a changed line, or else names the edited definitions.
+    Headings do not count as definitions: "Added" says nothing about an entry.
     """
     old, new = "\n".join(change.old for change in changes), "\n".join(change.new for change in changes)
     old_names, new_names = _names_in(old), _names_in(new)
@@ -365,9 +365,10 @@ class LineMatch:
 
 
 def line_match(line: FileLine, edits: Sequence[Sequence[FileChange]]) -> LineMatch | None:
-    """Return which of a file's edits, given in order, wrote a line, or the last one with the line most like it.
+    """Return the last edit of a file that wrote a line or, if none did, the edit with the most similar line, the last
+    among equals.
 
-    The changes of an edit that wrote the whole file create it. Return None if no edit has a line that is like it.
+    `edits` has the changes of each edit, in order. Return None if no edit has a similar line.
     """
     wanted = _lines_around(line)
     if wanted and (writer := _writer(edits, wanted)) is not None:
@@ -386,7 +387,7 @@ def line_match(line: FileLine, edits: Sequence[Sequence[FileChange]]) -> LineMat
 
 
 def _lines_around(line: FileLine) -> list[str]:
-    """Return the line, with as many of its neighbours as it takes to have enough words; none if that are too few."""
+    """Return the line with the fewest neighbours that together have enough words, or nothing if all are not enough."""
     for reach in range(len(line.lines)):
         lines = _code_lines("\n".join(line.lines[max(0, line.place - reach) : line.place + reach + 1]))
         if len(_WORD_CHARACTERS.findall(" ".join(lines))) >= _TELLING:
@@ -395,10 +396,10 @@ def _lines_around(line: FileLine) -> list[str]:
 
 
 def _writer(edits: Sequence[Sequence[FileChange]], wanted: Sequence[str]) -> int | None:
-    """Return the index of the edit that brought in these lines: the last one that added them or, if none did, that
+    """Return the index of the edit that brought in these lines: the last that added them or, if none did, the last that
     contained them.
 
-    An edit that wrote the whole file again added only what was not in the file before.
+    An edit that wrote the whole file again added only lines that the file did not have before.
     """
     found = had_them = None
     for number, changes in enumerate(edits):

@@ -1,7 +1,7 @@
 """Passages that people show in a prompt (logs, mails, chats, documents, quotations), apart from what they say.
 
-Such passages ask for nothing and set no rules. A person who introduces one as a wish ("Follow this from now on: '…'")
-says it.
+Such passages ask for nothing and set no rules. But if a person introduces a passage as a wish ("Follow this from now
+on: '…'"), the person says it.
 """
 
 from __future__ import annotations
@@ -416,7 +416,7 @@ _MOST_COLONS = 6
 
 
 def _within_lines(text: str) -> Iterator[tuple[int, int]]:
-    """Yield start and end of passages in tags and quotation marks, and of those that their line introduces."""
+    """Yield start and end of passages in tags and quotation marks, and of passages introduced on their own line."""
     for find in (_tag_blocks, _quotes):
         yield from find(text)
     at = 0

@@ -69,7 +69,7 @@ _MAX_RUN = 1000
 _SHORT_ANSWER = 60
 """Maximum length, in characters, of an answer to an agent that is stored with its question."""
 _WORD_LETTERS = 4
-"""Minimum length of a word of a question by which an answer shows that it is about it."""
+"""Minimum length of a word that an answer must share with a question to be about it."""
 _QUESTION_CHARACTERS = 300
 """Number of characters kept from a question that is answered."""
 _OTHER_WAY_WORDS = 8
@@ -182,8 +182,9 @@ def _long_prompt(prompt: KeptMessage, speaker: str, pasted: Pasted) -> Iterator[
 
 
 def _split_request(words: str, content: Sequence[TextPart]) -> tuple[str, str]:
-    """Return the part of a prompt below the last heading that announces a request, if it is short, and the prompt
-    without it, such as the instructions of a program. Return "" and the prompt if it begins with a request itself.
+    """Return the part of a prompt below the last heading that announces a request, if it is short, and the rest of the
+    prompt (instructions of a program, for example). Otherwise, or if the prompt begins with a request, return "" and
+    all of it.
     """
     *_, heading = (None, *_REQUEST_HEADING.finditer(words))
     if heading is None or not content or _asks(content[0].text):
@@ -196,8 +197,8 @@ def _split_request(words: str, content: Sequence[TextPart]) -> tuple[str, str]:
 
 
 def _plan(parts: Sequence[TextPart], titles: Sequence[str]) -> tuple[Sequence[TextPart], str]:
-    """Return the sentences below the title of a plan or specification, and its title with all headings in their order,
-    after the sentences that introduce it. If the prompt is none, return all its sentences and "".
+    """Return the sentences below the title of a plan or specification, and an outline of it: the sentences that
+    introduce it, its title and its headings, in order. If the prompt is not a plan, return all its sentences and "".
     """
     start = next((at for at, part in enumerate(parts) if part.is_heading and part.text in titles[:1]), None)
     if start is None or len(titles) < _PLAN_HEADINGS:
@@ -393,8 +394,8 @@ def other_drafts(kept: KeptMessage, refused: KeptMessage | None) -> Iterator[Dra
 
 
 def _refuse_draft(remark: KeptMessage, text: str, refused: KeptMessage | None) -> Draft:
-    """Return the row for a person's comment on refusing a tool call. If it names another way to do what a command does
-    ("use pnpm"), it is about all such commands, and the row names this one.
+    """Return the row for a person's comment on refusing a tool call. A comment that names another way to do what the
+    refused command does ("use pnpm") applies to all such commands, so the row names the command.
     """
     tool = f" {refused.message.tool}" if refused and refused.message.tool else ""
     importance = 8
@@ -413,7 +414,7 @@ def _note_drafts(note: KeptMessage) -> Iterator[Draft]:
 
 
 def _summary_drafts(kept: KeptMessage) -> Iterator[Draft]:
-    """Yield rows for an agent's summary of other messages: facts, because no other row reports those."""
+    """Yield rows for an agent's summary of other messages, as facts, because no other row reports those messages."""
     opening, end = _SUMMARY_OPENING.match(kept.message.text), _SUMMARY_END.search(kept.message.text)
     text = kept.message.text[opening.end() if opening else 0 : end.start() if end else None]
     text = _INDENTED_FENCE.sub("", text)
@@ -423,9 +424,9 @@ def _summary_drafts(kept: KeptMessage) -> Iterator[Draft]:
 
 
 def question_of(asked: KeptMessage | None, answer: str = "") -> str:
-    """Return the question in a message that a short answer answers: the one that shares most words with it, and the
-    last one among equals or if no answer is given. If there are several and the answer lists as many, return all of
-    them.
+    """Return the question in a message that a short answer answers: the one that shares most words with the answer, the
+    last one among equals. Without an answer, return the last question. If the answer numbers as many parts as there are
+    questions, return all questions.
 
     Return "" if the answer is a question, or an order that shares no word with an offer.
     """

@@ -386,7 +386,7 @@ _MAY_SHOW = lazily(r"[^\S ]|[:<>$➜❯\"“„«]|(?<!\w)'")
 
 @record
 class Pasted:
-    """A prompt whose passages that show something are replaced by marks."""
+    """A prompt in which marks replace the passages that only show something."""
 
     words: str
     passages: tuple[str, ...]

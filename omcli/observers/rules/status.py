@@ -338,7 +338,7 @@ class _StatusWriter:
         )
 
     def _done_work(self, since: int, end: int) -> Iterator[tuple[int, Draft, Status]]:
-        """Yield the rows between two messages that finished work settles, each with its new status.
+        """Of the rows between two messages, yield those that finished work settles, each with its new status.
 
         Failed checks are left out, because only the same check resolves them.
         """
@@ -462,7 +462,7 @@ def _is_open_question(row: Draft) -> bool:
 
 
 def _with_question(answer: Draft, question: str) -> Draft | None:
-    """Return an answer that quotes its question if it is short, or None if the row does not seem to answer the
+    """Return the answer, with its question quoted if that is short, or None if the row does not seem to answer the
     question.
     """
     quoted = _NAMED_QUESTION.search(answer.text)

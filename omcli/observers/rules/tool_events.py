@@ -233,8 +233,8 @@ class ToolEvent:
         """True if the transcript or a nonzero exit code marks a failure.
 
         If the transcript marks neither failure nor success and no exit code is known, True if the output starts like an
-        error or its JSON has an `error`. A command that does more than read also failed if its output ends so and no
-        exit status of its own says otherwise. The output of reads and searches is not examined.
+        error or its JSON has an `error`. A command that does more than read also failed if its output ends like an
+        error, unless its own exit status is known. The output of reads and searches is not examined.
         """
         if self.result is None:
             return False
@@ -268,7 +268,7 @@ class ToolEvent:
 def tool_kind(name: str) -> ToolKind | None:
     """Return the kind of the tool with this name, or None if it is unknown.
 
-    An MCP server's tool is REMOTE if it is unknown or asks for the approval of a plan, which no user gave to a server.
+    An MCP server's tool is REMOTE if it is unknown or asks to approve a plan, because no user approves a server's plan.
     """
     known = _KINDS_BY_NAME.get(name.lower())
     if known is not None:

@@ -169,8 +169,8 @@ def compact_output(
     """Return the pack of a session within the target: rows, quotes from its agent, and the last messages.
 
     Quotes replace rows that only report the agent's words, except the current task. If `is_quoted` is False, there are
-    no quotes and all rows are kept. Unless a number of last messages was requested, more of them use what rows leave of
-    the target, up to `most` tokens in all.
+    no quotes and all rows are kept. Unless a number of last messages was requested, more of them use the tokens that
+    rows leave unused, up to `most` tokens in all.
     """
     packed = partial(
         pack,
@@ -199,8 +199,8 @@ def compact_output(
 def _list_of(
     changes: Sequence[Observation], session: Session | None, counter: TokenCounter, *, most: int
 ) -> Observation | None:
-    """Return one row for rows of changed files that do not fit. It names the newest files, in at most `most` tokens,
-    and is None if it can name none.
+    """Return one row that names the newest of the changed files whose rows do not fit, in at most `most` tokens, or
+    None if it can name none.
     """
     cwd = session.cwd if session else None
     paths = (row.metadata.get("path") for row in reversed(changes))

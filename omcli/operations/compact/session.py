@@ -207,9 +207,9 @@ class _Room:
         return self.deps.store
 
     def rows(self) -> tuple[Observation, ...]:
-        """Return the visible rows, without those of an earlier summary that messages of the session give again.
+        """Return the visible rows, without rows of an earlier summary that messages of the session give again.
 
-        If such a message has no time, its row gets that of the summary's.
+        If such a message has no time, its row gets the time of the summary's row.
         """
         logged = [each.observation for each in self.store.rows.log(LogQuery(session=self.session_id))]
         earlier = {folded_text(row.text): row for row in logged if _is_earlier(row)}

@@ -176,7 +176,7 @@ def consolidate(agenda: ConsolidateInput, deps: Deps, *, missing: Mapping[Lane, 
 
 
 def _check_index(deps: Deps) -> None:
-    """Make the index of words again if it is damaged: a search that finds less tells nobody."""
+    """Rebuild the index of words if it is damaged, because nobody would notice a search that finds less."""
     index = deps.store.index
     try:
         index.check(thoroughly=True)

@@ -101,8 +101,8 @@ def ingest_files(
 ) -> Iterator[FileReport]:
     """Store the messages of each input, and yield its report. An error in one input does not stop the others.
 
-    `session` overrides the sessions named in the inputs. If `is_joined`, a session that continues another one of its
-    input counts as that one.
+    `session` overrides the sessions named in the inputs. If `is_joined`, a session that continues another session of
+    its input counts as that other session.
     """
     for entry in inputs:
         intake, error = None, None
@@ -245,7 +245,7 @@ class MessageWriter:
                 self._keep(session_id, [])
 
     def _is_told(self, session_id: str, summary: Message, chunk: list[tuple[Incoming, Message]]) -> bool:
-        """Return True if the messages before a summary are known: those of its session or the one it continues.
+        """Return True if messages before a summary are known, in its session or in the one that this session continues.
 
         Summaries of subagents are not examined.
         """
@@ -279,7 +279,7 @@ class MessageWriter:
     def _keep(self, session_id: str, chunk: list[tuple[Incoming, Message]]) -> str:
         """Store a chunk and the facts about its session, and return the session's id.
 
-        The id changes if another process has just begun a different session with it.
+        The id changes if another process has just begun a different session with the same id.
         """
         conversations, deps = self.conversations, self._deps
         opening, session = conversations.openings.pop(session_id, 0), conversations.sessions[session_id]

@@ -163,7 +163,7 @@ class TranscriptSessions:
         is_joined: bool = False,
     ) -> None:
         """`session` is the given session. The store is opened only when it is needed. If `is_joined`, a session that
-        continues another one of the transcript counts as that one.
+        continues another session of the transcript counts as that other session.
         """
         self.tally = TranscriptCounts()
         self.sessions: dict[str, Session] = {}
@@ -186,7 +186,7 @@ class TranscriptSessions:
         self._given = session
         self._is_joined = is_joined
         self._continued: dict[str, str] = {}
-        """The session that a session counts as because it continues it."""
+        """By session: the earlier session that it continues and counts as."""
         self._current: Session | None = None
         self._known = self._said(Facts())
         """Facts found before the session was known."""
@@ -248,8 +248,8 @@ class TranscriptSessions:
                 yield item
 
     def identities(self, session_id: str, before: Counter[int] | None = None) -> Identities:
-        """Return a new source of identities for a session's messages, starting with the first one in this reading or,
-        with `before`, after the occurrences that it counts.
+        """Return a new source of identities for a session's messages, starting with the first message of this reading
+        or, with `before`, after the occurrences counted there.
         """
         return Identities(session_id, format_name=self.format, copies=self._copies, before=before)
 
@@ -289,7 +289,7 @@ class TranscriptSessions:
             self._begin(self._current.id, said)
 
     def _joined(self, facts: Facts) -> str | None:
-        """Return the session that these facts name, or the one that it counts as."""
+        """Return the session that these facts name or, if it counts as another session, that other session."""
         if self._is_joined and facts.session and facts.parent:
             parent = self._continued.get(facts.parent, facts.parent)
             if parent in self.sessions and facts.session not in self.sessions:

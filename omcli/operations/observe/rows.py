@@ -136,8 +136,8 @@ def _projects(batch: Batch, project: str | None, deps: Deps) -> dict[int, str]:
 
 
 def _project_of(cwd: str, project: str | None, deps: Deps) -> str:
-    """Return the project of a directory: the session's own if it is inside it, otherwise the nearest known project that
-    it is inside of, unless the session's is too, otherwise the directory.
+    """Return the project of a directory: the session's project if it contains the directory; otherwise the nearest
+    known project that contains the directory but not the session's project; otherwise the directory itself.
     """
     own = PurePath(project) if project else None
     for folder in (PurePath(cwd), *PurePath(cwd).parents):
@@ -295,7 +295,7 @@ class ProvisionalRows:
 
     rows: tuple[Observation, ...] = ()
     replaced_by: tuple[tuple[str, str], ...] = ()
-    """Ids of stored rows with the id of the row here that would replace each."""
+    """Pairs of ids: of a stored row, and of the row here that would replace it."""
     messages: frozenset[int] = frozenset()
     """`seq` of the messages that were observed."""
 

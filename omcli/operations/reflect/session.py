@@ -72,7 +72,7 @@ def skip_reason(scope: Scope, mark: str, deps: Deps) -> str | None:
 
 
 def is_due(session_id: str, deps: Deps) -> bool:
-    """Return True if rows of the session are due to be folded, and it isn't backing off after failures of the model."""
+    """Return True if rows or reflections of the session are due to be folded, and no model failure makes it wait."""
     is_due = rows_are_due(session_id, deps) or meta_is_due(session_id, deps)
     return is_due and not deps.reflector.waits(session_id)
 
@@ -177,11 +177,11 @@ class RecordedReflector:
         self._deps = deps
 
     def reflect(self, batch: FoldBatch) -> Reflected:
-        """Return the result for a batch. If rules may stand in for the model, they fold the rows when it fails or
-        cannot make them shorter.
+        """Return the result for a batch. If rules may stand in for the model, they fold the rows when the model fails
+        or cannot make them shorter.
 
-        If not, its failure is recorded and raised. The error that the model has to wait is only raised, because
-        nothing was tried.
+        Otherwise its failure is recorded and raised. If the model has to wait, that is only raised, because nothing was
+        tried.
         """
         deps, given = self._deps, batch.material
         if deps.reflector.is_model:
@@ -358,8 +358,8 @@ def as_fold(
 ) -> ReflectionWrite:
     """Return a reflection in the form that the store writes.
 
-    `left` is the fingerprint of the rows that the next reflection would read. They are not tried again until they
-    change. With None, they may be tried again.
+    `left` is the fingerprint of the rows that the next reflection would read; they are not tried again until they
+    change. If it is None, they may be tried again.
     """
     assert reflection.ending is not None
     figures = {

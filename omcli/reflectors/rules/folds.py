@@ -136,7 +136,9 @@ ALL = (by_command, failures, by_file)
 
 
 def _counted(same: Sequence[Observation], last: Observation, *, status: Status | None = None) -> Draft:
-    """Fold rows into the last one, with the total count. If another one is a failure, its reason is added."""
+    """Fold rows into the last one, with the total count. If others are failures, the reason of the last failure is
+    added.
+    """
     times = sum(_number(row, "times") for row in same)
     failed = [row for row in same if row.type in FAILURES and row is not last]
     what, arrow, outcome = without_times(last.text).partition(" → ")
