@@ -11,7 +11,7 @@ from enum import StrEnum
 from functools import cached_property
 from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING, Annotated, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Annotated, NoReturn, TextIO, TypeVar
 
 from omcli.base.errors import BadConfiguration, BadUsage, IndexDamaged, NoInput
 from omcli.cli.console import Colour, Console, counted
@@ -19,6 +19,7 @@ from omcli.cli.options import SESSION_VARIABLE, Parameter, Values, counter_names
 from omcli.cli.output import Output
 from omcli.memory.notation import named
 from omcli.settings import files, project_folders, resolve
+from omcli.settings.settings import FLAG
 from omcli.text.clean import printed_name
 from omcli.text.instants import check_number, parse_time
 from omcli.wiring import Wiring, check_format
@@ -99,6 +100,7 @@ class Run:
         self._flags["wait"] = check_number(wait, option="--wait ", most=_LONGEST_WAIT)
         self._config = config
         self._now = parse_time(now, option="--now ")
+        self._project: str | None = None
         if directory is not None:
             _enter(directory)
 
@@ -107,6 +109,20 @@ class Run:
         used.
         """
         self._flags |= flags
+
+    def part(self, *, into: TextIO, notes: TextIO, project: str | None = None) -> Run:
+        """Return a run of its own with the same shared options, which prints to these streams. It reads the settings
+        and opens the store again. If a project is given, it stands in for the current directory.
+        """
+        from copy import copy
+
+        run = copy(self)
+        for name in ("settings", "wiring", "counter", "unused_key"):
+            vars(run).pop(name, None)
+        run.json = False
+        run.output, run.console = Output(Colour.NEVER, into=into), Console(colour=Colour.NEVER, into=notes)
+        run._flags, run._project = dict(self._flags), project or self._project  # noqa: SLF001 - the same class
+        return run
 
     @cached_property
     def settings(self) -> Settings:
@@ -162,8 +178,10 @@ class Run:
         return named(name)
 
     def is_read_only(self, consequence: str) -> bool:
-        """Return True if the settings disable writing, and then print a note with the place and the consequence."""
-        if self.settings.disabled:
+        """Return True if the settings disable writing. In that case, print a note with the place that set it and the
+        consequence, unless the command itself has disabled writing.
+        """
+        if self.settings.disabled and self.settings.origin("disabled") != FLAG:
             self.console.note(f"disabled by {self.settings.origin('disabled')}: {consequence}")
         return self.settings.disabled
 
@@ -176,6 +194,8 @@ class Run:
     @property
     def project(self) -> str:
         """The current directory, as a project. Raise NoInput if it was deleted."""
+        if self._project is not None:
+            return self._project
         try:
             return str(Path.cwd())
         except FileNotFoundError:
@@ -184,6 +204,8 @@ class Run:
     @property
     def folders(self) -> tuple[str, ...]:
         """The folders above the current directory that may be its project, the nearest first."""
+        if self._project is not None:
+            return ()
         return tuple(str(folder) for folder in tuple(project_folders())[1:] if folder != folder.parent)
 
     @property

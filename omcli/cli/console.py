@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from enum import StrEnum
-from typing import IO, TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, TextIO
 
 from omcli.base.errors import OmError
 from omcli.text.clean import json_line, one_line, single_line
@@ -40,7 +40,16 @@ class Console:
     but errors and questions, and `as_json` prints errors as JSON.
     """
 
-    def __init__(self, *, quiet: bool = False, as_json: bool = False, colour: Colour = Colour.AUTO) -> None:
+    def __init__(
+        self,
+        *,
+        quiet: bool = False,
+        as_json: bool = False,
+        colour: Colour = Colour.AUTO,
+        into: TextIO | None = None,
+    ) -> None:
+        """All goes `into` that stream instead of stderr, if one is given, without questions and progress."""
+        self._into = into
         self._quiet = quiet
         self._as_json = as_json
         self._colour = colour
@@ -83,7 +92,7 @@ class Console:
         """Show progress on the last line of a terminal, unless quiet. The next output replaces it. A dumb terminal
         shows none, because it cannot erase a line.
         """
-        if self._quiet or not _is_terminal() or os.environ.get("TERM") == "dumb":
+        if self._quiet or not self.can_ask or os.environ.get("TERM") == "dumb":
             return
 
         if self._status is None:
@@ -95,11 +104,11 @@ class Console:
     @property
     def can_ask(self) -> bool:
         """True if stderr is a terminal."""
-        return _is_terminal()
+        return self._into is None and _is_terminal()
 
     def ask(self, question: str) -> str | None:
         """Ask a question and return the stripped answer, or None if stderr is not a terminal."""
-        if not _is_terminal():
+        if not self.can_ask:
             return None
         self._prompt(question)
         return sys.stdin.readline().strip()
@@ -126,15 +135,16 @@ class Console:
                 self._status.clear()
 
     def _line(self, text: str, *, label: str = "", style: str = "") -> None:
-        if sys.stderr is None:
+        stream = self._into or sys.stderr
+        if stream is None:
             return
         self.clear()
-        if style and _is_terminal() and has_colour(self._colour, sys.stderr):
+        if style and self.can_ask and has_colour(self._colour, stream):
             from omcli.cli.terminal import styled
 
             label = styled(label, style)
         with suppress(OSError):
-            sys.stderr.write(f"{label}{single_line(text)}\n")
+            stream.write(f"{label}{single_line(text)}\n")
 
 
 def _is_terminal() -> bool:

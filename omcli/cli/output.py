@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TextIO
 
 from omcli.base.errors import InputOutput
 from omcli.cli.console import UNREAD, Colour, Exit, drop_output, has_colour
@@ -39,10 +39,13 @@ _ZERO_WIDTH = ("Mn", "Me", "Cf")
 class Output:
     """Prints the data of a run as text or JSON. On a terminal, rich draws the text."""
 
-    def __init__(self, colour: Colour = Colour.AUTO, *, before: Callable[[], None] = lambda: None) -> None:
-        """`before` is called before each write."""
+    def __init__(
+        self, colour: Colour = Colour.AUTO, *, before: Callable[[], None] = lambda: None, into: TextIO | None = None
+    ) -> None:
+        """`before` is called before each write. The data goes `into` that stream instead of stdout, if one is given."""
         self._before = before
-        self._coloured = has_colour(colour, sys.stdout)
+        self._into = into
+        self._coloured = has_colour(colour, self._stream)
         self._is_optional = False
         self._lost: OSError | InputOutput | None = None
 
@@ -65,6 +68,10 @@ class Output:
             raise self._lost
 
     @property
+    def _stream(self) -> TextIO | None:
+        return self._into or sys.stdout
+
+    @property
     def is_lost(self) -> bool:
         """True if output inside `optional` could not be written."""
         return self._lost is not None
@@ -75,9 +82,9 @@ class Output:
         """
         self._before()
         with self._writing():
-            if sys.stdout is None:
+            if self._stream is None:
                 raise InputOutput("standard output is closed")
-            sys.stdout.write(text)
+            self._stream.write(text)
 
     def line(self, text: str) -> None:
         """Write a line, with control characters made visible."""
@@ -85,8 +92,8 @@ class Output:
 
     def flush(self) -> None:
         with self._writing():
-            if sys.stdout is not None:
-                sys.stdout.flush()
+            if self._stream is not None:
+                self._stream.flush()
 
     @contextmanager
     def _writing(self) -> Iterator[None]:
@@ -206,7 +213,7 @@ class Output:
     @cached_property
     def terminal(self) -> Terminal | None:
         """The terminal if stdout is one, otherwise None."""
-        if sys.stdout is None or not sys.stdout.isatty():
+        if self._stream is None or not self._stream.isatty():
             return None
         from omcli.cli.terminal import Terminal
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 
-from omcli.base.errors import UnknownId, UnknownSession
+from omcli.base.errors import BadInput, UnknownId, UnknownSession
 from omcli.base.record import record, replace
 from omcli.memory.changes import RowHistory
 from omcli.memory.message import KeptMessage
@@ -15,6 +15,8 @@ from omcli.operations.clock import Clock
 from omcli.pack.cross_session import by_value
 
 _POLL_SECONDS = 1.0
+_SPREAD = 20
+"""Factor by which messages of sessions that run at the same time may lie apart."""
 LAST = "last"
 """Reference to the session with the latest message, empty ones aside."""
 _SHORTEST_REFERENCE = 4
@@ -221,3 +223,25 @@ def show(store: Store, reference: str, *, with_traces: bool = False) -> Shown:
         coverage=Support.of(store.reflections.support(observation.id)),
         traces=store.operations.traces(observation.id) if with_traces else None,
     )
+
+
+def around(store: Store, reference: str, *, reach: int) -> tuple[tuple[KeptMessage, ...], tuple[KeptMessage, ...]]:
+    """Return the messages of the row with this id or handle, or the message with this id, and then the same with
+    `reach` messages of the session before and after each.
+
+    Raise UnknownId if it is unknown or ambiguous, and BadInput if the row has no messages.
+    """
+    found = show(store, reference).messages
+    if not found:
+        raise BadInput(
+            f"`{reference}` has no messages around it", hint="it was not made from messages, or they are gone"
+        )
+    named = {kept.seq for kept in found}
+    places = store.index.around(named, LogQuery(), reach=reach * _SPREAD)
+    near: set[int] = set()
+    for session in {place.session for place in places}:
+        seqs = [place.seq for place in places if place.session == session]
+        for at, seq in enumerate(seqs):
+            if seq in named:
+                near.update(seqs[max(0, at - reach) : at + reach + 1])
+    return found, store.messages.by_seq(near)

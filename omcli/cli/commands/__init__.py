@@ -17,7 +17,7 @@ GROUPS = {
     "Inspect": ("log", "items", "show", "why", "trace", "replay", "sessions", "status", "doctor", "usage", "tokens"),
     "Edit": ("note", "review", "prune", "forget", "undo", "history"),
     "Use another program as the observer": ("pending", "apply"),
-    "Exchange and set up": ("install", "uninstall", "hook", "export", "import", "schedule", "config"),
+    "Exchange and set up": ("install", "uninstall", "hook", "mcp", "export", "import", "schedule", "config"),
 }
 """The commands in groups, in the order of `om --help`."""
 COMMANDS = tuple(name for names in GROUPS.values() for name in names)

@@ -249,18 +249,18 @@ def _print_result(run: Run, result: RecallResult) -> None:
 
 
 def _print_message(run: Run, name: str, kept: KeptMessage, passage: Passage) -> None:
-    head = _head(kept)
-    shift = len(head) + 1
+    beginning = head(kept)
+    shift = len(beginning) + 1
     spans = [(begins + shift, ends + shift) for begins, ends in passage.words]
-    run.output.entry(name, f"{head} {passage.text}", marked=spans)
+    run.output.entry(name, f"{beginning} {passage.text}", marked=spans)
 
 
 def _print_near(run: Run, kept: KeptMessage) -> None:
     first = next(iter(kept.message.text.strip().splitlines()), "")
-    run.output.line(f"  {_head(kept)} {first if len(first) <= _LONGEST_LINE else f'{first[:_LONGEST_LINE]}…'}")
+    run.output.line(f"  {head(kept)} {first if len(first) <= _LONGEST_LINE else f'{first[:_LONGEST_LINE]}…'}")
 
 
-def _head(kept: KeptMessage) -> str:
+def head(kept: KeptMessage) -> str:
     """Return `[DATE TIME] SPEAKER:` for a message."""
     said = kept.message
     return f"[{minute(said.at) if said.at else 'undated'}] {one_line(said.name or said.role)}:"
