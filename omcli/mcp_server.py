@@ -37,8 +37,8 @@ class ListedPack:
 
 
 @record
-class Served:
-    """What a server offers. A tool is a function whose parameters are annotated with a type and a description; its
+class ToolSet:
+    """All that a server offers. A tool is a function whose parameters are annotated with a type and a description; its
     docstring tells a model when to call it. An underscore at the end of a parameter's name is not part of the name.
     """
 
@@ -48,19 +48,19 @@ class Served:
     hide: Sequence[Callable[..., str]]
     pack: Callable[[str], str]
     """Returns the pack of a session."""
-    packs: Callable[[], Iterable[ListedPack]]
+    sessions: Callable[[], Iterable[ListedPack]]
 
 
 class _Server(MCPServer[Any]):
     """A server that lists other resources at each request."""
 
-    packs: Callable[[], Iterable[ListedPack]]
+    sessions: Callable[[], Iterable[ListedPack]]
 
     async def list_resources(self) -> list[Resource]:
         try:
-            packs = await asyncio.to_thread(lambda: tuple(self.packs()))
+            sessions = await asyncio.to_thread(lambda: tuple(self.sessions()))
         except OmError as error:
-            raise MCPError(code=INTERNAL_ERROR, message=_explained(error)) from None
+            raise MCPError(code=INTERNAL_ERROR, message=_told(error)) from None
         return [
             Resource(
                 uri=_URI.format(session=quote(each.session, safe="")),
@@ -68,20 +68,20 @@ class _Server(MCPServer[Any]):
                 description=each.about,
                 mime_type="text/plain",
             )
-            for each in packs
+            for each in sessions
         ]
 
 
-def server_of(served: Served, *, version: str, instructions: str) -> MCPServer[Any]:
+def server_of(offered: ToolSet, *, version: str, instructions: str) -> MCPServer[Any]:
     """Return the server, which is not running yet. Its log goes to stderr."""
     hints = partial(ToolAnnotations, open_world_hint=False)
     tools = [
-        *(_tool(each, hints(read_only_hint=True)) for each in served.read),
-        *(_tool(each, hints(read_only_hint=False, destructive_hint=False)) for each in served.write),
-        *(_tool(each, hints(read_only_hint=False, destructive_hint=True)) for each in served.hide),
+        *(_tool(each, hints(read_only_hint=True)) for each in offered.read),
+        *(_tool(each, hints(read_only_hint=False, destructive_hint=False)) for each in offered.write),
+        *(_tool(each, hints(read_only_hint=False, destructive_hint=True)) for each in offered.hide),
     ]
     server = _Server("om", version=version, instructions=instructions, tools=tools, log_level="ERROR")
-    server.packs = served.packs
+    server.sessions = offered.sessions
 
     # The SDK takes a session for a part of a path, and refuses ids such as `/tmp/chat`.
     security = ResourceSecurity(exempt_params={"session"})
@@ -89,16 +89,16 @@ def server_of(served: Served, *, version: str, instructions: str) -> MCPServer[A
     @server.resource(_URI, name="context", description=_ABOUT_CONTEXT, security=security)
     def pack(session: str) -> str:
         try:
-            return served.pack(session)
+            return offered.pack(session)
         except OmError as error:
-            raise ResourceError(_explained(error)) from None
+            raise ResourceError(_told(error)) from None
 
     return server
 
 
-def serve(served: Served, *, version: str, instructions: str) -> None:
+def run_server(offered: ToolSet, *, version: str, instructions: str) -> None:
     """Serve until stdin ends. Meanwhile, only the protocol is written to stdout: anything else goes to stderr."""
-    server_of(served, version=version, instructions=instructions).run()
+    server_of(offered, version=version, instructions=instructions).run()
 
 
 def _tool(function: Callable[..., str], hints: ToolAnnotations) -> Tool:
@@ -109,10 +109,10 @@ def _tool(function: Callable[..., str], hints: ToolAnnotations) -> Tool:
         try:
             return function(**{names[name]: value for name, value in given.items()})
         except OmError as error:
-            raise ToolError(_explained(error)) from None
+            raise ToolError(_told(error)) from None
 
     call.__name__ = function.__name__  # errors of arguments name it
-    call.__signature__ = inspect.Signature([_described(each) for each in declared])  # type: ignore[attr-defined]
+    call.__signature__ = inspect.Signature([_parameter(each) for each in declared])  # type: ignore[attr-defined]
     call.__annotations__ = {}
     # A str as structured content would be the same text again, and some clients show a model only that.
     tool = Tool.from_function(call, description=_paragraph(function), annotations=hints, structured_output=False)
@@ -123,7 +123,7 @@ def _tool(function: Callable[..., str], hints: ToolAnnotations) -> Tool:
     return tool
 
 
-def _described(parameter: inspect.Parameter) -> inspect.Parameter:
+def _parameter(parameter: inspect.Parameter) -> inspect.Parameter:
     """Return the parameter as the SDK wants it. Models may give null for one that has a default."""
     kind, about = get_args(parameter.annotation)
     default = parameter.default
@@ -151,5 +151,5 @@ def _short(schema: dict[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in schema.items() if key != "title"} | {"properties": parameters}
 
 
-def _explained(error: OmError) -> str:
+def _told(error: OmError) -> str:
     return f"{error.message}\nhint: {error.hint}" if error.hint else error.message

@@ -31,6 +31,7 @@ _MODULES = {
     "trace": "why",
     "usage": "tokens",
     "status": "sessions",
+    "note": "forget",
     "apply": "pending",
     "undo": "history",
     "replay": "history",

@@ -25,13 +25,14 @@ from omcli.text.clean import one_line, single_line
 from omcli.text.instants import minute
 
 if TYPE_CHECKING:
-    from omcli.mcp_server import ListedPack, Served
+    from omcli.mcp_server import ListedPack, ToolSet
     from omcli.memory.message import TokenCounter
 
 _EXAMPLES = """\b
 claude mcp add om -- om mcp
-om mcp --write
-om -C ~/work/parcel mcp --db ~/parcel.db
+claude mcp add om -- om mcp --write
+echo '{"mcpServers": {"om": {"command": "om", "args": ["mcp"]}}}' > .mcp.json
+codex mcp add om -- om mcp
 """
 _INSTRUCTIONS = """\
 om remembers the sessions of agents on this machine: what people asked, decided and prefer, and what was done.
@@ -71,8 +72,8 @@ def mcp(
 ) -> None:
     """Serve the memory to an agent: an MCP server on stdin and stdout.
 
-    It needs the package mcp: pip install 'omcli[mcp]'. A client starts it, usually in the directory of the project:
-    `claude mcp add om -- om mcp`, or in a file of servers {"mcpServers": {"om": {"command": "om", "args": ["mcp"]}}}.
+    It needs the package mcp: pip install 'omcli[mcp]'. A client starts it, usually in the directory of the project; the
+    examples show how to add it to Claude Code, a file that many clients read, and Codex.
 
     The tools are recall, around (messages before and after a result), show, context, why and status; they print what
     the commands of the same names print, at most 4000 tokens, and the rest of a long text on request. The packs of the
@@ -86,11 +87,11 @@ def mcp(
     agent. The server ends when stdin ends, with 130 on Ctrl-C and 143 on SIGTERM.
     """
     try:
-        from omcli.mcp_server import serve
+        from omcli.mcp_server import run_server
     except ModuleNotFoundError as error:
         raise BadConfiguration(f"not installed: {error.name}", hint="pip install 'omcli[mcp]'") from None
 
-    memory = _Memory(run, session=session, project=project_path(project), can_write=write)
+    memory = Memory(run, session=session, project=project_path(project), can_write=write)
     run.output.text("")  # raises if stdout is closed
     if sys.stdin is None:
         raise NoInput("standard input is closed")
@@ -100,7 +101,7 @@ def mcp(
     if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
         signal.signal(signal.SIGINT, lambda *_: os._exit(_INTERRUPTED))
     signal.signal(signal.SIGTERM, lambda *_: os._exit(_TERMINATED))
-    serve(memory.served(), version=__version__, instructions=_INSTRUCTIONS)
+    run_server(memory.tool_set(), version=__version__, instructions=_INSTRUCTIONS)
 
 
 class _Printed(NamedTuple):
@@ -112,7 +113,7 @@ class _Printed(NamedTuple):
     is_found: bool = True
 
 
-class _Memory:
+class Memory:
     """The tools. Each call is a run of its own, which reads the settings and opens the store."""
 
     def __init__(self, run: Run, *, session: str | None, project: str | None, can_write: bool) -> None:
@@ -122,15 +123,15 @@ class _Memory:
         self._can_write = can_write
         _ = run.settings  # invalid options end the server at once
 
-    def served(self) -> Served:
-        from omcli.mcp_server import Served
+    def tool_set(self) -> ToolSet:
+        from omcli.mcp_server import ToolSet
 
-        return Served(
+        return ToolSet(
             read=(self.recall, self.around, self.show, self.context, self.why, self.status),
             write=(self.note,) if self._can_write else (),
             hide=(self.forget,) if self._can_write else (),
             pack=lambda session: self.context(session=session),
-            packs=self.packs,
+            sessions=self.sessions,
         )
 
     def recall(
@@ -148,19 +149,21 @@ class _Memory:
         """
         types = [_type(type_)] if type_ else None
         rows = self._filter(session, project, since)
-        return _page(self._print(partial(print_results.call, rows=rows, query=query, limit=_few(limit), type_=types)))
+        return _shortened(
+            self._print(partial(print_results.call, rows=rows, query=query, limit=_limit(limit), type_=types))
+        )
 
     def around(self, id_: _Id, reach: Annotated[int, "Messages before, and after."] = _USUAL_REACH) -> str:
         """List the messages before and after a result of recall, one per line; > marks the one itself. Use show for
         all of a message.
         """
-        return _page(self._print(partial(_print_around, reference=id_, reach=_few(reach))))
+        return _shortened(self._print(partial(_print_around, reference=id_, reach=_limit(reach))))
 
     def show(self, id_: _Id, offset: Annotated[int, "Characters to skip of a long text."] = 0) -> str:
         """Show all of a message, or a row with the messages it came from."""
         from omcli.cli.commands.log import show
 
-        return _page(self._print(partial(show.call, id_=id_)), offset=offset, has_offset=True)
+        return _shortened(self._print(partial(show.call, id_=id_)), offset=offset, has_offset=True)
 
     def context(
         self,
@@ -189,7 +192,7 @@ class _Memory:
         from omcli.cli.commands.why import why
 
         rows = self._filter()
-        return _page(self._print(partial(why.call, rows=rows, target=target, limit=_few(limit))))
+        return _shortened(self._print(partial(why.call, rows=rows, target=target, limit=_limit(limit))))
 
     def status(self) -> str:
         """Show the size of the memory, what waits to be observed, the last errors, and what models cost in 30 days."""
@@ -197,11 +200,11 @@ class _Memory:
         from omcli.cli.commands.tokens import usage
         from omcli.operations.model_calls import By
 
-        def both(run: Run) -> None:
+        def print_status(run: Run) -> None:
             status.call(run)
             usage.call(run, since="30d", by=By.MODEL)
 
-        return _page(self._print(both, needs_store=False))
+        return _shortened(self._print(print_status, needs_store=False))
 
     def note(
         self,
@@ -212,12 +215,12 @@ class _Memory:
         """Remember something for later sessions: a decision, a preference, a finding that took long. The conversation
         itself is remembered without it.
         """
-        from omcli.cli.commands.note import note
+        from omcli.cli.commands.forget import note
 
         said = "" if text == "-" else text  # which means stdin on the command line
         kind = _type(type_) if type_ else None
         call = partial(note.call, text=said, type_=kind, session=self._session, resolves=resolves)
-        return _page(self._print(call, needs_store=False))
+        return _shortened(self._print(call, needs_store=False))
 
     def forget(
         self,
@@ -235,14 +238,14 @@ class _Memory:
         call = partial(forget.call, ids=ids, match=match or None, derived=derived)
         found = self._print(partial(call, dry_run=True))
         if not found.is_found:
-            return _page(found)
+            return _shortened(found)
         code = digest(found.text, found.notes)[:8]
         if confirm == code:
-            return _page(self._print(call))
+            return _shortened(self._print(call))
         what = "this is not what was to be confirmed" if confirm else "nothing is forgotten yet"
-        return _page(found._replace(notes=f"{found.notes}om: {what}; to forget it: confirm={code}\n"))
+        return _shortened(found._replace(notes=f"{found.notes}om: {what}; to forget it: confirm={code}\n"))
 
-    def packs(self) -> Iterator[ListedPack]:
+    def sessions(self) -> Iterator[ListedPack]:
         """Yield the last sessions."""
         from omcli.mcp_server import ListedPack
 
@@ -290,7 +293,7 @@ def _print_around(run: Run, *, reference: str, reach: int) -> None:
         run.output.line(single_line(f"{'>' if kept in named else ' '} {kept.key} {head(kept)} {text}"))
 
 
-def _few(number: int) -> int:
+def _limit(number: int) -> int:
     return max(1, min(number, _LARGEST_LIMIT))
 
 
@@ -301,7 +304,7 @@ def _type(name: str) -> Type:
         raise BadUsage(f"`{name}` is not a valid type (expected {', '.join(Type)})") from None
 
 
-def _page(printed: _Printed, *, offset: int = 0, has_offset: bool = False) -> str:
+def _shortened(printed: _Printed, *, offset: int = 0, has_offset: bool = False) -> str:
     """Return output and notes in at most `_MOST` tokens, without the characters before `offset`."""
     counter, begins = printed.counter, max(0, min(offset, len(printed.text)))
     notes = printed.notes[: _fitting(printed.notes, _MOST // 2, counter)]
