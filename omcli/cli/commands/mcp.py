@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from omcli.memory.message import TokenCounter
 
 _EXAMPLES = """\b
+om mcp --project ~/work/parcel < requests.jsonl
 claude mcp add om -- om mcp
 claude mcp add om -- om mcp --write
 echo '{"mcpServers": {"om": {"command": "om", "args": ["mcp"]}}}' > .mcp.json
