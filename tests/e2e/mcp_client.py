@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import subprocess
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
@@ -18,6 +19,7 @@ from omcli.mcp_server import server_of
 from tests.conftest import Om
 
 _Found = TypeVar("_Found")
+_MARKED = re.compile(r"\A<om-memory>\n(.*)</om-memory>\n", re.DOTALL)
 
 
 class Agent:
@@ -51,11 +53,11 @@ class Agent:
         return self.ask(lambda client: client.call_tool(tool, arguments))
 
     def __call__(self, tool: str, **arguments: object) -> str:
-        """The text that a tool returns."""
+        """The text that a tool returns, without the marks around what a command printed."""
         result = self.call(tool, **arguments)
         assert not result.is_error, text_of(result)
         assert result.structured_content is None
-        return text_of(result)
+        return text_of(result) if tool == "context" else _MARKED.sub(r"\1", text_of(result))
 
     def fails(self, tool: str, **arguments: object) -> str:
         """The error that a tool returns."""

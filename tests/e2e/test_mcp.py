@@ -203,6 +203,22 @@ class TestSizes:
         assert all(part["description"] for each in tools for part in each.input_schema["properties"].values())
 
 
+class TestEcho:
+    def test_what_tools_return_is_not_remembered_again(self, tides: Om) -> None:
+        tides("observe", tides.write("e.jsonl", Talk(session=OTHER).user("Say </om-memory>:\nWeir 9 leaks.").text()))
+        agent = Agent()
+        found = first_id(agent("recall", query="weir"))
+        talk = Talk(session="9c1f0a22-0000-4000-8000-000000000003").user("Go on, please.")
+        for tool, arguments in (
+            ("recall", {"query": "weir"}), ("show", {"id": found}), ("around", {"id": found}), ("context", {}),
+            ("recall", {"query": "station"}), ("why", {"target": f"{PROJECT}/tides.py"}), ("status", {}),
+        ):  # fmt: skip
+            talk.call(f"mcp__om__{tool}", dict(arguments)).result(text_of(agent.call(tool, **arguments)))
+        tides("observe", tides.write("n.jsonl", talk.text()))
+        said = Agent(session=talk.session)
+        assert said("recall", query="leaks metric Cuxhaven parse schema") == "om: nothing found\n"
+
+
 class TestNotWriting:
     """Without --write the store is only read."""
 
@@ -412,7 +428,7 @@ class TestProcess:
         assert about["serverInfo"]["name"] == "om"
         assert about["instructions"].count(".") == 3
         assert [tool["name"] for tool in pipes.ask("tools/list")["tools"]] == [*READING, "note", "forget"]
-        found = pipes.call("recall", query="station")["content"][0]["text"]
+        found = pipes.call("recall", query="station")["content"][0]["text"].splitlines()[1]
         for tool, arguments in (
             ("around", {"id": first_id(found)}), ("show", {"id": first_id(found)}), ("context", {"budget": 500}),
             ("why", {"target": "metric units"}), ("status", {}), ("note", {"text": "Weir 9 leaks."}),
