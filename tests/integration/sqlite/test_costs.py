@@ -7,9 +7,11 @@ from collections.abc import Callable
 from hashlib import sha256
 from pathlib import Path
 
+import pytest
+
 from omcli.memory.changes import OperationKind, OperationWrite
 from omcli.memory.message import Image
-from omcli.memory.observation import Dropped, Kind
+from omcli.memory.observation import Dropped, Kind, LogQuery
 from omcli.memory.reflection import ReflectionOutcome, ReflectionWrite, Scope, fingerprint
 from omcli.sqlite import SqliteStore, messages
 from tests.material import COUNTER, LATER, NOW, row, row_id, said, session
@@ -54,6 +56,18 @@ def test_the_history_costs_as_much_as_it_is_long(tmp_path: Path) -> None:
             "rows that are aside count as well"
         )
         assert steps(many, lambda _: many.operations.history()) <= 15 * steps(few, lambda _: few.operations.history())
+
+
+@pytest.mark.parametrize("project", [None, "/p"])
+def test_rows_that_no_observer_wrote_are_found_among_any_number_of_others(tmp_path: Path, project: str | None) -> None:
+    """A pack of all projects, or of one, looks for the last notes and reflections, and often there is none."""
+    query = LogQuery(project=project, last=5, kinds=(Kind.NOTE, Kind.REFLECTION, Kind.ITEM))
+    with SqliteStore.open(tmp_path / "om.db", wait=1) as store:
+        store.rows.add(row(0, kind=Kind.NOTE, project="/p"))
+        for number in range(1, 2_000):
+            store.rows.add(row(number, project="/p"))
+        assert steps(store, lambda _: [each.observation.id for each in store.rows.log(query)]) <= 5
+        assert [each.observation.id for each in store.rows.log(query)] == [row_id(0)]
 
 
 def test_letting_images_go_reads_what_waits_once(tmp_path: Path) -> None:
