@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from functools import partial
+from math import ceil
 from typing import TYPE_CHECKING, Annotated
 
 from omcli.base.errors import BadUsage, OmError
@@ -16,7 +17,10 @@ from omcli.clients.events import BadCall, Moment
 from omcli.clients.prepared import keep, store_state
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from omcli.clients.events import HookCall
+    from omcli.memory.message import TokenCounter
     from omcli.operations.context import Place
     from omcli.pack.context_pack import ContextPack
 
@@ -25,9 +29,6 @@ om hook claude-code < event.json
 """
 _CHARACTERS = 9_500
 """Most characters of an answer. Claude Code cuts longer ones at 10,000 characters, Codex at about as many bytes."""
-_TRIES = 4
-_TIGHTER = 0.97
-"""Part of the room to aim at if a pack has too many characters: the next one has other rows."""
 _COMPACTED = "om compact"
 """For a client whose extension compacts by om itself, unless memory is off."""
 _COMPACTING = "Facts of this session, from its memory, that the summary should keep:\n\n"
@@ -76,7 +77,7 @@ def hook_text(run: Run, asked: HookCall) -> str:
             return _COMPACTED if asked.client == "pi" else _for_summary(run, asked)
         store = os.path.abspath(run.settings.db)  # noqa: PTH100 - relative to the client's directory
         before = store_state(store)
-        made = _fitting(run, asked)
+        made = _made(run, asked)
         if run.settings.hook.prompt and asked.session and made.printed:
             _keep_told(asked.session, made, anew=asked.moment is Moment.START)
     except OmError as error:
@@ -103,27 +104,16 @@ def _is_off(run: Run) -> bool:
     return settings.disabled or (settings.hook.opt_in and not is_asked)
 
 
-def _fitting(run: Run, asked: HookCall) -> ContextPack:
+def _made(run: Run, asked: HookCall) -> ContextPack:
     """Return the pack, chosen so that the client need not cut it."""
-    hook = run.settings.hook
-    tokens = hook.prompt_tokens if asked.moment is Moment.PROMPT else hook.tokens
-    for _ in range(_TRIES):
-        made = _made(run, asked, tokens)
-        size = len(made.printed.encode()) if asked.client == "codex" else len(made.printed)
-        if size <= _CHARACTERS:
-            break
-        tokens = int(min(tokens, made.total) * _CHARACTERS / size * _TIGHTER)
-    else:
-        raise BadCall(f"no pack with at most {_CHARACTERS} characters was found")
-    return made
-
-
-def _made(run: Run, asked: HookCall, tokens: int) -> ContextPack:
     from omcli.operations.context import context, context_for_prompt
     from omcli.pack.budget import Tier, budgets
 
+    hook = run.settings.hook
+    tokens = hook.prompt_tokens if asked.moment is Moment.PROMPT else hook.tokens
     place, now = _place(run, asked), run.wiring.clock.now()
-    store, counter, notation = run.wiring.reading, run.counter, run.notation(None)
+    store, notation = run.wiring.reading, run.notation(None)
+    counter = _fitting(run.counter, tokens=tokens, is_bytes=asked.client == "codex")
     if asked.moment is Moment.PROMPT:
         from omcli.clients.told import told
 
@@ -146,6 +136,24 @@ def _made(run: Run, asked: HookCall, tokens: int) -> ContextPack:
     )
     made = context(store, place, budgets=limits, counter=counter, now=now, notation=notation, choice=run.wiring.choice)
     return made.pack
+
+
+def _fitting(counter: TokenCounter, *, tokens: int, is_bytes: bool) -> TokenCounter:
+    """Return the counter changed so that no text of more than `_CHARACTERS`, or bytes, fits into a pack of `tokens`."""
+    from omcli.tokenizers import Counter
+
+    size = (lambda text: len(text.encode("utf-8", "replace"))) if is_bytes else len
+    share = tokens * (1 - counter.free_share) / _CHARACTERS
+
+    def fitting(count: Callable[[str], int]) -> Callable[[str], int]:
+        return lambda text: max(count(text), ceil(share * size(text)))
+
+    return Counter(
+        name=counter.name,
+        count=fitting(counter.text),
+        count_by_line=lambda: fitting(counter.remembering().text),
+        free_share=counter.free_share,
+    )
 
 
 def _place(run: Run, asked: HookCall) -> Place:
