@@ -17,7 +17,6 @@ import pytest
 from hypothesis import HealthCheck, Phase, settings
 
 import omcli
-from omcli.cli import main as cli
 from tests.command_line import Ended, run_here
 from tests.fake_provider import FakeModel
 
@@ -40,6 +39,8 @@ settings.load_profile("om")
 _IN_MEMORY = "/dev/shm"
 """Where the tests' folders are, if it is there: on a disk every commit and every close of a store waits."""
 _ROOM = 2 * 1024**3
+_GARBAGE = 50_000
+"""Number of new objects after which garbage is collected between tests."""
 
 SEED = "OM_TEST_SEED"
 """Variable with the seed of `chance` in soak tests; they print theirs."""
@@ -211,8 +212,8 @@ def pytest_collection_finish() -> None:
 
 @pytest.hookimpl(trylast=True)
 def pytest_runtest_teardown() -> None:
-    """Search for garbage as rarely as om does, between tests."""
-    if gc.get_count()[0] > cli._GARBAGE:
+    """Search for garbage as rarely as `om` does, between tests."""
+    if gc.get_count()[0] > _GARBAGE:
         gc.collect()
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import os
 import signal
 import sys
@@ -17,17 +16,12 @@ from omcli.cli.commands import ALIASES, COMMANDS, command
 from omcli.cli.console import Console, Exit
 from omcli.cli.options import Parameter, Values, plain
 
-_GARBAGE = 50_000
-"""Number of new objects after which garbage is collected. With Python's default of 700, collecting takes 5 % of a short
-run and frees nothing.
-"""
 _INTERRUPTED = 130
 _TERMINATED = 143
 
 
 def prepare() -> None:
     """Set up signals and streams as other command-line tools do."""
-    gc.set_threshold(_GARBAGE)
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # `om log | head` ends quietly, with 141
     signal.signal(signal.SIGTERM, _end)
     for stream in (sys.stdout, sys.stderr):

@@ -8,7 +8,6 @@ its files look from outside, the variables and the files of settings. If any of 
 import json
 import os
 from time import time
-from zlib import crc32
 
 import omcli
 from omcli.processes import GUARD, state_folder
@@ -20,6 +19,8 @@ if TYPE_CHECKING:
 
 _LASTS = 86_400
 """Seconds after which a pack is made again. All rows fade alike, so their order changes little in a day."""
+_PRIME = (1 << 61) - 1
+"""Divisor that gives folders short names: loading a library for checksums takes longer than finding the pack."""
 _VARIABLES = ("OM_", "XDG_", "HOME")
 
 
@@ -82,7 +83,8 @@ def store_state(db: str) -> list[list[int] | None]:
 
 
 def _file(client: str, folder: str, environment: "Mapping[str, str]") -> str:
-    return os.path.join(state_folder(environment), "packs", f"{client}-{crc32(folder.encode(errors='replace')):08x}")
+    number = int.from_bytes(folder.encode(errors="replace"), "big") % _PRIME
+    return os.path.join(state_folder(environment), "packs", f"{client}-{number:016x}")
 
 
 def _kept(client: str, folder: str, environment: "Mapping[str, str]") -> "dict[str, Any] | None":

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import re
 import time
 from datetime import UTC, date, datetime, timedelta
 
+from omcli.base import lazily
 from omcli.base.errors import BadUsage
 from omcli.text.instants import format_time, instant
 
@@ -44,13 +44,13 @@ def later(at: str, seconds: float) -> str:
     return format_time(datetime.fromisoformat(at) + timedelta(seconds=seconds)) or at
 
 
-_AGO = re.compile(r"([0-9]{1,6}) ?(m|h|d|w|mo|y|(?:minute|hour|day|week|month|year)s?)")
+_AGO = lazily(r"([0-9]{1,6}) ?(m|h|d|w|mo|y|(?:minute|hour|day|week|month|year)s?)")
 _UNITS = {
     "m": timedelta(minutes=1), "h": timedelta(hours=1), "d": timedelta(days=1), "w": timedelta(weeks=1),
     "mo": timedelta(days=30), "y": timedelta(days=365),
 }  # fmt: skip
 _WORDS = {"minute": "m", "hour": "h", "day": "d", "week": "w", "month": "mo", "year": "y"}
-_DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
+_DAY = lazily(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 
 
 def period(since: str | None, until: str | None, *, now: str) -> tuple[str | None, str | None]:

@@ -20,7 +20,7 @@ from omcli.recall.ranking import MOST_MATCHES, Query
 from omcli.text.clean import AGENT
 from omcli.text.phrases import words_of
 from omcli.text.similarity import SPEAKERS, content_terms, is_distinctive, says, weight
-from omcli.text.terms import COMMON_FOLDED
+from omcli.text.terms import folded_words
 
 if TYPE_CHECKING:
     from omcli.memory.ports import Store
@@ -38,7 +38,7 @@ _ALIKE = 2
 """Minimum number of uncommon words that an earlier decision or rule shares with the edit."""
 _READ_CHARACTERS = 4_000
 """Number of characters of an edit that are compared with decisions. Long files share words with everything."""
-_USUAL = SPEAKERS | COMMON_FOLDED
+_USUAL = SPEAKERS | folded_words()
 _SAID = (Kind.OBSERVATION, Kind.NOTE)
 _SAME = ("said again", "duplicate")
 """Reasons that rules and reflectors give for replacing a row by one that says the same."""

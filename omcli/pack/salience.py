@@ -24,7 +24,7 @@ from omcli.memory.observation import (
 )
 from omcli.pack.layouts.layout import is_asked
 from omcli.text.clean import AGENT, PASTED
-from omcli.text.terms import COMMON_FOLDED, NAME_LIKE, capital_terms, terms_of
+from omcli.text.terms import NAME_LIKE, capital_terms, folded_words, terms_of
 
 # The constants were tuned on conversations of people with coding agents, with assistants and with each other. Changing
 # one of them by a third changes only one or two percent of what is kept.
@@ -202,13 +202,14 @@ def _term_weight(
     for place in telling:
         used.update(terms[place])
     weights = {}
+    common = folded_words()
     for term in frozenset().union(*terms):
         count = used[term] or 1
         rarity = log(len(telling) / count + 1)
         if term in capitals or NAME_LIKE.search(term):
             weights[term] = _NAME * count**_NAME_POWER * rarity
         else:
-            weights[term] = (_COMMON if term in COMMON_FOLDED else 1.0) * count**_WORD_POWER * rarity
+            weights[term] = (_COMMON if term in common else 1.0) * count**_WORD_POWER * rarity
     return weights
 
 

@@ -35,7 +35,7 @@ from omcli.pack.working_changes import (
 )
 from omcli.text.clean import AGENT, PASTED, USER, single_line
 from omcli.text.phrases import names_speaker, speaker
-from omcli.text.terms import COMMON_FOLDED, NAME_LIKE, terms_of
+from omcli.text.terms import NAME_LIKE, folded_words, terms_of
 
 _NEAR = 3
 """Number of neighbours on each side in which a decision's text is searched for."""
@@ -369,7 +369,7 @@ def _has_terms(fact: Fact) -> bool:
 def _terms(fact: Fact) -> frozenset[str]:
     """Return the uncommon terms of a row, without the name of a slash command."""
     said = fact.row.text.partition(": ")[2]
-    return terms_of([said.partition(" ")[2] if said.startswith("/") else said])[0] - COMMON_FOLDED
+    return terms_of([said.partition(" ")[2] if said.startswith("/") else said])[0] - folded_words()
 
 
 def _todo_lines(facts: Sequence[Fact]) -> list[FactLine]:

@@ -35,7 +35,7 @@ from omcli.memory.observation import (
 )
 from omcli.text.phrases import HEARD_FROM, speaker, words_of
 from omcli.text.similarity import says
-from omcli.text.terms import COMMON_FOLDED, NAME_LIKE, NEGATION, folded, terms_of
+from omcli.text.terms import NAME_LIKE, NEGATION, folded, folded_words, terms_of
 
 CONFIRMED = "confirmed"
 """Tag of a row that a person confirmed in `om review`. Rows written before that no longer contradict it."""
@@ -83,7 +83,7 @@ def to_review(rows: Sequence[Observation], *, before: str) -> tuple[ReviewEntry,
 def _stale(rows: Sequence[Observation], *, before: str) -> Iterator[Observation]:
     """Yield the old rows that no later row of the same project repeats."""
     said = [row for row in rows if row.type not in TOOL_EVENTS]
-    terms = [words - COMMON_FOLDED for words in terms_of([words_of(row.text) for row in said])]
+    terms = [words - folded_words() for words in terms_of([words_of(row.text) for row in said])]
     places: dict[tuple[str, str], list[int]] = defaultdict(list)
     for number, words in enumerate(terms):
         for word in words:
@@ -323,13 +323,13 @@ def _may_be_lasting(kind: str, words: frozenset[str], before: str, row: Observat
         return _is_about(words)
     telling = words - _MANY
     if not _is_about(telling) or (row.type is Type.FACT and _speaker(row) == _AGENT):
-        return bool(words & _ATTRIBUTES and telling - _ATTRIBUTES - COMMON_FOLDED)
+        return bool(words & _ATTRIBUTES and telling - _ATTRIBUTES - folded_words())
     is_own = bool(_OWN.search(before)) if kind in _NAMES else kind in _DAYS or len(telling) > 1
     return is_own or bool(words & _ATTRIBUTES)
 
 
 def _is_about(words: frozenset[str]) -> bool:
-    return any(len(word) > 2 and (word not in COMMON_FOLDED or word in _TELLING) for word in words)
+    return any(len(word) > 2 and (word not in folded_words() or word in _TELLING) for word in words)
 
 
 def _rule_values(clause: str) -> Iterator[tuple[str, frozenset[str], str]]:

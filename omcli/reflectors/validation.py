@@ -58,7 +58,7 @@ from omcli.text.instants import instant, minute
 from omcli.text.phrases import HEARD_FROM, OUTPUT_OF, searchable, speaks_for_user, unknown_anchors, words_of
 from omcli.text.redaction import redact
 from omcli.text.similarity import LEAST_TOUCHED, SPEAKERS, content_terms, folded_text, is_about, share, shares_nothing
-from omcli.text.terms import COMMON_FOLDED
+from omcli.text.terms import folded_words
 
 _ABOUT_USER = frozenset({Type.BEHAVIOR.value, Type.PROFILE.value})
 _RESERVED_TAGS = frozenset({PINNED, CURRENT, IDENTITY, "user", *ONLY_FROM_USER})
@@ -279,7 +279,7 @@ class _CheckedReply:
     def _says_heard(self, text: str, told: Sequence[Observation]) -> bool:
         """Return True if the text contains uncommon words that heard rows contain, and the rows `told` don't."""
         heard = (content_terms(HEARD_FROM.sub("", row.text, 1)) for row in self.material.rows if is_only_heard(row))
-        added = content_terms(text).difference(COMMON_FOLDED, SPEAKERS, *(content_terms(row.text) for row in told))
+        added = content_terms(text).difference(folded_words(), SPEAKERS, *(content_terms(row.text) for row in told))
         return not added.isdisjoint(frozenset[str]().union(*heard))
 
     def _goes(self, row: Observation) -> bool:

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
 from enum import StrEnum
 from pathlib import Path
-from typing import Any, get_args
+from typing import TYPE_CHECKING, Any, get_args
 
+from omcli.base import lazily
 from omcli.base.record import fields_of
-from omcli.llm.model import Price
 from omcli.settings import settings
 from omcli.settings.settings import Settings, expanded
+
+if TYPE_CHECKING:
+    from omcli.llm.model import Price
 
 DEFAULTS = Settings(db=Path())
 """Built-in defaults. The store is a placeholder."""
@@ -28,7 +30,7 @@ _UNSET = frozenset({"unlimited", "unset"})
 _YES = frozenset({"1", "true", "yes", "on"})
 _NO = frozenset({"", "0", "false", "no", "off"})
 _MOST = 1e15
-_SPAN = re.compile(r"[1-9][0-9]{0,2}-[1-9][0-9]{0,2}")
+_SPAN = lazily(r"[1-9][0-9]{0,2}-[1-9][0-9]{0,2}")
 
 
 def as_json(of: Settings) -> dict[str, object]:
@@ -256,6 +258,8 @@ def _price_table(value: object) -> Mapping[str, Price]:
 def _price(model: str, value: Any) -> Price:
     if not isinstance(value, dict) or not {"input", "output"} <= value.keys() <= {"input", "output", "cached"}:
         raise BadValue(f"a table with `input`, `output` and optionally `cached` for `{model}`")
+    from omcli.llm.model import Price  # noqa: PLC0415 - few users set prices
+
     return Price(**{name: _number(cost) for name, cost in value.items()})
 
 

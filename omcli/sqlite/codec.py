@@ -5,8 +5,9 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Callable, Iterable, Sequence
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any
 
+from omcli.base.record import positional_record, replace
 from omcli.memory.message import Image, Incoming, KeptMessage, Message, MessageKind, Role
 from omcli.memory.observation import Kind, Observation, Priority, Source, Status, Type
 from omcli.memory.session import Session
@@ -16,7 +17,8 @@ _LARGEST_INTEGER = (1 << 63) - 1
 _SESSION = ("id", "agent", "cwd", "branch", "title", "model", "parent")
 
 
-class _Column(NamedTuple):
+@positional_record
+class _Column:
     """A table column and the field it stores. Without `encode` and `decode`, the value is stored unchanged."""
 
     name: str
@@ -181,7 +183,7 @@ _OBSERVATION = (
     _Column("dropped_at"),
     _Column("reason"),
 )
-_BARE = tuple(column if column.name != "metadata" else column._replace(decode=lambda _: {}) for column in _OBSERVATION)
+_BARE = tuple(column if column.name != "metadata" else replace(column, decode=lambda _: {}) for column in _OBSERVATION)
 """`_OBSERVATION` without parsing the metadata."""
 OBSERVATION = (
     f"o.position, {', '.join(column.sql or f'o.{column.name}' for column in _OBSERVATION)} FROM observations AS o"

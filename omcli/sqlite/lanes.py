@@ -6,9 +6,9 @@ import os
 import sqlite3
 from collections.abc import Callable
 from pathlib import Path
-from typing import NamedTuple
 
 from omcli.base.errors import LaneTaken, StaleBatch
+from omcli.base.record import record
 from omcli.memory.batch import Batch, BatchOutcome
 from omcli.memory.ports import Lane, LaneError, Leases
 from omcli.sqlite import codec, dialect
@@ -52,7 +52,8 @@ def deferred(connection: sqlite3.Connection, *, session: int, after: int) -> int
     return through
 
 
-class Late(NamedTuple):
+@record
+class Late:
     """A run of restored messages, `after < seq <= through`, that the cursor has passed. No batch covers any of them."""
 
     after: int

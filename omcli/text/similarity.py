@@ -13,7 +13,7 @@ from functools import lru_cache
 from omcli.base import lazily
 from omcli.text.clean import printable
 from omcli.text.phrases import anchors, with_times, words_of
-from omcli.text.terms import COMMON_FOLDED, terms_of
+from omcli.text.terms import folded_words, terms_of
 
 _NAMES_KEPT, _WORDS_KEPT = 0.75, 0.5
 _COMMON_WEIGHT = 0.25
@@ -57,7 +57,7 @@ def shares_nothing(told: str, words: frozenset[str]) -> bool:
     Telling are the names and uncommon words among its `words`, or all if there are only numbers and common words. A
     part of a name, or a word that begins with a telling word, is enough.
     """
-    uncommon = words - COMMON_FOLDED
+    uncommon = words - folded_words()
     telling = words if all(map(str.isdecimal, uncommon)) else uncommon
     if not telling.isdisjoint(content_terms(told)):
         return False
@@ -78,7 +78,7 @@ def content_terms(text: str) -> frozenset[str]:
 
 def weight(words: Collection[str]) -> float:
     """Return the number of words. Common words count a quarter."""
-    return sum(_COMMON_WEIGHT if word in COMMON_FOLDED else 1.0 for word in words)
+    return sum(_COMMON_WEIGHT if word in folded_words() else 1.0 for word in words)
 
 
 _DISTINCTIVE, _OF_TOOLS = 2, 8
@@ -91,7 +91,7 @@ def is_distinctive(text: str, *, is_tool: bool = False) -> bool:
     It has an anchor or a few uncommon words. Calls and results of tools need more words, because they name the same
     files and commands in many sessions.
     """
-    words = sum(term not in COMMON_FOLDED for term in content_terms(text) - SPEAKERS)
+    words = sum(term not in folded_words() for term in content_terms(text) - SPEAKERS)
     return words >= _OF_TOOLS if is_tool else words >= _DISTINCTIVE or bool(anchors(text))
 
 

@@ -143,4 +143,7 @@ def folded(word: str) -> str:
     return word
 
 
-COMMON_FOLDED = frozenset(map(folded, COMMON_WORDS))
+@cache
+def folded_words() -> frozenset[str]:
+    """Return COMMON_WORDS as terms."""
+    return frozenset(map(folded, COMMON_WORDS))

@@ -24,7 +24,7 @@ from omcli.pack.tail import excerpt
 from omcli.text.clean import AGENT, one_line
 from omcli.text.phrases import OUTPUT_OF, speaks_for_user, words_of
 from omcli.text.similarity import SPEAKERS, content_terms, shares_nothing, weight
-from omcli.text.terms import COMMON_FOLDED, COMMON_WORDS, FUNCTION_WORDS, NAME_LIKE, capital_terms, term_list
+from omcli.text.terms import COMMON_WORDS, FUNCTION_WORDS, NAME_LIKE, capital_terms, folded_words, term_list
 
 _WORDS_OF_SAYING = frozenset(
     {"prefer", "assert", "ask", "want", "request", "instruct", "state", "said", "say", "decid"}
@@ -287,7 +287,7 @@ class Authority:
         names = {term for term in unsaid if NAME_LIKE.search(term)} | (unsaid & capital_terms([text]))
         for label in labels:
             for passage in self._passages(label):
-                added = (unsaid & passage) - COMMON_FOLDED
+                added = (unsaid & passage) - folded_words()
                 if added and (label in sources or len(added) > 1 or added & names):
                     return label
                 if unsaid and weight(unsaid & passage) >= _MOST_UNSAID * weight(terms):

@@ -367,17 +367,17 @@ _FRAGMENT_WORDS = 3
 
 def distinctive_terms(text: str) -> frozenset[str]:
     """Return the terms that say what a text is about: those that are not common in text about any subject."""
-    from omcli.text.terms import COMMON_FOLDED, terms_of  # noqa: PLC0415 - only chats need it
+    from omcli.text.terms import folded_words, terms_of  # noqa: PLC0415 - only chats need it
 
-    return terms_of([text])[0] - COMMON_FOLDED
+    return terms_of([text])[0] - folded_words()
 
 
 def is_known_language(text: str) -> bool:
     """Return True if at least two fifths of the words are common English words, so that the cues above apply."""
-    from omcli.text.terms import COMMON_FOLDED, FUNCTION_WORDS, folded  # noqa: PLC0415
+    from omcli.text.terms import FUNCTION_WORDS, folded, folded_words  # noqa: PLC0415
 
     words = [word.strip(MARKS) for word in plain(text).split()]
-    known = sum(word.partition("'")[0] in FUNCTION_WORDS or folded(word) in COMMON_FOLDED for word in words)
+    known = sum(word.partition("'")[0] in FUNCTION_WORDS or folded(word) in folded_words() for word in words)
     return 5 * known >= 2 * len(words)
 
 
