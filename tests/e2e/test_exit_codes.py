@@ -150,8 +150,8 @@ def test_a_store_that_fails_at_one_of_several_files_ends_the_run_with_its_code(o
     om.write("last.jsonl", Talk(session="last").user("We decided to use PNG.").text())
 
     run = shell(
-        om, "ulimit -f 450; om observe --counter chars-4 small.jsonl big.jsonl last.jsonl"
-    )  # no file may grow beyond 450 kB
+        om, "ulimit -f 500; om observe --counter chars-4 small.jsonl big.jsonl last.jsonl"
+    )  # no file may grow beyond 500 kB
     assert run.returncode == 74, run.stderr
     assert "small.jsonl: claude-code, 8 messages (8 new)" in run.stderr
     assert "om: error: big.jsonl: " in run.stderr

@@ -175,6 +175,7 @@ class TestFinding:
             store.execute("DROP TRIGGER row_vectors_hidden")
             store.execute("DROP TABLE vectors")
             store.execute("DROP TABLE vector_models")
+            store.execute("DROP INDEX observations_by_hand_of_all")
             store.execute("PRAGMA user_version = 13")
         assert "Noor" in texts(told, "Noor")[0]
         told("note", "Noor left.")
