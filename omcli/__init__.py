@@ -14,6 +14,7 @@ if TYPE_CHECKING:
         OmError,
         ProviderFailed,
         TryAgain,
+        UnusableStore,
     )
     from omcli.compressor import Context, ContextCompressor, Stats, Worked
     from omcli.memory.message import Message, Role
@@ -25,7 +26,7 @@ __version__ = "0.1.0"
 __all__ = [
     "BadConfiguration", "BadInput", "BadUsage", "CannotCreate", "Context", "ContextCompressor", "Ingested",
     "InputOutput", "Message", "NoInput", "NotAllowed", "Observation", "OmError", "ProviderFailed", "RecallResult",
-    "Role", "Stats", "TryAgain", "Worked",
+    "Role", "Stats", "TryAgain", "UnusableStore", "Worked",
 ]  # fmt: skip
 
 

@@ -189,7 +189,7 @@ class ContextCompressor:
         writing.
 
         Raise BadInput if a message is invalid, StoreLocked if another process writes for longer than `wait`, and
-        CannotCreate, InputOutput or BadConfiguration if the store cannot be opened.
+        CannotCreate, InputOutput or UnusableStore if the store cannot be opened.
         """
         said, is_next = ([messages], True) if is_message(messages) else (message_list(messages), False)
         with self._open_wiring() as wiring:
@@ -207,7 +207,7 @@ class ContextCompressor:
 
         The store is only read: no lock is taken and no model is called. With the setting `context.freeze`, the context
         is frozen, as for `om context`. All three tiers are returned, even with presets for which `om context` prints
-        the working-memory block. Raise BadUsage if the budget is invalid, and InputOutput or BadConfiguration if the
+        the working-memory block. Raise BadUsage if the budget is invalid, and InputOutput or UnusableStore if the
         store cannot be read.
         """
         if budget is not None and (not isinstance(budget, int) or budget < 0):
@@ -256,7 +256,7 @@ class ContextCompressor:
         """Search rows and messages of all sessions, of this `project` or of this `session`, the best result first.
 
         These are the results of `om recall`, and rows that are found count as used. Raise BadUsage if the query has no
-        words or another argument is invalid, and InputOutput or BadConfiguration if the store cannot be read.
+        words or another argument is invalid, and InputOutput or UnusableStore if the store cannot be read.
         """
         if not isinstance(limit, int) or limit < 1:
             raise BadUsage(f"{limit!r} is not a valid limit (expected results, 1 or more)")

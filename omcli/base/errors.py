@@ -221,7 +221,7 @@ class NotAllowed(OmError):
 
 
 class BadConfiguration(OmError):
-    """A setting is not valid, or the store cannot be used by this program."""
+    """A setting is not valid."""
 
     slug = "bad-configuration"
     exit_code = 78
@@ -233,7 +233,14 @@ class UnknownModel(BadConfiguration):
     slug = "unknown-model"
 
 
-class NewerStore(BadConfiguration):
+class UnusableStore(OmError):
+    """The file is not a store, or this program cannot use it."""
+
+    slug = "unusable-store"
+    exit_code = 78
+
+
+class NewerStore(UnusableStore):
     """The store was written by a later version of `om`."""
 
     slug = "newer-store"

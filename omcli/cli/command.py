@@ -101,6 +101,8 @@ class Run:
         self._config = config
         self._now = parse_time(now, option="--now ")
         self._project: str | None = None
+        self.is_for_agent = False
+        """True for a run that is part of another one and answers an agent, which is told of its own project only."""
         if directory is not None:
             _enter(directory)
 
@@ -119,7 +121,7 @@ class Run:
         run = copy(self)
         for name in ("settings", "wiring", "counter", "unused_key"):
             vars(run).pop(name, None)
-        run.json = False
+        run.json, run.is_for_agent = False, True
         run.output, run.console = Output(Colour.NEVER, into=into), Console(colour=Colour.NEVER, into=notes)
         run._flags, run._project = dict(self._flags), project or self._project  # noqa: SLF001 - the same class
         return run

@@ -102,6 +102,8 @@ def _read() -> object:
 
 
 def _print(said: object) -> None:
+    if sys.stdout is None:
+        raise BadCall("stdout is closed")
     shown = said if isinstance(said, str) else json.dumps(said, ensure_ascii=False)
     data = f"{shown}\n".encode("utf-8", "backslashreplace")
     sys.stdout.buffer.write(data)
@@ -129,7 +131,7 @@ def note_retired(words: "Sequence[str]", tell: "Callable[[str], None]") -> bool:
     client = of_retired(words)
     if client is None:
         return False
-    if not has_told(log_path(os.environ), RETIRED):
+    if not has_told(log_path(os.environ), RETIRED, client):
         tell(f"this hook belongs to a program that is retired; `om install {client}` replaces it")
         log(client, RETIRED, None, error=None, began=perf_counter())
     return True
@@ -172,26 +174,36 @@ def work(
 
     began = perf_counter()
     given = json.loads(told)
-    session = given["session"]
+    session, is_there = given["session"], True
     os.environ[GUARD] = "1"
-    enter(given["folder"])
+    try:
+        enter(given["folder"])
+    except BadCall:
+        is_there = False  # a worktree that is deleted at the end of a session
+        os.chdir("/")
     transcript = given["transcript"] or _transcript(client, session)
-    if is_off() or transcript is None or not os.path.exists(transcript):
+    if is_off() or transcript is None or not os.path.isfile(transcript):
         return  # a session that ends before anything was said has no transcript
     said = StringIO()
     with open(os.devnull, "w", encoding="ascii") as nowhere, redirect_stdout(nowhere), redirect_stderr(said):
         code = run(["observe", "--background", "--best-effort", "--quiet", "--", transcript])
     sys.stderr.write(said.getvalue())
     error = _last_error(said.getvalue()) if code else None
+    if is_there and EVENTS[client][given["event"]] is not Moment.TOOL:
+        try:
+            text(HookCall(client=client, event=start_event(client), session=_NEXT, folder=os.getcwd()))
+        except BadCall as failure:
+            error, code = error or str(failure), code or 1
     log(client, WORKER, session, error=error, began=began, ended=code)
-    if EVENTS[client][given["event"]] is not Moment.TOOL:
-        text(HookCall(client=client, event=start_event(client), session=_NEXT, folder=os.getcwd()))
 
 
 def enter(folder: str | None) -> None:
-    """Change to a client's directory, if it is there."""
-    if folder is not None and os.path.isdir(folder):
-        os.chdir(folder)
+    """Change to a client's directory. Raise BadCall if that fails, so that no other project's pack is told."""
+    if folder is not None:
+        try:
+            os.chdir(folder)
+        except OSError as error:
+            raise BadCall(f"cannot enter {folder}: {error.strerror}") from None
 
 
 def _transcript(client: str, session: str | None) -> str | None:

@@ -48,6 +48,8 @@ def file_summary(report: FileReport, *, is_verbose: bool) -> str:
 
 def missing_parts(report: FileReport, *, is_verbose: bool) -> Iterator[str]:
     """Yield the numbers of forgotten messages, redacted secrets and skipped lines of an input, in words."""
+    if off := report.skipped.get("off"):
+        yield f"{counted(off, 'message')} left out, because memory is off in their project"
     if forgotten := report.skipped.get("forgotten"):
         yield f"{counted(forgotten, 'message')} forgotten"
     if secrets := sum(report.redactions.values()):

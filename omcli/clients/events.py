@@ -3,6 +3,7 @@
 A client is a line in each table. Every hook loads this module, so that it imports little.
 """
 
+import os
 from enum import StrEnum
 
 TYPE_CHECKING = False
@@ -104,14 +105,14 @@ def call(client: str, given: object) -> HookCall:
         raise BadCall("stdin is not a JSON object")
     event = _text(given, *_EVENT)
     if event is None or event not in events:
-        raise BadCall(f"unknown event `{event}`" if event else "stdin names no event")
+        raise BadCall(f"unknown event `{event:.40}`" if event else "stdin names no event")
     folders = given.get("workspace_roots")
     return HookCall(
         client=client,
         event=event,
         session=_text(given, *_SESSION),
-        transcript=_text(given, *_TRANSCRIPT),
-        folder=_text(given, "cwd") or (str(folders[0]) if isinstance(folders, list) and folders else None),
+        transcript=_path(_text(given, *_TRANSCRIPT)),
+        folder=_path(_text(given, "cwd") or (str(folders[0]) if isinstance(folders, list) and folders else None)),
         source=_text(given, "source"),
         prompt=_text(given, "prompt"),
     )
@@ -119,6 +120,14 @@ def call(client: str, given: object) -> HookCall:
 
 def _text(given: "Mapping[str, Any]", *keys: str) -> str | None:
     return next((value for key in keys if isinstance(value := given.get(key), str) and value), None)
+
+
+def _path(text: str | None) -> str | None:
+    """Return the text if it can be a path."""
+    try:
+        return None if text is None or b"\0" in os.fsencode(text) else text
+    except UnicodeEncodeError:
+        return None
 
 
 def of_retired(words: "Sequence[str]") -> str | None:

@@ -14,7 +14,11 @@ if TYPE_CHECKING:
 
 _END = 200_000
 """Number of bytes to read from the end of the log to find the last runs."""
-_KEYS = ("at", "client", "event", "ended", "session", "error", "ms")
+_TEXT, _NUMBER, _TEXT_OR_NONE = (str,), (int,), (str, type(None))
+_KEYS: "Mapping[str, tuple[type, ...]]" = {
+    "at": _TEXT, "client": _TEXT, "event": _TEXT, "ended": _NUMBER, "session": _TEXT_OR_NONE, "error": _TEXT_OR_NONE,
+    "ms": _NUMBER,
+}  # fmt: skip
 WORKER, RETIRED = "worker", "retired"
 """Stand for the event in runs of workers, and of hooks that the retired program `om` installed."""
 
@@ -56,9 +60,9 @@ def append(path: str, run: HookRun) -> None:
         os.close(stream)
 
 
-def has_told(path: str, event: str) -> bool:
-    """Return True if a run of an event is near the end of the log."""
-    return any(run.event == event for run in _all(path))
+def has_told(path: str, event: str, client: str | None = None) -> bool:
+    """Return True if a run of an event, for a client or any, is near the end of the log."""
+    return any(run.event == event and client in (None, run.client) for run in _all(path))
 
 
 def last_runs(path: str) -> "Mapping[str, HookRun]":
@@ -67,10 +71,14 @@ def last_runs(path: str) -> "Mapping[str, HookRun]":
 
 
 def last_errors(path: str) -> "Mapping[str, HookRun]":
-    """Return the last failed run of each client, workers included, unless a run of the same event succeeded since."""
+    """Return the last failed run of each client, workers included, unless a run of the same event succeeded since or,
+    if its event is not known, any run of a hook.
+    """
     failed: dict[tuple[str, str], HookRun] = {}
     for run in _all(path):
         failed.pop((run.client, run.event), None)
+        if run.event != WORKER:
+            failed.pop((run.client, ""), None)
         if run.ended:
             failed[run.client, run.event] = run
     return {run.client: run for run in sorted(failed.values(), key=lambda run: run.at)}
@@ -88,7 +96,9 @@ def _all(path: str) -> list[HookRun]:
     for line in lines:
         try:
             told = json.loads(line)
-            found.append(HookRun(**{key: told[key] for key in _KEYS if key in told}))
+            run = HookRun(**{key: told[key] for key in _KEYS if key in told})
         except (ValueError, TypeError):
             continue
+        if all(isinstance(getattr(run, key), kinds) for key, kinds in _KEYS.items()):
+            found.append(run)
     return found

@@ -10,7 +10,7 @@ import os
 from time import time
 
 import omcli
-from omcli.processes import GUARD, state_folder
+from omcli.processes import state_folder
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,7 +21,11 @@ _LASTS = 86_400
 """Seconds after which a pack is made again. All rows fade alike, so their order changes little in a day."""
 _PRIME = (1 << 61) - 1
 """Divisor that gives folders short names: loading a library for checksums takes longer than finding the pack."""
-_VARIABLES = ("OM_", "XDG_", "HOME")
+_VARIABLES = (
+    *("OM_CONFIG", "OM_CONTEXT_", "OM_COUNTER", "OM_DB", "OM_DISABLED", "OM_EFFECTIVE_CONTEXT", "OM_ENABLED"),
+    *("OM_HOOK_", "OM_MEMORY", "OM_NOTATION", "OM_PRESET", "OM_SCOPE", "OM_WAIT", "XDG_", "HOME"),
+)
+"""Beginnings of the variables that a pack depends on. Others, such as those for models, may hold secrets."""
 
 
 def find(client: str, folder: str, environment: "Mapping[str, str]") -> str | None:
@@ -64,7 +68,7 @@ def keep(
             json.dump(kept, lines)
         os.replace(unfinished, path)
     except OSError:
-        return
+        _remove(unfinished)
 
 
 def clear(environment: "Mapping[str, str]") -> None:
@@ -72,6 +76,13 @@ def clear(environment: "Mapping[str, str]") -> None:
     folder = os.path.dirname(_file("", "", environment))
     for name in os.listdir(folder) if os.path.isdir(folder) else ():
         os.unlink(os.path.join(folder, name))
+
+
+def _remove(unfinished: str) -> None:
+    try:
+        os.unlink(unfinished)
+    except OSError:
+        return
 
 
 def store_state(db: str) -> list[list[int] | None]:
@@ -92,7 +103,7 @@ def _kept(client: str, folder: str, environment: "Mapping[str, str]") -> "dict[s
     try:
         with open(_file(client, folder, environment), encoding="utf-8") as stream:
             kept: dict[str, Any] = json.load(stream)
-        is_whole = kept.keys() >= {"db", "store", "at", "text"}
+        is_whole = kept.keys() >= {"db", "store", "at"} and isinstance(kept["text"], str)
         same = is_whole and kept["given"] == _given(client, folder, environment)
         return kept if same and all(_state(path) == look for path, look in kept["files"].items()) else None
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
@@ -101,7 +112,7 @@ def _kept(client: str, folder: str, environment: "Mapping[str, str]") -> "dict[s
 
 def _given(client: str, folder: str, environment: "Mapping[str, str]") -> dict[str, object]:
     """Return what a pack depends on apart from files, as JSON has it."""
-    variables = {name: value for name, value in environment.items() if name.startswith(_VARIABLES) and name != GUARD}
+    variables = {name: value for name, value in environment.items() if name.startswith(_VARIABLES)}
     return {"om": omcli.__version__, "client": client, "folder": folder, "variables": variables}
 
 

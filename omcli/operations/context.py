@@ -53,6 +53,8 @@ class Place:
     """True if rows from all projects may be included."""
     above: tuple[str, ...] = ()
     """Folders above the current directory that may be a project it belongs to, the nearest first."""
+    is_strict: bool = False
+    """True if no session of another project may stand in for one of this project."""
 
 
 @record
@@ -301,7 +303,7 @@ def session_of_pack(store: Store, place: Place) -> tuple[Session | None, str | N
         return session, f"no session named: using the last one of this project, `{session.id}`"
     if (around := known_project(store, place.above)) and (session := last_session(store, project=around)):
         return session, f"no session named: using the last one of {around}, `{session.id}`"
-    if session := last_session(store):
+    if not place.is_strict and (session := last_session(store)):
         return session, f"no session named: using the last one, `{session.id}` of {session.project or 'no project'}"
     return None, None
 

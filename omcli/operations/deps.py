@@ -26,7 +26,7 @@ CONTEXT_ROWS = 150
 
 
 def _never(_: str) -> bool:
-    """Return False, because no session waits."""
+    """Return False, because no session waits, or no project turns memory off."""
     return False
 
 
@@ -163,6 +163,8 @@ class Deps:
     show_busy: Callable[[str], None] = ignore
     show_progress: Callable[[str, TranscriptCounts], None] = ignore
     long_work: LongWork = field(default_factory=LongWork)
+    is_off_in: Callable[[str], bool] = _never
+    """Return True if memory is off in a session's directory, according to a file of its project."""
 
     @property
     def store(self) -> Store:

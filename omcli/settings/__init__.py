@@ -19,16 +19,24 @@ _PLAIN_VARIABLE = "OM_DB"
 _URL = lazily(r"[A-Za-z][A-Za-z0-9+.-]+:/")
 
 
-def files(environment: Mapping[str, str], config: Path | None = None) -> Files:
-    """Return the configuration files of a run. `config`, or otherwise `OM_CONFIG`, replaces the user's file."""
+def files(environment: Mapping[str, str], config: Path | None = None, folder: Path | None = None) -> Files:
+    """Return the configuration files of a run. `config`, or otherwise `OM_CONFIG`, replaces the user's file, and
+    `folder` the current directory.
+    """
     named = environment.get("OM_CONFIG", "")
     if config is None and named:
         config = expanded(named)
-    return Files(user=config or user_file(environment), is_named=config is not None, project=project_file())
+    return Files(user=config or user_file(environment), is_named=config is not None, project=project_file(folder))
 
 
-def resolve(flags: Mapping[str, object], environment: Mapping[str, str], *, config: Path | None = None) -> Settings:
-    """Resolve all settings. `flags` are values by key; None means not given.
+def resolve(
+    flags: Mapping[str, object],
+    environment: Mapping[str, str],
+    *,
+    config: Path | None = None,
+    folder: Path | None = None,
+) -> Settings:
+    """Resolve all settings. `flags` are values by key; None means not given. `folder` replaces the current directory.
 
     Invalid values in variables and files and unknown keys in files are ignored with a warning; unknown variables are
     ignored silently. Raise BadConfiguration if a flag names an unknown preset or if a file given explicitly cannot be
@@ -36,7 +44,7 @@ def resolve(flags: Mapping[str, object], environment: Mapping[str, str], *, conf
     """
     asked = {key: value for key, value in flags.items() if value is not None}
     variables = {name: text for name, text in environment.items() if name.startswith(PREFIX) and text.strip()}
-    found = files(environment, config)
+    found = files(environment, config, folder)
     nothing_else = asked.keys() <= _PLAIN_FLAGS and variables.keys() <= {_PLAIN_VARIABLE}
     if nothing_else and not found.has_user_file and found.project is None:
         return _with_store(_plain(asked, variables.get(_PLAIN_VARIABLE)))
@@ -95,20 +103,27 @@ def user_file(environment: Mapping[str, str]) -> Path:
     return user_config_path("om", appauthor=False) / "config.toml"
 
 
-def project_file() -> Path | None:
-    """Return the nearest project file in the current directory or above, or None if there is none.
+def is_off_in(folder: str, environment: Mapping[str, str]) -> bool:
+    """Return True if the project's file that holds in a folder disables writing, and no variable enables it."""
+    path = Path(folder)
+    has_file = path.is_absolute() and project_file(path) is not None
+    return has_file and resolve({}, environment, folder=path).disabled
+
+
+def project_file(folder: Path | None = None) -> Path | None:
+    """Return the nearest project file in the folder, by default the current directory, or above; None if there is none.
 
     The search ends at the root of a Git repository, and never includes a home directory above the current one.
     """
-    return next((file for folder in project_folders() if exists(file := folder / PROJECT_FILE)), None)
+    return next((file for each in project_folders(folder) if exists(file := each / PROJECT_FILE)), None)
 
 
-def project_folders() -> Iterator[Path]:
-    """Yield the current directory and its parents. Stop after the root of a Git repository, or before the home
-    directory unless that is the current one.
+def project_folders(here: Path | None = None) -> Iterator[Path]:
+    """Yield the folder, by default the current directory, and its parents. Stop after the root of a Git repository, or
+    before the home directory unless that is the folder.
     """
     try:
-        here = Path.cwd()
+        here = here or Path.cwd()
     except OSError:
         return
     home = Path(os.path.expanduser("~"))  # noqa: PTH111 - Path.home() raises if there is none

@@ -58,7 +58,7 @@ class SqliteStore:
 
         Raise CannotCreate if the file cannot be created, InputOutput if it cannot be read, written or copied before a
         migration or is damaged, StoreLocked if another process holds the lock, NewerStore if a later version wrote the
-        store, MigrationFailed if a migration fails, and BadConfiguration if the file is not a store or SQLite is too
+        store, MigrationFailed if a migration fails, and UnusableStore if the file is not a store or SQLite is too
         old.
         """
 

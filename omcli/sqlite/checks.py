@@ -88,7 +88,7 @@ def version() -> SqliteVersion:
 
 
 def file_version(path: Path, *, wait: float) -> int:
-    """Return the version of the schema in a file, which is not changed. Raise NewerStore and BadConfiguration as
+    """Return the version of the schema in a file, which is not changed. Raise NewerStore and UnusableStore as
     `check_version` does.
     """
     with closing(connect(path, "ro", wait=wait)) as connection:

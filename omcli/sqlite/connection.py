@@ -11,7 +11,7 @@ from contextlib import closing, suppress
 from functools import cache
 from pathlib import Path
 
-from omcli.base.errors import BadConfiguration, CannotCreate, InputOutput, MigrationFailed, NewerStore, StoreLocked
+from omcli.base.errors import CannotCreate, InputOutput, MigrationFailed, NewerStore, StoreLocked, UnusableStore
 from omcli.sqlite.dialect import (
     FUNCTION_FAILED,
     INDEXES,
@@ -121,11 +121,11 @@ def open_for_reading(path: Path, *, wait: float, steps: Sequence[Path]) -> sqlit
 def connect(path: Path, mode: str, *, wait: float, immutable: bool = False) -> sqlite3.Connection:
     """Connect to a file in mode `ro` or `rw`. Transactions begin and end only explicitly.
 
-    An `immutable` file is read without locks and without a write-ahead log. Raise BadConfiguration if SQLite is too
+    An `immutable` file is read without locks and without a write-ahead log. Raise UnusableStore if SQLite is too
     old.
     """
     if sqlite3.sqlite_version_info < _OLDEST_SQLITE:
-        raise BadConfiguration(
+        raise UnusableStore(
             f"this Python has SQLite {sqlite3.sqlite_version}, om needs 3.38 or later", hint="use a newer Python"
         )
     uri = f"{path.absolute().as_uri()}?mode={mode}{'&immutable=1' if immutable else ''}"
@@ -235,7 +235,7 @@ def _has_log(path: Path) -> bool:
 def exists(path: Path) -> bool:
     """Return True if the file exists, and False if it can be created as far as its path tells.
 
-    Raise BadConfiguration if the path leads to something else (opening a named pipe would wait for ever) or follows a
+    Raise UnusableStore if the path leads to something else (opening a named pipe would wait for ever) or follows a
     broken link (its target may be on a disk that is not mounted). Raise CannotCreate if one of its folders is a file,
     and InputOutput if it cannot be searched.
     """
@@ -243,7 +243,7 @@ def exists(path: Path) -> bool:
         mode = path.stat().st_mode
     except FileNotFoundError:
         if broken := next((part for part in (path, *path.parents) if part.is_symlink() and not part.exists()), None):
-            raise BadConfiguration(
+            raise UnusableStore(
                 f"{broken} is a link to {broken.readlink()}, which does not exist", hint=_ANOTHER
             ) from None
         return False
@@ -254,7 +254,7 @@ def exists(path: Path) -> bool:
             f"cannot read {path}: {error.strerror}", hint="check the permissions of its folder"
         ) from error
     if not stat.S_ISREG(mode):
-        raise BadConfiguration(f"{path} is not a store but {_OTHER.get(stat.S_IFMT(mode), 'a device')}", hint=_ANOTHER)
+        raise UnusableStore(f"{path} is not a store but {_OTHER.get(stat.S_IFMT(mode), 'a device')}", hint=_ANOTHER)
     return True
 
 
@@ -292,11 +292,11 @@ def whole_file(step: Path) -> Path:
 def check_version(connection: sqlite3.Connection, *, path: Path, newest: int) -> int:
     """Return the schema version of an open file, 0 for an empty one, without changing it.
 
-    Raise NewerStore if a later version wrote the store, and BadConfiguration if the database is not a store.
+    Raise NewerStore if a later version wrote the store, and UnusableStore if the database is not a store.
     """
     found, owner, objects = connection.execute(_STATE).fetchone()
     if owner != APPLICATION_ID and (owner or found or objects):
-        raise BadConfiguration(f"{path} is a database of another program", hint=_ANOTHER)
+        raise UnusableStore(f"{path} is a database of another program", hint=_ANOTHER)
     if found > newest:
         raise NewerStore(
             f"{path} has schema version {found}, this om knows versions up to {newest}",
@@ -358,7 +358,7 @@ def _run(connection: sqlite3.Connection, sql: str, *, path: Path, after: int) ->
         if om_error(error, path=path, wait=0) or str(error) == FUNCTION_FAILED:
             raise
         if "no such module" in str(error):
-            raise BadConfiguration(
+            raise UnusableStore(
                 "this Python's SQLite has no full-text search (FTS5)", hint="use another Python"
             ) from error
         raise MigrationFailed(

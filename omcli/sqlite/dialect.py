@@ -19,7 +19,7 @@ from types import TracebackType
 from typing import Any, TypeVar
 
 from omcli.base import lazily
-from omcli.base.errors import BadConfiguration, CannotCreate, IndexDamaged, InputOutput, OmError, StoreLocked, TryAgain
+from omcli.base.errors import CannotCreate, IndexDamaged, InputOutput, OmError, StoreLocked, TryAgain, UnusableStore
 
 _Row = TypeVar("_Row")
 Columns = dict[str, object]
@@ -447,7 +447,7 @@ def om_error(error: sqlite3.Error, *, path: Path, wait: float, reading: bool = F
     if code in _DAMAGED or isinstance(error, Damaged) or str(error).startswith(_UNDECODABLE):
         return InputOutput(f"{path} is damaged: {error}", hint="keep a copy of it, then restore a backup")
     if code == sqlite3.SQLITE_NOTADB:
-        return BadConfiguration(f"{path} is not a store", hint="name another file with --db")
+        return UnusableStore(f"{path} is not a store", hint="name another file with --db")
     if code == sqlite3.SQLITE_CANTOPEN:
         kind = InputOutput if reading or path.is_file() else CannotCreate
         return kind(f"{path} cannot be opened", hint="check the permissions of the file and of its folder")

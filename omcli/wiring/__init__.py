@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 from contextlib import closing, contextmanager
-from functools import cached_property, partial
+from functools import cache, cached_property, partial
 from typing import TYPE_CHECKING
 
 from omcli.base import ignore
 from omcli.base.errors import BadConfiguration, BadUsage, IndexDamaged, TryAgain
+from omcli.settings import is_off_in
 from omcli.settings.settings import FLAG
 
 if TYPE_CHECKING:
@@ -150,7 +151,7 @@ class Wiring:
     def store(self) -> SqliteStore:
         """The store, created if missing and migrated if older; temporary if the wiring is apart from the usual one.
 
-        Raise CannotCreate, InputOutput, StoreLocked, BadConfiguration or MigrationFailed if it cannot be opened.
+        Raise CannotCreate, InputOutput, StoreLocked, UnusableStore or MigrationFailed if it cannot be opened.
         """
         from omcli.sqlite import SqliteStore
 
@@ -325,6 +326,7 @@ class Wiring:
             warn=warn,
             show_busy=busy,
             show_progress=progress,
+            is_off_in=cache(lambda folder: not self.settings.disabled and is_off_in(folder, os.environ)),
         )
 
     def rule_observer(self, *, batch_tokens: int | None = None, takes_images: bool = False) -> ObserverDeps:

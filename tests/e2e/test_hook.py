@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sqlite3
 import stat
 from contextlib import closing
@@ -13,6 +14,8 @@ import pytest
 
 from omcli.clients import CLIENTS
 from omcli.clients.events import EVENTS, Moment
+from omcli.clients.prepared import _VARIABLES
+from omcli.settings.values import KEYS
 from tests.command_line import Ended
 from tests.conftest import Om
 from tests.e2e.background import wait_until
@@ -21,6 +24,8 @@ from tests.e2e.transcripts import Talk
 OLD = "5d0c6e0a-0000-4000-8000-0000000000aa"
 NEW = "5d0c6e0a-0000-4000-8000-0000000000bb"
 STATE = ".local/state/om"
+_OF_MODELS = ("observer.", "reflector.", "embeddings.", "provider.", "limits.", "prices", "consolidate.", "retention.")
+_OF_WRITING = ("observe.", "reflect.", "tools.")
 
 
 def project(om: Om) -> Path:
@@ -141,6 +146,17 @@ class TestPrepared:
         pack.write_text(pack.read_text().replace("make lint", "make tea"))
         assert self.start(told) == first.replace("make lint", "make tea")
 
+    def test_a_pack_keeps_no_variable_that_may_hold_a_secret(self, told: Om) -> None:
+        secret = {"OM_OBSERVER_BASE_URL": "https://ada:hunter2@models.example/v1", "OM_OBSERVER_API_KEY": "sk-hunter2"}
+        hook(told, "claude-code", given(told, "claude-code"), env=secret)
+        [pack] = self.packs(told)
+        assert "hunter2" not in pack.read_text()
+
+    @pytest.mark.parametrize("key", [key for key in KEYS if not key.startswith((*_OF_MODELS, *_OF_WRITING))])
+    def test_every_setting_that_shapes_a_pack_has_it_made_again(self, told: Om, key: str) -> None:
+        variable = f"OM_{key.upper().replace('.', '_')}"
+        assert variable.startswith(_VARIABLES)
+
     def test_a_pack_is_made_again_when_the_store_has_changed(self, told: Om) -> None:
         assert "harbour" not in self.start(told)
         told("note", "The harbour closes at nine.", "-C", project(told))
@@ -221,6 +237,11 @@ class TestPrompt:
         assert hook(told, "claude-code", given(told, "claude-code"), env=env).stdout
         assert self.prompt(told, "Where is the timetable printed?", env=env) == ""
         assert hook(told, "claude-code", given(told, "claude-code", source="clear"), env=env).stdout
+
+    def test_a_pack_in_a_prompt_is_not_what_it_asks_for(self, told: Om) -> None:
+        """Gemini CLI puts the pack of the start into the first prompt."""
+        pack = "<hook_context>Always run `make lint` before a commit.</hook_context>"
+        assert self.prompt(told, f"{pack}\n\nPaint the zeppelin.", env={"OM_HOOK_PROMPT": "1"}) == ""
 
     def test_a_prompt_that_nothing_matches_is_not_answered(self, told: Om) -> None:
         assert self.prompt(told, "Paint the zeppelin.", env={"OM_HOOK_PROMPT": "1"}) == ""
@@ -319,6 +340,38 @@ class TestFaults:
             store.execute("BEGIN EXCLUSIVE")
             assert "make lint" in hook(told, "claude-code", given(told, "claude-code")).stdout
 
+    def test_a_store_locked_exclusively_is_waited_for_less_than_a_client_waits(self, told: Om) -> None:
+        """Clients end a hook after 5 seconds, and then nothing would be logged."""
+        with closing(sqlite3.connect(told.db, isolation_level=None)) as store:
+            store.execute("PRAGMA locking_mode = EXCLUSIVE")
+            store.execute("BEGIN EXCLUSIVE")
+            store.execute("DELETE FROM notices")
+            hook(told, "claude-code", given(told, "claude-code"), env={"OM_WAIT": "3600"})
+        assert logged(told)[-1]["ms"] < 4_000
+
+    def test_in_a_folder_that_is_gone_no_other_projects_memory_is_told(self, told: Om) -> None:
+        """And nothing is kept for the day when it is there again."""
+        gone = told.folder / "gone"
+        assert (
+            hook(told, "claude-code", given(told, "claude-code", cwd=str(gone)), "-C", str(project(told))).stdout == ""
+        )
+        assert logged(told)[-1]["error"] == f"cannot enter {gone}: No such file or directory"
+        gone.mkdir()
+        assert hook(told, "claude-code", given(told, "claude-code", cwd=str(gone))).stdout == ""
+
+    @pytest.mark.parametrize("folder", ["nul\0", "lone \ud800"])
+    def test_what_can_be_no_path_is_none(self, told: Om, folder: str) -> None:
+        call = given(told, "claude-code", cwd=folder, transcript_path=folder)
+        assert "make lint" in hook(told, "claude-code", call, "-C", str(project(told))).stdout
+        assert logged(told)[-1]["ended"] == 0
+
+    def test_what_was_told_may_be_impossible_to_note(self, told: Om) -> None:
+        """Then it may be told again, and is told now."""
+        (told.home / ".local" / "state").parent.mkdir(parents=True, exist_ok=True)
+        (told.home / ".local" / "state").write_text("a file")
+        env = {"OM_HOOK_PROMPT": "1"}
+        assert "make lint" in hook(told, "claude-code", given(told, "claude-code"), env=env).stdout
+
     def test_a_log_that_cannot_be_written_disturbs_nobody(self, told: Om) -> None:
         (told.home / ".local").write_text("a file")
         assert "make lint" in hook(told, "claude-code", given(told, "claude-code")).stdout
@@ -335,6 +388,20 @@ class TestStatus:
         codex, claude = told("status", "--json").document["hooks"]
         assert (codex["client"], codex["event"], codex["session"]) == ("codex", "SessionStart", NEW)
         assert (claude["client"], claude["error"]) == ("claude-code", "stdin names no event")
+
+    def test_a_call_that_named_no_event_is_over_with_the_next_good_one(self, told: Om) -> None:
+        hook(told, "claude-code", "nonsense")
+        hook(told, "claude-code", given(told, "claude-code"))
+        assert "nonsense" not in told("status").stdout
+        assert "not valid JSON" not in told("status").stdout
+
+    @pytest.mark.parametrize("line", ['{"at": 1, "client": ["a"], "event": {}, "ended": "x"}', "[]", '{"at": "now"}'])
+    def test_a_line_of_the_log_that_no_hook_wrote_is_skipped(self, told: Om, line: str) -> None:
+        hook(told, "codex", given(told, "codex"))
+        with (told.home / STATE / "hooks.log").open("a") as log:
+            log.write(f"{line}\n")
+        assert "codex: " in told("status").stdout
+        told("status", "--line")
 
 
 class TestRetired:
@@ -353,6 +420,10 @@ class TestRetired:
         first, second = (om(*words, stdin='{"session_id": "s"}') for _ in range(2))
         assert (first.stdout, second.stdout, second.stderr) == ("", "", "")
         assert f"`om install {client}` replaces it" in first.stderr
+
+    def test_each_client_is_told(self, om: Om) -> None:
+        om("claude-checkpoint", stdin="{}")
+        assert "`om install codex` replaces it" in om("codex-checkpoint", stdin="{}").stderr
 
     def test_other_mistakes_stay_usage_errors(self, om: Om) -> None:
         om("claude-checkpoints", code=2)
@@ -390,6 +461,60 @@ class TestProcess:
         [run] = [run for run in logged(om) if run["event"] == "worker"]
         assert run["ended"] == 65
         assert "t.jsonl" in run["error"]
+
+    def work(self, om: Om, **more: Any) -> list[dict[str, Any]]:
+        """Runs a worker in this process, and returns what it logged."""
+        told = {"event": "Stop", "session": OLD, "transcript": None, "folder": str(project(om)), **more}
+        hook(om, "claude-code", "", "--worker", json.dumps(told))
+        return [run for run in logged(om) if run["event"] == "worker"]
+
+    @pytest.mark.parametrize("fault", ["newer", "none"])
+    def test_a_store_that_cannot_be_used_is_no_success(self, om: Om, fault: str) -> None:
+        """`--best-effort` is for models; `om observe --best-effort` fails, too."""
+        transcript = om.write("t.jsonl", talk(om).text())
+        if fault == "newer":
+            om("note", "The ferry leaves at nine.")
+            with closing(sqlite3.connect(om.db)) as store:
+                store.execute("PRAGMA user_version = 9999")
+        else:
+            om.db.parent.mkdir()
+            om.db.write_text("not a store" * 500)
+        [run] = self.work(om, transcript=str(transcript))
+        assert run["ended"] == 78
+        assert "memory.db" in run["error"]
+        om("observe", "--best-effort", transcript, code=78)
+
+    def test_a_pipe_is_no_transcript(self, om: Om) -> None:
+        """A worker would wait for ever."""
+        os.mkfifo(om.folder / "pipe")
+        assert self.work(om, transcript=str(om.folder / "pipe")) == []
+
+    def test_a_worktree_may_be_gone_when_its_transcript_is_observed(self, om: Om) -> None:
+        transcript = om.write("t.jsonl", talk(om).text())
+        [run] = self.work(om, transcript=str(transcript), folder=str(om.folder / "gone"))
+        assert run["ended"] == 0
+        assert "ferry-board.timer" in om("log").stdout
+
+    @pytest.mark.parametrize("folder", [None, "elsewhere"])
+    def test_a_project_that_turns_memory_off_is_not_observed_from_elsewhere(self, om: Om, folder: str | None) -> None:
+        """S3.1: the agent may have changed its directory, or the client names none."""
+        transcript = om.write("t.jsonl", talk(om).text())
+        (om.folder / "elsewhere").mkdir()
+        off = project(om) / ".om.toml"
+        off.write_text("enabled = false\n")
+        [run] = self.work(om, transcript=str(transcript), folder=folder and str(om.folder / folder))
+        assert run["ended"] == 0
+        ended = om("observe", transcript)
+        assert "left out, because memory is off in their project" in ended.stderr
+        assert om("log", "--all").stdout == ""
+        place = om.home / ".claude" / "projects" / "ferry"
+        place.mkdir(parents=True)
+        (place / f"{OLD}.jsonl").write_text(talk(om).text())
+        om("consolidate")
+        assert om("log", "--all").stdout == ""
+        off.unlink()
+        om("consolidate")
+        assert "ferry-board.timer" in om("log").stdout
 
     def test_a_session_without_a_transcript_has_nothing_to_observe(self, om: Om) -> None:
         ended = hook(om, "claude-code", "", "--worker", json.dumps({

@@ -76,6 +76,19 @@ class TestReading:
         message = near[0].split()[0]
         assert "\n  E   KeyError: 'Cuxhaven'" in agent("show", id=message)
 
+    def test_a_pack_is_never_that_of_another_project(self, tides: Om) -> None:
+        """Unlike `om context`, whose note a person reads."""
+        (tides.folder / "new").mkdir()
+        for agent in (Agent(), Agent(project=str(tides.folder / "new"))):
+            assert "Cuxhaven" not in agent("context")
+        assert "Cuxhaven" not in Agent()("context", project=str(tides.folder / "new"))
+        assert "Cuxhaven" in Agent()("context", session="last")
+
+    def test_an_offset_beyond_the_end_is_said(self, tides: Om) -> None:
+        agent = Agent()
+        row = first_id(agent("recall", query="where are the station ids", limit=1))
+        assert re.fullmatch(r"the text has only \d+ characters\n", agent("show", id=row, offset=100_000))
+
     def test_tools_print_what_the_commands_print(self, tides: Om) -> None:
         agent = Agent()
         recalled = agent("recall", query="station", limit=3)
@@ -430,9 +443,9 @@ class TestProcess:
         assert [tool["name"] for tool in pipes.ask("tools/list")["tools"]] == [*READING, "note", "forget"]
         found = pipes.call("recall", query="station")["content"][0]["text"].splitlines()[1]
         for tool, arguments in (
-            ("around", {"id": first_id(found)}), ("show", {"id": first_id(found)}), ("context", {"budget": 500}),
-            ("why", {"target": "metric units"}), ("status", {}), ("note", {"text": "Weir 9 leaks."}),
-            ("forget", {"match": "Weir 9"}),
+            ("around", {"id": first_id(found)}), ("show", {"id": first_id(found)}),
+            ("context", {"budget": 500, "session": "last"}), ("why", {"target": "metric units"}), ("status", {}),
+            ("note", {"text": "Weir 9 leaks."}), ("forget", {"match": "Weir 9"}),
         ):  # fmt: skip
             answer = pipes.call(tool, **arguments)
             assert not answer["isError"]

@@ -15,7 +15,17 @@ from typing import Any
 import pytest
 
 import omcli
-from omcli import BadConfiguration, BadInput, BadUsage, ContextCompressor, Message, OmError, ProviderFailed, Role
+from omcli import (
+    BadConfiguration,
+    BadInput,
+    BadUsage,
+    ContextCompressor,
+    Message,
+    OmError,
+    ProviderFailed,
+    Role,
+    UnusableStore,
+)
 from omcli.base.errors import LaneTaken, StoreLocked
 from omcli.memory.ports import Lane
 from omcli.sqlite import SqliteStore
@@ -282,7 +292,7 @@ class TestIngest:
 
     def test_a_store_that_cannot_be_had_is_an_error(self, make: Make, tmp_path: Path) -> None:
         (tmp_path / "text.db").write_text("not a store, and long enough to be looked at " * 30)
-        with pytest.raises(BadConfiguration):
+        with pytest.raises(UnusableStore):
             make(db=tmp_path / "text.db").ingest(user("hello"))
 
 

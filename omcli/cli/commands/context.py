@@ -251,4 +251,5 @@ def _place(run: Run, session: str | None) -> Place:
         above=run.folders,
         session=run.session(session, may_be_new=True) or run.active_session,
         is_everywhere=run.settings.scope == "global",
+        is_strict=run.is_for_agent,
     )

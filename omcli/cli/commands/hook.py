@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 import sys
+from contextlib import suppress
 from functools import partial
 from math import ceil
 from typing import TYPE_CHECKING, Annotated
 
 from omcli.base.errors import BadUsage, OmError
+from omcli.base.record import replace
 from omcli.cli.command import Run, with_shared
 from omcli.cli.hooks import enter, run_hook, work
 from omcli.cli.options import argument, option
@@ -29,6 +31,8 @@ om hook claude-code < event.json
 """
 _CHARACTERS = 9_500
 """Most characters of an answer. Claude Code cuts longer ones at 10,000 characters, Codex at about as many bytes."""
+_WAIT = 2.0
+"""Maximum number of seconds to wait for another process's lock. Clients end a hook after 5."""
 _COMPACTED = "om compact"
 """For a client whose extension compacts by om itself, unless memory is off."""
 _COMPACTING = "Facts of this session, from its memory, that the summary should keep:\n\n"
@@ -75,11 +79,13 @@ def hook_text(run: Run, asked: HookCall) -> str:
             return ""
         if asked.moment is Moment.COMPACT:
             return _COMPACTED if asked.client == "pi" else _for_summary(run, asked)
+        run.settings = replace(run.settings, wait=min(run.settings.wait, _WAIT))
         store = os.path.abspath(run.settings.db)  # noqa: PTH100 - relative to the client's directory
         before = store_state(store)
         made = _made(run, asked)
         if run.settings.hook.prompt and asked.session and made.printed:
-            _keep_told(asked.session, made, anew=asked.moment is Moment.START)
+            with suppress(OSError):  # then the session may be told something again
+                _keep_told(asked.session, made, anew=asked.moment is Moment.START)
     except OmError as error:
         raise BadCall(f"{error.message} ({error.hint})" if error.hint else error.message) from error
     finally:
@@ -116,11 +122,12 @@ def _made(run: Run, asked: HookCall) -> ContextPack:
     counter = _fitting(run.counter, tokens=tokens, is_bytes=asked.client == "codex")
     if asked.moment is Moment.PROMPT:
         from omcli.clients.told import told
+        from omcli.formats.injected import without_injected
 
         return context_for_prompt(
             store,
             place,
-            asked.prompt or "",
+            without_injected(asked.prompt or ""),  # Gemini CLI puts the pack of the start into its first prompt
             told=told(asked.session or "", os.environ),
             tokens=tokens,
             counter=counter,

@@ -316,6 +316,8 @@ def _shortened(printed: _Printed, *, offset: int = 0, has_offset: bool = False) 
     begins = max(0, min(offset, len(shown)))
     notes = printed.notes[: _fitting(printed.notes, _MOST // 2, counter)]
     rest = shown[begins:]
+    if begins and not rest:
+        return f"the text has only {counted(len(shown), 'character')}\n"
     end = _fitting(rest, _MOST - counter.text(notes) - _FOR_REMARKS, counter)
     before = "  … " if begins and shown[begins - 1] != "\n" else ""
     text = f"{before}{rest[:end]}"

@@ -72,7 +72,8 @@ class FileReport:
     images: int = 0
     skipped: Mapping[str, int] = field(default_factory=dict)
     """Number of records or parts of records that contain no message, by reason. `forgotten` counts messages that were
-    stored as hidden, because their text was forgotten.
+    stored as hidden, because their text was forgotten, and `off` those that were not stored, because memory is off in
+    their project.
     """
     faults: Mapping[str, int] = field(default_factory=dict)
     """Number of skipped records that may have been messages, by reason."""
@@ -134,8 +135,8 @@ def count_pending(sessions: Iterable[str], deps: Deps) -> int:
 
 def _keep_bookmarks(transcript: Transcript, intake: MessageWriter, deps: Deps) -> None:
     """Store a file's new bookmarks, the last one with the file's stamp. If there are none, only update the stamp."""
-    if transcript.origin is None:
-        return
+    if transcript.origin is None or intake.left_out["off"]:
+        return  # what is not stored is read again, because memory may be turned on
     bookmarks, store = intake.bookmarks, deps.store.bookmarks
     known = store.find(transcript.origin) if transcript.stamp and not bookmarks else ()
     if bookmarks or (known and known[-1].stamp != transcript.stamp):
@@ -163,7 +164,7 @@ def _report(name: str, intake: MessageWriter, error: OmError | None, deps: Deps)
         known_messages=known.messages,
         side_messages=0 if tally.is_side_only else tally.side_counts.messages,
         images=tally.images,
-        skipped=dict(tally.skipped + intake.forgotten),
+        skipped=dict(tally.skipped + intake.left_out),
         faults=dict(tally.faults),
         unread=tally.unread,
         redactions=dict(intake.redactions),
@@ -187,8 +188,10 @@ class MessageWriter:
         """
         self.new, self.known = TranscriptCounts(), TranscriptCounts()
         """Messages that were not in the store, and messages that were or that occur twice."""
-        self.forgotten: Counter[str] = Counter()
-        """Number of messages whose text was forgotten, as `forgotten`."""
+        self.left_out: Counter[str] = Counter()
+        """Number of messages whose text was forgotten (`forgotten`), and of those that are not stored because memory is
+        off in their project (`off`).
+        """
         self.redactions: Counter[str] = Counter()
         """Number of removed secrets, by rule."""
         self.sessions: list[str] = []
@@ -283,6 +286,9 @@ class MessageWriter:
         """
         conversations, deps = self.conversations, self._deps
         opening, session = conversations.openings.pop(session_id, 0), conversations.sessions[session_id]
+        if session.cwd and deps.is_off_in(session.cwd):
+            self.left_out["off"] += len(chunk)
+            return session_id
         if conversations.tally.is_side_only:
             # A subagent may work in its own worktree, so it must not set the session's directory.
             session = replace(session, cwd=None, branch=None)
@@ -295,7 +301,7 @@ class MessageWriter:
             moved = conversations.move(session_id, [message for _, message in chunk[:opening]])
             del self._identities[session_id]  # a later conversation with this id starts with no identities
             return self._keep(moved, [(self._with_identity(moved, *kept), kept[1]) for kept in chunk])
-        self.forgotten["forgotten"] += appended.forgotten
+        self.left_out["forgotten"] += appended.forgotten
         for (_, message), is_new in zip(chunk, appended.new, strict=True):
             (self.new if is_new else self.known).add(message)
         if session_id not in self.sessions:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from omcli.base.errors import BadConfiguration, CannotCreate, InputOutput, NewerStore, OmError, StoreLocked
+from omcli.base.errors import CannotCreate, InputOutput, NewerStore, OmError, StoreLocked, UnusableStore
 from omcli.memory.batch import BatchOutcome
 from omcli.memory.observation import LogQuery, Observation
 from omcli.sqlite import SqliteStore
@@ -98,7 +98,7 @@ class TestWriting:
         assert error.exit_code == 73
 
     def test_a_folder_is_no_store(self, tmp_path: Path) -> None:
-        assert isinstance(fails(tmp_path), BadConfiguration)
+        assert isinstance(fails(tmp_path), UnusableStore)
 
     def test_a_folder_that_may_not_be_written_is_refused(self, tmp_path: Path) -> None:
         tmp_path.chmod(0o500)
@@ -255,7 +255,7 @@ class TestWhatIsNoStore:
     def test_a_text_file_is_refused(self, tmp_path: Path, read_only: bool) -> None:
         path = tmp_path / "notes.txt"
         path.write_text("not a database\n" * 100)
-        assert isinstance(fails(path, read_only=read_only), BadConfiguration)
+        assert isinstance(fails(path, read_only=read_only), UnusableStore)
         assert path.read_text() == "not a database\n" * 100
 
     @pytest.mark.parametrize("read_only", [False, True])
@@ -264,7 +264,7 @@ class TestWhatIsNoStore:
         with closing(prepare(sqlite3.connect(path))) as connection, connection:
             connection.execute("CREATE TABLE cookies (a)")
         content = path.read_bytes()
-        assert isinstance(fails(path, read_only=read_only), BadConfiguration)
+        assert isinstance(fails(path, read_only=read_only), UnusableStore)
         assert path.read_bytes() == content
 
     @pytest.mark.parametrize("read_only", [False, True])
