@@ -43,14 +43,17 @@ class Request:
     @property
     def call(self) -> tuple[str, dict[str, str]] | None:
         """The call of a tool that the prompt asks for, with its arguments, if it was not made yet."""
-        path = _READ.search(self.last)
         said: Any = next((self.body[key] for key in _SAID if self.body.get(key)), [])
-        if path is None or not self.path.endswith(("/messages", ":streamGenerateContent")) or _is_result(said[-1]):
+        if not self.path.endswith(("/messages", ":streamGenerateContent")) or _is_result(said[-1]):
             return None
         tools = self.body.get("tools") or []
-        tools = [each for tool in tools for each in tool.get("functionDeclarations", [tool])]
-        name = next((tool["name"] for tool in tools if tool["name"] in ("Read", "read_file")), None)
-        return None if name is None else (name, {"file_path": path[1]})
+        names = [each["name"] for tool in tools for each in tool.get("functionDeclarations", [tool])]
+        for pattern, known, argument in _CALLS:
+            asked = pattern.search(self.last)
+            name = next((name for name in names if name in known), None)
+            if asked and name:
+                return name, {argument: asked[1]}
+        return None
 
     @property
     def is_turn(self) -> bool:
@@ -64,7 +67,11 @@ class Request:
 
 
 _SAID = ("messages", "input", "contents")
-_READ = re.compile(r"Read the file (\S+)\.")
+_CALLS = (
+    (re.compile(r"Read the file (\S+)\."), ("Read", "read_file"), "file_path"),
+    (re.compile(r"Recall the ([\w ]+)\."), ("mcp__om__recall", "mcp_om_recall", "recall"), "query"),
+)
+"""A sentence of a prompt, the names of the tool that it asks for, and the argument that is in the sentence."""
 
 
 def _is_result(message: Mapping[str, Any]) -> bool:

@@ -71,6 +71,8 @@ class RealClient(ABC):
     program: ClassVar[str]
     compacts: ClassVar[bool] = True
     """False if it cannot be made to compact a session without a terminal."""
+    takes_mcp: ClassVar[bool] = False
+    """True if a session with the tools of `om mcp` can be begun here."""
     variables: ClassVar[Mapping[str, str]] = {}
 
     def __init__(self, machine: Machine) -> None:
@@ -104,6 +106,10 @@ class RealClient(ABC):
     def say(self, prompt: str) -> None:
         """Begin a session with a prompt."""
 
+    def say_with_mcp(self, prompt: str) -> None:
+        """Begin a session with a prompt and the tools of `om mcp`."""
+        raise ClientFailed(f"{self.name} is not given a server here: {prompt}")
+
     @abstractmethod
     def compact_and_say(self, prompt: str) -> None:
         """Compact the context of the last session, then go on with it, in one process if that can be done."""
@@ -123,9 +129,10 @@ _HOOK = """{
 
 class ClaudeCode(RealClient):
     name, program = "claude-code", "claude"
+    takes_mcp = True
     variables: ClassVar[Mapping[str, str]] = {
         "ANTHROPIC_API_KEY": "x", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1", "DISABLE_AUTOUPDATER": "1",
-        "DISABLE_TELEMETRY": "1",
+        "DISABLE_TELEMETRY": "1", "ENABLE_TOOL_SEARCH": "false",
     }  # fmt: skip
 
     def settings(self, url: str) -> Mapping[str, str]:
@@ -138,6 +145,10 @@ class ClaudeCode(RealClient):
 
     def say(self, prompt: str) -> None:
         self.run("-p", prompt)
+
+    def say_with_mcp(self, prompt: str) -> None:
+        servers = json.dumps({"mcpServers": {"om": {"command": str(self.machine.om), "args": ["mcp"]}}})
+        self.run("-p", "--mcp-config", servers, "--allowedTools", "mcp__om__recall", "--", prompt)
 
     def compact_and_say(self, prompt: str) -> None:
         said = [{"type": "user", "message": {"role": "user", "content": text}} for text in ("/compact", prompt)]
@@ -199,6 +210,10 @@ class Pi(RealClient):
 
     def say(self, prompt: str) -> None:
         self.run("-p", prompt)
+
+    def say_with_mcp(self, prompt: str) -> None:
+        servers = json.dumps({"mcpServers": {"om": {"command": str(self.machine.om), "args": ["mcp"]}}})
+        self.run("-p", "--mcp-config", servers, "--allowedTools", "mcp__om__recall", "--", prompt)
 
     def compact_and_say(self, prompt: str) -> None:
         with self._rpc() as rpc:

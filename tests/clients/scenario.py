@@ -60,6 +60,7 @@ class Scenario:
             ("session 1 is observed", self.first),
             ("session 2 is told it", self.second),
             *(compaction if self.client.compacts else []),
+            *([("a tool of om mcp answers", self.ask_server)] if self.client.takes_mcp else []),
             ("packs make no rows of their own", self.nothing_twice),
             ("om doctor sees the hooks", self.doctor),
             ("om uninstall restores all", self.uninstall),
@@ -85,6 +86,15 @@ class Scenario:
         expect(memory_of(request).count(FACT) == 1, f"`{FACT}` is told {memory_of(request).count(FACT)} times")
         wait_for_row(self.machine, OWN_FACT)
         return f"{len(memory_of(request)):,} characters"
+
+    def ask_server(self) -> str:
+        count = len(self.server.turns)
+        self.client.say_with_mcp("Recall the ferry office.")
+        turns = self.server.turns[count:]
+        answers = [turn for turn in turns if FACT in turn.last]
+        offered = [each.get("name") for each in turns[0].body["tools"]] if turns else []
+        expect(bool(answers), f"no answer with `{FACT}` in {len(turns)} turns; the tools were {offered}")
+        return f"{len(answers[0].last):,} characters"
 
     def compact(self) -> str:
         self.client.compact_and_say("Go on.")
