@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from functools import cache, partial
+from itertools import chain
 from typing import TYPE_CHECKING, Self
 
 from omcli.base.record import fields_of, replace
@@ -107,6 +108,8 @@ class Rollout:
         self._compacted = False
         self._tools: dict[str, str] = {}
         self._prompts = PromptReader()
+        self._answer: Message | None = None
+        """An answer that is held back, because it is a summary if a compaction follows."""
 
     @classmethod
     def resume(cls, state: ReaderState) -> Self:
@@ -121,8 +124,8 @@ class Rollout:
         return rollout
 
     def state(self) -> ReaderState | None:
-        """Return the reader's state, or None while a prompt is held back."""
-        prompts = self._prompts.state()
+        """Return the reader's state, or None while a message is held back."""
+        prompts = self._prompts.state() if self._answer is None else None
         return prompts and {
             "facts": fields_of(self._facts),
             "away": self._away,
@@ -137,7 +140,9 @@ class Rollout:
     def items(self, entry: Record) -> Iterator[Item]:
         """Yield the items of one record. Messages get their UTC offset if the time zone is known."""
         items = self._items(entry)
-        return iter(items) if self._zone is None else map(partial(_with_offset, self._zone), items)
+        if self._answer is not None and not _may_follow(entry):
+            items = chain(self._settled(entry), items)
+        return self._placed(items)
 
     def _items(self, entry: Record) -> Iterable[Item]:
         kind, payload, at = text(entry.get("type")), entry.get("payload"), entry.get("timestamp")
@@ -161,8 +166,19 @@ class Rollout:
         return [_NOISE if kind in RECORDS else Skip(Reason.UNKNOWN_TYPE, kind[:40])]
 
     def end(self) -> Iterator[Item]:
-        """Yield the prompts still held back at the end of the file."""
-        return self._prompts.end(has_events=self._wrapped)
+        """Yield the messages still held back at the end of the file."""
+        answer, self._answer = self._answer, None
+        return self._placed(chain([answer] if answer else [], self._prompts.end(has_events=self._wrapped)))
+
+    def _placed(self, items: Iterable[Item]) -> Iterator[Item]:
+        return iter(items) if self._zone is None else map(partial(_with_offset, self._zone), items)
+
+    def _settled(self, entry: Record) -> Iterator[Item]:
+        """Yield the answer held back, or a `Skip` if this record is the compaction that it summarises."""
+        answer, self._answer = self._answer, None
+        if answer is not None:
+            compaction = record(entry.get("payload")) if text(entry.get("type")) == "compacted" else {}
+            yield _REPEATED if text(compaction.get("message")).rstrip().endswith(answer.text.strip()) else answer
 
     def _bare(self, entry: Record, kind: str) -> Iterable[Item]:
         """Return the items of a record without a `payload`, as in the oldest files: the header, or a bare item."""
@@ -227,7 +243,9 @@ class Rollout:
         if kind in _NOISE_ITEMS or "compaction" in kind:
             yield _NOISE
         elif kind == "message":
-            yield answer_of(item, at=instant(timestamp), cwd=self._away) or _NOISE
+            self._answer = answer_of(item, at=instant(timestamp), cwd=self._away)
+            if self._answer is None:
+                yield _NOISE
         elif kind in CALLS:
             call = call_of(item, kind, at=instant(timestamp), cwd=self._away)
             if call and call.call_id and call.tool and kind != "web_search_call":
@@ -307,6 +325,12 @@ class Rollout:
             role=Role.USER, text=words, kind=self._delegated, at=at, cwd=self._away, images=attached.images
         )
         yield from self._prompts.event(stream, prompt)
+
+
+def _may_follow(entry: Record) -> bool:
+    """Return True for an event that may stand between an answer and the compaction that it summarises."""
+    kind = text(record(entry.get("payload")).get("type"))
+    return text(entry.get("type")) == "event_msg" and kind in ("agent_message", "token_count")
 
 
 def _event_images(event: Record) -> Content:

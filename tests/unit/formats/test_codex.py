@@ -371,6 +371,20 @@ def test_a_compaction_is_counted_once_though_told_twice() -> None:
     assert [m.kind for m in alone] == [None, MessageKind.COMPACTION]
 
 
+@pytest.mark.parametrize("between", [(), (event("agent_message"), event("token_count"))])
+def test_the_summary_of_a_compaction_is_not_what_the_agent_said(between: tuple[Line, ...]) -> None:
+    """Codex 0.171 writes it as an answer first, and then at the end of the compaction."""
+    compacted = {"timestamp": at(4), "type": "compacted", "payload": {"message": "Handed over:\nThe quay is done."}}
+    records = (meta(), prompt("Go"), agent("The quay is done."), *between, compacted, agent("Next: the mole."))
+    said = [(m.role, m.text) for m in messages_of(FORMAT, *records)]
+    assert said == [
+        (Role.USER, "Go"), (Role.EVENT, "Handed over:\nThe quay is done."), (Role.ASSISTANT, "Next: the mole."),
+    ]  # fmt: skip
+    other = {**compacted, "payload": {"message": "Handed over:\nThe crane is done."}}
+    answers = [m.text for m in messages_of(FORMAT, *records[:3], *between, other) if m.role is Role.ASSISTANT]
+    assert answers == ["The quay is done."], "an answer before another summary is one"
+
+
 def test_an_interruption_is_an_event_but_a_replaced_turn_is_none() -> None:
     stopped = (meta(), event("turn_aborted", 5, reason="interrupted"), event("turn_aborted", 6, reason="replaced"))
     assert [(m.role, m.kind, m.at) for m in messages_of(FORMAT, *stopped)] == [
