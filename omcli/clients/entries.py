@@ -144,6 +144,17 @@ def entries(text: str, *, or_retired: bool = False) -> tuple[tuple[str, str], ..
     return tuple((each.event.key or "", " ".join(_words(entry.value))) for each in found for entry in each.ours)
 
 
+def starts(text: str) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    """Return the events of our entries in settings, each with the words that start om."""
+    found = _found(parse(text), _is_own)
+    return tuple(
+        (each.event.key or "", tuple(words[: len(words) - len(_arguments(words))]))
+        for each in found
+        for entry in each.ours
+        if (words := _words(entry.value))
+    )
+
+
 # ---- whose entry it is
 
 _OPERATORS = ";|&<>()`"

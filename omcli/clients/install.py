@@ -15,10 +15,11 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+from omcli.base import lazily
 from omcli.base.errors import BadConfiguration, CannotCreate, OmError
 from omcli.base.record import record
 from omcli.clients import CLIENTS
-from omcli.clients.entries import entries, hook_entries, with_entries, without_entries
+from omcli.clients.entries import entries, hook_entries, starts, with_entries, without_entries
 from omcli.clients.files import ClientFile, FileStep, KeptFile, KeptFiles, read, target
 from omcli.clients.json_edit import parse
 
@@ -26,6 +27,8 @@ DATA = Path(__file__).parent / "data"
 """Folder of the files that are installed, and of the plugin for Claude Code."""
 _MARK = "Written by `om install`"
 """Text by which whole files of ours are recognised."""
+_PROGRAM = lazily(r'\bOM\b[^=\n]*=\s*("(?:[^"\\\n]|\\.)*")')
+"""Matches the constant with the path of om in an extension."""
 _SKILL = "om-memory/SKILL.md"
 
 
@@ -141,18 +144,31 @@ def skill_file(name: str, environment: Mapping[str, str], project: Path | None =
     return (project or _user_folder()) / (own or _SHARED_SKILLS) / _SKILL
 
 
-def entries_of(name: str, environment: Mapping[str, str], project: Path | None = None) -> dict[str, str]:
-    """Return the command that a client runs for each event, as its settings have it; for an extension, the file for
-    the event "". Raise NoInput or BadConfiguration if the file cannot be read.
+def entries_of(
+    name: str, environment: Mapping[str, str], project: Path | None = None
+) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    """Return the events at which a client runs om, as its settings have them, each with the words that start om. An
+    extension has the event "", without words if it does not name its om.
+
+    Raise NoInput or BadConfiguration if the file cannot be read.
     """
     path = main_file(name, environment, project)
     content = read(path)
     if content is None:
-        return {}
+        return ()
     if TABLE[name].extension:
-        return {"": str(path)} if _MARK.encode() in content else {}
+        return (("", _named_in(content.decode(errors="replace"))),) if _MARK.encode() in content else ()
     with _named(path):
-        return dict(entries(_text(content)))
+        return starts(_text(content))
+
+
+def _named_in(extension: str) -> tuple[str, ...]:
+    """Return the path of om in the text of an extension; nothing if it has none."""
+    named = _PROGRAM.search(extension)
+    try:
+        return (str(json.loads(named[1])),) if named else ()
+    except ValueError:  # a text of TypeScript need not be one of JSON
+        return ()
 
 
 def plan_install(

@@ -467,6 +467,12 @@ def hooked(om: Om, client: str, *words: str) -> Path:
     return place
 
 
+def own(om: Om, text: str) -> str:
+    """A program on PATH that is the `om` that runs."""
+    om.argv0 = str(program(om, text))
+    return om.argv0
+
+
 @pytest.mark.parametrize("client", ["claude-code", "codex", "gemini", "cursor"])
 def test_an_installed_hook_is_fired_and_leaves_nothing(told: Om, client: str) -> None:
     """S0.35: with memory for every project, so that there is an answer to look at."""
@@ -488,7 +494,7 @@ def test_an_installed_hook_is_fired_and_leaves_nothing(told: Om, client: str) ->
     ],
 )
 def test_a_hook_that_answers_something_else_fails(om: Om, script: str, text: str) -> None:
-    hooked(om, "claude-code", str(program(om, f"#!/bin/sh\n{script}\n")))
+    hooked(om, "claude-code", own(om, f"#!/bin/sh\n{script}\n"))
     state, told = only(doctor(om, code=1), "claude-code")
     assert state == "fail"
     assert text in told
@@ -513,6 +519,71 @@ def test_a_hook_whose_program_is_gone_fails(om: Om) -> None:
     assert "which cannot be executed" in only(doctor(om, code=1), "cursor")[1]
 
 
+@pytest.mark.parametrize(
+    ("file", "text"),
+    [
+        (".claude/settings.local.json", {"Stop": [{"hooks": [{"command": "DIR/om hook claude-code"}]}]}),
+        (".codex/hooks.json", {"Stop": [{"hooks": [{"command": "DIR/python -m omcli hook codex"}]}]}),
+        (".codex/hooks.json", {"Stop": [{"hooks": [{"command": "DIR/om", "args": ["hook", "codex"]}]}]}),
+        (".gemini/settings.json", {"AfterAgent": [{"hooks": [{"command": "DIR/om hook gemini"}]}]}),
+        (".cursor/hooks.json", {"stop": [{"command": "DIR/om hook cursor"}]}),
+        (".pi/extensions/om.ts", 'const OM: string = "DIR/om";'),
+        (".opencode/plugins/om.js", 'const OM = "DIR/om";'),
+    ],
+)
+@pytest.mark.parametrize("script", ["#!/bin/sh\n: >MARK\n", f"#!{sys.executable}\nopen('MARK', 'w')\n"])
+def test_programs_that_files_of_a_project_name_are_never_run(om: Om, file: str, text: object, script: str) -> None:
+    """Anybody can write them into a repository, and whoever clones it may run `om doctor` there."""
+    project, mark = om.folder / "ferry", om.folder / "mark"
+    (project / file).parent.mkdir(parents=True)
+    whole = f"// Written by `om install`\n{text}\n" if isinstance(text, str) else json.dumps({"hooks": text})
+    (project / file).write_text(whole.replace("DIR", str(project)))
+    for name in ("om", "python"):
+        (project / name).write_text(script.replace("MARK", str(mark)))
+        (project / name).chmod(0o755)
+    found = json.loads(om("doctor", "--json", cwd=project).stdout)["checks"]
+    [told] = [check for check in found if check["name"] in CLIENTS]
+    assert told["state"] == "warn"
+    assert f"run {project}/" in told["text"]
+    assert ", not this om; " in told["text"]
+    assert told["hint"] == f"`om install {told['name']}` writes it again"
+    assert not mark.exists()
+
+
+def test_a_hook_is_given_its_call_in_a_file(om: Om) -> None:
+    """Writing into a pipe that nobody reads would kill `om doctor` with SIGPIPE."""
+    hooked(om, "gemini", own(om, "#!/bin/sh\n[ -f /dev/stdin ] || exit 3\n"))
+    assert only(doctor(om), "gemini")[0] == "pass"
+
+
+def test_a_hook_whose_interpreter_is_gone_fails_and_stops_no_other(om: Om) -> None:
+    """A virtual environment that was deleted."""
+    hooked(om, "claude-code", str(program(om, "#!/gone/venv/bin/python\nfrom omcli.__main__ import main\n")))
+    hooked(om, "gemini")
+    found = doctor(om, code=1, env={"PYTHONPATH": str(ROOT)})
+    state, text = only(found, "claude-code")
+    assert state == "fail"
+    assert "but /gone/venv/bin/python, which runs it, does not exist | `om install claude-code`" in text
+    assert only(found, "gemini")[0] == "pass"
+
+
+def test_a_hook_with_a_bare_name_is_the_program_on_path(om: Om) -> None:
+    hooked(om, "gemini", "om")
+    assert "run om, which is not on PATH" in only(doctor(om, code=1), "gemini")[1]
+    own(om, "#!/bin/sh\n")
+    assert only(doctor(om), "gemini")[0] == "pass"
+
+
+@pytest.mark.parametrize("value", ["\\q", "\\ud800", "\\u0000", "\\", ""])
+def test_an_extension_that_names_nothing_usable_fails(om: Om, value: str) -> None:
+    place = om.home / ".pi/agent/extensions/om.ts"
+    place.parent.mkdir(parents=True)
+    place.write_text(f'// Written by `om install`\nconst OM = "{value}";\n')
+    state, text = only(doctor(om, code=1), "pi")
+    assert state == "fail"
+    assert text.endswith("`om install pi` writes it again")
+
+
 def test_the_last_run_and_error_of_a_client_are_told(om: Om) -> None:
     hooked(om, "codex")
     log, at = str(om.home / STATE / "hooks.log"), "2026-02-10T10:00:00.000Z"
@@ -533,6 +604,7 @@ def test_a_path_with_spaces_is_one_word(om: Om) -> None:
     folder = om.folder / "my programs"
     folder.mkdir()
     path = program(om, f"#!{sys.executable}\nfrom omcli.__main__ import main\nmain()\n").rename(folder / "om")
+    om.argv0 = str(path)
     hooked(om, "gemini", str(path))
     assert only(doctor(om, env={"PYTHONPATH": str(ROOT)}), "gemini")[0] == "pass"
 
@@ -552,7 +624,7 @@ def test_hooks_of_the_retired_program_are_told(om: Om) -> None:
 def test_extensions_and_clients_without_hooks_are_found(om: Om) -> None:
     for name in (".pi/agent/extensions", ".gemini"):
         (om.home / name).mkdir(parents=True)
-    path = program(om, f"#!{sys.executable}\nimport omcli\n")
+    path = own(om, f"#!{sys.executable}\nimport omcli\n")
     (om.home / ".pi/agent/extensions/om.ts").write_text(f'// Written by `om install`\nconst OM: string = "{path}";\n')
     found = doctor(om, env={"PYTHONPATH": str(ROOT)})
     assert only(found, "pi")[0] == "pass"
