@@ -226,6 +226,27 @@ def test_files_that_others_can_read_are_made_private(told: Om) -> None:
     assert only(doctor(told), "permissions")[0] == "pass"
 
 
+def test_what_links_lead_to_is_never_changed(told: Om) -> None:
+    """It need not be of om: a file of the user that others should read, or a shared folder."""
+    foreign, folder, state = told.write("public.txt", "x"), told.folder / "shared", told.home / STATE
+    folder.mkdir()
+    state.mkdir(parents=True, mode=0o700)
+    (state / "link").symlink_to(foreign)
+    (state / "folder").symlink_to(folder)
+    (state / "gone").symlink_to(told.folder / "gone")
+    os.link(foreign, state / "name")
+    place = told.db.rename(told.db.with_name("elsewhere.db"))
+    told.db.symlink_to(place)
+    for path, mode in ((foreign, 0o644), (folder, 0o755), (place, 0o640)):
+        path.chmod(mode)
+    for options in ((), ("--fix",)):
+        store, name = doctor(told, *options)["permissions"]
+        assert store[0] == name[0] == "warn"
+        assert f"{told.db} (mode 0640) | it is a link; " in store[1]
+        assert "/name (mode 0644) | it has other names" in name[1]
+    assert [path.stat().st_mode & 0o777 for path in (foreign, folder, place)] == [0o644, 0o755, 0o640]
+
+
 def test_the_folder_of_the_usual_store_is_private_too(om: Om) -> None:
     usual = {"OM_DB": ""}
     om("note", "Boats leave at six.", env=usual)

@@ -120,8 +120,8 @@ def doctor(
     answer. Another program is only named and never run. Nothing is changed and no model is asked.
 
     --fix makes files private that others can read, rebuilds a damaged index of words, releases leases of processes that
-    have ended, and shortens a long write-ahead log. It changes only files of om. A damaged store is only reported:
-    restore a backup.
+    have ended, and shortens a long write-ahead log. It changes only files of om, and not what a link leads to. A
+    damaged store is only reported: restore a backup.
 
     The exit code is 1 if a check fails.
     """
