@@ -180,8 +180,12 @@ def target(path: Path) -> Path:
 
 
 def read(path: Path) -> bytes | None:
-    """Return the content of a file, or None if it is missing. Raise NoInput if it cannot be read."""
+    """Return the content of a file, or None if it is missing. Raise NoInput if it cannot be read, or is something else,
+    such as a pipe that would be read for ever.
+    """
     try:
+        if not stat.S_ISREG(path.stat().st_mode):
+            raise NoInput(f"{path}: cannot be read: not a regular file", hint="move it out of the way")
         return path.read_bytes()
     except FileNotFoundError:
         return None

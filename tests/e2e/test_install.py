@@ -563,6 +563,19 @@ def test_a_folder_in_place_of_a_file_is_an_error(om: Om) -> None:
     assert "cannot be read" in om("install", "codex", code=66).stderr
 
 
+@pytest.mark.parametrize("client", CLIENTS)
+def test_a_pipe_in_place_of_a_file_is_refused_at_once(om: Om, client: str) -> None:
+    path = om.home / FILES[client]
+    path.parent.mkdir(parents=True)
+    os.mkfifo(path)
+    told = f"{path}: cannot be read: not a regular file"
+    assert told in om.process("install", client, code=66, seconds=60).stderr
+    assert told in om.process("uninstall", client, code=66, seconds=60).stderr
+    checks = om.process("doctor", "--json", seconds=60).document["checks"]
+    assert [(check["state"], check["text"]) for check in checks if check["name"] == client] == [("warn", told)]
+    assert stat.S_ISFIFO(path.stat().st_mode)
+
+
 def test_a_run_that_finds_no_folder_for_its_state_changes_nothing(om: Om) -> None:
     put(om, ".local", "a file")
     om("install", "codex", code=73)
