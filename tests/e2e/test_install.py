@@ -6,6 +6,7 @@ import json
 import os
 import shlex
 import stat
+import subprocess
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -526,6 +527,8 @@ def test_a_read_only_file_is_refused_and_nothing_is_written_for_that_client(om: 
     before = files(om)
     run = om("install", "claude-code", "codex", code=73)
     assert f"claude-code: {path} is read-only" in run.stderr
+    assert ".claude" not in run.stdout, "only what was changed is told as such"
+    assert "create   " in run.stdout
     assert {name: content for name, content in files(om).items() if name in before} == before
     assert ".claude/skills" not in files(om)
     assert ".codex/hooks.json" in files(om), "the other client is done"
@@ -574,6 +577,28 @@ def test_a_pipe_in_place_of_a_file_is_refused_at_once(om: Om, client: str) -> No
     checks = om.process("doctor", "--json", seconds=60).document["checks"]
     assert [(check["state"], check["text"]) for check in checks if check["name"] == client] == [("warn", told)]
     assert stat.S_ISFIFO(path.stat().st_mode)
+
+
+def test_what_a_killed_run_left_is_removed(om: Om) -> None:
+    """A file beside the one that it was writing, in a folder that it had created."""
+    ended = subprocess.Popen([sys.executable, "-c", ""])
+    ended.wait()
+    left = [".claude/skills/om-memory/.SKILL.md", ".claude/.settings.json"]
+
+    def leave(*endings: object) -> list[Path]:
+        return [put(om, f"{name}.{ending}", "half") for name in left for ending in endings]
+
+    om("install", "claude-code")
+    leave(ended.pid)
+    others = leave(os.getppid(), "1x", "backup")
+    om("install", "claude-code")
+    assert list(om.home.rglob(f".*.{ended.pid}")) == []
+    assert all(path.exists() for path in others), "of a process that is running, or of another program"
+    for path in others:
+        path.unlink()
+    leave(ended.pid)
+    om("uninstall", "claude-code")
+    assert files(om) == {}
 
 
 def test_a_run_that_finds_no_folder_for_its_state_changes_nothing(om: Om) -> None:

@@ -169,20 +169,20 @@ class _Changes:
         return [name for name, changes in self.done.items() if any(change.step != "keep" for change in changes)]
 
     def make(self, names: Collection[str], plan: Plan, write: Callable[[Collection[ClientFile]], None]) -> None:
-        """Print the changes for each client, and make them unless this is a dry run."""
+        """Make the changes for each client, unless this is a dry run, and print them."""
         with nullcontext() if self._is_dry else self._originals.locked():
             planned: set[Path] = set()
             for name in names:
                 try:
                     # Of a file that several clients read, the first one tells.
                     changes = tuple(change for change in plan(name) if change.path not in planned)
-                    self._print(changes)
                     if not self._is_dry:
                         write(changes)
                 except OmError as error:
                     self._run.console.error(error, about=name)
                     self._errors.append(error)
                 else:
+                    self._print(changes)
                     self.done[name] = changes
                     planned.update(change.path for change in changes)
 
