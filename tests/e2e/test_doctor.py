@@ -19,12 +19,14 @@ from omcli.doctor.store import file_system
 from omcli.memory.ports import Lane
 from omcli.sqlite import SqliteStore
 from tests.conftest import Om
+from tests.e2e.opencode import database, put
 from tests.e2e.scripts import always
 from tests.e2e.terminals import on_terminal
 from tests.e2e.transcripts import tide_story
 
 STATE = ".local/state/om"
 ROOT = Path(__file__).parents[2]
+STORIES = ROOT / "tests" / "stories"
 Found = dict[str, list[tuple[str, str]]]
 
 
@@ -380,6 +382,38 @@ def test_transcripts_that_nobody_takes_in_are_a_warning(om: Om) -> None:
     assert "1 of 1 file (" in text
     om("consolidate", "-q")
     assert only(doctor(om), "transcripts") == ("pass", "1 file, all taken in | ")
+
+
+def test_a_file_that_was_read_at_once_is_taken_in(om: Om) -> None:
+    """As hooks do: it was written so recently then that it could change again without changing its time."""
+    file = om.home / ".claude" / "projects" / "-home-ada" / "5d0c6e0a-0000-4000-8000-000000000001.jsonl"
+    file.parent.mkdir(parents=True)
+    *lines, last = tide_story().text().splitlines(keepends=True)
+    file.write_text("".join(lines))
+    om("observe", "-q", file)
+    later = ("--now", "2099-01-01T00:00:00Z")
+    assert only(doctor(om, *later), "transcripts") == ("pass", "1 file, all taken in | ")
+    with closing(sqlite3.connect(om.db)) as connection, connection:
+        connection.execute("UPDATE bookmarks SET terms = replace(terms, '[\"', '[\"0.0.')")
+    assert only(doctor(om, *later), "transcripts")[0] == "pass", "by another version"
+    file.write_text("".join([*lines, last]))
+    assert only(doctor(om, *later), "transcripts")[0] == "warn"
+    om("observe", "-q", file)
+    assert only(doctor(om, *later), "transcripts")[0] == "pass"
+
+
+def test_a_database_that_was_read_at_once_is_taken_in(om: Om) -> None:
+    path = om.home / ".local/share/opencode/opencode.db"
+    story = json.loads((STORIES / "opencode_rooms.json").read_text())
+    with database(path) as connection:
+        put(connection, {**story, "messages": story["messages"][:3]})
+    om("observe", "-q", path)
+    later = ("--now", "2099-01-01T00:00:00Z")
+    assert only(doctor(om, *later), "transcripts") == ("pass", "1 file, all taken in | ")
+    story["info"]["time"]["updated"] += 1
+    with database(path) as connection:
+        put(connection, story)
+    assert only(doctor(om, *later), "transcripts")[0] == "warn"
 
 
 def test_records_that_were_not_understood_are_counted(om: Om) -> None:
