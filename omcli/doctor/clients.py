@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from shutil import which
 from tempfile import TemporaryDirectory
@@ -14,9 +14,11 @@ from time import perf_counter
 from omcli.base.errors import OmError
 from omcli.base.record import record
 from omcli.clients import CLIENTS
-from omcli.clients.entries import entries
+from omcli.clients.entries import entries, hook_entries
 from omcli.clients.events import HookCall, answer, start_event
+from omcli.clients.files import read
 from omcli.clients.install import TABLE, entries_of, is_found, main_file
+from omcli.clients.json_edit import parse
 from omcli.clients.log import RETIRED, HookRun, has_told, last_errors, last_runs, log_path
 from omcli.doctor import Check, Doctor, Section, failure, pass_, shown, skip, warn
 from omcli.doctor.program import is_own_start, read_by
@@ -42,8 +44,11 @@ def _each_hook(doctor: Doctor) -> Iterator[Check]:
         except OmError as error:
             yield warn(name, error.message, error.hint)
             continue
+        missing = (
+            _missing_events(doctor, name, {event for events in hooks.values() for event in events}) if hooks else None
+        )
         for hook in hooks:
-            yield _check(doctor, hook, runs.get(name), errors.get(name))
+            yield _check(doctor, hook, missing, runs.get(name), errors.get(name))
         if not hooks and is_found(name, doctor.environment):
             yield skip(name, f"{TABLE[name].title} is on this machine, without hooks of om", f"`om install {name}`")
         is_any = is_any or bool(hooks) or is_found(name, doctor.environment)
@@ -60,14 +65,35 @@ class _Hook:
     """The words that start om; none if an extension does not name its om."""
 
 
-def _hooks(doctor: Doctor, name: str) -> tuple[_Hook, ...]:
-    """Return the ways in which a client starts om for the user and in this project, each once."""
-    found: dict[_Hook, None] = {}
+def _hooks(doctor: Doctor, name: str) -> Mapping[_Hook, Collection[str]]:
+    """Return the ways in which a client starts om for the user and in this project, each with its events."""
+    found: dict[_Hook, list[str]] = {}
     for project in (None, Path(doctor.project)):
         place = main_file(name, doctor.environment, project)
-        for _, start in entries_of(name, doctor.environment, project):
-            found[_Hook(client=name, place=place, start=start)] = None
-    return tuple(found)
+        for event, start in entries_of(name, doctor.environment, project):
+            found.setdefault(_Hook(client=name, place=place, start=start), []).append(event)
+    return found
+
+
+def _missing_events(doctor: Doctor, name: str, events: Collection[str]) -> tuple[str, str] | None:
+    """Return the reason why a client does not run all hooks, and a hint; None if it does."""
+    if name == "claude-code" and (place := _off_in(doctor)):
+        return f"`disableAllHooks` in {shown(place, doctor.environment)} turns them off", "remove it there"
+    without = [] if TABLE[name].extension else [event for event in hook_entries(name, "") if event not in events]
+    return (f"none for {', '.join(without)}", f"`om install {name}` adds them") if without else None
+
+
+def _off_in(doctor: Doctor) -> Path | None:
+    """Return the settings of Claude Code that turn off all hooks. Of several files, the first that says so counts."""
+    local = main_file("claude-code", doctor.environment, Path(doctor.project))
+    for place in (local, local.with_name("settings.json"), main_file("claude-code", doctor.environment)):
+        try:
+            value = parse((read(place) or b"{}").decode(errors="replace")).value
+        except OmError:  # the check of the hooks tells it, unless they are elsewhere
+            continue
+        if isinstance(value, dict) and "disableAllHooks" in value:
+            return place if value["disableAllHooks"] is True else None
+    return None
 
 
 def _retired(doctor: Doctor) -> Iterator[Check]:
@@ -91,7 +117,9 @@ def _has_retired(settings: Path) -> bool:
         return False
 
 
-def _check(doctor: Doctor, hook: _Hook, last: HookRun | None, error: HookRun | None) -> Check:
+def _check(
+    doctor: Doctor, hook: _Hook, missing: tuple[str, str] | None, last: HookRun | None, error: HookRun | None
+) -> Check:
     place, again = shown(hook.place, doctor.environment), f"`om install {hook.client}` writes it again"
     if not hook.start:
         return failure(hook.client, f"the extension {place} does not name its om", again)
@@ -111,6 +139,8 @@ def _check(doctor: Doctor, hook: _Hook, last: HookRun | None, error: HookRun | N
     if error is not None:
         at = f"{error.event or 'a hook'} failed at {minute(error.at)}"
         return warn(hook.client, f"{text}; {at}: {error.error}", "it is logged in hooks.log and background.log")
+    if missing is not None:
+        return warn(hook.client, f"{text}; {missing[0]}", missing[1])
     if last is None and hook.client == "codex":
         return warn(hook.client, text, "Codex runs hooks only once they are trusted: type /hooks in Codex")
     return pass_(hook.client, text)

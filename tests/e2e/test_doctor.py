@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from omcli.clients import CLIENTS
+from omcli.clients.entries import hook_entries
 from omcli.clients.log import RETIRED, HookRun, append
 from omcli.doctor.store import file_system
 from omcli.memory.ports import Lane
@@ -517,8 +518,7 @@ def hooked(om: Om, client: str, *words: str) -> Path:
     )
     place.parent.mkdir(parents=True, exist_ok=True)
     command = shlex.join([*(words or (sys.executable, "-m", "omcli")), "hook", client])
-    entry = {"command": command} if client == "cursor" else {"hooks": [{"type": "command", "command": command}]}
-    place.write_text(json.dumps({"model": "x", "hooks": {"SessionStart": [entry]}}))
+    place.write_text(json.dumps({"model": "x", "hooks": hook_entries(client, command)}))
     return place
 
 
@@ -662,6 +662,34 @@ def test_a_path_with_spaces_is_one_word(om: Om) -> None:
     om.argv0 = str(path)
     hooked(om, "gemini", str(path))
     assert only(doctor(om, env={"PYTHONPATH": str(ROOT)}), "gemini")[0] == "pass"
+
+
+def test_hooks_for_some_events_only_are_a_warning(om: Om) -> None:
+    """Also if the others are there for the project."""
+    place = hooked(om, "claude-code", own(om, "#!/bin/sh\n"))
+    settings = json.loads(place.read_text())
+    stop = settings["hooks"].pop("Stop")
+    place.write_text(json.dumps(settings))
+    state, text = only(doctor(om), "claude-code")
+    assert state == "warn"
+    assert text.endswith("; none for Stop | `om install claude-code` adds them")
+    local = om.folder / "ferry/.claude/settings.local.json"
+    local.parent.mkdir(parents=True)
+    local.write_text(json.dumps({"hooks": {"Stop": stop}}))
+    found = om("doctor", "--json", cwd=om.folder / "ferry").document["checks"]
+    assert [check["state"] for check in found if check["name"] == "claude-code"] == ["pass", "pass"]
+
+
+def test_hooks_that_claude_code_is_told_not_to_run_are_a_warning(om: Om) -> None:
+    place = hooked(om, "claude-code", own(om, "#!/bin/sh\n"))
+    place.write_text(json.dumps({**json.loads(place.read_text()), "disableAllHooks": True}))
+    state, text = only(doctor(om), "claude-code")
+    assert state == "warn"
+    assert text.endswith("`disableAllHooks` in ~/.claude/settings.json turns them off | remove it there")
+    shared = om.folder / ".claude/settings.json"
+    shared.parent.mkdir()
+    shared.write_text('{"disableAllHooks": false}')
+    assert only(doctor(om), "claude-code")[0] == "pass"
 
 
 def test_hooks_of_the_retired_program_are_told(om: Om) -> None:
