@@ -627,6 +627,10 @@ def test_a_hook_with_a_bare_name_is_the_program_on_path(om: Om) -> None:
     assert "run om, which is not on PATH" in only(doctor(om, code=1), "gemini")[1]
     own(om, "#!/bin/sh\n")
     assert only(doctor(om), "gemini")[0] == "pass"
+    hooked(om, "gemini", "OM_PRESET=coding", "timeout", "-s", "KILL", "5", "om")
+    assert only(doctor(om), "gemini")[0] == "pass"
+    hooked(om, "gemini", "env", "-u", "OM_DB", sys.executable, "-m", "omcli")
+    assert only(doctor(om, env={"PYTHONPATH": str(ROOT)}), "gemini")[0] == "pass"
 
 
 @pytest.mark.parametrize("value", ["\\q", "\\ud800", "\\u0000", "\\", ""])

@@ -67,7 +67,8 @@ def install(
 
     Each client is given hooks that run this `om` by its absolute path (or an extension that does), and a skill that
     tells its agent when to look something up and when to note something. Entries of others are left as they are, but
-    entries of an earlier `om install`, and of the retired tool that was also called `om`, are replaced.
+    those that run `om hook` already, also with options, variables or a program such as timeout before it, and those of
+    the retired tool that was also called `om`, are replaced, and the former ones printed.
 
     Claude Code gets hooks in settings.json, or with --project in .claude/settings.local.json, because the path of om is
     that of this machine. Codex and Cursor get a hooks.json, Gemini CLI hooks in settings.json, pi an extension and

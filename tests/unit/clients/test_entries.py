@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import shlex
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -42,3 +44,10 @@ def test_a_command_with_any_path_is_recognised_as_ours(folder: str) -> None:
     command = f"{shlex.quote(f'/{folder}/om')} hook codex"
     text = with_entries("{}", hook_entries("codex", command), {})
     assert [event for event, _ in entries(text)] == list(hook_entries("codex", command))
+
+
+@pytest.mark.parametrize("word", ["-a", "A=b", "5", "timeout", "om", "omcli", "hook", "-m"])
+def test_hostile_commands_are_read_in_linear_time(word: str) -> None:
+    """The words of a command are not limited if they are a list."""
+    entry = {"command": word, "args": [word] * 20_000}
+    assert entries(json.dumps({"hooks": {"Stop": [{"hooks": [entry]}]}})) == ()
