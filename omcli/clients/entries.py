@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -48,17 +48,23 @@ def with_entries(text: str, wanted: Mapping[str, list[Any]], others: Mapping[str
     return _changed(text, wanted, is_former, kept=frozenset(), others=others)
 
 
-def without_entries(text: str, original: Mapping[str, Any], others: Collection[str] = ()) -> str:
+def without_entries(text: str, original: Mapping[str, Any] | None, others: Mapping[str, object]) -> str:
     """Return the text of settings without our entries, and without lists that are empty now and were not in the
-    original.
+    original, which may be unknown. Of the `others` that were added with the entries, those go that nothing needs: they
+    stand alone, or beside no hooks but those that did without them in the original.
     """
-    before = original.get("hooks")
-    kept = frozenset({*(("hooks",) if "hooks" in original else ()), *(before if isinstance(before, dict) else ())})
-    text = _changed(text, {}, _is_own, kept=kept, others={})
-    for name in others:
+    known = original or {}
+    before = known.get("hooks")
+    kept = frozenset({*(("hooks",) if "hooks" in known else ()), *(before if isinstance(before, dict) else ())})
+    with_ours, text = text, _changed(text, {}, _is_own, kept=kept, others={})
+    for name, value in others.items():
         root = parse(text)
         member = root.part_named(name)
-        if member is not None and name not in original and len(root.parts) == 1:
+        if member is None or name in known:
+            continue
+        is_alone = len(root.parts) == 1 and text != with_ours
+        is_as_before = original is not None and (root.value.get("hooks") or {}) == (before or {})
+        if is_alone or (is_as_before and member.value == value):
             text = remove(text, root, member)
     return text
 

@@ -219,7 +219,7 @@ def _plan_settings(
         after = with_entries(text, wanted, others)
         has = entries(after)
     is_changed = before is None or after.encode() != before
-    original = _without_own(path, before, known) if is_changed else None
+    original = _without_own(path, before, known, others) if is_changed else None
     return ClientFile(
         path=path,
         step=FileStep.CREATE if before is None else FileStep.CHANGE if is_changed else FileStep.KEEP,
@@ -249,7 +249,11 @@ def plan_uninstall(
         target(skill_file(other, environment, project)) == target(skill) and _may_be_used(other, environment, project)
         for other in others
     )
-    main = _plan_remove(path, originals.find(path)) if TABLE[name].settings else _plan_remove_file(path)
+    main = (
+        _plan_remove(path, originals.find(path), _OTHERS.get(name, {}))
+        if TABLE[name].settings
+        else _plan_remove_file(path)
+    )
     return (main,) if is_shared else (main, _plan_remove_file(skill))
 
 
@@ -260,9 +264,9 @@ def _may_be_used(name: str, environment: Mapping[str, str], project: Path | None
         return True
 
 
-def _plan_remove(path: Path, known: KeptFile | None) -> ClientFile:
+def _plan_remove(path: Path, known: KeptFile | None, others: Mapping[str, object]) -> ClientFile:
     before = read(path)
-    after = _without_own(path, before, known)
+    after = _without_own(path, before, known, others)
     is_restored = known is not None and after == known.content
     step = FileStep.RESTORE if is_restored else FileStep.CHANGE
     events: tuple[str, ...] = ()
@@ -283,7 +287,9 @@ def _plan_remove_file(path: Path) -> ClientFile:
     return ClientFile(path=path, step=FileStep.REMOVE if is_ours else FileStep.KEEP, before=before, after=None)
 
 
-def _without_own(path: Path, content: bytes | None, known: KeptFile | None) -> bytes | None:
+def _without_own(
+    path: Path, content: bytes | None, known: KeptFile | None, others: Mapping[str, object]
+) -> bytes | None:
     """Return the content of settings without our entries, or None if the file was missing before and would be empty.
 
     If nobody has changed it since `om install`, that is its content from before.
@@ -292,8 +298,8 @@ def _without_own(path: Path, content: bytes | None, known: KeptFile | None) -> b
         return None if content is None or known is None else known.content
     with _named(path):
         text = _text(content)
-        original = parse(_text(known.content)).value if known is not None else {}
-        stripped = without_entries(text, original, ("version",))
+        original = parse(_text(known.content)).value if known is not None else None
+        stripped = without_entries(text, original, others)
         if known is not None and known.content is None and parse(stripped).value == {}:
             return None
     return content if stripped == text else stripped.encode()

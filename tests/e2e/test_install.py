@@ -315,6 +315,31 @@ def test_what_others_added_to_a_file_that_om_created_stays(om: Om) -> None:
     assert commands(parsed(path)) == ["./mine.sh"]
 
 
+@pytest.mark.parametrize(
+    ("before", "edited", "stays"),
+    [
+        ({"team": 1}, {}, False),
+        (None, {"team": 1}, False),
+        ({"hooks": {"stop": [{"command": "./mine.sh"}]}}, {}, False),
+        ({"hooks": {"stop": []}, "team": 1}, {}, False),
+        ({"version": 1}, {}, True),
+        ({"team": 1}, {"version": 2}, True),
+    ],
+)
+def test_the_version_that_om_added_goes_if_nothing_needs_it(
+    om: Om, before: dict[str, Any] | None, edited: dict[str, Any], *, stays: bool
+) -> None:
+    """Also if the file was edited since. Hooks that were there before did without it."""
+    path = om.home / SETTINGS["cursor"]
+    if before is not None:
+        put(om, SETTINGS["cursor"], json.dumps(before))
+    om("install", "cursor")
+    path.write_text(json.dumps({**parsed(path), **edited, "theirs": True}))
+    om("uninstall", "cursor")
+    version = {"version": edited.get("version", 1)} if stays else {}
+    assert parsed(path) == {**(before or {}), **edited, "theirs": True, **version}
+
+
 def test_a_file_that_om_created_and_others_only_laid_out_anew_is_removed(om: Om) -> None:
     for client, name in SETTINGS.items():
         om("install", client)
@@ -496,12 +521,13 @@ def test_uninstalling_after_a_second_installation_brings_the_first_content_back(
 # ---- files
 
 
-@pytest.mark.parametrize("content", ["", " \n"])
-def test_an_empty_file_is_filled_and_emptied_again(om: Om, content: str) -> None:
-    path = put(om, SETTINGS["codex"], content)
-    om("install", "codex")
+@pytest.mark.parametrize("content", ["", " \n", "{}", '{ "version": 1 }'])
+@pytest.mark.parametrize("client", ["codex", "cursor"])
+def test_an_empty_file_is_filled_and_emptied_again(om: Om, client: str, content: str) -> None:
+    path = put(om, SETTINGS[client], content)
+    om("install", client)
     assert parsed(path)["hooks"]
-    om("uninstall", "codex")
+    om("uninstall", client)
     assert path.read_text() == content
 
 

@@ -25,7 +25,7 @@ def test_what_is_installed_can_be_removed_byte_for_byte(text: str) -> None:
     assert [event for event, _ in entries(changed)] != []
     assert len(entries(changed)) == len(_WANTED)
     assert with_entries(changed, _WANTED, {}) == changed, "a second time, nothing is changed"
-    assert without_entries(changed, parse(text).value) == text
+    assert without_entries(changed, parse(text).value, {}) == text
 
 
 @given(laid_out(odd=True))
@@ -34,7 +34,7 @@ def test_entries_and_comments_of_others_stay_whatever_the_layout(text: str) -> N
     twice = with_entries(with_entries(text, _OLD, {}).replace("/old/om", "/older/om"), {}, {})
     changed = with_entries(with_entries(twice, _OLD, {}), _WANTED, {})
     assert sorted(entries(changed)) == sorted((event, "/opt/my tools/om hook codex") for event in _WANTED)
-    removed = without_entries(changed, parse(text).value)
+    removed = without_entries(changed, parse(text).value, {})
     assert parse(removed).value == parse(text).value
     assert comments(removed) == comments(text)
 
