@@ -39,19 +39,22 @@ def _each_hook(doctor: Doctor) -> Iterator[Check]:
     runs, errors = last_runs(log), last_errors(log)
     is_any = False
     for name in CLIENTS:
-        try:
-            hooks = _hooks(doctor, name)
-        except OmError as error:
-            yield warn(name, error.message, error.hint)
-            continue
-        missing = (
-            _missing_events(doctor, name, {event for events in hooks.values() for event in events}) if hooks else None
-        )
+        hooks: dict[_Hook, list[str]] = {}
+        faults = []
+        for project in (None, Path(doctor.project)):
+            try:
+                _add_hooks(hooks, doctor, name, project)
+            except OmError as error:
+                faults.append(warn(name, error.message, error.hint))
+        missing = _missing_events(doctor, name, set().union(*hooks.values())) if hooks else None
         for hook in hooks:
             yield _check(doctor, hook, missing, runs.get(name), errors.get(name))
-        if not hooks and is_found(name, doctor.environment):
+        yield from dict.fromkeys(faults)
+        is_here = bool(hooks or faults)
+        if not is_here and is_found(name, doctor.environment):
+            is_here = True
             yield skip(name, f"{TABLE[name].title} is on this machine, without hooks of om", f"`om install {name}`")
-        is_any = is_any or bool(hooks) or is_found(name, doctor.environment)
+        is_any = is_any or is_here
     if not is_any:
         yield skip("hooks", "no client found", "`om install CLIENT` has a client run hooks")
 
@@ -65,14 +68,11 @@ class _Hook:
     """The words that start om; none if an extension does not name its om."""
 
 
-def _hooks(doctor: Doctor, name: str) -> Mapping[_Hook, Collection[str]]:
-    """Return the ways in which a client starts om for the user and in this project, each with its events."""
-    found: dict[_Hook, list[str]] = {}
-    for project in (None, Path(doctor.project)):
-        place = main_file(name, doctor.environment, project)
-        for event, start in entries_of(name, doctor.environment, project):
-            found.setdefault(_Hook(client=name, place=place, start=start), []).append(event)
-    return found
+def _add_hooks(hooks: dict[_Hook, list[str]], doctor: Doctor, name: str, project: Path | None) -> None:
+    """Add the ways in which a client starts om, for the user or in a project, each with its events."""
+    place = main_file(name, doctor.environment, project)
+    for event, start in entries_of(name, doctor.environment, project):
+        hooks.setdefault(_Hook(client=name, place=place, start=start), []).append(event)
 
 
 def _missing_events(doctor: Doctor, name: str, events: Collection[str]) -> tuple[str, str] | None:
@@ -120,7 +120,8 @@ def _has_retired(settings: Path) -> bool:
 def _check(
     doctor: Doctor, hook: _Hook, missing: tuple[str, str] | None, last: HookRun | None, error: HookRun | None
 ) -> Check:
-    place, again = shown(hook.place, doctor.environment), f"`om install {hook.client}` writes it again"
+    place, is_users = shown(hook.place, doctor.environment), hook.place == main_file(hook.client, doctor.environment)
+    again = f"`om install {hook.client}{'' if is_users else ' --project'}` writes it again"
     if not hook.start:
         return failure(hook.client, f"the extension {place} does not name its om", again)
     program = _path_of(hook.start[0], doctor.environment)

@@ -601,8 +601,18 @@ def test_programs_that_files_of_a_project_name_are_never_run(om: Om, file: str, 
     assert told["state"] == "warn"
     assert f"run {project}/" in told["text"]
     assert ", not this om; " in told["text"]
-    assert told["hint"] == f"`om install {told['name']}` writes it again"
+    assert told["hint"] == f"`om install {told['name']} --project` writes it again"
     assert not mark.exists()
+
+
+def test_settings_of_a_project_that_cannot_be_read_hide_no_others(om: Om) -> None:
+    hooked(om, "gemini", own(om, "#!/bin/sh\n"))
+    place = om.folder / ".gemini/settings.json"
+    place.parent.mkdir()
+    place.write_text("{")
+    (state, _), (other, text) = doctor(om)["gemini"]
+    assert (state, other) == ("pass", "warn")
+    assert f"{place}: line 1, column 2: not valid JSON" in text
 
 
 def test_a_hook_is_given_its_call_in_a_file(om: Om) -> None:
