@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -48,17 +48,23 @@ def with_entries(text: str, wanted: Mapping[str, list[Any]], others: Mapping[str
     return _changed(text, wanted, is_former, kept=frozenset(), others=others)
 
 
-def without_entries(text: str, original: Mapping[str, Any], others: Collection[str] = ()) -> str:
+def without_entries(text: str, original: Mapping[str, Any] | None, others: Mapping[str, object]) -> str:
     """Return the text of settings without our entries, and without lists that are empty now and were not in the
-    original.
+    original, which may be unknown. Of the `others` that were added with the entries, those go that nothing needs: they
+    stand alone, or beside no hooks but those that did without them in the original.
     """
-    before = original.get("hooks")
-    kept = frozenset({*(("hooks",) if "hooks" in original else ()), *(before if isinstance(before, dict) else ())})
-    text = _changed(text, {}, _is_own, kept=kept, others={})
-    for name in others:
+    known = original or {}
+    before = known.get("hooks")
+    kept = frozenset({*(("hooks",) if "hooks" in known else ()), *(before if isinstance(before, dict) else ())})
+    with_ours, text = text, _changed(text, {}, _is_own, kept=kept, others={})
+    for name, value in others.items():
         root = parse(text)
         member = root.part_named(name)
-        if member is not None and name not in original and len(root.parts) == 1:
+        if member is None or name in known:
+            continue
+        is_alone = len(root.parts) == 1 and text != with_ours
+        is_as_before = original is not None and (root.value.get("hooks") or {}) == (before or {})
+        if is_alone or (is_as_before and member.value == value):
             text = remove(text, root, member)
     return text
 
@@ -144,11 +150,21 @@ def entries(text: str, *, or_retired: bool = False) -> tuple[tuple[str, str], ..
     return tuple((each.event.key or "", " ".join(_words(entry.value))) for each in found for entry in each.ours)
 
 
+def starts(text: str) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    """Return the events of our entries in settings, each with the words that start om."""
+    found = _found(parse(text), _is_own)
+    return tuple((each.event.key or "", _parts(_words(entry.value))[0]) for each in found for entry in each.ours)
+
+
 # ---- whose entry it is
 
 _OPERATORS = ";|&<>()`"
 _QUIET = frozenset({">", ">&", "||", "true", "/dev/null", "1", "2"})
 """What may follow a command without making it do more."""
+_RUNNERS = frozenset(
+    {"command", "env", "exec", "nice", "nohup", "run", "setsid", "stdbuf", "time", "timeout", "uv", "uvx"}
+)
+"""Programs, and the verb of one, that run the rest of their words."""
 _FOR = ("claude", "claude-code", "codex", "cowork", "cursor", "grok", "hermes", "opencode")
 _SCRIPT = lazily(r"/observational_memory/hooks/[a-z]+/session-(?:start|end)\.sh\Z")
 
@@ -156,13 +172,25 @@ _SCRIPT = lazily(r"/observational_memory/hooks/[a-z]+/session-(?:start|end)\.sh\
 def _is_own(entry: Mapping[str, Any], *, or_retired: bool = False) -> bool:
     """Return True for an entry that runs `om hook`, and, if asked for, for one of the retired tool of the same name."""
     words = _words(entry)
-    arguments = _arguments(words)
-    if len(arguments) == 2 and arguments[0] == "hook" and arguments[1] in CLIENTS:
+    _, arguments = _parts(words)
+    if _is_hook(arguments):
         return True
     return or_retired and (_is_retired(arguments) or (bool(words) and bool(_SCRIPT.search(words[-1]))))
 
 
-def _is_retired(arguments: list[str]) -> bool:
+def _is_hook(arguments: Sequence[str]) -> bool:
+    """Return True for `hook CLIENT` among options, such as `--db FILE`."""
+    at = arguments.index("hook") if "hook" in arguments else len(arguments)
+    has_verb = any(_is_word(arguments, before) for before in range(at))
+    return not has_verb and not set(CLIENTS).isdisjoint(arguments[at + 1 :])
+
+
+def _is_word(words: Sequence[str], at: int) -> bool:
+    """Return True unless a word is an option or may be the value of one."""
+    return not words[at].startswith("-") and not (at and words[at - 1].startswith("-"))
+
+
+def _is_retired(arguments: Sequence[str]) -> bool:
     """Return True for a command of the retired tool. Our `om context --for` has no `--cwd`."""
     verb, *rest = arguments or [""]
     if verb in ("claude-checkpoint", "codex-checkpoint"):
@@ -192,10 +220,24 @@ def _words(entry: Mapping[str, Any]) -> list[str]:
     return words[: end - 1 if is_number else end]
 
 
-def _arguments(words: list[str]) -> list[str]:
-    """Return the arguments of `om` if the words run it, otherwise none."""
-    if words and Path(words[0]).name == "om":
-        return words[1:]
-    if "omcli" in words and words[words.index("omcli") - 1] == "-m":
-        return words[words.index("omcli") + 1 :]
-    return []
+def _parts(words: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the words that start `om`, and its arguments; none of either if the words run another program.
+
+    Before them there may be variables (`OM_DB=…`) and programs that run the rest of their words (`timeout 5`).
+    """
+    begin = next((at for at, word in enumerate(words) if not _is_before(word)), len(words))
+    first = next((at for at in range(begin, len(words)) if not _is_before(words[at]) and _is_word(words, at)), begin)
+    for at in (begin, first):
+        if at < len(words) and Path(words[at]).name == "om":
+            return tuple(words[at : at + 1]), tuple(words[at + 1 :])
+    module = words.index("omcli") if "omcli" in words else 0
+    if module > begin and words[module - 1] == "-m":
+        return tuple(words[first if first < module else begin : module + 1]), tuple(words[module + 1 :])
+    return (), ()
+
+
+def _is_before(word: str) -> bool:
+    """Return True for a word that may stand before a program: a variable, or a program that runs it and its options."""
+    variable, equals, _ = word.partition("=")
+    is_variable = bool(equals) and variable.isidentifier()
+    return is_variable or word.startswith("-") or word[:1].isdecimal() or Path(word).name in _RUNNERS

@@ -12,6 +12,7 @@ import stat
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from enum import StrEnum
+from glob import escape
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -111,6 +112,7 @@ class KeptFiles:
         """
         with self._all_or_nothing() as done:
             for change in changes:
+                _clear_unfinished(target(change.path))
                 if change.step is FileStep.KEEP or change.after is None:
                     continue
                 known = self.find(change.path)
@@ -125,6 +127,7 @@ class KeptFiles:
         """
         with self._all_or_nothing() as done:
             for change in changes:
+                _clear_unfinished(target(change.path))
                 if change.step is not FileStep.KEEP:
                     _replace(change)
                     done.append(change)
@@ -180,8 +183,12 @@ def target(path: Path) -> Path:
 
 
 def read(path: Path) -> bytes | None:
-    """Return the content of a file, or None if it is missing. Raise NoInput if it cannot be read."""
+    """Return the content of a file, or None if it is missing. Raise NoInput if it cannot be read, or is something else,
+    such as a pipe that would be read for ever.
+    """
     try:
+        if not stat.S_ISREG(path.stat().st_mode):
+            raise NoInput(f"{path}: cannot be read: not a regular file", hint="move it out of the way")
         return path.read_bytes()
     except FileNotFoundError:
         return None
@@ -223,6 +230,25 @@ def _replace(change: ClientFile) -> None:
     if read(path) != change.before:
         raise TryAgain(f"{change.path} has just been changed by another program", hint="run the command again")
     write(path, change.after)
+
+
+def _clear_unfinished(path: Path) -> None:
+    """Remove what processes that were killed while they wrote a file have left beside it (see `write`)."""
+    with suppress(OSError):
+        for file in path.parent.glob(f".{escape(path.name)}.*"):
+            number = file.suffix[1:]
+            if number.isascii() and number.isdecimal() and not _is_running(int(number)):
+                file.unlink(missing_ok=True)
+
+
+def _is_running(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except (ProcessLookupError, OverflowError):
+        return False
+    except PermissionError:  # of another user
+        return True
+    return True
 
 
 def _take_after(path: Path, descriptor: int, mode: int | None) -> None:

@@ -15,10 +15,11 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+from omcli.base import lazily
 from omcli.base.errors import BadConfiguration, CannotCreate, OmError
 from omcli.base.record import record
 from omcli.clients import CLIENTS
-from omcli.clients.entries import entries, hook_entries, with_entries, without_entries
+from omcli.clients.entries import entries, hook_entries, starts, with_entries, without_entries
 from omcli.clients.files import ClientFile, FileStep, KeptFile, KeptFiles, read, target
 from omcli.clients.json_edit import parse
 
@@ -26,6 +27,8 @@ DATA = Path(__file__).parent / "data"
 """Folder of the files that are installed, and of the plugin for Claude Code."""
 _MARK = "Written by `om install`"
 """Text by which whole files of ours are recognised."""
+_PROGRAM = lazily(r'\bOM\b[^=\n]*=\s*("(?:[^"\\\n]|\\.)*")')
+"""Matches the constant with the path of om in an extension."""
 _SKILL = "om-memory/SKILL.md"
 
 
@@ -141,18 +144,31 @@ def skill_file(name: str, environment: Mapping[str, str], project: Path | None =
     return (project or _user_folder()) / (own or _SHARED_SKILLS) / _SKILL
 
 
-def entries_of(name: str, environment: Mapping[str, str], project: Path | None = None) -> dict[str, str]:
-    """Return the command that a client runs for each event, as its settings have it; for an extension, the file for
-    the event "". Raise NoInput or BadConfiguration if the file cannot be read.
+def entries_of(
+    name: str, environment: Mapping[str, str], project: Path | None = None
+) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    """Return the events at which a client runs om, as its settings have them, each with the words that start om. An
+    extension has the event "", without words if it does not name its om.
+
+    Raise NoInput or BadConfiguration if the file cannot be read.
     """
     path = main_file(name, environment, project)
     content = read(path)
     if content is None:
-        return {}
+        return ()
     if TABLE[name].extension:
-        return {"": str(path)} if _MARK.encode() in content else {}
+        return (("", _named_in(content.decode(errors="replace"))),) if _MARK.encode() in content else ()
     with _named(path):
-        return dict(entries(_text(content)))
+        return starts(_text(content))
+
+
+def _named_in(extension: str) -> tuple[str, ...]:
+    """Return the path of om in the text of an extension; nothing if it has none."""
+    named = _PROGRAM.search(extension)
+    try:
+        return (str(json.loads(named[1])),) if named else ()
+    except ValueError:  # a text of TypeScript need not be one of JSON
+        return ()
 
 
 def plan_install(
@@ -203,7 +219,7 @@ def _plan_settings(
         after = with_entries(text, wanted, others)
         has = entries(after)
     is_changed = before is None or after.encode() != before
-    original = _without_own(path, before, known) if is_changed else None
+    original = _without_own(path, before, known, others) if is_changed else None
     return ClientFile(
         path=path,
         step=FileStep.CREATE if before is None else FileStep.CHANGE if is_changed else FileStep.KEEP,
@@ -233,7 +249,11 @@ def plan_uninstall(
         target(skill_file(other, environment, project)) == target(skill) and _may_be_used(other, environment, project)
         for other in others
     )
-    main = _plan_remove(path, originals.find(path)) if TABLE[name].settings else _plan_remove_file(path)
+    main = (
+        _plan_remove(path, originals.find(path), _OTHERS.get(name, {}))
+        if TABLE[name].settings
+        else _plan_remove_file(path)
+    )
     return (main,) if is_shared else (main, _plan_remove_file(skill))
 
 
@@ -244,9 +264,9 @@ def _may_be_used(name: str, environment: Mapping[str, str], project: Path | None
         return True
 
 
-def _plan_remove(path: Path, known: KeptFile | None) -> ClientFile:
+def _plan_remove(path: Path, known: KeptFile | None, others: Mapping[str, object]) -> ClientFile:
     before = read(path)
-    after = _without_own(path, before, known)
+    after = _without_own(path, before, known, others)
     is_restored = known is not None and after == known.content
     step = FileStep.RESTORE if is_restored else FileStep.CHANGE
     events: tuple[str, ...] = ()
@@ -267,7 +287,9 @@ def _plan_remove_file(path: Path) -> ClientFile:
     return ClientFile(path=path, step=FileStep.REMOVE if is_ours else FileStep.KEEP, before=before, after=None)
 
 
-def _without_own(path: Path, content: bytes | None, known: KeptFile | None) -> bytes | None:
+def _without_own(
+    path: Path, content: bytes | None, known: KeptFile | None, others: Mapping[str, object]
+) -> bytes | None:
     """Return the content of settings without our entries, or None if the file was missing before and would be empty.
 
     If nobody has changed it since `om install`, that is its content from before.
@@ -276,8 +298,8 @@ def _without_own(path: Path, content: bytes | None, known: KeptFile | None) -> b
         return None if content is None or known is None else known.content
     with _named(path):
         text = _text(content)
-        original = parse(_text(known.content)).value if known is not None else {}
-        stripped = without_entries(text, original, ("version",))
+        original = parse(_text(known.content)).value if known is not None else None
+        stripped = without_entries(text, original, others)
         if known is not None and known.content is None and parse(stripped).value == {}:
             return None
     return content if stripped == text else stripped.encode()

@@ -5,27 +5,27 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
+from shutil import which
 from tempfile import TemporaryDirectory
 from time import perf_counter
 
-from omcli.base import lazily
 from omcli.base.errors import OmError
 from omcli.base.record import record
 from omcli.clients import CLIENTS
-from omcli.clients.entries import entries
+from omcli.clients.entries import entries, hook_entries
 from omcli.clients.events import HookCall, answer, start_event
+from omcli.clients.files import read
 from omcli.clients.install import TABLE, entries_of, is_found, main_file
+from omcli.clients.json_edit import parse
 from omcli.clients.log import RETIRED, HookRun, has_told, last_errors, last_runs, log_path
 from omcli.doctor import Check, Doctor, Section, failure, pass_, shown, skip, warn
-from omcli.doctor.program import is_own
+from omcli.doctor.program import is_own_start, read_by
 from omcli.processes import GUARD
 from omcli.text.instants import minute
 
 _SESSION = "om-doctor"
-_PROGRAM = lazily(r'\bOM\b[^=\n]*=\s*("(?:[^"\\\n]|\\.)*")')
-"""Matches the constant with the path of om in an extension."""
 _SECONDS = 10.0
 """Maximum duration of a hook. Clients wait longer, but nobody likes to."""
 
@@ -39,16 +39,22 @@ def _each_hook(doctor: Doctor) -> Iterator[Check]:
     runs, errors = last_runs(log), last_errors(log)
     is_any = False
     for name in CLIENTS:
-        try:
-            hooks = _hooks(doctor, name)
-        except OmError as error:
-            yield warn(name, error.message, error.hint)
-            continue
+        hooks: dict[_Hook, list[str]] = {}
+        faults = []
+        for project in (None, Path(doctor.project)):
+            try:
+                _add_hooks(hooks, doctor, name, project)
+            except OmError as error:
+                faults.append(warn(name, error.message, error.hint))
+        missing = _missing_events(doctor, name, set().union(*hooks.values())) if hooks else None
         for hook in hooks:
-            yield _check(doctor, hook, runs.get(name), errors.get(name))
-        if not hooks and is_found(name, doctor.environment):
+            yield _check(doctor, hook, missing, runs.get(name), errors.get(name))
+        yield from dict.fromkeys(faults)
+        is_here = bool(hooks or faults)
+        if not is_here and is_found(name, doctor.environment):
+            is_here = True
             yield skip(name, f"{TABLE[name].title} is on this machine, without hooks of om", f"`om install {name}`")
-        is_any = is_any or bool(hooks) or is_found(name, doctor.environment)
+        is_any = is_any or is_here
     if not is_any:
         yield skip("hooks", "no client found", "`om install CLIENT` has a client run hooks")
 
@@ -58,36 +64,36 @@ class _Hook:
     client: str
     place: Path
     """File that contains the hook."""
-    words: tuple[str, ...]
-    """The command that the client runs."""
+    start: tuple[str, ...]
+    """The words that start om; none if an extension does not name its om."""
 
 
-def _hooks(doctor: Doctor, name: str) -> tuple[_Hook, ...]:
-    """Return the commands of om that a client runs for the user and in this project, each once."""
-    found: dict[_Hook, None] = {}
-    for project in (None, Path(doctor.project)):
-        place = main_file(name, doctor.environment, project)
-        commands = set(entries_of(name, doctor.environment, project).values())
-        for command in sorted(commands):
-            words = _start_in(place) if TABLE[name].extension else _start_of(command.removesuffix(f" hook {name}"))
-            if words:
-                found[_Hook(client=name, place=place, words=(*words, "hook", name))] = None
-    return tuple(found)
+def _add_hooks(hooks: dict[_Hook, list[str]], doctor: Doctor, name: str, project: Path | None) -> None:
+    """Add the ways in which a client starts om, for the user or in a project, each with its events."""
+    place = main_file(name, doctor.environment, project)
+    for event, start in entries_of(name, doctor.environment, project):
+        hooks.setdefault(_Hook(client=name, place=place, start=start), []).append(event)
 
 
-def _start_of(command: str) -> tuple[str, ...]:
-    """Return the words that start om. Its path may have spaces."""
-    for module in (("-P", "-m", "omcli"), ("-m", "omcli")):
-        python = command.removesuffix(f" {' '.join(module)}")
-        if python != command:
-            return (python, *module)
-    return (command,)
+def _missing_events(doctor: Doctor, name: str, events: Collection[str]) -> tuple[str, str] | None:
+    """Return the reason why a client does not run all hooks, and a hint; None if it does."""
+    if name == "claude-code" and (place := _off_in(doctor)):
+        return f"`disableAllHooks` in {shown(place, doctor.environment)} turns them off", "remove it there"
+    without = [] if TABLE[name].extension else [event for event in hook_entries(name, "") if event not in events]
+    return (f"none for {', '.join(without)}", f"`om install {name}` adds them") if without else None
 
 
-def _start_in(extension: Path) -> tuple[str, ...]:
-    """Return the path of om in an extension; nothing if it has none."""
-    named = _PROGRAM.search(extension.read_text("utf-8", errors="replace"))
-    return (str(json.loads(named[1])),) if named else ()
+def _off_in(doctor: Doctor) -> Path | None:
+    """Return the settings of Claude Code that turn off all hooks. Of several files, the first that says so counts."""
+    local = main_file("claude-code", doctor.environment, Path(doctor.project))
+    for place in (local, local.with_name("settings.json"), main_file("claude-code", doctor.environment)):
+        try:
+            value = parse((read(place) or b"{}").decode(errors="replace")).value
+        except OmError:  # the check of the hooks tells it, unless they are elsewhere
+            continue
+        if isinstance(value, dict) and "disableAllHooks" in value:
+            return place if value["disableAllHooks"] is True else None
+    return None
 
 
 def _retired(doctor: Doctor) -> Iterator[Check]:
@@ -111,27 +117,53 @@ def _has_retired(settings: Path) -> bool:
         return False
 
 
-def _check(doctor: Doctor, hook: _Hook, last: HookRun | None, error: HookRun | None) -> Check:
-    place, again = shown(hook.place, doctor.environment), f"`om install {hook.client}` writes it again"
-    program = Path(hook.words[0])
-    if not program.is_file():
-        return failure(hook.client, f"the hooks in {place} run {program}, which does not exist", again)
-    if not os.access(program, os.X_OK):
-        return failure(hook.client, f"the hooks in {place} run {program}, which cannot be executed", again)
+def _check(
+    doctor: Doctor, hook: _Hook, missing: tuple[str, str] | None, last: HookRun | None, error: HookRun | None
+) -> Check:
+    place, is_users = shown(hook.place, doctor.environment), hook.place == main_file(hook.client, doctor.environment)
+    again = f"`om install {hook.client}{'' if is_users else ' --project'}` writes it again"
+    if not hook.start:
+        return failure(hook.client, f"the extension {place} does not name its om", again)
+    program = _path_of(hook.start[0], doctor.environment)
+    if fault := _fault_of(program):
+        return failure(hook.client, f"the hooks in {place} run {program}, {fault}", again)
     if doctor.settings.disabled:
         return skip(hook.client, f"hooks in {place} do nothing while om is disabled")
-    found = _answer(hook.client, hook.words, doctor.environment)
+    words = (program, *hook.start[1:])
+    if not is_own_start(words):
+        # It is not run: anybody can write the files of a project.
+        return warn(hook.client, f"hooks in {place} run {program}, not this om; {_last(last)}", again)
+    found = _answer(hook.client, (*words, "hook", hook.client), doctor.environment)
     if found.error:
         return failure(hook.client, f"the hook in {place} does not answer: {found.error}", again)
     text = f"hooks in {place} answer in {found.ms} ms; {_last(last)}"
-    if not is_own(program):
-        return warn(hook.client, f"{text}; they run {program}, not this om", again)
     if error is not None:
         at = f"{error.event or 'a hook'} failed at {minute(error.at)}"
         return warn(hook.client, f"{text}; {at}: {error.error}", "it is logged in hooks.log and background.log")
+    if missing is not None:
+        return warn(hook.client, f"{text}; {missing[0]}", missing[1])
     if last is None and hook.client == "codex":
         return warn(hook.client, text, "Codex runs hooks only once they are trusted: type /hooks in Codex")
     return pass_(hook.client, text)
+
+
+def _path_of(word: str, environment: Mapping[str, str]) -> str:
+    """Return the program that a shell runs for a word, which may be a bare name or begin with `~`."""
+    if os.sep not in word:
+        return which(word, path=environment.get("PATH", "")) or word
+    return os.path.expanduser(word)  # noqa: PTH111 - Path.expanduser() raises if there is no home
+
+
+def _fault_of(program: str) -> str:
+    """Return the reason why a program cannot run, or an empty string."""
+    if os.sep not in program:
+        return "which is not on PATH"
+    if not Path(program).is_file():
+        return "which does not exist"
+    if not os.access(program, os.X_OK):
+        return "which cannot be executed"
+    reader = read_by(Path(program))
+    return f"but {reader}, which runs it, does not exist" if reader and not Path(reader).is_file() else ""
 
 
 def _last(run: HookRun | None) -> str:
@@ -156,17 +188,22 @@ def _answer(client: str, words: Sequence[str], environment: Mapping[str, str]) -
         state = {"XDG_STATE_HOME": folder}
         cleared = {name: value for name, value in environment.items() if name != GUARD}
         asked = HookCall(client=client, event=start_event(client), session=_SESSION, folder=folder, source="startup")
+        given = Path(folder, "call.json")  # writing to a program that does not read would end this process (SIGPIPE)
+        given.write_text(json.dumps(_given(asked)))
         begun = perf_counter()
         try:
-            process = subprocess.run(
-                list(words),
-                input=json.dumps(_given(asked)).encode(),
-                capture_output=True,
-                cwd=folder,
-                env={**cleared, **state},
-                timeout=_SECONDS,
-                check=False,
-            )
+            with given.open("rb") as stream:
+                process = subprocess.run(
+                    list(words),
+                    stdin=stream,
+                    capture_output=True,
+                    cwd=folder,
+                    env={**cleared, **state},
+                    timeout=_SECONDS,
+                    check=False,
+                )
+        except OSError as error:
+            return HookAnswer(ms=0, error=f"it cannot be started: {error.strerror}")
         except subprocess.TimeoutExpired:
             return HookAnswer(ms=round(_SECONDS * 1000), error=f"it did not end within {_SECONDS:g} seconds")
         ms = round((perf_counter() - begun) * 1000)

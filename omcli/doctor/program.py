@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 from shutil import which
+from sysconfig import get_path, get_preferred_scheme
 
 from omcli import __version__
 from omcli.doctor import DAY, Check, Doctor, Section, failure, pass_, shown, skip, warn
@@ -19,6 +20,7 @@ from omcli.sqlite import checks
 
 _OWN_VARIABLES = {"OM_CONFIG", "OM_ENABLED", "OM_MEMORY", GUARD}
 """Variables of om that are not settings."""
+_PACKAGE = "omcli"
 _RETIRED = "observational-memory"
 _SCRIPT = 4_000
 """Bytes of a program to read; a script of pip has a few hundred."""
@@ -135,17 +137,50 @@ def kind_of(program: Path) -> str | None:
     """Return the distribution that a program is a script of, ours or the retired one, or None for any other program.
     Only its first bytes are read; it is not run.
     """
-    with program.open("rb") as stream:
-        beginning = stream.read(_SCRIPT)
-    if b"omcli" in beginning:
-        return "omcli"
+    beginning = _beginning(program)
+    if _PACKAGE.encode() in beginning:
+        return _PACKAGE
     return _RETIRED if b"observational_memory" in beginning or _RETIRED.encode() in beginning else None
+
+
+def is_own_start(words: Sequence[str]) -> bool:
+    """Return True if words start the installation of om that runs. A shebang is no proof: a file of a project may have
+    any.
+    """
+    program, *module = words
+    if module:
+        is_python = program == sys.executable or _is_same(program, sys.executable)
+        return is_python and module in (["-m", _PACKAGE], ["-P", "-m", _PACKAGE])
+    folders = {get_path("scripts"), get_path("scripts", get_preferred_scheme("user"))}
+    scripts = (sys.argv[0], *(os.path.join(folder, "om") for folder in folders))  # noqa: PTH118
+    return os.path.realpath(program) in map(os.path.realpath, scripts)
+
+
+def _is_same(program: str, other: str) -> bool:
+    """Return True if these are names of one program in one folder. A virtual environment has links to another one's."""
+    folders = {os.path.realpath(Path(each).parent) for each in (program, other)}
+    return len(folders) == 1 and os.path.realpath(program) == os.path.realpath(other)
+
+
+def read_by(script: Path) -> str | None:
+    """Return the path of the program that runs a script, or None if it is not a script or cannot be read."""
+    try:
+        first = _beginning(script).partition(b"\n")[0].decode(errors="replace")
+    except OSError:
+        return None
+    return first[2:].split()[0] if first.startswith("#!") and first[2:].split() else None
+
+
+def _beginning(program: Path) -> bytes:
+    """Return the first bytes of a program; nothing if it is not a regular file, since reading that may never end."""
+    if not program.is_file():
+        return b""
+    with program.open("rb") as stream:
+        return stream.read(_SCRIPT)
 
 
 def is_own(script: Path) -> bool:
     """Return True if a program starts this installation of om: the script that runs, its Python, or a script for it."""
     if str(script) == sys.executable or os.path.realpath(script) == os.path.realpath(sys.argv[0]):
         return True
-    with script.open("rb") as stream:
-        first = stream.readline(_SCRIPT).decode(errors="replace")
-    return first.startswith("#!") and first[2:].split()[:1] == [sys.executable]
+    return read_by(script) == sys.executable

@@ -9,11 +9,10 @@ from datetime import datetime
 from functools import partial
 from pathlib import Path
 
-from omcli.base.errors import IndexDamaged, InputOutput
+from omcli.base.errors import CannotCreate, IndexDamaged, InputOutput
 from omcli.doctor import DAY, Check, Doctor, Section, counted, failure, pass_, shown, size, skip, warn
 from omcli.memory.retention import backups_among
 from omcli.processes import state_folder
-from omcli.settings.settings import exists
 from omcli.sqlite import checks
 from omcli.sqlite.connection import log_files
 from omcli.text.instants import minute
@@ -123,29 +122,47 @@ def _private(doctor: Doctor) -> Iterator[Check]:
     if doctor.settings.origin("db") == "default":
         private.append(doctor.path.parent)
     is_private = True
-    for path in filter(exists, private):
+    for path in filter(Path.exists, private):
         found = path.stat()
         if not found.st_mode & _OTHERS:
             continue
         is_private = False
-        settle = partial(_make_private, path) if found.st_uid == os.geteuid() else None
+        reason = _reason_to_keep(path.lstat())
         yield warn(
             "permissions",
             f"others may {'read' if found.st_mode & _READ else 'use'} {shown(path, doctor.environment)}"
             f" (mode {stat.S_IMODE(found.st_mode):04o})",
-            "`om doctor --fix` makes it private" if settle else "it belongs to another user",
-            settle,
+            reason or "`om doctor --fix` makes it private",
+            None if reason else partial(_make_private, path),
         )
     if is_private:
         yield pass_("permissions", "only you can read the store and its logs")
 
 
 def _below(folder: Path) -> Iterable[Path]:
-    return sorted(folder.glob("*")) if folder.is_dir() else ()
+    """Return the files and folders in a folder, without links: what they lead to need not be of om."""
+    return sorted(path for path in folder.glob("*") if not path.is_symlink()) if folder.is_dir() else ()
+
+
+def _reason_to_keep(found: os.stat_result) -> str:
+    """Return the reason not to change the mode of a file or folder, or an empty string if only om uses it."""
+    if stat.S_ISLNK(found.st_mode):
+        return "it is a link; change the mode of what it leads to"
+    if found.st_uid != os.geteuid():
+        return "it belongs to another user"
+    has_names = stat.S_ISREG(found.st_mode) and found.st_nlink > 1
+    return "it has other names (hard links); `chmod` changes all of them" if has_names else ""
 
 
 def _make_private(path: Path) -> str:
-    path.chmod(stat.S_IMODE(path.stat().st_mode) & ~_OTHERS)
+    opened = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    try:
+        found = os.fstat(opened)
+        if reason := _reason_to_keep(found):
+            raise CannotCreate(reason)
+        os.fchmod(opened, stat.S_IMODE(found.st_mode) & ~_OTHERS)
+    finally:
+        os.close(opened)
     return "made private"
 
 

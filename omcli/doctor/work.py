@@ -8,15 +8,18 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
-from omcli.base.errors import CannotCreate, InputOutput
+from omcli.base.errors import CannotCreate, InputOutput, OmError
+from omcli.base.record import replace
 from omcli.doctor import DAY, Check, Doctor, Section, counted, failure, pass_, shown, size, skip, warn
-from omcli.memory.transcript import Reason
+from omcli.memory.message import Message
+from omcli.memory.transcript import Origin, Reason
 from omcli.processes import state_folder
 from omcli.schedules import NAMES, scheduler
 from omcli.schedules.job import SUCCESS_CODES, run_command
 from omcli.sqlite import checks
 from omcli.text.instants import format_time, minute
-from omcli.wiring.consolidate_inputs import KnownFiles, changed_files
+from omcli.wiring.consolidate_inputs import changed_files
+from omcli.wiring.inputs import asked, terms, transcript
 from omcli.workers import last_run, log_file
 
 _LONG_PENDING = 2 * DAY
@@ -196,19 +199,38 @@ def _transcript_files(doctor: Doctor) -> Iterator[Check]:
     found = changed_files(said.places, taken_in, doctor.environment, others=True, without=said.notes)
     for place in (*found.missing, *found.unseen):
         yield warn("transcripts", f"cannot be read: {place}", "`consolidate.places` names it" if said.places else "")
-    if not found.changed:
-        yield pass_(
-            "transcripts", f"{counted(found.unchanged, 'file')}, all taken in" if found.unchanged else "none found"
-        )
-        return
-    yield _new_files(doctor, found)
+    origins = {each.origin.path: each.origin for each in taken_in}
+    new = [
+        path.stat()
+        for file in found.changed
+        if (path := Path(file.name)).is_file() and not _is_read(doctor, file.name, origins.get(os.path.realpath(path)))
+    ]
+    number = found.unchanged + len(found.changed)
+    if new:
+        yield _new_files(doctor, new, number)
+    else:
+        yield pass_("transcripts", f"{counted(number, 'file')}, all taken in" if number else "none found")
 
 
-def _new_files(doctor: Doctor, found: KnownFiles) -> Check:
-    stats = [path.stat() for file in found.changed if (path := Path(file.name)).is_file()]
-    new = (
-        f"{len(stats)} of {counted(len(stats) + found.unchanged, 'file')} ({size(sum(each.st_size for each in stats))})"
-    )
+def _is_read(doctor: Doctor, name: str, origin: Origin | None) -> bool:
+    """Return True if no message follows the place up to which a file was read. Its stamp does not tell that if it was
+    read at once, as hooks do: it could have changed again without changing its time.
+    """
+    if origin is None:
+        return False
+    format_name, session = asked(origin.terms)
+    bookmarks = doctor.store.bookmarks.find(origin)
+    if origin.terms != terms(format_name, session):  # another version of the reader cannot go on where that one stopped
+        bookmarks = tuple(replace(each, carried=None) for each in bookmarks)
+    try:
+        with transcript(name, lambda _: bookmarks, format_name=format_name, session=session) as rest:
+            return not any(isinstance(item, Message) for item in rest.items)
+    except OmError:  # the next run tells it
+        return False
+
+
+def _new_files(doctor: Doctor, stats: Sequence[os.stat_result], number: int) -> Check:
+    new = f"{len(stats)} of {counted(number, 'file')} ({size(sum(each.st_size for each in stats))})"
     settled = (doctor.wiring.clock.milliseconds() / 1000) - DAY
     if any(each.st_mtime < settled for each in stats):
         text = f"{new} have something that is not taken in"

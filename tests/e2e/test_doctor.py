@@ -14,17 +14,20 @@ from pathlib import Path
 import pytest
 
 from omcli.clients import CLIENTS
+from omcli.clients.entries import hook_entries
 from omcli.clients.log import RETIRED, HookRun, append
 from omcli.doctor.store import file_system
 from omcli.memory.ports import Lane
 from omcli.sqlite import SqliteStore
 from tests.conftest import Om
+from tests.e2e.opencode import database, put
 from tests.e2e.scripts import always
 from tests.e2e.terminals import on_terminal
 from tests.e2e.transcripts import tide_story
 
 STATE = ".local/state/om"
 ROOT = Path(__file__).parents[2]
+STORIES = ROOT / "tests" / "stories"
 Found = dict[str, list[tuple[str, str]]]
 
 
@@ -226,6 +229,27 @@ def test_files_that_others_can_read_are_made_private(told: Om) -> None:
     assert only(doctor(told), "permissions")[0] == "pass"
 
 
+def test_what_links_lead_to_is_never_changed(told: Om) -> None:
+    """It need not be of om: a file of the user that others should read, or a shared folder."""
+    foreign, folder, state = told.write("public.txt", "x"), told.folder / "shared", told.home / STATE
+    folder.mkdir()
+    state.mkdir(parents=True, mode=0o700)
+    (state / "link").symlink_to(foreign)
+    (state / "folder").symlink_to(folder)
+    (state / "gone").symlink_to(told.folder / "gone")
+    os.link(foreign, state / "name")
+    place = told.db.rename(told.db.with_name("elsewhere.db"))
+    told.db.symlink_to(place)
+    for path, mode in ((foreign, 0o644), (folder, 0o755), (place, 0o640)):
+        path.chmod(mode)
+    for options in ((), ("--fix",)):
+        store, name = doctor(told, *options)["permissions"]
+        assert store[0] == name[0] == "warn"
+        assert f"{told.db} (mode 0640) | it is a link; " in store[1]
+        assert "/name (mode 0644) | it has other names" in name[1]
+    assert [path.stat().st_mode & 0o777 for path in (foreign, folder, place)] == [0o644, 0o755, 0o640]
+
+
 def test_the_folder_of_the_usual_store_is_private_too(om: Om) -> None:
     usual = {"OM_DB": ""}
     om("note", "Boats leave at six.", env=usual)
@@ -361,6 +385,38 @@ def test_transcripts_that_nobody_takes_in_are_a_warning(om: Om) -> None:
     assert only(doctor(om), "transcripts") == ("pass", "1 file, all taken in | ")
 
 
+def test_a_file_that_was_read_at_once_is_taken_in(om: Om) -> None:
+    """As hooks do: it was written so recently then that it could change again without changing its time."""
+    file = om.home / ".claude" / "projects" / "-home-ada" / "5d0c6e0a-0000-4000-8000-000000000001.jsonl"
+    file.parent.mkdir(parents=True)
+    *lines, last = tide_story().text().splitlines(keepends=True)
+    file.write_text("".join(lines))
+    om("observe", "-q", file)
+    later = ("--now", "2099-01-01T00:00:00Z")
+    assert only(doctor(om, *later), "transcripts") == ("pass", "1 file, all taken in | ")
+    with closing(sqlite3.connect(om.db)) as connection, connection:
+        connection.execute("UPDATE bookmarks SET terms = replace(terms, '[\"', '[\"0.0.')")
+    assert only(doctor(om, *later), "transcripts")[0] == "pass", "by another version"
+    file.write_text("".join([*lines, last]))
+    assert only(doctor(om, *later), "transcripts")[0] == "warn"
+    om("observe", "-q", file)
+    assert only(doctor(om, *later), "transcripts")[0] == "pass"
+
+
+def test_a_database_that_was_read_at_once_is_taken_in(om: Om) -> None:
+    path = om.home / ".local/share/opencode/opencode.db"
+    story = json.loads((STORIES / "opencode_rooms.json").read_text())
+    with database(path) as connection:
+        put(connection, {**story, "messages": story["messages"][:3]})
+    om("observe", "-q", path)
+    later = ("--now", "2099-01-01T00:00:00Z")
+    assert only(doctor(om, *later), "transcripts") == ("pass", "1 file, all taken in | ")
+    story["info"]["time"]["updated"] += 1
+    with database(path) as connection:
+        put(connection, story)
+    assert only(doctor(om, *later), "transcripts")[0] == "warn"
+
+
 def test_records_that_were_not_understood_are_counted(om: Om) -> None:
     file = om.write("a.jsonl", f'{tide_story().text()}\n{{"type": "tide-gauge", "sessionId": "a", "uuid": "b"}}\n')
     om("observe", "-q", file)
@@ -462,9 +518,14 @@ def hooked(om: Om, client: str, *words: str) -> Path:
     )
     place.parent.mkdir(parents=True, exist_ok=True)
     command = shlex.join([*(words or (sys.executable, "-m", "omcli")), "hook", client])
-    entry = {"command": command} if client == "cursor" else {"hooks": [{"type": "command", "command": command}]}
-    place.write_text(json.dumps({"model": "x", "hooks": {"SessionStart": [entry]}}))
+    place.write_text(json.dumps({"model": "x", "hooks": hook_entries(client, command)}))
     return place
+
+
+def own(om: Om, text: str) -> str:
+    """A program on PATH that is the `om` that runs."""
+    om.argv0 = str(program(om, text))
+    return om.argv0
 
 
 @pytest.mark.parametrize("client", ["claude-code", "codex", "gemini", "cursor"])
@@ -488,7 +549,7 @@ def test_an_installed_hook_is_fired_and_leaves_nothing(told: Om, client: str) ->
     ],
 )
 def test_a_hook_that_answers_something_else_fails(om: Om, script: str, text: str) -> None:
-    hooked(om, "claude-code", str(program(om, f"#!/bin/sh\n{script}\n")))
+    hooked(om, "claude-code", own(om, f"#!/bin/sh\n{script}\n"))
     state, told = only(doctor(om, code=1), "claude-code")
     assert state == "fail"
     assert text in told
@@ -513,6 +574,85 @@ def test_a_hook_whose_program_is_gone_fails(om: Om) -> None:
     assert "which cannot be executed" in only(doctor(om, code=1), "cursor")[1]
 
 
+@pytest.mark.parametrize(
+    ("file", "text"),
+    [
+        (".claude/settings.local.json", {"Stop": [{"hooks": [{"command": "DIR/om hook claude-code"}]}]}),
+        (".codex/hooks.json", {"Stop": [{"hooks": [{"command": "DIR/python -m omcli hook codex"}]}]}),
+        (".codex/hooks.json", {"Stop": [{"hooks": [{"command": "DIR/om", "args": ["hook", "codex"]}]}]}),
+        (".gemini/settings.json", {"AfterAgent": [{"hooks": [{"command": "DIR/om hook gemini"}]}]}),
+        (".cursor/hooks.json", {"stop": [{"command": "DIR/om hook cursor"}]}),
+        (".pi/extensions/om.ts", 'const OM: string = "DIR/om";'),
+        (".opencode/plugins/om.js", 'const OM = "DIR/om";'),
+    ],
+)
+@pytest.mark.parametrize("script", ["#!/bin/sh\n: >MARK\n", f"#!{sys.executable}\nopen('MARK', 'w')\n"])
+def test_programs_that_files_of_a_project_name_are_never_run(om: Om, file: str, text: object, script: str) -> None:
+    """Anybody can write them into a repository, and whoever clones it may run `om doctor` there."""
+    project, mark = om.folder / "ferry", om.folder / "mark"
+    (project / file).parent.mkdir(parents=True)
+    whole = f"// Written by `om install`\n{text}\n" if isinstance(text, str) else json.dumps({"hooks": text})
+    (project / file).write_text(whole.replace("DIR", str(project)))
+    for name in ("om", "python"):
+        (project / name).write_text(script.replace("MARK", str(mark)))
+        (project / name).chmod(0o755)
+    found = json.loads(om("doctor", "--json", cwd=project).stdout)["checks"]
+    [told] = [check for check in found if check["name"] in CLIENTS]
+    assert told["state"] == "warn"
+    assert f"run {project}/" in told["text"]
+    assert ", not this om; " in told["text"]
+    assert told["hint"] == f"`om install {told['name']} --project` writes it again"
+    assert not mark.exists()
+
+
+def test_settings_of_a_project_that_cannot_be_read_hide_no_others(om: Om) -> None:
+    hooked(om, "gemini", own(om, "#!/bin/sh\n"))
+    place = om.folder / ".gemini/settings.json"
+    place.parent.mkdir()
+    place.write_text("{")
+    (state, _), (other, text) = doctor(om)["gemini"]
+    assert (state, other) == ("pass", "warn")
+    assert f"{place}: line 1, column 2: not valid JSON" in text
+
+
+def test_a_hook_is_given_its_call_in_a_file(om: Om) -> None:
+    """Writing into a pipe that nobody reads would kill `om doctor` with SIGPIPE."""
+    hooked(om, "gemini", own(om, "#!/bin/sh\n[ -f /dev/stdin ] || exit 3\n"))
+    assert only(doctor(om), "gemini")[0] == "pass"
+
+
+def test_a_hook_whose_interpreter_is_gone_fails_and_stops_no_other(om: Om) -> None:
+    """A virtual environment that was deleted."""
+    hooked(om, "claude-code", str(program(om, "#!/gone/venv/bin/python\nfrom omcli.__main__ import main\n")))
+    hooked(om, "gemini")
+    found = doctor(om, code=1, env={"PYTHONPATH": str(ROOT)})
+    state, text = only(found, "claude-code")
+    assert state == "fail"
+    assert "but /gone/venv/bin/python, which runs it, does not exist | `om install claude-code`" in text
+    assert only(found, "gemini")[0] == "pass"
+
+
+def test_a_hook_with_a_bare_name_is_the_program_on_path(om: Om) -> None:
+    hooked(om, "gemini", "om")
+    assert "run om, which is not on PATH" in only(doctor(om, code=1), "gemini")[1]
+    own(om, "#!/bin/sh\n")
+    assert only(doctor(om), "gemini")[0] == "pass"
+    hooked(om, "gemini", "OM_PRESET=coding", "timeout", "-s", "KILL", "5", "om")
+    assert only(doctor(om), "gemini")[0] == "pass"
+    hooked(om, "gemini", "env", "-u", "OM_DB", sys.executable, "-m", "omcli")
+    assert only(doctor(om, env={"PYTHONPATH": str(ROOT)}), "gemini")[0] == "pass"
+
+
+@pytest.mark.parametrize("value", ["\\q", "\\ud800", "\\u0000", "\\", ""])
+def test_an_extension_that_names_nothing_usable_fails(om: Om, value: str) -> None:
+    place = om.home / ".pi/agent/extensions/om.ts"
+    place.parent.mkdir(parents=True)
+    place.write_text(f'// Written by `om install`\nconst OM = "{value}";\n')
+    state, text = only(doctor(om, code=1), "pi")
+    assert state == "fail"
+    assert text.endswith("`om install pi` writes it again")
+
+
 def test_the_last_run_and_error_of_a_client_are_told(om: Om) -> None:
     hooked(om, "codex")
     log, at = str(om.home / STATE / "hooks.log"), "2026-02-10T10:00:00.000Z"
@@ -533,8 +673,37 @@ def test_a_path_with_spaces_is_one_word(om: Om) -> None:
     folder = om.folder / "my programs"
     folder.mkdir()
     path = program(om, f"#!{sys.executable}\nfrom omcli.__main__ import main\nmain()\n").rename(folder / "om")
+    om.argv0 = str(path)
     hooked(om, "gemini", str(path))
     assert only(doctor(om, env={"PYTHONPATH": str(ROOT)}), "gemini")[0] == "pass"
+
+
+def test_hooks_for_some_events_only_are_a_warning(om: Om) -> None:
+    """Also if the others are there for the project."""
+    place = hooked(om, "claude-code", own(om, "#!/bin/sh\n"))
+    settings = json.loads(place.read_text())
+    stop = settings["hooks"].pop("Stop")
+    place.write_text(json.dumps(settings))
+    state, text = only(doctor(om), "claude-code")
+    assert state == "warn"
+    assert text.endswith("; none for Stop | `om install claude-code` adds them")
+    local = om.folder / "ferry/.claude/settings.local.json"
+    local.parent.mkdir(parents=True)
+    local.write_text(json.dumps({"hooks": {"Stop": stop}}))
+    found = om("doctor", "--json", cwd=om.folder / "ferry").document["checks"]
+    assert [check["state"] for check in found if check["name"] == "claude-code"] == ["pass", "pass"]
+
+
+def test_hooks_that_claude_code_is_told_not_to_run_are_a_warning(om: Om) -> None:
+    place = hooked(om, "claude-code", own(om, "#!/bin/sh\n"))
+    place.write_text(json.dumps({**json.loads(place.read_text()), "disableAllHooks": True}))
+    state, text = only(doctor(om), "claude-code")
+    assert state == "warn"
+    assert text.endswith("`disableAllHooks` in ~/.claude/settings.json turns them off | remove it there")
+    shared = om.folder / ".claude/settings.json"
+    shared.parent.mkdir()
+    shared.write_text('{"disableAllHooks": false}')
+    assert only(doctor(om), "claude-code")[0] == "pass"
 
 
 def test_hooks_of_the_retired_program_are_told(om: Om) -> None:
@@ -552,7 +721,7 @@ def test_hooks_of_the_retired_program_are_told(om: Om) -> None:
 def test_extensions_and_clients_without_hooks_are_found(om: Om) -> None:
     for name in (".pi/agent/extensions", ".gemini"):
         (om.home / name).mkdir(parents=True)
-    path = program(om, f"#!{sys.executable}\nimport omcli\n")
+    path = own(om, f"#!{sys.executable}\nimport omcli\n")
     (om.home / ".pi/agent/extensions/om.ts").write_text(f'// Written by `om install`\nconst OM: string = "{path}";\n')
     found = doctor(om, env={"PYTHONPATH": str(ROOT)})
     assert only(found, "pi")[0] == "pass"

@@ -6,6 +6,7 @@ import json
 import os
 import shlex
 import stat
+import subprocess
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -314,6 +315,31 @@ def test_what_others_added_to_a_file_that_om_created_stays(om: Om) -> None:
     assert commands(parsed(path)) == ["./mine.sh"]
 
 
+@pytest.mark.parametrize(
+    ("before", "edited", "stays"),
+    [
+        ({"team": 1}, {}, False),
+        (None, {"team": 1}, False),
+        ({"hooks": {"stop": [{"command": "./mine.sh"}]}}, {}, False),
+        ({"hooks": {"stop": []}, "team": 1}, {}, False),
+        ({"version": 1}, {}, True),
+        ({"team": 1}, {"version": 2}, True),
+    ],
+)
+def test_the_version_that_om_added_goes_if_nothing_needs_it(
+    om: Om, before: dict[str, Any] | None, edited: dict[str, Any], *, stays: bool
+) -> None:
+    """Also if the file was edited since. Hooks that were there before did without it."""
+    path = om.home / SETTINGS["cursor"]
+    if before is not None:
+        put(om, SETTINGS["cursor"], json.dumps(before))
+    om("install", "cursor")
+    path.write_text(json.dumps({**parsed(path), **edited, "theirs": True}))
+    om("uninstall", "cursor")
+    version = {"version": edited.get("version", 1)} if stays else {}
+    assert parsed(path) == {**(before or {}), **edited, "theirs": True, **version}
+
+
 def test_a_file_that_om_created_and_others_only_laid_out_anew_is_removed(om: Om) -> None:
     for client, name in SETTINGS.items():
         om("install", client)
@@ -390,6 +416,11 @@ FORMER: Mapping[str, Mapping[str, Any]] = {
     "another path of om": {"type": "command", "command": "/old/venv/bin/om hook claude-code", "timeout": 5},
     "exec form": {"type": "command", "command": "/old/bin/om", "args": ["hook", "claude-code"]},
     "a module": {"type": "command", "command": "/usr/bin/python3 -P -m omcli hook claude-code"},
+    "options": {"type": "command", "command": "om --color never hook --db ~/x.db claude-code --wait 2"},
+    "variables": {"type": "command", "command": "OM_DB=~/x.db OM_PRESET=coding om hook claude-code 2>/dev/null"},
+    "a limit of time": {"type": "command", "command": "timeout -s KILL 5 /old/bin/om hook claude-code || true"},
+    "a niceness": {"type": "command", "command": "/usr/bin/env A=b nice -n 5 python3 -m omcli hook claude-code"},
+    "a runner": {"type": "command", "command": "uv", "args": ["run", "--directory", "/x", "om", "hook", "claude-code"]},
     "retired": {"type": "command", "command": "om claude-checkpoint"},
     "retired, by path": {"type": "command", "command": "'/opt/my tools/om' codex-checkpoint >/dev/null 2>&1 || true"},
     "retired context": {"type": "command", "command": '/opt/om/bin/om context --for codex --cwd "$PWD"'},
@@ -409,6 +440,13 @@ FOREIGN = (
     "om recall --json deploy",
     "om hook",
     "om hook my-client",
+    "om note hook codex",
+    "echo om hook codex",
+    "OM=/opt/bin/om hook codex",
+    "timeout 5 ./mine.sh om hook codex",
+    "ssh harbour om hook codex",
+    "grep -rl om hook codex",
+    "timeout 5 om hook codex | tee ~/log",
     "node ~/observational_memory/hooks/mine.js",
     "om context | tee ~/log",
     "unbalanced 'om hook codex",
@@ -483,12 +521,13 @@ def test_uninstalling_after_a_second_installation_brings_the_first_content_back(
 # ---- files
 
 
-@pytest.mark.parametrize("content", ["", " \n"])
-def test_an_empty_file_is_filled_and_emptied_again(om: Om, content: str) -> None:
-    path = put(om, SETTINGS["codex"], content)
-    om("install", "codex")
+@pytest.mark.parametrize("content", ["", " \n", "{}", '{ "version": 1 }'])
+@pytest.mark.parametrize("client", ["codex", "cursor"])
+def test_an_empty_file_is_filled_and_emptied_again(om: Om, client: str, content: str) -> None:
+    path = put(om, SETTINGS[client], content)
+    om("install", client)
     assert parsed(path)["hooks"]
-    om("uninstall", "codex")
+    om("uninstall", client)
     assert path.read_text() == content
 
 
@@ -526,6 +565,8 @@ def test_a_read_only_file_is_refused_and_nothing_is_written_for_that_client(om: 
     before = files(om)
     run = om("install", "claude-code", "codex", code=73)
     assert f"claude-code: {path} is read-only" in run.stderr
+    assert ".claude" not in run.stdout, "only what was changed is told as such"
+    assert "create   " in run.stdout
     assert {name: content for name, content in files(om).items() if name in before} == before
     assert ".claude/skills" not in files(om)
     assert ".codex/hooks.json" in files(om), "the other client is done"
@@ -561,6 +602,41 @@ def test_settings_that_were_damaged_since_are_left_alone(om: Om) -> None:
 def test_a_folder_in_place_of_a_file_is_an_error(om: Om) -> None:
     (om.home / SETTINGS["codex"]).mkdir(parents=True)
     assert "cannot be read" in om("install", "codex", code=66).stderr
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+def test_a_pipe_in_place_of_a_file_is_refused_at_once(om: Om, client: str) -> None:
+    path = om.home / FILES[client]
+    path.parent.mkdir(parents=True)
+    os.mkfifo(path)
+    told = f"{path}: cannot be read: not a regular file"
+    assert told in om.process("install", client, code=66, seconds=60).stderr
+    assert told in om.process("uninstall", client, code=66, seconds=60).stderr
+    checks = om.process("doctor", "--json", seconds=60).document["checks"]
+    assert [(check["state"], check["text"]) for check in checks if check["name"] == client] == [("warn", told)]
+    assert stat.S_ISFIFO(path.stat().st_mode)
+
+
+def test_what_a_killed_run_left_is_removed(om: Om) -> None:
+    """A file beside the one that it was writing, in a folder that it had created."""
+    ended = subprocess.Popen([sys.executable, "-c", ""])
+    ended.wait()
+    left = [".claude/skills/om-memory/.SKILL.md", ".claude/.settings.json"]
+
+    def leave(*endings: object) -> list[Path]:
+        return [put(om, f"{name}.{ending}", "half") for name in left for ending in endings]
+
+    om("install", "claude-code")
+    leave(ended.pid)
+    others = leave(os.getppid(), "1x", "backup")
+    om("install", "claude-code")
+    assert list(om.home.rglob(f".*.{ended.pid}")) == []
+    assert all(path.exists() for path in others), "of a process that is running, or of another program"
+    for path in others:
+        path.unlink()
+    leave(ended.pid)
+    om("uninstall", "claude-code")
+    assert files(om) == {}
 
 
 def test_a_run_that_finds_no_folder_for_its_state_changes_nothing(om: Om) -> None:

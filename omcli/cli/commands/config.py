@@ -116,12 +116,12 @@ def doctor(
     """Check the store, settings, hooks, schedule, models and this program.
 
     Each check passes, warns, fails, or is skipped because there is nothing to check; a hint says what to do. Each hook
-    that `om install` has set up is fired once, as its client does at the start of a session in an empty directory, to
-    see it answer. Nothing is changed and no model is asked.
+    that runs this om is fired once, as its client does at the start of a session in an empty directory, to see it
+    answer. Another program is only named and never run. Nothing is changed and no model is asked.
 
     --fix makes files private that others can read, rebuilds a damaged index of words, releases leases of processes that
-    have ended, and shortens a long write-ahead log. It changes only files of om. A damaged store is only reported:
-    restore a backup.
+    have ended, and shortens a long write-ahead log. It changes only files of om, and not what a link leads to. A
+    damaged store is only reported: restore a backup.
 
     The exit code is 1 if a check fails.
     """

@@ -67,7 +67,8 @@ def install(
 
     Each client is given hooks that run this `om` by its absolute path (or an extension that does), and a skill that
     tells its agent when to look something up and when to note something. Entries of others are left as they are, but
-    entries of an earlier `om install`, and of the retired tool that was also called `om`, are replaced.
+    those that run `om hook` already, also with options, variables or a program such as timeout before it, and those of
+    the retired tool that was also called `om`, are replaced, and the former ones printed.
 
     Claude Code gets hooks in settings.json, or with --project in .claude/settings.local.json, because the path of om is
     that of this machine. Codex and Cursor get a hooks.json, Gemini CLI hooks in settings.json, pi an extension and
@@ -169,20 +170,20 @@ class _Changes:
         return [name for name, changes in self.done.items() if any(change.step != "keep" for change in changes)]
 
     def make(self, names: Collection[str], plan: Plan, write: Callable[[Collection[ClientFile]], None]) -> None:
-        """Print the changes for each client, and make them unless this is a dry run."""
+        """Make the changes for each client, unless this is a dry run, and print them."""
         with nullcontext() if self._is_dry else self._originals.locked():
             planned: set[Path] = set()
             for name in names:
                 try:
                     # Of a file that several clients read, the first one tells.
                     changes = tuple(change for change in plan(name) if change.path not in planned)
-                    self._print(changes)
                     if not self._is_dry:
                         write(changes)
                 except OmError as error:
                     self._run.console.error(error, about=name)
                     self._errors.append(error)
                 else:
+                    self._print(changes)
                     self.done[name] = changes
                     planned.update(change.path for change in changes)
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import shlex
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -23,7 +25,7 @@ def test_what_is_installed_can_be_removed_byte_for_byte(text: str) -> None:
     assert [event for event, _ in entries(changed)] != []
     assert len(entries(changed)) == len(_WANTED)
     assert with_entries(changed, _WANTED, {}) == changed, "a second time, nothing is changed"
-    assert without_entries(changed, parse(text).value) == text
+    assert without_entries(changed, parse(text).value, {}) == text
 
 
 @given(laid_out(odd=True))
@@ -32,7 +34,7 @@ def test_entries_and_comments_of_others_stay_whatever_the_layout(text: str) -> N
     twice = with_entries(with_entries(text, _OLD, {}).replace("/old/om", "/older/om"), {}, {})
     changed = with_entries(with_entries(twice, _OLD, {}), _WANTED, {})
     assert sorted(entries(changed)) == sorted((event, "/opt/my tools/om hook codex") for event in _WANTED)
-    removed = without_entries(changed, parse(text).value)
+    removed = without_entries(changed, parse(text).value, {})
     assert parse(removed).value == parse(text).value
     assert comments(removed) == comments(text)
 
@@ -42,3 +44,10 @@ def test_a_command_with_any_path_is_recognised_as_ours(folder: str) -> None:
     command = f"{shlex.quote(f'/{folder}/om')} hook codex"
     text = with_entries("{}", hook_entries("codex", command), {})
     assert [event for event, _ in entries(text)] == list(hook_entries("codex", command))
+
+
+@pytest.mark.parametrize("word", ["-a", "A=b", "5", "timeout", "om", "omcli", "hook", "-m"])
+def test_hostile_commands_are_read_in_linear_time(word: str) -> None:
+    """The words of a command are not limited if they are a list."""
+    entry = {"command": word, "args": [word] * 20_000}
+    assert entries(json.dumps({"hooks": {"Stop": [{"hooks": [entry]}]}})) == ()
