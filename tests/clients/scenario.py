@@ -219,6 +219,12 @@ def show_travel(names: Sequence[str], folder: Path, om: Path) -> Iterator[Step]:
             expect(found.count(FACT) == 1, f"`{FACT}` is told {found.count(FACT)} times")
             return ""
 
+        def doctor() -> str:
+            checks = json.loads(machine.ask_om("doctor", "--json"))["checks"]
+            bad = [f"{check['name']}: {check['text']}" for check in checks if check["state"] in ("warn", "fail")]
+            expect(not bad, "; ".join(bad))
+            return f"{len(checks)} checks"
+
         def uninstall() -> str:
             machine.ask_om("uninstall", *names)
             after = files(machine.home)
@@ -231,7 +237,7 @@ def show_travel(names: Sequence[str], folder: Path, om: Path) -> Iterator[Step]:
         yield from tried(names[0], steps)
         for client in clients[1:]:
             yield from tried(client.name, [(f"knows what {names[0]} was told", lambda client=client: go_on(client))])  # type: ignore[misc]
-        yield from tried("all", [("om uninstall restores all", uninstall)])
+        yield from tried("all", [("om doctor is all pass", doctor), ("om uninstall restores all", uninstall)])
 
 
 def tried(client: str, steps: Sequence[tuple[str, Callable[[], str]]]) -> Iterator[Step]:
