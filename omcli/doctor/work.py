@@ -12,10 +12,11 @@ from omcli.base.errors import CannotCreate, InputOutput, OmError
 from omcli.base.record import replace
 from omcli.doctor import DAY, Check, Doctor, Section, counted, failure, pass_, shown, size, skip, warn
 from omcli.memory.message import Message
-from omcli.memory.transcript import Origin, Reason
+from omcli.memory.transcript import Facts, Origin, Reason
 from omcli.processes import state_folder
 from omcli.schedules import NAMES, scheduler
 from omcli.schedules.job import SUCCESS_CODES, run_command
+from omcli.settings import is_off_in
 from omcli.sqlite import checks
 from omcli.text.instants import format_time, minute
 from omcli.wiring.consolidate_inputs import changed_files
@@ -213,20 +214,25 @@ def _transcript_files(doctor: Doctor) -> Iterator[Check]:
 
 
 def _is_read(doctor: Doctor, name: str, origin: Origin | None) -> bool:
-    """Return True if no message follows the place up to which a file was read. Its stamp does not tell that if it was
-    read at once, as hooks do: it could have changed again without changing its time.
+    """Return True if no message follows the place up to which a file was read, except where memory is off. Its stamp
+    does not tell that if it was read at once, as hooks do: it could have changed again without changing its time.
     """
-    if origin is None:
-        return False
-    format_name, session = asked(origin.terms)
-    bookmarks = doctor.store.bookmarks.find(origin)
-    if origin.terms != terms(format_name, session):  # another version of the reader cannot go on where that one stopped
+    format_name, session = (None, None) if origin is None else asked(origin.terms)
+    bookmarks = () if origin is None else doctor.store.bookmarks.find(origin)
+    if origin and origin.terms != terms(format_name, session):
+        # Another version of the reader cannot go on where that one stopped.
         bookmarks = tuple(replace(each, carried=None) for each in bookmarks)
+    is_off = False
     try:
         with transcript(name, lambda _: bookmarks, format_name=format_name, session=session) as rest:
-            return not any(isinstance(item, Message) for item in rest.items)
+            for item in rest.items:
+                if isinstance(item, Facts) and item.cwd:
+                    is_off = is_off_in(item.cwd, doctor.environment)
+                elif isinstance(item, Message) and not is_off:
+                    return False
     except OmError:  # the next run tells it
         return False
+    return True
 
 
 def _new_files(doctor: Doctor, stats: Sequence[os.stat_result], number: int) -> Check:

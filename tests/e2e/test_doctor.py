@@ -23,7 +23,7 @@ from tests.conftest import Om
 from tests.e2e.opencode import database, put
 from tests.e2e.scripts import always
 from tests.e2e.terminals import on_terminal
-from tests.e2e.transcripts import tide_story
+from tests.e2e.transcripts import Talk, tide_story
 
 STATE = ".local/state/om"
 ROOT = Path(__file__).parents[2]
@@ -401,6 +401,19 @@ def test_a_file_that_was_read_at_once_is_taken_in(om: Om) -> None:
     assert only(doctor(om, *later), "transcripts")[0] == "warn"
     om("observe", "-q", file)
     assert only(doctor(om, *later), "transcripts")[0] == "pass"
+
+
+def test_transcripts_of_a_project_that_turns_memory_off_are_not_missed(om: Om) -> None:
+    file = om.home / ".claude" / "projects" / "-quay" / "5d0c6e0a-0000-4000-8000-000000000001.jsonl"
+    file.parent.mkdir(parents=True)
+    quay = om.folder / "quay"
+    quay.mkdir()
+    (quay / ".om.toml").write_text("enabled = false\n")
+    file.write_text(Talk(session="5d0c6e0a-0000-4000-8000-000000000001", cwd=str(quay)).user("Paint it.").text())
+    later = ("--now", "2099-01-01T00:00:00Z")
+    assert only(doctor(om, *later), "transcripts")[0] == "pass"
+    (quay / ".om.toml").unlink()
+    assert only(doctor(om, *later), "transcripts")[0] == "warn"
 
 
 def test_a_database_that_was_read_at_once_is_taken_in(om: Om) -> None:
