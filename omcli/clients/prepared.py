@@ -69,6 +69,8 @@ def keep(
         os.replace(unfinished, path)
     except OSError:
         _remove(unfinished)
+    else:
+        _remove_stale(os.path.dirname(path))
 
 
 def clear(environment: "Mapping[str, str]") -> None:
@@ -78,9 +80,18 @@ def clear(environment: "Mapping[str, str]") -> None:
         os.unlink(os.path.join(folder, name))
 
 
-def _remove(unfinished: str) -> None:
+def _remove_stale(folder: str) -> None:
+    """Delete packs that no longer hold, such as those of folders that are gone."""
+    for name in os.listdir(folder):
+        path = os.path.join(folder, name)
+        state = _state(path)
+        if state is not None and state[2] / 1e9 < time() - _LASTS:
+            _remove(path)
+
+
+def _remove(path: str) -> None:
     try:
-        os.unlink(unfinished)
+        os.unlink(path)
     except OSError:
         return
 

@@ -6,6 +6,7 @@ import json
 import os
 import sqlite3
 import stat
+import time
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -145,6 +146,18 @@ class TestPrepared:
         assert modes == [0o600, 0o700, 0o700]
         pack.write_text(pack.read_text().replace("make lint", "make tea"))
         assert self.start(told) == first.replace("make lint", "make tea")
+
+    def test_packs_that_hold_no_more_are_deleted(self, told: Om) -> None:
+        """Those of folders that are gone, and what a full disk has left of one."""
+        self.start(told)
+        [pack] = self.packs(told)
+        for name, age in (("codex-00", 90_000), ("codex-01.77", 90_000), ("codex-02", 80_000)):
+            other = pack.with_name(name)
+            other.write_text("{}")
+            os.utime(other, (time.time() - age,) * 2)
+        told("note", "The harbour closes at nine.", "-C", project(told))
+        self.start(told)
+        assert {each.name for each in self.packs(told)} == {pack.name, "codex-02"}
 
     def test_a_pack_keeps_no_variable_that_may_hold_a_secret(self, told: Om) -> None:
         secret = {"OM_OBSERVER_BASE_URL": "https://ada:hunter2@models.example/v1", "OM_OBSERVER_API_KEY": "sk-hunter2"}
