@@ -68,6 +68,8 @@ def main() -> "NoReturn":
         from omcli.cli.hooks import main as hook  # noqa: PLC0415 - a client waits, and for nothing else of om
 
         hook(sys.argv[2], _answer)
+    if sys.argv[1:] == ["--version"] and _is_version_printed():
+        os._exit(0)
     from contextlib import suppress  # noqa: PLC0415 - see above
 
     from omcli.cli import main as cli  # noqa: PLC0415
@@ -84,6 +86,17 @@ def main() -> "NoReturn":
             with suppress(OSError):
                 stream.flush()
     os._exit(code)
+
+
+def _is_version_printed() -> bool:
+    """Print the version without loading anything. If that fails, return False: what prints errors is slow to load."""
+    from omcli import __version__  # noqa: PLC0415
+
+    line = f"om {__version__}\n".encode()
+    try:
+        return os.write(1, line) == len(line)
+    except OSError:
+        return False
 
 
 def _answer(asked: "HookCall") -> str:
