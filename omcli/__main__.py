@@ -22,7 +22,9 @@ run and frees nothing.
 
 
 def _leave(*_: object) -> None:
-    """Exit at once on Ctrl-C, because there is nothing to release yet."""
+    """Exit at once after Ctrl-C. At the start there is nothing to release yet, and after an uncaught exception nothing
+    is left.
+    """
     os._exit(_INTERRUPTED)
 
 

@@ -209,7 +209,7 @@ class _Views:
 
 @cache
 def _views(characters: Literal["ascii", "other"]) -> _Views:
-    """Combine the views for ASCII characters, or those for all others."""
+    """Return the views for ASCII characters, or the one for all others, as one table of pairs."""
     views = _VIEWS if characters == "ascii" else (_SCRIPTS,)
     tables = list(map(itemgetter(0), views))
     numbers: dict[bytes, int] = {}

@@ -26,7 +26,9 @@ def told(session: str, environment: Mapping[str, str]) -> frozenset[str]:
 
 
 def add_told(session: str, rows: Iterable[str], environment: Mapping[str, str], *, anew: bool = False) -> None:
-    """Add ids of rows to those that the session was told, or begin `anew`. Raise OSError if they cannot be written."""
+    """Record that the session was told these rows. With `anew`, they replace those told before, and old files are
+    deleted. Raise OSError if the rows cannot be written.
+    """
     file = _file(session, environment)
     for folder in (file.parent.parent, file.parent):  # the mode is that of the last folder made
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)

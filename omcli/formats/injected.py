@@ -103,7 +103,7 @@ def opening_memory(said: str) -> str:
 
 
 def _shown_parts(said: str) -> list[tuple[int, int]]:
-    """Return start and end of each closed fence."""
+    """Return start and end of each closed code fence, whose content a person only shows."""
     fences: list[tuple[int, int]] = []
     start, mark = 0, ""
     for found in _FENCE.finditer(said):

@@ -249,9 +249,10 @@ class RecordStream:
 
     @cached_property
     def _head_lines(self) -> tuple[_Lines, _Lines]:
-        """Parsed content of the first complete, non-blank lines in the head, and of the lines that vote on the layout.
+        """Parsed content of the first complete, non-blank lines in the head, and of the lines that tell the shape of
+        the input.
 
-        An incomplete line after them also votes if it is valid or the only one.
+        An incomplete line after them also counts for the shape if it is valid or the only one.
         """
         *whole, rest = self._head.split(b"\n")
         opening: _Lines = []

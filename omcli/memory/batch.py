@@ -100,7 +100,7 @@ class Stopped:
     through: int
     """`seq` of the last message that was read, or the batch's `after` if none was."""
     error: BaseException
-    """Error to raise once the rows of the part that was read are written."""
+    """Error to raise after the rows from the part that was read have been written."""
 
 
 @record
@@ -158,7 +158,7 @@ class SlicedObserver(Observer, Protocol):
     """An observer that shows a batch to a model in slices."""
 
     def begin(self, batch: Batch) -> BatchReader:
-        """Return a reader for the batch that has not read any slice yet."""
+        """Return a new reader for the batch, which has not read any slice yet."""
 
 
 # ---- length of a batch

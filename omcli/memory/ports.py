@@ -235,7 +235,7 @@ class Batches(Protocol):
         """
 
     def all_buffered(self) -> tuple[BufferedBatch, ...]:
-        """Return the buffered batches of all sessions, including those after a gap, without their messages."""
+        """Return all readable buffered batches without their messages, also those that cannot be written next."""
 
 
 class Reflections(Protocol):

@@ -215,7 +215,7 @@ class Transcript:
     origin: Origin | None = None
     """The file, or None for input that cannot be read again, such as a pipe."""
     stamp: str | None = None
-    """See `Bookmark.stamp`. None without a file, or if it changed too recently for a further change to be noticed."""
+    """See `Bookmark.stamp`. None without a file, or if it changed so recently that another change may go unnoticed."""
     earlier: IngestedPart | None = None
     """Start of the file that was ingested earlier, not among the items."""
 

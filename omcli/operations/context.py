@@ -52,7 +52,7 @@ class Place:
     is_everywhere: bool = False
     """True if rows from all projects may be included."""
     above: tuple[str, ...] = ()
-    """Folders above the current directory that may be a project it belongs to, the nearest first."""
+    """Folders above the current directory, the nearest first. One of them may be its project."""
     is_strict: bool = False
     """True if no session of another project may stand in for one of this project."""
 

@@ -31,7 +31,7 @@ def _never(_: str) -> bool:
 
 
 class Verbatim(StrEnum):
-    """High-priority rows to keep verbatim."""
+    """The high-priority rows that are kept verbatim when rows are folded."""
 
     NONE = "none"
     OPEN = "open"

@@ -22,9 +22,11 @@ if TYPE_CHECKING:
     from omcli.pack.context_pack import ContextPack
 
 _MOST_READ = 1_000
-"""Maximum number of messages, and of rows, to read, the newest ones."""
+"""Maximum number of messages to read, and of rows. The newest are read."""
 _CITED = 0.75
-"""Minimum share of the words, by weight, in a row that cites a message with all of them. Rows may be cut."""
+"""A row made from a message with all words of a text is taken to say that text if it has at least this share of them,
+by weight. It need not have all, because rows shorten what messages say.
+"""
 _FOLDED = (Kind.REFLECTION, Kind.ITEM)
 
 

@@ -14,7 +14,7 @@ TOOL_CHARS = 1500
 _LEAST_CHARS = 80
 """Minimum length of an excerpt, in characters."""
 _WHOLE_SHARE = 2
-"""The newest messages are shown whole while they take at most the room divided by this number."""
+"""The newest messages are shown whole as long as together they take at most the room divided by this number."""
 _TOKEN_CHARS = 4
 """Typical number of characters per token."""
 _TOOL_SHARE = 8

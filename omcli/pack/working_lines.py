@@ -160,7 +160,7 @@ _SEARCHED = "Searched "
 def _lines_in_force(facts: Iterable[Fact]) -> list[FactLine]:
     """Return a line for each decision, instruction, correction and preference.
 
-    A text that is contained in a longer one nearby of the same speaker is left out.
+    A text that a longer one by the same speaker contains, a few lines before or after it, is left out.
     """
     lines = list(lines_of(facts, lambda fact: fact.row.type in IN_FORCE))
     said = [line.text.partition(": ")[2] or line.text for line in lines]
@@ -315,11 +315,13 @@ def _asked_at(fact: Fact) -> int:
 
 
 def _last_statement(facts: Sequence[Fact], *, after: int, besides: bool) -> list[Fact]:
-    """Return the statements in the person's last message with any, if it is later than `after` and the agent has used
-    tools since (not needed for an unsettled correction, answer or question). They are settled once the agent has
-    reported a result, or ended a turn with words after the last tool event.
+    """Return the statements of the last message of the person that has any, or none if they are over.
 
-    With `besides`, return only a correction, an answer or a question that is not settled.
+    They are over if the first of them is a note, or if the message is not later than the `seq` `after`. They are
+    settled once the agent has reported a result, or ended a turn with words after the last tool event.
+
+    Statements are returned only if the agent has used tools since, unless the first is a correction, an answer or a
+    question that is not settled. With `besides`, only the latter are returned.
     """
     said = [fact for fact in facts if fact.row.type in _STATED and fact.row.text.startswith(_STATEMENTS)]
     last = max(said, key=_said_at, default=None)

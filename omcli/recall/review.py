@@ -111,7 +111,7 @@ def _place(row: Observation) -> str:
 
 _STATEMENTS = OVERRULED | {Type.CORRECTION, Type.KNOWLEDGE, Type.BEHAVIOR, Type.PROFILE, Type.TOOL}
 _RULES = IN_FORCE | {Type.BEHAVIOR}
-"""Types of statements that tell somebody what to do, so that a negation reverses them."""
+"""Types of statements about what to do or not to do. One of them that negates another contradicts it."""
 _LONGEST_ROW, _LONGEST_CLAUSE = 400, 160
 """Lengths in characters. Longer rows are reports, and longer clauses say several things."""
 _MOST_ALIKE, _COMPARED = 6, 50

@@ -212,7 +212,8 @@ class ModelSettings:
     command: str | None = None
     """Command line to run for the provider `command`."""
     temperature: float | None = 0.3
-    """Sampling temperature. It is sent only if it was set, because many models refuse it; None means that none is sent.
+    """Sampling temperature; None sends none. It is sent only if a preset, a file, a variable or an option sets it,
+    because many models refuse one. So this default is shown, but never sent.
     """
     effort: str | None = None
     """Reasoning effort, if the provider supports it; None for the endpoint's default."""

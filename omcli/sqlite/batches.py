@@ -196,8 +196,11 @@ class _Span(NamedTuple):
 def _uncovered(
     connection: sqlite3.Connection, *, session: int, ahead: bool = False, through: int | None = None
 ) -> _Span:
-    """Return the first span, or the one that may contain the message `through`. With `ahead`, return the span after the
-    last buffered batch.
+    """Return the messages to observe next: the first late ones if there are any, otherwise all after the cursor. With
+    `ahead`, return all after the last buffered batch.
+
+    With `through`, which is the `seq` of a message to be covered, late ones are returned only if the cursor has reached
+    it.
     """
     cursor = lanes.cursor(connection, session=session, lane=Lane.OBSERVE)
     if ahead:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float32]
 
 _READ = 1_024
-"""Number of vectors that are compared at a time. More would not fit into the caches of a processor, and take longer."""
+"""Number of vectors that are compared at a time. More would not fit into a processor's caches and would take longer."""
 _LOOKED_UP = 500
 """Number of vectors whose messages and rows are looked up at a time, the nearest first."""
 _FLOOR = 0.2
@@ -260,7 +260,9 @@ def _nearest_of(
 
 
 def _messages_of(connection: sqlite3.Connection, vectors: str, query: LogQuery) -> Iterator[tuple[int, int]]:
-    """Yield the numbers of messages that a query selects and that have one of these vectors, with the vector."""
+    """Yield the `seq` of each message that a query selects and that is linked to one of these vectors, with that
+    vector's number.
+    """
     condition, values = message_clauses(query)
     yield from dialect.execute(
         connection,

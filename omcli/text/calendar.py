@@ -341,17 +341,19 @@ def near_month(today: date, number: int) -> str | None:
 
 
 def near_day(today: date, of_month: int, number: int) -> str | None:
-    """Return the day with this month and number that is at most 61 days away, if any."""
+    """Return the date that is day `number` of month `of_month` and at most 61 days away, if any."""
     return next((_text(found) for found in _in_each_year(today, of_month, number) if abs(found - today) <= _NEAR), None)
 
 
 def next_day(today: date, of_month: int, number: int) -> str | None:
-    """Return the first day with this month and number that is not before today."""
+    """Return the first date from today on that is day `number` of month `of_month`, this year or next, if any."""
     return next((_text(found) for found in _in_each_year(today, of_month, number) if found >= today), None)
 
 
 def day_with_weekday(today: date, of_month: int, number: int, index: int) -> str | None:
-    """Return the day in last, this or next year that falls on the weekday, if any. At most one can."""
+    """Return the date that is day `number` of month `of_month` in last, this or next year and falls on the weekday
+    `index`, if any. At most one can.
+    """
     return next((_text(found) for found in _in_each_year(today, of_month, number) if found.weekday() == index), None)
 
 

@@ -200,8 +200,8 @@ class Wiring:
 
     @contextmanager
     def estimating(self) -> Iterator[tuple[Wiring, CallList]]:
-        """Yield the same wiring on a private copy of the store, and a list to which it adds the calls that it would
-        make. No model is called.
+        """Yield the same wiring on a private copy of the store, and a list of the calls that it would make, which grows
+        as it works. No model is called.
         """
         from omcli.operations.estimate import CallList
         from omcli.sqlite import SqliteStore

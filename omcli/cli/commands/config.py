@@ -47,10 +47,10 @@ def config(
 ) -> None:
     """Print the settings.
 
-    Prints every key with its value, in the format of a configuration file. Options take precedence over OM_* variables,
-    then come .om.toml, your config.toml, the preset and the defaults. Variables are named after keys: OM_OBSERVE_TOKENS
-    sets observe.tokens. `om config path` prints the paths of your file, of the project's file, and of a file that
-    documents every key.
+    Prints every key with its value, in the format of a configuration file. In order of precedence: options, OM_*
+    variables, the project's .om.toml, your config.toml, the preset, and the defaults. Variables are named after keys:
+    OM_OBSERVE_TOKENS sets observe.tokens. `om config path` prints the paths of your file, of the project's file, and of
+    a file that documents every key.
     """
     if what is ConfigView.PATH:
         _show_paths(run)
@@ -117,11 +117,12 @@ def doctor(
 
     Each check passes, warns, fails, or is skipped because there is nothing to check; a hint says what to do. Each hook
     that runs this om is fired once, as its client does at the start of a session in an empty directory, to see it
-    answer. Another program is only named and never run. Nothing is changed and no model is asked.
+    answer. A hook that runs any other program, even another copy of om, is only reported. Without --fix nothing is
+    changed, and without --ping no model is asked.
 
     --fix makes files private that others can read, rebuilds a damaged index of words, releases leases of processes that
-    have ended, and shortens a long write-ahead log. It changes only files of om, and not what a link leads to. A
-    damaged store is only reported: restore a backup.
+    have ended, and shortens a long write-ahead log. It changes only om's own files, and follows no links. A damaged
+    store is only reported: restore a backup.
 
     The exit code is 1 if a check fails.
     """

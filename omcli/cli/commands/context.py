@@ -89,22 +89,22 @@ def context(
     It never exceeds its budget, and the same memory gives the same bytes. With --json it is in `text`, beside its rows.
 
     Messages that are not observed yet are printed among the last messages, as far as the budget allows. If the pack has
-    the tiers `session` and `tail`, rules make `provisional` rows from the rest and, unless there is a freeze point,
-    high-priority rows from pending messages of the most recent other sessions. `gap` in --json counts messages left.
+    the tiers `session` and `tail`, rules make rows from the rest for this pack only (`provisional` in --json) and,
+    unless the pack is frozen, high-priority ones from pending messages of the last few other sessions. `gap` in --json
+    counts the messages that are neither printed nor in such a row.
 
     --for brings what a task needs. Rows that match its words, ranked as by om recall, are chosen right after pinned
-    rows and open requests, even old ones. What the last messages or another row say is not printed again. If nothing
-    matches, the pack is the usual one.
+    rows and open requests, even old ones. A row that only repeats the last messages or another row is left out.
 
-    --scope says whose facts the first tier has; sessions without a project share their facts with each other. --session
-    defaults to $CLAUDE_CODE_SESSION_ID or, if that is not set, to the last session of this directory, then of all. A
-    session without messages is named by its whole id (16 characters or more); its pack has rows of other sessions only.
+    --scope chooses the sessions whose facts are in the first tier; sessions without a project share theirs with each
+    other. --session defaults to $CLAUDE_CODE_SESSION_ID or, if that is not set, to the last session of this directory,
+    then of all. A session without messages is named by its whole id (16 characters or more).
 
     --working-memory prints the session's current task, modified files, errors, decisions and outcomes, then commands,
-    delegated tasks and searches (800 tokens at most). Folding doesn't change it. With requests only, it is empty.
+    delegated tasks and searches (800 tokens at most). It is empty if there are only requests.
 
     --explain prints rows in the order chosen, with tokens, the reason and, for other sessions, the score (importance
-    that fades with age), then the best rows left out. Of a long session only the newest and most important are ranked.
+    that fades with age), then the best rows left out. Of a long session, only its newest and best rows are ranked.
 
     With context.freeze (preset duet), the output stays the same up to a freeze point, which keeps prompt caches valid,
     and newer messages are appended. The point moves when rows are folded or unfolded, when you write a note, or when

@@ -156,8 +156,8 @@ def _take_in(run: Run, inputs: list[ImportInput], exchange: Exchange, session: s
 
 
 def _end(run: Run, reports: list[ImportReport]) -> None:
-    """Raise Exit with the code of the decisive error, if any. A bad file counts only if all files failed, or with
-    `--strict`. A skipped line counts only with `--strict`.
+    """Raise Exit with the code of the first error that counts, if any. An unreadable or invalid file counts only if
+    every file failed, or with `--strict`. A skipped line counts only with `--strict`.
     """
     failures = [report.error for report in reports if report.error is not None]
     decisive = [error for error in failures if not isinstance(error, BadInput | NoInput)]

@@ -48,17 +48,18 @@ def hook(
     *,
     worker: Annotated[str | None, option("--worker", metavar="JSON", hidden=True)] = None,
 ) -> None:
-    """Answer a hook of a client, such as Claude Code. `om install` has the client run this; you need not.
+    """Answer a hook of a client, such as Claude Code. `om install` has the client run this; you need not run it.
 
     The client passes a JSON object on stdin: the event, the session, its transcript, the directory. At the start of a
     session, and after a compaction, a context pack is printed in the form that the client wants, with at most
     `hook.tokens` tokens and 9,500 characters. With `hook.prompt`, a prompt is answered with the rows of other sessions
     that match it and were not told before. After a tool, after a turn, before a compaction and at the end, a worker
-    observes the transcript in the background, and nothing is printed.
+    observes the transcript in the background. Before a compaction, Claude Code and OpenCode are also given the
+    session's working memory for their summary, and pi is told to compact with om. Otherwise nothing is printed.
 
     A hook never disturbs its client: the exit code is always 0, and errors are only logged (`om status`, `om doctor`).
-    It does nothing with OM_MEMORY=0 or OM_DISABLED=1, if a file sets `enabled = false`, in programs that om runs as
-    models, and with `hook.opt_in` unless OM_MEMORY=1 or a file sets `enabled = true`.
+    It does nothing with OM_MEMORY=0 or OM_DISABLED=1, if a configuration file sets `enabled = false`, in programs that
+    om runs as models, and with `hook.opt_in` unless OM_MEMORY=1 or a file sets `enabled = true`.
     """
     if worker is not None:
         from omcli.cli.main import run as run_line

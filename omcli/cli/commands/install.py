@@ -66,20 +66,22 @@ def install(
     """Have clients such as Claude Code use the memory.
 
     Each client is given hooks that run this `om` by its absolute path (or an extension that does), and a skill that
-    tells its agent when to look something up and when to note something. Entries of others are left as they are, but
-    those that run `om hook` already, also with options, variables or a program such as timeout before it, and those of
-    the retired tool that was also called `om`, are replaced, and the former ones printed.
+    tells its agent when to look something up and when to note something. Other entries are left as they are. Entries
+    that already run `om hook` are replaced, even if options, variables or a program such as timeout come first, and so
+    are those of a retired tool that was also called `om`. Commands that are replaced are printed.
 
-    Claude Code gets hooks in settings.json, or with --project in .claude/settings.local.json, because the path of om is
-    that of this machine. Codex and Cursor get a hooks.json, Gemini CLI hooks in settings.json, pi an extension and
-    OpenCode a plugin. The skill is put where the client looks: Claude Code has a folder of its own, all others read
-    ~/.agents/skills. The usual variables are followed, such as CLAUDE_CONFIG_DIR and CODEX_HOME.
+    Claude Code gets hooks in settings.json, or with --project in .claude/settings.local.json, which is not meant to be
+    committed: the path of om holds only on this machine. Codex and Cursor get a hooks.json, Gemini CLI hooks in
+    settings.json, pi an extension and OpenCode a plugin. The skill is put where the client looks: Claude Code has a
+    folder of its own, all others read ~/.agents/skills. Variables that move a client's folder are respected, such as
+    CLAUDE_CONFIG_DIR and CODEX_HOME.
 
     The files are written in one step each, and their former content is kept in om's state folder for `om uninstall`. If
     something fails for one client, nothing is changed for it, the others are done, and the exit code is that of the
     first error: 66 if a file cannot be read, 73 if it cannot be written or is not om's, 78 if it is not valid JSON.
 
-    The plugin has the same hooks and the same skill, and runs the `om` on PATH. Use it instead of `om install`.
+    --plugin prints the folder of a plugin for Claude Code with the same hooks and skill, which runs the `om` on PATH.
+    Use it instead of `om install claude-code`.
     """
     if plugin:
         if names != ["claude-code"]:

@@ -197,9 +197,9 @@ def show(
 
     `supports` lists the rows that the row was made from. `coverage` is `none`, `partial` or `strong` if no, one or
     several reflections were made from the row. `state` is `visible` (in --json, `in sight`), `superseded` or `dropped`.
-    `left passed over` marks a request, question or todo list that is no longer open, although nothing answered or
-    finished it. --history adds the rows that the row replaced, was made from or became part of, and the operations that
-    made or hid it, numbered as in `om history`.
+    The field `left`, with the value `passed over`, marks a request, question or todo list that is no longer open,
+    although nothing answered or finished it. --history adds the rows that the row replaced, was made from or became
+    part of, and the operations that made or hid it, numbered as in `om history`.
     """
     shown = lookup.show(run.wiring.reading, id_, with_traces=history)
     if run.json:

@@ -81,9 +81,9 @@ def observe(
     --estimate prints how many calls, tokens and dollars the chosen model would take, without calling it: `om` builds
     the prompts on a private copy of the store, and assumes replies with a quarter of the tokens of the messages shown.
 
-    With --background, a worker does what `om tick` would do, and this command returns at once. If rules observe, which
-    is quick, or if more messages are pending than `observe.block_after` allows, the command observes them instead.
-    Errors of models are then only warnings; `om status` shows the worker's log and its last result.
+    With --background, a worker does what `om tick` would do, and this command returns at once, unless rules observe,
+    which is quick, or the pending messages reach `observe.block_after` tokens: then it observes them itself. Errors of
+    models are only warnings; `om status` shows the worker's log and its last result.
     """
     if later and background:
         raise BadUsage("`--later` and `--background` exclude each other")

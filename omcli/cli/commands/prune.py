@@ -59,9 +59,9 @@ def prune(
 ) -> None:
     """Hide old or surplus rows or messages.
 
-    A row is pruned if any of the options applies to it and it is not protected. Protected are pinned rows, and
-    instructions and preferences in force. --keep-last and --budget also protect open tasks, blockers and failures, and
-    --budget protects all other open rows, and decisions and corrections in force. --protected lifts all of this.
+    A row is pruned if any of the limits (--older-than, --keep-last, --budget, --keep-sessions) applies to it and it is
+    not protected. Pinned rows, and instructions and preferences in force, are protected. --keep-last and --budget also
+    protect open tasks, blockers and failures, and --budget all other open rows, and decisions and corrections in force.
 
     --budget first prunes rows from which several reflections were made, then rows from which one was made, then the
     others. In each group, rows of low priority come before rows of medium priority, and old rows before new ones.

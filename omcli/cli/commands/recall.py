@@ -93,9 +93,9 @@ def recall(
     """Search rows and messages, the best result first.
 
     A result need not contain all words of the query, and word forms may differ. Rare words count most, and words in
-    neighbouring messages count too. Results that lack a name or "quoted words" as written rank lower. Rows are
-    printed as by `om log`, messages as ID [DATE TIME] ROLE: LINE, with the line that fits best. Below a person's
-    message stands the agent's answer (→), below a call its result. A row names a later result that contradicts it.
+    neighbouring messages count too. Results that lack a name or "quoted words" as written rank lower. Rows are printed
+    as by `om log`, messages as ID [DATE TIME] ROLE: LINE, with the line that fits best. The agent's answer (→) is
+    printed below a person's message, and the result below a call. A row names a later one that contradicts it.
 
     With vectors (see `om embed`), other words of the same meaning are found, too. `vector` in --json is `on`, `off` or
     `unavailable`; if vectors are unavailable, only words are searched.
@@ -336,19 +336,19 @@ def embed(
     ] = None,
     again: AgainOption = False,
 ) -> None:
-    """Make vectors, with which `om recall` finds the same meaning in other words.
+    """Make vectors, so that `om recall` also finds texts that say the same in other words.
 
     The model is chosen by `embeddings.provider` and `embeddings.model`: one at an endpoint with OpenAI's protocol, or
     `local`, from an installed package. Without one, nothing is embedded, and nothing is sent anywhere.
 
-    Embedded are the rows and what people and agents say, without tool calls and results: rows by priority, then
-    messages, the newest first; of a long text only the first 2000 characters, in two parts. The model is given up to 50
-    texts at a time, and each batch is stored at once, so that nothing is lost or paid twice if `om` is interrupted.
-    Texts that are permanently deleted lose their vectors. After a change of the model, all are made again. `om tick`
-    and `om consolidate` embed what is new as well.
+    These are embedded: rows, and what people and agents say, but no tool calls and results. Rows come first, by
+    priority, then messages, the newest first. Of a long text, only the first 2000 characters are used, in two parts.
+    The model is given up to 50 texts at a time, and each batch is stored at once, so that nothing is lost or paid twice
+    if `om` is interrupted. Texts that are permanently deleted lose their vectors. After a change of the model, all are
+    made again. `om tick` and `om consolidate` embed what is new as well.
 
-    If the model fails, it is not called again for a minute, after three failures in a row for five minutes, except
-    with --again. `om usage --by lane` has the calls.
+    If the model fails, it is not called again for a minute, or for five minutes after three failures in a row, except
+    with --again. `om usage --by lane` lists the calls.
     """
     seconds = _period(interval, watch=watch)
     if status and (watch or limit is not None):

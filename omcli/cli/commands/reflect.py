@@ -59,9 +59,9 @@ def reflect(
 ) -> None:
     """Fold observations into fewer rows and extract lasting facts.
 
-    Folded rows are hidden, never deleted: `om log --all` shows them. By default, these high-priority rows keep their
-    exact words: open ones, decisions, facts, instructions and preferences. Rules reflect, unless you choose a model; an
-    API key alone chooses none. Prints the new rows.
+    Folded rows are hidden, never deleted: `om log --all` shows them. By default, high-priority rows that are open, or
+    are decisions, facts, instructions or preferences, keep their exact words. Rules do the folding unless you choose a
+    model; an API key alone chooses none. Prints the new rows.
     """
     apply_model_options(run, "reflector", provider=reflector, model=model, base_url=base_url, again=again)
     if across and (session is not None or meta):

@@ -89,8 +89,8 @@ def sessions(
 
     The first column is a handle: the first 8 characters of the session's id, or more if another id begins with the same
     ones. Every --session accepts a handle, the whole id (printed by --json), any unique beginning of at least 4
-    characters, or `last`, the session with the latest message. Commands that store messages or notes accept as
-    beginnings only handles and at least 8 digits of a UUID; they take any other text as a whole id, which may be new. A
+    characters, or `last`, the session with the latest message. Commands that store messages or notes accept a beginning
+    only if it is a handle, or at least 8 digits of a UUID; any other text is a whole id, perhaps of a new session. A
     session without a title is listed with its first prompt.
     """
     run.check_stream(jsonl=jsonl)

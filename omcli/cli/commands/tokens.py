@@ -42,8 +42,8 @@ def tokens(
 ) -> None:
     """Count the tokens of text or of a transcript.
 
-    A transcript is counted message by message, including the counter's overhead per message and, unless
-    you give --as event, per conversation.
+    A transcript is counted message by message, including the counter's overhead per message and per conversation. With
+    --as event, the latter is left out.
 
     Counters: o200k-approx (within 20 % of o200k); chars-2.5, chars-3.2, chars-3.5-3, chars-4 and chars-4-cjk-2
     (characters divided by that number; chars-3.5-3 divides those of tool calls and results by 3, and chars-4-cjk-2

@@ -195,7 +195,9 @@ class _Session:
 
 
 def _outcome(state: Record, status: str) -> dict[str, object]:
-    """Return success or failure of a call. A command that failed counts as completed, and only its exit code tells."""
+    """Return the fields `failed` (None if the call has not ended) and `exit_code` of a call. OpenCode also marks a
+    failed command as completed, so an exit code other than 0 counts as a failure.
+    """
     code = exit_code(record(state.get("metadata")).get("exit"))
     return {"failed": (_ENDED[status] or bool(code)) if status in _ENDED else None, "exit_code": code}
 
@@ -213,7 +215,7 @@ def _answered(given: Record, state: Record) -> str:
 
 
 def _other_parts(parts: Sequence[Record], said: partial[Message]) -> Iterator[Item]:
-    """Yield a compaction, and a `Skip` for each part of an unknown type."""
+    """Yield an event for each compaction, and a `Skip` for each part of an unknown type."""
     for part in parts:
         kind = text(part.get("type"))
         if kind == "compaction":

@@ -23,7 +23,7 @@ _TABLES = frozenset({"session", "message", "part"})
 _PATIENCE = 1.0
 """Seconds to wait for another program that is writing."""
 _IN_MEMORY = 16 << 20
-"""Number of bytes to read from which a temporary file holds them."""
+"""Maximum number of bytes of a database from a pipe that are kept in memory. A larger one goes to a temporary file."""
 _LARGEST_PIECE = 16 << 20
 """Number of characters after which a session goes on in another line."""
 

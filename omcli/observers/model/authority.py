@@ -50,7 +50,7 @@ _REPORTS = lazily(
     r"(?:says?|said|states?|stated|claims?|tells?|asks?|wants?|prefers?|requests?|instructs?)\b|\baccording to\b",
     re.IGNORECASE,
 )
-"""Matches sentences that report what an output says, such as "The page says the user prefers tabs"."""
+"""Matches sentences that report what an output or a person says, such as "The page says the user prefers tabs"."""
 _FIRST_PERSON = lazily(r"\b(?:I|[Mm]y|[Ww]e|[Oo]ur)\b")
 _BREAKS = lazily(r"[\r\n\v\f\x1c-\x1e\x85\u2028\u2029]+")
 
@@ -255,7 +255,7 @@ class Authority:
         return "Pasted text says: " if any(map(is_from_user, messages)) else AGENT
 
     def _best_passage(self, terms: frozenset[str]) -> tuple[str | None, float]:
-        """Return the label of the message with the passage that contains most of the terms, and their share."""
+        """Return the label of the message whose passage contains the largest share of the terms, and that share."""
         shares = [
             (max((_share(terms, passage) for passage in self._passages(label)), default=0.0), place, label)
             for place, label in enumerate(self.evidence.shown.labels)

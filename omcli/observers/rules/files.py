@@ -202,7 +202,7 @@ class IdentifierCounts:
 
     def select_lines(self, lines: Sequence[str], *, most: int = _LINES) -> list[str]:
         """Return at most `most` lines that mention these identifiers, in order, preferring those that add the most
-        weight per character. A name that stands alone says little, so lines with fewer words have less weight.
+        weight per character. A line with few other words says little about the identifiers, so it weighs less.
         """
         named = ((place, self.counts.keys() & _WORD.findall(line)) for place, line in enumerate(lines))
         queue = [(-self._weight(names, lines[place]), place, names) for place, names in named if names]

@@ -186,8 +186,8 @@ def without_code(text: str) -> str:
 def _lines_without_code(text: str, *, as_written: bool) -> Iterator[str]:
     """Yield the lines outside code blocks. The mark of an unclosed block is skipped.
 
-    With `as_written`, short code or a note replaces each block, and table rows are unchanged. Otherwise code is dropped
-    and table rows name their columns.
+    With `as_written`, a block of one or two lines becomes inline code, a longer one `[N lines of code]`, and table rows
+    stay as they are. Otherwise code is dropped, and each table row names its columns.
     """
     lines = text.splitlines()
     columns: list[str] = []
@@ -289,7 +289,9 @@ _SHORT_WORDS = 8
 _OWN_ROW = frozenset({Type.INSTRUCTION, Type.PREFERENCE, Type.DECISION, Type.CORRECTION, Type.QUESTION, Type.BLOCKER})
 """Types of sentences that always start a new row, except after a heading."""
 _ONE_PER_ROW = frozenset({Type.FACT, Type.OUTCOME})
-"""Types that a row contains only once, apart from short sentences."""
+"""Types of sentences that join a row only if they are short (`_SHORT_WORDS`), go on from the sentence before, or stand
+under a heading or an introduction.
+"""
 
 _COMMA = lazily(r",\s+(?:and |but |so )?(?=\w)")
 

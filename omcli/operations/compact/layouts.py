@@ -64,10 +64,10 @@ _TYPE = "observational-memory"
 
 @record
 class Pi:
-    """Layout as pi's compaction entry. The last messages are not printed because they remain in pi's session.
+    """Prints a pack as pi's compaction entry. The last messages are left out because they remain in pi's session.
 
     The entry has the form `{"summary": …, "firstKeptEntryId": …, "tokensBefore": …, "details": {"type": …,
-    "observationTokens": …}}`. The summary is memory in pi's own form (`omcli.exchange.pi`), and nothing else.
+    "observationTokens": …}}`. The summary contains only memory, in pi's own form (`omcli.exchange.pi`).
     """
 
     head: Head

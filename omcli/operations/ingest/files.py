@@ -183,8 +183,8 @@ class MessageWriter:
     def __init__(
         self, conversations: TranscriptSessions, deps: Deps, *, before: Mapping[str, Counter[int]] | None = None
     ) -> None:
-        """`before` is for sessions that these messages continue. It holds the number of earlier occurrences of each
-        message (`Identities.counted`).
+        """`before` maps each session that these messages continue to the number of earlier occurrences of each message
+        (`Identities.counted`).
         """
         self.new, self.known = TranscriptCounts(), TranscriptCounts()
         """Messages that were not in the store, and messages that were or that occur twice."""
