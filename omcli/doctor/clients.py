@@ -23,7 +23,7 @@ from omcli.clients.log import RETIRED, HookRun, has_told, last_errors, last_runs
 from omcli.doctor import Check, Doctor, Section, failure, pass_, shown, skip, warn
 from omcli.doctor.program import is_own_start, read_by
 from omcli.processes import GUARD
-from omcli.text.instants import minute
+from omcli.text.instants import instant, minute
 
 _SESSION = "om-doctor"
 _SECONDS = 10.0
@@ -142,7 +142,7 @@ def _check(
         return warn(hook.client, f"{text}; {at}: {error.error}", "it is logged in hooks.log and background.log")
     if missing is not None:
         return warn(hook.client, f"{text}; {missing[0]}", missing[1])
-    if last is None and hook.client == "codex":
+    if hook.client == "codex" and (last is None or last.at < (instant(hook.place.stat().st_mtime) or "")):
         return warn(hook.client, text, "Codex runs hooks only once they are trusted: type /hooks in Codex")
     return pass_(hook.client, text)
 

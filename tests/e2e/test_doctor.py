@@ -669,10 +669,14 @@ def test_an_extension_that_names_nothing_usable_fails(om: Om, value: str) -> Non
 def test_the_last_run_and_error_of_a_client_are_told(om: Om) -> None:
     hooked(om, "codex")
     log, at = str(om.home / STATE / "hooks.log"), "2026-02-10T10:00:00.000Z"
-    env = {"PYTHONPATH": str(ROOT)}
+    env, hooks = {"PYTHONPATH": str(ROOT)}, om.home / ".codex" / "hooks.json"
     assert "/hooks in Codex" in only(doctor(om, env=env), "codex")[1]
     append(log, HookRun(at=at, client="codex", event="SessionStart", ms=31))
-    assert "last run 2026-02-10 10:00 (SessionStart, 31 ms)" in only(doctor(om, env=env), "codex")[1]
+    state, text = only(doctor(om, env=env), "codex")
+    assert state == "warn", "Codex does not trust hooks that have changed since"
+    assert "last run 2026-02-10 10:00 (SessionStart, 31 ms)" in text
+    assert "/hooks in Codex" in text
+    os.utime(hooks, (0, 0))
     assert only(doctor(om, env=env), "codex")[0] == "pass"
     append(log, HookRun(at=at, client="codex", event="worker", ended=74, error="disk full"))
     assert only(doctor(om, env=env), "codex")[0] == "warn"
