@@ -389,17 +389,17 @@ def _row_lists(
     """Yield the session's rows, with those of `further` that are its own. In a frozen or append-only pack, first yield
     them together with the rows that they replaced, unless there is not enough room for all of these.
     """
-    if session is None:
+    rest = [row for row in further if session is not None and row.observation.session == session.id]
+    room = min(budgets.session, budgets.total)
+    if session is None or (room <= 0 and not rest):
         yield ()
         return
     as_of = freeze_point.position if freeze_point is not None else None
     usual = LogQuery(session=session.id, as_of=as_of, bare=bare)
-    room = min(budgets.session, budgets.total)
     if choice.is_append_only or freeze_point is not None:
         rows = _best_rows(store, replace(usual, has_replaced=True), room=room, counter=counter)
         if rows_tokens(rows, counter) <= room:
             yield _with_next_step(rows, store)
-    rest = [row for row in further if row.observation.session == session.id]
     yield _with_next_step(_best_rows(store, usual, room=room, counter=counter, further=rest), store)
 
 

@@ -13,7 +13,10 @@ from omcli.memory.changes import OperationKind, OperationWrite
 from omcli.memory.message import Image
 from omcli.memory.observation import Dropped, Kind, LogQuery
 from omcli.memory.reflection import ReflectionOutcome, ReflectionWrite, Scope, fingerprint
+from omcli.operations.context import Place, context
+from omcli.pack.budget import Budgets, Tier
 from omcli.sqlite import SqliteStore, messages
+from omcli.tokenizers import APPROXIMATE
 from tests.material import COUNTER, LATER, NOW, row, row_id, said, session
 
 
@@ -68,6 +71,21 @@ def test_rows_that_no_observer_wrote_are_found_among_any_number_of_others(tmp_pa
             store.rows.add(row(number, project="/p"))
         assert steps(store, lambda _: [each.observation.id for each in store.rows.log(query)]) <= 5
         assert [each.observation.id for each in store.rows.log(query)] == [row_id(0)]
+
+
+def test_a_tier_that_is_left_out_of_a_pack_is_not_read(tmp_path: Path) -> None:
+    """`om context --tier tail` reads no rows."""
+    with SqliteStore.open(tmp_path / "om.db", wait=1) as store:
+        store.messages.append(session(), [said("hello")], counter=COUNTER, now=NOW)
+        store.rows.add(row(1))
+        read: list[str] = []
+        store.database.connection.set_trace_callback(read.append)
+        for only in (Tier.TAIL, Tier.SESSION):
+            tiers = {tier: 1_000 if tier is only else 0 for tier in Tier}
+            limits = Budgets(total=1_000, cross=0, session=tiers[Tier.SESSION], tail=tiers[Tier.TAIL])
+            read.clear()
+            context(store, Place(project="/p", session="s"), budgets=limits, counter=APPROXIMATE, now=NOW)
+            assert any("FROM observations" in each for each in read) is (only is Tier.SESSION)
 
 
 def test_letting_images_go_reads_what_waits_once(tmp_path: Path) -> None:
