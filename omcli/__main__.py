@@ -1,6 +1,5 @@
 """`python -m omcli` and the `om` command."""
 
-import gc
 import os
 import sys
 
@@ -65,6 +64,8 @@ if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
 
 def main() -> "NoReturn":
     """Run `om` and exit without Python's cleanup, which would take 5 % of a short run."""
+    import gc  # noqa: PLC0415 - not before Ctrl-C is handled
+
     gc.set_threshold(_GARBAGE)
     if sys.argv[1:2] == ["hook"] and len(sys.argv) == _PLAIN_HOOK and not _is_for_a_person(sys.argv[2]):
         from omcli.cli.hooks import main as hook  # noqa: PLC0415 - a client waits, and for nothing else of om
