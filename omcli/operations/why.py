@@ -371,8 +371,8 @@ class _SessionView:
         self._times = {each.seq: each.at for each in said}
 
     def asked(self, edits: _Edits) -> Asked:
-        """Return the person's last request or question before edits: a row, or the message if it is not observed
-        yet, if no row reports one, or if it was said several times.
+        """Return the person's last request or question before edits. It is a row, or else the message itself: if that
+        is not observed yet, if no row reports it, or if the person said the same several times.
         """
         asked = [row for row in self._rows if row.type in ASKED and not row.text.startswith(AGENT)]
         said_at = ((row, self._prompts.intersection(row.sources) or row.sources[:1]) for row in asked)

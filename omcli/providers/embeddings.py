@@ -213,7 +213,7 @@ def _batches(lengths: Sequence[int]) -> Iterator[list[int]]:
 
 
 def _run(session: Any, tokens: Sequence[Sequence[int]]) -> list[tuple[float, ...]]:
-    """Return the vectors of texts: what the model says of the first token of each."""
+    """Return the vectors of texts: for each, the output of the model at its first token."""
     import numpy as np
 
     longest = max(map(len, tokens))

@@ -91,7 +91,7 @@ class Match:
     seq: int | None
     row: Logged | None
     nearness: float | None = None
-    """Similarity of meaning, from 0 to 1, if it or a neighbour is among the nearest."""
+    """Similarity of meaning, from 0 to 1; None unless this result or a neighbouring message is among the nearest."""
 
 
 def weight(query: Query, matches: Sequence[WordMatch], *, size: int) -> tuple[Word, ...]:

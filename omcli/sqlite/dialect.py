@@ -44,7 +44,7 @@ _FOLDED = "\u00df\u0130\u0149\u017f\u01f0\u1e96-\u1e9a\u1e9e\u212a\ufb00-\ufb06"
 _BUSY = frozenset({sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED})
 _UNWRITABLE = frozenset({sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM})
 _UNDECODABLE = "Could not decode to UTF-8"
-"""Beginning of the error that Python raises for such text, without a code."""
+"""Beginning of the error that Python raises, without a code, for text in a store that is not UTF-8."""
 _DAMAGED = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_FORMAT})
 _OF_INDEX = frozenset({sqlite3.SQLITE_CORRUPT_VTAB, sqlite3.SQLITE_CONSTRAINT})
 """Errors of FTS5. It gives no extended code if what it writes is already there; constraints of om's tables have one."""

@@ -258,7 +258,7 @@ def _other_weekday(found: re.Match[str], said: DateContext) -> str | None:
 
 
 def _weekday_of_week(found: re.Match[str], said: DateContext) -> str | None:
-    """Resolve `Friday next week`, `last week on Friday` if it does not matter on which day weeks begin."""
+    """Resolve `Friday next week`, `last week on Friday`, unless it matters on which day weeks begin."""
     return calendar.weekday_of_week(said.today, calendar.weekday_index(found["weekday"]), STEPS[found["step"]])
 
 

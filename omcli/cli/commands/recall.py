@@ -43,7 +43,7 @@ USUAL = 8
 _MOST_NAMED = 10
 """Maximum number of lines without words that are named."""
 _LONGEST_LINE = 200
-"""Characters of a neighbouring message that are printed."""
+"""Maximum number of characters printed of a neighbouring message."""
 
 
 class Answer(NamedTuple):

@@ -115,8 +115,8 @@ def plan_tail(store: Store, session_id: str, wanted: CompactRequest, counter: To
 
 
 def _staying(messages: Sequence[KeptMessage], keep: int, counter: TokenCounter) -> tuple[KeptMessage, ...]:
-    """Return the newest messages of about `keep` tokens, from the beginning of an entry on. Return none if no entry has
-    an id.
+    """Return the newest messages of about `keep` tokens, beginning with one that starts an entry of the session. Return
+    none if no entry has an id.
     """
     tokens = partial(message_tokens, counter=counter)
     staying = tuple(messages[tail.beginning(messages, room=keep, tokens=tokens, may_begin=_is_entry) :])

@@ -418,7 +418,9 @@ def by_value(working: WorkingSet) -> Iterator[Dropped]:
 
 
 def _surplus(best: Iterable[Observation], working: WorkingSet) -> Iterator[Observation]:
-    """Yield the quoted output that is more than a pack as large as the target takes. `best` is the best row first."""
+    """Yield rows that quote output, without the best ones that fit into the part of the target that packs give to
+    output. `best` has the best row first.
+    """
     room = working.target // OUTPUT_PART
     for row in best:
         if quotes_output(row):
