@@ -196,10 +196,8 @@ def _started(run: Run, deps: Deps, sessions: Sequence[str], words: Sequence[str]
 
 
 def _named(sessions: Sequence[str]) -> list[str]:
-    """Return the command-line options that name the sessions, or none, which means all sessions, if there are too many
-    names, or one is too long or not printable.
-
-    The names come from transcripts and may have any length.
+    """Return the command-line options that name the sessions. Return none, which means all sessions, if there are too
+    many, or if a name is too long or not printable: names come from transcripts.
     """
     can_be = len(sessions) <= _MOST_NAMED and all(
         len(name) <= _LONGEST_NAME and printable(name) == name for name in sessions

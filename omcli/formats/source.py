@@ -340,10 +340,9 @@ _MACHINES = frozenset({"system", "developer", "tool", "function"})
 
 
 def with_speaker(item: Item, entry: Record) -> Item:
-    """Return an item of a record. A fault gets `is_message` if a user or an agent clearly said the skipped part.
-
-    They did if the record, or the object that it wraps, has the role of a speaker, and the skipped part has text or is
-    a part with content that is not a tool's.
+    """Return an item of a record. A fault gets `is_message` if a user or an agent clearly said the skipped part: if the
+    record, or the object that it wraps, has the role of a speaker, and the skipped part is text or content of a
+    speaker, not of a tool.
     """
     if not isinstance(item, Skip) or not item.reason.is_fault or item.is_message:
         return item

@@ -50,10 +50,11 @@ class BlockLine:
 
 
 def sections_of(rows: Iterable[Observation], *, cwd: str | None) -> dict[str, tuple[BlockLine, ...]]:
-    """Return the lines of each section, most important first; empty if the session has nothing to continue from.
+    """Return the lines of each section, most important first. `rows` are the session's rows in the order they were
+    added.
 
-    That is the case if it contains only rows such as file reads and reports, and requests and questions that are not
-    open or not worked on. `rows` are the session's rows in the order they were added.
+    The result is empty if the session has nothing to continue from: only rows such as file reads and reports, and
+    requests and questions that are settled or not worked on.
     """
     facts = list(_standing(list(rows)))
     failures = failure_lines(facts, cwd=cwd)

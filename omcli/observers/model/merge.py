@@ -171,10 +171,10 @@ def _with_model_facts(rule: Draft, by_model: Sequence[Draft]) -> Draft:
 
 
 def _with_rule_facts(draft: Draft, by_rules: Sequence[Draft], dropped: Sequence[Draft]) -> Draft:
-    """Return a model row, completed from the rules' rows that it covers.
+    """Return a row of the model, completed from the rules' rows that it covers. Its importance may be raised. If it has
+    no status, it gets one from rows that it replaces or repeats.
 
-    Its importance may be raised. From rows that it replaces or repeats, it gets a type if its own is vague (unless it
-    names an output or pasted text as its speaker), and a status if it has none.
+    If its type is vague, it gets theirs, too, unless the row names an output or pasted text as its speaker.
     """
     covered = [rule for rule in by_rules if covers([draft], rule)]
     matters = [rule.importance for rule in covered if rule in dropped and rule.importance >= HIGH_FROM]

@@ -166,8 +166,8 @@ class _Sources:
         return cls(messages={kept.seq: kept for kept in messages}, earlier=earlier)
 
     def dated(self, draft: Draft) -> Draft:
-        """Return a row with `refers_to` set to the date in its text. The row is unchanged if it has no date or several,
-        if its sources imply different dates, or if it is an event, whose text is a command.
+        """Return a row with `refers_to` set to the date in its text. The row is unchanged if its text has no date or
+        several, or if its sources imply different dates. So is an event, because its text is a command.
         """
         if draft.type is Type.EVENT:  # its text is a command
             return draft

@@ -382,13 +382,14 @@ def is_known_language(text: str) -> bool:
 
 
 def chat_importance(sentence: str, names: frozenset[str] = frozenset(), *, answers: int = 0) -> int:
-    """Return 0 for a sentence in a chat that says nothing, 4 if it is a general statement, 5 if it says what somebody
-    does, plans or likes or is about the speaker, and 6 if it contains a name, number or date or answers a question.
+    """Return the importance of a sentence in a chat: 0 if it says nothing, 4 for a general statement, 5 if it is about
+    the speaker or about somebody's deeds, plans or likes, and 6 if it answers a question or contains a name, number or
+    date.
 
-    A date, name or number needs one uncommon word, as does an answer. Anything else needs `TELLS`: one less for a deed,
-    plan, preference or decision, and one less if it is short. `names` are terms that don't count, because they are
-    those of the speakers. `answers` is the number of uncommon words that make a whole sentence an answer, or 0 if
-    nothing was asked.
+    An answer, a date, a name or a number needs one uncommon word beside it. Anything else needs `TELLS` of them: one
+    less for a deed, plan, preference or decision, and one less if it is short. `names` are terms that don't count,
+    because they are those of the speakers. `answers` is the number of uncommon words that make a whole sentence an
+    answer, or 0 if nothing was asked.
     """
     said = plain(sentence)
     count = len(distinctive_terms(sentence) - names)
