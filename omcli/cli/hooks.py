@@ -180,7 +180,6 @@ def work(
         enter(given["folder"])
     except BadCall:
         is_there = False  # a worktree that is deleted at the end of a session
-        os.chdir("/")
     transcript = given["transcript"] or _transcript(client, session)
     if is_off() or transcript is None or not os.path.isfile(transcript):
         return  # a session that ends before anything was said has no transcript

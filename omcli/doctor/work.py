@@ -18,7 +18,7 @@ from omcli.schedules import NAMES, scheduler
 from omcli.schedules.job import SUCCESS_CODES, run_command
 from omcli.settings import is_off_in
 from omcli.sqlite import checks
-from omcli.text.instants import format_time, minute
+from omcli.text.instants import instant, minute
 from omcli.wiring.consolidate_inputs import changed_files
 from omcli.wiring.inputs import asked, terms, transcript
 from omcli.workers import last_run, log_file
@@ -169,7 +169,7 @@ def _of_log(doctor: Doctor, job: str) -> tuple[str | None, str]:
     except FileNotFoundError:
         return None, ""
     said = [line for line in lines if not line.startswith("hint: ")][-1:]
-    return _time(changed), next((line.removeprefix(_ERROR) for line in said if line.startswith(_ERROR)), "")
+    return instant(changed), next((line.removeprefix(_ERROR) for line in said if line.startswith(_ERROR)), "")
 
 
 def _of_systemd(job: str) -> tuple[str | None, str]:
@@ -180,13 +180,7 @@ def _of_systemd(job: str) -> tuple[str | None, str]:
     code = told.get("ExecMainStatus", "0")
     is_known = at.removeprefix("@").isdecimal() and at not in ("0", "@0")
     is_good = code in ("0", *map(str, SUCCESS_CODES[job]))
-    return _time(float(at.removeprefix("@"))) if is_known else None, "" if is_good else f"exit code {code}"
-
-
-def _time(seconds: float) -> str | None:
-    from datetime import UTC, datetime  # noqa: PLC0415
-
-    return format_time(datetime.fromtimestamp(seconds, UTC))
+    return instant(float(at.removeprefix("@"))) if is_known else None, "" if is_good else f"exit code {code}"
 
 
 # ---- transcripts

@@ -46,6 +46,10 @@ def test_a_quick_command_imports_nothing_heavy(tide: Loaded, arguments: list[str
         assert not {module for module in modules if module.startswith(("omcli.observers", "omcli.formats."))}
 
 
+def test_the_version_loads_no_other_module_of_om(tide: Loaded) -> None:
+    assert {module for module in tide("--version") if module.startswith("omcli")} <= {"omcli", "omcli.__main__"}
+
+
 PLAIN = [
     ["context"], ["context", "--session", "a-session-to-come", "--budget", "800", "--to", "text"],
     ["context", "--tier=tail", "-q"],

@@ -45,7 +45,7 @@ def shell(om: Om, script: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_help_and_version_go_to_stdout(om: Om) -> None:
-    assert om("--version").stdout == f"om {__version__}\n"
+    assert om("--version").stdout == om.process("--version").stdout == f"om {__version__}\n"
     overview = om("--help").stdout
     assert all(f"\n  {name} " in overview for name in COMMANDS)
     assert "..." not in overview.partition("Commands:")[2], "what a command does is told in full"
@@ -132,7 +132,7 @@ def test_a_directory_that_is_gone_is_said_so(om: Om) -> None:
 def test_full_output_is_exit_74_and_one_line(om: Om) -> None:
     """F32: without a traceback, and what was taken in is kept."""
     om.write("tide.jsonl", tide_story().text())
-    for command in ("observe -q tide.jsonl", "log", "context", "status", "sessions", "--help"):
+    for command in ("observe -q tide.jsonl", "log", "context", "status", "sessions", "--help", "--version"):
         run = shell(om, f"om {command} > /dev/full")
         assert run.returncode == 74, command
         assert run.stderr.splitlines()[-1] == "om: error: cannot write the output: No space left on device", run.stderr

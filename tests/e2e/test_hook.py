@@ -166,9 +166,9 @@ class TestPrepared:
         assert "hunter2" not in pack.read_text()
 
     @pytest.mark.parametrize("key", [key for key in KEYS if not key.startswith((*_OF_MODELS, *_OF_WRITING))])
-    def test_every_setting_that_shapes_a_pack_has_it_made_again(self, told: Om, key: str) -> None:
-        variable = f"OM_{key.upper().replace('.', '_')}"
-        assert variable.startswith(_VARIABLES)
+    def test_the_variable_of_every_setting_that_may_shape_a_pack_is_kept_with_it(self, key: str) -> None:
+        """So that the pack is made again if it changes."""
+        assert f"OM_{key.upper().replace('.', '_')}".startswith(_VARIABLES)
 
     def test_a_pack_is_made_again_when_the_store_has_changed(self, told: Om) -> None:
         assert "harbour" not in self.start(told)
@@ -353,14 +353,16 @@ class TestFaults:
             store.execute("BEGIN EXCLUSIVE")
             assert "make lint" in hook(told, "claude-code", given(told, "claude-code")).stdout
 
-    def test_a_store_locked_exclusively_is_waited_for_less_than_a_client_waits(self, told: Om) -> None:
+    @pytest.mark.parametrize("moment", [Moment.START, Moment.COMPACT])
+    def test_a_store_locked_exclusively_is_waited_for_less_than_a_client_waits(self, told: Om, moment: Moment) -> None:
         """Clients end a hook after 5 seconds, and then nothing would be logged."""
         with closing(sqlite3.connect(told.db, isolation_level=None)) as store:
             store.execute("PRAGMA locking_mode = EXCLUSIVE")
             store.execute("BEGIN EXCLUSIVE")
             store.execute("DELETE FROM notices")
-            hook(told, "claude-code", given(told, "claude-code"), env={"OM_WAIT": "3600"})
-        assert logged(told)[-1]["ms"] < 4_000
+            call = given(told, "claude-code", moment, session_id=OLD if moment is Moment.COMPACT else NEW)
+            hook(told, "claude-code", call, env={"OM_WAIT": "3600"})
+        assert "(waited 2 s)" in logged(told)[-1]["error"]
 
     def test_in_a_folder_that_is_gone_no_other_projects_memory_is_told(self, told: Om) -> None:
         """And nothing is kept for the day when it is there again."""

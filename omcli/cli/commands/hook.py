@@ -76,11 +76,11 @@ def hook_text(run: Run, asked: HookCall) -> str:
     """Return the answer to a client, or "" if it is given none. Raise BadCall with an error's message."""
     try:
         enter(asked.folder)
+        run.settings = replace(run.settings, wait=min(run.settings.wait, _WAIT))
         if _is_off(run) or (asked.moment is Moment.PROMPT and not (run.settings.hook.prompt and asked.prompt)):
             return ""
         if asked.moment is Moment.COMPACT:
             return _COMPACTED if asked.client == "pi" else _for_summary(run, asked)
-        run.settings = replace(run.settings, wait=min(run.settings.wait, _WAIT))
         store = os.path.abspath(run.settings.db)  # noqa: PTH100 - relative to the client's directory
         before = store_state(store)
         made = _made(run, asked)

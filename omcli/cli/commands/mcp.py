@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from omcli.memory.message import TokenCounter
 
 _EXAMPLES = """\b
-om mcp --project ~/work/parcel
+om mcp --project ~/src/parcel
 claude mcp add om -- om mcp
 claude mcp add om -- om mcp --write
 echo '{"mcpServers": {"om": {"command": "om", "args": ["mcp"]}}}' > .mcp.json
