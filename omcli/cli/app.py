@@ -14,20 +14,13 @@ from typer.core import TyperCommand, TyperGroup
 from omcli import __version__
 from omcli.base.errors import BadUsage
 from omcli.cli.command import shared_options
-from omcli.cli.commands import COMMANDS, GROUPS, command
+from omcli.cli.commands import GROUPS, command
+from omcli.cli.help import VERSION, command_help, main_help
 
 if TYPE_CHECKING:
     from omcli.cli.options import Parameter
 
-_EPILOG = """\b
-om observe < transcript.jsonl       remember a transcript
-om context --session ID             print what an agent should know
-om log --since 7d --priority high   show the observation log
-"""
 _ALIAS = "_alias_of_"
-_SHARED = "Global options"
-_WIDEST_OPTION = 26
-"""Maximum width of the options column in help. If an option is wider, its description begins on the next line."""
 
 
 def run_command(arguments: list[str]) -> int:
@@ -37,30 +30,24 @@ def run_command(arguments: list[str]) -> int:
     if "_OM_COMPLETE" in os.environ:
         get_completion_inspect_parameters()  # makes Typer register the shells it completes for
     try:
-        result = typer.main.get_command(cli(arguments)).main(args=arguments, prog_name="om", standalone_mode=False)
+        result = typer.main.get_command(cli()).main(args=arguments, prog_name="om", standalone_mode=False)
     except typer.TyperException as error:
         raise _usage(error) from None
     return result if isinstance(result, int) else 0
 
 
-def cli(arguments: list[str]) -> typer.Typer:
-    """Return the application for these arguments. If they begin with a command, only that command is imported; if they
-    begin with `--version`, none is.
-    """
-    app = typer.Typer(
-        cls=_Group,
-        rich_markup_mode=None,
-        pretty_exceptions_enable=False,
-        add_completion=False,
-        context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-        epilog=_EPILOG,
-    )
+def cli() -> typer.Typer:
+    """Return the application. It knows the commands by name and summary; the one that is run is imported then."""
+    app = _new(cls=_Group, context_settings={"help_option_names": ["-h", "--help"]})
     app.callback(invoke_without_command=True)(_with_shared_options())
-    for name in _wanted(arguments):
-        found = command(name)
-        call = as_command(found.parameters, found.run)
-        app.command(name, cls=_Command, epilog=found.examples, help=found.__doc__)(call)
+    for names in GROUPS.values():
+        for name, about in names.items():
+            app.command(name, help=about)(lambda: None)
     return app
+
+
+def _new(**settings: Any) -> typer.Typer:
+    return typer.Typer(rich_markup_mode=None, pretty_exceptions_enable=False, add_completion=False, **settings)
 
 
 def as_command(parameters: Collection[Parameter], receive: Callable[[dict[str, object]], None]) -> Callable[..., None]:
@@ -126,56 +113,24 @@ def _number_type(kind: type[int | float], at_least: int | None) -> Callable[[str
 
 
 class _Command(TyperCommand):
-    """A command whose help lists the shared options separately."""
+    """A command whose help is written by `cli.help`."""
 
-    def format_options(self, ctx: Any, formatter: Any) -> None:
-        _write_options(self.get_params(ctx), ctx, formatter)
-
-    def format_epilog(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002
-        _write_epilog(self.epilog or "", formatter)
+    def get_help(self, ctx: Any) -> str:  # noqa: ARG002
+        return command_help(self.name or "").rstrip()
 
 
 class _Group(TyperGroup):
-    """`om` itself, whose help lists the commands by purpose."""
+    """`om` itself, whose help is written by `cli.help`."""
 
-    def format_options(self, ctx: Any, formatter: Any) -> None:
-        for title, names in GROUPS.items():
-            with formatter.section(title):
-                widest = max(map(len, self.commands))
-                formatter.write_dl(
-                    [(name.ljust(widest), self.commands[name].get_short_help_str(200)) for name in names]
-                )
-        _write_options(self.get_params(ctx), ctx, formatter)
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """Return the name of the command, the command with its parameters, and the words after it."""
+        name, _, rest = super().resolve_command(ctx, args)
+        wanted, app = command(name or ""), _new()
+        app.command(name, cls=_Command)(as_command(wanted.parameters, wanted.run))
+        return name, typer.main.get_command(app), rest
 
-    def format_epilog(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002
-        _write_epilog(self.epilog or "", formatter)
-
-
-def _write_options(parameters: Collection[Any], context: Any, formatter: Any) -> None:
-    shared = {parameter.name for parameter in shared_options()} | {"help", "_version"}
-    sections: dict[str, list[tuple[str, str]]] = {"Arguments": [], "Options": [], _SHARED: []}
-    for parameter in parameters:
-        record = parameter.get_help_record(context)
-        if record is not None:
-            is_argument = parameter.param_type_name == "argument"
-            title = "Arguments" if is_argument else _SHARED if parameter.name in shared else "Options"
-            sections[title].append(record)
-    for title, records in sections.items():
-        if records:
-            with formatter.section(title):
-                formatter.write_dl(records, col_max=_WIDEST_OPTION)
-
-
-def _write_epilog(examples: str, formatter: Any) -> None:
-    with formatter.section("Examples"):
-        formatter.write_text(examples)
-
-
-def _wanted(arguments: list[str]) -> Collection[str]:
-    first = arguments[0] if arguments else ""
-    if first == "--version":
-        return ()
-    return (first,) if first in COMMANDS else COMMANDS
+    def get_help(self, ctx: Any) -> str:  # noqa: ARG002
+        return main_help().rstrip()
 
 
 def _print_version(asked: bool) -> None:
@@ -187,10 +142,10 @@ def _print_version(asked: bool) -> None:
 def om(
     context: typer.Context,
     _version: Annotated[
-        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
+        bool, typer.Option(VERSION[0], callback=_print_version, is_eager=True, help=VERSION[1])
     ] = False,
 ) -> None:
-    """Durable memory for LLM agents: transcripts in, dated observations and context packs out."""
+    """Print the help if no command is given."""
     if context.invoked_subcommand is None:
         typer.echo(context.get_help(), err=True)
         raise typer.Exit(BadUsage.exit_code)
@@ -209,7 +164,6 @@ def _with_shared_options() -> Callable[..., None]:
     shared = [each for one in shared_options() for each in _as_parameters(one)]
     call.__signature__ = inspect.Signature([*own, *shared])  # type: ignore[attr-defined]
     call.__annotations__ = {}
-    call.__doc__ = om.__doc__
     return call
 
 

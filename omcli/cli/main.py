@@ -13,8 +13,9 @@ from typing import NoReturn, TextIO
 from omcli.base.errors import InputOutput, OmError
 from omcli.cli.command import CliCommand, ignore_unraisable, shared_options
 from omcli.cli.commands import ALIASES, COMMANDS, command
-from omcli.cli.console import Console, Exit
+from omcli.cli.console import Colour, Console, Exit
 from omcli.cli.options import Parameter, Values, plain
+from omcli.cli.output import Output
 
 _INTERRUPTED = 130
 _TERMINATED = 143
@@ -41,11 +42,12 @@ def run(arguments: Sequence[str]) -> int:
     try:
         words = command_first(arguments)
         words[:1] = [ALIASES.get(word, word) for word in words[:1]]
-        plain_command = _plain_command(words)
-        if plain_command is not None:
+        code = 0
+        if (text := _help(words)) is not None:
+            Output(Colour.NEVER).text(text)
+        elif (plain_command := _plain_command(words)) is not None:
             wanted, values = plain_command
             wanted.run(values)
-            code = 0
         else:
             from omcli.cli.app import run_command  # slow; see `options`
             from omcli.cli.hooks import note_retired
@@ -74,6 +76,17 @@ def _is_hook(arguments: Sequence[str]) -> bool:
 
 def _is_terminal(stream: TextIO | None) -> bool:
     return stream is None or stream.isatty()
+
+
+def _help(words: Sequence[str]) -> str | None:
+    """Return the help that a command line asks for, or None if it says anything else. Typer parses other lines."""
+    if words[-1:] not in (["--help"], ["-h"]) or "_OM_COMPLETE" in os.environ:
+        return None
+    from omcli.cli.help import command_help, main_help
+
+    if len(words) == 1:
+        return main_help()
+    return command_help(words[0]) if len(words) == 2 and words[0] in COMMANDS else None
 
 
 def _plain_command(words: Sequence[str]) -> tuple[CliCommand, Values] | None:

@@ -87,11 +87,20 @@ class Parameter:
         kind = _value_kind(self.kind)
         return kind if kind in (int, float) else None
 
+    @property
+    def values(self) -> list[Enum]:
+        """The valid values, if they are those of an enumeration."""
+        kind = self._kind_of_one
+        return list(kind) if issubclass(kind, Enum) else []
+
+    @property
+    def _kind_of_one(self) -> Any:
+        kind = _value_kind(self.kind)
+        return get_args(kind)[0] if get_origin(kind) is list else kind
+
     def value(self, text: str) -> object:
         """Return the value of a word, or None if Typer has to parse or reject it."""
-        kind = _value_kind(self.kind)
-        if get_origin(kind) is list:
-            (kind,) = get_args(kind)
+        kind = self._kind_of_one
         if not text:
             return None
         if issubclass(kind, Enum):

@@ -109,4 +109,4 @@ def test_searching_by_words_loads_nothing_for_vectors(tide: Loaded) -> None:
 def test_the_watch_sees_what_is_loaded(om: Om) -> None:
     """The tests above can fail."""
     assert {"sqlite3", "omcli.operations.context"} <= loaded(om, "context")
-    assert {"typer", "inspect"} <= loaded(om, "context", "--help")
+    assert {"typer", "inspect"} <= loaded(om, "context", "-q", "--help")

@@ -12,23 +12,19 @@ import sqlite3
 import subprocess
 import sys
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing
+from inspect import cleandoc
 from pathlib import Path
-from typing import Any
-
-import typer
 
 from omcli import __version__
-from omcli.cli.app import cli
-from omcli.cli.command import shared_options
-from omcli.cli.commands import GROUPS
+from omcli.cli import help as cli_help
+from omcli.cli.command import CliCommand, shared_options
+from omcli.cli.commands import COMMANDS, GROUPS, command
 from omcli.sqlite.connection import APPLICATION_ID, steps, whole_file
 from omcli.sqlite.dialect import prepare
 
 ROOT = Path(__file__).parents[2]
-Command = Any
-"""A command of Typer's; its type is private."""
 _OF_SCHEMA = """\
 -- The schema that the steps in this folder add up to, for a new store. Written by `python -m tests.docs.generate`."""
 _DATE = "2026-11-22"
@@ -84,13 +80,10 @@ _COLUMNS = 78
 
 def generated() -> Iterator[tuple[Path, str]]:
     """Yield the path of every generated file with its text."""
-    group: Command = typer.main.get_command(cli([]))
-    context = group.make_context("om", [], resilient_parsing=True)
     pages = ROOT / "man" / "man1"
-    yield pages / "om.1", _page("om", group, context, list(group.commands))
-    for name, command in group.commands.items():
-        sub = type(context)(command, info_name=f"om {name}", parent=context)
-        yield pages / f"om-{name}.1", _page(f"om-{name}", command, sub, [])
+    yield pages / "om.1", _overview()
+    for name in COMMANDS:
+        yield pages / f"om-{name}.1", _page_of(name, command(name))
     for shell, file in (("bash", "om.bash"), ("zsh", "_om"), ("fish", "om.fish")):
         yield ROOT / "completions" / file, _completion(shell)
     yield whole_file(steps()[-1]), schema()
@@ -112,51 +105,53 @@ def schema() -> str:
 # ---- man pages
 
 
-def _page(name: str, command: Command, context: Any, commands: list[str]) -> str:
-    summary, _, description = (command.help or "").strip().partition("\n")
+def _overview() -> str:
+    """Return the page of `om` itself."""
+    options = {"Global options": [cli_help.VERSION, *map(cli_help.entry, shared_options()), cli_help.HELP]}
+    lines = [*_head("om", cli_help.ABOUT, "[OPTIONS] COMMAND [ARGS]...", cli_help.ABOUT), ".SH COMMANDS"]
+    for title, names in GROUPS.items():
+        lines += [f".SS {title}"]
+        lines += (line for name, about in names.items() for line in _entry(f"om-{name}", about, section="1"))
+    lines += [*_options(options), *_examples(cli_help.EXAMPLES)]
+    for title, entries in (("ENVIRONMENT", _ENVIRONMENT), ("EXIT STATUS", _EXIT_STATUS)):
+        lines += [f".SH {title}", *(line for entry in entries.items() for line in _entry(*entry))]
+    return _joined([*lines, *_see_also(f"om-{name}" for name in COMMANDS)])
+
+
+def _page_of(name: str, described: CliCommand) -> str:
+    """Return the page of a command."""
+    summary, _, description = cleandoc(described.__doc__ or "").partition("\n")
+    codes, variables = _OF_EVERY_COMMAND
     lines = [
-        f'.TH {name.upper()} 1 "{_DATE}" "om {__version__}" "om manual"',
-        ".SH NAME",
-        *_filled(f"{name} - {summary.rstrip('.')}"),
-        ".SH SYNOPSIS",
-        f".B {_roff(name.replace('om-', 'om '))}",
-        _roff(" ".join(command.collect_usage_pieces(context))),
-        ".SH DESCRIPTION",
-        *_paragraphs(description.strip() or summary),
+        *_head(f"om-{name}", summary, cli_help.usage(described.parameters), description.strip() or summary),
+        *_options(cli_help.sections(described.parameters)),
+        *_examples(described.examples),
+        *(".SH ENVIRONMENT", *_filled(variables), ".SH EXIT STATUS", *_filled(codes)),
+        *_see_also(["om", *(other for other in _RELATED if other != f"om-{name}")]),
     ]
-    if commands:
-        lines += [".SH COMMANDS"]
-        for title, names in GROUPS.items():
-            lines += [f".SS {title}"]
-            for sub in names:
-                about = (command.commands[sub].help or "").strip().splitlines()[0]
-                lines += _entry(f"om-{sub}", about, section="1")
-    lines += [*_options(command, context), ".SH EXAMPLES", ".nf", *(_roff(line) for line in _examples(command)), ".fi"]
-    if commands:
-        for title, entries in (("ENVIRONMENT", _ENVIRONMENT), ("EXIT STATUS", _EXIT_STATUS)):
-            lines += [f".SH {title}", *(line for entry in entries.items() for line in _entry(*entry))]
-    else:
-        codes, variables = _OF_EVERY_COMMAND
-        lines += [".SH ENVIRONMENT", *_filled(variables), ".SH EXIT STATUS", *_filled(codes)]
-    others = [f"om-{sub}" for sub in commands] or ["om", *(other for other in _RELATED if other != name)]
-    lines += [".SH SEE ALSO", *_links([*(f"{other}(1)" for other in others), *_WRITTEN])]
+    return _joined(lines)
+
+
+def _joined(lines: Iterable[str]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _options(command: Command, context: Any) -> Iterator[str]:
-    """Yield the arguments, the command's own options, and those that all commands share."""
-    shared = {parameter.name for parameter in shared_options()} | {"help", "_version"}
-    sections: dict[str, list[tuple[str, str]]] = {"ARGUMENTS": [], "OPTIONS": [], "GLOBAL OPTIONS": []}
-    for parameter in command.get_params(context):
-        record = parameter.get_help_record(context)
-        if record and record[1]:
-            is_argument = parameter.param_type_name == "argument"
-            name = "ARGUMENTS" if is_argument else "GLOBAL OPTIONS" if parameter.name in shared else "OPTIONS"
-            sections[name].append(record)
-    for title, records in sections.items():
-        if records:
-            yield f".SH {title}"
-            yield from (line for record in records for line in _entry(*record))
+def _head(name: str, summary: str, usage: str, description: str) -> Iterator[str]:
+    yield f'.TH {name.upper()} 1 "{_DATE}" "om {__version__}" "om manual"'
+    yield from (".SH NAME", *_filled(f"{name} - {summary.rstrip('.')}"))
+    yield from (".SH SYNOPSIS", f".B {_roff(name.replace('om-', 'om '))}", _roff(usage))
+    yield from (".SH DESCRIPTION", *_paragraphs(description))
+
+
+def _options(sections: Mapping[str, list[cli_help.Entry]]) -> Iterator[str]:
+    for title, entries in sections.items():
+        yield f".SH {title.upper()}"
+        yield from (line for entry in entries for line in _entry(*entry))
+
+
+def _see_also(pages: Iterable[str]) -> Iterator[str]:
+    yield ".SH SEE ALSO"
+    yield from _links([*(f"{page}(1)" for page in pages), *_WRITTEN])
 
 
 def _entry(term: str, meaning: str, *, section: str = "") -> list[str]:
@@ -170,8 +165,9 @@ def _links(pages: list[str]) -> Iterator[str]:
         yield f".BR {_roff(name)} ({section}{comma}"
 
 
-def _examples(command: Command) -> list[str]:
-    return [line.rstrip() for line in (command.epilog or "").replace("\b", "").splitlines() if line.strip()]
+def _examples(examples: str) -> Iterator[str]:
+    lines = (line.rstrip() for line in examples.replace("\b", "").splitlines() if line.strip())
+    yield from (".SH EXAMPLES", ".nf", *map(_roff, lines), ".fi")
 
 
 def _paragraphs(text: str) -> Iterator[str]:

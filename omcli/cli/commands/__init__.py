@@ -1,6 +1,6 @@
 """The commands by name; each module has one command or a few.
 
-`om --help` and completion import all commands, so a command imports large modules only when it runs.
+`om --help` and the completion of a command's name import none of them.
 """
 
 from __future__ import annotations
@@ -12,14 +12,57 @@ if TYPE_CHECKING:
     from omcli.cli.command import CliCommand
 
 GROUPS = {
-    "Remember": ("observe", "watch", "tick", "reflect", "consolidate"),
-    "Use": ("context", "recall", "embed", "ask", "compact"),
-    "Inspect": ("log", "items", "show", "why", "trace", "replay", "sessions", "status", "doctor", "usage", "tokens"),
-    "Edit": ("note", "review", "prune", "forget", "undo", "history"),
-    "Use another program as the observer": ("pending", "apply"),
-    "Exchange and set up": ("install", "uninstall", "hook", "mcp", "export", "import", "schedule", "config"),
+    "Remember": {
+        "observe": "Read transcripts and print the new observations.",
+        "watch": "Follow transcripts as they are written, until Ctrl-C.",
+        "tick": "Observe and reflect on the sessions where this is due.",
+        "reflect": "Fold observations into fewer rows and extract lasting facts.",
+        "consolidate": "Maintain the memory, daily or after a session has ended.",
+    },
+    "Use": {
+        "context": "Print what an agent should know, within a token budget.",
+        "recall": "Search rows and messages, the best result first.",
+        "embed": "Make vectors, so that `om recall` also finds texts that say the same in other words.",
+        "ask": "Answer a question with a model, from what `om recall` finds.",
+        "compact": "Shorten a session to what an agent needs to continue it.",
+    },
+    "Inspect": {
+        "log": "Show the observation log, one line per row.",
+        "items": "List items (lasting facts), the most important first.",
+        "show": "Show a row with its messages, or one message.",
+        "why": "Show which session, request and decision changed a file or set a rule.",
+        "trace": "Follow a text from messages through rows into a pack, and show where it was lost.",
+        "replay": "Print the pack of a session as it was at an earlier time.",
+        "sessions": "List sessions, the one with the latest message first and empty ones last.",
+        "status": "Show the store, its contents, and pending work.",
+        "doctor": "Check the store, settings, hooks, schedule, models and this program.",
+        "usage": "Show what models cost: calls, tokens, dollars and time.",
+        "tokens": "Count the tokens of text or of a transcript.",
+    },
+    "Edit": {
+        "note": "Write a note to the memory.",
+        "review": "Go through contradictions, unverified rows and old rows, the most important first.",
+        "prune": "Hide old or surplus rows or messages.",
+        "forget": "Forget rows and messages, and keep their content from coming back.",
+        "undo": "Undo an operation: restore what it hid, and hide what it made.",
+        "history": "List operations on the memory, the newest first.",
+    },
+    "Use another program as the observer": {
+        "pending": "Show pending messages to an agent that acts as the observer.",
+        "apply": "Store the observations in an agent's reply to `om pending`.",
+    },
+    "Exchange and set up": {
+        "install": "Have clients such as Claude Code use the memory.",
+        "uninstall": "Undo `om install`.",
+        "hook": "Answer a hook of a client, such as Claude Code.",
+        "mcp": "Serve the memory to an agent: an MCP server on stdin and stdout.",
+        "export": "Write the memory in another tool's format.",
+        "import": "Read memory that another tool wrote.",
+        "schedule": "Run `om consolidate` every day.",
+        "config": "Print the settings.",
+    },
 }
-"""The commands in groups, in the order of `om --help`."""
+"""The commands in groups, in the order of `om --help`, and what each does: the first sentence of its docstring."""
 COMMANDS = tuple(name for names in GROUPS.values() for name in names)
 ALIASES = {"search": "recall"}
 """Other names of commands, which help and completion don't show."""

@@ -137,7 +137,7 @@ def test_a_former_name_says_what_the_present_one_says(name: str, parameter: Para
 
 @pytest.mark.parametrize(("name", "parameter", "alias"), FORMER, ids=[f"{name} {alias}" for name, _, alias in FORMER])
 def test_a_former_name_is_in_no_help(name: str, parameter: Parameter, alias: str) -> None:
-    help_ = CliRunner().invoke(cli([name]), [name, "--help"], prog_name="om").stdout
+    help_ = CliRunner().invoke(cli(), [name, "--help"], prog_name="om").stdout
     assert parameter.declared.names[0] in help_
     assert alias not in help_
 

@@ -1,0 +1,40 @@
+"""Help is written without Typer, from what commands declare."""
+
+from __future__ import annotations
+
+import pytest
+from typer.testing import CliRunner
+
+from omcli.cli.app import cli
+from omcli.cli.commands import COMMANDS, GROUPS, command
+from omcli.cli.help import command_help, main_help, sections
+
+SUMMARIES = {name: about for names in GROUPS.values() for name, about in names.items()}
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_a_summary_is_the_first_sentence_of_the_command(name: str) -> None:
+    """It is a copy, so that `om --help` need not import all commands."""
+    paragraph = " ".join((command(name).__doc__ or "").strip().partition("\n\n")[0].split())
+    assert paragraph == SUMMARIES[name] or paragraph.startswith(f"{SUMMARIES[name]} ")
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_option_and_argument_is_explained(name: str) -> None:
+    entries = [entry for found in sections(command(name).parameters).values() for entry in found]
+    assert all(term and meaning.strip() for term, meaning in entries)
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_typer_prints_the_same_help(name: str) -> None:
+    """It prints the help of lines such as `om log -q --help`."""
+    assert CliRunner().invoke(cli(), [name, "-h"], prog_name="om").stdout == command_help(name)
+
+
+@pytest.mark.parametrize("columns", [1, 52, 80, 100, 300])
+def test_help_fits_the_terminal(columns: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Between 50 columns and 98, apart from examples and lists, which can be copied as they are."""
+    monkeypatch.setenv("COLUMNS", str(columns))
+    texts = [main_help(), *map(command_help, COMMANDS)]
+    widest = max(len(line) for text in texts for line in text.partition("\n\nExamples:")[0].splitlines())
+    assert widest <= max(min(columns - 2, 98), 80 if columns < 82 else 50)
