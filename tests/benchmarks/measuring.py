@@ -1,16 +1,24 @@
-"""What a process costs, and how many times what another one costs."""
+"""What a process costs, and how many times what another one costs.
+
+Instructions are counted where `perf` may count them, because they are the same in every run; otherwise processor time
+is measured, in pairs.
+"""
 
 from __future__ import annotations
 
 import os
+import platform
+import shutil
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 from statistics import median
-from typing import Self
+from tempfile import NamedTemporaryFile
+from typing import Any, Self
 
 OM = (sys.executable, "-c", "from omcli.__main__ import main; main()")
 """What the `om` of an installation runs, of this checkout."""
@@ -24,14 +32,21 @@ class Cost:
     """Seconds, user and system."""
     wall: float
     """Seconds."""
+    instructions: int | None = None
+    """Of the process itself, without the kernel's; None if they cannot be counted."""
+
+    @property
+    def work(self) -> float:
+        """What ratios are made of: instructions, or seconds of processor time."""
+        return self.cpu if self.instructions is None else self.instructions
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Compared:
     """Two commands run in turns: the middle of their costs, and of the ratios of each pair."""
 
-    cpu: float
-    """How many times the processor time of the other."""
+    ratio: float
+    """How many times the work of the other."""
     lowest: float
     """The ratio below which a quarter of the pairs lie …"""
     highest: float
@@ -43,9 +58,9 @@ class Compared:
     @classmethod
     def of(cls, pairs: Sequence[tuple[Cost, Cost]]) -> Self:
         """What a number of pairs come to."""
-        ratios = sorted(one.cpu / other.cpu for one, other in pairs)
+        ratios = sorted(one.work / other.work for one, other in pairs)
         return cls(
-            cpu=median(ratios),
+            ratio=median(ratios),
             lowest=ratios[len(ratios) // 4],
             highest=ratios[-1 - len(ratios) // 4],
             wall=median(one.wall / other.wall for one, other in pairs),
@@ -67,13 +82,50 @@ def run(*command: str | Path, stdin: Path | None = None, env: Mapping[str, str] 
     if stdin is not None:
         streams[0] = (os.POSIX_SPAWN_OPEN, 0, str(stdin), os.O_RDONLY, 0)
     environment = {**_environment(), **(env or {})}
+    if not can_count_instructions():
+        return _spawned(arguments, environment, streams)
+    with NamedTemporaryFile("r") as counted:
+        cost = _spawned([*_counting(counted.name), *arguments], environment, streams)
+        return replace(cost, instructions=_instructions(counted.read()))
+
+
+def _spawned(command: list[str], environment: Mapping[str, str], streams: list[tuple[Any, ...]]) -> Cost:
     begin = time.perf_counter()
-    pid = os.posix_spawn(arguments[0], arguments, environment, file_actions=streams)
+    pid = os.posix_spawn(command[0], command, environment, file_actions=streams)
     _, status, used = os.wait4(pid, 0)
     wall = time.perf_counter() - begin
     if status:
-        raise RuntimeError(f"ended with {os.waitstatus_to_exitcode(status)}: {' '.join(arguments)}")
+        raise RuntimeError(f"ended with {os.waitstatus_to_exitcode(status)}: {' '.join(command)}")
     return Cost(cpu=used.ru_utime + used.ru_stime, wall=wall)
+
+
+@cache
+def can_count_instructions() -> bool:
+    """True if `perf` is there, is allowed, and knows this processor."""
+    if shutil.which("perf") is None:
+        return False
+    with NamedTemporaryFile("r") as counted:
+        ended = subprocess.run(
+            [*_counting(counted.name), sys.executable, "-c", "pass"], capture_output=True, check=False
+        )
+        return ended.returncode == 0 and _instructions(counted.read()) is not None
+
+
+def _counting(into: str) -> list[str]:
+    return [shutil.which("perf") or "perf", "stat", "-x", ",", "-e", "instructions:u", "-o", into, "--"]
+
+
+def _instructions(counted: str) -> int | None:
+    """Return the number in what `perf stat -x ,` writes, or None if it counted nothing."""
+    numbers = [line.partition(",")[0] for line in counted.splitlines() if "instructions" in line]
+    return int(numbers[0]) if numbers and numbers[0].isdigit() else None
+
+
+def machine() -> str:
+    """Return a line that names the machine, what runs on it, and what ratios are made of."""
+    system = f"{platform.system()} {platform.machine()}, {os.cpu_count()} processors, load {os.getloadavg()[0]:.1f}"
+    unit = "instructions" if can_count_instructions() else "processor time, the middle of pairs"
+    return f"{system}; Python {platform.python_version()}; ratios of {unit}"
 
 
 _PEAK = """
@@ -110,7 +162,9 @@ def _environment() -> dict[str, str]:
 
 
 def _middle(costs: Sequence[Cost]) -> Cost:
+    counted = [cost.instructions for cost in costs if cost.instructions is not None]
     return Cost(
         cpu=median(cost.cpu for cost in costs),
         wall=median(cost.wall for cost in costs),
+        instructions=int(median(counted)) if counted else None,
     )

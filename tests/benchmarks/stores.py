@@ -97,6 +97,11 @@ def _word(number: int) -> str:
     return letters or "a"
 
 
+def words(random: Random) -> str:
+    """Return the text of a row."""
+    return " ".join(random.choices(_WORDS, k=random.randrange(4, 30)))
+
+
 def _sessions(rows: int) -> Iterator[int]:
     """How many rows each of the other sessions has."""
     for begin in range(0, rows, _ROWS_OF_A_SESSION):
@@ -126,7 +131,7 @@ def _observe(store: SqliteStore, session: Session, many: int, *, first: int, ran
 
 def _row(session: Session, number: int, batch: Batch, random: Random) -> Observation:
     (kind,) = random.choices(list(_TYPES), weights=list(_TYPES.values()))
-    told = " ".join(random.choices(_WORDS, k=random.randrange(4, 30)))
+    told = words(random)
     path = f"src/{random.choice(_WORDS)}/{random.choice(_WORDS)}.py"
     text = f"{kind.replace('_', ' ').capitalize()} {path}: {told}"
     source = random.choice(batch.messages)
