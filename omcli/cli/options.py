@@ -280,7 +280,7 @@ TagOption = Annotated[
 HiddenOption = Annotated[bool, option("--all", help="Include superseded and dropped rows.")]
 
 
-class Sharing(StrEnum):
+class RowScope(StrEnum):
     """Sessions whose rows are included."""
 
     SESSION = "session"
@@ -292,11 +292,11 @@ class Sharing(StrEnum):
     @property
     def setting(self) -> str:
         """The value of the setting `scope`."""
-        return str(Sharing.GLOBAL if self is Sharing.ALL else self)
+        return str(RowScope.GLOBAL if self is RowScope.ALL else self)
 
 
 ScopeOption = Annotated[
-    Sharing | None,
+    RowScope | None,
     option(
         "--scope", help="Include this session, all sessions of this project, or all sessions (`global`, same as `all`)."
     ),
@@ -322,7 +322,7 @@ class RowFilter:
         self.last = within_limit(last)
         self._period = (since, until)
         self._query = replace(_within(scope, session, project_path(project)), hidden=all_)
-        self._with_others = scope is Sharing.PROJECT and session is not None and project is None
+        self._with_others = scope is RowScope.PROJECT and session is not None and project is None
 
     def query(self, run: Run) -> LogQuery:
         """Return a query for the rows. Tags and `last` are left to the command.
@@ -347,16 +347,16 @@ class RowFilter:
         return query if is_known else replace(query, project=known_project(store, above) or query.project)
 
 
-def _within(scope: Sharing | None, session: str | None, project: str | None) -> LogQuery:
+def _within(scope: RowScope | None, session: str | None, project: str | None) -> LogQuery:
     """Return a query for the session and project that are given or that the scope names.
 
     Raise BadUsage if the scope contradicts them, or if it needs a session and none is known.
     """
-    if scope is Sharing.SESSION:
+    if scope is RowScope.SESSION:
         session = session or os.environ.get(SESSION_VARIABLE)
         if session is None:
             raise BadUsage("`--scope session` without a session", hint="name it: `--session ID`")
-    elif scope is Sharing.PROJECT:
+    elif scope is RowScope.PROJECT:
         project = project or project_path(".")
     elif scope is not None and (session or project):
         raise BadUsage(f"`--scope {scope}` and `--{'session' if session else 'project'}` exclude each other")

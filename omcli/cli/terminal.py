@@ -1,10 +1,13 @@
-"""Terminals: output for people, drawn by rich, and single keys. Imported only if stdout or stderr is a terminal."""
+"""Terminals: output for people, drawn by rich, single keys and editors. Imported only where a person is asked."""
 
 from __future__ import annotations
 
 import os
 import select
+import shlex
 import shutil
+import signal
+import subprocess
 import sys
 import termios
 import tty
@@ -12,6 +15,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from io import StringIO
 from itertools import chain
+from pathlib import Path
 from typing import IO
 
 from rich.cells import cell_len
@@ -22,6 +26,8 @@ from rich.rule import Rule
 from rich.segment import ControlType
 from rich.table import Table
 from rich.text import Text
+
+from omcli.base.errors import BadInput
 
 _NARROWEST = 24
 """Minimum width of text in a table. If there is less room, rows are printed as paragraphs."""
@@ -222,6 +228,25 @@ class KeyReader:
         if select.select([self._stdin], [], [], self._MOMENT)[0] and os.read(self._stdin, 1) in self._INTRODUCERS:
             while (byte := os.read(self._stdin, 1)) and byte < b"@":
                 pass
+
+
+def edit_file(file: Path) -> str | None:
+    """Have the user edit a file in the editor that the environment names, and return its name, or None if it names
+    none. The editor handles Ctrl-C itself. Raise BadInput if it cannot be started or fails.
+    """
+    editor = os.environ.get("VISUAL") or os.environ.get("EDITOR")
+    if not editor:
+        return None
+    before_it = signal.signal(signal.SIGINT, lambda _number, _frame: None)
+    try:
+        code = subprocess.run([*shlex.split(editor), str(file)], check=False).returncode
+    except (OSError, ValueError) as error:
+        raise BadInput(f"cannot run the editor `{editor}`: {error}") from None
+    finally:
+        signal.signal(signal.SIGINT, before_it)
+    if code:
+        raise BadInput(f"the editor `{editor}` ended with exit code {code}")
+    return editor
 
 
 def styled(text: str, style: str) -> str:

@@ -11,7 +11,7 @@ from omcli.base.record import record, replace
 from omcli.memory.batch import BatchOutcome
 from omcli.memory.ports import Lane, Store
 from omcli.memory.reflection import ReflectionOutcome, ReflectionWrite, Scope
-from omcli.operations.deps import LEASE_SECONDS, Deps, ObserverDeps, ReflectorDeps, hold_throughout
+from omcli.operations.deps import LEASE_SECONDS, Deps, ObserverDeps, ReflectorDeps, hold_and_extend
 from omcli.operations.reflect import session as reflect
 from omcli.operations.tick import Due, TickReport, Trigger, due, tick
 
@@ -50,7 +50,7 @@ def _run_session(session: str, deps: Deps, when: Due) -> Iterator[TickReport]:
 
 
 def _done(session: str, deps: Deps, when: Due) -> TickReport | None:
-    with hold_throughout(session, Lane.WORK, deps, wait=LEASE_SECONDS):
+    with hold_and_extend(session, Lane.WORK, deps, wait=LEASE_SECONDS):
         return next(tick(deps, when, sessions=[session]), None)
 
 

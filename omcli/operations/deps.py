@@ -232,7 +232,7 @@ def is_free(session: str, lane: Lane, deps: Deps) -> bool:
 
 
 @contextmanager
-def hold_throughout(session: str, lane: Lane, deps: Deps, *, wait: float = 0.0) -> Iterator[Callable[[], None]]:
+def hold_and_extend(session: str, lane: Lane, deps: Deps, *, wait: float = 0.0) -> Iterator[Callable[[], None]]:
     """Hold a lane for long work, and yield a function that extends the lease, at most once a minute.
 
     Progress reports extend the lease too. `wait` is the minimum time in seconds to wait for other lanes during the

@@ -7,6 +7,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from omcli.base import lazily
 from omcli.base.errors import BadConfiguration, BadUsage
 from omcli.base.record import record, replace
 from omcli.settings.settings import FLAG, PREFIX, Files, Settings
@@ -28,9 +29,11 @@ from omcli.settings.values import (
 PRESETS = ("default", "zora", "lango", "duet", "pi", "coding", "mastra")
 _LARGEST = 1_000_000
 """Maximum size of a configuration file, in bytes."""
+_HEADER = lazily(r"\s*\[\s*([\w.-]+)\s*\]\s*(?:#.*)?")
+_KEY = lazily(r"\s*([\w.-]+)\s*=")
 _SHOWN = 60
 """Maximum number of characters of an invalid value that are printed."""
-_OPPOSITES = {"enabled": "disabled"}
+OPPOSITES = {"enabled": "disabled"}
 """Keys that are negations, and the keys that they negate."""
 _PROVIDER_KEYS = ("model", "base_url", "command", "fallback_model", "max_output")
 """Keys that apply only to one provider."""
@@ -43,8 +46,8 @@ class SourceValue:
     value: object
     by: str
     """`flag`, or the name of the variable, file or preset that gives the value."""
-    folder: Path | None = None
-    """Folder that relative paths start from; None for the current directory."""
+    file: Path | None = None
+    """Configuration file that gives the value. Relative paths start from its folder, otherwise from the current one."""
     opposite: bool = False
     """True if the value was given under a key that is the negation of this one."""
     is_project: bool = False
@@ -52,10 +55,21 @@ class SourceValue:
 
     def as_written(self, key: str) -> str:
         """Return the setting as it is written in its source, with the name of the source. A long value is cut."""
-        key = next((name for name, other in _OPPOSITES.items() if self.opposite and other == key), key)
         if self.by.startswith(PREFIX):
             return f"`{self.by}={str(self.value)[:_SHOWN]}`"
-        return f"`{key} = {repr(self.value)[:_SHOWN]}` in {self.by}"
+        return f"`{self._name(key)} = {repr(self.value)[:_SHOWN]}` in {self.place(key)}"
+
+    def place(self, key: str) -> str:
+        """Return the source that gives a value for the key, with the number of the line in a file."""
+        return self.by if self.file is None else _place(self.file, self._name(key))
+
+    def _name(self, key: str) -> str:
+        return next((name for name, other in OPPOSITES.items() if self.opposite and other == key), key)
+
+    @property
+    def folder(self) -> Path | None:
+        """Folder that relative paths start from; None for the current directory."""
+        return self.file.parent if self.file else None
 
 
 class Layers:
@@ -83,7 +97,7 @@ class Layers:
     def settings(self, *, default_store: Callable[[], Path]) -> Settings:
         """Return the resolved settings. Raise BadUsage if a flag has an invalid value or an unknown key."""
         for key in self._values.keys() - KEYS.keys():
-            raise BadUsage(f"unknown key `{key}`{_nearest(key)}")
+            raise BadUsage(f"unknown key `{key}`{nearest(key)}")
         values: dict[str, Any] = {}
         origins: dict[str, str] = {}
         for key in sorted(KEYS, key=lambda key: key != "effective_context"):  # first, because shares of tokens need it
@@ -125,12 +139,12 @@ class Layers:
             self._warnings.append(f"{given.as_written(key)} is not valid (expected {error}); ignored")
             return False
         value = not value if given.opposite else value
-        if given.is_project and not self._may_be(key, value, whole):
+        if given.is_project and not self._may_be(key, value, given, whole):
             return False
         values[key] = value
         return True
 
-    def _may_be(self, key: str, value: object, whole: int) -> bool:
+    def _may_be(self, key: str, value: object, given: SourceValue, whole: int) -> bool:
         """Return True if the project's file may set this value. Add a warning if not, and a note if it narrows memory.
 
         A value that the user chose can only be narrowed. `disabled` gets no note, because commands report it
@@ -142,7 +156,7 @@ class Layers:
         change = reaches_further(key, value, own)
         if change > 0 and (key in self._user or PROJECT_RULES[key] is ProjectRule.NARROWER):
             self._warnings.append(
-                f"{self._project}: a project file may only narrow `{key}` (yours is {toml(key, own)}); ignored"
+                f"{given.place(key)}: a project file may only narrow `{key}` (yours is {toml(key, own)}); ignored"
             )
             return False
         if change < 0 and key != "disabled":
@@ -193,7 +207,8 @@ class Layers:
         for key in [key for key in given if not project_may_set(key, given[key].value)]:
             what = f"`{key}`" if PROJECT_RULES[key] is ProjectRule.NONE else f"`{key}` to anything but `rules`"
             self._warnings.append(
-                f"{path}: a project file may not set {what} (your own file, a variable or a flag may); ignored"
+                f"{given[key].place(key)}: a project file may not set {what}"
+                " (your own file, a variable or a flag may); ignored"
             )
             del given[key]
         return {key: replace(value, is_project=True) for key, value in given.items()}
@@ -204,11 +219,11 @@ class Layers:
         """
         given = {}
         for name, value in _by_key(read(path)):
-            key = _OPPOSITES.get(name, name)
+            key = OPPOSITES.get(name, name)
             if key in KEYS:
-                given[key] = SourceValue(value=value, by=str(path), folder=path.parent, opposite=key != name)
+                given[key] = SourceValue(value=value, by=str(path), file=path, opposite=key != name)
             else:
-                self._warnings.append(f"{path}: unknown key `{name}`{_nearest(name)}; ignored")
+                self._warnings.append(f"{_place(path, name)}: unknown key `{name}`{nearest(name)}; ignored")
         return given
 
 
@@ -230,6 +245,21 @@ def read(path: Path) -> dict[str, Any]:
         raise BadConfiguration(f"{path}: not valid TOML: {error}") from None
 
 
+def _place(path: Path, name: str) -> str:
+    """Return the path and the number of the line that sets a key, or the path alone if no such line is found."""
+    section, dot = "", ""
+    try:
+        lines = path.read_text("utf-8", errors="replace").splitlines()
+    except OSError:
+        return str(path)
+    for number, line in enumerate(lines, 1):
+        if header := _HEADER.fullmatch(line):
+            section, dot = header[1], "."
+        elif (given := _KEY.match(line)) and f"{section}{dot}{given[1]}" == name:
+            return f"{path}:{number}"
+    return str(path)
+
+
 def preset_file(name: str) -> Path:
     """Return the file of a preset."""
     return Path(__file__).with_name("presets") / f"{name}.toml"
@@ -242,9 +272,9 @@ def variable_name(key: str) -> str:
 
 def _variable_values(variables: Mapping[str, str]) -> dict[str, SourceValue]:
     given = {}
-    for name in (*KEYS, *_OPPOSITES):
+    for name in (*KEYS, *OPPOSITES):
         if variable_name(name) in variables:
-            key = _OPPOSITES.get(name, name)
+            key = OPPOSITES.get(name, name)
             given[key] = SourceValue(value=variables[variable_name(name)], by=variable_name(name), opposite=key != name)
     return given
 
@@ -283,7 +313,8 @@ def _without_rules(
     return {key: value for key, value in given.items() if key not in gone}
 
 
-def _nearest(name: str) -> str:
+def nearest(name: str) -> str:
+    """Return a hint at the key that an unknown name resembles, or an empty text."""
     from difflib import get_close_matches  # noqa: PLC0415
 
     near = get_close_matches(name, KEYS, n=1, cutoff=0.8)

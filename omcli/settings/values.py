@@ -26,7 +26,8 @@ SECTIONS: Mapping[str, Any] = {
 }
 """Default settings by section (the part of a key before its dot)."""
 _NO_KEYS = {*SECTIONS, "origins", "warnings", "notes", "reflector.images"}
-_UNSET = frozenset({"unlimited", "unset"})
+UNSET = frozenset({"unlimited", "unset"})
+"""Words for no value."""
 _YES = frozenset({"1", "true", "yes", "on"})
 _NO = frozenset({"", "0", "false", "no", "off"})
 _MOST = 1e15
@@ -169,7 +170,7 @@ def parse_value(key: str, value: object, *, whole: int, folder: Path | None = No
     """
     kind = KEYS[key]
     optional = kind.removesuffix(" | None")
-    if optional != kind and isinstance(value, str) and value.strip().lower() in _UNSET:
+    if optional != kind and isinstance(value, str) and value.strip().lower() in UNSET:
         return None
     return _one(optional, value, whole, folder)
 

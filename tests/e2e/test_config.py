@@ -8,7 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from jsonschema import Draft202012Validator
 
+from omcli.settings.layers import preset_file
 from tests.conftest import Om
 from tests.e2e.scripts import always
 from tests.e2e.transcripts import tide_story
@@ -179,7 +181,7 @@ def test_a_project_cannot_send_memory_elsewhere(om: Om) -> None:
     assert run.document["settings"]["observer.base_url"] is None
     assert run.document["settings"]["observer.provider"] is None
     assert [line.split("`")[1] for line in run.stderr.splitlines()] == ["db", "observer.base_url", "observer.provider"]
-    assert all(line.startswith(f"om: warning: {project}: ") for line in run.stderr.splitlines())
+    assert [line.split(": ")[2] for line in run.stderr.splitlines()] == [f"{project}:{n}" for n in (1, 3, 4)]
     assert om("observe", "--strict", stdin=tide_story().text(), code=78).stdout == ""
     om("observe", stdin=tide_story().text())
     assert om.db.exists()
@@ -197,7 +199,8 @@ def test_a_project_cannot_read_the_memory_of_others(om: Om) -> None:
         assert "This one is public" in run.stdout
         assert "900 a month" not in run.stdout
         key = line.partition(" ")[0]
-        assert f"om: warning: {clone / '.om.toml'}: a project file may " in run.stderr
+        assert f"om: warning: {clone / '.om.toml'}:" in run.stderr
+        assert ": a project file may " in run.stderr
         assert f"`{key}`" in run.stderr
         assert om("context", "--strict", cwd=clone, code=78).stdout == ""
         assert "900 a month" in om("context", cwd=clone, env={"OM_SCOPE": "global"}).stdout
@@ -233,7 +236,7 @@ def test_a_project_neither_counts_nor_freezes_silently(om: Om) -> None:
         file.write_text(f'counter = "{counter}"\n', "utf-8")
         run = om("context", "--budget", "800", cwd=clone)
         assert run.stdout == own.stdout
-        assert f"{file}: a project file may not set `counter`" in run.stderr
+        assert f"{file}:1: a project file may not set `counter`" in run.stderr
     for key, value, yours in (("freeze", "true", "false"), ("select", '"recent"', '"worth"')):
         file.write_text(f"[context]\n{key} = {value}\n", "utf-8")
         said = f"om: {file} narrows memory here: context.{key} = {value} (yours: {yours})\n"
@@ -272,8 +275,8 @@ def test_wrong_values_warn_with_their_place_and_strict_refuses_them(om: Om) -> N
     assert om("config", "--json", "--preset", "lango", env=bad).document["settings"]["observe.tokens"] == 1_000
     project = om.write(".om.toml", "observe.tokens = -3\nobserve.tokns = 3\n")
     assert om("config").stderr.splitlines() == [
-        f"om: warning: {project}: unknown key `observe.tokns` (did you mean `observe.tokens`?); ignored",
-        f"om: warning: `observe.tokens = -3` in {project} is not valid (expected a whole number from 0); ignored",
+        f"om: warning: {project}:2: unknown key `observe.tokns` (did you mean `observe.tokens`?); ignored",
+        f"om: warning: `observe.tokens = -3` in {project}:1 is not valid (expected a whole number from 0); ignored",
     ]
     assert om("config", "--strict", code=78).stdout == ""
 
@@ -500,3 +503,148 @@ def test_a_secret_in_a_setting_is_not_printed(om: Om, arguments: tuple[str, ...]
     run = om("config", *arguments, env=env)
     assert "ask --key [redacted:openai-key]" in run.stdout
     assert not any(secret in f"{run.stdout}{run.stderr}" for secret in (password, key))
+
+
+# ---- changing files
+
+
+def test_a_setting_is_set_read_and_removed(om: Om) -> None:
+    """The file and its folder are made, and only the user can read them: a command may contain a key."""
+    assert om("config", "get", "context.budget", code=1).stdout == ""
+    file = Path(om("config", "path", "--json").document["user"]["path"])
+    assert om("config", "set", "context.budget", "8000").stderr == f"{file}: changed\n"
+    assert file.stat().st_mode & 0o777 == 0o600
+    assert om("config", "get", "context.budget").stdout == "8000\n"
+    assert om("config", "get", "context.budget", "--origin").stdout == f"8000  # {file}\n"
+    assert om("config", "get", "context.budget", "--json").document == {
+        "schema": 1,
+        "key": "context.budget",
+        "value": 8000,
+    }
+    assert om("config", "set", "context.budget", "8000").stderr == f"{file}: unchanged\n"
+    assert om("config", "unset", "context.budget").stderr == f"{file}: changed\n"
+    assert om("config", "unset", "context.budget").stderr == f"{file}: unchanged\n"
+    assert file.read_text("utf-8") == ""
+
+
+def test_values_are_written_as_toml_has_them(om: Om) -> None:
+    given = {
+        "observe.tokens": ("32.5%", "32.5%", 65_000),
+        "observe.verify": ("yes", True, True),
+        "enabled": ("1", True, True),
+        "context.order": ("cross, tail", "cross, tail", ["cross", "tail"]),
+        "context.budget": ("unlimited", "unlimited", None),
+        "observer.base_url": ("http://localhost:8080/v1", "http://localhost:8080/v1", "http://localhost:8080/v1"),
+        "db": ("here.db", str(om.folder / "here.db"), str(om.folder / "here.db")),
+        "preset": ("duet", "duet", "duet"),
+        "prices": ('{ "m" = { input = 1, output = 2 } }', {"m": {"input": 1, "output": 2}}, None),
+    }
+    for key, (text, _, _) in given.items():
+        om("config", "set", key, text)
+    written = tomllib.loads((om.home / ".config" / "om" / "config.toml").read_text("utf-8"))
+    for key, (_, value, seen) in given.items():
+        section, _, name = key.rpartition(".")
+        assert (written[section] if section else written)[name] == value, key
+        if seen is not None and key != "db":  # the tests' own store is named by a variable
+            assert om("config", "get", key, "--json").document["value"] == seen, key
+
+
+def test_comments_and_order_stay(om: Om) -> None:
+    before = "# mine\n[context]\ntail = 4 # short\n\n# later\n[observe]\ntokens = 1\n"
+    file = users_file(om, before)
+    om("config", "set", "context.tail", "5")
+    om("config", "set", "observe.verify", "true")
+    om("config", "set", "wait", "2")
+    after = file.read_text("utf-8")
+    assert after.splitlines()[-3:] == ["[observe]", "tokens = 1", "verify = true"]
+    assert "tail = 5 # short" in after
+    for key in ("wait", "observe.verify"):
+        om("config", "unset", key)
+    left = [line for line in file.read_text("utf-8").splitlines() if line]
+    assert left == [line for line in before.replace("tail = 4", "tail = 5").splitlines() if line]
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "error"),
+    [
+        (["set", "context.budgt", "1"], 2, "unknown key `context.budgt` (did you mean `context.budget`?)"),
+        (["get", "nope"], 2, "unknown key `nope`"),
+        (["set", "context.budget", "many"], 2, "`many` is not a valid `context.budget` (expected a whole number"),
+        (["set", "preset", "nope"], 2, "`nope` is not a valid `preset` (expected one of default, zora"),
+        (["set", "context.budget"], 2, "wrong number of arguments for `om config set`"),
+        (["show", "context.budget"], 2, "wrong number of arguments for `om config show`"),
+        (["set", "observer.provider", "openai", "--local"], 2, "a project's file may not set `observer.provider`"),
+        (["edit"], 2, "no editor is set"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else None,
+)
+def test_what_cannot_be_set_is_refused_and_changes_nothing(om: Om, words: list[str], code: int, error: str) -> None:
+    file = users_file(om, "wait = 1\n")
+    assert om("config", *words, code=code).stderr.startswith(f"om: error: {error}")
+    assert file.read_text("utf-8") == "wait = 1\n"
+    assert not (om.folder / ".om.toml").exists()
+
+
+def test_a_broken_file_is_not_written_over(om: Om) -> None:
+    file = users_file(om, "wait = 1\ntokens = [\n")
+    run = om("config", "set", "wait", "2", code=78)
+    assert run.stderr.startswith(f"om: error: {file}: not valid TOML: ")
+    assert "hint: mend it: `om config edit`" in run.stderr
+    assert file.read_text("utf-8") == "wait = 1\ntokens = [\n"
+
+
+def test_the_project_has_a_file_of_its_own(om: Om) -> None:
+    """S3.2: the nearest one above, or a new one here; it narrows what the user has set, and no more."""
+    clone = _project(om, "clone")
+    inner = clone / "src"
+    inner.mkdir()
+    om("config", "set", "context.tail", "100")
+    om("config", "set", "enabled", "false", "--local", cwd=clone)
+    assert (clone / ".om.toml").read_text("utf-8") == "enabled = false\n"
+    assert om("config", "get", "disabled", cwd=inner).stdout == "true\n"
+    om("config", "unset", "enabled", "--local", cwd=inner)
+    assert "may only narrow `context.tail`" in om("config", "set", "context.tail", "200", "--local", cwd=inner).stderr
+    assert om("config", "get", "context.tail", cwd=inner).stdout == "100\n"
+
+
+def test_a_value_that_something_else_overrides_is_noted(om: Om) -> None:
+    run = om("config", "set", "context.budget", "1", env={"OM_CONTEXT_BUDGET": "2"})
+    assert run.stderr.splitlines()[1] == "om: `context.budget` is overridden by OM_CONTEXT_BUDGET"
+
+
+def test_a_link_to_the_file_stays_a_link(om: Om) -> None:
+    """Dotfiles are kept elsewhere by many."""
+    file = users_file(om, "")
+    kept = om.write("dotfiles.toml", "wait = 1\n")
+    file.unlink()
+    file.symlink_to(kept)
+    om("config", "set", "wait", "3")
+    assert file.is_symlink()
+    assert kept.read_text("utf-8") == "wait = 3\n"
+
+
+def test_an_edited_file_is_checked(om: Om) -> None:
+    editor = om.write("editor.sh", 'printf "wait = 3\n%s\n" "$LINE" >> "$1"\n')
+    words = {"EDITOR": f"sh {editor}"}
+    file = users_file(om, "")
+    file.unlink()
+    assert om("config", "edit", env={**words, "LINE": "# good"}).stderr == f"{file}: valid\n"
+    assert file.read_text("utf-8").startswith("# Settings of om.")
+    file.write_text("", "utf-8")
+    run = om("config", "edit", env={**words, "LINE": "tokns = 1"})
+    assert run.stderr.splitlines()[0] == f"om: warning: {file}:2: unknown key `tokns`; ignored"
+    assert run.stderr.endswith(f"{file}: 1 warning\n")
+    assert "not valid TOML" in om("config", "edit", env={**words, "LINE": "["}, code=78).stderr
+
+
+def test_the_schema_accepts_the_files_of_om_and_knows_every_key(om: Om) -> None:
+    schema = om("config", "schema").document
+    properties = schema["properties"]
+    for key in om("config", "--json").document["settings"]:
+        section, _, name = key.rpartition(".")
+        assert name in (properties[section]["properties"] if section else properties)
+    assert properties["context"]["properties"]["cross"]["description"] == "tokens of rows of other sessions"
+    for preset in PRESETS:
+        Draft202012Validator(schema).validate(tomllib.loads(preset_file(preset).read_text("utf-8")))
+    for wrong in ({"observe": {"tokns": 1}}, {"wait": "long"}, {"scope": "all"}, {"context": {"order": ["last"]}}):
+        assert not Draft202012Validator(schema).is_valid(wrong), wrong

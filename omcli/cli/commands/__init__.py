@@ -59,7 +59,7 @@ GROUPS = {
         "export": "Write the memory in another tool's format.",
         "import": "Read memory that another tool wrote.",
         "schedule": "Run `om consolidate` every day.",
-        "config": "Print the settings.",
+        "config": "Print or change the settings.",
     },
 }
 """The commands in groups, in the order of `om --help`, and what each does: the first sentence of its docstring."""

@@ -1,4 +1,4 @@
-"""`om config`: the settings and their origins; `om doctor`: the state of everything that om depends on."""
+"""`om config`: the settings, their origins and their files; `om doctor`: the state of everything that om depends on."""
 
 from __future__ import annotations
 
@@ -6,13 +6,16 @@ import os
 from collections import Counter
 from enum import StrEnum
 from itertools import groupby
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
+from omcli.base.errors import BadConfiguration, BadUsage
 from omcli.cli.command import Run, with_shared
 from omcli.cli.console import Exit, counted
 from omcli.cli.options import argument, option
-from omcli.settings.layers import preset_file
-from omcli.settings.values import as_json, toml
+from omcli.settings import PROJECT_FILE
+from omcli.settings.layers import preset_file, read
+from omcli.settings.values import KEYS, as_json, project_may_set, toml
 from omcli.text.redaction import redact
 
 if TYPE_CHECKING:
@@ -25,44 +28,93 @@ _EXAMPLES = """\b
 om config
 om config show --origin | grep observe
 om config show --preset lango --json | jq .settings
-om config path
+om config get context.budget
+om config set context.budget 8000
+om config set enabled false --local
+om config unset context.budget
+om config schema > om.schema.json
+"""
+_NO_VALUE = 1
+_ARGUMENTS = 2
+_NEW_FILE = """\
+# Settings of om. `om config` prints all keys with their values, and `om config path` a file that explains them.
 """
 
 
-class ConfigView(StrEnum):
-    """A view of the configuration."""
+class ConfigTask(StrEnum):
+    """Something to do with the configuration."""
 
     SHOW = "show"
     PATH = "path"
+    GET = "get"
+    SET = "set"
+    UNSET = "unset"
+    EDIT = "edit"
+    SCHEMA = "schema"
+
+
+def _keys() -> list[str]:
+    """Return the keys, for completion."""
+    return list(KEYS)
 
 
 @with_shared(examples=_EXAMPLES, without=["now"])
 def config(
     run: Run,
-    what: Annotated[
-        ConfigView, argument(metavar="[show|path]", help="Print the settings, or the configuration files.")
-    ] = ConfigView.SHOW,
+    action: Annotated[
+        ConfigTask,
+        argument(metavar="[show|path|get|set|unset|edit|schema]", help="What to do."),
+    ] = ConfigTask.SHOW,
+    key: Annotated[
+        str | None, argument(metavar="KEY", help="A key, such as observe.tokens.", autocompletion=_keys)
+    ] = None,
+    value: Annotated[str | None, argument(metavar="VALUE", help="The value to set, as text or TOML.")] = None,
     *,
     origin: Annotated[bool, option("--origin", help="Print where each setting comes from.")] = False,
+    local: Annotated[bool, option("--local", help="Change the project's .om.toml instead of your file.")] = False,
 ) -> None:
-    """Print the settings.
+    """Print or change the settings.
 
-    Prints every key with its value, in the format of a configuration file. In order of precedence: options, OM_*
-    variables, the project's .om.toml, your config.toml, the preset, and the defaults. Variables are named after keys:
-    OM_OBSERVE_TOKENS sets observe.tokens. `om config path` prints the paths of your file, of the project's file, and of
-    a file that documents every key.
+    `show` prints every key with its value, in the format of a configuration file, and `get` one value. In order of
+    precedence: options, OM_* variables, the project's .om.toml, your config.toml, the preset, and the defaults.
+    Variables are named after keys: OM_OBSERVE_TOKENS sets observe.tokens. Secrets in values are not printed. The exit
+    code of `get` is 1 if the key has no value.
+
+    `set` and `unset` change one key in your file, or with --local in the project's: the nearest .om.toml or, if there
+    is none, a new one in the current directory. Comments stay. A value that is not valid is refused, and so is one that
+    a project's file may not have. "unlimited" removes a limit, "unset" a value.
+
+    `edit` opens the file in $VISUAL or $EDITOR and checks it afterwards. `schema` prints a JSON Schema of such files,
+    with which editors complete and check them. `path` prints the paths of your file, of the project's file, and of a
+    file that documents every key.
     """
-    if what is ConfigView.PATH:
+    wanted = {ConfigTask.GET: (key,), ConfigTask.SET: (key, value), ConfigTask.UNSET: (key,)}.get(action, ())
+    if None in wanted or (key, value)[len(wanted) :].count(None) < _ARGUMENTS - len(wanted):
+        words = ("om config", action, *("KEY", "VALUE")[: len(wanted)])
+        raise BadUsage(f"wrong number of arguments for `om config {action}`", hint=f"`{' '.join(words)}`")
+    if action is ConfigTask.PATH:
         _show_paths(run)
-    else:
+    elif action is ConfigTask.SCHEMA:
+        _show_schema(run)
+    elif action is ConfigTask.SHOW:
         _show(run, with_origin=origin)
+    elif action is ConfigTask.GET:
+        _get(run, str(key), with_origin=origin)
+    elif action is ConfigTask.EDIT:
+        _edit(run, is_local=local)
+    else:
+        _change(run, str(key), value, is_local=local)
+
+
+def _values(run: Run) -> dict[str, object]:
+    """Return all values without secrets: a command may contain a key, and a base URL a password."""
+    return {
+        key: redact(value).text if isinstance(value, str) else value for key, value in as_json(run.settings).items()
+    }
 
 
 def _show(run: Run, *, with_origin: bool) -> None:
-    # A command may contain a key, and a base URL a password.
-    values = {
-        key: redact(value).text if isinstance(value, str) else value for key, value in as_json(run.settings).items()
-    }
+    values = _values(run)
     origins = {key: run.settings.origin(key) for key in values}
     if run.json:
         run.output.document({"settings": values, **({"origins": origins} if with_origin else {})})
@@ -89,6 +141,84 @@ def _show_paths(run: Run) -> None:
         ("defaults", str(defaults)),
     )
     run.output.fields(paths)
+
+
+def _get(run: Run, name: str, *, with_origin: bool) -> None:
+    """Print the value of a key: a text as it is, anything else as TOML. Raise Exit if there is none."""
+    from omcli.settings.editing import known_key
+
+    key = known_key(name)
+    value = _values(run)[key]
+    value = not value if key != name else value
+    if run.json:
+        origin = {"origin": run.settings.origin(key)} if with_origin else {}
+        run.output.document({"key": name, "value": value, **origin})
+    elif value is not None:
+        written = value if isinstance(value, str) else toml(key, value)
+        run.output.line(f"{written}  # {run.settings.origin(key)}" if with_origin else written)
+    if value is None:
+        raise Exit(_NO_VALUE)
+
+
+def _show_schema(run: Run) -> None:
+    import json
+
+    from omcli.settings.editing import schema
+
+    run.output.text(json.dumps(schema(), indent=2) + "\n")
+
+
+def _change(run: Run, name: str, text: str | None, *, is_local: bool) -> None:
+    """Set a key in a file or, without a text, remove it."""
+    from omcli.clients import files
+    from omcli.settings.editing import known_key, value_from, with_value, without_value
+
+    key = known_key(name)
+    file = _file(run, is_local=is_local)
+    value = None if text is None else value_from(name, text)
+    if is_local and value is not None and not project_may_set(key, value):
+        raise BadUsage(f"a project's file may not set `{name}`", hint="set it in your own file: leave out --local")
+    before = _content(file)
+    try:
+        after = without_value(before, name) if value is None else with_value(before, name, value)
+    except BadConfiguration as error:
+        raise BadConfiguration(f"{file}: {error.message}", hint="mend it: `om config edit`") from None
+    if after != before:
+        files.write(files.target(file), after.encode(), mode=None if file.exists() else 0o600)
+    run.console.report(f"{file}: {'unchanged' if after == before else 'changed'}")
+    by = run.settings.origin(key)
+    if value is not None and by != str(file):
+        run.console.note(f"`{name}` is overridden by {by}")
+
+
+def _edit(run: Run, *, is_local: bool) -> None:
+    """Have the user edit a file, and print what is wrong with it afterwards."""
+    from omcli.cli.terminal import edit_file
+    from omcli.clients import files
+
+    file = _file(run, is_local=is_local)
+    if not file.exists():
+        files.write(file, _NEW_FILE.encode(), mode=0o600)
+    if edit_file(file) is None:
+        raise BadUsage("no editor is set", hint=f"set VISUAL or EDITOR, or edit {file}")
+    read(file)
+    count = len(run.settings.warnings)
+    run.console.report(f"{file}: {counted(count, 'warning') if count else 'valid'}")
+
+
+def _file(run: Run, *, is_local: bool) -> Path:
+    """Return the file to change: the user's, or the project's."""
+    return (run.files.project or Path(run.project, PROJECT_FILE)) if is_local else run.files.user
+
+
+def _content(file: Path) -> str:
+    from omcli.clients import files
+
+    content = files.read(file) or b""
+    try:
+        return content.decode()
+    except UnicodeDecodeError:
+        raise BadConfiguration(f"{file}: not valid UTF-8") from None
 
 
 # ---- doctor

@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import shlex
-import signal
-import subprocess
 import tempfile
 from collections import Counter
 from pathlib import Path
@@ -205,28 +201,16 @@ def _note(run: Run, rows: tuple[Observation, ...], *, text: str | None = None, t
 
 def _new_text(run: Run, text: str) -> str | None:
     """Ask for another text, in an editor if the environment names one. Return None if it is empty or the same."""
-    editor = os.environ.get("VISUAL") or os.environ.get("EDITOR")
-    if not editor:
-        return run.console.ask("new text (empty: leave it):") or None
+    from omcli.cli.terminal import edit_file
+
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "row.txt"
         file.write_text(f"{text}\n", encoding="utf-8")
-        _run_command(editor, file)
+        editor = edit_file(file)
+        if editor is None:
+            return run.console.ask("new text (empty: leave it):") or None
         try:
             new = file.read_text(encoding="utf-8", errors="replace").strip()
         except OSError as error:
             raise BadInput(f"cannot read what the editor `{editor}` wrote: {error.strerror}") from None
     return new if new not in ("", text) else None
-
-
-def _run_command(editor: str, file: Path) -> None:
-    """Run an editor, which handles Ctrl-C itself. Raise BadInput if it cannot be started or fails."""
-    before_it = signal.signal(signal.SIGINT, lambda _number, _frame: None)
-    try:
-        code = subprocess.run([*shlex.split(editor), str(file)], check=False).returncode
-    except (OSError, ValueError) as error:
-        raise BadInput(f"cannot run the editor `{editor}`: {error}") from None
-    finally:
-        signal.signal(signal.SIGINT, before_it)
-    if code:
-        raise BadInput(f"the editor `{editor}` ended with exit code {code}")

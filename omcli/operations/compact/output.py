@@ -93,7 +93,7 @@ def plan_tail(store: Store, session_id: str, wanted: CompactRequest, counter: To
     live = tuple(kept for kept in messages if kept.message.id not in wanted.abandoned)
     budgets = Budgets(total=wanted.target, cross=0, session=wanted.target, tail=share)
     if not wanted.shape.has_tail:
-        staying = () if wanted.handover else _staying(live, keep, counter)
+        staying = () if wanted.handover else _last_kept(live, keep, counter)
         return TailPlan(
             messages=messages,
             shown=(),
@@ -114,7 +114,7 @@ def plan_tail(store: Store, session_id: str, wanted: CompactRequest, counter: To
     )
 
 
-def _staying(messages: Sequence[KeptMessage], keep: int, counter: TokenCounter) -> tuple[KeptMessage, ...]:
+def _last_kept(messages: Sequence[KeptMessage], keep: int, counter: TokenCounter) -> tuple[KeptMessage, ...]:
     """Return the newest messages of about `keep` tokens, beginning with one that starts an entry of the session. Return
     none if no entry has an id.
     """

@@ -16,7 +16,7 @@ from omcli.memory.session import SessionSummary
 from omcli.operations.clock import Clock
 from omcli.operations.consolidate import daily_notes
 from omcli.operations.consolidate.daily_notes import ArchivePolicy, NoteReport, keep_notes
-from omcli.operations.deps import Deps, hold_throughout
+from omcli.operations.deps import Deps, hold_and_extend
 from omcli.operations.embed import EmbedReport, embed
 from omcli.operations.ingest.files import FileInput, FileReport, ingest_files
 from omcli.operations.observe.session import observe_session
@@ -142,7 +142,7 @@ def consolidate(agenda: ConsolidateInput, deps: Deps, *, missing: Mapping[Lane, 
     LaneTaken at once if another process is consolidating.
     """
     done = ConsolidateReport()
-    with hold_throughout(agenda.session or "", Lane.CONSOLIDATE, deps) as extend:
+    with hold_and_extend(agenda.session or "", Lane.CONSOLIDATE, deps) as extend:
         with done.part(PLACES):
             _take_in(agenda, deps, done, extend)
         for error in missing.values():

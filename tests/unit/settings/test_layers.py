@@ -234,7 +234,7 @@ def test_the_presets_value_replaces_an_invalid_one() -> None:
     assert made.observe.tokens == 7
     (warning,) = made.warnings
     assert warning.startswith("`observe.tokens = -5` in /")
-    assert warning.endswith("/project is not valid (expected a whole number from 0); ignored")
+    assert warning.endswith("/project:1 is not valid (expected a whole number from 0); ignored")
 
 
 def test_an_invalid_flag_is_a_usage_error() -> None:
@@ -304,7 +304,7 @@ def test_a_project_may_not_set_destinations_reach_or_costs(line: str) -> None:
     assert as_json(made) == as_json(settled())
     (warning,) = made.warnings
     key = line.partition(" =")[0]
-    assert "/project: " in warning
+    assert "/project:1: " in warning
     assert f"`{key}`" in warning
     assert settled(user=line).warnings == ()
 

@@ -1,0 +1,163 @@
+"""Editing a configuration file, with its comments and order kept, and the JSON Schema of such a file."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, get_args
+
+import tomlkit
+from tomlkit.exceptions import TOMLKitError
+
+from omcli.base.errors import BadConfiguration, BadUsage
+from omcli.settings import settings
+from omcli.settings.layers import OPPOSITES, PRESETS, nearest, preset_file
+from omcli.settings.values import DEFAULTS, KEYS, SECTIONS, UNSET, BadValue, as_json, parse_value
+
+_FROM_ZERO = {"type": "number", "minimum": 0}
+_SHARE = {"type": "string", "pattern": r"^\s*[0-9.]+\s*%\s*$"}
+_PRICE = {
+    "type": "object",
+    "properties": dict.fromkeys(("input", "output", "cached"), _FROM_ZERO),
+    "required": ["input", "output"],
+    "additionalProperties": False,
+}
+_TYPES: Mapping[str, dict[str, Any]] = {
+    "str": {"type": "string"},
+    "Path": {"type": "string"},
+    "bool": {"type": "boolean"},
+    "int": {"type": "integer", "minimum": 0},
+    "float": _FROM_ZERO,
+    "Tokens": {"anyOf": [{"type": "integer", "minimum": 0}, _SHARE]},
+    "Amount": {"anyOf": [_FROM_ZERO, _SHARE]},
+    "Days": {"anyOf": [_FROM_ZERO, {"type": "string", "pattern": r"^\s*[0-9.]+\s*d?\s*$"}]},
+    "Span": {"type": "string", "pattern": "^[1-9][0-9]{0,2}-[1-9][0-9]{0,2}$"},
+    "Mapping[str, Price]": {"type": "object", "additionalProperties": _PRICE},
+}
+"""JSON Schema of a value, by the annotation of its setting."""
+
+
+def known_key(name: str) -> str:
+    """Return the key, or the key that it negates. Raise BadUsage if it is unknown."""
+    key = OPPOSITES.get(name, name)
+    if key not in KEYS:
+        raise BadUsage(f"unknown key `{name}`{nearest(name)}", hint="`om config` prints all keys")
+    return key
+
+
+def value_from(name: str, text: str) -> object:
+    """Return the value to write into a file for a value given as text: a number, list or table if it is one in TOML. A
+    relative path starts from the current directory. Raise BadUsage if the value is not valid for the key.
+    """
+    key = known_key(name)
+    expected = f"one of {', '.join(PRESETS)}"
+    for value in (*_as_toml(text), text):
+        try:
+            parsed = parse_value(key, value, whole=DEFAULTS.effective_context)
+        except BadValue as error:
+            expected = str(error)
+        else:
+            if key != "preset" or parsed in PRESETS:
+                return parsed if KEYS[key] == "bool" else _full_path(value) if "Path" in KEYS[key] else value
+    raise BadUsage(f"`{text}` is not a valid `{name}` (expected {expected})")
+
+
+def _full_path(value: object) -> object:
+    if isinstance(value, list):
+        return [_full_path(each) for each in value]
+    path = str(value).strip()
+    return path if path.startswith("~") or path.lower() in UNSET else str(Path(path).absolute())
+
+
+def _as_toml(text: str) -> tuple[object, ...]:
+    """Return the value that a text is in TOML, if it is one."""
+    try:
+        return (tomllib.loads(f"value = {text}")["value"],)
+    except ValueError:
+        return ()
+
+
+def with_value(content: str, name: str, value: object) -> str:
+    """Return the content of a file with a key set. Raise BadConfiguration if the content is not valid TOML."""
+    document = _parsed(content)
+    section, _, inner = name.rpartition(".")
+    if not section:
+        document[inner] = value
+    else:
+        if not isinstance(document.get(section), Mapping):
+            document[section] = tomlkit.table()
+        document[section][inner] = value
+    return tomlkit.dumps(document)
+
+
+def without_value(content: str, name: str) -> str:
+    """Return the content of a file without a key, and without its section if nothing else is in it. Raise
+    BadConfiguration if the content is not valid TOML.
+    """
+    document = _parsed(content)
+    section, _, inner = name.rpartition(".")
+    holder: Any = document.get(section) if section else document
+    if isinstance(holder, Mapping) and inner in holder:
+        holder.pop(inner)  # type: ignore[attr-defined]
+        if section and not holder:
+            document.pop(section)
+    return tomlkit.dumps(document).rstrip("\n") + "\n" * bool(document)
+
+
+def _parsed(content: str) -> tomlkit.TOMLDocument:
+    try:
+        tomllib.loads(content)  # its errors name the line
+        return tomlkit.parse(content)
+    except (ValueError, TOMLKitError) as error:
+        raise BadConfiguration(f"not valid TOML: {error}") from None
+
+
+# ---- schema
+
+
+def schema() -> dict[str, Any]:
+    """Return the JSON Schema (draft 2020-12) of a configuration file, for editors."""
+    about = _notes_of(preset_file(PRESETS[0]))
+    properties: dict[str, Any] = {"enabled": {"type": "boolean", "description": "false: same as `disabled = true`"}}
+    for section in SECTIONS:
+        properties[section] = {"type": "object", "properties": {}, "additionalProperties": False}
+    for key, default in as_json(DEFAULTS).items():
+        section, _, name = key.rpartition(".")
+        into = properties[section]["properties"] if section else properties
+        into[name] = {
+            **_type(key, KEYS[key]),
+            **({"description": about[key]} if key in about else {}),
+            **({} if default is None or key == "db" else {"default": default}),
+        }
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "Settings of om",
+        "type": "object",
+        "properties": properties,
+        "additionalProperties": False,
+    }
+
+
+def _type(key: str, kind: str) -> dict[str, Any]:
+    """Return the schema of the values of a key with this annotation."""
+    if kind.endswith(" | None"):
+        return {"anyOf": [_type(key, kind.removesuffix(" | None")), {"enum": ["unlimited", "unset"]}]}
+    if key == "preset":
+        return {"enum": list(PRESETS)}
+    if kind.startswith("tuple["):
+        return {"type": "array", "items": _type(key, kind.removeprefix("tuple[").removesuffix(", ...]"))}
+    return _TYPES.get(kind) or {"enum": list(get_args(getattr(settings, kind)))}
+
+
+def _notes_of(path: Path) -> dict[str, str]:
+    """Return the comment behind each key of a file."""
+    found, section = {}, ""
+    for line in path.read_text("utf-8").splitlines():
+        given, _, comment = line.partition("  # ")
+        name, is_set, _ = given.removeprefix("# ").partition(" = ")
+        if line.startswith("["):
+            section = line.strip("[]") + "."
+        elif is_set and comment:
+            found[section + name] = comment.strip()
+    return found
