@@ -13,8 +13,8 @@ from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Annotated, NoReturn, TextIO, TypeVar
 
-from omcli.base.errors import BadConfiguration, BadUsage, IndexDamaged, NoInput
-from omcli.cli.console import Colour, Console, counted
+from omcli.base.errors import BadConfiguration, BadUsage, IndexDamaged, InputOutput, NoInput, UnusableStore
+from omcli.cli.console import Colour, Console, Exit, counted, unknown_session
 from omcli.cli.options import SESSION_VARIABLE, Parameter, Values, counter_names, option, parameters, preset_names
 from omcli.cli.output import Output
 from omcli.memory.notation import named
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 
 
 _LONGEST_WAIT = 86_400
+_OF_STORE = (InputOutput.exit_code, UnusableStore.exit_code)
 _Layout = TypeVar("_Layout", bound=StrEnum)
 """An enumeration of layouts that includes `text` and `json`."""
 
@@ -171,13 +172,8 @@ class Run:
         return self.wiring.counter_or_default(self._warn)
 
     def notation(self, name: str | None) -> Notation:
-        """Return the notation with this name. None means the notation of the settings. Raise BadUsage if the name is
-        unknown.
-        """
-        if name is None:
-            return self.wiring.notation_or_default(self._warn)
-
-        return named(name)
+        """Return the notation with this name, or that of the settings for None. Raise BadUsage if it is unknown."""
+        return self.wiring.notation_or_default(self._warn) if name is None else named(name)
 
     def is_read_only(self, consequence: str) -> bool:
         """Return True if the settings disable writing. In that case, print a note with the place that set it and the
@@ -326,13 +322,27 @@ class Run:
                 self.wiring = usual
 
     @contextmanager
-    def with_index(self) -> Iterator[None]:
-        """Rebuild the index of words as `Wiring.with_index` does."""
+    def with_store_checked(self) -> Iterator[None]:
+        """Mend a store that proves damaged inside the block: rebuild its index of words as `Wiring.with_index` does, or
+        put its last backup in its place if the run may write to it.
+        """
         try:
             yield
         except IndexDamaged:
             with self.wiring.with_index():
                 raise
+        except (InputOutput, UnusableStore, Exit) as error:
+            if error.exit_code in _OF_STORE and "wiring" in vars(self) and self.wiring.may_write:
+                self._replace_damaged_store()
+            raise
+
+    def _replace_damaged_store(self) -> None:
+        from omcli.sqlite.backups import replace_damaged
+
+        self.wiring.close()
+        done = replace_damaged(self.settings.db, now=self.wiring.clock.now(), wait=self.settings.wait)
+        if done is not None:
+            self.console.error(done)
 
     def _show_progress(self, name: str, tally: TranscriptCounts) -> None:
         self.console.progress(f"{name}: {counted(tally.counts.messages, 'message')}")
@@ -372,7 +382,7 @@ class CliCommand:
             group(**{each.name: own.pop(each.name) for each in self._of(group)}) for group in (Run, *self._groups)
         )
         _handle_interrupt()
-        with closing(run), run.with_index():
+        with closing(run), run.with_store_checked():
             self._function(run, *groups, **own)
 
     def call(self, run: Run, **values: object) -> None:
@@ -456,11 +466,6 @@ def check_session(reference: str | None) -> None:
     """Raise BadUsage if `--session` is given but empty."""
     if reference is not None and not reference.strip():
         raise BadUsage("`--session` is empty")
-
-
-def unknown_session(session: str) -> str:
-    """Return a note that the store does not contain the session."""
-    return f"unknown session `{session}`; `om sessions` lists them"
 
 
 def is_terminal_input() -> bool:

@@ -169,6 +169,11 @@ def counted(number: int, noun: str) -> str:
     return f"{number} {noun}{'' if number == 1 else 'es' if noun.endswith('ch') else 's'}"
 
 
+def unknown_session(session: str) -> str:
+    """Return a note that the store does not contain the session."""
+    return f"unknown session `{session}`; `om sessions` lists them"
+
+
 def size(number: int) -> str:
     """Format a number of bytes as kB or MB."""
     return f"{number / 1e6:.1f} MB" if number >= 1e6 else f"{number / 1e3:.0f} kB"

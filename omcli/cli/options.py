@@ -244,12 +244,24 @@ def operation_numbers(ctx: Any) -> list[tuple[str, str]]:
     return []
 
 
+def backup_days(ctx: Any) -> list[str]:
+    """Return the days of backups, the newest first; none on errors."""
+    from omcli.sqlite.backups import backup_files
+
+    with suppress(OmError, OSError):
+        found = backup_files(_wiring(ctx).settings.db)
+        return list(dict.fromkeys(f"{each.at:%Y-%m-%d}" for each in reversed(found)))
+    return []
+
+
 def _reading(ctx: Any) -> Store:
     """Return the store that the command would read."""
+    return _wiring(ctx).reading
+
+
+def _wiring(ctx: Any) -> Wiring:
     db, config = (ctx.params.get(name) or ctx.parent.params.get(name) for name in ("db", "config"))
-    return Wiring(
-        resolve({"db": Path(db) if db else None}, os.environ, config=Path(config) if config else None)
-    ).reading
+    return Wiring(resolve({"db": Path(db) if db else None}, os.environ, config=Path(config) if config else None))
 
 
 # ---- rows to select

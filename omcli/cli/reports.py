@@ -13,6 +13,7 @@ from omcli.memory.observation import full_row
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
+    from pathlib import Path
 
     from omcli.cli.command import Run
     from omcli.memory.changes import EraseResult, Operation
@@ -339,7 +340,7 @@ def report_erase(run: Run, erased: EraseResult, *, besides: int = 0) -> None:
     freed = max(0, erased.bytes_before - erased.bytes_after)
     was, now = size(erased.bytes_before), size(erased.bytes_after)
     run.console.report(f"{size(freed)} freed: {was} before, {now} now")
-    if copies := run.wiring.backups:
+    if copies := _copies(run):
         names = ", ".join(path.name for path in copies)
         run.console.note(f"{counted(len(copies), 'backup')} beside the store may still contain it: {names}")
 
@@ -355,5 +356,13 @@ def erase_as_dict(run: Run, erased: EraseResult) -> dict[str, object]:
         "bytes_before": erased.bytes_before,
         "bytes_after": erased.bytes_after,
         "bytes_freed": max(0, erased.bytes_before - erased.bytes_after),
-        "backups": [str(path) for path in run.wiring.backups],
+        "backups": [str(path) for path in _copies(run)],
     }
+
+
+def _copies(run: Run) -> list[Path]:
+    """Return the files beside the store that may contain what was deleted: backups, and damaged stores kept aside."""
+    from glob import escape
+
+    db = run.settings.db
+    return [*run.wiring.backups, *sorted(db.parent.glob(f"{escape(db.name)}.corrupted-*"))]

@@ -1,4 +1,4 @@
-"""Terminals: output for people, drawn by rich, single keys and editors. Imported only where a person is asked."""
+"""Terminals: output for people, drawn by rich, single keys and editors. Imported only if a person is there."""
 
 from __future__ import annotations
 

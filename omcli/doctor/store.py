@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glob
 import os
 import stat
 from collections.abc import Iterable, Iterator
@@ -89,7 +90,7 @@ def _fault(doctor: Doctor) -> Iterator[Check]:
     else:
         newest = next(reversed(doctor.wiring.backups), None)
         copy = f"; the newest is {shown(newest, doctor.environment)}" if newest else ""
-        yield failure("integrity", f"damaged: {found}", f"keep a copy of it, then restore a backup{copy}")
+        yield failure("integrity", f"damaged: {found}", f"`om restore` puts a backup in its place, and keeps it{copy}")
 
 
 def _index(doctor: Doctor) -> Iterator[Check]:
@@ -226,6 +227,9 @@ def _backups(doctor: Doctor) -> Iterator[Check]:
     if not doctor.has_store:
         return
     hint = "`om consolidate` makes one a day; `om schedule` runs it"
+    for aside in sorted(doctor.path.parent.glob(f"{glob.escape(doctor.path.name)}.corrupted-*Z")):
+        said = f"a damaged store was replaced by its backup, and is kept as {shown(aside, doctor.environment)}"
+        yield warn("backups", said, "delete that file once nothing is missed: `om log`, `om sessions`")
     if not doctor.settings.consolidate.backups:
         yield warn("backups", "turned off by `consolidate.backups = 0`", "set it to 1 or more")
         return

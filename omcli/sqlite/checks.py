@@ -177,5 +177,5 @@ def any_error(path: Path) -> Iterator[None]:
         yield
     except sqlite3.Error as error:
         raise om_error(error, path=path, wait=0) or InputOutput(
-            f"{path} cannot be read: {error}", hint="keep a copy of it, then restore a backup"
+            f"{path} cannot be read: {error}", hint="`om restore` puts a backup in its place, and keeps it"
         ) from error

@@ -41,7 +41,7 @@ _LONE_SURROGATE = lazily("[\ud800-\udfff]")
 _FOLDED = "\u00df\u0130\u0149\u017f\u01f0\u1e96-\u1e9a\u1e9e\u212a\ufb00-\ufb06"
 """Letters whose case-folded form contains ASCII letters: sharp s, ligatures, the kelvin sign and others."""
 
-_BUSY = frozenset({sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED})
+BUSY = frozenset({sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED})
 _UNWRITABLE = frozenset({sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM})
 _UNDECODABLE = "Could not decode to UTF-8"
 """Beginning of the error that Python raises, without a code, for text in a store that is not UTF-8."""
@@ -416,7 +416,7 @@ class _Transaction:
 
 def is_busy(error: sqlite3.Error) -> bool:
     """Return True if another process holds a lock, so that waiting helps."""
-    return _code(error) in _BUSY
+    return _code(error) in BUSY
 
 
 def cannot_open(error: sqlite3.Error) -> bool:
@@ -429,7 +429,7 @@ def om_error(error: sqlite3.Error, *, path: Path, wait: float, reading: bool = F
     environment.
     """
     code = _code(error)
-    if code in _BUSY:
+    if code in BUSY:
         return StoreLocked(
             f"another process is writing to {path} (waited {wait:g} s)", hint="try again, or wait longer with --wait"
         )
@@ -445,7 +445,7 @@ def om_error(error: sqlite3.Error, *, path: Path, wait: float, reading: bool = F
     if is_of_index(error):
         return index_damaged(path)
     if code in _DAMAGED or isinstance(error, Damaged) or str(error).startswith(_UNDECODABLE):
-        return InputOutput(f"{path} is damaged: {error}", hint="keep a copy of it, then restore a backup")
+        return InputOutput(f"{path} is damaged: {error}", hint="`om restore` puts a backup in its place, and keeps it")
     if code == sqlite3.SQLITE_NOTADB:
         return UnusableStore(f"{path} is not a store", hint="name another file with --db")
     if code == sqlite3.SQLITE_CANTOPEN:

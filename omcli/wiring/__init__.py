@@ -41,11 +41,6 @@ if TYPE_CHECKING:
     from omcli.wiring.models import Models
 
 
-def _no_bookmarks(_origin: Origin) -> tuple[Bookmark, ...]:
-    """Return no bookmarks, so that a file is read from its beginning."""
-    return ()
-
-
 def _rule_observer() -> Observer:
     """Return the rule-based observer, imported only when there is something to observe."""
     from omcli.observers.rules import RuleObserver
@@ -85,6 +80,8 @@ class Wiring:
         self._estimate = estimate
         self._functions = functions or {}
         self._opened: list[SqliteStore] = []
+        self.may_write = False
+        """True once the store was to be opened for writing, even if that failed."""
         if copy is not None:
             self.store = self.reading = self.store_or_empty = copy
             self._opened.append(copy)
@@ -157,6 +154,7 @@ class Wiring:
 
         if self._usual is not None:
             return self._temporary()
+        self.may_write = True
         store = SqliteStore.open(self.settings.db, wait=self.settings.wait)
         # Close the writing store last: the last one to close removes SQLite's log, which a read-only one cannot.
         self._opened.insert(0, store)
@@ -290,8 +288,9 @@ class Wiring:
         """
         from omcli.wiring.inputs import transcript
 
-        bookmarks = _no_bookmarks if is_whole else self._bookmarks
-        return transcript(name, bookmarks, format_name=format_name, session=session)
+        return transcript(
+            name, (lambda _: ()) if is_whole else self._bookmarks, format_name=format_name, session=session
+        )
 
     def _bookmarks(self, origin: Origin) -> tuple[Bookmark, ...]:
         return self.store.bookmarks.find(origin) if self.has_store else ()

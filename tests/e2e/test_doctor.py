@@ -175,7 +175,7 @@ def test_damage_of_the_file_is_reported_and_no_traceback_printed(told: Om) -> No
         stream.write(b"\xff" * size)
     found = doctor(told, code=1)
     assert only(found, "integrity")[0] == "fail"
-    assert "restore a backup" in only(found, "integrity")[1]
+    assert "`om restore` puts a backup" in only(found, "integrity")[1]
     assert only(found, "python")[0] == "pass"
 
 

@@ -545,7 +545,7 @@ def test_a_damaged_cell_is_a_damaged_store(om: Om, damage: str) -> None:
         connection.execute(f"UPDATE {damage}")
     run = om("log", "--jsonl", code=74)
     assert f"{om.db} is damaged: " in run.stderr
-    assert "restore a backup" in run.stderr
+    assert "`om restore` puts a backup" in run.stderr
 
 
 def test_a_lease_of_another_machine_ends_whatever_its_end(om: Om) -> None:

@@ -46,6 +46,8 @@ GROUPS = {
         "forget": "Forget rows and messages, and keep their content from coming back.",
         "undo": "Undo an operation: restore what it hid, and hide what it made.",
         "history": "List operations on the memory, the newest first.",
+        "backup": "Copy the store to a backup beside it, and print its path.",
+        "restore": "Put a backup in the place of the store.",
     },
     "Use another program as the observer": {
         "pending": "Show pending messages to an agent that acts as the observer.",
@@ -78,6 +80,8 @@ _MODULES = {
     "apply": "pending",
     "undo": "history",
     "replay": "history",
+    "backup": "history",
+    "restore": "history",
     "export": "exchange",
     "import": "exchange",
     "uninstall": "install",

@@ -252,7 +252,7 @@ def doctor(
 
     --fix makes files private that others can read, rebuilds a damaged index of words, releases leases of processes that
     have ended, and shortens a long write-ahead log. It changes only om's own files, and follows no links. A damaged
-    store is only reported: restore a backup.
+    store is only reported: `om restore` puts a backup in its place.
 
     The exit code is 1 if a check fails.
     """

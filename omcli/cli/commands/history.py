@@ -1,14 +1,14 @@
-"""`om history`, `om undo` and `om replay`: operations on memory, how to reverse them, and packs of the past."""
+"""`om history`, `om undo`, `om replay`, `om backup` and `om restore`: the past of the memory, and going back to it."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated
 
-from omcli.base.errors import BadInput, BadUsage
+from omcli.base.errors import BadInput, BadUsage, NoInput
 from omcli.base.record import replace
-from omcli.cli.command import Run, with_shared
+from omcli.cli.command import Run, is_terminal_input, with_shared
 from omcli.cli.commands.context import CrossOption, FormatOption, SessionOption, TailOption, TierOption, context
-from omcli.cli.console import counted
+from omcli.cli.console import Exit, counted, size
 from omcli.cli.options import (
     DryRunOption,
     NotationOption,
@@ -16,7 +16,9 @@ from omcli.cli.options import (
     SinceOption,
     StreamOption,
     UntilOption,
+    YesOption,
     argument,
+    backup_days,
     is_within,
     last_option,
     operation_numbers,
@@ -33,11 +35,16 @@ from omcli.memory.observation import full_row
 from omcli.operations.clock import period
 from omcli.operations.context import Place, session_of_pack
 from omcli.pack.layouts import PackFormat
+from omcli.settings.settings import expanded
 from omcli.text.instants import minute, parse_time
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
     from omcli.memory.changes import Operation, UndoPreview
     from omcli.operations.forget import UndoReport
+    from omcli.sqlite.backups import StoreCopy
 
 _HISTORY_EXAMPLES = """\b
 om history -n 5
@@ -236,3 +243,119 @@ def replay(
             working_memory=working_memory,
             refresh=True,
         )
+
+
+# ---- backups
+
+_BACKUP_EXAMPLES = """\b
+om backup
+cp "$(om backup -q)" /media/usb/
+"""
+
+
+@with_shared(examples=_BACKUP_EXAMPLES, without=["counter"])
+def backup(run: Run) -> None:
+    """Copy the store to a backup beside it, and print its path.
+
+    The copy is checked, and other programs may use the store meanwhile. `om consolidate` makes one a day and keeps as
+    many as `consolidate.backups` says, which counts these, too. `om restore` puts one back.
+    """
+    if not run.wiring.has_store:
+        raise NoInput(f"{run.settings.db}: there is nothing to copy yet")
+    path = run.wiring.reading.backups.snapshot(now=run.wiring.clock.now())
+    if run.json:
+        run.output.document({"path": path})
+    else:
+        run.output.line(str(path))
+
+
+_RESTORE_EXAMPLES = """\b
+om restore --list
+om restore --dry-run
+om restore 2026-11-20 --dry-run
+"""
+
+
+@with_shared(examples=_RESTORE_EXAMPLES, without=["counter"])
+def restore(
+    run: Run,
+    which: Annotated[
+        str | None,
+        argument(
+            metavar="[DAY|FILE]",
+            help="A backup: the last one of a day, or a file. Default: the last one.",
+            autocompletion=backup_days,
+        ),
+    ] = None,
+    *,
+    list_: Annotated[bool, option("--list", help="List the backups, the newest first.")] = False,
+    dry_run: DryRunOption = False,
+    yes: YesOption = False,
+) -> None:
+    """Put a backup in the place of the store.
+
+    What the store is now is kept: as another backup, or if it is damaged as a file beside it, named in the output. So a
+    restored backup can be replaced by what was there before. Messages that the backup lacks are stored again when their
+    transcripts are read, as by `om consolidate`.
+
+    A backup is checked first. Other programs may use the store meanwhile: they see what it was before, or what it is
+    afterwards. A store that proves damaged while a command writes to it is replaced by its last backup at once.
+    """
+    from omcli.sqlite import backups
+
+    found = backups.backup_files(run.settings.db)
+    if list_:
+        _list_backups(run, found)
+        return
+    chosen = _chosen(which, found, run.settings.db)
+    if run.is_read_only("nothing is restored"):
+        return
+    if dry_run:
+        run.output.line(str(chosen))
+        run.console.report("would be restored")
+        return
+    _ask_to_restore(run, chosen, is_sure=yes)
+    done = backups.restore(run.settings.db, chosen, now=run.wiring.clock.now(), wait=run.settings.wait)
+    if run.json:
+        run.output.document({"restored": str(done.backup), "kept": done.kept and str(done.kept)})
+        return
+    run.output.line(str(done.backup))
+    kept = f"; what the store was before is kept as {done.kept}" if done.kept else ""
+    run.console.report(f"restored to {run.settings.db}{kept}")
+
+
+def _list_backups(run: Run, found: Sequence[StoreCopy]) -> None:
+    newest_first = list(reversed(found))
+    if run.json:
+        shown = [{"path": str(each.path), "at": f"{each.at.isoformat()}Z", "bytes": each.size} for each in newest_first]
+        run.output.document({"backups": shown})
+    elif found:
+        rows = [(minute(each.at.isoformat()), size(each.size), str(each.path)) for each in newest_first]
+        run.output.table(("WHEN", "SIZE", "FILE"), rows, wrapped=("FILE",))
+    else:
+        run.console.note("no backups yet; `om backup` makes one")
+
+
+def _chosen(which: str | None, found: Sequence[StoreCopy], store: Path) -> Path:
+    """Return the backup that is meant. Raise NoInput if there is none."""
+    if which is not None and (file := expanded(which)).is_file():
+        return file
+    days = [each.path for each in found if which is None or each.at.isoformat().startswith(which.rstrip("Zz"))]
+    if not days:
+        what = f"no backup of `{which}`" if which else "no backup"
+        raise NoInput(f"{store}: {what}", hint="`om restore --list` lists the backups")
+    return days[-1]
+
+
+def _ask_to_restore(run: Run, backup: Path, *, is_sure: bool) -> None:
+    """Ask before replacing the store, unless `is_sure`. Raise BadUsage if nobody can be asked, and Exit if the answer
+    is not yes.
+    """
+    if is_sure:
+        return
+    answer = run.console.ask(f"Replace the store by {backup.name}? [y/N]") if is_terminal_input() else None
+    if answer is None:
+        raise BadUsage(f"`om restore` replaces {run.settings.db}", hint="add `--yes`, or `--dry-run` to see by what")
+    if answer.lower() not in {"y", "yes"}:
+        run.console.note("nothing was restored")
+        raise Exit(1)

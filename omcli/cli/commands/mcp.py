@@ -271,7 +271,7 @@ class Memory:
     def _print(self, command: Callable[[Run], None], *, project: str = "", needs_store: bool = True) -> _Printed:
         """Run a command, and return what it prints. Raise its errors, and NoInput if a store is needed but missing."""
         into, notes = StringIO(), StringIO()
-        with closing(self._part(into, notes, project=project)) as run, run.with_index():
+        with closing(self._part(into, notes, project=project)) as run, run.with_store_checked():
             if needs_store and not run.wiring.has_store:
                 raise NoInput(f"nothing is remembered yet: {run.settings.db} does not exist", hint="`om observe FILE`")
             try:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Annotated, Any
 
 from omcli.base.errors import BadInput, BadUsage
-from omcli.cli.command import Run, is_terminal_input, unknown_session, with_shared
-from omcli.cli.console import counted, named
+from omcli.cli.command import Run, is_terminal_input, with_shared
+from omcli.cli.console import counted, named, unknown_session
 from omcli.cli.options import LARGEST, DryRunOption, argument, session_option, tokens_option
 from omcli.memory.message import message_fields
 from omcli.memory.observation import full_row

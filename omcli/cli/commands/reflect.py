@@ -7,8 +7,8 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated
 
 from omcli.base.errors import OF_MODELS, BadUsage
-from omcli.cli.command import Run, unknown_session, with_shared
-from omcli.cli.console import Exit, counted
+from omcli.cli.command import Run, with_shared
+from omcli.cli.console import Exit, counted, unknown_session
 from omcli.cli.options import (
     BaseUrlOption,
     BestEffortOption,
