@@ -36,7 +36,7 @@ def of_system() -> Section:
 
 
 def _settings(doctor: Doctor) -> Iterator[Check]:
-    """T72."""
+    """Report values that were ignored, and thresholds that do not fit together."""
     said = doctor.settings
     if said.disabled:
         yield skip("settings", f"disabled by {said.origin('disabled')}: nothing new is remembered")

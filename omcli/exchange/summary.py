@@ -107,7 +107,9 @@ class _Outline:
         self._is_raw = False
         self._paragraph: list[str] = []
         self._above = ("", "")
-        """Title and date above the paragraph. At its end, those of the next paragraph are known already."""
+        """Title and date above the paragraph. When the paragraph ends, `_title` and `_dated` may already be those of
+        the next.
+        """
 
     def rows(self, text: str) -> Iterator[PrintedRow]:
         for written in lines_of(text):
