@@ -102,7 +102,7 @@ class Run:
         self._now = parse_time(now, option="--now ")
         self._project: str | None = None
         self.is_for_agent = False
-        """True for a run that is part of another one and answers an agent, which is told of its own project only."""
+        """True for a run that is part of another one and answers an agent, which sees only its own project."""
         if directory is not None:
             _enter(directory)
 

@@ -247,7 +247,7 @@ def _reading(ctx: Any) -> Store:
 
 
 def session_option(about: str = "Only this session.") -> ParameterOptions:
-    """Declare `--session ID`. The value is the beginning of an id or `last`, too; `Run.session` finds the session."""
+    """Declare `--session ID`. The value may be the beginning of an id, or `last`; `Run.session` finds the session."""
     return option("--session", metavar="ID", help=about, autocompletion=session_ids)
 
 

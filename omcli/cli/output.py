@@ -42,7 +42,7 @@ class Output:
     def __init__(
         self, colour: Colour = Colour.AUTO, *, before: Callable[[], None] = lambda: None, into: TextIO | None = None
     ) -> None:
-        """`before` is called before each write. The data goes `into` that stream instead of stdout, if one is given."""
+        """`before` is called before each write. The data goes to the stream `into` if given, otherwise to stdout."""
         self._before = before
         self._into = into
         self._coloured = has_colour(colour, self._stream)

@@ -138,7 +138,7 @@ def _observed(given: AgentReply, shown: PendingView, rows: Mapping[str, Observat
     """Return the observations in the reply.
 
     Raise BadInput if the reply lacks observations although messages are pending, or if it has any part of an observer's
-    answer although none are.
+    answer although no messages are pending.
     """
     if shown.batch is not None:
         if given.lacks_observations:
@@ -342,7 +342,7 @@ def _is_user_row(row: Observation) -> bool:
 @record
 class PendingMessages:
     pending_view: PendingView | None
-    """None if the session is unknown or, if none was requested, if no session has pending messages."""
+    """None if the requested session is unknown or, if no session was requested, if none has pending messages."""
     messages: int
     """Number of pending messages in the session, including those shown."""
 

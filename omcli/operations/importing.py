@@ -269,7 +269,8 @@ class _GroupWriter:
 
 
 def _with_date(entry: GroupRow, group: Group, ends: Sequence[KeptMessage]) -> GroupRow:
-    """Add a date to a row that gives only its time of day: that of the group's messages or, if unknown, of its writing.
+    """Add a date to a row that gives only its time of day: the date of the group's messages or, if they have none, the
+    date on which the group was written.
 
     Of the dates of the messages, the first is used on which the time is between the first and the last message,
     otherwise the last date. If no date is known, the time becomes part of the text, as does a date that does not exist.

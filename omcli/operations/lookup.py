@@ -16,14 +16,16 @@ from omcli.pack.cross_session import by_value
 
 _POLL_SECONDS = 1.0
 _SPREAD = 20
-"""Factor by which messages of sessions that run at the same time may lie apart."""
+"""Number of messages of all sessions to look through for each neighbour in one session, because sessions may run at the
+same time.
+"""
 LAST = "last"
 """Reference to the session with the latest message, empty ones aside."""
 _SHORTEST_REFERENCE = 4
 _HANDLE = 8
 _HARDLY_LONGER = 4
 _COMPLETE = 16
-"""Minimum length of an unknown id that is taken for that of a new session, unless it is a UUID. Abbreviations are
+"""Minimum length of an unknown id that is taken for the id of a new session, unless it is a UUID. Abbreviations are
 shorter.
 """
 _SIMILAR = 0.7

@@ -58,7 +58,9 @@ class CompactRequest:
     abandoned: frozenset[str] = frozenset()
     """Ids of messages on abandoned branches. They are never among the last messages."""
     handover: Handover | None = None
-    """The host's request, if there is one. The host then decides which messages remain, and none of these do."""
+    """The host's request, if there is one. The host then decides which messages remain; none of those in its request
+    do.
+    """
 
 
 @record

@@ -60,7 +60,7 @@ class ConsolidateInput:
     rules: RetentionRules = RetentionRules()
     """Retention rules. If `session` is given, they apply only to it."""
     open_embedder: Callable[[], Embedder] | None = None
-    """Return the model that makes vectors. None means that none are made."""
+    """Function that returns the model that makes vectors. None means that no vectors are made."""
     backups: int = 0
     """Number of backups to keep. 0 means that none is made."""
 
@@ -297,8 +297,8 @@ class ConsolidatePlan:
 
 
 def plan_consolidate(agenda: ConsolidateInput, deps: Deps) -> ConsolidatePlan:
-    """Return what `consolidate` would do, without doing it. Raise NoInput if the folder of notes or a note cannot be
-    read.
+    """Return a plan of the work that `consolidate` would do, without doing it. Raise NoInput if the folder of notes or
+    a note cannot be read.
     """
     going_on, plan = [], None
     if agenda.session is None:
