@@ -130,8 +130,7 @@ class Run:
     def settings(self) -> Settings:
         """The settings of the run. On first use, warnings and notes about them are printed.
 
-        Raise BadConfiguration if `--preset` is unknown, if a configuration file given explicitly cannot be read, or on
-        any warning with `--strict`. Raise BadUsage if another option is invalid.
+        Raise the errors of `settings.resolve`, and BadConfiguration on any warning with `--strict`.
         """
         settings = resolve(self._flags, os.environ, config=self._config)
         for warning in settings.warnings:

@@ -88,7 +88,7 @@ def session_handles(ids: Sequence[str]) -> dict[str, str]:
     An id that is hardly longer is not abbreviated.
     """
     handles: dict[str, str] = {}
-    for before, session, after in zip(("", *ids[:-1]), ids, (*ids[1:], ""), strict=False):  # without ids, "" is left
+    for before, session, after in zip(("", *ids[:-1]), ids, (*ids[1:], ""), strict=False):  # ids may be empty
         length = max(_HANDLE, _shared(session, before) + 1, _shared(session, after) + 1)
         length += session[length - 1 : length] in ("-", " ")
         handles[session] = session if len(session) <= length + _HARDLY_LONGER else session[:length]
