@@ -295,7 +295,7 @@ ScopeOption = Annotated[
 
 
 class RowFilter:
-    """Options that select rows. `om log`, `om items` and `om export` share them."""
+    """Options that select rows, shared by `om log`, `om recall`, `om export` and others."""
 
     def __init__(
         self,

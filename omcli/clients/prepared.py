@@ -1,8 +1,9 @@
 """Packs for sessions that are about to start, prepared after the last change of the store.
 
-Most of the time between the start of a hook and its answer goes into loading what reads a store and makes a pack. So
-the text of a pack is kept in a small file of the user's state folder, with everything that it depends on: the store, as
-its files look from outside, the variables and the files of settings. If any of them differs, the pack is made again.
+Most of the time between the start of a hook and its answer goes into loading the code that reads a store and makes a
+pack. So the text of a pack is kept in a small file of the user's state folder, with the state of everything that it
+depends on: the files of the store, the variables and the files of settings. If any of them differs, the pack is made
+again.
 """
 
 import json

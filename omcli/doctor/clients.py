@@ -221,7 +221,7 @@ def _given(asked: HookCall) -> Mapping[str, object]:
 
 
 def _fault(asked: HookCall, process: subprocess.CompletedProcess[bytes], run: HookRun | None) -> str:
-    """Return the reason why an answer is not what the client wants, or an empty string."""
+    """Return the reason why an answer is not valid for the client, or an empty string."""
     said = process.stdout.decode(errors="replace")
     if process.returncode:
         first = process.stderr.decode(errors="replace").strip().splitlines()[:1]

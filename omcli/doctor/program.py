@@ -71,7 +71,7 @@ def _token_settings(doctor: Doctor) -> Iterator[Check]:
 
 
 def _is_chosen(doctor: Doctor, key: str) -> bool:
-    """Return True if the user has set this key. Presets know what they do."""
+    """Return True if the user has set this key. Values of presets are taken to be right."""
     return not doctor.settings.origin(key).startswith(("default", "preset "))
 
 

@@ -50,8 +50,8 @@ def parse(text: str) -> Iterator[Group | NotARow]:
 
 
 def _summary_of(text: str) -> str:
-    """Return the summary contained in JSON or JSON Lines: the memory that messages begin with, or what `om compact`
-    prints. It is "" for other objects; other text is returned unchanged.
+    """Return the summary contained in JSON or JSON Lines: the memory that messages begin with, or the output of a
+    compaction. Return "" for other objects and lists; other text is returned unchanged.
     """
     if not text.lstrip().startswith(("{", "[")):
         return text

@@ -237,9 +237,9 @@ def reflected(given: AgentReply, rows: Mapping[str, Observation], *, counter: To
     """Return the changes to rows that a reply makes. `rows` must contain every row that the reply names. Rows that a
     user wrote or pinned, and rules of the user, stay visible unless a reflection repeats them word for word.
 
-    Raise BadInput if the reply retires one of these, if a row is to replace itself, or if the reflections are no
-    shorter than their source rows. Raise it also if a text is empty once secrets are removed, or mentions something
-    that its source rows do not.
+    Raise BadInput if the reply retires one of these (except a rule for a newer rule), if a row is to replace itself, or
+    if the reflections are no shorter than their source rows. Raise it also if a text is empty once secrets are removed,
+    or mentions something that its source rows do not.
     """
     read = read_by(given, rows)
     if not read:

@@ -96,7 +96,7 @@ def context(
     is not done if `rules` is None, or if the session's tier or the tail has no budget. Unless the pack is frozen, the
     newest unobserved messages of other sessions that share their rows are also observed for it.
 
-    Rows that match the text of a `task` come first. Such a pack is never frozen or append-only.
+    Rows that match the text of a `task` come first. If there are any, the pack is neither frozen nor append-only.
     """
     session, note = session_of_pack(store, place)
     own = session.project if session and session.project else place.project

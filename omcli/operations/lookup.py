@@ -205,7 +205,7 @@ class Shown:
     observation: Observation | None
     messages: tuple[KeptMessage, ...]
     coverage: Support | None = None
-    """How far reflections already cover the row; None for a message."""
+    """Coverage of the row by reflections; None for a message."""
     traces: RowHistory | None = None
     """Origin and later changes of the row, if requested."""
 

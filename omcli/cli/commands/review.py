@@ -204,7 +204,9 @@ def _note(run: Run, rows: tuple[Observation, ...], *, text: str | None = None, t
 
 
 def _new_text(run: Run, text: str) -> str | None:
-    """Ask for another text, in an editor if the environment names one. Return None if it is empty or the same."""
+    """Ask for another text, in an editor if the environment names one. Return None if it is empty or, from an editor,
+    the same.
+    """
     editor = os.environ.get("VISUAL") or os.environ.get("EDITOR")
     if not editor:
         return run.console.ask("new text (empty: leave it):") or None
