@@ -68,7 +68,7 @@ def main() -> "NoReturn":
 
     gc.set_threshold(_GARBAGE)
     if sys.argv[1:2] == ["hook"] and len(sys.argv) == _PLAIN_HOOK and not _is_for_a_person(sys.argv[2]):
-        from omcli.cli.hooks import main as hook  # noqa: PLC0415 - a client waits, and for nothing else of om
+        from omcli.cli.hooks import main as hook  # noqa: PLC0415 - a client waits, so nothing else is loaded
 
         hook(sys.argv[2], _answer)
     if sys.argv[1:] == ["--version"] and _is_version_printed():
@@ -92,7 +92,9 @@ def main() -> "NoReturn":
 
 
 def _is_version_printed() -> bool:
-    """Print the version without loading anything. If that fails, return False: what prints errors is slow to load."""
+    """Print the version without loading anything. Return False if that fails, because code that prints errors is slow
+    to load.
+    """
     from omcli import __version__  # noqa: PLC0415
 
     line = f"om {__version__}\n".encode()

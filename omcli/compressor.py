@@ -277,11 +277,11 @@ class ContextCompressor:
             return results
 
     def tick(self) -> Worked:
-        """Observe pending messages and reflect, where the settings make this due; usually there is nothing to do.
+        """Observe pending messages and reflect, if the settings make this due; usually there is nothing to do.
 
         Errors, such as those of a model, or LaneTaken if another process is working on the session, are returned in
-        `Worked.error`. Messages that could not be observed stay pending. Raise an error only if the store cannot be
-        opened.
+        `Worked.error`. Messages that could not be observed stay pending. Errors are raised only if the store cannot be
+        opened, or by your own functions.
         """
         from omcli.operations import tick
 
@@ -366,7 +366,7 @@ class ContextCompressor:
         """Return True if images are kept until observed. This is determined once, because it may load an SDK."""
         if self._keeps_pictures is None:
             self._keeps_pictures = False
-            with suppress(*OF_MODELS):  # the later observer reports it
+            with suppress(*OF_MODELS):  # reported when messages are observed
                 self._keeps_pictures = wiring.observer(self._counter).takes_images
         return self._keeps_pictures
 

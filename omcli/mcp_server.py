@@ -52,7 +52,7 @@ class ToolSet:
 
 
 class _Server(MCPServer[Any]):
-    """A server that lists other resources at each request."""
+    """A server whose list of resources is made again at each request."""
 
     sessions: Callable[[], Iterable[ListedPack]]
 
@@ -83,7 +83,7 @@ def server_of(offered: ToolSet, *, version: str, instructions: str) -> MCPServer
     server = _Server("om", version=version, instructions=instructions, tools=tools, log_level="ERROR")
     server.sessions = offered.sessions
 
-    # The SDK takes a session for a part of a path, and refuses ids such as `/tmp/chat`.
+    # By default, the SDK treats a session as part of a path, and refuses ids such as `/tmp/chat`.
     security = ResourceSecurity(exempt_params={"session"})
 
     @server.resource(_URI, name="context", description=_ABOUT_CONTEXT, security=security)
@@ -143,7 +143,7 @@ def _paragraph(function: Callable[..., str]) -> str:
 
 
 def _short(schema: dict[str, Any]) -> dict[str, Any]:
-    """Return a schema without what tells a model nothing: titles, and defaults that mean that nothing is given."""
+    """Return a schema without titles and empty defaults, which tell a model nothing."""
     parameters = {
         name: {key: value for key, value in each.items() if key != "title" and (key != "default" or value)}
         for name, each in schema["properties"].items()

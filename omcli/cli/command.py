@@ -103,7 +103,7 @@ class Run:
         self._now = parse_time(now, option="--now ")
         self._project: str | None = None
         self.is_for_agent = False
-        """True for a run that is part of another one and answers an agent, which is told of its own project only."""
+        """True for a run that is part of another one and answers an agent, which sees only its own project."""
         if directory is not None:
             _enter(directory)
 
@@ -131,8 +131,7 @@ class Run:
     def settings(self) -> Settings:
         """The settings of the run. On first use, warnings and notes about them are printed.
 
-        Raise BadConfiguration if `--preset` is unknown, if a configuration file given explicitly cannot be read, or on
-        any warning with `--strict`. Raise BadUsage if another option is invalid.
+        Raise the errors of `settings.resolve`, and BadConfiguration on any warning with `--strict`.
         """
         settings = resolve(self._flags, os.environ, config=self._config)
         for warning in settings.warnings:

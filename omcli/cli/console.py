@@ -48,7 +48,7 @@ class Console:
         colour: Colour = Colour.AUTO,
         into: TextIO | None = None,
     ) -> None:
-        """All goes `into` that stream instead of stderr, if one is given, without questions and progress."""
+        """If a stream `into` is given, everything goes there instead of to stderr, without questions and progress."""
         self._into = into
         self._quiet = quiet
         self._as_json = as_json

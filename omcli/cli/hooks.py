@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 _OFF = ("0", "false", "no", "off")
 _NEXT = "the-next-session"
-"""Id of a session that is not known, of which a pack has only rows of others."""
+"""Id that no session has, so that a pack for it has only rows of other sessions."""
 _LARGEST = 64_000_000
 """Maximum size of a client's JSON, in bytes."""
 
@@ -61,8 +61,8 @@ def _pack_of(asked: HookCall) -> str | None:
 
 
 def _may_answer(asked: HookCall) -> bool:
-    """Return True if the event may have an answer. Packs are prepared only if prompts are not answered, so a pack made
-    under these settings tells that this one is not.
+    """Return True if the event may have an answer. Packs are prepared only if prompts are not answered. So if a pack
+    was made under these settings, this prompt is not.
     """
     if asked.moment is not Moment.PROMPT:
         return takes_text(asked)
@@ -79,7 +79,9 @@ def is_off(environment: "Mapping[str, str]") -> bool:
 
 
 def log(client: str, event: str, session: str | None, *, error: str | None, began: float, ended: int = 1) -> None:
-    """Log a run; `ended` is its exit code if there was an error. If that fails, there is nobody to tell."""
+    """Log a run; `ended` is its exit code if there was an error. A log that cannot be written is ignored, because
+    nobody could be told.
+    """
     now = time()
     at = f"{strftime('%Y-%m-%dT%H:%M:%S', gmtime(now))}.{int(now % 1 * 1000):03}Z"
     ms = round((perf_counter() - began) * 1000)
@@ -127,7 +129,9 @@ def _start_worker(asked: HookCall) -> None:
 
 
 def note_retired(words: "Sequence[str]", tell: "Callable[[str], None]") -> bool:
-    """Return True if a client runs a hook of the retired program `om`. It is told once how to replace that."""
+    """Return True if a client runs a hook of the retired program `om`. `tell` is then called with advice to replace the
+    hook, once per client.
+    """
     client = of_retired(words)
     if client is None:
         return False
@@ -141,7 +145,7 @@ def note_retired(words: "Sequence[str]", tell: "Callable[[str], None]") -> bool:
 
 
 def main(client: str, text: "Callable[[HookCall], str]") -> None:
-    """Be the process of a hook that has no options, and end it."""
+    """Run a hook that has no options, and end the process."""
     sys.excepthook = partial(_uncaught, client, perf_counter())
     run_hook(client, text)
     os._exit(0)
@@ -197,7 +201,7 @@ def work(
 
 
 def enter(folder: str | None) -> None:
-    """Change to a client's directory. Raise BadCall if that fails, so that no other project's pack is told."""
+    """Change to a client's directory. Raise BadCall if that fails, so that the pack of another project is not shown."""
     if folder is not None:
         try:
             os.chdir(folder)

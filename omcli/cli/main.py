@@ -70,7 +70,7 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def _is_hook(arguments: Sequence[str]) -> bool:
-    """Return True if a client runs this as a hook. It would take an exit code for a decision; people read errors."""
+    """Return True if a client runs this as a hook, and not a person. Clients take exit codes for decisions."""
     return "hook" in arguments and command_first(arguments)[0] == "hook" and not _is_terminal(sys.stdin)
 
 

@@ -268,7 +268,7 @@ def _wiring(ctx: Any) -> Wiring:
 
 
 def session_option(about: str = "Only this session.") -> ParameterOptions:
-    """Declare `--session ID`. The value is the beginning of an id or `last`, too; `Run.session` finds the session."""
+    """Declare `--session ID`. The value may be the beginning of an id, or `last`; `Run.session` finds the session."""
     return option("--session", metavar="ID", help=about, autocompletion=session_ids)
 
 
@@ -316,7 +316,7 @@ ScopeOption = Annotated[
 
 
 class RowFilter:
-    """Options that select rows. `om log`, `om items` and `om export` share them."""
+    """Options that select rows, shared by `om log`, `om recall`, `om export` and others."""
 
     def __init__(
         self,

@@ -42,7 +42,7 @@ class Output:
     def __init__(
         self, colour: Colour = Colour.AUTO, *, before: Callable[[], None] = lambda: None, into: TextIO | None = None
     ) -> None:
-        """`before` is called before each write. The data goes `into` that stream instead of stdout, if one is given."""
+        """`before` is called before each write. The data goes to the stream `into` if given, otherwise to stdout."""
         self._before = before
         self._into = into
         self._coloured = has_colour(colour, self._stream)
@@ -122,7 +122,7 @@ class Output:
         marked: Sequence[tuple[int, int]] = (),
     ) -> None:
         """Write a row as `om log` does or in a notation, followed by the remark in parentheses, if there is one. A row
-        takes one line, or several on a narrow terminal, where the `marked` parts of its text stand out.
+        takes one line, or several on a narrow terminal. On any terminal, the `marked` parts of its text stand out.
         """
         remark = f" ({remark})" if remark else ""
         if (terminal := self.terminal) is not None and notation is None:

@@ -195,7 +195,7 @@ class KeyReader:
 
     _ESCAPE, _INTRODUCERS, _ENDS = b"\x1b", (b"[", b"O"), (b"", b"\x04")
     _MOMENT = 0.05
-    """Seconds in which the rest of a key arrives that sends several bytes, such as an arrow."""
+    """Seconds to wait for the rest of a key that sends several bytes, such as an arrow."""
 
     def __init__(self) -> None:
         self._stdin = sys.stdin.fileno()
@@ -203,7 +203,7 @@ class KeyReader:
 
     @contextmanager
     def reading(self, *, by_line: bool = False) -> Iterator[None]:
-        """Read keys inside the block, or lines as usual. Afterwards the terminal is as it was before."""
+        """Read keys inside the block, or lines as usual if `by_line`. Afterwards the terminal is as it was before."""
         before = termios.tcgetattr(self._stdin)
         if by_line:
             termios.tcsetattr(self._stdin, termios.TCSANOW, self._usual)

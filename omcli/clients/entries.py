@@ -17,7 +17,9 @@ from omcli.clients.json_edit import Part, add_key, insert, parse, remove, replac
 _LONGEST = 4_096
 """Maximum length of a command that can be one of ours."""
 _UNUSED = ("SubagentStop",)
-"""Events that are understood but not asked for: what a subagent found is in the transcript of its agent."""
+"""Events that are understood, but get no hook: the findings of a subagent are in the transcript of the agent that
+started it.
+"""
 
 
 def hook_entries(client: str, command: str) -> dict[str, list[Any]]:
@@ -50,8 +52,10 @@ def with_entries(text: str, wanted: Mapping[str, list[Any]], others: Mapping[str
 
 def without_entries(text: str, original: Mapping[str, Any] | None, others: Mapping[str, object]) -> str:
     """Return the text of settings without our entries, and without lists that are empty now and were not in the
-    original, which may be unknown. Of the `others` that were added with the entries, those go that nothing needs: they
-    stand alone, or beside no hooks but those that did without them in the original.
+    original, which may be unknown.
+
+    A member of `others` that the original lacks is removed too if it is the only one left, or if it is unchanged and
+    the other hooks are those of the original, which did without it.
     """
     known = original or {}
     before = known.get("hooks")
@@ -144,7 +148,7 @@ def _found(root: Part, is_ours: Callable[[Mapping[str, Any]], bool]) -> Iterator
 
 
 def entries(text: str, *, or_retired: bool = False) -> tuple[tuple[str, str], ...]:
-    """Return the events and commands of our entries in settings, and of those of the retired tool."""
+    """Return the event and command of each of our entries in settings. `or_retired` adds those of the retired tool."""
     is_ours = partial(_is_own, or_retired=or_retired)
     found = _found(parse(text), is_ours)
     return tuple((each.event.key or "", " ".join(_words(entry.value))) for each in found for entry in each.ours)
@@ -160,17 +164,19 @@ def starts(text: str) -> tuple[tuple[str, tuple[str, ...]], ...]:
 
 _OPERATORS = ";|&<>()`"
 _QUIET = frozenset({">", ">&", "||", "true", "/dev/null", "1", "2"})
-"""What may follow a command without making it do more."""
+"""Words that may follow a command without making it do more."""
 _RUNNERS = frozenset(
     {"command", "env", "exec", "nice", "nohup", "run", "setsid", "stdbuf", "time", "timeout", "uv", "uvx"}
 )
-"""Programs, and the verb of one, that run the rest of their words."""
+"""Programs that run the rest of their words, and `run`, as in `uv run`."""
 _FOR = ("claude", "claude-code", "codex", "cowork", "cursor", "grok", "hermes", "opencode")
 _SCRIPT = lazily(r"/observational_memory/hooks/[a-z]+/session-(?:start|end)\.sh\Z")
 
 
 def _is_own(entry: Mapping[str, Any], *, or_retired: bool = False) -> bool:
-    """Return True for an entry that runs `om hook`, and, if asked for, for one of the retired tool of the same name."""
+    """Return True for an entry that runs `om hook`. `or_retired` includes entries of the retired tool with the same
+    name.
+    """
     words = _words(entry)
     _, arguments = _parts(words)
     if _is_hook(arguments):
@@ -223,7 +229,8 @@ def _words(entry: Mapping[str, Any]) -> list[str]:
 def _parts(words: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return the words that start `om`, and its arguments; none of either if the words run another program.
 
-    Before them there may be variables (`OM_DB=…`) and programs that run the rest of their words (`timeout 5`).
+    Before the words that start `om` there may be variables (`OM_DB=…`) and programs that run the rest of their words
+    (`timeout 5`).
     """
     begin = next((at for at, word in enumerate(words) if not _is_before(word)), len(words))
     first = next((at for at in range(begin, len(words)) if not _is_before(words[at]) and _is_word(words, at)), begin)
@@ -237,7 +244,9 @@ def _parts(words: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
 
 
 def _is_before(word: str) -> bool:
-    """Return True for a word that may stand before a program: a variable, or a program that runs it and its options."""
+    """Return True for a word that may stand before a program: a variable, a program that runs others, or its options
+    and numbers.
+    """
     variable, equals, _ = word.partition("=")
     is_variable = bool(equals) and variable.isidentifier()
     return is_variable or word.startswith("-") or word[:1].isdecimal() or Path(word).name in _RUNNERS

@@ -1,6 +1,6 @@
 """Events of each client, the JSON that it passes to a hook, and the JSON that it wants back.
 
-A client is a line in each table. Every hook loads this module, so that it imports little.
+A client is a line in each table. Every hook loads this module, so it imports little.
 """
 
 import os
@@ -18,7 +18,7 @@ class Moment(StrEnum):
     START = "start"
     """A session begins, or goes on with a context that has lost something. The agent is given a pack."""
     PROMPT = "prompt"
-    """A person has written a prompt. The agent may be given what matches it."""
+    """A person has written a prompt. The agent may be given rows that match it."""
     TOOL = "tool"
     """A tool has been used."""
     STOP = "stop"
@@ -59,7 +59,7 @@ _EVENT = ("hook_event_name", "hookEventName")
 
 
 class HookCall:
-    """A client's call of a hook. It is no record, because a hook does not wait for them."""
+    """A client's call of a hook. It is a plain class, because a hook does not wait until records are loaded."""
 
     def __init__(
         self,
@@ -72,7 +72,7 @@ class HookCall:
         source: str | None = None,
         prompt: str | None = None,
     ) -> None:
-        """`event` is the client's name of the event, `transcript` a path, `folder` the client's working directory, and
+        """`event` is the client's name for the event, `transcript` a path, `folder` the client's working directory, and
         `source` says how a session starts: startup, resume, clear, compact or fork.
         """
         self.client, self.event, self.moment = client, event, EVENTS[client][event]
@@ -81,7 +81,7 @@ class HookCall:
 
     @property
     def is_new(self) -> bool:
-        """True if a session starts, which has no rows yet."""
+        """True if a session starts that has no rows yet."""
         return self.moment is Moment.START and self.source not in ("resume", "compact")
 
     @property
@@ -95,8 +95,8 @@ class BadCall(Exception):
 
 
 def call(client: str, given: object) -> HookCall:
-    """Return the call for the JSON that a client passes to a hook. Raise BadCall if the client, the JSON or the event
-    is unknown.
+    """Return the call for the JSON that a client passes to a hook. Raise BadCall if the client or the event is unknown,
+    or the JSON is not an object.
     """
     events = EVENTS.get(client)
     if events is None:
@@ -142,7 +142,7 @@ def of_retired(words: "Sequence[str]") -> str | None:
 
 
 def answer(asked: HookCall, text: str) -> object:
-    """Return what a client wants to read on stdout for a text: an object for JSON, or the text itself."""
+    """Return the answer that gives a client this text on stdout: an object to print as JSON, or the text itself."""
     if asked.client == "pi" and asked.moment is Moment.COMPACT:
         return {"compact": True}
     if asked.client in ("pi", "opencode"):

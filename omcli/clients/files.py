@@ -1,4 +1,4 @@
-"""Files of clients that om changes: each is written in one step, and what it was before can be put back.
+"""Files of clients that om changes: each is written in one step, and its earlier content can be put back.
 
 Originals are kept in a folder that only the user can read, because settings may contain keys.
 """
@@ -28,7 +28,7 @@ class FileStep(StrEnum):
     CREATE = "create"
     CHANGE = "change"
     KEEP = "keep"
-    """The file is as wanted already."""
+    """The file needs no change."""
     RESTORE = "restore"
     """The file gets back the content that it had before `om install`."""
     REMOVE = "remove"
@@ -89,7 +89,7 @@ class KeptFiles:
             os.close(lock)
 
     def find(self, path: Path) -> KeptFile | None:
-        """Return the original of a file; None if nothing is known of it."""
+        """Return the original of a file, or None if none was kept or its content is lost."""
         found: Any = self._read_memory().get(str(target(path)))
         try:
             name = found["original"]
@@ -105,7 +105,7 @@ class KeptFiles:
         return tuple(map(Path, self._read_memory()))
 
     def install(self, changes: Iterable[ClientFile]) -> None:
-        """Write files, and remember what they were. If one cannot be written, none is.
+        """Write files, and keep their originals. If one cannot be written, none is.
 
         Raise CannotCreate or NoInput if a file cannot be written or read, and TryAgain if another program has just
         changed it.
@@ -122,8 +122,8 @@ class KeptFiles:
                 done.append(change)
 
     def uninstall(self, changes: Collection[ClientFile]) -> None:
-        """Write or remove files, and forget them. Folders that were created for them are removed if they are empty.
-        Errors are those of `install`.
+        """Write or remove files, and forget them. Folders that were created for the files are removed if they are
+        empty. Raise the errors of `install`.
         """
         with self._all_or_nothing() as done:
             for change in changes:
@@ -140,7 +140,7 @@ class KeptFiles:
 
     @contextmanager
     def _all_or_nothing(self) -> Iterator[list[ClientFile]]:
-        """Collect the changes that are made. If an error is raised, make them undone."""
+        """Collect the changes that are made. If an error is raised, undo them."""
         done: list[ClientFile] = []
         before = self._read_memory()
         try:
@@ -162,7 +162,9 @@ class KeptFiles:
         self._write_memory({**self._read_memory(), str(target(change.path)): kept})
 
     def _read_memory(self) -> dict[str, Any]:
-        """Return what is remembered by path; nothing if it cannot be read, since files can be mended without it."""
+        """Return the kept files by path, or an empty dict if the list cannot be read, because files can be mended
+        without it.
+        """
         try:
             found = json.loads(read(self._folder / _MEMORY) or b"{}")
         except (ValueError, NoInput):
@@ -178,13 +180,13 @@ class KeptFiles:
 
 
 def target(path: Path) -> Path:
-    """Return the file that a path stands for, so that a link stays a link."""
+    """Return a path with links resolved, so that a link is kept when its target is written."""
     return Path(os.path.realpath(path))
 
 
 def read(path: Path) -> bytes | None:
-    """Return the content of a file, or None if it is missing. Raise NoInput if it cannot be read, or is something else,
-    such as a pipe that would be read for ever.
+    """Return the content of a file, or None if it is missing. Raise NoInput if it cannot be read or is not a regular
+    file: reading a pipe, for example, might never end.
     """
     try:
         if not stat.S_ISREG(path.stat().st_mode):
@@ -197,8 +199,8 @@ def read(path: Path) -> bytes | None:
 
 
 def write(path: Path, content: bytes | None, *, mode: int | None = None) -> None:
-    """Write a file in one step, with the mode and the owner that it has; None removes it. Raise CannotCreate if that
-    fails.
+    """Write a file in one step, and keep its mode and owner; a new file gets `mode`. If `content` is None, remove the
+    file. Raise CannotCreate if that fails.
     """
     beside = path.with_name(f".{path.name}.{os.getpid()}")
     try:
@@ -222,7 +224,7 @@ def write(path: Path, content: bytes | None, *, mode: int | None = None) -> None
 
 
 def _replace(change: ClientFile) -> None:
-    """Write or remove a file, unless it is read-only or has just been changed."""
+    """Write or remove a file. Raise CannotCreate if it is read-only, and TryAgain if it has just been changed."""
     path = target(change.path)
     is_there = path.exists()
     if is_there and not (path.stat().st_mode & 0o222 and os.access(path, os.W_OK)):
@@ -233,7 +235,7 @@ def _replace(change: ClientFile) -> None:
 
 
 def _clear_unfinished(path: Path) -> None:
-    """Remove what processes that were killed while they wrote a file have left beside it (see `write`)."""
+    """Remove the unfinished files beside a file, left by processes that were killed during `write`."""
     with suppress(OSError):
         for file in path.parent.glob(f".{escape(path.name)}.*"):
             number = file.suffix[1:]

@@ -1,7 +1,7 @@
 """`om install`: the files of each client, and our entries in them.
 
-A client with hooks has a settings file, in which entries of ours stand beside those of others; the others load an
-extension of ours, a file of its own. All of them are given a skill.
+Some clients have hooks in a settings file, in which our entries stand beside those of others. The other clients load an
+extension of ours, a file of its own. All clients are given a skill.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Client:
     title: str
     programs: tuple[str, ...]
     places: tuple[tuple[str, str], ...]
-    """Variables with its folder, or with a folder above it and the way from there. The first that is set counts."""
+    """Environment variables, each with the path from its value to the client's folder. The first that is set counts."""
     settings: str = ""
     """File for hooks in that folder."""
     extension: str = ""
@@ -163,11 +163,11 @@ def entries_of(
 
 
 def _named_in(extension: str) -> tuple[str, ...]:
-    """Return the path of om in the text of an extension; nothing if it has none."""
+    """Return the path of om in the text of an extension, or nothing if the text has none."""
     named = _PROGRAM.search(extension)
     try:
         return (str(json.loads(named[1])),) if named else ()
-    except ValueError:  # a text of TypeScript need not be one of JSON
+    except ValueError:  # a string in TypeScript may not be valid JSON
         return ()
 
 
@@ -180,8 +180,8 @@ def plan_install(
 ) -> tuple[ClientFile, ...]:
     """Return the changes of files that `om install` makes for a client.
 
-    Raise CannotCreate if a file is there that is not ours, NoInput if one cannot be read, and BadConfiguration if it is
-    not valid.
+    Raise CannotCreate if a file exists that is not ours, the home directory is unknown, or an extension needs a program
+    `om` that is missing. Raise NoInput if a file cannot be read, and BadConfiguration if it is not valid.
     """
     path = main_file(name, environment, project)
     if TABLE[name].settings:
@@ -239,7 +239,8 @@ def plan_uninstall(
     *,
     leaving: Collection[str] = (),
 ) -> tuple[ClientFile, ...]:
-    """Return the changes of files that `om uninstall` makes for a client; `leaving` are all that are uninstalled.
+    """Return the changes of files that `om uninstall` makes for a client; `leaving` are all clients that are
+    uninstalled with it.
 
     Raise NoInput if a file cannot be read, and BadConfiguration if it is not valid.
     """
@@ -292,7 +293,7 @@ def _without_own(
 ) -> bytes | None:
     """Return the content of settings without our entries, or None if the file was missing before and would be empty.
 
-    If nobody has changed it since `om install`, that is its content from before.
+    If nobody has changed the file since `om install`, return its original content.
     """
     if content is None or (known is not None and known.is_as_left(content)):
         return None if content is None or known is None else known.content

@@ -1,7 +1,7 @@
 """Changes of JSON text that leave every other byte as it is: a value is added, replaced or removed.
 
 Comments (`//` and `/* */`), trailing commas and a byte order mark are allowed, because settings of clients have them.
-What is added has the indentation and the line ends of the rest.
+An added value has the indentation and the line ends of the rest.
 """
 
 from __future__ import annotations
@@ -34,20 +34,20 @@ class Part:
     value: Any
     key: str | None
     space: int
-    """Where the space before it begins."""
+    """Position of the space before it."""
     is_below_comment: bool
     """True if that space ends a line with a `//` comment."""
     start: int
-    """Where its key begins, or the value if it has none."""
+    """Position of its key, or of its value if it has no key."""
     begin: int
-    """Where its value begins."""
+    """Position of its value."""
     end: int
     parts: tuple[Part, ...] = ()
     """Members of an object, or elements of an array."""
     last_space: int = 0
-    """Where the space before its closing bracket begins."""
+    """Position of the space before its closing bracket."""
     comma: int | None = None
-    """Where the comma behind it is."""
+    """Position of the comma after it, or None."""
 
     def part_named(self, key: str) -> Part | None:
         """Return the member with this key; of several, the last one, which is the one that counts."""
@@ -89,7 +89,7 @@ def add_key(text: str, key: str, value: object) -> str:
 
 
 def replace_part(text: str, node: Part, value: object) -> str:
-    """Put another value in the place of one in the text."""
+    """Return the text with the value of a part replaced."""
     layout = _layout(text, parse(text))
     return f"{text[: node.begin]}{layout.shown(value, layout.line(text, node.start))}{text[node.end :]}"
 
@@ -145,7 +145,7 @@ class _Layout:
     """Space behind a comma or colon on one line."""
 
     def line(self, text: str, at: int) -> str:
-        """Return the end of a line with the indentation of the line of a position; "" if the text is on one line."""
+        """Return a line break and the indentation of the line at a position, or "" if the text is on one line."""
         found = _INDENT.match(text, _line_start(text, at))
         return f"{self.newline}{found[0]}" if found and self.newline else ""
 
@@ -180,7 +180,7 @@ def _refused(keys: Sequence[str], expected: str) -> BadConfiguration:
 
 
 class _Reader:
-    """Reads JSON text and notes where everything is."""
+    """Reads JSON text and notes the position of each part."""
 
     def __init__(self, text: str) -> None:
         self._text = text

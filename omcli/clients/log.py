@@ -1,6 +1,6 @@
 """The log of hooks: one line for each hook that a client ran, and for each worker that a hook started.
 
-A hook never disturbs its client, so this log is the only place where its errors are told.
+A hook never disturbs its client, so this log is the only place where its errors are reported.
 """
 
 import json
@@ -20,11 +20,11 @@ _KEYS: "Mapping[str, tuple[type, ...]]" = {
     "ms": _NUMBER,
 }  # fmt: skip
 WORKER, RETIRED = "worker", "retired"
-"""Stand for the event in runs of workers, and of hooks that the retired program `om` installed."""
+"""Values of `HookRun.event` for runs of workers, and for runs of hooks that the retired program `om` installed."""
 
 
 class HookRun:
-    """A run of a hook or of its worker. It is no record, because a hook does not wait for them."""
+    """A run of a hook or of its worker. It is a plain class, because a hook does not wait until records are loaded."""
 
     def __init__(
         self,
@@ -37,8 +37,8 @@ class HookRun:
         error: str | None = None,
         ms: int = 0,
     ) -> None:
-        """`at` is the time of its end, `event` the client's name of the event or `worker`, `ended` the exit code of the
-        work (the process of a hook itself always exits 0), and `ms` its duration in milliseconds.
+        """`at` is the time of its end, `event` the client's name for the event, WORKER or RETIRED, `ended` the exit
+        code of the work (the process of a hook itself always exits 0), and `ms` its duration in milliseconds.
         """
         self.at, self.client, self.event, self.ended = at, client, event, ended
         self.session, self.error, self.ms = session, error, ms
@@ -71,8 +71,10 @@ def last_runs(path: str) -> "Mapping[str, HookRun]":
 
 
 def last_errors(path: str) -> "Mapping[str, HookRun]":
-    """Return the last failed run of each client, workers included, unless a run of the same event succeeded since or,
-    if its event is not known, any run of a hook.
+    """Return the last failed run of each client, workers included.
+
+    A failure no longer counts after a run of the same event has succeeded or, if its event is unknown, after any run of
+    a hook.
     """
     failed: dict[tuple[str, str], HookRun] = {}
     for run in _all(path):

@@ -1,8 +1,9 @@
 """Packs for sessions that are about to start, prepared after the last change of the store.
 
-Most of the time between the start of a hook and its answer goes into loading what reads a store and makes a pack. So
-the text of a pack is kept in a small file of the user's state folder, with everything that it depends on: the store, as
-its files look from outside, the variables and the files of settings. If any of them differs, the pack is made again.
+Most of the time between the start of a hook and its answer goes into loading the code that reads a store and makes a
+pack. So the text of a pack is kept in a small file of the user's state folder, with the state of everything that it
+depends on: the files of the store, the variables and the files of settings. If any of them differs, the pack is made
+again.
 """
 
 import json
@@ -81,7 +82,7 @@ def clear(environment: "Mapping[str, str]") -> None:
 
 
 def _remove_stale(folder: str) -> None:
-    """Delete packs that no longer hold, such as those of folders that are gone."""
+    """Delete packs that are too old to be used, such as those of folders that are gone."""
     for name in os.listdir(folder):
         path = os.path.join(folder, name)
         state = _state(path)
@@ -97,8 +98,8 @@ def _remove(path: str) -> None:
 
 
 def store_state(db: str) -> list[list[int] | None]:
-    """Return how the files of a store look from outside. Every change of the store changes one of them. An empty WAL
-    is like none: reading makes one.
+    """Return the inode, size and time of a store's file and of its WAL. Every change of the store changes one of these.
+    An empty WAL counts as none, because reading makes one.
     """
     wal = _state(f"{db}-wal")
     return [_state(db), wal if wal and wal[1] else None]
@@ -110,7 +111,9 @@ def _file(client: str, folder: str, environment: "Mapping[str, str]") -> str:
 
 
 def _kept(client: str, folder: str, environment: "Mapping[str, str]") -> "dict[str, Any] | None":
-    """Return what was kept for a folder, unless the settings may have changed since."""
+    """Return the pack kept for a folder, with its dependencies; None if there is none or the settings may have changed
+    since.
+    """
     try:
         with open(_file(client, folder, environment), encoding="utf-8") as stream:
             kept: dict[str, Any] = json.load(stream)
@@ -122,7 +125,7 @@ def _kept(client: str, folder: str, environment: "Mapping[str, str]") -> "dict[s
 
 
 def _given(client: str, folder: str, environment: "Mapping[str, str]") -> dict[str, object]:
-    """Return what a pack depends on apart from files, as JSON has it."""
+    """Return everything except files that a pack depends on, as JSON values."""
     variables = {name: value for name, value in environment.items() if name.startswith(_VARIABLES)}
     return {"om": omcli.__version__, "client": client, "folder": folder, "variables": variables}
 

@@ -1,6 +1,6 @@
-"""Ids of the rows that hooks have told a session, so that an answer to a prompt tells nothing twice.
+"""Ids of the rows that hooks have shown to a session, so that an answer to a prompt repeats none of them.
 
-There is one small file for each session in the user's state folder. Without it, something is told again.
+There is one small file for each session in the user's state folder. Without it, rows may be shown again.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ _KEPT = 30 * 86_400
 
 
 def told(session: str, environment: Mapping[str, str]) -> frozenset[str]:
-    """Return the ids of the rows that the session was told."""
+    """Return the ids of the rows that were shown to the session."""
     with suppress(OSError):
         return frozenset(_file(session, environment).read_text(encoding="ascii", errors="replace").split())
     return frozenset()
 
 
 def add_told(session: str, rows: Iterable[str], environment: Mapping[str, str], *, anew: bool = False) -> None:
-    """Record that the session was told these rows. With `anew`, they replace those told before, and old files are
-    deleted. Raise OSError if the rows cannot be written.
+    """Record that these rows were shown to the session. With `anew`, they replace the rows recorded before, and old
+    files are deleted. Raise OSError if the rows cannot be written.
     """
     file = _file(session, environment)
     for folder in (file.parent.parent, file.parent):  # the mode is that of the last folder made

@@ -1,4 +1,4 @@
-"""Checks of everything that `om` depends on: each tells in a line if it passes, and what to do if not."""
+"""Checks of everything that `om` depends on. Each reports in one line that it passes, or what to do."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Result(StrEnum):
     WARN = "warn"
     FAIL = "fail"
     SKIP = "skip"
-    """Nothing to check, because it is not set up or turned off."""
+    """Nothing to check, because the feature is not set up, or is turned off."""
 
 
 @record
@@ -125,7 +125,7 @@ class Doctor:
 
 
 Section = Mapping[str, Callable[[Doctor], Iterable[Check]]]
-"""Functions that check, each with the name that its line has if it fails."""
+"""Functions that check, each with the name of the line to print if it raises an error."""
 
 
 def check_all(doctor: Doctor, sections: Mapping[str, Section], *, settles: bool = False) -> Iterator[tuple[str, Check]]:

@@ -27,7 +27,7 @@ from omcli.text.instants import instant, minute
 
 _SESSION = "om-doctor"
 _SECONDS = 10.0
-"""Maximum duration of a hook. Clients wait longer, but nobody likes to."""
+"""Seconds to wait for a hook, to see how long a slow one takes. Clients wait for five."""
 
 
 def section() -> Section:
@@ -84,12 +84,14 @@ def _missing_events(doctor: Doctor, name: str, events: Collection[str]) -> tuple
 
 
 def _off_in(doctor: Doctor) -> Path | None:
-    """Return the settings of Claude Code that turn off all hooks. Of several files, the first that says so counts."""
+    """Return the settings of Claude Code that turn off all hooks. The first file with `disableAllHooks` counts. Return
+    None if it is false there, or if no file has it.
+    """
     local = main_file("claude-code", doctor.environment, Path(doctor.project))
     for place in (local, local.with_name("settings.json"), main_file("claude-code", doctor.environment)):
         try:
             value = parse((read(place) or b"{}").decode(errors="replace")).value
-        except OmError:  # the check of the hooks tells it, unless they are elsewhere
+        except OmError:  # the check of the hooks reports this, unless they are elsewhere
             continue
         if isinstance(value, dict) and "disableAllHooks" in value:
             return place if value["disableAllHooks"] is True else None
@@ -113,7 +115,7 @@ def _has_retired(settings: Path) -> bool:
     text = settings.read_text("utf-8", errors="replace")
     try:
         return entries(text, or_retired=True) != entries(text)
-    except OmError:  # the check of the client's hooks tells it
+    except OmError:  # the check of the client's hooks reports this
         return False
 
 
@@ -182,7 +184,7 @@ class HookAnswer:
 def _answer(client: str, words: Sequence[str], environment: Mapping[str, str]) -> HookAnswer:
     """Run a hook as its client does at the start of a session in an empty folder.
 
-    It logs into that folder, so that nothing of it remains.
+    The hook logs into that folder, so that nothing of it remains.
     """
     with TemporaryDirectory(prefix="om-doctor-") as folder:
         state = {"XDG_STATE_HOME": folder}
@@ -219,7 +221,7 @@ def _given(asked: HookCall) -> Mapping[str, object]:
 
 
 def _fault(asked: HookCall, process: subprocess.CompletedProcess[bytes], run: HookRun | None) -> str:
-    """Return the reason why an answer is not what the client wants, or an empty string."""
+    """Return the reason why an answer is not valid for the client, or an empty string."""
     said = process.stdout.decode(errors="replace")
     if process.returncode:
         first = process.stderr.decode(errors="replace").strip().splitlines()[:1]

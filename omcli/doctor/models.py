@@ -15,7 +15,7 @@ from omcli.wiring.models import RULES, Models, spec_of
 
 _MILLION = 1_000_000
 _NEARLY = 0.8
-"""Used part of a limit from which the doctor warns."""
+"""Used part of a limit at which the doctor begins to warn."""
 _SYSTEM = "Answer with JSON."
 _REPLY = {
     "type": "object",

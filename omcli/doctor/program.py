@@ -36,7 +36,7 @@ def of_system() -> Section:
 
 
 def _settings(doctor: Doctor) -> Iterator[Check]:
-    """T72."""
+    """Report values that were ignored, and thresholds that do not fit together."""
     said = doctor.settings
     if said.disabled:
         yield skip("settings", f"disabled by {said.origin('disabled')}: nothing new is remembered")
@@ -71,7 +71,7 @@ def _token_settings(doctor: Doctor) -> Iterator[Check]:
 
 
 def _is_chosen(doctor: Doctor, key: str) -> bool:
-    """Return True if the user has set this key. Presets know what they do."""
+    """Return True if the user has set this key. Values of presets are taken to be right."""
     return not doctor.settings.origin(key).startswith(("default", "preset "))
 
 

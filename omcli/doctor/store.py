@@ -115,7 +115,9 @@ def _renew_index(doctor: Doctor) -> str:
 
 
 def _private(doctor: Doctor) -> Iterator[Check]:
-    """Check that other users cannot read the files of om. A folder that the user chose for the store is not checked."""
+    """Check that other users have no access to the files of om. A folder that the user chose for the store is not
+    checked.
+    """
     private = [doctor.path, *doctor.wiring.backups]
     if checks.log_size(doctor.path):
         private.append(log_files(doctor.path)[0])
@@ -141,7 +143,7 @@ def _private(doctor: Doctor) -> Iterator[Check]:
 
 
 def _below(folder: Path) -> Iterable[Path]:
-    """Return the files and folders in a folder, without links: what they lead to need not be of om."""
+    """Return the files and folders in a folder, without links, because their targets may not belong to om."""
     return sorted(path for path in folder.glob("*") if not path.is_symlink()) if folder.is_dir() else ()
 
 

@@ -61,7 +61,7 @@ def _pending(doctor: Doctor) -> Iterator[Check]:
 
 
 def _errors(doctor: Doctor) -> Iterator[Check]:
-    """F97: a failure of today may pass by itself; one that is a day old does not."""
+    """Report failures. One of the last day is a warning, because it may pass by itself; an older one does not."""
     if not doctor.has_store:
         return
     found = doctor.store.sessions.status().errors
@@ -208,13 +208,16 @@ def _transcript_files(doctor: Doctor) -> Iterator[Check]:
 
 
 def _is_read(doctor: Doctor, name: str, origin: Origin | None) -> bool:
-    """Return True if no message follows the place up to which a file was read, except where memory is off. Its stamp
-    does not tell that if it was read at once, as hooks do: it could have changed again without changing its time.
+    """Return True if no message follows the part of a file that was read, apart from messages in folders where memory
+    is off.
+
+    The stamp of a file is not enough if the file was read at once, as by hooks: it may have changed again within the
+    same time stamp.
     """
     format_name, session = (None, None) if origin is None else asked(origin.terms)
     bookmarks = () if origin is None else doctor.store.bookmarks.find(origin)
     if origin and origin.terms != terms(format_name, session):
-        # Another version of the reader cannot go on where that one stopped.
+        # This version of the reader cannot go on from the state of another version.
         bookmarks = tuple(replace(each, carried=None) for each in bookmarks)
     is_off = False
     try:
@@ -224,7 +227,7 @@ def _is_read(doctor: Doctor, name: str, origin: Origin | None) -> bool:
                     is_off = is_off_in(item.cwd, doctor.environment)
                 elif isinstance(item, Message) and not is_off:
                     return False
-    except OmError:  # the next run tells it
+    except OmError:  # the next run reports it
         return False
     return True
 

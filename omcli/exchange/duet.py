@@ -147,7 +147,9 @@ def _groups(text: str, *, day: str = "") -> Iterator[Group | NotARow]:
 
 
 def _split_tags(line: str) -> Iterable[str]:
-    """Return the tags of a line and the text between them, if a tag begins or ends the line. Others are mentions."""
+    """Return the tags of a line and the text between them, if a tag begins or ends the line. Otherwise the tags are
+    only mentioned, and the line stays whole.
+    """
     if not line.lstrip().startswith((f"<{_TAG}", f"</{_TAG}")) and not line.rstrip().endswith(f"</{_TAG}>"):
         return (line,)
     return filter(str.strip, _TAGS.split(line))

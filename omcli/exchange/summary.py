@@ -50,8 +50,8 @@ def parse(text: str) -> Iterator[Group | NotARow]:
 
 
 def _summary_of(text: str) -> str:
-    """Return the summary contained in JSON or JSON Lines: the memory that messages begin with, or what `om compact`
-    prints. It is "" for other objects; other text is returned unchanged.
+    """Return the summary contained in JSON or JSON Lines: the memory that messages begin with, or the output of a
+    compaction. Return "" for other objects and lists; other text is returned unchanged.
     """
     if not text.lstrip().startswith(("{", "[")):
         return text
@@ -107,7 +107,9 @@ class _Outline:
         self._is_raw = False
         self._paragraph: list[str] = []
         self._above = ("", "")
-        """Title and date above the paragraph. At its end, those of the next paragraph are known already."""
+        """Title and date above the paragraph. When the paragraph ends, `_title` and `_dated` may already be those of
+        the next.
+        """
 
     def rows(self, text: str) -> Iterator[PrintedRow]:
         for written in lines_of(text):

@@ -138,7 +138,7 @@ def _observed(given: AgentReply, shown: PendingView, rows: Mapping[str, Observat
     """Return the observations in the reply.
 
     Raise BadInput if the reply lacks observations although messages are pending, or if it has any part of an observer's
-    answer although none are.
+    answer although no messages are pending.
     """
     if shown.batch is not None:
         if given.lacks_observations:
@@ -237,9 +237,9 @@ def reflected(given: AgentReply, rows: Mapping[str, Observation], *, counter: To
     """Return the changes to rows that a reply makes. `rows` must contain every row that the reply names. Rows that a
     user wrote or pinned, and rules of the user, stay visible unless a reflection repeats them word for word.
 
-    Raise BadInput if the reply retires one of these, if a row is to replace itself, or if the reflections are no
-    shorter than their source rows. Raise it also if a text is empty once secrets are removed, or mentions something
-    that its source rows do not.
+    Raise BadInput if the reply retires one of these (except a rule for a newer rule), if a row is to replace itself, or
+    if the reflections are no shorter than their source rows. Raise it also if a text is empty once secrets are removed,
+    or mentions something that its source rows do not.
     """
     read = read_by(given, rows)
     if not read:
@@ -342,7 +342,7 @@ def _is_user_row(row: Observation) -> bool:
 @record
 class PendingMessages:
     pending_view: PendingView | None
-    """None if the session is unknown or, if none was requested, if no session has pending messages."""
+    """None if the requested session is unknown or, if no session was requested, if none has pending messages."""
     messages: int
     """Number of pending messages in the session, including those shown."""
 

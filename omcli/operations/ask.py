@@ -216,7 +216,7 @@ def _answer_of(reply: Reply, *, shown: Mapping[str, RecallResult], question: Que
 
 
 def _handles(labels: Iterable[str], shown: Mapping[str, RecallResult]) -> str:
-    """Return the handles and ids of the known labels in brackets, with a mark for what only an output says."""
+    """Return the handles and ids of the known labels in brackets, with a mark for results that only an output says."""
     names = [
         f"{_name(shown[label])}{' from output' if _is_heard(shown[label]) else ''}"
         for label in dict.fromkeys(labels)
@@ -231,7 +231,7 @@ def _name(result: RecallResult) -> str:
 
 
 def _is_heard(result: RecallResult) -> bool:
-    """Return True if neither the user nor the agent says what a row or message says."""
+    """Return True if the words of a row or message come from neither the user nor the agent."""
     if result.row is not None:
         return is_only_heard(result.row) or result.row.type in _FROM_OUTPUT
     said = _message_of(result).message

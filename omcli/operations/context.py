@@ -35,7 +35,7 @@ notes, reflections and items.
 """
 _WAITING, _WAITING_TOKENS = 4, 2_500
 """Number of newest sessions whose unobserved messages are observed for another session's pack, and maximum tokens of
-messages of each, because an agent waits for the pack: rules take a tenth of a second for this.
+messages of each. Both are small because an agent waits for the pack: rules take a tenth of a second for this.
 """
 _EXCERPTS = 6
 """Tokens of messages to read per token of the tail's budget, because long tool results are printed as excerpts."""
@@ -96,7 +96,7 @@ def context(
     is not done if `rules` is None, or if the session's tier or the tail has no budget. Unless the pack is frozen, the
     newest unobserved messages of other sessions that share their rows are also observed for it.
 
-    Rows that match the text of a `task` come first. Such a pack is never frozen or append-only.
+    Rows that match the text of a `task` come first. If there are any, the pack is neither frozen nor append-only.
     """
     session, note = session_of_pack(store, place)
     own = session.project if session and session.project else place.project
@@ -171,7 +171,9 @@ def _with_rows(
     *,
     budgets: Budgets,
 ) -> ContextPack:
-    """Return the pack with the rows of a session, and with rows made for it only if messages would be missing."""
+    """Return the pack with the rows of a session. If messages would be missing from it, rows are made of them for this
+    pack only.
+    """
     if session is None or pending is None:
         return fill()
     fill = partial(fill, pending=pending.messages)
@@ -224,7 +226,7 @@ def _with_provisional(
     provisional = provisional_rows(session, deps)
     unobserved = Unobserved(pending=pending, stood_in_for=provisional.messages)
     while True:
-        # More rows may leave less room for the tail, and then stand in for what it lost. It only ever gets shorter.
+        # More rows may leave less room for the tail, and then stand in for messages it lost. It only gets shorter.
         tail = frozenset(turn.kept.seq for turn in found.turns)
         found = fill(observations=provisional.over(rows, tail), unobserved=unobserved)
         if tail.issubset(turn.kept.seq for turn in found.turns):
@@ -241,8 +243,8 @@ def _others(
     further: Iterable[Logged],
     bare: bool,
 ) -> tuple[Observation, ...]:
-    """Return the rows of other sessions and, unless the pack is frozen, high-priority rows that are made for it only,
-    from messages that wait in the newest sessions of the projects.
+    """Return the rows of other sessions and, unless the pack is frozen, high-priority rows that are made for this pack
+    only, from messages that wait in the newest sessions of the projects.
     """
     as_of = freeze_point.position if freeze_point else None
     cross = cross_rows(store, projects, session, as_of=as_of, bare=bare, further=further)

@@ -1,4 +1,4 @@
-"""Vectors of texts: making the missing ones in batches, and finding what means the same as a query."""
+"""Vectors of texts: making the missing ones in batches, and finding texts with the meaning of a query."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _BACK_OFF, _COOLDOWN = 60.0, 300.0
 _FEW = 3
 _LOOKED_BACK = 86_400.0
 _LONGEST_QUERY = 1_000
-"""Characters of a query that have a vector, as many as a part of a text."""
+"""Maximum number of characters of a query from which its vector is made, as for a part of a text."""
 
 
 def name_of(embedder: Embedder) -> str:
@@ -174,8 +174,9 @@ def watch(
 ) -> Iterator[EmbedReport | OmError]:
     """Make missing vectors in rounds, with pauses of `interval` seconds. Yield a report of each round that made some.
 
-    An error of the model or the store is yielded once, until there is a success or a different error. A model that
-    failed is called again after a minute, or after five if it failed three times in a row.
+    An error of the model or the disk is yielded once, until there is a success or a different error; a locked store is
+    tried again without one. A model that failed is called again after a minute, or after five if it failed three times
+    in a row.
     """
     said, asked_from = "", 0.0
     while True:
@@ -199,7 +200,7 @@ def watch(
 
 
 class VectorSearch:
-    """Search for what means the same as a query. After a failure, it is not tried again in this run."""
+    """Search for texts with the meaning of a query. After a failure, no further search is tried in this run."""
 
     def __init__(self, store: Store, open_embedder: Callable[[], Embedder]) -> None:
         self.error: OmError | None = None
@@ -211,7 +212,7 @@ class VectorSearch:
 
     def nearest(self, text: str, query: LogQuery, *, most: int) -> Nearest | None:
         """Return the messages and rows nearest to a text among those that `query` selects, or None if vectors are
-        unavailable. The text is sent to the model once, without secrets.
+        unavailable. The text is sent to the model once, without secrets and cut to `_LONGEST_QUERY` characters.
         """
         if self.error is None:
             try:
@@ -249,7 +250,7 @@ class EmbedStatus:
 
 
 def status(store: Store, ledger: Ledger, embedder: Embedder, *, clock: Clock) -> EmbedStatus:
-    """Return how far the texts have vectors, and the failures of the last day."""
+    """Return the numbers of vectors made and missing, and the failures of the last day."""
     found = EmbedStatus(name=name_of(embedder), vectors=store.vectors.status(name_of(embedder)))
     if not isinstance(embedder, CountedEmbedder):
         return found

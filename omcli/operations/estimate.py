@@ -14,8 +14,8 @@ from omcli.reflectors.model import Compression, prompt_of
 
 _PICTURE_TOKENS = 1_600
 REPLY_SHARE = 0.25
-"""Assumed size of a reply, as a share of what the prompt shows. Observations are three to six times shorter than their
-messages (requirement S0.26).
+"""Assumed size of a reply, as a share of the messages or rows that the prompt shows. Observations are three to six
+times shorter than their messages.
 """
 
 

@@ -74,7 +74,7 @@ class ForgetReport:
     seen: int = 0
     """Position in the log of the last row that was searched, or 0 if there are no rows."""
     done: Operation | None = None
-    """None if nothing was found, or everything was forgotten before."""
+    """None if nothing was found, if everything was forgotten before, or in a dry run."""
     erased: EraseResult | None = None
     """None if rows were only hidden, or in a dry run."""
 

@@ -269,7 +269,8 @@ class _GroupWriter:
 
 
 def _with_date(entry: GroupRow, group: Group, ends: Sequence[KeptMessage]) -> GroupRow:
-    """Add a date to a row that gives only its time of day: that of the group's messages or, if unknown, of its writing.
+    """Add a date to a row that gives only its time of day: the date of the group's messages or, if they have none, the
+    date on which the group was written.
 
     Of the dates of the messages, the first is used on which the time is between the first and the last message,
     otherwise the last date. If no date is known, the time becomes part of the text, as does a date that does not exist.
@@ -306,7 +307,7 @@ class _Place:
         self._begin = max((batch.end for batch in covered), default=0)
         """Position in the session of the first message that no batch covers."""
         self._known: dict[tuple[str, str | None, bool], str] = {}
-        """Ids of rows by text and minute, or by text alone; under True, those of items only."""
+        """Ids of rows by text, minute (None for any) and True for items only."""
         query = LogQuery(session=session, project=project if session is None else None, hidden=True, bare=True)
         for logged in self._store.rows.log(query):
             if logged.observation.session == session:
@@ -358,7 +359,9 @@ class _Place:
         return waiting[place - self._begin] if 0 <= place - self._begin < len(waiting) else None
 
     def may_say(self, text: str, ends: list[KeptMessage]) -> bool:
-        """Return False if the text speaks for the user, who wrote none of the pending messages between the ends."""
+        """Return False if the text speaks for the user, although there are pending messages between the ends and others
+        wrote all of them.
+        """
         waiting = self._batch.messages if self._batch and ends and speaks_for_user(text, is_agent=True) else ()
         between = [kept.message for kept in waiting if ends[0].seq <= kept.seq <= ends[-1].seq]
         return not between or any(map(is_from_user, between))

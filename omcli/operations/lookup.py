@@ -16,14 +16,16 @@ from omcli.pack.cross_session import by_value
 
 _POLL_SECONDS = 1.0
 _SPREAD = 20
-"""Factor by which messages of sessions that run at the same time may lie apart."""
+"""Number of messages of all sessions to look through for each neighbour in one session, because sessions may run at the
+same time.
+"""
 LAST = "last"
 """Reference to the session with the latest message, empty ones aside."""
 _SHORTEST_REFERENCE = 4
 _HANDLE = 8
 _HARDLY_LONGER = 4
 _COMPLETE = 16
-"""Minimum length of an unknown id that is taken for that of a new session, unless it is a UUID. Abbreviations are
+"""Minimum length of an unknown id that is taken for the id of a new session, unless it is a UUID. Abbreviations are
 shorter.
 """
 _SIMILAR = 0.7
@@ -86,7 +88,7 @@ def session_handles(ids: Sequence[str]) -> dict[str, str]:
     An id that is hardly longer is not abbreviated.
     """
     handles: dict[str, str] = {}
-    for before, session, after in zip(("", *ids[:-1]), ids, (*ids[1:], ""), strict=False):  # without ids, "" is left
+    for before, session, after in zip(("", *ids[:-1]), ids, (*ids[1:], ""), strict=False):  # ids may be empty
         length = max(_HANDLE, _shared(session, before) + 1, _shared(session, after) + 1)
         length += session[length - 1 : length] in ("-", " ")
         handles[session] = session if len(session) <= length + _HARDLY_LONGER else session[:length]
@@ -203,7 +205,7 @@ class Shown:
     observation: Observation | None
     messages: tuple[KeptMessage, ...]
     coverage: Support | None = None
-    """How far reflections already cover the row; None for a message."""
+    """Coverage of the row by reflections; None for a message."""
     traces: RowHistory | None = None
     """Origin and later changes of the row, if requested."""
 

@@ -227,7 +227,7 @@ class Patience:
     """Rules for the time that a session waits for a model after successive failed calls.
 
     As many failures as one ask can make (`MOST_CALLS`) cause no wait. The next one causes a wait of a minute, and each
-    further one triples it, up to `longest` seconds. A successful call ends it.
+    further one triples it, up to `longest` seconds. A successful call ends the wait.
     """
 
     longest: float

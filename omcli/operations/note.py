@@ -165,7 +165,8 @@ def _visible_row(store: Store, reference: str) -> Observation:
 def _resolve(store: Store, resolved: tuple[Observation, ...], by: Observation, *, at: str | None = None) -> int:
     """Hide rows that another one resolves, and return the number of the operation.
 
-    The operation also writes that row (`by`), unless its time `at` is given.
+    Without `at`, the operation also writes that row (`by`), at the row's own time. With `at`, the time of the
+    operation, the row is already stored.
     """
     done = OperationWrite(
         verb=OperationKind.NOTE,

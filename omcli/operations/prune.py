@@ -61,7 +61,7 @@ def prune(
         found = replace(found, rows=tuple(_in_full(store, found.rows)))
     if dry_run:
         return found
-    store.vectors.drop_unused()  # before others become unused, which undoing would need again
+    store.vectors.drop_unused()  # not after: undoing needs the vectors that become unused now
     if not found.is_empty:
         found = replace(found, done=_change(store.operations, rules, found, clock=clock, for_good=for_good))
     # Do this even if nothing was deleted: a killed run may have left space that was not freed.

@@ -101,8 +101,8 @@ def recall(
     """Return the best `limit` results for a query, the best first.
 
     `around` is the number of neighbours to return on either side of each message, and takes the place of answers.
-    `nearest` finds what means the same in other words. If the index of words is damaged, `renew` makes it again before
-    another search. Raise BadUsage if the query has no words, and IndexDamaged without `renew`.
+    `nearest` finds texts that mean the same in other words. If the index of words is damaged, `renew` makes it again
+    before another search. Raise BadUsage if the query has no words, and IndexDamaged without `renew`.
     """
     query = Query.of(text)
     if not query.words:
@@ -154,8 +154,8 @@ class MatchingRow:
 
 
 def matching_rows(store: Store, text: str, wanted: Iterable[RecallFilter]) -> tuple[MatchingRow, ...]:
-    """Return the rows of all filters together that match a text, the best first. There are none if it has no words but
-    function words.
+    """Return the rows of all filters together that match a text, the best first. There are none if all words of the
+    text are function words.
     """
     query = Query.of(text)
     if FUNCTION_WORDS.issuperset(query.words):
@@ -204,7 +204,9 @@ def _find(
 
 
 def _results(store: Store, query: Query, found: Sequence[Match], *, limit: int) -> tuple[RecallResult, ...]:
-    """Read the matches. Each name or quotation of the query that one doesn't contain exactly halves its score."""
+    """Read the matches. Each name or quotation of the query that a match doesn't contain exactly halves the match's
+    score.
+    """
     messages = {kept.seq: kept for kept in store.messages.by_seq(match.seq for match in found if match.seq is not None)}
     results = []
     for match in found:
@@ -220,7 +222,7 @@ def _results(store: Store, query: Query, found: Sequence[Match], *, limit: int) 
 
 
 def _with_later(results: Sequence[RecallResult]) -> tuple[RecallResult, ...]:
-    """Return the results, with those marked that a later one contradicts."""
+    """Return the results, each row with the id of the later row that contradicts it, if any (`contradicted_by`)."""
     later = {row.id: by.id for row, by in review.contradicted(each.row for each in results if each.row is not None)}
     return tuple(replace(each, contradicted_by=later.get(each.row.id)) if each.row else each for each in results)
 
@@ -228,8 +230,8 @@ def _with_later(results: Sequence[RecallResult]) -> tuple[RecallResult, ...]:
 def _answer_all(
     store: Store, query: Query, words: Sequence[Word], results: Sequence[RecallResult]
 ) -> tuple[RecallResult, ...]:
-    """Return the results with their answers: of the replies to a person, the last one with many of the words, if any
-    has some, and the result of a call, with or without.
+    """Return the results with their answers. A person's message is answered by the last reply with many of the words,
+    if any reply has some; a call by its result, whatever words that has.
     """
     asked = {result.message.seq: result for result in results if result.message is not None}
     chosen: dict[int, int] = {}

@@ -32,7 +32,7 @@ class Trigger(StrEnum):
 
 @record
 class Due:
-    """When a session's messages are due to be observed, and how many at once."""
+    """Conditions under which a session's messages are due to be observed, and the number to observe at once."""
 
     trigger: Trigger = Trigger.TOKENS
     tokens: int = 10_000

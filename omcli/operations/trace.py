@@ -66,7 +66,7 @@ class BatchTrace:
 
 @record
 class RowTrace:
-    """A row that says the text, and what became of it."""
+    """A row that says the text, and its later history."""
 
     row: Observation
     history: RowHistory

@@ -171,7 +171,7 @@ class Watch:
             self._waiting[session] = self._asked_from
             return
         deps = opened.deps
-        if deps.observer.waits(session) or deps.reflector.waits(session):  # what it waits for may be over without news
+        if deps.observer.waits(session) or deps.reflector.waits(session):  # the wait may end without a new message
             self._waiting[session] = self._clock.monotonic() + _PATIENCE
         for ticked in tick.tick(deps, opened.when, sessions=[session]):
             error = ticked.error

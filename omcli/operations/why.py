@@ -390,7 +390,7 @@ class _SessionView:
         return Asked(seq=at, said=said or row, answers=answers)
 
     def _before(self, seq: int) -> KeptMessage | None:
-        """Return what the agent said last before a message."""
+        """Return the agent's last message before a message."""
         return self._message(max((each for each in self._replies if each < seq), default=0))
 
     def _message(self, seq: int) -> KeptMessage | None:

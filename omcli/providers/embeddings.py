@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     import httpx2
 
 _SHORTEST = 100
-"""Characters to which texts are cut at least, if they are too long for a model."""
+"""Minimum number of characters to which a text is cut if it is too long for a model."""
 
 
 class RemoteEmbedder:

@@ -157,7 +157,7 @@ def cut_off(reason: str) -> RequestFailed:
 
 
 def no_reply(seconds: float, setting: str) -> RequestFailed:
-    """Return the failure for a missed deadline, which a setting gives."""
+    """Return the failure for a missed deadline. `setting` is the key that sets `seconds`."""
     return RequestFailed(Unreachable, f"no reply within {seconds:g} s", hint=f"a slow model needs a longer `{setting}`")
 
 

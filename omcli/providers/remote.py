@@ -197,7 +197,7 @@ class RetryState:
         sleep: Callable[[float], None],
         setting: str = "provider.timeout",
     ) -> None:
-        """`setting` gives the seconds, for error messages."""
+        """`setting` is the key that sets `seconds`, for error messages."""
         self.seconds = seconds
         self.setting = setting
         self._clock, self._sleep = clock, sleep

@@ -39,8 +39,11 @@ def resolve(
     """Resolve all settings. `flags` are values by key; None means not given. `folder` replaces the current directory.
 
     Invalid values in variables and files and unknown keys in files are ignored with a warning; unknown variables are
-    ignored silently. Raise BadConfiguration if a flag names an unknown preset or if a file given explicitly cannot be
-    read. Raise BadUsage if a flag has an invalid value or an unknown key.
+    ignored silently.
+
+    Raise BadConfiguration if a flag names an unknown preset, if a file given explicitly cannot be read, or if a
+    variable or file gives a path that cannot be that of the store. Raise BadUsage if a flag has an invalid value or an
+    unknown key.
     """
     asked = {key: value for key, value in flags.items() if value is not None}
     variables = {name: text for name, text in environment.items() if name.startswith(PREFIX) and text.strip()}
@@ -55,16 +58,16 @@ def resolve(
 
 
 def _with_store(settings: Settings) -> Settings:
-    """Return the settings with the path of the store expanded. Raise BadUsage or, unless an option names the store,
-    BadConfiguration if it cannot be the path of a file.
+    """Return the settings with the path of the store expanded. If it cannot be the path of a file, raise BadUsage for
+    an option, otherwise BadConfiguration.
     """
     db, by = settings.db, settings.origin("db")
     path = expanded(db)
     shown, hint = str(db), "the store is a file: name its path"
     wrong = "names a folder" if path.name in ("", "..") else ""
-    if url := _URL.match(shown):  # a path has lost a slash, and a URL may have a password
+    if url := _URL.match(shown):  # `Path` has removed a slash; not shown whole, because it may contain a password
         wrong, shown, hint = "is a URL", f"{url[0]}/…", "only SQLite files are supported: name the path of one"
-    elif shown == ":memory:" or shown.startswith("file:"):  # SQLite's names for what may be no file
+    elif shown == ":memory:" or shown.startswith("file:"):  # SQLite's names for databases that may not be files
         wrong, hint = "is not a path", "a store in memory would end with the command: name the path of a file"
     if path.parts[:1] and path.parts[0].startswith("~"):
         wrong = "names an unknown user"
@@ -104,7 +107,9 @@ def user_file(environment: Mapping[str, str]) -> Path:
 
 
 def is_off_in(folder: str, environment: Mapping[str, str]) -> bool:
-    """Return True if the project's file that holds in a folder disables writing, and no variable enables it."""
+    """Return True if a folder has a project file and the settings there, without flags, disable writing. A relative
+    path gives False.
+    """
     path = Path(folder)
     has_file = path.is_absolute() and project_file(path) is not None
     return has_file and resolve({}, environment, folder=path).disabled
@@ -113,7 +118,7 @@ def is_off_in(folder: str, environment: Mapping[str, str]) -> bool:
 def project_file(folder: Path | None = None) -> Path | None:
     """Return the nearest project file in the folder, by default the current directory, or above; None if there is none.
 
-    The search ends at the root of a Git repository, and never includes a home directory above the current one.
+    The search ends at the root of a Git repository, and before the home directory, unless that is the folder itself.
     """
     return next((file for each in project_folders(folder) if exists(file := each / PROJECT_FILE)), None)
 

@@ -107,9 +107,7 @@ class ReflectSettings:
     sentences: Span | None = None
     """Number of sentences to ask a model for; None to ask for no number."""
     attempts: int = 2
-    """Maximum number of requests to a model, which is also limited by the number of `levels`; then its best reply is
-    used.
-    """
+    """Maximum number of requests to a model, and at most one for each of the `levels`. The best reply is used."""
     levels: tuple[int, ...] = (1, 3)
     """Compression to ask for in each attempt, from 0 (none) to 4 (strongest)."""
     temperature_step: float = 0.0
@@ -159,7 +157,7 @@ class ContextSettings:
     select: Select = "worth"
     """Rows of the session to prefer if not all fit: the most informative, or the newest."""
     rank: Rank = "half-life"
-    """How far the score of another session's row falls with each week of its age: to one half, or to 1/e."""
+    """Part of its score that a row of another session keeps with each week of its age: one half, or 1/e."""
     render: Direction = "asc"
     """Order of rows: oldest first, or newest first."""
     block: bool = False
@@ -193,8 +191,9 @@ class RetentionSettings:
 
 @record
 class ModelSettings:
-    """A model and its fallbacks. If no provider is set for the reflector, it takes its provider, model and related
-    values from the observer, except those that are set.
+    """A model and its fallbacks. If no provider is set for the reflector, the observer's provider, model and related
+    values also apply to it, except those that are set for it. This does not hold if rules observe and a model is set
+    for the reflector.
     """
 
     provider: str | None = None
@@ -236,8 +235,10 @@ class EmbedSettings:
     """A model that makes vectors of texts, for `om embed` and `om recall`."""
 
     provider: str | None = None
-    """`openai`, `ollama`, …, or `local` for a model in an installed package. None and no model mean no vectors, or the
-    provider in `model`.
+    """`openai`, `ollama`, …, or `local` for a model in an installed package. `rules` means no vectors.
+
+    None means the provider in `model`, or else the one whose API key is in the environment. Without a model, None means
+    no vectors.
     """
     model: str | None = None
     """The provider's name for the model, or `PROVIDER/NAME`. None means the default model of `provider`."""
@@ -272,8 +273,8 @@ class ProviderSettings:
 
 @record
 class CostLimits:
-    """Limits on what models may cost; None means no limit. Soft limits only warn; once a hard limit is reached, no
-    request is sent.
+    """Limits on the tokens and the cost of models per day and month; None means no limit. Soft limits only warn. Once a
+    hard limit is reached, no request is sent.
     """
 
     day_tokens: int | None = None
@@ -310,7 +311,7 @@ class HookSettings:
     tokens: Tokens = 2_300
     """Maximum tokens of a pack. Clients cut longer answers, so these also have at most 9,500 characters."""
     prompt: bool = False
-    """True to answer a prompt with the rows of other sessions that match it and were not told before."""
+    """True to answer a prompt with the rows of other sessions that match it and were not shown before."""
     prompt_tokens: Tokens = 600
     """Maximum tokens of such an answer."""
     opt_in: bool = False
@@ -379,7 +380,7 @@ class Files:
 
 
 def expanded(path: str | Path) -> Path:
-    """Return a path with `~` replaced by the home folder. An unknown user's stays as it is."""
+    """Return a path with `~` replaced by the home folder. `~NAME` stays as it is if the user is unknown."""
     return Path(os.path.expanduser(path))  # noqa: PTH111
 
 

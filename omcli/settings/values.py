@@ -77,7 +77,7 @@ def _toml(value: object) -> str:
 
 
 class BadValue(Exception):
-    """An invalid value. The message is what was expected, such as `a whole number from 0`."""
+    """An invalid value. The message names the expected value, such as `a whole number from 0`."""
 
 
 def _kinds() -> dict[str, str]:
@@ -119,7 +119,7 @@ _REACHES: Mapping[str, Callable[[Any], float]] = {
     **dict.fromkeys(("hook.tokens", "hook.prompt", "hook.prompt_tokens"), int),
     "hook.opt_in": lambda is_asked: -is_asked,
 }
-"""How far a value reaches: how much is remembered, printed, or sent to a model."""
+"""Functions that return the reach of a key's value: greater if more is remembered, printed or sent to a model."""
 _FREE = frozenset({"notation", "context.rank", "context.render", "context.append_only"})
 """Keys that change how memory is printed within a budget, and not the budget or how it is counted."""
 

@@ -225,7 +225,7 @@ class Wiring:
 
     @contextmanager
     def with_index(self) -> Iterator[None]:
-        """If the index of words proves damaged inside the block, rebuild it and raise TryAgain."""
+        """If the index of words is damaged, rebuild it and raise TryAgain, or IndexDamaged if writing is disabled."""
         try:
             yield
         except IndexDamaged as error:
@@ -239,7 +239,7 @@ class Wiring:
 
     @property
     def has_store(self) -> bool:
-        """True if the store exists. Raise the errors of `open` if its path cannot be that of a store."""
+        """True if the store exists; False if `apart`. Raise the errors of `open` if its path cannot be a store's."""
         from omcli.sqlite.connection import exists
 
         return self._usual is None and exists(self.settings.db)
@@ -307,7 +307,7 @@ class Wiring:
         open_store: Callable[[], Store] | None = None,
         wait: float | None = None,
     ) -> Deps:
-        """Return the dependencies of operations. Rules observe and reflect unless others are given.
+        """Return the dependencies of operations. Rules take the place of a missing `observer` or `reflector`.
 
         `open_store` (by default `store`) and `wait` override the settings.
         """

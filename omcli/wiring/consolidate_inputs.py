@@ -103,9 +103,9 @@ class KnownFiles:
     changed: tuple[ChangedFile, ...] = ()
     unchanged: int = 0
     missing: tuple[str, ...] = ()
-    """Named places that cannot be read."""
+    """Named places that cannot be read, each with the reason."""
     unseen: tuple[str, ...] = ()
-    """Subfolders that cannot be read."""
+    """Subfolders that cannot be read, each with the reason."""
 
 
 def changed_files(

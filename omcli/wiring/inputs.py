@@ -33,9 +33,9 @@ def transcript(
 ) -> Iterator[Transcript]:
     """Open a file or standard input as a transcript in the given or detected format.
 
-    `bookmarks` returns the bookmarks of a file that was ingested with the same terms; only the rest is read. Raise
-    NoInput if reading fails, BadUsage if the given format is unknown, BadInput for a directory or if no format is
-    detected, and the errors of `bookmarks`.
+    `bookmarks` returns the bookmarks of a file that was ingested with the same terms. Only the part after the last
+    valid one is read. Raise NoInput if reading fails, BadUsage if the given format is unknown, BadInput for a directory
+    or if no format is detected, and the errors of `bookmarks`.
     """
     with _opened(name) as stream, ExitStack() as stack:
         origin = _origin(name, stream, terms=terms(format_name, session))
@@ -51,7 +51,7 @@ def transcript(
 
 
 def _is_database(stream: BinaryIO) -> bool:
-    """Return True if a file begins like an SQLite database. Its position stays the same."""
+    """Return True if a file begins like an SQLite database. The stream is left at its beginning."""
     from omcli.formats.source import SQLITE
 
     with _input_errors():
@@ -65,7 +65,7 @@ def _database(origin: Origin, bookmarks: Iterable[Bookmark], format_name: str | 
     """Open OpenCode's database, with the sessions that changed since the last bookmark. Yield None if it belongs to
     another program.
 
-    A bookmark of it has no offset: it names the state of each session that was read.
+    The bookmark of such a database holds the state of each session that was read, and no offset.
     """
     from omcli.formats.opencode.database import opened
     from omcli.memory.transcript import Checkpoint, Transcript

@@ -92,8 +92,8 @@ def is_named(name: str, settings: Settings, environment: Mapping[str, str]) -> b
 def embedder(
     settings: Settings, *, clock: Clock, warn: Callable[[str], None], ledger: Callable[[], SqliteStore]
 ) -> Embedder:
-    """Return the model that makes vectors. `ledger` opens the store that records its calls; those of a model on this
-    machine are not recorded.
+    """Return the model that makes vectors. `ledger` opens the store that records its calls; calls of the provider
+    `local` are not recorded.
 
     Raise BadConfiguration if it cannot be used or numpy is missing, and NotAllowed if its key is missing.
     """

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from omcli.settings.settings import ObserveSettings, Settings
 
 _LONGEST_AGO = 30_000
-"""Maximum age in days. Earlier times cannot be represented."""
+"""Maximum age in days. It reaches back before 1970, the earliest time in a store; much longer ones would overflow."""
 _TOKENS = 100
 """`block_after` is a number of tokens if it is at least this, otherwise a multiple of the threshold."""
 _MUCH = 10
@@ -94,7 +94,7 @@ def choice(settings: Settings) -> Choice:
 
 
 def due(settings: Settings, *, has_model: bool) -> Due:
-    """Return when observing is due. Without a model, any number of pending tokens is enough."""
+    """Return the conditions under which observing is due. Without a model, any number of pending tokens is enough."""
     from omcli.memory.buffer import BufferPolicy
     from omcli.operations.tick import Due, Trigger
 

@@ -50,7 +50,9 @@ class UnusedKey:
         return endpoint(self.provider).model or self.provider
 
     def watch(self, rules: ObserverDeps, settings: Settings) -> ObserverDeps:
-        """Return the same rules, with what a model would be shown of their batches counted here."""
+        """Return the same rules. Each batch that they observe is counted in `tokens` and `calls`, as a model would be
+        shown it.
+        """
         most = {Role.CALL: settings.tools.args_chars, Role.RESULT: settings.tools.result_chars}
 
         def add(batch: Batch) -> None:

@@ -30,11 +30,13 @@ _EXAMPLES = """\b
 om hook claude-code < event.json
 """
 _CHARACTERS = 9_500
-"""Most characters of an answer. Claude Code cuts longer ones at 10,000 characters, Codex at about as many bytes."""
+"""Maximum number of characters of an answer. Claude Code cuts longer ones at 10,000 characters, Codex at about as many
+bytes.
+"""
 _WAIT = 2.0
 """Maximum number of seconds to wait for another process's lock. Clients end a hook after 5."""
 _COMPACTED = "om compact"
-"""For a client whose extension compacts by om itself, unless memory is off."""
+"""Answer to a client whose extension then runs `om compact` itself. It gets no answer if memory is off."""
 _COMPACTING = "Facts of this session, from its memory, that the summary should keep:\n\n"
 
 
@@ -85,7 +87,7 @@ def hook_text(run: Run, asked: HookCall) -> str:
         before = store_state(store)
         made = _made(run, asked)
         if run.settings.hook.prompt and asked.session and made.printed:
-            with suppress(OSError):  # then the session may be told something again
+            with suppress(OSError):  # then rows may be shown to the session again
                 _keep_told(asked.session, made, anew=asked.moment is Moment.START)
     except OmError as error:
         raise BadCall(f"{error.message} ({error.hint})" if error.hint else error.message) from error
@@ -147,7 +149,7 @@ def _made(run: Run, asked: HookCall) -> ContextPack:
 
 
 def _fitting(counter: TokenCounter, *, tokens: int, is_bytes: bool) -> TokenCounter:
-    """Return the counter changed so that no text of more than `_CHARACTERS`, or bytes, fits into a pack of `tokens`."""
+    """Return the counter, changed so that no text of more than `_CHARACTERS`, or as many bytes, fits into `tokens`."""
     from omcli.tokenizers import Counter
 
     size = (lambda text: len(text.encode("utf-8", "replace"))) if is_bytes else len

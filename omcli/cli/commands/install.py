@@ -177,7 +177,7 @@ class _Changes:
             planned: set[Path] = set()
             for name in names:
                 try:
-                    # Of a file that several clients read, the first one tells.
+                    # A file that several clients read is changed only for the first one.
                     changes = tuple(change for change in plan(name) if change.path not in planned)
                     if not self._is_dry:
                         write(changes)

@@ -278,7 +278,7 @@ class Memory:
                 command(run)
                 is_found = True
             except Exit:
-                is_found = False  # as a note says
+                is_found = False  # a note says so
             return _Printed(into.getvalue(), notes.getvalue(), run.counter, is_found)
 
     def _part(self, into: StringIO, notes: StringIO, *, project: str = "") -> Run:

@@ -58,7 +58,9 @@ class CompactRequest:
     abandoned: frozenset[str] = frozenset()
     """Ids of messages on abandoned branches. They are never among the last messages."""
     handover: Handover | None = None
-    """The host's request, if there is one. The host then decides which messages remain, and none of these do."""
+    """The host's request, if there is one. The host then decides which messages remain; none of those in its request
+    do.
+    """
 
 
 @record
@@ -168,9 +170,9 @@ def compact_output(
 ) -> ContextPack:
     """Return the pack of a session within the target: rows, quotes from its agent, and the last messages.
 
-    Quotes replace rows that only report the agent's words, except the current task. If `is_quoted` is False, there are
-    no quotes and all rows are kept. Unless a number of last messages was requested, more of them use the tokens that
-    rows leave unused, up to `most` tokens in all.
+    Quotes replace rows that only report the agent's words, except the current task. One row then names the changed
+    files whose rows do not fit. If `is_quoted` is False, rows are neither replaced nor added. Unless a number of last
+    messages was requested, more of them use the tokens that rows leave unused, up to `most` tokens in all.
     """
     packed = partial(
         pack,

@@ -259,7 +259,7 @@ _NO_FIGURES = CompactHead()
 
 
 def _is_earlier(row: Observation) -> bool:
-    """Return True for a row of a summary, which no message of the session gave."""
+    """Return True for a row that comes from a summary and from no message of the session."""
     return row.source is Source.IMPORT and not row.sources
 
 

@@ -142,8 +142,8 @@ def _is_reflected(session: str, deps: Deps) -> bool:
 
 
 def _moved(report: NoteReport, notebook: Notebook, deps: Deps, known: IngestedFile) -> NoteReport:
-    """Write a note's lasting facts, then archive it, unless messages are pending that no observer has deferred, or the
-    note has changed.
+    """Write a note's lasting facts to `MEMORY.md`, then archive the note. Do neither if messages are pending that no
+    observer has deferred, or if the note has changed.
 
     Raise Unusable if the last reflection on the note failed.
     """
@@ -163,7 +163,7 @@ def _moved(report: NoteReport, notebook: Notebook, deps: Deps, known: IngestedFi
 
 
 def _are_forgotten(facts: Sequence[str], store: Store) -> tuple[bool, ...]:
-    """Return, for each fact, True if a row with its text was forgotten, be it as a user's statement or not."""
+    """Return, for each fact, True if a row with its text was forgotten, with or without a user's mark (`USER`)."""
     bare, said = (store.tombstones.match_texts([f"{by}{fact}" for fact in facts]) for by in ("", USER))
     return tuple(map(any, zip(bare, said, strict=True)))
 

@@ -60,7 +60,7 @@ class ConsolidateInput:
     rules: RetentionRules = RetentionRules()
     """Retention rules. If `session` is given, they apply only to it."""
     open_embedder: Callable[[], Embedder] | None = None
-    """Return the model that makes vectors. None means that none are made."""
+    """Function that returns the model that makes vectors. None means that no vectors are made."""
     backups: int = 0
     """Number of backups to keep. 0 means that none is made."""
 
@@ -139,7 +139,7 @@ def consolidate(agenda: ConsolidateInput, deps: Deps, *, missing: Mapping[Lane, 
     """Do all parts that `agenda` requests, in order, under one lease.
 
     `missing` maps lanes to the errors of unavailable models; the work that needs these models is skipped. Raise
-    LaneTaken at once if another process is consolidating.
+    LaneTaken at once if another process is consolidating the same session, or also all sessions.
     """
     done = ConsolidateReport()
     with hold_and_extend(agenda.session or "", Lane.CONSOLIDATE, deps) as extend:
@@ -297,8 +297,8 @@ class ConsolidatePlan:
 
 
 def plan_consolidate(agenda: ConsolidateInput, deps: Deps) -> ConsolidatePlan:
-    """Return what `consolidate` would do, without doing it. Raise NoInput if the folder of notes or a note cannot be
-    read.
+    """Return a plan of the work that `consolidate` would do, without doing it. Raise NoInput if the folder of notes or
+    a note cannot be read.
     """
     going_on, plan = [], None
     if agenda.session is None:

@@ -250,7 +250,7 @@ class MessageWriter:
     def _is_told(self, session_id: str, summary: Message, chunk: list[tuple[Incoming, Message]]) -> bool:
         """Return True if messages before a summary are known, in its session or in the one that this session continues.
 
-        Summaries of subagents are not examined.
+        Always return True for a subagent's summary, which is not examined.
         """
         if summary.agent is not None or any(message.is_counted for _, message in chunk):
             return True

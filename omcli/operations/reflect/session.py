@@ -180,8 +180,8 @@ class RecordedReflector:
         """Return the result for a batch. If rules may stand in for the model, they fold the rows when the model fails
         or cannot make them shorter.
 
-        Otherwise its failure is recorded and raised. If the model has to wait, that is only raised, because nothing was
-        tried.
+        If rules may not, the model's failure is recorded and raised. Waiting is raised without a record, because
+        nothing was tried.
         """
         deps, given = self._deps, batch.material
         if deps.reflector.is_model:
@@ -230,7 +230,7 @@ class FoldSink:
         self.snapshot: str | None = None
         """Path of the copy of the store made before the change, or None if none was made."""
         self.parts: list[Reflection] = []
-        """The outcome of each batch, once they have been written."""
+        """The outcome of each batch, once `reflection` or `fold` was called."""
         self._scope = scope
         self._mark = mark
         self._deps = deps
