@@ -365,7 +365,7 @@ def _within(scope: RowScope | None, session: str | None, project: str | None) ->
     Raise BadUsage if the scope contradicts them, or if it needs a session and none is known.
     """
     if scope is RowScope.SESSION:
-        session = session or os.environ.get(SESSION_VARIABLE)
+        session = session or os.environ.get(SESSION_VARIABLE, "").strip() or None
         if session is None:
             raise BadUsage("`--scope session` without a session", hint="name it: `--session ID`")
     elif scope is RowScope.PROJECT:

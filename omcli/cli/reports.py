@@ -136,9 +136,9 @@ def due_as_dict(found: TickReport) -> dict[str, object]:
 
 
 _FINDINGS = {
-    "kept_back": "kept, for the reply does not tell them",
-    "unreached": "left for the next time, for the model failed",
-    "unaccounted": "kept, for the reply passes over them",
+    "kept_back": "kept, because the reply leaves them out",
+    "unreached": "left for the next run, because the model failed",
+    "unaccounted": "kept, because the reply does not mention them",
 }
 """Wording of some findings in a model's reply. The others are printed by name."""
 

@@ -289,7 +289,9 @@ class TestHard:
         assert om("undo", code=65).stderr.startswith("om: error: nothing to undo")
         assert "permanently deleted" in om("undo", "1", code=65).stderr
         again = om("prune", "--hard", "--yes").stderr
-        assert again == "om: nothing to delete: nothing was pruned or forgotten since\n", "and nothing more of nothing"
+        assert again == "om: nothing to delete: nothing was pruned or forgotten since the last time\n", (
+            "and nothing more of nothing"
+        )
 
     def test_a_dry_run_counts_as_what_is_then_deleted_also_what_was_put_out_of_sight_twice(self, om: Om) -> None:
         """D6."""

@@ -471,7 +471,7 @@ def test_what_a_model_folded_before_it_failed_is_written_and_the_next_run_folds_
     older, newer = (reply(told(sized(tokens), *labels(5))) for tokens in (200, 100))
     model = reflecting(om, {"error": "prompt-too-long"}, older, {"error": "unreachable"}, newer)
     run = reflect(om, model, env=PI)
-    assert "5 left for the next time, for the model failed" in run.stderr
+    assert "5 left for the next run, because the model failed" in run.stderr
     assert tokens_in_sight(om) == 200 + 500
     reflect(om, model, env=PI)
     assert tokens_in_sight(om) == 200 + 100
@@ -569,7 +569,7 @@ def test_rows_that_a_reply_forgets_stay(om: Om) -> None:
     kept(om, *(row(number, text=f"Ship {number % 7} took on coal and water") for number in range(1, 101)))
     ships = (told("Ships took coal and water " + "abc"[at], *labels(20, 1 + 20 * at)) for at in range(3))
     model = always(om, reply(*ships))
-    assert "; 40 kept, for the reply passes over them\n" in reflect(om, model, "--dry-run").stderr
+    assert "; 40 kept, because the reply does not mention them\n" in reflect(om, model, "--dry-run").stderr
     document = reflect(om, model, "--json").document
     assert document["findings"] == {"unaccounted": 40}
     assert (document["read"], document["observations_condensed"], document["kept"]) == (100, 60, 40)

@@ -99,8 +99,8 @@ def consolidate(
 
     With --session, that session is always observed and reflected on, and transcripts are read only from --place.
     Archived notes move to `archive` in the notes folder, once their lasting facts are in `MEMORY.md` there. If another
-    run is in progress, nothing is done and the exit code is 75. If there is neither a store nor anything to read,
-    nothing is created and the exit code is 0.
+    run for the same session, or for all, is in progress, nothing is done and the exit code is 75. If there is neither a
+    store nor anything to read, nothing is created and the exit code is 0.
     """
     apply_model_options(run, "observer", provider=observer, model=model, base_url=base_url, verify=verify, again=again)
     run.apply_options({"consolidate.notes": notes, "consolidate.archive_after": _days(archive_after)})

@@ -186,7 +186,7 @@ def _erase(run: Run, *, is_sure: bool, dry_run: bool) -> None:
         run.console.report(f"would be deleted: {what}")
         return
     if not found:
-        run.console.note("nothing to delete: nothing was pruned or forgotten since")
+        run.console.note("nothing to delete: nothing was pruned or forgotten since the last time")
     else:
         reports.ask_to_erase(run, what, is_sure=is_sure)
         clear(os.environ)

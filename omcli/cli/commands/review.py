@@ -207,11 +207,11 @@ def _new_text(run: Run, text: str) -> str | None:
         file = Path(folder) / "row.txt"
         file.write_text(f"{text}\n", encoding="utf-8")
         editor = edit_file(file)
-        try:
-            if editor is None:
-                new = run.console.ask("new text (empty: leave it):") or ""
-            else:
+        if editor is None:
+            new = run.console.ask("new text (empty: leave it):") or ""
+        else:
+            try:
                 new = file.read_text(encoding="utf-8", errors="replace").strip()
-        except OSError as error:
-            raise BadInput(f"cannot read what the editor `{editor}` wrote: {error.strerror}") from None
+            except OSError as error:
+                raise BadInput(f"cannot read what the editor `{editor}` wrote: {error.strerror}") from None
     return new if new not in ("", text) else None
