@@ -108,8 +108,7 @@ def context(
 
     With context.freeze (preset duet), the output stays the same up to a freeze point, which keeps prompt caches valid,
     and newer messages are appended. The point moves when rows are folded or unfolded, when you write a note, or when
-    the messages after it exceed context.evict tokens or their budget. --refresh and --working-memory ignore it, and so
-    does --for if a row matches.
+    the messages after it exceed context.evict tokens or their budget. --refresh ignores it, as does --for with a match.
     """
     run.apply_options({"scope": scope and scope.setting})
     asked = {Tier.CROSS: cross_budget, Tier.SESSION: session_budget, Tier.TAIL: tail_budget}
