@@ -340,7 +340,7 @@ def report_erase(run: Run, erased: EraseResult, *, besides: int = 0) -> None:
     freed = max(0, erased.bytes_before - erased.bytes_after)
     was, now = size(erased.bytes_before), size(erased.bytes_after)
     run.console.report(f"{size(freed)} freed: {was} before, {now} now")
-    if copies := _copies(run):
+    if copies := _backup_files(run):
         names = ", ".join(path.name for path in copies)
         run.console.note(f"{counted(len(copies), 'backup')} beside the store may still contain it: {names}")
 
@@ -356,11 +356,11 @@ def erase_as_dict(run: Run, erased: EraseResult) -> dict[str, object]:
         "bytes_before": erased.bytes_before,
         "bytes_after": erased.bytes_after,
         "bytes_freed": max(0, erased.bytes_before - erased.bytes_after),
-        "backups": [str(path) for path in _copies(run)],
+        "backups": [str(path) for path in _backup_files(run)],
     }
 
 
-def _copies(run: Run) -> list[Path]:
+def _backup_files(run: Run) -> list[Path]:
     """Return the files beside the store that may contain what was deleted: backups, and damaged stores kept aside."""
     from glob import escape
 

@@ -117,3 +117,12 @@ def _before(now: str, age: timedelta) -> str | None:
         return format_time(datetime.fromisoformat(f"{now.removesuffix('Z')}+00:00") - age)
     except OverflowError:
         return None
+
+
+def first_id(at: str) -> str:
+    """Return a text that is below the ids of all rows written at an instant or later, and above those of earlier ones:
+    an id is a UUIDv7, which begins with the milliseconds since 1970.
+    """
+    moment = datetime.fromisoformat(f"{at.removesuffix('Z')}+00:00")
+    digits = f"{int(moment.timestamp() * 1000):012x}"
+    return f"{digits[:8]}-{digits[8:]}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from omcli.base.errors import BadInput, UnknownId, UnknownSession
 from omcli.base.record import record, replace
@@ -11,7 +11,7 @@ from omcli.memory.message import KeptMessage
 from omcli.memory.observation import Kind, LogQuery, Observation, Type
 from omcli.memory.ports import Store
 from omcli.memory.retention import Support
-from omcli.operations.clock import Clock
+from omcli.operations.clock import Clock, first_id
 from omcli.pack.cross_session import by_value
 
 _POLL_SECONDS = 1.0
@@ -164,6 +164,53 @@ def unknown(store: Store, query: LogQuery) -> str | None:
 
 def _has(store: Store, query: LogQuery) -> bool:
     return any(store.rows.log(replace(query, hidden=True, last=1)))
+
+
+@record
+class MemoryChanges:
+    """The difference between the memory at the beginning and at the end of a period."""
+
+    added: tuple[Observation, ...]
+    """Rows that were written in the period and were not hidden in it, in the order in which they were written."""
+    replaced: Mapping[str, tuple[Observation, ...]]
+    """Earlier rows that a row of `added` replaced, directly or through other rows of the period, by its id."""
+    dropped: tuple[Observation, ...]
+    """Earlier rows that were dropped in the period: pruned, forgotten, or no longer needed."""
+
+
+def changes(store: Store, query: LogQuery, *, since: str, until: str | None) -> MemoryChanges:
+    """Return what changed in the rows of a query from `since` on, and before `until` if that is given."""
+
+    def is_within(at: str | None) -> bool:
+        return at is not None and since <= at and (until is None or at < until)
+
+    oldest = first_id(since)
+    added: dict[str, Observation] = {}
+    next_ids: dict[str, str] = {}
+    earlier: list[Observation] = []
+    dropped: list[Observation] = []
+    for row in log(store, replace(query, hidden=True)):
+        if is_within(row.observed_at):
+            if row.superseded_by:
+                next_ids[row.id] = row.superseded_by
+            if not is_within(row.dropped_at):
+                added[row.id] = row
+        elif row.observed_at < since and is_within(row.dropped_at):
+            dropped.append(row)
+        elif row.observed_at < since and (row.superseded_by or "") >= oldest:
+            earlier.append(row)
+    replaced: dict[str, list[Observation]] = {}
+    for row in earlier:
+        last = str(row.superseded_by)
+        while last in added and next_ids.get(last) in added:
+            last = next_ids[last]
+        if last in added:
+            replaced.setdefault(last, []).append(row)
+    return MemoryChanges(
+        added=tuple(row for row in added.values() if next_ids.get(row.id) not in added),
+        replaced={each: tuple(rows) for each, rows in replaced.items()},
+        dropped=tuple(dropped),
+    )
 
 
 def follow(store: Store, query: LogQuery, clock: Clock) -> Iterator[Observation]:

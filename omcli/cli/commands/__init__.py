@@ -28,6 +28,7 @@ GROUPS = {
     },
     "Inspect": {
         "log": "Show the observation log, one line per row.",
+        "diff": "Show what the memory learnt, changed and forgot in a period: by default in the last day.",
         "items": "List items (lasting facts), the most important first.",
         "show": "Show a row with its messages, or one message.",
         "why": "Show which session, request and decision changed a file or set a rule.",
@@ -71,6 +72,7 @@ ALIASES = {"search": "recall"}
 _MODULES = {
     "embed": "recall",
     "doctor": "config",
+    "diff": "log",
     "items": "log",
     "show": "log",
     "trace": "why",

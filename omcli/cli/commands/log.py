@@ -1,4 +1,4 @@
-"""`om log`, `om items` and `om show`: listing rows, and showing one in full."""
+"""`om log`, `om diff`, `om items` and `om show`: listing rows, what changed in them, and showing one in full."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from omcli.cli.command import Run, with_shared
 from omcli.cli.console import counted
 from omcli.cli.options import NotationOption, RowFilter, StreamOption, argument, is_within, option, row_ids
 from omcli.cli.output import gone, row_line, state
+from omcli.memory.changes import OperationKind
 from omcli.memory.message import message_fields
 from omcli.memory.observation import Kind, LogQuery, Observation, Priority, Type, full_row, handle, row
 from omcli.operations import lookup
@@ -21,7 +22,7 @@ from omcli.text.instants import minute
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from omcli.memory.changes import RowHistory
+    from omcli.memory.changes import Operation, RowHistory
     from omcli.memory.message import KeptMessage
     from omcli.memory.observation import LogQuery, Observation
 
@@ -35,6 +36,7 @@ om log --all --jsonl | jq -r 'select(.superseded_by) | .text'
 
 
 _KINDS = ", ".join(Kind)
+_DAY = 86_400
 
 
 @with_shared(RowFilter, examples=_EXAMPLES, without=["counter"])
@@ -101,6 +103,65 @@ def _rows(run: Run, query: LogQuery, *, follow: bool) -> Iterator[Observation]:
     if unknown := lookup.unknown(store, query):
         run.console.note(unknown)
     return lookup.follow(store, query, run.wiring.clock) if follow else lookup.log(store, query)
+
+
+# ---- diff
+
+_DIFF_EXAMPLES = """\b
+om diff
+om diff --since 7d --project .
+om diff --since 2026-11-20 --until 2026-11-21 --json | jq '.dropped[].text'
+"""
+_LISTED = 3
+"""Maximum number of replaced rows that are printed for one row; more are counted."""
+
+
+@with_shared(RowFilter, examples=_DIFF_EXAMPLES, without=["counter", "last", "tag", "all_"])
+def diff(run: Run, rows: RowFilter) -> None:
+    """Show what the memory learnt, changed and forgot in a period: by default in the last day.
+
+    A line that begins with + is a row that was written, and one with - a row that went: replaced by the row above it,
+    or dropped. Rows that were written and went within the period are left out. If a row replaced many, as when rows are
+    folded, their number is printed (--json has them all). What was pruned or forgotten is not printed again, only the
+    operations that hid it; `om undo` takes their numbers.
+    """
+    from omcli.cli.reports import operation_as_dict, operation_summary
+
+    query = rows.query(run)
+    since = query.since or run.wiring.clock.after(-_DAY)
+    if unknown := lookup.unknown(run.wiring.reading, query):
+        run.console.note(unknown)
+    scope = replace(query, since=None, until=None, bare=not run.json)
+    found = lookup.changes(run.wiring.reading, scope, since=since, until=query.until)
+    operations = [each for each in _hidden_by(run, query) if is_within(each.at, since, query.until)]
+    if run.json:
+        replaced = {name: [full_row(each) for each in some] for name, some in found.replaced.items()}
+        added = [{**full_row(each), "replaces": replaced.get(each.id, [])} for each in found.added]
+        gone = [operation_as_dict(each) for each in operations]
+        run.output.document({"added": added, "dropped": list(map(full_row, found.dropped)), "operations": gone})
+        return
+    for each in found.added:
+        run.output.entry("+", row_line(each))
+        before = found.replaced.get(each.id, ())
+        for old in before if len(before) <= _LISTED else ():
+            run.output.entry("-", row_line(old))
+        if len(before) > _LISTED:
+            run.output.entry("-", f"{counted(len(before), 'row')} replaced by it")
+    for each in found.dropped:
+        run.output.entry("-", row_line(each))
+    for done in operations:
+        run.output.entry("-", f"[{minute(done.at)}] {done.verb} {done.number}: {operation_summary(done)}")
+    changed = sum(map(len, found.replaced.values()))
+    total = (f"{counted(len(found.added), 'row')} added", f"{changed} replaced", f"{len(found.dropped)} dropped")
+    run.console.report(f"since {minute(since)}: {', '.join(total)}")
+
+
+def _hidden_by(run: Run, query: LogQuery) -> Iterator[Operation]:
+    """Yield the operations that pruned or forgot in the scope of a query, the oldest first, unless they were undone."""
+    for done in reversed(run.wiring.reading.operations.history()):
+        is_meant = query.session in (None, done.scope.session) and query.project in (None, done.scope.project)
+        if is_meant and done.verb in (OperationKind.PRUNE, OperationKind.FORGET) and done.undone_by is None:
+            yield done
 
 
 # ---- items
