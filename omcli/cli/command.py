@@ -336,7 +336,7 @@ class Run:
             raise
 
     def _replace_damaged_store(self) -> None:
-        from omcli.sqlite.backups import replace_damaged
+        from omcli.sqlite.restore import replace_damaged
 
         self.wiring.close()
         done = replace_damaged(self.settings.db, now=self.wiring.clock.now(), wait=self.settings.wait)

@@ -12,9 +12,9 @@ from pathlib import Path
 
 from omcli.base.errors import CannotCreate, IndexDamaged, InputOutput
 from omcli.doctor import DAY, Check, Doctor, Section, counted, failure, pass_, shown, size, skip, warn
-from omcli.memory.retention import backups_among
 from omcli.processes import state_folder
 from omcli.sqlite import checks
+from omcli.sqlite.backups import backups_among
 from omcli.sqlite.connection import log_files
 from omcli.text.instants import minute
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from omcli.base.record import record
 from omcli.memory.message import Incoming, KeptMessage
-from omcli.memory.observation import Logged, LogQuery, Observation, Replacement
+from omcli.memory.observation import Kind, Logged, LogQuery, Observation, Replacement
 from omcli.memory.session import EvictionPolicy, FreezePoint, Session, SessionSummary
 
 if TYPE_CHECKING:  # these modules take long to import
@@ -251,6 +251,11 @@ class Reflections(Protocol):
     def last_attempt(self, scope: Scope, mark: str | None = None) -> ReflectionAttempt | None:
         """Return the last attempt in a scope, or the last that read or left rows with the fingerprint `mark`."""
 
+    def has_changed(self, session: str, settings: str) -> bool:
+        """Return False if the session's last reflection was made with these settings and left nothing worth another
+        (`ReflectionWrite.seen`), and `Rows.changes` has been the same since.
+        """
+
     def support(self, observation: str) -> int:
         """Return the number of rows made from the row with this id."""
 
@@ -334,8 +339,13 @@ class Rows(Protocol):
         Raise UnknownId unless exactly one row matches.
         """
 
-    def tokens(self, session: str) -> Mapping[str, int]:
-        """Return the tokens of the session's visible rows, by counter."""
+    def tokens(self, session: str, kinds: Iterable[Kind] = tuple(Kind)) -> Mapping[str, int]:
+        """Return the tokens of the session's visible rows of these kinds, by counter."""
+
+    def changes(self, session: str) -> int:
+        """Return a number that grows whenever an observation or reflection of the session is added, hidden, restored or
+        deleted.
+        """
 
 
 class TextSearch(Protocol):
@@ -365,6 +375,13 @@ class Sessions(Protocol):
 
     def summaries(self, *, project: str | None = None, last: int | None = None) -> tuple[SessionSummary, ...]:
         """Return the sessions by descending `active_at`, `seen_at` and id, those without messages and rows last."""
+
+    def with_work(
+        self, counter: str, *, pending: int | None = None, rows: int | None = None, reflections: int | None = None
+    ) -> tuple[str, ...]:
+        """Return the ids of sessions, in the order of `summaries`, with at least this many tokens of pending messages
+        or of visible rows (or with some of another counter, if asked for), or this many visible reflections.
+        """
 
     def status(self) -> StoreStatus:
         """Return counts over the whole store."""

@@ -82,6 +82,10 @@ class ReflectionWrite:
     """Counts to display, and `left`: the fingerprint of remaining rows that are not worth another reflection."""
     part_of: int | None = None
     """Number of the operation that this reflection is part of, if any."""
+    seen: tuple[str, int] | None = None
+    """If all rows of a session were read, and the rest is not worth another reflection: a digest of the settings for
+    folding, and `Rows.changes` before the rows were read.
+    """
 
 
 @record

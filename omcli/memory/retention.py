@@ -1,10 +1,8 @@
-"""Retention: choosing the rows, messages and backups to remove."""
+"""Retention: choosing the rows and messages to remove."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from datetime import datetime, timedelta
 from enum import StrEnum
 from itertools import groupby
 
@@ -233,64 +231,8 @@ def _is_answer(each: MessageOutline) -> bool:
     return each.is_main and each.role is Role.ASSISTANT
 
 
-APART = timedelta(hours=20)
-"""Minimum age of the newest backup before another is due. It is less than a day, so that a daily job may start early.
-"""
-_NAME = re.compile(r"\.(\d{4}-\d{2}-\d{2}T\d{6})Z(?:-(\d{1,6}))?\.bak\Z", re.ASCII)
-
-
 @record
 class BackupResult:
     path: str | None
     """Path of the new backup, or None if none was due."""
     removed: tuple[str, ...] = ()
-
-
-@record
-class Backup:
-    """A backup, as described by its file name."""
-
-    name: str
-    at: datetime
-    number: int
-    """Distinguishes backups made in the same second."""
-
-
-def label(now: str) -> str:
-    """Return the label of a backup made at `now`, for the file name `<store>.<label>.bak`."""
-    return f"{now[:19].replace(':', '')}Z"
-
-
-def backups_among(names: Iterable[str], store: str) -> tuple[Backup, ...]:
-    """Return a store's dated backups, oldest first, but none made before a migration. `names` are its folder's."""
-    found = []
-    for name in names:
-        told = _NAME.fullmatch(name.removeprefix(store)) if name.startswith(store) else None
-        at = _moment(told[1]) if told else None
-        if told and at:
-            found.append(Backup(name=name, at=at, number=int(told[2] or 1)))
-    return tuple(sorted(found, key=lambda backup: (backup.at, backup.number)))
-
-
-def is_due(backups: Iterable[Backup], now: str) -> bool:
-    """Return True if another backup is due. Backups from the future are ignored: the clock must have been wrong."""
-    moment = _of(now)
-    return not any(moment - APART < backup.at <= moment for backup in backups)
-
-
-def surplus(backups: Iterable[Backup], *, keep: int, now: str) -> tuple[Backup, ...]:
-    """Return the backups to remove so that `keep` remain: those dated in the future first, then the oldest."""
-    moment = _of(now)
-    ordered = sorted(backups, key=lambda backup: (backup.at <= moment, backup.at, backup.number))
-    return tuple(ordered[: max(0, len(ordered) - keep)])
-
-
-def _of(now: str) -> datetime:
-    return datetime.fromisoformat(now[:19])
-
-
-def _moment(text: str) -> datetime | None:
-    try:
-        return datetime.strptime(text, "%Y-%m-%dT%H%M%S")  # noqa: DTZ007 - all of them are UTC
-    except ValueError:
-        return None

@@ -352,7 +352,9 @@ def pending(store: Store, *, session: str | None, tokens: int, counter: TokenCou
 
     If `session` is None, the most recently ingested session with pending messages is used. The store is only read.
     """
-    meant = store.sessions.find(session) if session is not None else _waiting(store)
+    if session is None:
+        session = next(iter(store.sessions.with_work(counter.name, pending=0)), "")
+    meant = store.sessions.find(session)
     if meant is None:
         return PendingMessages(pending_view=None, messages=0)
     messages = store.batches.pending(meant.id).messages
@@ -363,10 +365,6 @@ def pending(store: Store, *, session: str | None, tokens: int, counter: TokenCou
         if batch is None or shown.evidence.shown.new or len(batch.messages) >= messages:
             return PendingMessages(pending_view=shown, messages=messages)
         tokens *= 2
-
-
-def _waiting(store: Store) -> Session | None:
-    return next((summary.session for summary in store.sessions.summaries() if summary.pending), None)
 
 
 _ROWS = 600

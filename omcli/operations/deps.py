@@ -128,9 +128,18 @@ class ReflectorDeps:
         """
         from omcli.memory.reflection import fingerprint  # noqa: PLC0415 - to reflect only
 
+        return fingerprint(rows, *self._settings(self.policy.target if target is None else target))
+
+    @property
+    def settings(self) -> str:
+        """A digest of the reflector's name and the settings for folding."""
+        from omcli.memory.reflection import fingerprint  # noqa: PLC0415 - to reflect only
+
+        return fingerprint((), *self._settings(self.policy.target))
+
+    def _settings(self, target: float) -> tuple[str, ...]:
         policy = self.policy
-        share = policy.target if target is None else target
-        return fingerprint(rows, self.name, str(share), str(policy.rows), policy.verbatim, policy.meta)
+        return self.name, str(target), str(policy.rows), policy.verbatim, policy.meta
 
 
 @mutable_record

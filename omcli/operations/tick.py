@@ -10,7 +10,7 @@ from omcli.base.record import record, replace
 from omcli.memory.buffer import BufferPolicy
 from omcli.memory.message import UNLIMITED, Role, reaches
 from omcli.memory.observation import Observation
-from omcli.operations.deps import Deps
+from omcli.operations.deps import Deps, Meta
 from omcli.operations.observe.buffer import WaitingMessages, waiting_messages
 from omcli.operations.observe.rows import Step
 from omcli.operations.observe.session import observe_ahead, observe_session, write_buffered
@@ -85,7 +85,7 @@ def due(deps: Deps, when: Due, *, sessions: Sequence[str] | None = None) -> Iter
 
     Work for which a session waits because a model failed is not due.
     """
-    for session_id, has_pending, has_rows in _sessions(deps, sessions):
+    for session_id, has_pending, has_rows in _sessions(deps, when, sessions):
         observe = has_pending and _is_due(session_id, deps, when)
         ahead = has_pending and not observe and _step(session_id, deps, when) is not None
         if (observe or ahead) and deps.observer.waits(session_id):
@@ -159,16 +159,32 @@ def _observed(found: TickReport, deps: Deps, when: Due) -> Iterator[Step]:
     yield from observe_session(name, deps, batches=when.batches, is_due=is_due)
 
 
-def _sessions(deps: Deps, wanted: Sequence[str] | None) -> Iterator[tuple[str, bool, bool]]:
-    """Yield each session with two flags: True if it has pending messages, and True if it has visible rows."""
+def _sessions(deps: Deps, when: Due, wanted: Sequence[str] | None) -> Iterator[tuple[str, bool, bool]]:
+    """Yield each session that may have work due, with two flags: True if it has pending messages, and True if it has
+    visible rows.
+    """
     store = deps.store
     if wanted is None:
-        for summary in store.sessions.summaries():
-            yield summary.session.id, summary.pending > 0, summary.observations > 0
-        return
-    for session in dict.fromkeys(wanted):  # avoids reading all other sessions
+        policy = deps.reflector.policy
+        wanted = store.sessions.with_work(
+            deps.counter.name,
+            pending=_due_from(when),
+            rows=policy.tokens if when.reflects else None,
+            reflections=policy.meta_at if when.reflects and policy.meta is Meta.GENERATIONS else None,
+        )
+    for session in dict.fromkeys(wanted):
         if store.sessions.find(session) is not None:
             yield session, store.batches.pending(session).messages > 0, bool(store.rows.tokens(session))
+
+
+def _due_from(when: Due) -> int | None:
+    """Return the number of pending tokens below which nothing is due to be observed, now or ahead. None means never."""
+    if when.trigger is Trigger.MANUAL:
+        return None
+    if when.trigger is not Trigger.TOKENS:
+        return 0
+    ahead = (when.ahead.at, when.ahead.every, when.ahead.late) if when.ahead else ()
+    return min((when.tokens, *filter(None, ahead)))
 
 
 def _is_due(session_id: str, deps: Deps, when: Due) -> bool:

@@ -1,24 +1,24 @@
-"""Copies of the store in its own folder, putting one back, and removing from a private copy what came later."""
+"""Copies of the store in its own folder, and removing from a private copy everything after a moment."""
 
 from __future__ import annotations
 
-import fcntl
 import os
+import re
 import sqlite3
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager, suppress
-from datetime import datetime
+from collections.abc import Iterable, Iterator
+from contextlib import closing, contextmanager
+from datetime import datetime, timedelta
 from itertools import count
 from pathlib import Path
 
-from omcli.base.errors import BadInput, InputOutput, StoreLocked, UnusableStore
+from omcli.base.errors import InputOutput
 from omcli.base.record import record
 from omcli.memory.changes import CutResult
 from omcli.memory.ports import Backups, Lane
-from omcli.memory.retention import Backup, BackupResult, backups_among, is_due, label, surplus
-from omcli.sqlite.connection import APPLICATION_ID, check_version, connect, create, log_files, steps
-from omcli.sqlite.dialect import BUSY, NOWHERE, Table, cannot_open, is_busy, om_errors
+from omcli.memory.retention import BackupResult
+from omcli.sqlite.connection import connect, create, log_files
+from omcli.sqlite.dialect import NOWHERE, Table
 
 _UNFINISHED = ".partial"
 """Suffix of a copy's name until it is complete."""
@@ -31,8 +31,6 @@ _FALSE_ALARM = "NULL value in aside_titles."
 or 9 have such a table.
 """
 _MAX_FAULTS = 10_000
-_HEADER, _APPLICATION = 100, slice(68, 72)
-"""Number of bytes in the header of a SQLite file, and the place of the application's id in it."""
 
 
 class SqliteBackups(Table, Backups):
@@ -42,7 +40,7 @@ class SqliteBackups(Table, Backups):
         if self._database.path == NOWHERE:
             return None
         with self._database.om_errors():
-            return str(_snapshot(self._database.path, label(now), wait=self._database.wait))
+            return str(snapshot_of(self._database.path, label(now), wait=self._database.wait))
 
     def back_up(self, *, keep: int, now: str) -> BackupResult:
         # Old backups are removed only after the new one has passed its check: if that fails, all are kept.
@@ -50,7 +48,7 @@ class SqliteBackups(Table, Backups):
         made = None
         with self._database.om_errors():
             if is_due(_backups(path), now):
-                made = _snapshot(path, label(now), wait=self._database.wait, thorough=True)
+                made = snapshot_of(path, label(now), wait=self._database.wait, thorough=True)
             _remove_unfinished(path)
             removed = _remove_surplus(path, made, keep=keep, now=now)
         return BackupResult(path=str(made) if made else None, removed=removed)
@@ -67,11 +65,11 @@ def copy_store(path: Path, name: str, *, wait: float) -> Path:
     """
     target = path.with_name(f"{path.name}.{name}.bak")
     with _copy_errors(path, target):
-        _remove(_unfinished(target))  # left by a killed run
-        return _copy_to(path, target, wait=wait)
+        remove(unfinished_of(target))  # left by a killed run
+        return copy_to(path, target, wait=wait)
 
 
-def _snapshot(path: Path, name: str, *, wait: float, thorough: bool = False) -> Path:
+def snapshot_of(path: Path, name: str, *, wait: float, thorough: bool = False) -> Path:
     """Copy the store to the first free name: `<store>.<name>.bak`, `<store>.<name>-2.bak`, …
 
     `thorough` also checks foreign keys.
@@ -80,12 +78,15 @@ def _snapshot(path: Path, name: str, *, wait: float, thorough: bool = False) -> 
         target = path.with_name(f"{path.name}.{name}{f'-{number}' if number > 1 else ''}.bak")
         with _copy_errors(path, target):
             if _claim(target):
-                return _copy_to(path, target, wait=wait, thorough=thorough)
+                return copy_to(path, target, wait=wait, thorough=thorough)
     raise AssertionError
 
 
-def _copy_to(path: Path, target: Path, *, wait: float, thorough: bool = False, immutable: bool = False) -> Path:
-    unfinished = _unfinished(target)
+def copy_to(path: Path, target: Path, *, wait: float, thorough: bool = False, immutable: bool = False) -> Path:
+    """Copy a store, or an `immutable` backup, to a file, check the copy, and return the file. An existing file is
+    replaced. Raise InputOutput if the copy is damaged.
+    """
+    unfinished = unfinished_of(target)
     try:
         create(unfinished)
         source = connect(path, "ro", wait=wait, immutable=immutable)
@@ -94,7 +95,7 @@ def _copy_to(path: Path, target: Path, *, wait: float, thorough: bool = False, i
             _check(copy, path, thorough=thorough)
         unfinished.replace(target)
     finally:
-        _remove(unfinished)
+        remove(unfinished)
     return target
 
 
@@ -138,7 +139,7 @@ def _has_fault(copy: Path) -> bool:
 
 def _claim(target: Path) -> bool:
     """Claim a name for a copy. Return True if the name was free. Only one of several processes can claim it."""
-    unfinished = _unfinished(target)
+    unfinished = unfinished_of(target)
     try:
         os.close(os.open(unfinished, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC, 0o600))
     except FileExistsError:
@@ -150,7 +151,8 @@ def _claim(target: Path) -> bool:
     return True
 
 
-def _unfinished(target: Path) -> Path:
+def unfinished_of(target: Path) -> Path:
+    """Return the name of a copy until it is complete."""
     return target.with_name(f"{target.name}{_UNFINISHED}")
 
 
@@ -165,7 +167,7 @@ def _copy_errors(path: Path, target: Path) -> Iterator[None]:
         ) from error
 
 
-def _remove(copy: Path) -> None:
+def remove(copy: Path) -> None:
     """Remove a copy and the files that SQLite keeps next to it."""
     journal = copy.with_name(f"{copy.name}-journal")  # of an unfinished copy
     for file in (copy, journal, *log_files(copy)):
@@ -186,7 +188,7 @@ def _remove_surplus(path: Path, made: Path | None, *, keep: int, now: str) -> tu
     gone = [backup for backup in gone if backup != made]
     for backup in gone:
         try:
-            _remove(backup)
+            remove(backup)
         except OSError as error:
             raise InputOutput(f"cannot remove the old backup {backup}: {error.strerror}") from error
     return tuple(map(str, gone))
@@ -200,7 +202,7 @@ def _remove_unfinished(path: Path) -> None:
             continue
         unfinished = path.with_name(name)
         if time.time() - unfinished.stat().st_mtime > _DEAD_AFTER:
-            _remove(unfinished)
+            remove(unfinished)
 
 
 def _backups(path: Path) -> tuple[Backup, ...]:
@@ -212,143 +214,6 @@ def _names(path: Path) -> list[str]:
         return [file.name for file in path.parent.iterdir()]
     except OSError as error:
         raise InputOutput(f"cannot look for backups beside {path}: {error.strerror}") from error
-
-
-# ---- restoring
-
-
-@record
-class RestoreResult:
-    """The result of putting a backup in the place of a store."""
-
-    backup: Path | None
-    """The backup; None if there was no sound one, so that the next write creates a new store."""
-    kept: Path | None
-    """The file that keeps what the store was before, or None if there was no store."""
-
-
-def restore(path: Path, backup: Path, *, now: str, wait: float) -> RestoreResult:
-    """Replace the content of the store by that of a backup. Other processes may use the store meanwhile.
-
-    A sound store is copied first, as `snapshot` does. A damaged one is moved aside. Raise BadInput if the backup is
-    damaged or is not a store, NewerStore if a later version wrote it, and StoreLocked if another process is writing.
-    """
-    with om_errors(path, wait=wait):
-        if (found := _fault_of(backup, immutable=True)) is not None:
-            raise BadInput(f"{backup} cannot be restored: {found}", hint="`om restore --list` lists the backups")
-        if not path.exists():
-            _copy_over(path, backup, wait=wait)
-            return RestoreResult(backup=backup, kept=None)
-        if _fault_of(path, wait=wait) is not None:
-            return _replaced(path, [backup], now=now, wait=wait) or restore(path, backup, now=now, wait=wait)
-        kept = _snapshot(path, label(now), wait=wait)
-        _copy_over(path, backup, wait=wait)
-        return RestoreResult(backup=backup, kept=kept)
-
-
-def replace_damaged(path: Path, *, now: str, wait: float) -> InputOutput | None:
-    """Move a damaged store aside, with its write-ahead log, and put the newest sound backup in its place. Return the
-    error that says so. Return None, and change nothing, if the store is sound or missing, or if it may be the database
-    of another program.
-    """
-    if not path.is_file():
-        return None
-    with om_errors(path, wait=wait), suppress(UnusableStore):
-        done = _replaced(path, [backup.path for backup in reversed(backup_files(path))], now=now, wait=wait)
-        if done is not None:
-            return InputOutput(
-                f"{path} was damaged: it is kept as {done.kept}, and "
-                f"{f'its backup {done.backup.name} is in its place' if done.backup else 'a new one will be created'}",
-                hint="run the command again; `om consolidate` reads transcripts again that the backup lacks",
-            )
-    return None
-
-
-def _replaced(path: Path, backups: Sequence[Path], *, now: str, wait: float) -> RestoreResult | None:
-    with _only_one(path) as is_there:
-        fault = _fault_of(path, wait=wait) if is_there else None
-        if fault is None or (not _is_of_om(path) and not backups):
-            return None
-        backup = next((each for each in backups if _fault_of(each, immutable=True) is None), None)
-        unfinished = _unfinished(path)
-        _remove(unfinished)
-        if backup is not None:
-            _copy_to(backup, unfinished, wait=wait, immutable=True)
-        kept = _moved(path, f"corrupted-{label(now)}")
-        if backup is not None:
-            unfinished.replace(path)
-        else:
-            path.unlink()
-    return RestoreResult(backup=backup, kept=kept)
-
-
-def _moved(path: Path, name: str) -> Path:
-    """Give a damaged store a second name, and move its write-ahead log there, so that no new store takes it for its
-    own. The first name stays until the caller replaces it: if the process is killed, the store is only damaged still.
-    """
-    for number in count(1):
-        kept = path.with_name(f"{path.name}.{name}{f'-{number}' if number > 1 else ''}")
-        with suppress(FileExistsError):
-            os.link(path, kept)
-            for mine, theirs in zip(log_files(path), log_files(kept), strict=True):
-                with suppress(FileNotFoundError):
-                    mine.rename(theirs)
-            return kept
-    raise AssertionError
-
-
-@contextmanager
-def _only_one(path: Path) -> Iterator[bool]:
-    """Let only one process at a time replace a damaged store. Yield False if the file is gone or was replaced."""
-    try:
-        stream = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    except FileNotFoundError:
-        yield False
-        return
-    try:
-        fcntl.flock(stream, fcntl.LOCK_EX)
-        try:
-            is_there = os.path.samestat(os.fstat(stream), path.stat())
-        except FileNotFoundError:
-            is_there = False
-        yield is_there
-    finally:
-        os.close(stream)
-
-
-def _copy_over(path: Path, backup: Path, *, wait: float) -> None:
-    """Copy a backup into a store in one transaction, so that other processes see the old content or the new."""
-    until = time.monotonic() + wait
-
-    def check_wait(status: int, _remaining: int, _pages: int) -> None:
-        if status in BUSY and time.monotonic() > until:
-            raise StoreLocked(f"another process is using {path} (waited {wait:g} s)", hint="try again later")
-
-    create(path)
-    source = connect(backup, "ro", wait=wait, immutable=True)
-    with closing(source), closing(connect(path, "rw", wait=wait)) as target:
-        source.backup(target, progress=check_wait, sleep=0.05)
-
-
-def _fault_of(path: Path, *, wait: float = 0, immutable: bool = False) -> str | None:
-    """Return the first fault of a store's file, or None if it is sound. Raise UnusableStore if it is not om's or a
-    later version wrote it, and sqlite3.OperationalError if it is locked or cannot be opened.
-    """
-    try:
-        with closing(connect(path, "ro", wait=wait, immutable=immutable)) as connection:
-            check_version(connection, path=path, newest=len(steps()))
-            return fault(connection)
-    except sqlite3.DatabaseError as error:
-        if is_busy(error) or cannot_open(error):
-            raise
-        return str(error)
-
-
-def _is_of_om(path: Path) -> bool:
-    """Return True if the header of a file says that om wrote it."""
-    with path.open("rb") as stream:
-        header = stream.read(_HEADER)
-    return int.from_bytes(header[_APPLICATION], "big") == APPLICATION_ID
 
 
 @record
@@ -442,3 +307,61 @@ def _later_messages(connection: sqlite3.Connection, moment: str) -> tuple[list[t
             later.append((number, seq))
             undated.update(() if last else (name,))
     return later, frozenset(undated)
+
+
+# ---- dated backups: their names, and which are due or to be removed
+
+APART = timedelta(hours=20)
+"""Minimum age of the newest backup before another is due. It is less than a day, so that a daily job may start early.
+"""
+_NAME = re.compile(r"\.(\d{4}-\d{2}-\d{2}T\d{6})Z(?:-(\d{1,6}))?\.bak\Z", re.ASCII)
+
+
+@record
+class Backup:
+    """A backup, as described by its file name."""
+
+    name: str
+    at: datetime
+    number: int
+    """Distinguishes backups made in the same second."""
+
+
+def label(now: str) -> str:
+    """Return the label of a backup made at `now`, for the file name `<store>.<label>.bak`."""
+    return f"{now[:19].replace(':', '')}Z"
+
+
+def backups_among(names: Iterable[str], store: str) -> tuple[Backup, ...]:
+    """Return a store's dated backups, oldest first, but none made before a migration. `names` are its folder's."""
+    found = []
+    for name in names:
+        told = _NAME.fullmatch(name.removeprefix(store)) if name.startswith(store) else None
+        at = _moment(told[1]) if told else None
+        if told and at:
+            found.append(Backup(name=name, at=at, number=int(told[2] or 1)))
+    return tuple(sorted(found, key=lambda backup: (backup.at, backup.number)))
+
+
+def is_due(backups: Iterable[Backup], now: str) -> bool:
+    """Return True if another backup is due. Backups from the future are ignored: the clock must have been wrong."""
+    moment = _of(now)
+    return not any(moment - APART < backup.at <= moment for backup in backups)
+
+
+def surplus(backups: Iterable[Backup], *, keep: int, now: str) -> tuple[Backup, ...]:
+    """Return the backups to remove so that `keep` remain: those dated in the future first, then the oldest."""
+    moment = _of(now)
+    ordered = sorted(backups, key=lambda backup: (backup.at <= moment, backup.at, backup.number))
+    return tuple(ordered[: max(0, len(ordered) - keep)])
+
+
+def _of(now: str) -> datetime:
+    return datetime.fromisoformat(now[:19])
+
+
+def _moment(text: str) -> datetime | None:
+    try:
+        return datetime.strptime(text, "%Y-%m-%dT%H%M%S")  # noqa: DTZ007 - all of them are UTC
+    except ValueError:
+        return None

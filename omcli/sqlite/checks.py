@@ -13,20 +13,13 @@ from omcli.base.errors import InputOutput
 from omcli.base.record import record
 from omcli.memory.ports import Lane
 from omcli.sqlite.connection import check_version, connect, log_files, steps, truncate_log
-from omcli.sqlite.dialect import Database, by_index, om_error
+from omcli.sqlite.dialect import Database, om_error
 from omcli.sqlite.lanes import is_gone, last_errors, owner_name
+from omcli.sqlite.sessions import WAITING
 
 _RESET_FROM, _RESET_FIXED = (3, 7, 0), (3, 51, 3)
 """Versions of SQLite with the WAL-reset bug: two writers that begin the log anew at the same moment may lose pages."""
-_WAITING = f"""
-    SELECT count(*), coalesce(sum(tokens), 0), min(seen_at) FROM (
-        SELECT m.tokens, s.seen_at FROM sessions AS s
-        LEFT JOIN cursors AS c ON c.session = s.number AND c.lane = :observe
-        JOIN {by_index("messages AS m", "messages_of_session")}
-            ON m.session = s.number AND m.seq > coalesce(c.covers_up_to, 0)
-        UNION ALL SELECT m.tokens, p.since FROM passed_over AS p
-        JOIN {by_index("messages AS m", "messages_of_session")} ON m.session = p.session AND m.seq = p.message)
-"""
+_WAITING_COUNTS = f"SELECT count(*), coalesce(sum(tokens), 0), min(since) FROM ({WAITING})"
 _LAST_READINGS = """
     SELECT b.found FROM bookmarks AS b WHERE b.place = (SELECT max(place) FROM bookmarks AS of WHERE of.path = b.path)
 """
@@ -130,7 +123,7 @@ def release(database: Database, lane: HeldLane) -> None:
 
 def waiting_counts(database: Database) -> WaitingCounts:
     with database.reading() as connection:
-        messages, tokens, since = connection.execute(_WAITING, {"observe": Lane.OBSERVE}).fetchone()
+        messages, tokens, since = connection.execute(_WAITING_COUNTS, {"observe": Lane.OBSERVE}).fetchone()
         return WaitingCounts(messages=messages, tokens=tokens, since=since, errors=len(last_errors(connection)))
 
 

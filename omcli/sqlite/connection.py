@@ -374,7 +374,7 @@ _TOKENIZER = "porter unicode61 remove_diacritics 2"
 _PAGES = """
     SELECT count(*), total(hex(substr(block, 3, 2)) BETWEEN '0004' AND printf('%04X', length(block))),
         total(hex(substr(block, 3, 2)) < printf('%04X', length(block))), (SELECT count(*) FROM {0}_idx),
-        (SELECT trim(hex(substr(block, 5)), '0') <> '' FROM {0}_data WHERE id = 10)
+        (SELECT hex(substr(block, 6, 1)) NOT IN ('', '00') FROM {0}_data WHERE id = 10)
     FROM {0}_data WHERE id > 10 AND id >> 36 & 1 = 0
 """
 """Numbers of pages of an index: all; those whose third and fourth bytes are the end of their entries, after at least

@@ -12,7 +12,7 @@ from omcli.memory.message import Role
 from omcli.memory.observation import Observation
 from omcli.memory.ports import Operations, Reflections
 from omcli.memory.reflection import ReflectionAttempt, ReflectionOutcome, ReflectionWrite, Scope
-from omcli.sqlite import codec, dialect, erase, messages, rows, soft_delete
+from omcli.sqlite import codec, dialect, erase, messages, rows, sessions, soft_delete
 from omcli.sqlite.connection import size, vacuum
 from omcli.sqlite.dialect import Table
 from omcli.text.instants import minute
@@ -314,6 +314,15 @@ class SqliteReflections(Table, Reflections):
             found = (_attempt(row, scope) for row in attempts)
             return next((attempt for attempt in found if mark is None or attempt.is_about(mark)), None)
 
+    def has_changed(self, session: str, settings: str) -> bool:
+        with self._database.reading() as connection:
+            last = connection.execute(
+                "SELECT unchanged FROM operations WHERE verb = ? AND session = ? AND project IS NULL"
+                " ORDER BY number DESC LIMIT 1",
+                (OperationKind.REFLECT, codec.session_number(connection, session)),
+            ).fetchone()
+            return last is None or last["unchanged"] != f"{settings} {sessions.changes(connection, session)}"
+
     def support(self, observation: str) -> int:
         with self._database.reading() as connection:
             (number,) = connection.execute(
@@ -350,6 +359,8 @@ def fold(connection: sqlite3.Connection, folding: ReflectionWrite, *, now: str) 
             f"operation {folding.part_of} was undone, or made final, before it came to its end",
             hint="rows it had not reached yet are unchanged; run it again",
         )
+    settings, seen = folding.seen or ("", None)
+    is_current = seen == sessions.changes(connection, folding.scope.session)
     number = note(
         connection,
         OperationKind.REFLECT,
@@ -366,6 +377,9 @@ def fold(connection: sqlite3.Connection, folding: ReflectionWrite, *, now: str) 
         rows.replace(connection, replacement, hidden_by=number)
     for dropped in folding.dropped:
         rows.drop(connection, dropped, now=now, hidden_by=number)
+    if is_current:
+        mark = f"{settings} {sessions.changes(connection, folding.scope.session)}"
+        dialect.update(connection, "operations", {"unchanged": mark}, number=number)
 
 
 def _attempt(row: sqlite3.Row, scope: Scope) -> ReflectionAttempt:

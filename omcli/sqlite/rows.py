@@ -78,15 +78,19 @@ class SqliteRows(Table, Rows):
         with self._database.reading() as connection:
             return find(connection, reference)
 
-    def tokens(self, session: str) -> Mapping[str, int]:
+    def tokens(self, session: str, kinds: Iterable[Kind] = tuple(Kind)) -> Mapping[str, int]:
         with self._database.reading() as connection:
             number = codec.session_number(connection, session)
             found = connection.execute(
-                "SELECT counter, sum(tokens) AS tokens FROM observations WHERE session = ? AND visible"
-                " GROUP BY counter",
-                (number,),
+                "SELECT counter, sum(tokens) AS tokens FROM row_counts WHERE session = ? AND visible"
+                f" AND {dialect.among('kind')} GROUP BY counter",
+                (number, dialect.as_list(kinds)),
             )
             return {row["counter"]: row["tokens"] for row in found}
+
+    def changes(self, session: str) -> int:
+        with self._database.reading() as connection:
+            return sessions.changes(connection, session)
 
 
 class SqliteTombstones(Table, Tombstones):

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from omcli.base.record import replace
 from omcli.memory.message import MessageKind, Role
-from omcli.memory.observation import Observation, Source
+from omcli.memory.observation import Kind, Observation, Source
 from omcli.memory.ports import Lane, Sessions, StoreStatus
 from omcli.memory.session import BY_HAND, EvictionPolicy, FreezePoint, Session, SessionSummary
 from omcli.sqlite import codec, dialect, lanes
@@ -23,8 +23,8 @@ _PROMPT_CHARACTERS = 300
 _ACTIVE_AT = "min(coalesce(s.last_at, s.seen_at), s.seen_at)"
 """`SessionSummary.active_at` as SQL."""
 _IS_EMPTY = """
-    NOT EXISTS (SELECT 1 FROM messages AS m WHERE m.session = s.number)
-    AND NOT EXISTS (SELECT 1 FROM observations AS o WHERE o.session = s.number)
+    NOT EXISTS (SELECT 1 FROM message_counts WHERE session = s.number AND messages > 0)
+    AND NOT EXISTS (SELECT 1 FROM row_counts WHERE session = s.number AND visible + hidden > 0)
 """
 _LATEST_FIRST = f"{_IS_EMPTY}, {_ACTIVE_AT} DESC, s.seen_at DESC, s.id DESC"
 _LATEST = f"""
@@ -32,6 +32,29 @@ _LATEST = f"""
     ORDER BY {_LATEST_FIRST} LIMIT :last
 """
 """Query for the numbers of the last sessions. It is separate, so that only their messages are counted."""
+WAITING = f"""
+    SELECT m.session, m.tokens, m.counter, s.seen_at AS since
+    FROM sessions AS s CROSS JOIN {dialect.by_index("messages AS m", "messages_of_session")}
+    WHERE m.session = s.number AND m.seq >
+        coalesce((SELECT c.covers_up_to FROM cursors AS c WHERE c.session = s.number AND c.lane = :observe), 0)
+    UNION ALL SELECT m.session, m.tokens, m.counter, p.since
+    FROM passed_over AS p CROSS JOIN {dialect.by_index("messages AS m", "messages_of_session")}
+    WHERE m.session = p.session AND m.seq = p.message
+"""
+"""Query for the pending messages of all sessions, each with the time since which it waits. Session by session: the
+planner would rather read all messages.
+"""
+_WITH_WORK = f"""
+    SELECT s.id FROM sessions AS s
+    LEFT JOIN (SELECT session, sum(tokens) AS tokens, sum(counter <> :counter) AS others FROM ({WAITING})
+        GROUP BY session) AS m ON m.session = s.number
+    LEFT JOIN (SELECT session, sum(tokens) AS tokens, sum(counter <> :counter) AS others,
+        sum(visible * (kind = 'reflection')) AS reflections FROM row_counts WHERE visible > 0
+        GROUP BY session) AS o ON o.session = s.number
+    WHERE s.agent IS NOT NULL AND (m.tokens >= :pending OR (m.others AND :pending IS NOT NULL)
+        OR o.tokens >= :rows OR (o.others AND :rows IS NOT NULL) OR o.reflections >= :reflections)
+    ORDER BY {_LATEST_FIRST}
+"""
 _BUFFERED = """
     SELECT (SELECT count(*) FROM blocks), count(DISTINCT m.seq)
     FROM blocks AS b LEFT JOIN cursors AS c ON c.session = b.session AND c.lane = :observe
@@ -69,6 +92,14 @@ class SqliteSessions(Table, Sessions):
     def summaries(self, *, project: str | None = None, last: int | None = None) -> tuple[SessionSummary, ...]:
         with self._database.reading() as connection:
             return _summaries(connection, project=project, last=last)
+
+    def with_work(
+        self, counter: str, *, pending: int | None = None, rows: int | None = None, reflections: int | None = None
+    ) -> tuple[str, ...]:
+        asked = {"observe": Lane.OBSERVE, "counter": counter, "pending": pending, "rows": rows}
+        with self._database.reading() as connection:
+            found = connection.execute(_WITH_WORK, {**asked, "reflections": reflections})
+            return tuple(session for (session,) in found)
 
     def status(self) -> StoreStatus:
         with self._database.reading() as connection:
@@ -184,8 +215,8 @@ def _summaries(connection: sqlite3.Connection, *, project: str | None, last: int
         connection,
         f"""
         SELECT s.*, {_PENDING} AS pending,
-            (SELECT count(*) FROM messages AS m WHERE m.session = s.number AND m.counted) AS messages,
-            (SELECT count(*) FROM observations AS o WHERE o.session = s.number AND o.visible) AS observations
+            (SELECT coalesce(sum(counted), 0) FROM message_counts WHERE session = s.number) AS messages,
+            (SELECT coalesce(sum(visible), 0) FROM row_counts WHERE session = s.number) AS observations
         FROM sessions AS s
         WHERE s.number IN ({_LATEST})
         ORDER BY {_LATEST_FIRST}
@@ -207,30 +238,40 @@ def _summaries(connection: sqlite3.Connection, *, project: str | None, last: int
 
 
 def _status(connection: sqlite3.Connection) -> StoreStatus:
-    """Return counts read from indexes. Only restored messages before a cursor are looked up one by one."""
+    """Return counts that triggers keep. Only pending messages are counted one by one."""
     sessions, pending = connection.execute(
         f"SELECT count(s.agent), coalesce(sum({_PENDING}), 0) FROM sessions AS s", {"observe": Lane.OBSERVE}
     ).fetchone()
     messages = connection.execute(
-        "SELECT counter, sum(tokens) AS tokens, sum(counted) AS number FROM messages GROUP BY counter"
+        "SELECT counter, sum(tokens) AS tokens, sum(counted) AS counted FROM message_counts"
+        " GROUP BY counter HAVING sum(messages)"
     ).fetchall()
-    observations = connection.execute(
-        "SELECT visible, counter, sum(tokens) AS tokens, count(*) AS number FROM observations GROUP BY visible, counter"
+    rows = connection.execute(
+        "SELECT counter, sum(tokens) AS tokens, sum(visible) AS visible, sum(hidden) AS hidden FROM row_counts"
+        " GROUP BY counter HAVING sum(visible + hidden)"
     ).fetchall()
-    visible = [row for row in observations if row["visible"]]
     blocks, ahead = connection.execute(_BUFFERED, {"observe": Lane.OBSERVE}).fetchone()
     return StoreStatus(
         sessions=sessions,
-        messages=sum(row["number"] for row in messages),
-        observations=sum(row["number"] for row in visible),
-        hidden=sum(row["number"] for row in observations if not row["visible"]),
+        messages=sum(row["counted"] for row in messages),
+        observations=sum(row["visible"] for row in rows),
+        hidden=sum(row["hidden"] for row in rows),
         pending=pending,
         message_tokens={row["counter"]: row["tokens"] for row in messages},
-        observation_tokens={row["counter"]: row["tokens"] for row in visible},
+        observation_tokens={row["counter"]: row["tokens"] for row in rows if row["visible"]},
         errors=lanes.last_errors(connection),
         blocks=blocks,
         ahead=ahead,
     )
+
+
+def changes(connection: sqlite3.Connection, session: str | None) -> int:
+    """Return the number of changes to a session's observations and reflections (see `ports.Rows.changes`)."""
+    query = "SELECT coalesce(sum(changes), 0) FROM row_counts WHERE session = ? AND kind IN (?, ?)"
+    number = None if session is None else codec.session_number(connection, session)
+    (found,) = connection.execute(query, (number, Kind.OBSERVATION, Kind.REFLECTION)).fetchone()
+    assert isinstance(found, int)
+    return found
 
 
 # ---- the freeze point of a session's pack, derived from token sums, batches and operations

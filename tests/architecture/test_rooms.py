@@ -17,7 +17,7 @@ PACKAGE = Path(__file__).parents[2] / "omcli"
 MODULES = sorted(PACKAGE.rglob("*.py"))
 CORE = ("base", "text", "memory", "pack", "exchange", "llm", "recall")
 
-MOST_MODULES = 237
+MOST_MODULES = 238
 """Without those of the tables that grow by a module for each line: formats and clients."""
 LEAST_MEAN_LINES = 185
 MOST_LINES = 480  # aim: 450

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable
 from omcli.base.errors import LaneTaken
 from omcli.memory.coverage import row_says
 from omcli.memory.message import KeptMessage
-from omcli.memory.observation import Logged, LogQuery, Observation
+from omcli.memory.observation import Kind, Logged, LogQuery, Observation
 from omcli.memory.ports import Lane, Store
 from omcli.text.similarity import folded_text
 
@@ -72,6 +72,17 @@ def thread(messages: Iterable[KeptMessage], name: str) -> list[KeptMessage]:
 def waiting(messages: Iterable[KeptMessage], name: str, covered: Collection[int]) -> list[KeptMessage]:
     """Messages of a session that no batch has covered."""
     return [kept for kept in messages if kept.session == name and kept.seq not in covered]
+
+
+def has_work(
+    lane: str, least: int, counter: str, waiting: Collection[KeptMessage], visible: Collection[Observation]
+) -> bool:
+    """Whether a session has as much as is asked for, or something that another counter counted."""
+    if lane == "reflections":
+        return any(row.kind is Kind.REFLECTION for row in visible)
+    found = waiting if lane == "pending" else visible
+    sums = tokens(found)
+    return bool(found) and (bool(sums.keys() - {counter}) or sums[counter] >= least)
 
 
 def saying(messages: Iterable[KeptMessage], rows: Iterable[Logged], text: str) -> tuple[set[int], set[str]]:

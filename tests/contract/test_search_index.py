@@ -14,6 +14,7 @@ from omcli.memory.changes import OperationKind, OperationWrite
 from omcli.memory.message import Role
 from omcli.memory.observation import LogQuery, Type
 from omcli.memory.ports import Store
+from omcli.memory.reflection import Scope
 from omcli.memory.session import NO_PROJECT
 from omcli.recall.ranking import Query
 from omcli.sqlite.dialect import index_text
@@ -142,6 +143,13 @@ class TestAlwaysFresh:
         assert with_word(store, "tide") == []
         assert keep(store, said("tide")) == (True,)
         assert with_word(store, "tide") == [1]
+
+    def test_an_index_of_which_every_word_was_deleted_is_sound(self, store: Store) -> None:
+        """FTS5 goes on counting what it wrote."""
+        store.rows.add(row(1))
+        forgetting = OperationWrite(verb=OperationKind.FORGET, scope=Scope(), forgotten=(row_id(1),))
+        store.operations.change(forgetting, now=NOW, for_good=True)
+        store.index.check(thoroughly=True)
 
     def test_a_message_appended_again_is_found_once(self, store: Store) -> None:
         keep(store, said("tide"))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import tempfile
 from collections import defaultdict
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from hypothesis import HealthCheck, settings
@@ -434,6 +435,16 @@ class TwoStores(RuleBasedStateMachine):
             name = summary.session.id
             assert summary.pending == len(oracle.waiting(messages, name, self.covered[name]))
             assert summary.observations == sum(each.session == name for each in visible)
+            for kind in Kind:
+                of_kind = [each for each in visible if each.session == name and each.kind is kind]
+                assert self.file.rows.tokens(name, [kind]) == oracle.tokens(of_kind)
+        for lane, least in (("pending", 0), ("pending", 25), ("rows", 0), ("rows", 25), ("reflections", 1)):
+            found = self.file.sessions.with_work(COUNTER, **{lane: least})
+            names = [summary.session.id for summary in self.file.sessions.summaries()]
+            waiting = {name: oracle.waiting(messages, name, self.covered[name]) for name in names}
+            of_it = {name: [each for each in visible if each.session == name] for name in names}
+            has_work = partial(oracle.has_work, lane, least, COUNTER)
+            assert found == tuple(name for name in names if has_work(waiting[name], of_it[name]))
 
     def everything(self) -> tuple[list[KeptMessage], list[Logged]]:
         return oracle.everything(self.memory)

@@ -172,10 +172,17 @@ class TestFinding:
             for name in ("message_vectors", "row_vectors"):
                 store.execute(f"DROP TRIGGER {name}_removed")
                 store.execute(f"DROP TABLE {name}")
-            store.execute("DROP TRIGGER row_vectors_hidden")
-            store.execute("DROP TABLE vectors")
-            store.execute("DROP TABLE vector_models")
-            store.execute("DROP INDEX observations_by_hand_of_all")
+            for name in ("message_counts", "row_counts"):
+                store.execute(f"DROP TRIGGER {name}_added")
+                store.execute(f"DROP TRIGGER {name}_removed")
+                store.execute(f"DROP TABLE {name}")
+            for name in ("row_vectors_hidden", "row_counts_changed"):
+                store.execute(f"DROP TRIGGER {name}")
+            for name in ("vectors", "vector_models"):
+                store.execute(f"DROP TABLE {name}")
+            for name in ("observations_by_hand_of_all", "batches_failed", "observations_of_session_by_hand"):
+                store.execute(f"DROP INDEX {name}")
+            store.execute("ALTER TABLE operations DROP COLUMN unchanged")
             store.execute("PRAGMA user_version = 13")
         assert "Noor" in texts(told, "Noor")[0]
         told("note", "Noor left.")

@@ -301,9 +301,10 @@ def restore(
     A backup is checked first. Other programs may use the store meanwhile: they see what it was before, or what it is
     afterwards. A store that proves damaged while a command writes to it is replaced by its last backup at once.
     """
-    from omcli.sqlite import backups
+    from omcli.sqlite.backups import backup_files
+    from omcli.sqlite.restore import restore as put_back
 
-    found = backups.backup_files(run.settings.db)
+    found = backup_files(run.settings.db)
     if list_:
         _list_backups(run, found)
         return
@@ -315,7 +316,7 @@ def restore(
         run.console.report("would be restored")
         return
     _ask_to_restore(run, chosen, is_sure=yes)
-    done = backups.restore(run.settings.db, chosen, now=run.wiring.clock.now(), wait=run.settings.wait)
+    done = put_back(run.settings.db, chosen, now=run.wiring.clock.now(), wait=run.settings.wait)
     if run.json:
         run.output.document({"restored": str(done.backup), "kept": done.kept and str(done.kept)})
         return

@@ -11,7 +11,7 @@ from omcli.memory.message import rows_tokens
 from omcli.memory.observation import Draft, Dropped, Kind, LogQuery, Observation, Replacement
 from omcli.memory.ports import Lane
 from omcli.memory.reflection import Material, Reflected, ReflectionOutcome, ReflectionWrite, Scope
-from omcli.operations.deps import Deps, Meta, hold
+from omcli.operations.deps import Deps, Meta, Policy, hold
 from omcli.operations.observe.rows import RowPlace, as_rows, replacements
 from omcli.reflectors.drafts import are_of_projects, part_of_material
 from omcli.text.similarity import folded_text
@@ -26,8 +26,9 @@ def reflect_session(
     `dry_run` writes nothing. Raise LaneTaken if another process holds the lane, StaleBatch if another process has
     hidden some of the rows, and the reflector's errors. No row changes in these cases.
     """
+    seen = None if meta else deps.store.rows.changes(session_id)
     rows = rows_to_fold(session_id, deps, meta=meta)
-    return reflect_rows(rows, session_id, deps, dry_run=dry_run, again=again)
+    return reflect_rows(rows, session_id, deps, dry_run=dry_run, again=again, seen=seen)
 
 
 def reflect_rows(
@@ -39,11 +40,12 @@ def reflect_rows(
     dry_run: bool = False,
     again: bool = False,
     part_of: Callable[[], int] | None = None,
+    seen: int | None = None,
 ) -> Reflection:
     """Fold these rows of a session, like `reflect_session`.
 
     `target` overrides the policy's target. `part_of` returns the number of the operation that this reflection belongs
-    to; it is called only if rows are folded.
+    to; it is called only if rows are folded. If these are all rows, `seen` is `Rows.changes` before they were read.
     """
     scope = Scope(session=session_id)
     if not rows:
@@ -51,7 +53,7 @@ def reflect_rows(
     mark = deps.reflector.mark(rows, target=target)
     if not again and (note := skip_reason(scope, mark, deps)):
         return Reflection(scope=scope, ending=None, read=len(rows), note=note)
-    sink = FoldSink(scope, mark, deps, target=target, part_of=part_of)
+    sink = FoldSink(scope, mark, deps, target=target, part_of=part_of, seen=seen)
     source = _by_project(replace(material(rows, deps, target=target), session=session_id), deps)
     if dry_run:
         reflector = deps.reflector.open()
@@ -80,10 +82,16 @@ def is_due(session_id: str, deps: Deps) -> bool:
 def rows_are_due(session_id: str, deps: Deps) -> bool:
     """Return True if the session's rows have reached the policy's threshold and need not be skipped."""
     policy, counter = deps.reflector.policy, deps.counter.name
-    stored = deps.store.rows.tokens(session_id)
-    if set(stored) <= {counter} and not policy.is_due(sum(stored.values())):
-        return False  # known from an index, without reading a row
-    rows = rows_to_fold(session_id, deps)
+    stored = deps.store.rows.tokens(session_id, _kinds(policy))
+    tokens = stored.get(counter, 0)
+    if not policy.is_due(tokens) and set(stored) <= {counter}:
+        return False
+    reflections = deps.store.reflections
+    if not reflections.has_changed(session_id, deps.reflector.settings):
+        return False
+    if policy.is_due(tokens) and reflections.last_attempt(Scope(session=session_id)) is None:
+        return True
+    rows = rows_to_fold(session_id, deps, bare=True)
     return policy.is_due(rows_tokens(rows, deps.counter)) and not _has_attempt(session_id, rows, deps)
 
 
@@ -91,7 +99,7 @@ def meta_is_due(session_id: str, deps: Deps) -> bool:
     """Return True if one generation has enough reflections to fold, and they need not be skipped."""
     if deps.reflector.policy.meta is not Meta.GENERATIONS:
         return False
-    rows = rows_to_fold(session_id, deps, meta=True)
+    rows = rows_to_fold(session_id, deps, meta=True, bare=True)
     return len(rows) >= deps.reflector.policy.meta_at and not _has_attempt(session_id, rows, deps)
 
 
@@ -115,24 +123,24 @@ def _has_attempt(session_id: str, rows: Sequence[Observation], deps: Deps) -> bo
     return skip_reason(Scope(session=session_id), deps.reflector.mark(rows), deps) is not None
 
 
-def rows_to_fold(session_id: str, deps: Deps, *, meta: bool = False) -> tuple[Observation, ...]:
+def rows_to_fold(session_id: str, deps: Deps, *, meta: bool = False, bare: bool = False) -> tuple[Observation, ...]:
     """Return the rows to fold, oldest first: observations, and reflections too if the policy folds them again.
 
     With `meta`, return the reflections of the lowest generation that has at least two; none if there is no such
-    generation.
+    generation. `bare` is that of `LogQuery`.
     """
-    kinds: tuple[Kind, ...] = (Kind.OBSERVATION,)
-    if deps.reflector.policy.meta is Meta.WHOLE:
-        kinds = (Kind.OBSERVATION, Kind.REFLECTION)
-    if meta:
-        kinds = (Kind.REFLECTION,)
-    query = LogQuery(session=session_id, kinds=kinds)
+    kinds = (Kind.REFLECTION,) if meta else _kinds(deps.reflector.policy)
+    query = LogQuery(session=session_id, kinds=kinds, bare=bare)
     rows = [logged.observation for logged in deps.store.rows.log(query)]
     if meta:
         generations = [row.generation for row in rows]
         several = [generation for generation in generations if generations.count(generation) > 1]
         rows = [row for row in rows if row.generation == min(several, default=None)]
     return tuple(sorted(rows, key=lambda row: row.dated))
+
+
+def _kinds(policy: Policy) -> tuple[Kind, ...]:
+    return (Kind.OBSERVATION, Kind.REFLECTION) if policy.meta is Meta.WHOLE else (Kind.OBSERVATION,)
 
 
 def material(rows: Sequence[Observation], deps: Deps, *, target: float | None = None) -> Material:
@@ -221,9 +229,10 @@ class FoldSink:
         target: float | None = None,
         part_of: Callable[[], int] | None = None,
         backs_up: bool = False,
+        seen: int | None = None,
     ) -> None:
         """`mark` is the fingerprint of all rows. `part_of` returns the number of the operation that this reflection
-        belongs to.
+        belongs to. `seen` is `Rows.changes` before all rows of a session were read.
 
         With `backs_up`, the store is copied before it is changed.
         """
@@ -237,6 +246,7 @@ class FoldSink:
         self._target = target
         self._part_of = part_of
         self._backs_up = backs_up
+        self._seen = seen
         self._results: list[tuple[FoldBatch, Reflected]] = []
 
     def write(self, batch: FoldBatch, reflected: Reflected) -> None:
@@ -260,8 +270,10 @@ class FoldSink:
         left = None if is_unfinished else deps.reflector.mark((*whole.left, *again_with), target=self._target)
         read = [row for batch, _ in self._results for row in batch.material.rows]
         dropped = [gone for _, reflected in self._results for gone in reflected.dropped]
-        folding = as_fold(whole, read, dropped, replaced, self._mark, left=left)
-        deps.store.reflections.fold(replace(folding, part_of=part_of), now=deps.clock.now())
+        folding = replace(as_fold(whole, read, dropped, replaced, self._mark, left=left), part_of=part_of)
+        if self._seen is not None and left is not None:
+            folding = replace(folding, seen=(deps.reflector.settings, self._seen))
+        deps.store.reflections.fold(folding, now=deps.clock.now())
         return whole
 
     def _rows(self) -> tuple[Reflection, list[Replacement]]:

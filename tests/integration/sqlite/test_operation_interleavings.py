@@ -16,13 +16,15 @@ import pytest
 from omcli.base.errors import LaneTaken, NotUndoable, StaleBatch, UnknownId
 from omcli.memory.batch import Batch, Observed
 from omcli.memory.observation import Draft, LogQuery, Type
-from omcli.memory.reflection import Material, Reflected
+from omcli.memory.reflection import Material, Reflected, Scope
 from omcli.memory.retention import RetentionRules
-from omcli.operations.deps import Deps, Policy
+from omcli.operations.deps import Deps, Meta, Policy
 from omcli.operations.forget import ForgetRequest, forget
 from omcli.operations.observe.session import observe_session
 from omcli.operations.prune import prune
-from omcli.operations.reflect.session import reflect_session
+from omcli.operations.reflect.session import reflect_session, rows_are_due, rows_to_fold, skip_reason
+from omcli.operations.tick import Due
+from omcli.operations.tick import due as all_due
 from omcli.reflectors.rules import RuleReflector
 from omcli.sqlite import SqliteStore
 from omcli.tokenizers import counter
@@ -36,11 +38,14 @@ SEEDS, STEPS, DEEPEST = 160, 24, 3
 PARTS = first_only([range(0, SEEDS, 8), *(range(part, SEEDS, 4) for part in range(4))])
 """Seeds that are tried together."""
 COUNTS = counter("chars-4")
+EAGER = Due(tokens=1)
 
 
 @dataclass(slots=True)
 class Thinking:
-    """Observes each message as a row, and folds all rows into one; while it thinks, something else happens."""
+    """Observes each message as a row, and folds all rows into one, or three into none; while it thinks, something else
+    happens.
+    """
 
     meanwhile: Callable[[], None]
 
@@ -50,6 +55,8 @@ class Thinking:
 
     def reflect(self, material: Material) -> Reflected:
         self.meanwhile()
+        if len(material.rows) % 3 == 0:
+            return Reflected()
         ids = tuple(row.id for row in material.rows)
         text = " and ".join(row.text for row in material.rows)
         sources = tuple(sorted({seq for row in material.rows for seq in row.sources}))
@@ -122,10 +129,10 @@ class Play:
         numbers = [done.number for done in store.operations.history()]
         store.operations.undo(self.chance.choice([None, *numbers]), now=self.clock.now())
 
-    def deps(self, store: SqliteStore) -> Deps:
+    def deps(self, store: SqliteStore, *, meta: Meta = Meta.NEVER) -> Deps:
         return Deps(
             open_store=lambda: store, counter=COUNTS, observer=by_observer(Thinking(self.think)), clock=self.clock,
-            reflector=by_reflector(Thinking(self.think), Policy(tokens=1)),
+            reflector=by_reflector(Thinking(self.think), Policy(tokens=1, meta=meta)),
             new_id=lambda: id_at(0, self.chance.getrandbits(80)), owner=f"owner {next(self.owners)}", wait=0,
         )  # fmt: skip
 
@@ -154,6 +161,15 @@ class Play:
             " coalesce((SELECT covers_up_to FROM cursors AS c WHERE c.session = m.session), 0)"
         ).fetchone()
         assert pruned == 0, "what waits is never pruned"
+        for meta in (Meta.NEVER, Meta.WHOLE):
+            deps = self.deps(store, meta=meta)
+            for name in "ab":
+                rows = rows_to_fold(name, deps)
+                is_due = bool(rows) and not skip_reason(Scope(session=name), deps.reflector.mark(rows), deps)
+                assert rows_are_due(name, deps) == is_due, "counts and marks say what reading all rows says"
+            waiting = {each.session.id for each in store.sessions.summaries() if each.pending}
+            due = {each.session: (each.observe, each.reflect) for each in all_due(deps, EAGER)}
+            assert due == {name: found for name in "ab" if any(found := (name in waiting, rows_are_due(name, deps)))}
 
     def finish(self) -> None:
         """Everything is taken back and the rest observed: each message has its row in sight, and no other row is."""

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omcli.memory.retention import backups_among, is_due, label, surplus
+from omcli.sqlite.backups import backups_among, is_due, label, surplus
 
 NOW = "2026-03-10T04:00:00.000Z"
 AT = datetime(2026, 3, 10, 4, tzinfo=UTC)
