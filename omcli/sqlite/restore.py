@@ -11,7 +11,7 @@ from contextlib import closing, contextmanager, suppress
 from itertools import count
 from pathlib import Path
 
-from omcli.base.errors import BadInput, InputOutput, StoreLocked, UnusableStore
+from omcli.base.errors import BadInput, InputOutput, OmError, StoreLocked
 from omcli.base.record import record
 from omcli.sqlite.backups import backup_files, copy_to, fault, label, remove, snapshot_of, unfinished_of
 from omcli.sqlite.connection import APPLICATION_ID, check_version, connect, create, log_files, steps
@@ -52,12 +52,12 @@ def restore(path: Path, backup: Path, *, now: str, wait: float) -> RestoreResult
 
 def replace_damaged(path: Path, *, now: str, wait: float) -> InputOutput | None:
     """Move a damaged store aside, with its write-ahead log, and put the newest sound backup in its place. Return the
-    error that says so. Return None, and change nothing, if the store is sound or missing, or if it may be the database
-    of another program.
+    error that says so. Return None, and change nothing, if the store is sound or missing, if it may be the database of
+    another program, or if it cannot be checked or replaced: the error that the caller has met tells why.
     """
-    if not path.is_file():
-        return None
-    with om_errors(path, wait=wait), suppress(UnusableStore):
+    with suppress(OSError, OmError), om_errors(path, wait=wait):
+        if not path.is_file():
+            return None
         done = _replaced(path, [backup.path for backup in reversed(backup_files(path))], now=now, wait=wait)
         if done is not None:
             return InputOutput(
