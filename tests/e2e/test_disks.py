@@ -96,7 +96,7 @@ def test_a_store_on_a_full_disk_can_be_read(om: Om, mount: str) -> None:
         om,
         mount + "{om} observe -q {tide} >log; head -c 2m /dev/zero >{folder}/fill 2>/dev/null || true; "
         "{om} log | cmp - log; {om} context -q --to json >/dev/null; {om} status; ! {om} note x",
-        kilobytes=500,
+        kilobytes=700,
         apart=True,
         tide=tide,
         folder=om.db.parent,
