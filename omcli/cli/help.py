@@ -18,7 +18,7 @@ Entry = tuple[str, str]
 """A term, such as `-n, --last N`, and its meaning."""
 
 ABOUT = "Durable memory for LLM agents: transcripts in, dated observations and context packs out."
-VERSION = ("--version", "Print the version and exit.")
+VERSION = ("--version", "Print the version and exit; with --json, also those of Python, SQLite and the store.")
 HELP = ("-h, --help", "Show this message and exit.")
 EXAMPLES = """\b
 om observe < transcript.jsonl       remember a transcript

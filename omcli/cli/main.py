@@ -45,6 +45,8 @@ def run(arguments: Sequence[str]) -> int:
         code = 0
         if (text := _help(words)) is not None:
             Output(Colour.NEVER).text(text)
+        elif sorted(words) == ["--json", "--version"]:
+            Output(Colour.NEVER).document(_version_document())
         elif (plain_command := _plain_command(words)) is not None:
             wanted, values = plain_command
             wanted.run(values)
@@ -87,6 +89,16 @@ def _help(words: Sequence[str]) -> str | None:
     if len(words) == 1:
         return main_help()
     return command_help(words[0]) if len(words) == 2 and words[0] in COMMANDS else None
+
+
+def _version_document() -> dict[str, object]:
+    """Return the versions of this program, of what it runs on, and of the stores that it writes."""
+    from omcli import __version__
+    from omcli.sqlite.checks import version
+    from omcli.sqlite.connection import steps
+
+    python = ".".join(map(str, sys.version_info[:3]))
+    return {"version": __version__, "python": python, "sqlite": version().number, "store_version": len(steps())}
 
 
 def _plain_command(words: Sequence[str]) -> tuple[CliCommand, Values] | None:

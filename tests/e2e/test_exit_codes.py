@@ -46,6 +46,11 @@ def shell(om: Om, script: str) -> subprocess.CompletedProcess[str]:
 
 def test_help_and_version_go_to_stdout(om: Om) -> None:
     assert om("--version").stdout == om.process("--version").stdout == f"om {__version__}\n"
+    versions = om("--version", "--json").document
+    assert versions == om("--json", "--version").document
+    assert versions["version"] == __version__
+    assert versions["store_version"] == om("status", "--json").document["schema_version"]
+    assert versions["sqlite"] == sqlite3.sqlite_version
     overview = om("--help").stdout
     assert all(f"\n  {name} " in overview for name in COMMANDS)
     assert "..." not in overview.partition("Commands:")[2], "what a command does is told in full"
