@@ -136,7 +136,10 @@ def _rows_by_session(
     if not rules.is_across:
         pools |= {name: [] for name in sessions if rules.session in (None, name)}
     hidden: dict[str | None, list[Observation]] = defaultdict(list)
-    for logged in store.rows.log(LogQuery(session=rules.session, hidden=with_hidden, bare=True)):
+    # Other limits depend on the rows that stay, and projects are listed in the order of all their rows.
+    is_by_age = not rules.is_across and rules.keep_last is rules.max_tokens is rules.keep_sessions is None
+    until = rules.before if is_by_age else None
+    for logged in store.rows.log(LogQuery(session=rules.session, until=until, hidden=with_hidden, bare=True)):
         row = logged.observation
         if is_across(row) is rules.is_across:
             (pools if row.is_visible else hidden)[row.project if rules.is_across else row.session].append(row)

@@ -40,7 +40,6 @@ _LONG_WORD = lazily(r"[A-Za-z0-9_+/=]{300,}")
 _LONE_SURROGATE = lazily("[\ud800-\udfff]")
 _FOLDED = "\u00df\u0130\u0149\u017f\u01f0\u1e96-\u1e9a\u1e9e\u212a\ufb00-\ufb06"
 """Letters whose case-folded form contains ASCII letters: sharp s, ligatures, the kelvin sign and others."""
-
 BUSY = frozenset({sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED})
 _UNWRITABLE = frozenset({sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM})
 _UNDECODABLE = "Could not decode to UTF-8"
@@ -223,16 +222,17 @@ def may_match(columns: Sequence[str], text: str) -> tuple[str, dict[str, str]]:
     """Return a condition and its parameters. It is true for each row with `text`, which is in lower case, in one of the
     columns, and usually for few others.
 
-    It searches for the longest word of ASCII letters and digits, because SQLite's `lower` changes no other letters. If
-    there is no such word, it is true for all rows. Rows with letters that need case folding always match, and so do
-    rows with a NUL, where `instr` stops.
+    It searches for the longest word of ASCII letters and digits, because `LIKE` ignores the case of no other letters,
+    or, if there is none, is true for all rows. Rows with letters that need case folding, or a NUL, where `LIKE` stops,
+    always match. Both make a text longer in bytes than in characters, which `length` counts up to a NUL.
     """
     words = sorted(re.findall("[a-z0-9]+", text), key=len)
     if not words:
         return "1", {}
-    contains = "(instr(lower({0}), :word) OR {0} GLOB :folded OR instr({0}, char(0)))"
+    is_long = "length(CAST({0} AS BLOB)) > length({0})"
+    contains = f"({{0}} LIKE :word OR {is_long} AND ({{0}} GLOB :folded OR instr({{0}}, char(0))))"
     return f"({' OR '.join(contains.format(column) for column in columns)})", {
-        "word": words[-1],
+        "word": f"%{words[-1][:1000]}%",  # `LIKE` refuses very long patterns
         "folded": f"*[{_FOLDED}]*",
     }
 

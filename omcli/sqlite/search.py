@@ -6,7 +6,7 @@ import re
 import sqlite3
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import islice
+from itertools import chain, islice
 
 from omcli.base import lazily
 from omcli.memory.changes import RelatedRows
@@ -18,7 +18,7 @@ from omcli.memory.search import MessagePlace, Passage, SearchIndex, WordMatch
 from omcli.memory.session import NO_PROJECT
 from omcli.sqlite import codec, dialect, messages, rows, soft_delete
 from omcli.sqlite.connection import is_index_complete, is_index_whole, marked_texts
-from omcli.sqlite.dialect import Table
+from omcli.sqlite.dialect import PAGE, Table
 from omcli.text.similarity import folded_text
 
 _KEYS = {"messages": "seq", "observations": "position"}
@@ -291,12 +291,15 @@ class SqliteTextSearch(Table, TextSearch):
 
     def rows(self, text: str) -> tuple[Observation, ...]:
         may, values = dialect.may_match(("text", "tags", "metadata"), text)
-        query = f"SELECT position FROM {{}} WHERE {may}"
+        query = f"SELECT position FROM {{}} WHERE {may} ORDER BY position"
         with self._database.reading() as connection:
-            visible = _by_position(connection, connection.execute(query.format("observations"), values))
+            visible = connection.execute(query.format("observations"), values)
             hidden = [place for (place,) in connection.execute(query.format("aside_observations"), values)]
-            found = (*visible, *(logged.observation for logged in soft_delete.by_position(connection, hidden)))
-        return tuple(row for row in found if row_says(row, text))
+            found = chain(
+                (row for page in iter(lambda: visible.fetchmany(PAGE), []) for row in _by_position(connection, page)),
+                (logged.observation for logged in soft_delete.by_position(connection, hidden)),
+            )
+            return tuple(row for row in found if row_says(row, text))
 
     def related(self, rows: Sequence[str], messages: Sequence[int]) -> RelatedRows:
         with self._database.reading() as connection:
@@ -348,6 +351,6 @@ def _position(connection: sqlite3.Connection, row_id: str) -> list[int]:
     return [position for (position,) in connection.execute(query, values * 2)]
 
 
-def _by_position(connection: sqlite3.Connection, found: sqlite3.Cursor) -> tuple[Observation, ...]:
-    positions = dialect.as_list(position for (position,) in found.fetchall())
+def _by_position(connection: sqlite3.Connection, found: Iterable[tuple[int]]) -> tuple[Observation, ...]:
+    positions = dialect.as_list(position for (position,) in found)
     return tuple(logged.observation for logged in rows.by_position(connection, dialect.each(), (positions,)))
