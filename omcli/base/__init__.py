@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import _sre  # type: ignore[import-not-found]
 import re
+from collections.abc import Sequence
+from re import _compiler, _parser  # type: ignore[attr-defined] # not in the stubs; the same in all supported versions
 from typing import Any, AnyStr, cast
 
 
@@ -19,14 +22,27 @@ def lazily(expression: AnyStr, flags: int = 0) -> re.Pattern[AnyStr]:
     return cast("re.Pattern[AnyStr]", _LazilyCompiled(expression, flags))
 
 
+Program = tuple[int, Sequence[int], int, dict[str, int], tuple[str | None, ...]]
+"""What Python compiles a pattern to: its flags, the program, the number of groups, groups by name, names of groups."""
+programs: dict[tuple[str | bytes, int], Program] = {}
+"""Programs of patterns by expression and flags: those used in this process, and those kept by earlier ones."""
+
+
 class _LazilyCompiled:
     """Stand-in for a compiled pattern. It caches the pattern's methods, so that later calls cost nothing extra."""
 
     def __init__(self, expression: Any, flags: int) -> None:
-        self._expression = expression
-        self._flags = flags
+        self._key = (expression, int(flags))
 
     def __getattr__(self, name: str) -> Any:
-        value = getattr(re.compile(self._expression, self._flags), name)
+        program = programs.get(self._key)
+        if program is None:
+            parsed = _parser.parse(*self._key)
+            state, code = parsed.state, _compiler._code(parsed, self._key[1])  # noqa: SLF001 - as `re.compile` does
+            names = dict(map(reversed, state.groupdict.items()))
+            by_number = tuple(map(names.get, range(state.groups)))
+            program = (self._key[1] | state.flags, code, state.groups - 1, state.groupdict, by_number)
+            programs[self._key] = program
+        value = getattr(_sre.compile(self._key[0], program[0], list(program[1]), *program[2:]), name)
         setattr(self, name, value)
         return value

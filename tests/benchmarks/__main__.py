@@ -298,7 +298,7 @@ def main(arguments: list[str]) -> int:
     print(f"{'what':62} {'ratio':>6} {'aim':>6}")
     met = True
     with TemporaryDirectory(prefix="om-bench-", ignore_cleanup_errors=True) as folder:  # a worker may be the last one
-        os.environ["XDG_STATE_HOME"] = folder
+        os.environ["XDG_STATE_HOME"] = os.environ["XDG_CACHE_HOME"] = folder
         bench = Bench(Path(folder), is_quick=asked.quick)
         for name, benchmark in Bench.names().items():
             if asked.only and name not in asked.only:
