@@ -186,10 +186,12 @@ def _read_code(path: Path) -> Iterator[tuple[tuple[str | bytes, int], Program]]:
         stamp, content = file.readline(), file.read()
     if stamp != _stamp(content):
         raise ValueError("damaged or of another version")
-    for text, is_bytes, flags, all_flags, code, groups, names, by_number in json.loads(content):
+    head, _, codes = content.partition(b"\n")
+    end = 0
+    for text, is_bytes, flags, all_flags, length, groups, names, by_number in json.loads(head):
+        begin, end = end, end + length
         expression = text.encode("latin-1") if is_bytes else text
-        numbers = memoryview(bytes.fromhex(code)).cast("I")
-        yield (expression, flags), (all_flags, numbers, groups, names, tuple(by_number))
+        yield (expression, flags), (all_flags, memoryview(codes[begin:end]).cast("I"), groups, names, tuple(by_number))
 
 
 def _write_code(path: Path) -> None:
@@ -197,14 +199,15 @@ def _write_code(path: Path) -> None:
     import json
     from array import array
 
-    kept = [
+    codes = [array("I", code).tobytes() for _, code, *_ in programs.values()]
+    head = [
         (
             *((expression.decode("latin-1"), True) if isinstance(expression, bytes) else (expression, False)),
-            *(flags, all_flags, array("I", code).tobytes().hex(), *rest),
+            *(flags, all_flags, len(code), *rest),
         )
-        for (expression, flags), (all_flags, code, *rest) in programs.items()
+        for ((expression, flags), (all_flags, _, *rest)), code in zip(programs.items(), codes, strict=True)
     ]
-    content = json.dumps(kept).encode()
+    content = b"".join((json.dumps(head).encode(), b"\n", *codes))
     for folder in (path.parent.parent, path.parent):  # the mode is that of the last folder made
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     unfinished = path.with_name(f"{path.name}.{os.getpid()}")
