@@ -80,7 +80,8 @@ def main() -> "NoReturn":
 
     try:
         cli.prepare()
-        code = cli.run(sys.argv[1:])
+        with cli.kept_code(sys.argv[1:]):
+            code = cli.run(sys.argv[1:])
         drop_output()
     except SystemExit as end:
         code = end.code if isinstance(end.code, int) else 0

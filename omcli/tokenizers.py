@@ -7,6 +7,7 @@ tiktoken's cache. It is verified and read here, because tiktoken's loader would 
 from __future__ import annotations
 
 import os
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache
 from operator import itemgetter
@@ -220,15 +221,17 @@ def _views(characters: Literal["ascii", "other"]) -> _Views:
     pairs = bytearray(256)
     others: list[_View] = []
     for symbols, (table, patterns) in zip(zip(*numbers, strict=True), views, strict=True):
-        weights = dict(patterns)
-        for first, before in enumerate(symbols):
-            for second, symbol in enumerate(symbols):
-                both = bytes((before, symbol)) if before != symbol else b""
-                pairs[16 * first + second] += weights.get(bytes((symbol,)), 0) + weights.get(both, 0)
+        classes_of: defaultdict[int, list[int]] = defaultdict(list)
+        for number, symbol in enumerate(symbols):
+            classes_of[symbol].append(number)
         longer: list[tuple[bytes, int]] = []
         for pattern, weight in patterns:
             if len(pattern) > 2 or (len(pattern) == 2 and pattern[0] == pattern[1]):
                 longer.append((pattern, weight))
+                continue
+            for first in classes_of[pattern[0]] if len(pattern) == 2 else range(len(symbols)):
+                for second in classes_of[pattern[-1]]:
+                    pairs[16 * first + second] += weight
         if longer:
             others.append((table, tuple(longer)))
     return _Views(classes=bytes(classes), pairs=bytes(pairs), others=tuple(others))

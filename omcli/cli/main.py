@@ -5,11 +5,15 @@ from __future__ import annotations
 import os
 import signal
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from io import BufferedWriter, RawIOBase, TextIOWrapper
+from pathlib import Path
 from types import FrameType, TracebackType
 from typing import NoReturn, TextIO
 
+import omcli
+from omcli.base import Program, programs
 from omcli.base.errors import InputOutput, OmError
 from omcli.cli.command import CliCommand, ignore_unraisable, shared_options
 from omcli.cli.commands import ALIASES, COMMANDS, command
@@ -19,6 +23,9 @@ from omcli.cli.output import Output
 
 _INTERRUPTED = 130
 _TERMINATED = 143
+_COMPILING = frozenset({"compact", "consolidate", "observe", "recall", "reflect", "tick"})
+"""Commands that use so many patterns that compiling them takes longer than reading them from a file."""
+_WRITABLE_BY_OTHERS = 0o022
 
 
 def prepare() -> None:
@@ -166,3 +173,82 @@ def _takes_next(options: Mapping[str, Parameter], word: str) -> bool | None:
         if option.kind is not bool:
             return at == len(word)
     return False
+
+
+# ---- compiled patterns
+
+
+@contextmanager
+def kept_code(arguments: Sequence[str]) -> Iterator[None]:
+    """Read the compiled patterns of earlier runs, and keep new ones: compiling would take half of a short `om observe`.
+
+    They are in a small file of the user's cache folder, one for each command. Nothing in it comes from transcripts. A
+    file that is missing, damaged, of another version of om or Python, or that others could have written is ignored.
+    """
+    if not arguments or arguments[0] not in _COMPILING:
+        yield
+        return
+    from omcli.settings import user_folder
+
+    path = user_folder(os.environ) / "patterns" / arguments[0]
+    with suppress(OSError, ValueError):
+        programs.update(list(_read_code(path)))
+    known = len(programs)
+    yield
+    if len(programs) > known:
+        with suppress(OSError):  # they are compiled again next time
+            _write_code(path)
+
+
+def _read_code(path: Path) -> Iterator[tuple[tuple[str | bytes, int], Program]]:
+    """Yield what a file holds. Raise OSError or ValueError if it cannot be read or is not to be used."""
+    import json
+
+    with path.open("rb") as file:
+        found = os.fstat(file.fileno())
+        if hasattr(os, "getuid") and (found.st_uid != os.getuid() or found.st_mode & _WRITABLE_BY_OTHERS):
+            raise ValueError("others could have written it")
+        stamp, content = file.readline(), file.read()
+    if stamp != _stamp(content):
+        raise ValueError("damaged or of another version")
+    head, _, codes = content.partition(b"\n")
+    end = 0
+    for text, is_bytes, flags, all_flags, length, groups, names, by_number in json.loads(head):
+        begin, end = end, end + length
+        expression = text.encode("latin-1") if is_bytes else text
+        yield (expression, flags), (all_flags, memoryview(codes[begin:end]).cast("I"), groups, names, tuple(by_number))
+
+
+def _write_code(path: Path) -> None:
+    """Replace the file in one step. Raise OSError on failure."""
+    import json
+    from array import array
+
+    codes = [array("I", code).tobytes() for _, code, *_ in programs.values()]
+    head = [
+        (
+            *((expression.decode("latin-1"), True) if isinstance(expression, bytes) else (expression, False)),
+            *(flags, all_flags, len(code), *rest),
+        )
+        for ((expression, flags), (all_flags, _, *rest)), code in zip(programs.items(), codes, strict=True)
+    ]
+    content = b"".join((json.dumps(head).encode(), b"\n", *codes))
+    for folder in (path.parent.parent, path.parent):  # the mode is that of the last folder made
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    unfinished = path.with_name(f"{path.name}.{os.getpid()}")
+    stream = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+    try:
+        with os.fdopen(stream, "wb") as file:
+            file.write(_stamp(content) + content)
+        unfinished.replace(path)
+    except OSError:
+        unfinished.unlink()
+        raise
+
+
+def _stamp(content: bytes) -> bytes:
+    """Return the first line of a file with this content: what wrote it, and a checksum."""
+    import zlib
+
+    made_by = (omcli.__version__, sys.version, sys.byteorder, zlib.crc32(content))
+    return ascii(made_by).encode() + b"\n"

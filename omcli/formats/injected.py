@@ -54,7 +54,7 @@ _QUERY = ("<user_query>", "</user_query>")
 
 
 # Matches if only indentation precedes a position on its line.
-_INDENTED = re.compile(r"(?:\A|\n)[^\S\n]*\Z")
+_INDENTED = lazily(r"(?:\A|\n)[^\S\n]*\Z")
 _DEEPEST_INDENT = 80
 _PACK = lazily(rf'^<{TAG}(?: session="[^"\n]*")?>\r?\n(?:<about>)?Dated notes from earlier work;', re.MULTILINE)
 """The beginning of a printed pack."""

@@ -32,6 +32,8 @@ _BLOCK = io.DEFAULT_BUFFER_SIZE
 """Number of bytes read at once where signals have to be handled in between. For more than it has in its buffer, a
 stream asks the system repeatedly. If a signal came before the last of these requests, it would wait for data with it.
 """
+_MANY = 1 << 20
+"""Number of bytes read at once from a file on a disk, which never waits for more."""
 _BOM = b"\xef\xbb\xbf"
 SQLITE = b"SQLite format 3\0"
 """Beginning of a database."""
@@ -460,5 +462,5 @@ def known_part(stream: BinaryIO, bookmarks: Iterable[Bookmark]) -> KnownPart | N
 
 
 def _extend(extent: Beginning, stream: BinaryIO, end: int) -> None:
-    while extent.length < end and (block := stream.read(min(_BLOCK, end - extent.length))):
+    while extent.length < end and (block := stream.read(min(_MANY, end - extent.length))):
         extent.add(block)

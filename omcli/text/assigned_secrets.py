@@ -161,7 +161,7 @@ _WORD = lazily(
     r"{8,200}+"
 )
 _QUERY = lazily(r"[?&][\w.%\[-]{0,60}$")
-_SYMBOLS = re.compile(r"[^\w\s]")
+_SYMBOLS = lazily(r"[^\w\s]")
 _RANGES = lazily(r"a-z|A-Z|0-9|[a-z]{7}|\s.*\s.*\s.*\s.*\s")
 _CHANGE = lazily(r"(?<=[0-9])[A-Za-z]|(?<=[A-Za-z])[0-9]|(?<=[a-z])[A-Z]")
 _WORDY = lazily(r"(?:[A-Z]?[a-z]{2,}|[A-Z]{2,})+\d{0,3}")

@@ -450,7 +450,7 @@ _HEADS = frozenset(
 )
 # Minimum number of distinct characters in a key.
 _DISTINCT = 8
-_KEPT = re.compile(r"(?:.*[^\w-])?", re.DOTALL)
+_KEPT = lazily(r"(?:.*[^\w-])?", re.DOTALL)
 _Formats = tuple[tuple[str, str], ...]
 # By the first two or three characters of a run, or, in a tuple, by the two characters before it.
 _Index = dict[str | tuple[str], _Formats]
@@ -476,4 +476,4 @@ def _formats() -> _Index:
 def _one_of(formats: _Formats) -> re.Pattern[str]:
     """Return a pattern that matches any of the formats, each in a group named after its position."""
     alternatives = "|".join(f"(?P<_{at}>{pattern})" for at, (_, pattern) in enumerate(formats))
-    return re.compile(rf"(?:{alternatives})(?![A-Za-z0-9])", re.ASCII)
+    return lazily(rf"(?:{alternatives})(?![A-Za-z0-9])", re.ASCII)

@@ -18,8 +18,9 @@ from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
-from itertools import count
+from itertools import count, islice
 from pathlib import Path
+from statistics import median
 from tempfile import TemporaryDirectory
 
 from omcli.sqlite import SqliteStore
@@ -130,10 +131,35 @@ class Bench:
         yield _row("om observe, 4 MB / the same without the index", done, aim=1.25)
 
     def observe(self) -> Iterator[Row]:
-        """`om observe` of a transcript that is new."""
+        """`om observe` of a transcript that is new: 4 MB, each further megabyte, and ten lines from a pipe."""
         path = self._transcript(4)
-        done = compared(lambda: self._observe(path), lambda: run(sys.executable, "-c", _PARSE, path), pairs=self._pairs)
+        done = compared(lambda: self._observe(path), lambda: _parse(path), pairs=self._pairs)
         yield _row("om observe, 4 MB / json.loads of its lines", done, aim=8)
+        if not self._is_quick:
+            yield self._further(path, self._transcript(40))
+        ten = self._folder / "ten.jsonl"
+        ten.write_text("".join(islice(transcripts.lines(1), 10)), encoding="utf-8")
+        db = self._db()
+
+        def piped(to: Path) -> Cost:
+            return run(*OM, "observe", "--quiet", "--db", to, "-", stdin=ten)
+
+        done = compared(lambda: piped(self._db()), lambda: run(*_NOTHING), pairs=self._pairs)
+        yield _row("om observe -, ten lines / python -c pass", done, aim=7)
+        done = compared(lambda: piped(db), lambda: run(*_NOTHING), pairs=self._pairs)
+        yield _row("om observe -, ten lines again / python -c pass", done, aim=4.5)
+
+    def _further(self, small: Path, large: Path) -> Row:
+        """How much more `om observe` takes for a large transcript than for a small one."""
+        costs = [
+            [median(cost(path).cpu for _ in range(3)) for path in (small, large)] for cost in (self._observe, _parse)
+        ]
+        (less, more), (parsed_less, parsed_more) = costs
+        further, parsed = more - less, parsed_more - parsed_less
+        detail = f"{further * 1000 / 36:.0f} ms / {parsed * 1000 / 36:.1f} ms of processor time"
+        return Row(
+            what="om observe, each MB from 4 to 40 / json.loads", measured=further / parsed, aim=15, detail=detail
+        )
 
     def memory(self) -> Iterator[Row]:
         """What `om observe` holds in memory at once."""
@@ -245,6 +271,10 @@ class Bench:
         return {each.__name__: each for each in (*reading, *writing)}
 
 
+def _parse(path: Path) -> Cost:
+    return run(sys.executable, "-c", _PARSE, path)
+
+
 def _text_in(db: Path) -> int:
     """Bytes of text in the messages and rows of a store."""
     kept = 0
@@ -289,7 +319,7 @@ def main(arguments: list[str]) -> int:
     print(f"{'what':62} {'ratio':>6} {'aim':>6}")
     met = True
     with TemporaryDirectory(prefix="om-bench-", ignore_cleanup_errors=True) as folder:  # a worker may be the last one
-        os.environ["XDG_STATE_HOME"] = folder
+        os.environ["XDG_STATE_HOME"] = os.environ["XDG_CACHE_HOME"] = folder
         bench = Bench(Path(folder), is_quick=asked.quick)
         for name, benchmark in Bench.names().items():
             if asked.only and name not in asked.only:

@@ -220,7 +220,8 @@ class IdentifierCounts:
         return [cut(lines[place], _LINE_CHARACTERS) for place in sorted(kept)]
 
     def _weight(self, names: Iterable[str], line: str) -> float:
-        words = len(set(_LETTERS.findall(line)) - self.counts.keys())
+        # `set - dict.keys()` would look at all keys, which took a fifth of `om observe`.
+        words = len(set(_LETTERS.findall(line)).difference(self.counts))
         told = min(1.0, (words + 1) / (_FEW_WORDS + 1))
         return told * fsum(map(self.counts.__getitem__, names)) / (len(line) + 16)
 

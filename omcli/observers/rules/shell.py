@@ -5,6 +5,7 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
 from itertools import filterfalse, islice
 from operator import itemgetter
 from types import MappingProxyType
@@ -281,6 +282,7 @@ _LONGEST = 20_000
 """Maximum length, in characters, of a command that is parsed. Longer ones contain files."""
 
 
+@lru_cache  # several rules ask this about a command
 def is_read_only(command: str) -> bool:
     """Return True if every part of a command, also in pipes and substitutions, only reads (lists, prints, searches,
     compares and the like) and no output goes to a file.
