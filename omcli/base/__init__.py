@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Sequence
 from typing import Any, AnyStr, cast
 
-_KEEPS_PROGRAMS = sys.version_info < (3, 15)
-"""True for versions of Python whose compiler of patterns is known. With later ones, no program is kept."""
-if _KEEPS_PROGRAMS:
+try:
     import _sre  # type: ignore[import-not-found]
     from re import _compiler, _parser  # type: ignore[attr-defined] # not in the stubs
+except ImportError:  # a later Python may have them elsewhere: then no program is kept
+    _sre = None
 
 
 def ignore(*_: object) -> None:
@@ -40,18 +39,18 @@ class _LazilyCompiled:
         self._key = (expression, int(flags))
 
     def __getattr__(self, name: str) -> Any:
-        value = getattr(self._compiled() if _KEEPS_PROGRAMS else re.compile(*self._key), name)
-        setattr(self, name, value)
-        return value
-
-    def _compiled(self) -> Any:
-        """Compile the pattern as `re.compile` does, unless its program is known."""
         program = programs.get(self._key)
-        if program is None:
+        if program is None and _sre is not None:  # compile it as `re.compile` does, but keep the program
             parsed = _parser.parse(*self._key)
             state, code = parsed.state, _compiler._code(parsed, self._key[1])  # noqa: SLF001
             names = dict(map(reversed, state.groupdict.items()))
             by_number = tuple(map(names.get, range(state.groups)))
             program = (self._key[1] | state.flags, code, state.groups - 1, state.groupdict, by_number)
             programs[self._key] = program
-        return _sre.compile(self._key[0], program[0], list(program[1]), *program[2:])
+        if program is None:
+            pattern = re.compile(*self._key)
+        else:
+            pattern = _sre.compile(self._key[0], program[0], list(program[1]), *program[2:])
+        value = getattr(pattern, name)
+        setattr(self, name, value)
+        return value
