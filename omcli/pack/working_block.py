@@ -13,7 +13,8 @@ from omcli.base.record import field, mutable_record, record
 from omcli.memory.message import TokenCounter
 from omcli.memory.notation import WORKING_HEADINGS, WORKING_TITLE
 from omcli.memory.observation import Observation
-from omcli.pack.working_lines import BlockLine, sections_of
+from omcli.pack.working_changes import FactLine
+from omcli.pack.working_lines import BlockLine, entry, sections_of
 
 CAP = 800
 """Maximum number of tokens, even if the budget is larger."""
@@ -92,10 +93,12 @@ def document(block: WorkingBlock, *, session: str | None) -> dict[str, object]:
 class _Draft:
     """A block being filled. `chosen` holds the heading and index of each chosen line, in the order they were chosen."""
 
-    sections: Mapping[str, Sequence[BlockLine]]
+    sections: Mapping[str, Sequence[FactLine]]
     budget: int
     counter: TokenCounter
     chosen: list[tuple[str, int]] = field(default_factory=list)
+    entries: dict[tuple[str, int], BlockLine] = field(default_factory=dict)
+    """Lines as they are printed. Of a long session only a few are needed."""
 
     def fill(self) -> None:
         """Add lines that fit into the rest of the budget.
@@ -111,7 +114,7 @@ class _Draft:
                 continue
             if rank > full and not _is_first(heading, place):
                 break
-            line = self.counter.text(_line(self.sections[heading][place])) + 1
+            line = self.counter.text(_line(self._entry(heading, place))) + 1
             cost = line + (0 if heading in shown else self.counter.text(_heading(heading)) + 2)
             if cost <= room:
                 self.chosen.append((heading, place))
@@ -128,17 +131,22 @@ class _Draft:
         """Return the sections that have chosen lines, and the total number of lines in the other sections."""
         chosen = sorted(self.chosen)
         sections, more = [], 0
-        for heading, entries in self.sections.items():
-            kept = tuple(entries[place] for section, place in chosen if section == heading)
+        for heading, lines in self.sections.items():
+            kept = tuple(self._entry(heading, place) for section, place in chosen if section == heading)
             if kept:
-                sections.append(Section(heading=heading, entries=kept, more=len(entries) - len(kept)))
+                sections.append(Section(heading=heading, entries=kept, more=len(lines) - len(kept)))
             else:
-                more += len(entries)
+                more += len(lines)
         return sections, more
+
+    def _entry(self, heading: str, place: int) -> BlockLine:
+        if (heading, place) not in self.entries:
+            self.entries[heading, place] = entry(self.sections[heading][place])
+        return self.entries[heading, place]
 
     def _order(self) -> Iterator[tuple[str, int]]:
         """Yield the lines by priority: first the reserved lines of the main sections, then all others."""
-        lines = [(heading, place) for heading, entries in self.sections.items() for place in range(len(entries))]
+        lines = [(heading, place) for heading, some in self.sections.items() for place in range(len(some))]
         yield from (line for line in lines if _is_first(*line))
         yield from (line for line in lines if not _is_first(*line))
 

@@ -49,7 +49,7 @@ class BlockLine:
     rows: tuple[str, ...]
 
 
-def sections_of(rows: Iterable[Observation], *, cwd: str | None) -> dict[str, tuple[BlockLine, ...]]:
+def sections_of(rows: Iterable[Observation], *, cwd: str | None) -> dict[str, Sequence[FactLine]]:
     """Return the lines of each section, most important first. `rows` are the session's rows in the order they were
     added.
 
@@ -81,7 +81,7 @@ def sections_of(rows: Iterable[Observation], *, cwd: str | None) -> dict[str, tu
     lines["Open Questions"] = in_order(
         lines_of(facts, lambda fact: fact.row.type is Type.QUESTION and _is_open(fact) and fact.row.id not in asked_now)
     )
-    return {heading: tuple(map(_entry, lines[heading])) for heading in WORKING_HEADINGS if lines[heading]}
+    return {heading: lines[heading] for heading in WORKING_HEADINGS if lines[heading]}
 
 
 def _standing(rows: Sequence[Observation]) -> Iterator[Fact]:
@@ -103,7 +103,7 @@ _RESOLVED = " (resolved)"
 _PLAIN = PrintedRow(dated="", priority=Priority.MEDIUM, status=None, text="")
 
 
-def _entry(line: FactLine) -> BlockLine:
+def entry(line: FactLine) -> BlockLine:
     """Return a line as it is printed.
 
     Lines are built like rows, whose labels (`Ran: `) say that their words are not a person's. Labels that a heading

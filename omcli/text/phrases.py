@@ -71,12 +71,9 @@ _STATES = lazily(
     r"chose|selected|corrected|intends|plans|hates|loves|owns)\b)",
     re.IGNORECASE,
 )
+_SAYS = lazily(r"[^:\n]{0,80}:")
 # A colon may be that of another script. Paths, code and results are not names.
-_BEGINS_WITH_NAME = lazily(
-    rf"{_MARKS}{_USER_NOUN}[^:\n]{{0,80}}:"
-    rf"|\W*[^:：﹕∶\n\"`/\\=(<>|&;$→]{{1,{_LONGEST_SPEAKER}}}(?::(?!\S)|:[*_]|[：﹕∶])",
-    re.IGNORECASE,
-)
+_BEGINS_WITH_NAME = lazily(rf"\W*[^:：﹕∶\n\"`/\\=(<>|&;$→]{{1,{_LONGEST_SPEAKER}}}(?::(?!\S)|:[*_]|[：﹕∶])")
 
 
 def speaks_for_user(text: str, *, is_agent: bool = False) -> bool:
@@ -91,7 +88,10 @@ def speaks_for_user(text: str, *, is_agent: bool = False) -> bool:
 
 def names_speaker(text: str) -> bool:
     """Return True if text may read as the words of a person, as "User: …", "Nora: …" and "The user wants …" do."""
-    return speaks_for_user(text, is_agent=True) or bool(_BEGINS_WITH_NAME.match(visible(text)))
+    said = visible(text)
+    user = _FOR_USER.match(said)  # compiled in a tenth of the time of the patterns that begin with it
+    is_user = user is not None and (_SAYS.match(said, user.end()) or speaks_for_user(text, is_agent=True))
+    return bool(is_user or _BEGINS_WITH_NAME.match(said))
 
 
 def agent_name(name: str | None) -> str:
