@@ -250,6 +250,8 @@ class LogQuery:
     session: str | None = None
     other_than: str | None = None
     """Only rows of other sessions, or of no session."""
+    other_counter: str | None = None
+    """Only rows whose tokens were counted by another counter than this one."""
     project: str | None = None
     """Only rows of this project, or of no project (NO_PROJECT)."""
     kinds: tuple[Kind, ...] = ()

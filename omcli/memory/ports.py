@@ -122,8 +122,10 @@ class MessageLog(Protocol):
     def named(self, key: str) -> tuple[KeptMessage, ...]:
         """Return all messages with this printed id, also hidden but not deleted ones, in order of arrival."""
 
-    def all(self) -> Iterator[KeptMessage]:
-        """Yield the messages of all sessions, read on demand."""
+    def all(self, *, other_counter: str | None = None) -> Iterator[KeptMessage]:
+        """Yield the messages of all sessions, read on demand, or only those whose tokens were counted by another
+        counter than the given one.
+        """
 
     def tail(self, session: str, *, max_tokens: int, after: int = 0) -> tuple[KeptMessage, ...]:
         """Return the newest main-thread messages after a `seq`, of at most `max_tokens` but at least one, in order."""

@@ -35,21 +35,23 @@ class StoreCounts:
     ahead: int
     """Number of pending messages in buffered batches."""
     recounted: bool
-    """True if all tokens were recounted because some stored counts are by another counter."""
+    """True if some tokens were counted again because another counter had counted them."""
     errors: tuple[LaneError, ...]
 
 
 def status(store: Store, counter: TokenCounter) -> StoreCounts:
-    """Return the store's counts. If tokens were stored with another counter, recount all of them, so that units never
-    mix.
+    """Return the store's counts. Messages and rows whose tokens are stored by another counter are counted again, so
+    that units never mix.
     """
     stored = store.sessions.status()
-    recounted = bool({*stored.message_tokens, *stored.observation_tokens} - {counter.name})
-    if recounted:
-        message_tokens, observation_tokens = _count_all(store, counter)
-    else:
-        message_tokens = stored.message_tokens.get(counter.name, 0)
-        observation_tokens = stored.observation_tokens.get(counter.name, 0)
+    message_tokens = stored.message_tokens.get(counter.name, 0)
+    observation_tokens = stored.observation_tokens.get(counter.name, 0)
+    if stored.message_tokens.keys() - {counter.name}:
+        others = store.messages.all(other_counter=counter.name)
+        message_tokens += sum(counter.message(kept.message) for kept in others)
+    if stored.observation_tokens.keys() - {counter.name}:
+        rows = store.rows.log(LogQuery(other_counter=counter.name, bare=True))
+        observation_tokens += sum(counter.text(logged.observation.text) for logged in rows)
     return StoreCounts(
         sessions=stored.sessions,
         messages=stored.messages,
@@ -61,18 +63,9 @@ def status(store: Store, counter: TokenCounter) -> StoreCounts:
         counter=counter.name,
         blocks=stored.blocks,
         ahead=stored.ahead,
-        recounted=recounted,
+        recounted=bool({*stored.message_tokens, *stored.observation_tokens} - {counter.name}),
         errors=stored.errors,
     )
-
-
-def _count_all(store: Store, counter: TokenCounter) -> tuple[int, int]:
-    messages = observations = 0
-    for kept in store.messages.all():
-        messages += counter.message(kept.message)
-    for logged in store.rows.log(LogQuery()):
-        observations += counter.text(logged.observation.text)
-    return messages, observations
 
 
 class CountUnit(StrEnum):

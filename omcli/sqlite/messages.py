@@ -35,6 +35,10 @@ _WAITING_IMAGES = (
 """Images of pending messages: those after each session's cursor (found by the index), and those the cursor passed while
 they were hidden.
 """
+_OTHERWISE_COUNTED = """
+    WHERE m.session IN (SELECT session FROM message_counts WHERE counter <> ? AND messages > 0)
+        AND m.counter <> ? AND m.seq > ? ORDER BY m.seq LIMIT ?
+"""
 
 
 class SqliteMessageLog(Table, MessageLog):
@@ -93,9 +97,11 @@ class SqliteMessageLog(Table, MessageLog):
             hidden = _select_hidden(connection, _WITH_KEY, {"key": key})
         return tuple(sorted((*visible, *hidden), key=lambda kept: kept.seq))
 
-    def all(self) -> Iterator[KeptMessage]:
+    def all(self, *, other_counter: str | None = None) -> Iterator[KeptMessage]:
         def read(connection: sqlite3.Connection, after: int) -> Sequence[KeptMessage]:
-            return select(connection, "WHERE m.seq > ? ORDER BY m.seq LIMIT ?", (after, PAGE))
+            if other_counter is None:
+                return select(connection, "WHERE m.seq > ? ORDER BY m.seq LIMIT ?", (after, PAGE))
+            return select(connection, _OTHERWISE_COUNTED, (other_counter, other_counter, after, PAGE))
 
         return self._database.read_all(read, place=lambda kept: kept.seq)
 

@@ -428,6 +428,7 @@ def _clauses(connection: sqlite3.Connection, query: LogQuery, *, visible: str) -
         ("coalesce(o.event_at, o.observed_at) >= ?", query.since),
         ("coalesce(o.event_at, o.observed_at) < ?", query.until),
         ("o.position <= ?", query.as_of),
+        ("o.counter <> ?", query.other_counter),
     ):
         if bound is not None:
             limit_to(condition, bound)
