@@ -7,6 +7,7 @@ Y", or by one that gives the same thing a new value.
 from __future__ import annotations
 
 import re
+from bisect import bisect_left, insort
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice, repeat
 from types import MappingProxyType
@@ -26,14 +27,18 @@ class RowTable:
     """Rows by number, in the order in which they were added. A changed row gets a new number."""
 
     rows: dict[int, Draft] = field(default_factory=dict)
-    asked: set[int] = field(default_factory=set)
-    """Numbers of the questions and requests that have source messages."""
+    asked: dict[int, None] = field(default_factory=dict)
+    """Numbers of the questions and requests that have source messages, in order."""
+    open: dict[int, None] = field(default_factory=dict)
+    """Numbers of the open rows, in order."""
     failures: OpenFailures | None = None
     """Open failures, or None before the first row about a failure."""
     todo_list: int = -1
     """Number of the row with the latest complete todo list, or -1 without one."""
     latest: int = 0
     """Largest `seq` among the sources of all rows added so far, or 0 if no row has any."""
+    by_seq: list[tuple[int, int]] = field(default_factory=list)
+    """Last source and number of each row that has sources, sorted."""
     _by_key: dict[tuple[Type, str, str | None], int] = field(default_factory=dict)
     _running: dict[int, int] = field(default_factory=dict)
     """Numbers of rows about running commands and subagents, by source `seq`."""
@@ -68,6 +73,11 @@ class RowTable:
             if number in self.rows:
                 yield number, self.rows[number]
 
+    def within(self, after: int, through: int) -> list[int]:
+        """Return the numbers of the rows whose last source is after a `seq`, and at most another, in order."""
+        begin, end = (bisect_left(self.by_seq, (seq + 1,)) for seq in (after, through))
+        return sorted(number for _, number in self.by_seq[begin:end])
+
     def running(self, sources: Iterable[int]) -> set[int]:
         """Return the numbers of rows about running commands and subagents that have one of these sources."""
         return {self._running[seq] for seq in sources if seq in self._running}
@@ -87,8 +97,12 @@ class RowTable:
             self.failures.add(number, draft, failure_directory(draft))
         if is_running(draft):
             self._running |= dict.fromkeys(draft.sources, number)
+        if draft.sources:
+            insort(self.by_seq, (draft.sources[-1], number))
         if draft.type in ASKED and draft.sources:
-            self.asked.add(number)
+            self.asked[number] = None
+        if draft.status is Status.OPEN:
+            self.open[number] = None
         if todo_texts(draft):
             self.todo_list = number
         self.latest = max(self.latest, *draft.sources[-1:], 0)
@@ -96,7 +110,10 @@ class RowTable:
 
     def remove(self, number: int) -> Draft:
         draft = self.rows.pop(number)
-        self.asked.discard(number)
+        self.asked.pop(number, None)
+        self.open.pop(number, None)
+        if draft.sources:
+            del self.by_seq[bisect_left(self.by_seq, (draft.sources[-1], number))]
         key = row_key(draft)
         if self._by_key.get(key) == number:
             del self._by_key[key]

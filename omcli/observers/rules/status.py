@@ -200,20 +200,15 @@ class _StatusWriter:
         """Close the person's requests that ask for nothing but what commands have done since: "commit and push"."""
         if done.status is not Status.DONE or not _done_by(done):
             return
-        for number, row in self.table.remaining(sorted(self.table.asked)):
+        for number, row in self.table.remaining(self._open_asked()):
             asked = _done_named(row.text)
-            is_open = row.type is Type.REQUEST and row.status is Status.OPEN and not row.text.startswith(AGENT)
-            if (
-                is_open
-                and asked
-                and _is_command(row.text)
-                and asked <= self._done_since(row.sources[-1], done.sources[-1])
-            ):
+            is_meant = row.type is Type.REQUEST and not row.text.startswith(AGENT) and asked and _is_command(row.text)
+            if is_meant and asked <= self._done_since(row.sources[-1], done.sources[-1]):
                 self._settle(number, row, Status.DONE, done.sources, position=self.table.position(number))
 
     def _done_since(self, since: int, end: int) -> set[str]:
         """Return what the commands between two messages did."""
-        rows = (row for row in self.table.rows.values() if row.sources and since < row.sources[-1] <= end)
+        rows = (self.table.rows[number] for number in self.table.within(since, end))
         return {deed for row in rows if row.status is Status.DONE for deed in _done_by(row)}
 
     def _note_earlier(self, draft: Draft) -> Draft:
@@ -232,7 +227,7 @@ class _StatusWriter:
         """
         if draft.type not in ASKED or draft.text.startswith(AGENT):
             return None
-        last = max((n for n in self.table.asked if not self.table.rows[n].text.startswith(AGENT)), default=None)
+        last = next((n for n in reversed(self.table.asked) if not self.table.rows[n].text.startswith(AGENT)), None)
         if last is None or self.table.rows[last].status is not Status.OPEN:
             return None
         asked = _words(self.table.rows[last].text)
@@ -253,7 +248,7 @@ class _StatusWriter:
         """
         questions = [
             n
-            for n in sorted(self.table.asked)
+            for n in self._open_asked()
             if _is_open_question(self.table.rows[n]) and reply.asked in self.table.rows[n].sources
         ]
         answer = self._answer_row(reply.seq) if questions else None
@@ -287,8 +282,8 @@ class _StatusWriter:
                 for settled, work, result in self._done_work(since, ended.seq):
                     self._settle(settled, work, result, (ended.seq,), at=ended.at)
         if ended.accepted or (ended.is_complete and ended.reports):
-            for number, row in self.table.remaining(self.table.rows):
-                is_minor = row.type in FAILURES and row.importance < _SERIOUS and row.status is Status.OPEN
+            for number, row in self.table.remaining(self.table.open):
+                is_minor = row.type in FAILURES and row.importance < _SERIOUS
                 if is_minor and row.sources[-1] < ended.seq:
                     self._settle(number, row, Status.RESOLVED, (ended.seq,), at=ended.at)
 
@@ -296,11 +291,12 @@ class _StatusWriter:
 
     def _close_todo(self, ended: TurnDone) -> None:
         """Take the open status from todo lists that nobody changed while several later requests were done."""
-        for number, row in self.table.remaining(self.table.rows):
-            if row.type is not Type.TODO_UPDATED or row.status is not Status.OPEN:
+        for number, row in self.table.remaining(self.table.open):
+            if row.type is not Type.TODO_UPDATED:
                 continue
-            later = (one for one in self.table.rows.values() if one.sources and one.sources[0] > row.sources[-1])
-            if sum(one.type is Type.REQUEST and one.status is Status.DONE for one in later) >= _DONE_BESIDES:
+            later = (self.table.rows[each] for each in self.table.within(row.sources[-1], self.table.latest))
+            done = (one for one in later if one.type is Type.REQUEST and one.status is Status.DONE)
+            if sum(one.sources[0] > row.sources[-1] for one in done) >= _DONE_BESIDES:
                 position = self.table.position(number)
                 self._settle(number, _with_note(row, _SKIPPED), None, (ended.seq,), position=position)
 
@@ -319,23 +315,22 @@ class _StatusWriter:
                 yield number, Status.DONE
             elif ended.accepted and not ended.asks:
                 self._unanswered = row.sources[-1]
-        unanswered = {row.metadata.get(_PREVIOUS) for row in self.table.rows.values()}
-        for number, row in self.table.remaining(self._open_before(start)):
+        before = [number for number in self._open_asked() if self.table.rows[number].sources[-1] < start]
+        unanswered = {self.table.rows[each].metadata.get(_PREVIOUS) for each in self.table.asked if before}
+        for number, row in self.table.remaining(before):
             if row.text.startswith(AGENT):
                 yield number, None  # the question had a reply and was not repeated
             elif row.sources[-1] not in unanswered and self._is_done(row, ended):
                 yield number, None if self._changed_since(row, ended) else Status.DONE
 
-    def _open_before(self, start: int) -> list[int]:
-        asked = ((number, self.table.rows[number]) for number in sorted(self.table.asked))
-        return [number for number, row in asked if row.status is Status.OPEN and row.sources[-1] < start]
+    def _open_asked(self) -> list[int]:
+        """Return the numbers of the open questions and requests, in order."""
+        return [number for number in self.table.open if number in self.table.asked]
 
     def _changed_since(self, asked: Draft, ended: TurnDone) -> bool:
         """Return True if the person corrected something after asking."""
-        return any(
-            row.type is Type.CORRECTION and asked.sources[-1] < row.sources[0] <= ended.seq
-            for row in self.table.rows.values()
-        )
+        later = (self.table.rows[number] for number in self.table.within(asked.sources[-1], self.table.latest))
+        return any(row.type is Type.CORRECTION and asked.sources[-1] < row.sources[0] <= ended.seq for row in later)
 
     def _done_work(self, since: int, end: int) -> Iterator[tuple[int, Draft, Status]]:
         """Of the rows between two messages, yield those that finished work settles, each with its new status.
@@ -343,18 +338,18 @@ class _StatusWriter:
         Failed checks are left out, because only the same check resolves them.
         """
         checks = self.table.failures.check_numbers() if self.table.failures else ()
-        for number, row in self.table.remaining(self.table.rows):
+        for number, row in self.table.remaining(self.table.open):
             is_obstacle = row.type is Type.BLOCKER or (row.type in FAILURES and number not in checks)
-            if is_obstacle and row.status is Status.OPEN and since < row.sources[-1] < end:
+            if is_obstacle and since < row.sources[-1] < end:
                 yield number, row, Status.RESOLVED
-        for number, row in self.table.remaining(self.table.rows):
-            if row.type is Type.PLAN and row.status is Status.OPEN and since < row.sources[-1] < end:
+        for number, row in self.table.remaining(self.table.open):
+            if row.type is Type.PLAN and since < row.sources[-1] < end:
                 yield number, row, Status.DONE
 
     def open_again(self, resumed: TurnUnfinished) -> None:
         """Reopen the rows that were closed when the turn seemed to end."""
-        for number, row in self.table.remaining(self.table.rows):
-            if row.sources[-1:] != (resumed.seq,) or row.type not in _CLOSED_BY_TEXT:
+        for number, row in self.table.remaining(self.table.within(resumed.seq - 1, resumed.seq)):
+            if row.type not in _CLOSED_BY_TEXT:
                 continue
             position = self.table.position(number)
             if row.type in ASKED and row.status is not Status.OPEN and not row.text.startswith(AGENT):
@@ -374,8 +369,7 @@ class _StatusWriter:
         the text explains something or answers. A turn with open todos goes on until the agent reports something.
         """
         start = asked.sources[-1]
-        rows = self.table.rows
-        later = {number: row for number, row in rows.items() if row.sources and start < row.sources[-1] <= ended.seq}
+        later = {number: self.table.rows[number] for number in self.table.within(start, ended.seq)}
         failures = self.table.failures or ()
         serious = (row for number, row in later.items() if number in failures and row.importance >= _SERIOUS)
         last_failure = max((row.sources[-1] for row in serious), default=0)
@@ -395,11 +389,16 @@ class _StatusWriter:
         """Return the numbers of the person's questions and requests since the turn began, or of the latest ones if
         there are none.
         """
-        rows = {number: self.table.rows[number] for number in sorted(self.table.asked)}
-        asked = {n: row.sources[-1] for n, row in rows.items() if not row.text.startswith(AGENT)}
-        in_turn = [number for number, seq in asked.items() if since is not None and seq >= since]
-        last = max(asked.values(), default=0)
-        return in_turn or [number for number, seq in asked.items() if seq == last]
+        found: list[int] = []
+        last = 0
+        for seq, number in reversed(self.table.by_seq):
+            if number not in self.table.asked or self.table.rows[number].text.startswith(AGENT):
+                continue
+            if found and seq != last and (since is None or seq < since):
+                break
+            found.append(number)
+            last = seq
+        return sorted(found)
 
     def _settle(
         self,
