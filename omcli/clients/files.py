@@ -225,13 +225,19 @@ def write(path: Path, content: bytes | None, *, mode: int | None = None) -> None
 
 def _replace(change: ClientFile) -> None:
     """Write or remove a file. Raise CannotCreate if it is read-only, and TryAgain if it has just been changed."""
-    path = target(change.path)
-    is_there = path.exists()
-    if is_there and not (path.stat().st_mode & 0o222 and os.access(path, os.W_OK)):
-        raise CannotCreate(f"{change.path} is read-only", hint="make it writable, or change its source by hand")
-    if read(path) != change.before:
-        raise TryAgain(f"{change.path} has just been changed by another program", hint="run the command again")
-    write(path, change.after)
+    replace_content(change.path, change.before, change.after)
+
+
+def replace_content(name: Path, before: bytes | None, after: bytes | None, *, mode: int | None = None) -> None:
+    """Write or remove a file, which keeps its mode, or is new and gets this one. Raise CannotCreate if it is read-only
+    or cannot be written, and TryAgain if its content is no longer `before`.
+    """
+    path = target(name)
+    if path.exists() and not (path.stat().st_mode & 0o222 and os.access(path, os.W_OK)):
+        raise CannotCreate(f"{name} is read-only", hint="make it writable, or change its source by hand")
+    if read(path) != before:
+        raise TryAgain(f"{name} has just been changed by another program", hint="run the command again")
+    write(path, after, mode=mode)
 
 
 def _clear_unfinished(path: Path) -> None:

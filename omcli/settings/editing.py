@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, MutableMapping
 from pathlib import Path
 from typing import Any, get_args
 
@@ -79,15 +79,18 @@ def _as_toml(text: str) -> tuple[object, ...]:
 
 
 def with_value(content: str, name: str, value: object) -> str:
-    """Return the content of a file with a key set. Raise BadConfiguration if the content is not valid TOML."""
+    """Return the content of a file with a key set. Raise BadConfiguration if the content is not valid TOML, or has
+    something else in the place of the key's section.
+    """
     document = _parsed(content)
     section, _, inner = name.rpartition(".")
     if not section:
         document[inner] = value
     else:
-        if not isinstance(document.get(section), Mapping):
-            document[section] = tomlkit.table()
-        document[section][inner] = value
+        table = document.setdefault(section, tomlkit.table())
+        if not isinstance(table, MutableMapping):
+            raise BadConfiguration(f"`{section}` is not a table, so `{name}` cannot be set in it")
+        table[inner] = value
     return tomlkit.dumps(document)
 
 

@@ -69,6 +69,7 @@ def replace_damaged(path: Path, *, now: str, wait: float) -> InputOutput | None:
 
 
 def _replaced(path: Path, backups: Sequence[Path], *, now: str, wait: float) -> RestoreResult | None:
+    path = Path(os.path.realpath(path))  # SQLite keeps its log beside the file that a link leads to
     with _only_one(path) as is_there:
         fault = _fault_of(path, wait=wait) if is_there else None
         if fault is None or (not _is_of_om(path) and not backups):

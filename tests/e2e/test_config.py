@@ -593,6 +593,20 @@ def test_a_broken_file_is_not_written_over(om: Om) -> None:
     assert file.read_text("utf-8") == "wait = 1\ntokens = [\n"
 
 
+@pytest.mark.parametrize("content", ["observe = 3\n", "[[observe]]\ntokens = 3\n"])
+def test_something_else_in_the_place_of_a_section_is_not_written_over(om: Om, content: str) -> None:
+    file = users_file(om, content)
+    assert "`observe` is not a table" in om("config", "set", "observe.tokens", "4", code=78).stderr
+    assert file.read_text("utf-8") == content
+
+
+def test_a_read_only_file_is_not_written(om: Om) -> None:
+    file = users_file(om, "wait = 1\n")
+    file.chmod(0o444)
+    assert f"{file} is read-only" in om("config", "set", "wait", "2", code=73).stderr
+    assert file.read_text("utf-8") == "wait = 1\n"
+
+
 def test_the_project_has_a_file_of_its_own(om: Om) -> None:
     """S3.2: the nearest one above, or a new one here; it narrows what the user has set, and no more."""
     clone = _project(om, "clone")

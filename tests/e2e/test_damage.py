@@ -148,6 +148,21 @@ def test_a_damaged_store_without_a_backup_is_kept_and_a_new_one_begins(om: Om) -
     assert len(kept(om)) == 1
 
 
+def test_a_damaged_store_behind_a_link_stays_behind_it(om: Om) -> None:
+    om("note", "first")
+    om("backup")
+    om("note", "second")
+    moved = om.folder / "elsewhere" / "memory.db"
+    moved.parent.mkdir()
+    om.db.rename(moved)
+    om.db.symlink_to(moved)
+    damage(om)
+    om("note", "third", code=74)
+    assert om.db.is_symlink()
+    assert texts(om) == ["first"]
+    assert len(list(moved.parent.glob("*.corrupted-*Z"))) == 1
+
+
 def test_a_damaged_backup_is_passed_over(om: Om) -> None:
     om("note", "first")
     om("backup", "--now", "2026-11-20T10:00Z")

@@ -178,13 +178,16 @@ def _change(run: Run, name: str, text: str | None, *, is_local: bool) -> None:
     value = None if text is None else value_from(name, text)
     if is_local and value is not None and not project_may_set(key, value):
         raise BadUsage(f"a project's file may not set `{name}`", hint="set it in your own file: leave out --local")
-    before = _content(file)
+    content = files.read(file)
     try:
+        before = (content or b"").decode()
         after = without_value(before, name) if value is None else with_value(before, name, value)
+    except UnicodeDecodeError:
+        raise BadConfiguration(f"{file}: not valid UTF-8", hint="mend it: `om config edit`") from None
     except BadConfiguration as error:
         raise BadConfiguration(f"{file}: {error.message}", hint="mend it: `om config edit`") from None
     if after != before:
-        files.write(files.target(file), after.encode(), mode=None if file.exists() else 0o600)
+        files.replace_content(file, content, after.encode(), mode=None if file.exists() else 0o600)
     run.console.report(f"{file}: {'unchanged' if after == before else 'changed'}")
     by = run.settings.origin(key)
     if value is not None and by != str(file):
@@ -209,16 +212,6 @@ def _edit(run: Run, *, is_local: bool) -> None:
 def _file(run: Run, *, is_local: bool) -> Path:
     """Return the file to change: the user's, or the project's."""
     return (run.files.project or Path(run.project, PROJECT_FILE)) if is_local else run.files.user
-
-
-def _content(file: Path) -> str:
-    from omcli.clients import files
-
-    content = files.read(file) or b""
-    try:
-        return content.decode()
-    except UnicodeDecodeError:
-        raise BadConfiguration(f"{file}: not valid UTF-8") from None
 
 
 # ---- doctor
