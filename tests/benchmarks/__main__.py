@@ -98,6 +98,40 @@ class Bench:
             done = compared(partial(called, "SessionStart", anew=anew), lambda: run(*_NOTHING), pairs=self._pairs)
             yield _row(f"om hook, a pack of 100k rows, {what} / python -c pass", done, aim=5)
 
+    def reads(self) -> Iterator[Row]:
+        """Commands that only look, on stores of different size."""
+        large, huge = (self._store(rows) for rows in (100_000, 100_000 if self._is_quick else 1_000_000))
+        session = ("--session", stores.SESSION)
+        for words in (("tick", "--check"), ("status",), ("pending",), ("context", "--working-memory", *session)):
+            what = " ".join(words[:2])
+
+            def looked(db: Path, words: tuple[str, ...] = words) -> Cost:
+                return run(*OM, *words, "--db", db, codes=(0, 1))
+
+            done = compared(partial(looked, large), lambda: run(*_NOTHING), pairs=self._pairs)
+            yield _row(f"om {what}, 100k rows / python -c pass", done, aim=8)
+            if not self._is_quick:
+                done = compared(partial(looked, huge), partial(looked, large), pairs=self._pairs)
+                yield _row(f"om {what}, 1M rows / 100k", done, aim=1.3)
+
+    def upkeep(self) -> Iterator[Row]:
+        """Commands that look for what to hide or fold, without doing it."""
+        rows = 100_000 if self._is_quick else 1_000_000
+        db = self._store(rows)
+        for words in (
+            ("prune", "--older-than", "2026-01-06"),
+            ("forget", "--match", "no row says this"),
+            ("reflect", "--global"),
+            ("consolidate",),
+        ):
+            command = (*OM, *words, "--dry-run", "--db", db)
+            cost = run(*command, codes=(0, 1, 69))
+            held = peak(*command, codes=(0, 1, 69))
+            detail = f"{cost.cpu:.1f} s of processor time, {held / _MB:.0f} MB"
+            what = f"om {words[0]} --dry-run, {rows // 1000}k rows"
+            yield Row(what=f"{what}: seconds / 5", measured=cost.cpu / 5, aim=1, detail=detail)
+            yield Row(what=f"{what}: MB / 100", measured=held / _MB / 100, aim=1, detail=detail)
+
     def recall(self) -> Iterator[Row]:
         """`om recall` among messages and as many rows."""
         large, huge = (self._searchable(rows) for rows in (100_000, 100_000 if self._is_quick else 1_000_000))
@@ -160,6 +194,18 @@ class Bench:
         return Row(
             what="om observe, each MB from 4 to 40 / json.loads", measured=further / parsed, aim=15, detail=detail
         )
+
+    def small(self) -> Iterator[Row]:
+        """`om observe` of many small things: short turns, and the calls of one message."""
+        for write, what in (
+            (transcripts.write_turns, "50,000 tiny messages"),
+            (transcripts.write_calls, "100,000 calls"),
+        ):
+            path = self._folder / f"{write.__name__}.jsonl"
+            write(path)
+            cost = self._observe(path)
+            detail = f"{cost.cpu:.1f} s of processor time"
+            yield Row(what=f"om observe, {what}: seconds / 4", measured=cost.cpu / 4, aim=1, detail=detail)
 
     def memory(self) -> Iterator[Row]:
         """What `om observe` holds in memory at once."""
@@ -266,8 +312,8 @@ class Bench:
     @classmethod
     def names(cls) -> dict[str, Callable[[Bench], Iterator[Row]]]:
         """The benchmarks by name, in the order of the table."""
-        reading = (cls.start, cls.context, cls.hook, cls.recall)
-        writing = (cls.index, cls.observe, cls.memory, cls.again, cls.background, cls.size, cls.peers)
+        reading = (cls.start, cls.context, cls.hook, cls.reads, cls.upkeep, cls.recall)
+        writing = (cls.index, cls.observe, cls.small, cls.memory, cls.again, cls.background, cls.size, cls.peers)
         return {each.__name__: each for each in (*reading, *writing)}
 
 

@@ -12,7 +12,7 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -75,27 +75,34 @@ def compared(one: Callable[[], Cost], other: Callable[[], Cost], *, pairs: int) 
     return Compared.of(measured[1:] or measured)
 
 
-def run(*command: str | Path, stdin: Path | None = None, env: Mapping[str, str] | None = None) -> Cost:
-    """Runs a command to its end, its output going nowhere. Raises RuntimeError where it fails."""
+def run(
+    *command: str | Path,
+    stdin: Path | None = None,
+    env: Mapping[str, str] | None = None,
+    codes: Collection[int] = (0,),
+) -> Cost:
+    """Runs a command to its end, its output going nowhere. Raises RuntimeError unless it ends with one of the codes."""
     arguments = list(map(str, command))
     streams = [(os.POSIX_SPAWN_OPEN, stream, os.devnull, os.O_RDWR, 0) for stream in (0, 1, 2)]
     if stdin is not None:
         streams[0] = (os.POSIX_SPAWN_OPEN, 0, str(stdin), os.O_RDONLY, 0)
     environment = {**_environment(), **(env or {})}
     if not can_count_instructions():
-        return _spawned(arguments, environment, streams)
+        return _spawned(arguments, environment, streams, codes)
     with NamedTemporaryFile("r") as counted:
-        cost = _spawned([*_counting(counted.name), *arguments], environment, streams)
+        cost = _spawned([*_counting(counted.name), *arguments], environment, streams, codes)
         return replace(cost, instructions=_instructions(counted.read()))
 
 
-def _spawned(command: list[str], environment: Mapping[str, str], streams: list[tuple[Any, ...]]) -> Cost:
+def _spawned(
+    command: list[str], environment: Mapping[str, str], streams: list[tuple[Any, ...]], codes: Collection[int]
+) -> Cost:
     begin = time.perf_counter()
     pid = os.posix_spawn(command[0], command, environment, file_actions=streams)
     _, status, used = os.wait4(pid, 0)
     wall = time.perf_counter() - begin
-    if status:
-        raise RuntimeError(f"ended with {os.waitstatus_to_exitcode(status)}: {' '.join(command)}")
+    if (code := os.waitstatus_to_exitcode(status)) not in codes:
+        raise RuntimeError(f"ended with {code}: {' '.join(command)}")
     return Cost(cpu=used.ru_utime + used.ru_stime, wall=wall)
 
 
@@ -137,8 +144,8 @@ sys.exit(os.waitstatus_to_exitcode(status))
 """
 
 
-def peak(*command: str | Path) -> int:
-    """The most bytes of memory that a command holds at once. Raises subprocess.CalledProcessError where it fails.
+def peak(*command: str | Path, codes: Collection[int] = (0,)) -> int:
+    """The most bytes of memory that a command holds at once. Raises RuntimeError unless it ends with one of the codes.
 
     It is started by a process of its own: one that has just been started counts as large as the one that started it.
     """
@@ -149,8 +156,10 @@ def peak(*command: str | Path) -> int:
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
         env=_environment(),
-        check=True,
+        check=False,
     )
+    if ended.returncode not in codes:
+        raise RuntimeError(f"ended with {ended.returncode}: {' '.join(map(str, command))}")
     return int(ended.stderr.split()[-1]) * (1 if sys.platform == "darwin" else 1024)
 
 

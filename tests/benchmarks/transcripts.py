@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from random import Random
-from typing import Any
+from typing import Any, TextIO
 from uuid import UUID
 
 PROJECT = "/home/ada/harbour"
@@ -202,3 +202,35 @@ class _Writer:
 
     def _token(self, length: int) -> str:
         return "".join(self._random.choices("abcdefghijkmnpqrstuvwxyzABCDEFGHJKLMNPQRSTUVWXYZ123456789", k=length))
+
+
+def write_turns(path: Path) -> None:
+    """Write a session of 50,000 messages of a word or two."""
+    with path.open("w") as stream:
+        for nth in range(50_000):
+            text: Any = f"ok {nth}" if nth % 2 == 0 else [{"type": "text", "text": f"done {nth}"}]
+            _write_record(stream, nth, "assistant" if nth % 2 else "user", text)
+
+
+def write_calls(path: Path) -> None:
+    """Write a session in which one message calls a tool 100,000 times."""
+    calls = [
+        {"type": "tool_use", "id": f"t{nth}", "name": "Bash", "input": {"command": f"ls dir{nth}"}}
+        for nth in range(100_000)
+    ]
+    with path.open("w") as stream:
+        _write_record(stream, 0, "user", "Run them all.")
+        _write_record(stream, 1, "assistant", calls)
+
+
+def _write_record(stream: TextIO, nth: int, role: str, content: Any) -> None:
+    record = {
+        "type": role,
+        "sessionId": SESSION,
+        "uuid": f"u{nth}",
+        "parentUuid": f"u{nth - 1}" if nth else None,
+        "cwd": PROJECT,
+        "timestamp": f"2026-01-05T{nth // 3600 % 24:02}:{nth // 60 % 60:02}:{nth % 60:02}Z",
+        "message": {"role": role, "content": content},
+    }
+    stream.write(json.dumps(record) + "\n")
