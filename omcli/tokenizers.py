@@ -349,7 +349,7 @@ def _folders(environment: Mapping[str, str]) -> Iterator[Path]:
 
 # ---- by name
 
-# Chinese characters and Hangul syllables. Kana are counted like Latin, as in the original program.
+# Chinese characters and Hangul syllables. Kana are counted like Latin, as lango does.
 _CJK = lazily("[\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af]")
 
 

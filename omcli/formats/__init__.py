@@ -116,7 +116,7 @@ def detect(source: RecordStream) -> Format:
 def _unknown(sample: Sample) -> UnknownFormat:
     """Return the error for an input that fits no format, with the name of the program that wrote it if it is known.
 
-    The hint names only formats that could fit.
+    The hint names the formats that om reads or, for prose, the option to read it as one message.
     """
     from omcli.formats.known import known_name  # noqa: PLC0415 - only for the error
 
@@ -301,7 +301,7 @@ class _Turns:
             yield self._placed(with_speaker(item, entry=turn))
 
     def _placed(self, item: Item) -> Item:
-        """Return an item, a message with its directory if that differs from its session's."""
+        """Return an item. A message gets its directory if that differs from its session's first directory."""
         if isinstance(item, Facts):
             self._session, self._cwd = item.session, item.cwd
             if item.cwd:
@@ -317,8 +317,8 @@ def _is_before_prompt(turn: Record) -> bool:
 
 
 def _opening_memory(turn: Record) -> Iterator[Facts]:
-    """Yield the memory with which a turn begins, if any. The turn must be the first one, or follow only prompts of the
-    program, because in a later one it is a quotation, and in one of an agent or a tool an imitation.
+    """Yield the memory with which a turn begins, if any. Only pass the first turn, and turns that follow nothing but
+    prompts of the program: memory in a later turn is a quotation. In a turn of an agent or a tool, it is an imitation.
     """
     content = turn.get("content")
     first = content[0] if isinstance(content, list) and content else content

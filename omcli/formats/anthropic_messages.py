@@ -31,7 +31,7 @@ _FOREIGN = frozenset({"name", "message", "parts", "uuid", "sessionId"})
 _CHAT = frozenset({"tool_calls", "tool_call_id", "function_call"})
 _THOUGHTS = ("thinking", "redacted_thinking")
 _SAID = ("text", "compaction")
-"""Types of a block with words. A compaction's are the agent's summary of the turns before it."""
+"""Types of a block with words. A compaction holds the agent's summary of the turns before it."""
 _ATTACHED = ("image", "document", "search_result", "web_search_result", "container_upload", "tool_reference")
 # Cline adds this to every prompt. It also writes results as prompts, so it would need a separate reader.
 _CLINE = "<environment_details>"

@@ -105,7 +105,7 @@ class _RecordReader:
             yield Skip(Reason.UNKNOWN_TYPE if kind else Reason.MALFORMED, kind[:40])
 
     def _side(self, data: Record, agent: str | None) -> Iterator[Item]:
-        """Yield the facts that a bookkeeping event changes, or a `Skip`. Those of subagents are not the session's."""
+        """Yield the facts that a bookkeeping event changes, or a `Skip`. A subagent's facts are not the session's."""
         place = record(data.get("context"))
         known = Facts(
             session=string(data.get("sessionId")),

@@ -24,7 +24,7 @@ _WRITTEN_BY_CLIENT = (
     "This is the Gemini CLI. We are setting up the context for our chat",
 )
 _FILES = lazily(r"(?:\A|\n)--- Content from referenced files ---")
-"""What follows is the content of files that the prompt names with `@`."""
+"""Line between a prompt and the content of the files that it names with `@`."""
 _NOTICES = frozenset({"info", "warning", "error"})
 _SHELL = "run_shell_command"
 _SHELL_HEADER = lazily(r"(?:Command: .*?\nDirectory: [^\n]*\n)?(?:Output|Stdout): ", re.DOTALL)
@@ -67,7 +67,7 @@ class _Said:
 
 
 class _RecordReader:
-    """Reads a session. In JSON Lines, a record repeats the one with the same id, with calls or with more text."""
+    """Reads a session. In JSON Lines, a message with new calls or more text is written again, with the same id."""
 
     def __init__(self, state: ReaderState | None) -> None:
         state = state or {}
@@ -77,7 +77,7 @@ class _RecordReader:
         self._seen = HashSet(unpacked(state["seen"]) if state else ())
         self._said = _Said(*state.get("said", ()))
         self._ids: list[str] = []
-        """Ids of the messages read, in order, as far as this reading shows."""
+        """Ids of the messages read, in order, without those that were read before this reader resumed."""
 
     def state(self) -> ReaderState:
         said = (self._said.id, self._said.text, self._said.parts)
@@ -119,7 +119,7 @@ class _RecordReader:
             yield Skip(Reason.NOISE)
 
     def _taken_back(self, rewound: str) -> Item:
-        """Return the messages that a person took back: the one with this id, and all after it."""
+        """Return the messages that a person took back: the one with this id, if it was read, and all after it."""
         place = self._ids.index(rewound) if rewound in self._ids else len(self._ids)
         abandoned, self._ids = self._ids[place:], self._ids[:place]
         return Abandoned(ids=frozenset(abandoned))
@@ -235,7 +235,7 @@ def _result(call: Record, tool: str, call_id: str | None, at: str | None) -> Mes
 
 
 def _output(call: Record) -> str:
-    """Return what a tool gave to the model or, if that is missing, what it showed to the person."""
+    """Return a tool's output for the model or, if that is missing, its output for the person."""
     parts: list[str] = []
     for part in objects(call.get("result")):
         response = record(record(part.get("functionResponse")).get("response"))

@@ -212,7 +212,7 @@ def _begins_line(said: str, at: int) -> bool:
 
 
 def _without(said: str, blocks: Iterable[tuple[int, int]], *, fill: str = "") -> str:
-    """Return a text without the blocks, or with as many characters in place of each."""
+    """Return a text without the blocks, or with `fill` in place of each of their characters."""
     kept: list[str] = []
     after = 0
     for start, end in sorted(blocks):
@@ -271,7 +271,7 @@ def _ends_line(said: str, tag: re.Match[str]) -> bool:
 
 
 def _block_end(said: str, tags: list[re.Match[str]], place: int) -> re.Match[str]:
-    """Return the tag that closes a block, or the first one of its name if nested blocks are not all closed."""
+    """Return the tag that closes a block, or the first one with its name if nested blocks are not all closed."""
     name, depth = tags[place]["name"].casefold(), 1
     first: re.Match[str] | None = None
     for at in range(place + 1, len(tags)):
@@ -351,7 +351,7 @@ _DECODER = json.JSONDecoder()
 
 
 def is_pack(beginning: str) -> bool:
-    """Return True if an input with this beginning is a pack that om printed as a list of messages."""
+    """Return True if an input with this beginning is a pack that om printed as a list of OpenAI chat messages."""
     return _PRINTED_CHAT.match(beginning) is not None
 
 

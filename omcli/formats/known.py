@@ -1,4 +1,4 @@
-"""Transcript formats of other programs that om cannot read yet, told apart so that errors can name them."""
+"""Transcript formats of other programs that om cannot read yet, recognised so that errors can name them."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ _RECORDS: Mapping[str, _Fits] = {
         ),
     ),
 }
-"""Returns True for records that the program writes. The format of most records counts; if equal, the first one."""
+"""Tests that are true for records of a program. The program with most records counts, the first one among equals."""
 
 
 def known_name(sample: Sample) -> str | None:

@@ -79,7 +79,7 @@ class _EntryReader:
             yield Skip(Reason.NOISE if known else Reason.MALFORMED, "" if known else "session")
 
     def _bare(self, message: Record) -> Iterator[Item]:
-        """Yield the items of a message without its entry, as extensions are given them."""
+        """Yield the items of a message without its entry, as pi passes it to extensions."""
         request = self._handover or Handover()
         items = _bare_items(message)
         summary = text(message.get("summary")) if message.get("role") == "compactionSummary" else ""
@@ -240,7 +240,7 @@ def _prompt(entry: Record, message: Record) -> Iterator[Item]:
 
 
 def _prompt_text(said: str) -> str:
-    """Return a prompt without what OpenClaw adds to messages from a chat program. Return "" for its own prompts."""
+    """Return a prompt without OpenClaw's additions to messages from a chat program; "" if OpenClaw wrote all of it."""
     if _OWN_PROMPT.match(said):
         return ""
     at = 0
@@ -318,7 +318,7 @@ def _user_command(entry: Record, message: Record) -> Iterator[Item]:
 
 
 def _summary(entry: Record, message: Record, *, kind: MessageKind) -> Iterator[Item]:
-    """Yield a summary. If it is memory of messages that may not be passed, it is a fact about the session instead."""
+    """Yield a summary. If it begins with memory of messages that may not be passed, yield that as a fact before it."""
     written = text(message.get("summary"))
     summary, at = without_injected(written), _at(entry, message)
     if kind is MessageKind.RECAP and (memory := opening_memory(written)):

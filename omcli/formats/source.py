@@ -29,8 +29,8 @@ LONGEST_LINE = 64 << 20
 LARGEST_DOCUMENT = 256 << 20
 """Maximum size of an input that is read as a whole, in bytes. Parsing takes several times as much memory."""
 _BLOCK = io.DEFAULT_BUFFER_SIZE
-"""Number of bytes read at once where signals have to be handled in between. For more than it has in its buffer, a
-stream asks the system repeatedly. If a signal came before the last of these requests, it would wait for data with it.
+"""Number of bytes read at once, if signals must be handled in between. To read more than its buffer holds, a stream
+asks the system repeatedly, and a signal before the last of these requests is handled only after that one has data.
 """
 _MANY = 1 << 20
 """Number of bytes read at once from a file on a disk, which never waits for more."""

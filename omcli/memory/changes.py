@@ -138,9 +138,9 @@ class CutResult:
     """The result of removing everything after a moment from a copy of the store."""
 
     messages: int
-    """Number of messages."""
+    """Number of removed messages, including those that are not counted (see `Message.is_counted`)."""
     undated: frozenset[str]
-    """Ids of sessions with messages that may have come later: neither they nor earlier ones have a date."""
+    """Ids of sessions with removed messages that may be older: neither they nor any before them have a date."""
     is_mixed: bool
     """True if a row made before the moment was made from rows written after it, which means that a clock was wrong."""
 

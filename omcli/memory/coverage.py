@@ -39,8 +39,8 @@ def tombstone(said: Draft | Observation, *, session: str | None) -> str:
 
 
 def tombstone_of(text: str, *, session: str | None = None, is_tool: bool = False) -> str:
-    """Return the digest of forgotten text: 32 hex digits, made from its words (see `said_words`). If the text may recur
-    by chance, as text of tools and text that is not distinctive may, it also depends on the session.
+    """Return the digest of forgotten text: 32 hex digits, made from its words (see `said_words`). Text of tools and
+    text that is not distinctive may recur by chance, so their digests also depend on the session.
     """
     words = said_words(text)
     return digest("said", _joined(words)) if not is_tool and is_distinctive(words) else _of_session(words, session)

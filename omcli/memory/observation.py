@@ -112,7 +112,7 @@ _IMPORTANCE: Mapping[Priority, int] = {Priority.HIGH: 8, Priority.MEDIUM: 5, Pri
 
 
 class Status(StrEnum):
-    """State of a task or problem. Other rows have no status."""
+    """State of a request, question, task, command, problem or the like. Rows that cannot be settled have none."""
 
     OPEN = "open"
     DONE = "done"

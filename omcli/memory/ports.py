@@ -48,7 +48,7 @@ class Lane(StrEnum):
 @record
 class Appended:
     new: tuple[bool, ...]
-    """True for each message given, in order, that was new."""
+    """For each given message, in order: True if it was new and its text was not forgotten."""
     forgotten: int = 0
     """Number of messages that were stored as hidden, because their text was forgotten."""
 
@@ -147,7 +147,7 @@ class Bookmarks(Protocol):
         """Return the file's bookmarks, except those under other terms (`Origin.terms`), by ascending offset."""
 
     def put(self, origin: Origin, bookmarks: Sequence[Bookmark]) -> None:
-        """Replace all bookmarks of a file, given by ascending offset. Messages before the last one must be stored."""
+        """Replace a file's bookmarks by these, ordered by offset. Messages before the last bookmark must be stored."""
 
     def files(self) -> tuple[IngestedFile, ...]:
         """Return all files that have bookmarks, sorted by path."""
@@ -278,7 +278,7 @@ class Operations(Protocol):
         """
 
     def history(self, *, last: int | None = None) -> tuple[Operation, ...]:
-        """Return the operations, newest first, without failed or empty reflections. Parts of one are not listed."""
+        """Return the operations, newest first, without failed or empty reflections and without parts of others."""
 
     def undo(self, number: int | None = None, *, now: str) -> Operation:
         """Undo an operation, by default the last one that can be undone, and return the undo operation.
@@ -381,8 +381,8 @@ class Sessions(Protocol):
     def with_work(
         self, counter: str, *, pending: int | None = None, rows: int | None = None, reflections: int | None = None
     ) -> tuple[str, ...]:
-        """Return the ids of sessions, in the order of `summaries`, with at least this many tokens of pending messages
-        or of visible rows (or with some of another counter, if asked for), or this many visible reflections.
+        """Return the ids of sessions, in the order of `summaries`, that reach one of the numbers given: of tokens in
+        pending messages, of tokens in visible rows (in both, any of another counter suffice), of visible reflections.
         """
 
     def status(self) -> StoreStatus:
@@ -436,8 +436,8 @@ class Store(Protocol):
     """Durable storage of messages and rows, divided into roles. Code that needs only one role takes that role alone.
 
     Every method is one transaction, except those that return iterators, which read page by page. Text is returned
-    unchanged, except that halves of surrogate pairs become U+FFFD. Methods that write may raise StoreLocked or
-    InputOutput.
+    unchanged, except that halves of surrogate pairs become U+FFFD. Methods that write may raise StoreLocked,
+    InputOutput or, if the index of words was damaged and is mended now, TryAgain.
     """
 
     @property

@@ -52,7 +52,7 @@ class SearchIndex(Protocol):
     """
 
     def match(self, words: Sequence[str], query: LogQuery, *, most: int) -> tuple[WordMatch, ...]:
-        """Return the `most` newest messages and rows with each word, of the query's session and perhaps of others."""
+        """Return the `most` newest messages and rows with each word. The query limits them roughly, by its session."""
 
     def size(self, query: LogQuery) -> int:
         """Return the number of messages and rows among which `match` searches. It may be too high."""
@@ -97,7 +97,7 @@ class Nearest:
 
 @record
 class VectorStatus:
-    """Numbers of messages and rows with and without vectors of a model, and their dimensions if there are any."""
+    """Numbers of messages and rows with and without vectors of a model, and the model's dimensions if known."""
 
     dimensions: int | None
     messages: int
@@ -109,7 +109,7 @@ class VectorStatus:
 
 
 class Vectors(Protocol):
-    """Vectors by model, of visible rows and of what people and agents say in visible messages; of a long text several.
+    """Vectors by model, of visible rows and of visible prompts, replies and notes. A long text has several vectors.
     If a model's number of dimensions changes, only vectors with the latest number count.
     """
 

@@ -77,7 +77,7 @@ class FreezePoint:
     message: int
     """`seq` of the last message before the tail, or 0 if there is none."""
     position: int | None
-    """Log position of the last row when the pack changed (`Logged.position`). None if there was none: all are used."""
+    """Log position of the last row when the pack changed. None if no batch of the session has rows: all are used."""
     at: str | None
     """Instant at which the last row up to `position` was written, or None if there is no such row."""
     is_last: bool

@@ -181,7 +181,7 @@ class Abandoned:
 
 @record
 class Handover:
-    """A host's request to replace all messages of a transcript, and its earlier summary of others. None is unknown."""
+    """A host's request to replace all messages of a transcript, and its summary of others. None means unknown."""
 
     first_kept: str | None = None  # id of the host's first entry that remains
     tokens_before: int | None = None

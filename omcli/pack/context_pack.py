@@ -44,7 +44,7 @@ class ContextPack:
     total: int
     """Tokens of `printed`, never more than the budget."""
     left_out: int
-    """Number of rows that could be in the pack but did not fit."""
+    """Number of rows that could be in the pack but did not fit or, in a pack for a task, repeat what it says."""
     counter: str
     """Name of the token counter used for all counts."""
     budgets: Budgets
@@ -85,10 +85,12 @@ class Choice:
     that write one text for them. None means no limit.
     """
     others: int | None = None
-    """Maximum number of the session's other rows, counted in the same way. Rows that are open or in force are kept."""
+    """Maximum number of the session's other rows, counted in the same way. Beyond both numbers, rows are kept that are
+    open or in force.
+    """
     is_recent: bool = False
-    """True to rank the session's rows by age instead of salience: pinned rows and the current task first, then
-    reflections, then the others, each group newest first.
+    """True to rank the session's rows by age instead of salience: pinned rows and the current task first, then rows in
+    `matches`, the best first, then reflections, then the others. Otherwise, newer rows rank first in each group.
     """
     is_descending: bool = False
     """True to print the newest rows of the session first."""
@@ -101,14 +103,15 @@ class Choice:
     messages (see `tail.newest`). None means no limit.
     """
     most: int = 0
-    """Maximum tokens of a pack whose tail uses what the rows leave of the budget. With 0, the tail keeps to its own
-    budget.
+    """Maximum tokens of a pack whose tail uses the budget that the rows leave. With 0, the tail exceeds its own budget
+    only to reach unobserved messages (see `pack`).
     """
     fading: float = ranking.HALF_LIFE
     """Divisor of the score of other sessions' rows for each week of age."""
     matches: Mapping[str, float] = field(default_factory=dict)
-    """How well rows match the task at hand, by id. They are chosen before others (`by_salience`, `by_value`), and no
-    row is printed that the last messages or another row repeat (`selection.repeated`).
+    """Degree of match of each row that matches the task at hand, by id. These rows are chosen before others
+    (`by_salience`, `by_value`). If there are any, rows that repeat the last messages or another row are left out
+    (`selection.repeated`).
     """
     is_explained: bool = False
     """True to record why each row is in the pack or not."""
@@ -284,8 +287,8 @@ def _last(rows: Sequence[Observation], count: int | None) -> Sequence[Observatio
 
 
 def _newest(rows: Sequence[Observation], matches: Mapping[str, float]) -> Iterator[int]:
-    """Yield indexes: pinned rows and the current task, then what matches the task at hand, the best first, then
-    reflections, then all others, each group newest first.
+    """Yield indexes: pinned rows and the current task, then rows that match the task at hand, the best first, then
+    reflections, then all others. Otherwise, each group is yielded newest first.
     """
     yield from sorted(
         range(len(rows)),
@@ -323,7 +326,7 @@ class _Draft:
     total: int
     """Maximum tokens of the pack: its budget, without the counter's free share."""
     limits: dict[Tier, int] = field(default_factory=dict)
-    """Maximum tokens of each tier, set when it is filled. That of the tail is raised if it may exceed its budget."""
+    """Maximum tokens of each tier, set by `fill`. The tail's is raised if the tail may exceed its budget."""
     is_frozen: bool = False
     unobserved: Unobserved | None = None
 
@@ -343,8 +346,8 @@ class _Draft:
         return self.scales.part(tier, self.shown)
 
     def fill_once(self) -> None:
-        """Fill the pack. For a task, fill the tiers of rows again without what the tail or another row says. They get
-        the room that they had and the room that is free, so the tail stays as it is.
+        """Fill the pack. For a task, fill the tiers of rows again without rows that repeat the tail or another row.
+        These tiers get the room that they had and the room that is free, so the tail stays as it is.
         """
         self.fill()
         if not self.choice.matches:

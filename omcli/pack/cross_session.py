@@ -52,7 +52,7 @@ def is_shared(row: Observation, *, session: str | None) -> bool:
 
 
 def each_once(rows: Sequence[Observation], *, besides: Sequence[Observation] = ()) -> list[Observation]:
-    """Remove rows whose text is in `besides`, and duplicates by text, apart from the mark of provisional rows.
+    """Remove rows whose text is in `besides`, and duplicates by text. The mark of provisional `rows` is ignored.
 
     Among duplicates, the last row that is not an observation is kept, or the first one if all are observations.
     """
@@ -84,7 +84,7 @@ def by_value(
     """Return the indexes of rows, best first, as they rank in another session's pack.
 
     Pinned rows rank first, then those that match the task at hand, the best first, then rows by descending score. At
-    equal scores notes rank first, then the lower id. `matches` holds how well rows match, by id.
+    equal scores notes rank first, then the lower id. `matches` maps the ids of matching rows to their degree of match.
     """
 
     def key(place: int) -> tuple[bool, float, float, bool, str]:

@@ -44,11 +44,12 @@ def document(pack: ContextPack, about: Mapping[str, object] = MappingProxyType({
 
 
 def reason_document(pack: ContextPack, words: Mapping[str, Sequence[str]]) -> dict[str, object]:
-    """Return why rows are in a pack or not, as a JSON document. `words` are those of the task that rows contain, by id.
+    """Return the reasons why rows are in a pack or not, as a JSON object. `words` maps the id of a row to the words of
+    the task that the row contains.
 
-    It has the form `{…, "tokens": {…}, "rows": [{"tier", "id", "tokens", "reason", "text"}], "left_out": […]}`, each
-    list with the best row first. `room` is the number of tokens that were left for a row that did not fit. Rows of
-    other sessions are ranked by their `score`.
+    It has the form `{…, "tokens": {…}, "rows": [{"tier", "id", "tokens", "reason", "text"}], "left_out": […]}`. In each
+    list, ranked rows come first, tier by tier and the best first. `room` is the number of tokens that were left for a
+    row that did not fit. Rows of other sessions are ranked by their `score`.
     """
     lists: dict[bool, list[dict[str, object]]] = {True: [], False: []}
     for each in pack.reasons:

@@ -55,8 +55,8 @@ _WISHED_FROM = MappingProxyType({Type.INSTRUCTION: 9, Type.PREFERENCE: 8})
 _LAST_ASKED = 3
 """Number of a person's last requests, questions and corrections of which the open ones are chosen first."""
 _OPENING = 0.2
-"""Share of a session that is its opening. The first words of people count twice, because they say who the people are
-and what the session is about. Towards the end of the opening, that fades to once.
+"""Share of a session that is its opening. Statements of people count twice at the beginning, because they say who the
+people are and what the session is about. The factor falls to 1 at the end of the opening.
 """
 _STATEMENTS = frozenset(
     {Type.PREFERENCE, Type.INSTRUCTION, Type.DECISION, Type.CORRECTION, Type.FACT, Type.REQUEST, Type.QUESTION}
@@ -138,8 +138,8 @@ def by_salience(rows: Sequence[Observation], matches: Mapping[str, float] = Mapp
 def reason_of_first(
     rows: Sequence[Observation], matches: Mapping[str, float], *, has_asked: bool = True
 ) -> dict[int, ChoiceReason]:
-    """Return the indexes of the rows that rank before all others, best first, each with the reason. `has_asked` is
-    False if open requests are not among them.
+    """Return the indexes of the rows that rank before all others, best first, each with the reason. Open requests are
+    not among them unless `has_asked`.
     """
     pinned = [place for place, row in enumerate(rows) if comes_first(row)]
     found = {place: ChoiceReason.PINNED if PINNED in rows[place].tags else ChoiceReason.CURRENT for place in pinned}
@@ -175,9 +175,8 @@ def _last_asked(rows: Sequence[Observation]) -> list[int]:
 def _counted_rows(rows: Sequence[Observation]) -> list[int]:
     """Return the indexes of the rows used to find names, to count terms, and to measure the length of the session.
 
-    These are the rows not written by a model, without excerpts of outputs, if they are at least a quarter of all rows,
-    and otherwise all rows. So a model that repeats itself, or a file that is read, makes no word more common and no row
-    older.
+    These are the rows that no model wrote, except excerpts. If they are less than a quarter of all rows, all rows are
+    used instead. So a model that repeats itself, or a file that is read, makes no word more common and no row older.
     """
     others = [
         place for place, row in enumerate(rows) if row.source is not Source.MODEL and row.type is not Type.EXCERPT

@@ -120,9 +120,9 @@ class TierRows:
     scales: PackMeter
     is_descending: bool = False
     told: frozenset[int] = frozenset()
-    """Indexes of rows to leave out, because the pack says elsewhere what they say."""
+    """Indexes of rows to leave out, because they repeat other parts of the pack."""
     usual: ChoiceReason = ChoiceReason.INFORMATIVE
-    """The reason for the order of all but the `first` rows."""
+    """The reason why rows are chosen that are not among the `first`."""
     first: Callable[[], Mapping[int, ChoiceReason]] = dict
     """Returns the indexes of rows that rank before the others, with the reasons."""
     score: Callable[[Observation], float] | None = None
@@ -150,7 +150,7 @@ class TierRows:
         del self.chosen[-count:]
 
     def reason_of_each(self, tier: Tier) -> Iterator[RowReason]:
-        """Yield all rows, the best first, with what the choice was made by."""
+        """Yield all rows, the best first, each with the reason why it was chosen or not."""
         first, costs = self.first(), {each.place: each.cost for each in self.chosen}
         terms = terms_of([row.text for row in self.rows])
         said = frozenset().union(*(terms[place] for place in costs))
@@ -215,11 +215,11 @@ def is_no_reflection(row: Observation) -> bool:
 
 
 def repeated(rows: Sequence[Observation], turns: Sequence[Turn], matches: Mapping[str, float]) -> frozenset[int]:
-    """Return the indexes of rows that say what other rows or messages say, so that a pack would tell it twice.
+    """Return the indexes of rows that repeat other rows or messages.
 
     Of rows with the same words, whoever says them, a pinned one or the current task stays, otherwise an open one,
-    otherwise the one that matches best, the last among equals. A row is also repeated by the messages it was made from
-    if they are whole, and by a message that contains its words, unless it is pinned, the current task or open.
+    otherwise the one that matches best, the last among equals. A row that is not pinned, the current task or open also
+    repeats the messages it was made from, if all of them are whole, and messages that contain its words.
     """
     seqs = {turn.kept.seq for turn in turns if turn.is_whole}
     said = f" {' '.join(one_line(turn.text) for turn in turns)} "

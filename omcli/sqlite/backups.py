@@ -23,8 +23,8 @@ from omcli.sqlite.dialect import NOWHERE, Table
 _UNFINISHED = ".partial"
 """Suffix of a copy's name until it is complete."""
 _DEAD_AFTER = 600
-"""Unfinished backup_files not written to for this long, in seconds, are considered abandoned. While SQLite
-backup_files, it writes all the time.
+"""Unfinished backups not written to for this long, in seconds, are considered abandoned. While SQLite copies, it writes
+all the time.
 """
 _FALSE_ALARM = "NULL value in aside_titles."
 """Error that SQLite 3.40 reports for a sound table whose columns are not in the order of its key. Stores with schema 8
@@ -195,7 +195,7 @@ def _remove_surplus(path: Path, made: Path | None, *, keep: int, now: str) -> tu
 
 
 def _remove_unfinished(path: Path) -> None:
-    """Remove old unfinished backup_files left by a killed run."""
+    """Remove old unfinished backups left by a killed run."""
     for name in _names(path):
         whole = name.removesuffix(_UNFINISHED)
         if whole == name or not backups_among([whole], path.name):
@@ -333,7 +333,9 @@ def label(now: str) -> str:
 
 
 def backups_among(names: Iterable[str], store: str) -> tuple[Backup, ...]:
-    """Return a store's dated backups, oldest first, but none made before a migration. `names` are its folder's."""
+    """Return a store's dated backups, oldest first, without copies made before migrations. `names` are the names of the
+    files in the store's folder.
+    """
     found = []
     for name in names:
         told = _NAME.fullmatch(name.removeprefix(store)) if name.startswith(store) else None

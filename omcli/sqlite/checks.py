@@ -61,12 +61,14 @@ class WaitingCounts:
     messages: int
     tokens: int
     since: str | None
-    """Time at which the longest waiting session was last taken in, if messages wait."""
+    """Time since which messages have waited longest: the last ingest of their session or, if they were restored, the
+    time at which they were hidden. None if no messages wait.
+    """
     errors: int
 
 
 def version() -> SqliteVersion:
-    """Return the version of SQLite and what it lacks."""
+    """Return the version of this Python's SQLite, its known bug and its features."""
     with closing(sqlite3.connect(":memory:")) as connection:
         try:
             connection.execute("CREATE VIRTUAL TABLE words USING fts5 (text)")
@@ -81,7 +83,7 @@ def version() -> SqliteVersion:
 
 
 def file_version(path: Path, *, wait: float) -> int:
-    """Return the version of the schema in a file, which is not changed. Raise NewerStore and UnusableStore as
+    """Return the version of the schema in a file, without changing the file. Raise NewerStore and UnusableStore as
     `check_version` does.
     """
     with closing(connect(path, "ro", wait=wait)) as connection:
@@ -89,8 +91,8 @@ def file_version(path: Path, *, wait: float) -> int:
 
 
 def first_fault(database: Database, *, thoroughly: bool = False) -> str | None:
-    """Return the first fault of a store's file, or None if it is sound. Check `thoroughly` for what takes longer: rows
-    missing from indexes, and references to missing rows.
+    """Return the first fault of a store's file, or None if it is sound. Checking `thoroughly` takes longer, but also
+    finds rows missing from indexes and references to missing rows.
     """
     from omcli.sqlite.backups import fault, lost_reference  # noqa: PLC0415 - a status line needs no backups
 
@@ -128,7 +130,7 @@ def waiting_counts(database: Database) -> WaitingCounts:
 
 
 def first_time(database: Database) -> str | None:
-    """Return the time at which the first session was last taken in, or None if there is no session."""
+    """Return the earliest time at which any session was last ingested, or None if there is no session."""
     with database.reading() as connection:
         first: str | None = connection.execute("SELECT min(seen_at) FROM sessions").fetchone()[0]
     return first
@@ -144,8 +146,8 @@ def record_skips(database: Database) -> Mapping[str, int]:
 
 
 def compact_log(database: Database) -> int:
-    """Write the write-ahead log into the store's file, and return the bytes that are left of it because another process
-    still reads them.
+    """Write the write-ahead log into the store's file, and return the log's size in bytes, which is 0 unless another
+    process still reads the log.
     """
     with database.om_errors():
         truncate_log(database.connection)
@@ -163,8 +165,8 @@ def log_size(path: Path) -> int:
 
 @contextmanager
 def any_error(path: Path) -> Iterator[None]:
-    """Raise InputOutput instead of any error of SQLite inside the block, even if it would be a bug elsewhere: a damaged
-    store may lack anything.
+    """Raise om's errors instead of SQLite's inside the block. Errors that would be bugs elsewhere become InputOutput,
+    because a damaged store may lack anything.
     """
     try:
         yield

@@ -242,8 +242,8 @@ def _encode(columns: Iterable[_Column], fields: object) -> Columns:
 def _compiled(
     parameters: str, first: str, columns: Iterable[_Column], result: str, scope: dict[str, Any]
 ) -> Callable[..., Any]:
-    """Compile a function that takes a row and returns `result`, in which the fields of `columns` stand for `{}`. The
-    row has the values named in `first`, then the columns.
+    """Compile a function that takes a row and returns `result`, in which `{}` is replaced by the fields of `columns`.
+    The row has the values named in `first`, then the columns.
 
     Reading the thousand rows of a pack would take twice as long with a loop over the columns of each row.
     """

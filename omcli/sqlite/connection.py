@@ -236,8 +236,8 @@ def exists(path: Path) -> bool:
     """Return True if the file exists, and False if it can be created as far as its path tells.
 
     Raise UnusableStore if the path leads to something else (opening a named pipe would wait for ever) or follows a
-    broken link (its target may be on a disk that is not mounted). Raise CannotCreate if one of its folders is a file,
-    and InputOutput if it cannot be searched.
+    broken link (its target may be on a disk that is not mounted). Raise CannotCreate if one of the path's folders is a
+    file, and InputOutput if one of them cannot be searched.
     """
     try:
         mode = path.stat().st_mode
@@ -377,9 +377,9 @@ _PAGES = """
         (SELECT hex(substr(block, 6, 1)) NOT IN ('', '00') FROM {0}_data WHERE id = 10)
     FROM {0}_data WHERE id > 10 AND id >> 36 & 1 = 0
 """
-"""Numbers of pages of an index: all; those whose third and fourth bytes are the end of their entries, after at least
-four bytes; those after whose entries the places of words follow; those that FTS5 finds by their first word. The last
-column is true if the record that lists the parts of the index has one.
+"""Numbers of pages of an index: all; sound ones, whose third and fourth bytes (the end of their entries) are at least 4
+and at most the page's length; those with a list of the places of words after the entries; those that FTS5 finds by
+their first word. The last column is true if the record of the index's parts lists any.
 """
 
 

@@ -46,7 +46,7 @@ _UNDECODABLE = "Could not decode to UTF-8"
 """Beginning of the error that Python raises, without a code, for text in a store that is not UTF-8."""
 _DAMAGED = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_FORMAT})
 _OF_INDEX = frozenset({sqlite3.SQLITE_CORRUPT_VTAB, sqlite3.SQLITE_CONSTRAINT})
-"""Errors of FTS5. It gives no extended code if what it writes is already there; constraints of om's tables have one."""
+"""Errors of FTS5. It gives no extended code if an entry exists already; errors of om's own constraints have one."""
 _NO_INDEX = frozenset({sqlite3.SQLITE_IOERR_SHMOPEN, sqlite3.SQLITE_IOERR_SHMSIZE, sqlite3.SQLITE_IOERR_SHMMAP})
 """Errors that mean SQLite cannot create the index of the write-ahead log, for example on a full disk."""
 
@@ -64,8 +64,8 @@ _raised: dict[int, BaseException] = {}
 
 
 def interrupt_of(error: sqlite3.Error) -> BaseException | None:
-    """Return the exception that ended `om_words`, if that caused SQLite's error. An interrupt just before the function
-    began is not recorded.
+    """Return the exception that ended `om_words`, or None if SQLite's error has another cause. If no exception was
+    recorded, Ctrl-C came just before the function began.
     """
     if str(error) != FUNCTION_FAILED:
         return None
@@ -73,8 +73,8 @@ def interrupt_of(error: sqlite3.Error) -> BaseException | None:
 
 
 def index_text(text: str) -> str:
-    """Return text as it is indexed: without words longer than any name, such as encoded files, and with the parts of
-    names in camel case.
+    """Return text as it is indexed: without words longer than any name, such as encoded files, with the parts of names
+    in camel case, and with text of scripts without spaces in pairs of characters (see `split_cjk`).
 
     Words are deleted from the index by the same function, so changing it needs a migration that fills the index again.
     """

@@ -89,7 +89,8 @@ def first_late(connection: sqlite3.Connection, *, session: int) -> Late | None:
 def cover(connection: sqlite3.Connection, batch: Batch, *, session: int, outcome: BatchOutcome) -> bool:
     """Mark a batch's messages as covered, unless its outcome leaves them pending. Return True if the batch is late.
 
-    Raise StaleBatch if the batch is no longer pending or is incomplete.
+    Buffered batches that the cursor has passed are deleted. Raise StaleBatch if the batch is no longer pending or is
+    incomplete.
     """
     is_late = batch.through <= cursor(connection, session=session, lane=Lane.OBSERVE)
     if is_late:

@@ -319,7 +319,7 @@ def keep_images(connection: sqlite3.Connection, messages: Iterable[Message]) -> 
 
 
 def drop_images(connection: sqlite3.Connection, digests: Iterable[str]) -> None:
-    """Delete the images that do not belong to a pending message, not even to a hidden one that may be restored."""
+    """Delete these images, except those of pending messages, including hidden ones, which may be restored."""
     # The images of pending messages are read once for all digests, and only if one of the digests is stored.
     kept = dialect.digest_text("sha256")
     connection.execute(

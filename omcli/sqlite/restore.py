@@ -28,7 +28,7 @@ class RestoreResult:
     backup: Path | None
     """The backup; None if there was no sound one, so that the next write creates a new store."""
     kept: Path | None
-    """The file that keeps what the store was before, or None if there was no store."""
+    """The file with the store's earlier content, or None if there was no store."""
 
 
 def restore(path: Path, backup: Path, *, now: str, wait: float) -> RestoreResult:
@@ -88,8 +88,8 @@ def _replaced(path: Path, backups: Sequence[Path], *, now: str, wait: float) -> 
 
 
 def _moved(path: Path, name: str) -> Path:
-    """Give a damaged store a second name, and move its write-ahead log there, so that no new store takes it for its
-    own. The first name stays until the caller replaces it: if the process is killed, the store is only damaged still.
+    """Give a damaged store a second name, and move its write-ahead log there, so that no new store takes the log for
+    its own. The first name stays until the caller replaces it. So if the process is killed, the store is still there.
     """
     for number in count(1):
         kept = path.with_name(f"{path.name}.{name}{f'-{number}' if number > 1 else ''}")

@@ -44,8 +44,8 @@ _AND_REPLACED = """WITH RECURSIVE shown (position) AS (SELECT * FROM ({}) UNION
     JOIN observations AS o ON o.superseded_by = s.id
     WHERE o.session = s.session AND o.hidden_by IS NULL AND o.dropped_at IS NULL)
     SELECT position FROM shown ORDER BY 1 DESC LIMIT ?"""
-"""Query for the last positions among those that another query selects and those of the rows that they replaced by
-observing.
+"""Query that adds to the positions of another query those of the rows that its rows replaced by observing, and keeps
+only the last ones.
 """
 
 _BEST = "SELECT position FROM (SELECT importance, position FROM ({}) ORDER BY 1 DESC, 2 DESC LIMIT ?)"

@@ -24,7 +24,9 @@ from omcli.text.similarity import folded_text
 _KEYS = {"messages": "seq", "observations": "position"}
 """Columns with the numbers that the indexes hold, by table."""
 _LEAST_LETTERS = 3
-"""A line is searched for a word if it contains the word without its last `_ENDING` letters, but at least this many."""
+"""A line is searched for a word if it contains the word's beginning: all but the last `_ENDING` letters, but at least
+this many.
+"""
 _ENDING = 4
 _LONGEST_PASSAGE = 300
 """Maximum number of characters of a passage, without the ellipses."""
@@ -32,10 +34,14 @@ _BEFORE_WORDS = 60
 _MOST_LINES = 50
 """Maximum number of lines of a text that are compared."""
 _LEADS = lazily(r"^#{1,6}\s|^\*\*[^*]*\*\*$|[:?]\W{0,3}$")
-"""Matches a heading, and a line that ends with a colon or a question mark, in Markdown as well."""
+"""Matches Markdown headings, lines that are bold as a whole, and lines that end with a colon or a question mark, which
+up to three marks such as `**` may follow.
+"""
 _AROUND = ("\x02", "\x03")
 _LATEST_ANSWER = 400
-"""Number of messages after a question among which to look for answers: more than an agent usually needs for one."""
+"""Number of messages, of all sessions, after a question or call among which to look for answers: more than an agent
+usually needs for one.
+"""
 _MARKS = lazily("[\x02\x03]")
 _MARKED = lazily("([^\x02]*)\x02([^\x03]*)\x03")
 
@@ -162,7 +168,9 @@ def _with_mark(table: str) -> str:
 
 
 def _word_query(words: Iterable[str]) -> str:
-    """Return the query for any of these words. A single character of a script without spaces also begins a pair."""
+    """Return the query for any of these words. A single non-ASCII character also matches words that begin with it,
+    because scripts without spaces are indexed as pairs of characters.
+    """
     return " OR ".join(f'"{word}"{"*" if len(word) == 1 and not word.isascii() else ""}' for word in words)
 
 
@@ -198,7 +206,7 @@ def _lines(text: str, words: Sequence[str]) -> Iterator[str]:
 
 
 def _with_rest(lines: Sequence[str], at: int) -> str:
-    """Return a line, or several as one: a heading, a question or what ends with a colon only leads to what follows."""
+    """Return a line. A heading, a question, or a line that ends with a colon is joined with the lines after it."""
     found = lines[at].strip()
     if _LEADS.search(found):
         for line in islice(lines, at + 1, at + 1 + _MOST_LINES):
@@ -218,7 +226,9 @@ def _folded(text: str) -> str:
 
 
 def _passages(lines: Sequence[tuple[int, str]], words: Sequence[str]) -> Iterator[tuple[int, Passage]]:
-    """Yield the lines that contain one of the words, in order, with the numbers given."""
+    """Yield the lines as passages, in order, with the numbers given. Lines that contain none of the words are left out,
+    unless one of the words is a symbol.
+    """
     if not all(map(str.isalnum, words)):
         yield from ((number, _passage(line, list(_found(line, words)))) for number, line in lines)
         return
@@ -249,8 +259,8 @@ def _marked(marked: str) -> Iterator[tuple[int, int]]:
 
 
 def _found(line: str, words: Sequence[str]) -> Iterator[tuple[int, int]]:
-    """Yield the beginnings and ends of symbols, or of words in a line with names in camel case, or of a script without
-    spaces.
+    """Yield the beginning and end of each occurrence of the words, also inside others. This is for lines to which the
+    marks of FTS5 do not apply: with symbols, names in camel case, or scripts without spaces.
     """
     for word in words:
         yield from (found.span() for found in re.finditer(re.escape(word), line, re.IGNORECASE))

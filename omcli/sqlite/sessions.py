@@ -41,8 +41,8 @@ WAITING = f"""
     FROM passed_over AS p CROSS JOIN {dialect.by_index("messages AS m", "messages_of_session")}
     WHERE m.session = p.session AND m.seq = p.message
 """
-"""Query for the pending messages of all sessions, each with the time since which it waits. Session by session: the
-planner would rather read all messages.
+"""Query for the pending messages of all sessions, each with the time since which it waits. It reads session by session,
+because the planner would otherwise read all messages.
 """
 _WITH_WORK = f"""
     SELECT s.id FROM sessions AS s
@@ -340,9 +340,10 @@ def freeze_point(
 
 
 def _end_of(connection: sqlite3.Connection, *, session: int, rest: int, evicted: int) -> int:
-    """Return the `seq` of the message at which the tokens since the start reach `evicted`, or 0 if `evicted` is 0.
+    """Return the `seq` of the message at which the main thread's tokens since the start reach `evicted`, or 0 if
+    `evicted` is 0.
 
-    `rest` is the number of tokens in the whole session.
+    `rest` is the number of tokens in the whole main thread.
     """
     newest = connection.execute(
         "SELECT seq, tokens FROM messages WHERE session = ? AND agent IS NULL ORDER BY seq DESC", (session,)

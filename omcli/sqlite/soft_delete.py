@@ -1,6 +1,7 @@
 """Soft deletion: moving what pruning and forgetting hide to separate tables (`aside_…`), and back.
 
-Each operation that hides a message or row has a line in the tables of holds, and what no operation holds is restored.
+Each operation that hides a message or row has a line in the tables of holds. Once an operation is undone, messages and
+rows that no other operation holds are restored.
 """
 
 from __future__ import annotations

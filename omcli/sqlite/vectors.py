@@ -29,8 +29,8 @@ _READ = 1_024
 _LOOKED_UP = 500
 """Number of vectors whose messages and rows are looked up at a time, the nearest first."""
 _FLOOR = 0.2
-"""A vector is near if its cosine exceeds the average of the others by a fifth of what is missing to 1. How high cosines
-are depends on the model.
+"""A vector is near if its cosine is at least a fifth of the way from the average of the others to 1, because the usual
+height of cosines depends on the model.
 """
 _LARGEST = 127
 _SAID = f"m.role IN ('user', 'assistant') AND m.counted AND {dialect.has_text('m.text')}"
@@ -53,7 +53,7 @@ class _Model(NamedTuple):
 
 
 _NONE = _Model(0, None)
-"""Stands for a model without vectors."""
+"""A model without vectors."""
 
 
 class SqliteVectors(Table, Vectors):
@@ -144,7 +144,9 @@ class SqliteVectors(Table, Vectors):
 
 
 def drop_unused(connection: sqlite3.Connection) -> int:
-    """Delete the vectors that nothing is linked to, because they tell about their texts, and return their number."""
+    """Delete the vectors that no message or row is linked to, because they reveal something about deleted text, and
+    return their number.
+    """
     return connection.execute(f"DELETE {_UNUSED}").rowcount
 
 
@@ -161,7 +163,9 @@ def _model(connection: sqlite3.Connection, name: str) -> _Model:
 
 
 def _add_model(connection: sqlite3.Connection, name: str, dimensions: int) -> int:
-    """Return the number of a model. If it had other dimensions last, all texts are missing again."""
+    """Return the number of a model with this many dimensions. If the model is new or its last vectors had others, add
+    it, so that no text has a vector yet.
+    """
     found = _model(connection, name)
     if found.dimensions == dimensions:
         return found.number
@@ -249,7 +253,9 @@ def _limit(cosines: Floats) -> Floats:
 def _nearest_of(
     ranked: Sequence[tuple[int, float]], look_up: Callable[[str], Iterable[tuple[int, int]]], *, most: int
 ) -> dict[int, float]:
-    """Return the cosines of the nearest messages or rows by number. `look_up` returns those with a list of vectors."""
+    """Return the cosines of the nearest messages or rows by number. For a list of vectors, `look_up` returns the
+    messages or rows that are linked to one of them, each with that vector's number.
+    """
     found: dict[int, float] = {}
     waiting = iter(ranked)
     while len(found) < most and (page := dict(islice(waiting, _LOOKED_UP))):

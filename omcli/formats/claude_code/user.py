@@ -1,4 +1,4 @@
-"""Claude Code: what a person wrote in prompts, queued prompts, refusals and answers to questions."""
+"""Claude Code: a person's words in prompts, queued prompts, refusals and answers to questions."""
 
 from __future__ import annotations
 

@@ -54,7 +54,7 @@ class SessionDatabase:
 def opened(path: str, earlier: ReaderState | None) -> Iterator[SessionDatabase | None]:
     """Read OpenCode's database. Yield None if it belongs to another program.
 
-    What changed is copied first, so that a slow reader does not keep OpenCode from writing. Raise NoInput if the
+    Changed sessions are copied first, so that a slow reader does not keep OpenCode from writing. Raise NoInput if the
     database is locked or damaged.
     """
     with SpooledTemporaryFile(_IN_MEMORY) as stream:
@@ -124,7 +124,7 @@ def _lines(connection: sqlite3.Connection, session: str) -> Iterator[bytes]:
 
 
 def _object(data: str, **ids: str) -> dict[str, object]:
-    """Return an object stored as JSON together with its ids, or only these if it is not valid."""
+    """Return an object stored as JSON together with its ids, or only the ids if the JSON is invalid."""
     try:
         found = json.loads(data)
     except (ValueError, RecursionError):

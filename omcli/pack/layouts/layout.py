@@ -56,7 +56,7 @@ class Head:
     is_descending: bool = False
     """True if the newest rows of the session are printed first."""
     age: str | None = None
-    """Time since the last message, such as `3 days ago`. None if the message is of the same day or has no time, or if
+    """Time since the last message, such as `3 days ago`. None if the message is from the same day or has no time, or if
     the pack is frozen.
     """
 
@@ -115,7 +115,7 @@ class Layout(Protocol):
     """A way to print a pack. The budget of a tier applies to its `part`, and the total budget to the `whole`."""
 
     def headings(self, observation: Observation, /) -> tuple[str, ...]:
-        """Return the headings to print above a row. Headings that the previous row has too are not repeated."""
+        """Return the headings to print above a row. Leading ones that the previous row has too are not repeated."""
 
     def row(self, observation: Observation) -> str:
         """Return the text that a row adds to its tier, for counting its tokens."""
@@ -144,7 +144,7 @@ def is_asked(row: Observation) -> bool:
 
 
 def is_said(row: Observation) -> bool:
-    """Return True for words of a person or an agent, and for what the agent did, as rules write them."""
+    """Return True for tool events, and for rows that quote a person or an agent in the form that rules write."""
     return row.type in TOOL_EVENTS or row.text.startswith((AGENT, USER))
 
 
@@ -183,7 +183,7 @@ def outcome(turn: Turn) -> str | None:
 
 _NEXT_LINE = lazily(r"\n(?=[^\n])")
 _INDENTED = "\n\t"
-"""Separator of the lines of a message: a tab, which costs a character and keeps Markdown from seeing a block."""
+"""Separator of a message's lines. The tab costs one character and keeps Markdown from seeing a new block."""
 
 
 def spoken(turn: Turn, *, mark: str = "") -> str:
