@@ -110,7 +110,9 @@ def weight(query: Query, matches: Sequence[WordMatch], *, size: int) -> tuple[Wo
 
 
 def candidates(words: Sequence[Word], *, most: int) -> tuple[list[int], list[int]]:
-    """Return the numbers of at most `most` messages and as many rows that have the most weight, the newest first."""
+    """Return the numbers of the messages and of the rows that have the most weight, at most `most` of each, by weight
+    and the newest first among equals.
+    """
 
     def best(of_each: Iterable[tuple[float, frozenset[int]]]) -> list[int]:
         totals: dict[int, float] = defaultdict(float)
@@ -131,7 +133,7 @@ def rank(
     with_messages: bool,
     nearest: Nearest | None = None,
 ) -> list[Match]:
-    """Rank messages and rows, the best first and the newest first among equals.
+    """Rank messages and rows, the best first, and the newest message first among equals.
 
     A row adds to the score of its source messages, and is shown in place of one that contains the same words of the
     query. A row without messages among `places` is a match of its own, and so is every row unless `with_messages`. A
@@ -357,7 +359,7 @@ _LONGEST_PIECE = 1_000
 _MOST_PIECES = 2
 """Maximum number of parts of a text that have a vector. More parts found no more. Words are found in the whole text."""
 _ENDS = ("\n\n", "\n", ". ", "? ", "! ", " ")
-"""Ends of paragraphs, lines, sentences and words. A part is cut at the first kind of end in its second half."""
+"""Ends of paragraphs, lines, sentences and words. A part is cut at the first of these that its second half has."""
 _SPACE = " \t\n\r"
 
 

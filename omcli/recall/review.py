@@ -63,8 +63,8 @@ class ReviewEntry:
 def to_review(rows: Sequence[Observation], *, before: str) -> tuple[ReviewEntry, ...]:
     """Return the rows to look at among all visible ones, the most important first.
 
-    Contradicted rows are always among them, unverified ones unless they were used since `before`. Rows from before then
-    are old if they have been neither used nor confirmed since, and no later row repeats them. Only rows in force,
+    Contradicted rows are always among them, unverified ones unless they were used since `before`. Earlier rows are old
+    if they have been neither used nor confirmed since `before`, and no later row repeats them. Only rows in force,
     items, and open requests, questions and blockers get old, unless they are pinned.
     """
     entries = {row.id: ReviewEntry(row=row, reason=ReviewReason.OLD) for row in _stale(rows, before=before)}
@@ -255,7 +255,8 @@ def _may_replace(later: _Statement, earlier: _Statement) -> bool:
     """Return True if a later statement may contradict an earlier one with the same key.
 
     Both must have the same speaker, or the earlier one must be an agent's. One of the two must have all words of the
-    other. The day that the earlier one is about must not be over, and it must not have been confirmed since the later.
+    other. If the earlier one gives a date, that date must not be over before the later one is made. A row that was
+    confirmed after the later one is not contradicted.
     """
     one, other = earlier.row, later.row
     is_over = earlier.key[1] in _DAYS and one.refers_to is not None and _end(one.refers_to) < other.dated

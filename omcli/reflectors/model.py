@@ -43,9 +43,9 @@ class ModelReflector:
         is raised unless an earlier reply made the rows shorter. NotAllowed and BadConfiguration are raised in any case.
 
         After PromptTooLong, the rows are folded in smaller parts. The rows of a part that fails stay unchanged. So do
-        all further rows after two failed parts, or after eight prompts that were too long. Once a part is folded, the
-        errors of the first paragraph, including NotAllowed, are no longer raised, but leave all further rows unchanged.
-        If no part can be folded, raise the last error.
+        all further rows after two failed parts, or after eight prompts that were too long. Once a part is folded, any
+        other error, even NotAllowed, is no longer raised, but leaves all further rows unchanged. If no part can be
+        folded, raise the last error.
         """
         calls = Calls()
         rows, size = material.rows, len(material.rows)

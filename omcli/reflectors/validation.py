@@ -183,8 +183,8 @@ class _CheckedReply:
         return cited
 
     def _may_go(self, row: Observation, text: str) -> bool:
-        """Return True if text may replace a row, which must have no verdict yet. Only text that repeats them and is no
-        claim of an output may replace a protected row or rules of the user.
+        """Return True if text may replace a row, which must have no verdict yet. A protected row, or a row with rules
+        of the user, is replaced only by text that repeats it, or these rules, and that is not a claim of an output.
 
         A protected row that stays is counted as restored. Record as held back: any other row whose rules are not
         repeated, a row of which the text says nothing, and an important row that the text is not about.

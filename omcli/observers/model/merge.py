@@ -132,7 +132,7 @@ def _without_settled(draft: Draft, settled: Collection[str]) -> Draft:
 
 
 def _take_replacements(rows: Sequence[Draft], repeating: Sequence[Draft]) -> list[Draft]:
-    """Move replacements of model rows that were not added to the rules' rows that these cover, with the sources.
+    """Give the replacements and sources of model rows that are left out (`repeating`) to rules' rows that they cover.
 
     Each older row is replaced only once.
     """
@@ -152,7 +152,8 @@ def _take_replacements(rows: Sequence[Draft], repeating: Sequence[Draft]) -> lis
 def _with_model_facts(rule: Draft, by_model: Sequence[Draft]) -> Draft:
     """Return a row from rules, completed from the model rows that cover it.
 
-    A vague type is replaced, the importance may be raised, and a missing status or date is filled in.
+    A vague type is replaced, the importance may be raised, and a missing date is filled in. So is a missing status,
+    unless the row is a rule, preference, correction or decision.
     """
     same = [draft for draft in by_model if covers([draft], rule)]
     certain = [draft for draft in same if draft.type in _CERTAIN]

@@ -17,7 +17,9 @@ _ANSWER_TERMS = (1, 2)
 _JOINED_WORDS = 60
 """Maximum number of words in a row made of several messages."""
 _GOES_ON = 4
-"""Maximum distance, in messages, at which a person still goes on: the other one spoke at most twice in between."""
+"""Maximum distance, in messages, at which a person still goes on. If two people alternate, the other one then spoke at
+most twice in between.
+"""
 _ROW_CHARACTERS = 1600
 _ROW_ENDS = " !.,;:-–—…"
 _MIN_CHAT_IMPORTANCE = 5

@@ -196,7 +196,7 @@ _MOST_BETWEEN = 20
 
 
 def _data_lines(lines: Sequence[str]) -> Iterable[int]:
-    """Return the numbers of lines of logs, traces, diffs, JSON and tables, unless it is one short line."""
+    """Return the numbers of lines of logs, traces, diffs, JSON and tables, unless there is only one short line."""
     found: list[int] = []
     goes_on = None
     for at, line in enumerate(lines):
