@@ -27,7 +27,7 @@ def lazily(expression: AnyStr, flags: int = 0) -> re.Pattern[AnyStr]:
 
 
 Program = tuple[int, Sequence[int], int, dict[str, int], tuple[str | None, ...]]
-"""What Python compiles a pattern to: its flags, the program, the number of groups, groups by name, names of groups."""
+"""A compiled pattern: its flags, its code, the number of groups, their numbers by name, and their names by number."""
 programs: dict[tuple[str | bytes, int], Program] = {}
 """Programs of patterns by expression and flags: those used in this process, and those kept by earlier ones."""
 

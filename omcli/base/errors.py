@@ -10,6 +10,7 @@
     │   └── UnknownSession   66
     ├── CannotCreate         73
     ├── InputOutput          74
+    │   └── IndexDamaged     74
     ├── TryAgain             75
     │   ├── StoreLocked      75
     │   ├── SessionTaken     75
@@ -27,7 +28,8 @@
     │   └── Waiting          69
     ├── NotAllowed           77
     ├── BadConfiguration     78
-    │   ├── UnknownModel     78
+    │   └── UnknownModel     78
+    ├── UnusableStore        78
     │   └── NewerStore       78
     └── MigrationFailed      70
 

@@ -45,7 +45,7 @@ def positional_record(cls: type[T]) -> type[T]:
 
 @dataclass_transform(kw_only_default=True, field_specifiers=(field,))
 def mutable_record(cls: type[T]) -> type[T]:
-    """Make a class a record whose fields can be reassigned."""
+    """Make a class a record whose fields can be reassigned. Its instances are not hashable."""
     return _made(cls, {"__hash__": None})
 
 
@@ -63,7 +63,10 @@ def fields_of(of: object) -> dict[str, Any]:
 
 
 def _made(cls: type[T], methods: Mapping[str, object], *, in_order: bool = False) -> type[T]:
-    """Return a new class with slots and the methods of a record, because slots cannot be added to an existing class."""
+    """Return a new class with slots and the methods of a record, because slots cannot be added to an existing class.
+
+    Raise ValueError if a default is not hashable: it is probably mutable, and all records would share it.
+    """
     names = tuple(cls.__annotations__)
     defaults = {name: value for name, value in vars(cls).items() if name in names}
     for name, default in defaults.items():
@@ -90,7 +93,8 @@ def _made(cls: type[T], methods: Mapping[str, object], *, in_order: bool = False
 def _lazily_compiled_init(
     names: tuple[str, ...], defaults: Mapping[str, object], *, in_order: bool
 ) -> Callable[..., None]:
-    """Return an `__init__` that sets fields one by one and replaces itself with a compiled one after `_FEW` records.
+    """Return an `__init__` that sets fields one by one and replaces itself with a compiled one after `_FEW` records, or
+    when arguments are positional, missing or unknown.
 
     Compiling takes as long as setting a hundred records field by field, and most classes have only a few instances.
     """

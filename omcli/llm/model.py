@@ -109,8 +109,8 @@ class Prompt:
     never sent to the model.
     """
     reads: Callable[[Reply], object] | None = None
-    """Function that parses and checks a reply. It raises ProviderFailed if the reply is unusable, which the ledger then
-    records.
+    """Function that parses and checks a reply. It raises ProviderFailed if the reply is unusable; the ledger records
+    that error.
     """
     calls: Calls = field(default_factory=Calls)
     """The calls left for the ask that the prompt belongs to. A provider takes one for each reply or failure."""

@@ -142,7 +142,7 @@ _DECODER = json.JSONDecoder(strict=False, parse_constant=_refuse)
 
 
 def _bare(text: str) -> str:
-    """Return a reply without surrounding white space and code fence."""
+    """Return a reply without surrounding white space, or only the content of the code fence that it begins with."""
     stripped = text.lstrip("\ufeff").strip()
     fenced = _FENCED.match(stripped) if stripped.startswith("```") else None
     return fenced[1].strip() if fenced else stripped
@@ -188,7 +188,7 @@ _MARK = lazily(
     r"|(?P<done>(?i:done|completed|resolved)):)(?:\*\*)?[ \t]+"
 )
 _OF_TEN = lazily(r"(?P<importance>[0-9]|10)/10[ \t]+")
-"""Importance as a mark. Only a date in front of it distinguishes it from the beginning of a sentence."""
+"""Importance as a mark. It is read only after another mark or a date, because alone it may begin a sentence."""
 _MOST_MARKS = 6
 _CITED = {
     label: lazily(

@@ -4,14 +4,16 @@ The weight of a word is the square root of its rarity (its inverse document freq
 The score of a message is the sum over the words of the query. A turn may borrow a word from a turn among the four
 messages on either side, because a question and its answer rarely share their words. A borrowed word counts less, the
 more tokens lie between the two; of several occurrences, the best one counts. Calls and results of tools neither lend
-nor borrow. Words in long texts count less, as in BM25, and words of agents and tools count half.
+nor borrow. Words in long texts count less, as in BM25. Words of agents and tools count half, and so does the sum for
+one of their messages.
 
-A row adds 0.3 of its own score to its messages, and four times that if it is a lasting wish or rule, a decision when
-the query asks why, or a failure when it asks what went wrong. It is shown in place of its message, or of the call that
-it is about, if it contains the same words of the query.
+The best row of a message adds 0.3 of its own score to the message. Rows score four times as much if they are lasting
+wishes or rules, decisions when the query asks why, or failures when it asks what went wrong. A row is shown in place of
+its message, or of the call that it is about, if it contains the same words of the query.
 
-If there are vectors, the 20 messages nearest to the query in meaning lend their nearness, from 1 for the first to 0, to
-their neighbours as well. This ranking and that by words are merged by reciprocal rank fusion.
+If there are vectors, the 20 messages nearest to the query in meaning have a nearness, from 1 for the first to 0, which
+they lend to their neighbours if the query is a question. This ranking and that by words are merged by reciprocal rank
+fusion.
 """
 
 from __future__ import annotations
@@ -47,7 +49,9 @@ _OF_AGENT = 0.5
 _OF_ROW = 0.3
 """Share of a row's score that is added to its messages."""
 _OF_RULE = 4
-"""Weight of a wish or rule of the user, relative to other rows. It holds for every task that it matches."""
+"""Weight of a wish or rule of the user, relative to other rows: a rule holds for every task that it matches. Rows of
+the other types in `Query.telling` have this weight, too.
+"""
 _RULES = frozenset({Type.INSTRUCTION, Type.PREFERENCE, Type.CORRECTION})
 _TROUBLE = FAILURES | {Type.BLOCKER}
 _OF_CALLS = TOOL_EVENTS - {Type.EXCERPT}
@@ -62,7 +66,7 @@ INEXACT = 0.5
 FUSION = 60
 """The usual parameter k of reciprocal rank fusion (Cormack et al. 2009). With a lower one, first places count more."""
 _STEEPER = 20
-"""The k that recall uses. With 60 the first places by words hardly differ, and it finds less."""
+"""The k that recall uses. With 60, the first places by words hardly differ, and recall finds less."""
 OF_VECTORS = 0.4
 """Weight of the ranking by vectors, relative to that by words. With the same weight, less is found than by words."""
 NEAREST = 20
@@ -91,7 +95,7 @@ class Match:
     seq: int | None
     row: Logged | None
     nearness: float | None = None
-    """Similarity of meaning, from 0 to 1; None unless this result or a neighbouring message is among the nearest."""
+    """Similarity of meaning, from 0 to 1; None unless the match or a neighbouring message is among the nearest."""
 
 
 def weight(query: Query, matches: Sequence[WordMatch], *, size: int) -> tuple[Word, ...]:
@@ -106,7 +110,9 @@ def weight(query: Query, matches: Sequence[WordMatch], *, size: int) -> tuple[Wo
 
 
 def candidates(words: Sequence[Word], *, most: int) -> tuple[list[int], list[int]]:
-    """Return the numbers of at most `most` messages and as many rows that have the most weight, the newest first."""
+    """Return the numbers of the messages and of the rows that have the most weight, at most `most` of each, by weight
+    and the newest first among equals.
+    """
 
     def best(of_each: Iterable[tuple[float, frozenset[int]]]) -> list[int]:
         totals: dict[int, float] = defaultdict(float)
@@ -127,7 +133,7 @@ def rank(
     with_messages: bool,
     nearest: Nearest | None = None,
 ) -> list[Match]:
-    """Rank messages and rows, the best first and the newest first among equals.
+    """Rank messages and rows, the best first, and the newest message first among equals.
 
     A row adds to the score of its source messages, and is shown in place of one that contains the same words of the
     query. A row without messages among `places` is a match of its own, and so is every row unless `with_messages`. A
@@ -176,8 +182,8 @@ def merged(
     prior: Callable[[Key], float] = lambda _: 1,
     k: int = FUSION,
 ) -> dict[Key, float]:
-    """Return the scores of everything in several rankings, the best first: the sum of `weight / (k + place)`, counted
-    from 0, times `prior`. Among equals, the one that is seen first comes first.
+    """Return the scores of everything in several rankings, the best first: the sum of `weight / (k + place)` times
+    `prior`. Places are counted from 0. Among equals, the one that is seen first comes first.
     """
     scores: dict[Key, float] = defaultdict(float)
     for ranking, weight in zip(rankings, weights, strict=True):
@@ -188,7 +194,7 @@ def merged(
 
 
 def worth(match: Match) -> float:
-    """Return the factor for a match in a merged ranking. A row that stands for its message counts like a message."""
+    """Return the factor for a match in a merged ranking. A row shown in place of its message counts like a message."""
     if match.row is None or match.seq is not None:
         return 1
     row = match.row.observation
@@ -196,8 +202,8 @@ def worth(match: Match) -> float:
 
 
 def _merged(ranked: Sequence[Match]) -> list[Match]:
-    """Return the matches in the order of the fused rankings by words and by vectors. 1 is the score of the first place
-    in one ranking.
+    """Return the matches in the order of the fused rankings by words and by vectors. The first place by words alone has
+    the score 1, unless `worth` raises it.
     """
     by_words = [at for at, match in enumerate(ranked) if match.score > 0]
     by_vectors = [at for at, match in enumerate(ranked) if match.nearness is not None]
@@ -266,7 +272,9 @@ def _row_worth(words: Sequence[Word], logged: Logged, telling: Collection[Type])
 
 
 def _worth_of_messages(words: Sequence[Word], places: Sequence[MessagePlace]) -> dict[int, float]:
-    """Return the score of each message by `seq`: for each word, the most that it counts in it or in a neighbour."""
+    """Return the score of each message by `seq`: the sum of the highest score that each word has in the message or in a
+    neighbour, times the weight of the role.
+    """
     worths: dict[int, float] = {}
     for day in _days(places):
         said = [_said(words, place) for place in day]
@@ -288,7 +296,9 @@ def _days(places: Sequence[MessagePlace]) -> Iterator[list[MessagePlace]]:
 
 
 def _near(day: Sequence[MessagePlace], lent: Sequence[object]) -> Iterator[tuple[int, int, float]]:
-    """Yield each message that has something to lend, by its index, with itself and each neighbour, and the share."""
+    """Yield the index of a message with something to lend, that of the message that gets it, and the share that counts
+    there. The second is the first itself or, if both are turns, one of its neighbours.
+    """
     offset = _offset(day)
     for at in filter(lent.__getitem__, range(len(day))):
         for near in range(max(0, at - REACH), min(len(day), at + REACH + 1)):
@@ -329,7 +339,7 @@ MOST_MATCHES = 10_000
 """Maximum number of matches to read for each word, the newest ones."""
 _WORD = lazily(r"[^\W_]+")
 _ENDING = lazily(r"(?<=[^\W_])['’](?:s|t|d|m|ll|re|ve)\b")
-"""Matches what an apostrophe adds to an English word, which says nothing of its own."""
+"""Matches the end of an English word from its apostrophe on, which has no meaning of its own."""
 _EXACT = lazily(r'["“]([^"“”]+)["”]|(?<![^\W_])([^\W_]++(?:[-_./:#@]++[^\W_]++)+)')
 """Matches a quotation, or a name that consists of several words: a path, an identifier, a version."""
 _WHY = frozenset({"why", "warum", "wieso", "weshalb", "pourquoi", "perché", "waarom", "varför"})
@@ -343,13 +353,13 @@ _MOST_WORDS = 64
 _SYMBOLS = frozenset({"So", "Sm", "Sc"})
 """Categories of Unicode: emoji and other symbols, arrows and signs of mathematics, currencies."""
 _MOST_SYMBOLS = 4
-"""Maximum number of symbols in a query. They are not indexed, so that each reads all texts (0.1 s for 100 MB)."""
+"""Maximum number of symbols in a query. They are not indexed, so all texts are read for each (0.1 s for 100 MB)."""
 _LONGEST_PIECE = 1_000
 """Maximum number of characters of a part: about 250 tokens, as many as small models take, and one subject."""
 _MOST_PIECES = 2
-"""Maximum number of parts of a text that have a vector: more found nothing more. All of it is found by its words."""
+"""Maximum number of parts of a text that have a vector. More parts found no more. Words are found in the whole text."""
 _ENDS = ("\n\n", "\n", ". ", "? ", "! ", " ")
-"""Ends of paragraphs, lines, sentences and words. A text is cut at the first kind that its part has."""
+"""Ends of paragraphs, lines, sentences and words. A part is cut at the first of these that its second half has."""
 _SPACE = " \t\n\r"
 
 
@@ -361,11 +371,15 @@ class Query:
     """Quotations and names, in lower case. Text that contains them exactly as written ranks before other matches."""
 
     telling: Collection[Type] = _RULES
-    """Types of rows that count more: decisions if the text asks why, failures if it asks what went wrong."""
+    """Types of rows that count more: wishes and rules; decisions if the text asks why; failures if it asks what went
+    wrong.
+    """
 
     @property
     def is_question(self) -> bool:
-        """True if messages next to a match may be the answer. One or two words, or a name, only look for themselves."""
+        """True if messages next to a match may be the answer. A query of one or two words, or with a name or quotation,
+        only looks for texts that contain it.
+        """
         return len(self.words) >= _SHORTEST_QUESTION and not self.exact
 
     def missing(self, text: str) -> int:
@@ -380,8 +394,8 @@ class Query:
 
     @classmethod
     def of(cls, text: str) -> Query:
-        """Return the query for a text. If it consists of function words, they are the words; if it has neither letters
-        nor digits, its symbols are, such as emoji. It may have no words at all.
+        """Return the query for a text. If the text has only function words, these are searched for; if it has neither
+        letters nor digits, its symbols are, such as emoji. The query may have no words at all.
         """
         folded = _folded(text)
         found = list(dict.fromkeys(_WORD.findall(split_cjk(_ENDING.sub(" ", folded)))))
@@ -401,7 +415,7 @@ class Query:
 
 
 def _marks_of(text: str) -> list[str]:
-    """Return the first symbols in a text, each once. ASCII, where they are part of code, has none."""
+    """Return the first symbols in a text, each once. Those of ASCII are left out, because they are part of code."""
     found = (char for char in text if not char.isascii() and unicodedata.category(char) in _SYMBOLS)
     return list(dict.fromkeys(found))[:_MOST_SYMBOLS]
 

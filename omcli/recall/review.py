@@ -3,7 +3,8 @@
 Two statements contradict each other if they have the same words except for one value, such as "the API listens on port
 8123" and "the API now listens on port 9321". Two rules also do if only one of them is negated, or if they prefer the
 same things in the opposite order. Words that say nothing about the subject ("the", "now", "set") don't count. If both
-name the same things and an attribute that a thing has only once, such as a port, one of them may have more words.
+statements name the same things and an attribute that a thing has only once, such as a port, one of the statements may
+have more words.
 
 A false alarm costs more than a miss. So events, conditions, lists, measurements and outputs are left out. A fact counts
 if it gives such an attribute, or if a person states it about something of their own or something named in two words.
@@ -62,9 +63,9 @@ class ReviewEntry:
 def to_review(rows: Sequence[Observation], *, before: str) -> tuple[ReviewEntry, ...]:
     """Return the rows to look at among all visible ones, the most important first.
 
-    Contradicted rows are always among them, unverified ones unless they were used since `before`. Rows are old if they
-    have been neither used, confirmed nor repeated since then. Only rows in force, items, and open requests, questions
-    and blockers get old, unless they are pinned.
+    Contradicted rows are always among them, unverified ones unless they were used since `before`. Earlier rows are old
+    if they have been neither used nor confirmed since `before`, and no later row repeats them. Only rows in force,
+    items, and open requests, questions and blockers get old, unless they are pinned.
     """
     entries = {row.id: ReviewEntry(row=row, reason=ReviewReason.OLD) for row in _stale(rows, before=before)}
     for row in rows:
@@ -253,8 +254,9 @@ class _Statement:
 def _may_replace(later: _Statement, earlier: _Statement) -> bool:
     """Return True if a later statement may contradict an earlier one with the same key.
 
-    Both must have the same speaker, or the earlier one that of an agent. One of the two must have all words of the
-    other, and the earlier one must be neither over nor confirmed since.
+    Both must have the same speaker, or the earlier one must be an agent's. One of the two must have all words of the
+    other. If the earlier one gives a date, that date must not be over before the later one is made. A row that was
+    confirmed after the later one is not contradicted.
     """
     one, other = earlier.row, later.row
     is_over = earlier.key[1] in _DAYS and one.refers_to is not None and _end(one.refers_to) < other.dated
@@ -333,7 +335,9 @@ def _is_about(words: frozenset[str]) -> bool:
 
 
 def _rule_values(clause: str) -> Iterator[tuple[str, frozenset[str], str]]:
-    """Yield kind, words and value of a rule: if it is for or against its subject, or the thing it prefers."""
+    """Yield kind, words and value of a rule. The value is the thing that it prefers, or otherwise "yes" or "no": if it
+    is for or against its subject.
+    """
     words = _words(clause)
     if order := _ORDER.search(clause):
         yield "order", words, order["one"].lower()

@@ -86,8 +86,9 @@ def limit_tokens(reflected: Reflected, rows: Sequence[Observation], *, target: i
     """Tag the reflections of a batch of `rows` with `GLOBAL`, and limit them to `target` tokens in total if possible.
 
     If they are too long, each reflection is cut to an equal share. If that is not enough, the last reflections are
-    removed until the others fit or one is left. A row stays visible if what is left of its reflection is not about it,
-    and a reflection that would then replace no row is removed. If the rows would not become shorter, they all stay.
+    removed until the others fit or one is left. A row stays visible if the rest of its reflection is not about the row,
+    or lacks one of its rules of the user. A reflection that would then replace no row is removed. If the rows would not
+    become shorter, all of them stay.
     """
     drafts = [replace(draft, tags=tuple(dict.fromkeys((*draft.tags, GLOBAL)))) for draft in reflected.reflections]
     if sum(counter.text(draft.text) for draft in drafts) <= target:
@@ -107,8 +108,8 @@ def limit_tokens(reflected: Reflected, rows: Sequence[Observation], *, target: i
 
 
 def _shortened(draft: Draft, most: int, rows: Mapping[str, Observation], counter: TokenCounter) -> Draft:
-    """Cut a draft to `most` tokens. Keep those of its rows that the remaining text is about; a row with rules of the
-    user must also be repeated.
+    """Cut a draft to `most` tokens. Of the rows that it replaces or was made from, keep those that the remaining text
+    is about and whose rules of the user it repeats.
     """
     text = _cut(draft.text, most, counter)
     if text == draft.text:

@@ -33,8 +33,8 @@ LASTING_TYPES = MappingProxyType(
 )
 """Maps the type of a row to the type of the item made from it."""
 _LASTING_IMPORTANCE = 9
-"""Minimum importance of instructions found by rules, and of corrections, that become items. For example, "Never touch a
-lock file" has 9, and "Don't touch the lock file" has 8.
+"""Minimum importance of instructions found by rules, and of corrections not worded as permanent, that become items. For
+example, "Never touch a lock file" has 9, and "Don't touch the lock file" has 8.
 """
 _SHORTEST, LONGEST = 12, 400
 """Minimum and maximum length, in characters, of rows that become items. Shorter rows mean nothing by themselves, and
@@ -78,7 +78,8 @@ def lasting(rows: Sequence[Observation]) -> tuple[Draft, ...]:
     """Return items for the lasting facts among the rows, except for facts that already are items.
 
     Lasting facts are unsettled, verified observations: preferences, permanent instructions and corrections,
-    high-priority decisions that choose something, and facts about the user. Claims of an output are not among them.
+    high-priority decisions that choose something, and facts about the user or the project. Very short or long rows and
+    claims of an output are not among them.
     """
     known = {folded_text(row.text) for row in rows if row.kind is Kind.ITEM}
     covered = {support for row in rows if row.kind is Kind.ITEM for support in row.supports}
@@ -134,12 +135,14 @@ _ENDS = " .!"
 
 
 def verbatim_texts(row: Observation, material: Material) -> tuple[str, ...]:
-    """Return the texts that a row must repeat to replace this one: a protected row, or the rules of the user in it."""
+    """Return the texts that another row must repeat to replace this row: its whole text if it is protected, otherwise
+    the rules of the user in it.
+    """
     return (row.text,) if row.id in material.protected else rules_of_user(row)
 
 
 def repeats(text: str, said: str) -> bool:
-    """Return True if text contains another text word for word, as a statement between punctuation marks or ends.
+    """Return True if `text` contains `said` word for word, as a statement between punctuation marks or ends.
 
     So "Say when to push to main." does not repeat "Push to main."
     """
@@ -148,7 +151,10 @@ def repeats(text: str, said: str) -> bool:
 
 
 def rules_in(text: str, rows: Iterable[Observation]) -> dict[str, object]:
-    """Return metadata with those rules of the user in the rows that the text repeats, with speaker or without."""
+    """Return metadata with the rules of the user in the rows that the text repeats, with or without their speaker.
+
+    It is empty if there are none, or if the text is a claim of an output.
+    """
     if HEARD_FROM.match(text):
         return {}
     said = dict.fromkeys(ruling for row in rows for ruling in rules_of_user(row))
@@ -196,12 +202,13 @@ def folded(
     also: Iterable[Observation] = (),
     status: Status | None = None,
 ) -> Draft:
-    """Return a draft that replaces several rows, with the type and priority of the most important and the latest event
-    date.
+    """Return a draft that replaces several rows, with the type and priority of the most important row, and the latest
+    event date.
 
-    Rows in `also` support the draft, but are not replaced. The draft is only heard if one of `rows` is. If it repeats
-    a rule of the user, it has the type of that rule. Rows with the same date keep their order, so that the result is
-    deterministic. If `status` is None, the draft gets the status that all rows have in common, if any.
+    Rows in `also` support the draft, but are not replaced. The draft is marked `ONLY_HEARD` if one of `rows` is only
+    heard. If it repeats a rule of the user, it has the type of that rule. Rows with the same date keep their order, so
+    that the result is deterministic. If `status` is None, the draft gets the status that all rows have in common, if
+    any.
     """
     sources = sorted({row.id: row for row in (*rows, *also)}.values(), key=lambda row: row.dated)
 
@@ -239,14 +246,17 @@ def are_of_projects(rows: Iterable[Observation]) -> bool:
 
 
 def is_newer_rule(new: Observation, old: Observation) -> bool:
-    """Return True if the row `new` is a rule of the user that is later than all rules in `old`, and about the same."""
+    """Return True if `new` is a rule of the user, later than `old`, and about the subject of every rule in `old`.
+
+    A reflection is never newer, because it only repeats rules.
+    """
     is_later = new.kind is not Kind.REFLECTION and (old.dated, old.id) < (new.dated, new.id)
     is_ruling = is_later and is_trusted(new) and bool(rules_of_user(new))
     return is_ruling and all(is_about(new.text, said) for said in rules_of_user(old))
 
 
 def part_of_material(material: Material, rows: Sequence[Observation], counter: TokenCounter) -> Material:
-    """Return some of the rows as material. Their target is a share of the whole in proportion to their size."""
+    """Return some of the rows as material, with a share of the target in proportion to their tokens."""
     if len(rows) == len(material.rows):
         return material
     some, whole = (rows_tokens(each, counter) for each in (rows, material.rows))
@@ -254,7 +264,7 @@ def part_of_material(material: Material, rows: Sequence[Observation], counter: T
 
 
 def may_replace(text: str, rows: Iterable[Observation]) -> bool:
-    """Return True if text may take the place of rows: it is short, and has all anchors of those with high priority."""
+    """Return True if text may take the place of rows: it is short, and has all anchors of the high-priority rows."""
     if len(text) > LONGEST:
         return False
     said = [searchable(text)]

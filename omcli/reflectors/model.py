@@ -40,11 +40,12 @@ class ModelReflector:
 
         The result is empty if the model could not make the rows shorter. If no reply can be used, raise the error of
         the last one: Unusable, CutOff or Refused. Any other ProviderFailed except PromptTooLong ends the attempts, and
-        is raised if no earlier reply was valid. NotAllowed and BadConfiguration are always raised.
+        is raised unless an earlier reply made the rows shorter. NotAllowed and BadConfiguration are raised in any case.
 
         After PromptTooLong, the rows are folded in smaller parts. The rows of a part that fails stay unchanged. So do
-        all further rows after two failed parts, or after eight prompts that were too long, or after an error that would
-        be raised if no part were folded. If no part can be folded, raise the last error.
+        all further rows after two failed parts, or after eight prompts that were too long. Once a part is folded, any
+        other error, even NotAllowed, is no longer raised, but leaves all further rows unchanged. If no part can be
+        folded, raise the last error.
         """
         calls = Calls()
         rows, size = material.rows, len(material.rows)
@@ -255,7 +256,7 @@ def _shown(material: Material, *, headed: bool) -> str:
 
 
 def _verbatim(row: Observation, material: Material) -> str:
-    """Return a mark for a row that must be repeated word for word, with the words if it is only a part of it."""
+    """Return a mark for a row that must be repeated word for word, with the words if only parts of it must be."""
     said = verbatim_texts(row, material)
     parts = "; ".join(map(one_line, said)) if said and said != (row.text,) else ""
     return f" (verbatim: {parts})" if parts else " (verbatim)" if said else ""

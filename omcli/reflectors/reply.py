@@ -1,4 +1,4 @@
-"""Parser for a reflector's reply: JSON, text with the headings `FACTS:` and `CONDENSED:`, or text in tags."""
+"""Parser for a reflector's reply: JSON, text with the headings `FACTS:` and `CONDENSED:`, tagged text, or a list."""
 
 from __future__ import annotations
 
@@ -135,8 +135,10 @@ def _item(value: object, *, cites: bool) -> ProposedItem:
 
 
 def _from_text(text: str) -> ReflectorReply | None:
-    """Parse a reply that is not JSON. Return None if it has no known heading or tag, and no list of rows. In such a
-    list, a heading dates the items, or each item that is not a detail begins with a mark and a date.
+    """Parse a reply that is not JSON. Return None if it has no known heading or tag, and no list of rows.
+
+    In a list of rows, a `Date:` heading dates the items, or each item that is not indented begins with a mark and a
+    date.
     """
     facts, condensed, tagged = _FACTS.search(text), _CONDENSED.search(text), _TAGGED.search(text)
     is_list = not (facts or condensed or tagged)

@@ -90,11 +90,12 @@ def validate(
 ) -> ValidatedReflection:
     """Return the valid part of a reply.
 
-    Rows that the reply does not account for stay visible. So do protected rows, rules of the user, rows of which their
-    reflection says nothing, and important rows that their reflection is not about. `trims` removes the last reflections
-    until the others fit into the target or one is left; the rows that they would replace stay visible. Without
-    `retires`, a row in force, an open failure or an unsettled high-priority row is dropped only if the reply names a
-    row that makes it redundant; with `retires`, a reason is enough, except for rules of the user.
+    Rows that the reply does not account for stay visible. So do protected rows and rules of the user that their
+    reflection does not repeat, rows of which their reflection says nothing, and important rows that their reflection is
+    not about. `trims` removes the last reflections until the others fit into the target or one is left; the rows that
+    they would replace stay visible. Without `retires`, a row in force, an open failure or an unsettled high-priority
+    row is dropped only if the reply names a row that makes it redundant; with `retires`, a reason is enough, except for
+    rules of the user.
     """
     validator = _CheckedReply(material=material, rows=rows_by_label(material), counter=counter, retires=retires)
     validator.keep(reply)
@@ -139,8 +140,10 @@ class _CheckedReply:
         self.findings["unknown"] += sum(label not in self.rows for label in reply.keep)
 
     def reflect(self, proposed: ProposedRow) -> None:
-        """Replace the rows that a reflection cites, if all of them exist and together contain all anchors in the
-        reflection. Rows that must stay (`_may_go`) are not replaced.
+        """Replace the rows that a reflection cites, except for those that must stay (`_may_go`).
+
+        Reject the reflection if a cited row is unknown, if it contains an anchor that the rows lack, if it says nothing
+        of any of them, or if it speaks for the user and cites no trusted row of the user.
         """
         text = self._clean(proposed.text)
         cited = self._source_rows(proposed.rows, text)
@@ -180,11 +183,11 @@ class _CheckedReply:
         return cited
 
     def _may_go(self, row: Observation, text: str) -> bool:
-        """Return True if text may replace a row, which must have no verdict yet. The text must repeat protected rows
-        and rules of the user, and must not be what only an output says.
+        """Return True if text may replace a row, which must have no verdict yet. A protected row, or a row with rules
+        of the user, is replaced only by text that repeats it, or these rules, and that is not a claim of an output.
 
-        Otherwise record as held back: a rule of the user, a row of which the text says nothing, and an important row
-        that the text is not about.
+        A protected row that stays is counted as restored. Record as held back: any other row whose rules are not
+        repeated, a row of which the text says nothing, and an important row that the text is not about.
         """
         if row.id in self.verdicts:
             return False
@@ -384,8 +387,8 @@ def _reflection(
 
 
 def _with_speaker(text: str, cited: Sequence[Observation]) -> str:
-    """Put the speaker before the text of a reflection if only heard rows say it: if they have more of its words than
-    the other cited rows. If the text names the speaker itself, return it unchanged.
+    """Put the speaker before the text of a reflection if only heard rows say it: if the cited heard rows have more of
+    its words than the other cited rows. If the text names the speaker itself, return it unchanged.
     """
     heard = [row.text for row in cited if is_only_heard(row)]
     others = "\n".join(row.text for row in cited if not is_only_heard(row))
@@ -397,9 +400,8 @@ def _with_speaker(text: str, cited: Sequence[Observation]) -> str:
 
 
 def _event_at(at: str, cited: Sequence[Observation]) -> str | None:
-    """Return the time of the last cited row at a minute, on a day or at a time of day, or None if there is none.
-
-    A minute between two of the rows is taken as it is.
+    """Return the event time of the last cited row whose time contains `at` (a minute, a day or a time of day), or `at`
+    itself if it is a minute between the first and the last event. Otherwise return None.
     """
     dates = sorted(row.event_at for row in cited if row.event_at)
     if not at or not dates:

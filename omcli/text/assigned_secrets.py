@@ -248,7 +248,11 @@ def _is_plain(found: re.Match[str], before: str, *, is_bare: bool) -> bool:
 
 
 def is_possible(name: re.Match[str], value: str, *, is_bare: bool, is_setting: bool, is_plain: bool = False) -> bool:
-    """Return True if the value could be what its name says. A setting's value may be a word; a plain one isn't code."""
+    """Return True if the value could be a secret of the kind that its name says.
+
+    `is_bare` means that it has no quotes. With `is_setting`, the value of a name in capitals may be a word. With
+    `is_plain`, the value can't be code.
+    """
     text, at = name.string, name.start()
     before = text[max(0, at - CONTEXT) : at]
     is_env = is_setting and text[at : at + 3].isupper()
@@ -299,7 +303,7 @@ def _is_no_value(value: str, separator: str, *, is_bare: bool) -> bool:
 
 def _extended(text: str, before: str, start: int, end: int, *, is_whole: bool) -> tuple[int, int]:
     """Return the range of an unquoted secret value: up to the end of the line if a setting begins the line, otherwise
-    the word that a shell would read, or a random key. If none fits, the range is empty unless `is_whole`.
+    the word that a shell would read, or a random key. If none fits, it is the given range if `is_whole`, else empty.
     """
     line = LINE_START.split(before)[-1]
     word = _WHOLE.match(text, start) if len(line) < CONTEXT and _FIRST.fullmatch(line) else None
@@ -396,7 +400,9 @@ def is_placeholder(value: str, *, is_chosen: bool = False) -> bool:
 
 
 def _is_named_for_a_secret(text: str, at: int, before: str, value: str) -> bool:
-    """Return True unless the name ends in `key` and names the key of a table, a cache or a map."""
+    """Return True unless the name means something else: the key of a table, a cache or a map, or a token that only
+    continues a list or identifies a request.
+    """
     if text[at : at + 3].lower() == "ken":
         return not _PUBLIC_TOKEN.search(before[-_OWNER:])
     if text[at : at + 3].lower() != "key" or _KEY_OWNER.search(before[-_OWNER:]):

@@ -402,7 +402,9 @@ def _only_day(readings: set[date | None]) -> str | None:
 
 
 def _in_each_year(today: date, of_month: int, number: int) -> list[date]:
-    """Return that day in last, this and next year. Years without it (29 February) are skipped."""
+    """Return the dates with this month and day in last, this and next year. Years without one (29 February) are
+    skipped.
+    """
     found = []
     for years in (today.year - 1, today.year, today.year + 1):
         try:

@@ -75,7 +75,7 @@ def printable(text: str) -> str:
 
 
 def single_line(text: str) -> str:
-    """Return the text on one line. A run of line breaks becomes one space; control characters are cut or replaced."""
+    """Return the text on one line. A run of line breaks becomes one space. The rest is made `printable`."""
     return text if text.isprintable() else printable(_BREAKS.sub(" ", text))
 
 
@@ -106,7 +106,7 @@ def is_word_split(text: str) -> bool:
 
 
 def below(directory: str | None, path: str) -> str:
-    """Return a path relative to the directory if it is inside it, otherwise unchanged."""
+    """Return a path relative to the directory if the directory contains it, otherwise unchanged."""
     base = (directory or "").rstrip("/")
     return path.removeprefix(f"{base}/") if base else path
 

@@ -61,7 +61,7 @@ def instant(value: object) -> str | None:
 def parse_time(now: str | None, *, option: str = "") -> str | None:
     """Return the instant that a user gave in place of the current time, or None if none was given.
 
-    Raise BadUsage if it is not a valid time. `option` is the option's name, for the error message.
+    Raise BadUsage if it is not a valid time before the year 9990. `option` is the option's name, for the error message.
     """
     moment = None if now is None else instant(now)
     if now is not None and (moment is None or moment >= _TOO_LATE):

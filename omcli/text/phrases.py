@@ -95,7 +95,7 @@ def names_speaker(text: str) -> bool:
 
 
 def agent_name(name: str | None) -> str:
-    """Return the speaker of an agent's rows: its name, or `Agent` if it has none or one that stands for the user."""
+    """Return the speaker of an agent's rows: its name, or `Agent` if it has none or its name means the user."""
     return name if name and not speaks_for_user(name) else AGENT.removesuffix(": ")
 
 
@@ -197,8 +197,8 @@ def unknown_names(text: str, sources: Sequence[str]) -> tuple[str, ...]:
 
 
 def searchable(source: str) -> str:
-    """Return a source in the form needed by `unknown_anchors`: verbatim and unescaped, because tool-call arguments are
-    JSON.
+    """Return a source in the form needed by `unknown_anchors`: with single spaces, and if it contains backslashes, also
+    a second time without escapes, because tool-call arguments are JSON.
     """
     folded = _folded(source)
     if "\\" not in source:

@@ -80,7 +80,7 @@ Find = Callable[[str, int], tuple[int, int] | None]
 
 def _matching(pattern: str, *, distinct: int = 1) -> Find:
     """Return a `Find` function for a pattern. The secret is its group `secret` if it has one, otherwise the whole
-    match.
+    match. It must have at least `distinct` different characters.
     """
     compiled = lazily(pattern, re.ASCII)
     group = "secret" if "(?P<secret>" in pattern else 0
@@ -294,7 +294,9 @@ _MOST_MISSES = 8  # rows without a secret
 
 
 def in_column(text: str, at: int) -> list[tuple[int, int]]:
-    """Return the secrets of a table's column whose head is the name at index `at`: CSV, or Markdown."""
+    """Return the ranges of the secrets in a column of a table (CSV or Markdown), which has the name at index `at` in
+    its head.
+    """
     name = _COLUMN_NAME.match(text, at)
     if name is None or name["brief"] or not (rest := _REST_OF_HEAD.match(text, name.end())):
         return []
@@ -345,7 +347,7 @@ def _command(pattern: str) -> tuple[int, str, Find]:
 
 
 def _once(find: Find) -> Callable[[str, int], Sequence[tuple[int, int]]]:
-    """Return a function that returns what `find` returns, in a tuple, or nothing."""
+    """Return a function that returns the result of `find` in a tuple, which is empty if the result is None."""
 
     def each(text: str, at: int) -> Sequence[tuple[int, int]]:
         span = find(text, at)

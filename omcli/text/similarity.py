@@ -52,10 +52,11 @@ def share(told: str, text: str) -> float:
 
 
 def shares_nothing(told: str, words: frozenset[str]) -> bool:
-    """Return True if `told` has none of the telling words of another text, although that text has some.
+    """Return True if `told` has none of the telling words among `words`, the terms of another text. If that text has no
+    words, return False.
 
-    Telling are the names and uncommon words among its `words`, or all if there are only numbers and common words. A
-    part of a name, or a word that begins with a telling word, is enough.
+    Telling words are names and uncommon words, or all words if there are only numbers and common ones. `told` has one
+    if any of its words begins with the telling word, or with a part of it if it is a name.
     """
     uncommon = words - folded_words()
     telling = words if all(map(str.isdecimal, uncommon)) else uncommon
@@ -82,7 +83,7 @@ def weight(words: Collection[str]) -> float:
 
 
 _DISTINCTIVE, _OF_TOOLS = 2, 8
-"""Minimum number of uncommon words of a distinctive text."""
+"""Minimum number of uncommon words in a distinctive text, and in that of a call or result of a tool."""
 
 
 def is_distinctive(text: str, *, is_tool: bool = False) -> bool:
@@ -116,8 +117,8 @@ _WORD = lazily("(?:[a-z0-9\x80-\U0010ffff]+[+#%]*)+")
 
 
 def said_words(text: str) -> str:
-    """Return what a text says, however it is written: its words in folded case, without punctuation, markup, invisible
-    characters, a list mark, and a prefix that says that the user or the agent said it.
+    """Return the words of a text in folded case, so that texts that say the same are equal. Left out are punctuation,
+    markup, invisible characters, a list mark, and a prefix that says that the user, the agent or an output said it.
 
     A text without words is returned folded.
     """
@@ -154,7 +155,9 @@ def without_numbers(text: str) -> str:
 
 
 def without_repeats(text: str) -> str:
-    """If text repeats itself, return each sentence once, with its count. Otherwise return text unchanged."""
+    """If text of at least 20 sentences repeats itself, return each sentence once, with its count. Otherwise return text
+    unchanged. Sentences that differ only in numbers count as equal.
+    """
     sentences = _SENTENCE_END.split(text.strip())
     if len(sentences) < _ROWS or not is_repeated(sentences):
         return text

@@ -37,7 +37,7 @@ def each_spoken_date(text: str, *, at: str | None, utc_offset: int | None = None
     """Yield each day, month, year, week or quarter mentioned in text, in the notation of `calendar`.
 
     `at` is the instant of speaking and `utc_offset` the speaker's zone, in minutes east of UTC. If `at` is None, only
-    full dates are resolved. The day of speaking is yielded only if there is no other. Inline code is skipped.
+    full dates are resolved. The day of speaking is yielded only if no other date is. Inline code is skipped.
     """
     if not (rules := _select_rules(text, _ABSOLUTE if at is None else (*_ABSOLUTE, *_RELATIVE))):
         return
@@ -181,7 +181,7 @@ def _month_of_year(found: re.Match[str], said: DateContext) -> str | None:
     """Resolve `in March`, `since March`, `by the end of March` (its last day), similarly to `March 5`.
 
     `since` means the last such month. `by` and `until` mean the current or next one, unless the clause is in the past
-    tense.
+    tense. `by` is not resolved before a name that can be another word (`by April`).
     """
     word, lead, month = found["month"], found["lead"], MONTHS[found["month"]]
     if word in AMBIGUOUS_MONTHS and (lead == "by" or (word not in FULL_MONTHS and not _is_named(found, said))):

@@ -27,7 +27,7 @@ _WARMER_BY = 0.1
 
 @positional_record
 class ModelObserver:
-    """Observes batches with a model. Rules record tool events and add what the model left out."""
+    """Observes batches with a model. Rules record tool events and add rows that the model left out."""
 
     provider: Provider
     rules: Observer
@@ -96,7 +96,8 @@ class ModelObserver:
         """Ask the model and return its validated reply.
 
         If the reply is unusable, ask once more with the reason. If the text of its rows is too long, ask once for a
-        shorter reply, and trim the shorter of the two to the limit. Do neither once `calls` is over.
+        shorter reply, and trim the shorter of the two to the limit. If no call is left, raise Unusable or trim the
+        first reply instead of asking again.
         """
         token = self.new_token()
 

@@ -109,8 +109,9 @@ class Authority:
         - an older row of the user with half of its words, whose messages are then cited.
 
         An added message or older row must have as many of the words as any passage. It must also say the same (see
-        `_says_same`), unless the row is about work. If the row holds for later sessions or says who somebody is, no
-        passage may add words (see `_source_of_new`), or have half of the words and more than the cited messages.
+        `_says_same`), unless the row is about work and the older row is no rule of the user. If the row holds for later
+        sessions or says who somebody is, no passage may add words (see `_source_of_new`), or have half of the words and
+        more than the cited messages.
         """
         written = [label for label in sources if is_from_user(self._message(label))]
         if not self._is_claim(text, kind, sources, is_identity=is_identity):
@@ -158,7 +159,7 @@ class Authority:
         return tuple(sorted({*older.sources, last.seq})) if older else ()
 
     def is_only_heard(self, text: str) -> bool:
-        """Return True if a passage of an output contains most of the words, and more than what user and agent wrote.
+        """Return True if a passage of an output contains half of the words, and more than the words of user and agent.
 
         An agent's sentences that report what an output says do not count as its own.
         """
@@ -212,9 +213,10 @@ class Authority:
     def may_replace(self, old: Observation, text: str, attribution: Attribution, status: Status | None) -> bool:
         """Return True if a row with this text and origin may replace an older one.
 
-        Only the user's words replace what the user said, but an agent, or a settled row, may answer a request or
-        question, and an agent may change its own decision. A rule of the user is replaced only if the user's words (or
-        the question they answer) share a word with either row, and the new row is not only heard (see `heard_from`).
+        Only the user's words replace what the user said, but an agent, or a settled row, may answer or end a request,
+        question, task, plan, blocker or event, and an agent may change a decision that is no rule of the user. A rule
+        of the user is replaced only if the user's words (or the question they answer) share a word with either row, and
+        the new row is not only heard (see `heard_from`).
         """
         if attribution.prefix:
             return False
@@ -320,7 +322,7 @@ class Authority:
         return "" if self._is_by_agent(label) else split_words(self._message(label))[1]
 
     def _is_yes_or_no(self, label: str) -> bool:
-        """Return True if the message agrees or declines, so that what it means is in the message that it answers."""
+        """Return True if the message agrees or declines, so that its meaning is in the message that it answers."""
         words = self._own_words(label)
         return cues.is_yes(words) or cues.is_no(words)
 
@@ -362,7 +364,7 @@ def _terms_of_claim(text: str) -> frozenset[str]:
 
 
 def _says_same(text: str, said: str) -> bool:
-    """Return True if a sentence of what was said contains the words of a claim in order, and negates as often."""
+    """Return True if a sentence of `said` contains the words of the claim `text` in order, and negates as often."""
     claim = [term for term in term_list(text) if term not in SPEAKERS | _WORDS_OF_SAYING]
     for part in text_parts(said):
         words = term_list(part.text)
@@ -373,7 +375,7 @@ def _says_same(text: str, said: str) -> bool:
 
 
 def _in_other_language(text: str, said: str) -> bool:
-    """Return True if many words of a row are common in English, but few words of what was said."""
+    """Return True if many words of the row `text` are common in English, but few words of `said`."""
     return _plain_share(said or text) < _LEAST_COMMON <= _plain_share(text)
 
 

@@ -73,7 +73,7 @@ def select_context_rows(
 def _fitting(
     rows: Sequence[Observation], *, room: int | None, counter: TokenCounter
 ) -> Iterator[tuple[Observation, int]]:
-    """Yield the rows that fit into `room` tokens, or all rows if `room` is None, and what they cost."""
+    """Yield the rows that fit into `room` tokens, or all rows if `room` is None, each with its number of tokens."""
     for row in rows:
         cost = counter.text(f"p99 {_line(row)}\n")
         if room is None or cost <= room:
@@ -155,7 +155,7 @@ class Evidence:
 
         Messages from users and agents are preferred, and among them those whose displayed time contains `at`. Of these,
         the message that shares the most words with the row is chosen, or the latest if several do. The result is empty
-        if no message shares a word with it.
+        if none of them shares a word with the row.
         """
         labels = [label for label in self.shown.labels if label in self.shown.new]
         candidates = [label for label in labels if self.shown.labels[label].message.role in _SAID] or labels

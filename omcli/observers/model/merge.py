@@ -11,7 +11,6 @@ from omcli.memory.observation import ASKED, HIGH_FROM, IN_FORCE, TOOL_EVENTS, UN
 from omcli.text.phrases import HEARD_FROM, anchors
 from omcli.text.similarity import SPEAKERS, content_terms, says
 
-"""Types of rows that are closed by a later answer or result."""
 _CERTAIN = IN_FORCE | ASKED | {Type.BLOCKER}
 """Types that the rules recognise reliably by their wording."""
 _VAGUE = frozenset({Type.EVENT, Type.FACT})
@@ -133,7 +132,7 @@ def _without_settled(draft: Draft, settled: Collection[str]) -> Draft:
 
 
 def _take_replacements(rows: Sequence[Draft], repeating: Sequence[Draft]) -> list[Draft]:
-    """Move replacements of model rows that were not added to the rules' rows that these cover, with the sources.
+    """Give the replacements and sources of model rows that are left out (`repeating`) to rules' rows that they cover.
 
     Each older row is replaced only once.
     """
@@ -153,7 +152,8 @@ def _take_replacements(rows: Sequence[Draft], repeating: Sequence[Draft]) -> lis
 def _with_model_facts(rule: Draft, by_model: Sequence[Draft]) -> Draft:
     """Return a row from rules, completed from the model rows that cover it.
 
-    A vague type is replaced, the importance may be raised, and a missing status or date is filled in.
+    A vague type is replaced, the importance may be raised, and a missing date is filled in. So is a missing status,
+    unless the row is a rule, preference, correction or decision.
     """
     same = [draft for draft in by_model if covers([draft], rule)]
     certain = [draft for draft in same if draft.type in _CERTAIN]
@@ -171,10 +171,10 @@ def _with_model_facts(rule: Draft, by_model: Sequence[Draft]) -> Draft:
 
 
 def _with_rule_facts(draft: Draft, by_rules: Sequence[Draft], dropped: Sequence[Draft]) -> Draft:
-    """Return a row of the model, completed from the rules' rows that it covers. Its importance may be raised. If it has
-    no status, it gets one from rows that it replaces or repeats.
+    """Return a row of the model, completed from the rules' rows that it covers. Its importance may be raised.
 
-    If its type is vague, it gets theirs, too, unless the row names an output or pasted text as its speaker.
+    If it has no status, it gets that of a row with its type that it replaces or repeats. If its type is vague, it first
+    gets the type of such a row from the same messages, unless it names an output or pasted text as its speaker.
     """
     covered = [rule for rule in by_rules if covers([draft], rule)]
     matters = [rule.importance for rule in covered if rule in dropped and rule.importance >= HIGH_FROM]

@@ -52,8 +52,8 @@ class SliceReader:
         """Ask the model about the next slice, with rows from earlier slices as context. Skip a slice of which nothing
         can be shown.
 
-        Raise ProviderFailed if there is no usable reply, and NotAllowed or BadConfiguration as the provider does. The
-        slice then counts as unread.
+        Raise ProviderFailed if there is no usable reply, and NotAllowed or BadConfiguration as the provider does. Then
+        the same slice is still the next one.
         """
         shown = dict(self._rows_before())
         replaced = {row for draft in shown.values() for row in draft.replaces}

@@ -189,7 +189,9 @@ class _CheckedReply:
         return tuple(row.id for row in self.evidence.rows(known[:_MOST_USED]))
 
     def task(self, answer: ObserverReply) -> Draft | None:
-        """Return a row for the current task, or None if the task is unchanged, empty, or contains unknown anchors."""
+        """Return a row for the current task, or None if the task is unchanged, empty, contains unknown anchors, or does
+        not come from the user.
+        """
         texts = (self.text(answer.current_task), self.text(answer.next_step))
         text, step = (each[:_LONGEST_TASK].rstrip() for each in texts)
         if step and self.authority.is_only_heard(step):
@@ -406,8 +408,8 @@ class RowDate:
 def row_date(text: str, given: str, messages: Sequence[Message]) -> RowDate:
     """Return the date that a row refers to.
 
-    This is the model's date if it is valid, otherwise the date parsed from the row's text. There is none if the text
-    names no date or several, or if its words mean different dates for different messages.
+    This is the model's date if it is valid, otherwise the date in the row's text, if its words mean the same date for
+    all messages. There is none if the text names several dates.
     """
     date = _checked_date(given)
     # All messages of a day give the same reading.

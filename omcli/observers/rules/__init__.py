@@ -206,7 +206,7 @@ _UNDONE = lazily(
     r"|^(?:now |next |also |we |i )*(?:must|should)\b",
     re.IGNORECASE,
 )
-# Opens a report of finished work. The failures that it goes on to name are mended, and what it asks is about the next.
+# Opens a report of finished work. Failures that such a report names are mended, and its questions are about new work.
 _FINISHED = lazily(
     r"^\W*(?:(?:ok(?:ay)?|great|perfect|all|everything(?:'s| is)?|(?:it|that|this)(?:'s| is)|now) )*"
     r"(?:done|finished|completed?|fixed|resolved|pushed|committed|merged|deployed|released|implemented)"

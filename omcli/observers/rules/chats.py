@@ -17,11 +17,13 @@ _ANSWER_TERMS = (1, 2)
 _JOINED_WORDS = 60
 """Maximum number of words in a row made of several messages."""
 _GOES_ON = 4
-"""Number of messages after which a person still goes on: the other asked or reacted at most twice in between."""
+"""Maximum distance, in messages, at which a person still goes on. If two people alternate, the other one then spoke at
+most twice in between.
+"""
 _ROW_CHARACTERS = 1600
 _ROW_ENDS = " !.,;:-–—…"
 _MIN_CHAT_IMPORTANCE = 5
-"""Minimum importance of a sentence. A message between people that has no such sentence gives no row."""
+"""Minimum importance of the best sentence of a message. A message between people without one gives no row."""
 
 
 def chat_drafts(kept: KeptMessage, previous: KeptMessage | None) -> Iterator[Draft]:
@@ -29,8 +31,8 @@ def chat_drafts(kept: KeptMessage, previous: KeptMessage | None) -> Iterator[Dra
     wording is kept.
 
     If the message answers a question in `previous`, the message of another person before it, its first row names the
-    subject of the question. Everything but preferences, decisions and rules is a fact, because people do not instruct
-    each other.
+    subject of the question, provided that the row begins with one of the first two sentences. Everything but
+    preferences and decisions is a fact, even a rule, because people do not instruct each other.
     """
     speaker = kept.message.name or "User"
     other = previous.message.name or "" if previous and previous.message.name != kept.message.name else ""
@@ -98,8 +100,8 @@ def _chat_rows(said: Sequence[str], weights: Sequence[int]) -> Iterator[tuple[Ro
 def joined_turns(drafts: Iterable[Draft], places: Mapping[int, int]) -> list[Draft]:
     """Join a fact with the one before it if the same person goes on that day, and others only ask or react in between.
 
-    `places` are those of the messages in the conversation. A joined row has at most `_JOINED_WORDS` words and refers to
-    at most one date. Rules, preferences and decisions stay in rows of their own.
+    `places` has the place of each message in the conversation, by `seq`. A joined row has at most `_JOINED_WORDS` words
+    and refers to at most one date. Rules, preferences and decisions stay in rows of their own.
     """
     joined: list[Draft] = []
     for draft in drafts:

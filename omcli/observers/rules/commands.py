@@ -22,7 +22,7 @@ _FAILED_COMMAND_CHARACTERS = 100
 _ERROR_CHARACTERS = 1000
 _ANSWER_CHARACTERS = 300
 _OPENS_REQUEST = lazily(r"\b(?:pr|mr|release|pull-request)\s+create\b")
-# What these do shows in what is done next, so that they are listed with the commands that only read.
+# The effect of these shows in later commands, so they are listed with the commands that only read.
 _PREPARES = lazily(r"(?:git add|mkdir|touch|chmod|sleep|cd|export|source)\b[^;&|\n]*\Z")
 _PUSHES = lazily(r"\bgit push\b")
 _INLINE = lazily(

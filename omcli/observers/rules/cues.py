@@ -327,7 +327,7 @@ def is_courtesy(sentence: str) -> bool:
 
 
 def after_courtesy(sentence: str) -> Iterator[tuple[str, bool]]:
-    """Yield what may follow a sentence's opening courtesy, and whether a pause precedes it."""
+    """Yield each possible rest of a sentence after its opening courtesy, with True if a pause precedes the rest."""
     if courtesy := _COURTESY.match(plain(sentence)):
         if not _NAME.match(sentence, courtesy.end()):
             yield sentence[courtesy.end() :].lstrip(), False
@@ -388,7 +388,7 @@ _PAUSES = (",", ";", ":", ".", "!", "–", "—", "-")
 
 
 def without_notes(text: str) -> str:
-    """Return a message without what a program added in brackets, such as the caption of a picture, and emoji."""
+    """Return a message without emoji and without notes in brackets, such as a caption that a program added."""
     return _ADDED_NOTE.sub("", text)
 
 

@@ -110,15 +110,17 @@ def covers_failed(succeeded: Iterable[ParsedCommand], failed: ParsedCommand, err
 
 
 def is_same(succeeded: Iterable[ParsedCommand], failed: ParsedCommand) -> bool:
-    """Return True if one of the successful commands is the same program with the same arguments, whatever the flags."""
+    """Return True if one of the successful commands is the same program with the same arguments, whatever the flags.
+    Without any arguments, return False.
+    """
     return any(one.does == failed.does and one.on == failed.on and one.on for one in succeeded)
 
 
 def parse_parts(command: str, *, proven: bool = False) -> tuple[ParsedCommand, ...]:
     """Parse those parts of `a && b` that are not read-only.
 
-    Return an empty tuple for commands that are shortened, too long or on several lines (apart from commits), or whose
-    exit status is lost, unless it is `proven` in another way.
+    Return an empty tuple for commands that are shortened, too long or on several lines (apart from commits), and for
+    those whose exit status is lost, unless their success is `proven` in another way.
     """
     if len(command) > _MAX_CHARACTERS or "\n" in command or "…" in command:
         before, commit, _ = command.partition(_COMMIT)
@@ -162,8 +164,8 @@ class _OpenFailure:
     is_check: bool
 
     def is_resolved_by(self, succeeded: Iterable[ParsedCommand]) -> bool:
-        """Return True if one of these commands does what the failed one should have done, or what that one named as
-        failed.
+        """Return True if one of these commands does everything that the failed one should have done, or that the error
+        names as failed. Unless the failed command is a check, the same program with the same arguments is enough.
         """
         if self.command is None:
             return False

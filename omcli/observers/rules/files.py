@@ -104,8 +104,8 @@ _CHANGE_CHARACTERS = 90
 def change_summary(changes: list[FileChange]) -> str:
     """Return a summary of the changes to one file, or "" if there is nothing to name.
 
-    It names the added and removed definitions, or else shows a changed line, or else names the edited definitions.
-    Headings do not count as definitions: "Added" says nothing about an entry.
+    It names the added and removed definitions and headings, or else shows a changed line, or else names the edited
+    definitions. Edited headings are not named: "Added" says nothing about an entry.
     """
     old, new = "\n".join(change.old for change in changes), "\n".join(change.new for change in changes)
     old_names, new_names = _names_in(old), _names_in(new)

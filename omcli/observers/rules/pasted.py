@@ -19,7 +19,7 @@ _MIN_PASTED = 200
 
 
 def split_pasted(text: str) -> tuple[str, list[str]]:
-    """Return a person's own words in a text, and the lines of what the person shows."""
+    """Return a person's own words in a text, and the lines that the person only shows."""
     words: list[str] = []
     lines: list[str] = []
     after = 0
@@ -130,7 +130,7 @@ _LONGEST_LEAD = 160
 
 
 def _opening_words(before: str) -> str:
-    """Return the last sentence of what introduces a passage, in lower case and without its colon."""
+    """Return the last sentence of the text before a passage, in lower case and without its colon."""
     last = _SENTENCE_END.split(before[-2 * _LONGEST_LEAD :].rstrip(" \t:"))[-1]
     return one_line(last.strip(" \t-*+•#>")).replace("\u2019", "'").lower()[-_LONGEST_LEAD:]
 
@@ -196,7 +196,7 @@ _MOST_BETWEEN = 20
 
 
 def _data_lines(lines: Sequence[str]) -> Iterable[int]:
-    """Return the numbers of lines of logs, traces, diffs, JSON and tables, unless it is one short line."""
+    """Return the numbers of lines of logs, traces, diffs, JSON and tables, unless there is only one short line."""
     found: list[int] = []
     goes_on = None
     for at, line in enumerate(lines):
@@ -433,7 +433,9 @@ def _within_lines(text: str) -> Iterator[tuple[int, int]]:
 
 
 def _tag_blocks(text: str) -> Iterator[tuple[int, int]]:
-    """Yield start and end of blocks in tags."""
+    """Yield start and end of blocks in tags, unless the tag or the words before make a block the person's own, or it
+    has fewer than `_LEAST_WORDS` words.
+    """
     opened: dict[str, list[re.Match[str]]] = {}
     for tag in _TAG.finditer(text) if "</" in text else ():
         if not tag[1]:
@@ -450,7 +452,9 @@ def _tag_blocks(text: str) -> Iterator[tuple[int, int]]:
 
 
 def _quotes(text: str) -> Iterator[tuple[int, int]]:
-    """Yield start and end of quotations that are introduced as the words of others, or stand alone."""
+    """Yield start and end of quotations that are introduced as the words of others. Those that follow a colon or stand
+    alone count, too, unless the words around them make them the person's own.
+    """
     for found in _QUOTATIONS.finditer(text):
         said = next(filter(None, found.groups()))
         if len(said.split()) < _LEAST_WORDS or found[0] == text.strip():

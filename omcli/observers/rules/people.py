@@ -263,7 +263,7 @@ def _told_type(row: RowText) -> Type | None:
 
 def with_work_importance(draft: Draft) -> Draft:
     """Return a row about words to an agent at work with an importance of at least `_WORK_IMPORTANCE`, because such
-    words direct the agent. A wish becomes a request. An excerpt of pasted data is unchanged.
+    words direct the agent. A wish becomes a request. Excerpts of pasted data and events are unchanged.
     """
     if draft.type in (Type.EXCERPT, Type.EVENT):
         return draft  # pasted data, or a mere "stop"
@@ -406,7 +406,7 @@ def _refuse_draft(remark: KeptMessage, text: str, refused: KeptMessage | None) -
 
 
 def _note_drafts(note: KeptMessage) -> Iterator[Draft]:
-    """Yield rows for a written note. Sentences without a type or a wish are facts."""
+    """Yield rows for a written note. Sentences without a type are requests if they express a wish, otherwise facts."""
     content = _with_content(text_parts(note.message.text))
     for row in group_sentences(content, list(map(people_cues.user_type, map(text_of, content)))):
         kind = row.kind or (Type.REQUEST if cues.is_wanted(row.text) else Type.FACT)

@@ -360,7 +360,9 @@ TELLS = 3
 _FEW_WORDS = 6
 """Maximum number of words in a short sentence about a person, which says something with one uncommon word less."""
 _TELLS_MUCH = 5
-"""The same for a sentence that speaks to the other person, which is often a reaction: "I know your garden is lush"."""
+"""Number of uncommon words in a sentence about the speaker that says something although it speaks to the other person.
+Such sentences are often reactions: "I know your garden is lush".
+"""
 _FRAGMENT_WORDS = 3
 """Maximum number of words in a fragment, which may answer a question with one uncommon word: "Since school"."""
 
@@ -386,10 +388,11 @@ def chat_importance(sentence: str, names: frozenset[str] = frozenset(), *, answe
     the speaker or about somebody's deeds, plans or likes, and 6 if it answers a question or contains a name, number or
     date.
 
-    An answer, a date, a name or a number needs one uncommon word beside it. Anything else needs `TELLS` of them: one
-    less for a deed, plan, preference or decision, and one less if it is short. `names` are terms that don't count,
-    because they are those of the speakers. `answers` is the number of uncommon words that make a whole sentence an
-    answer, or 0 if nothing was asked.
+    A sentence that speaks to the other person says nothing unless it answers a question, or tells much or a deed of the
+    speaker. Any other needs `TELLS` uncommon words. About a person, it needs only one if it is an answer or has a date,
+    a name or a number; otherwise one less for a deed, plan, preference or decision, and one less if it is short.
+    `names` are terms that don't count, because they are those of the speakers. `answers` is the number of uncommon
+    words that make a whole sentence an answer, or 0 if nothing was asked. An amount always answers.
     """
     said = plain(sentence)
     count = len(distinctive_terms(sentence) - names)

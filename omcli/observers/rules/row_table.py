@@ -74,7 +74,7 @@ class RowTable:
                 yield number, self.rows[number]
 
     def within(self, after: int, through: int) -> list[int]:
-        """Return the numbers of the rows whose last source is after a `seq`, and at most another, in order."""
+        """Return the numbers, in order, of the rows whose last source is after `after` and not after `through`."""
         begin, end = (bisect_left(self.by_seq, (seq + 1,)) for seq in (after, through))
         return sorted(number for _, number in self.by_seq[begin:end])
 

@@ -383,7 +383,7 @@ _HAS_WORDS = lazily(r"\w")
 _LONG_PASSAGE = 200
 """Maximum length, in characters, of a passage that stays in the row of the sentence around it."""
 _MAY_SHOW = lazily(r"[^\S ]|[:<>$➜❯\"“„«]|(?<!\w)'")
-"""Matches what a prompt contains if it shows anything, apart from a long line of data."""
+"""Matches a character without which a prompt shows nothing, apart from a long line of data."""
 
 
 @record
@@ -415,7 +415,7 @@ class Pasted:
         return _MARK.sub(lambda found: self._passage(found[0]), text) if self.passages else text
 
     def without_blocks(self) -> tuple[str, list[str]]:
-        """Return the words without the passages that take up whole lines or are long, and the lines of those."""
+        """Return the words without passages that take up whole lines or are long, and the lines of these passages."""
         lines: list[str] = []
         kept: list[str] = []
         gone: list[str] = []

@@ -421,7 +421,7 @@ _READ_ONLY_GH = frozenset({"view", "list", "status", "diff", "checks"})
 
 
 def _is_read_only_part(words: Sequence[str]) -> bool:
-    """Return True if a command, given as its words, only reads. Nothing but assignments does, too."""
+    """Return True if a command, given as its words, only reads. A command that consists of assignments counts, too."""
     start = next((at for at, word in enumerate(words) if word != "!" and not _ASSIGNED.match(word)), len(words))
     if start == len(words):
         return True

@@ -47,7 +47,7 @@ class TurnDone:
     asks: bool
     reports: bool
     explains: bool
-    """True if the text has several sentences."""
+    """True if the text has at least three sentences that say something."""
     accepted: bool
     """True if the person went on to something else."""
 
@@ -207,7 +207,7 @@ class _StatusWriter:
                 self._settle(number, row, Status.DONE, done.sources, position=self.table.position(number))
 
     def _done_since(self, since: int, end: int) -> set[str]:
-        """Return what the commands between two messages did."""
+        """Return the deeds (see `_DEEDS`) of finished commands after the message `since`, up to the message `end`."""
         rows = (self.table.rows[number] for number in self.table.within(since, end))
         return {deed for row in rows if row.status is Status.DONE for deed in _done_by(row)}
 
@@ -365,8 +365,9 @@ class _StatusWriter:
 
         The turn must have ended with nothing asked, missing or failing (`TurnDone.is_complete`). If the agent reports a
         result or changed files, or commands did what the request names, no serious open failure may follow the last
-        change. Otherwise there must be no serious open failure, and the person must have gone on to something else, or
-        the text explains something or answers. A turn with open todos goes on until the agent reports something.
+        change. Otherwise there must be no serious open failure; and the person must have gone on to something else, the
+        text must explain something, or the request must be one that an answer fulfils. A turn with open todos goes on
+        until the agent reports something or the person goes on to something else.
         """
         start = asked.sources[-1]
         later = {number: self.table.rows[number] for number in self.table.within(start, ended.seq)}

@@ -233,8 +233,9 @@ class ToolEvent:
         """True if the transcript or a nonzero exit code marks a failure.
 
         If the transcript marks neither failure nor success and no exit code is known, True if the output starts like an
-        error or its JSON has an `error`. A command that does more than read also failed if its output ends like an
-        error, unless its own exit status is known. The output of reads and searches is not examined.
+        error or its JSON has an `error`. A command that does more than read also failed if its output counts failures,
+        or begins or ends with an error, unless its own exit status is known or it is still running. The output of reads
+        and searches is not examined.
         """
         if self.result is None:
             return False

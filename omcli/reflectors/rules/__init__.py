@@ -10,7 +10,9 @@ from omcli.reflectors.rules import folds
 _MOST_LEFT = 0.8
 """Maximum share of the tokens that may be left. A fold that saves less than a fifth is not worth a changed pack."""
 _SMALL = 2_000
-"""Rows are not dropped to fewer tokens than this, the least at which a preset folds: a pack holds them all anyway."""
+"""Rows are not dropped to reach a target below this number of tokens, the lowest at which a preset folds, because a
+pack holds that many anyway.
+"""
 
 
 class RuleReflector:
@@ -25,9 +27,9 @@ class RuleReflector:
         """Return fewer rows, or nothing but items if the target can't be met or less than a fifth would be saved.
 
         First, repeated and outdated rows are dropped. In a session, repeated commands, resolved failures and edits of a
-        file are folded; details of several sessions do not belong together. Then rows are dropped, the least
-        informative first, until the target is met, or four fifths of the tokens if the target is no less than all of
-        them. Rows are never joined to meet `material.most_rows`, because a pack could then choose all of them or none.
+        file are folded; details of several sessions do not belong together. Then, unless the target is larger than all
+        rows, rows are dropped, the least informative first, until the target is met and a fifth is saved. Rows are
+        never joined to meet `material.most_rows`, because a pack could then choose all of them or none.
         """
         items = lasting(material.rows)
         whole = rows_tokens(material.rows, self._counter)

@@ -136,9 +136,7 @@ ALL = (by_command, failures, by_file)
 
 
 def _counted(same: Sequence[Observation], last: Observation, *, status: Status | None = None) -> Draft:
-    """Fold rows into the last one, with the total count. If others are failures, the reason of the last failure is
-    added.
-    """
+    """Fold rows into `last`, with the total count. If other rows are failures, add the reason of the last of them."""
     times = sum(_number(row, "times") for row in same)
     failed = [row for row in same if row.type in FAILURES and row is not last]
     what, arrow, outcome = without_times(last.text).partition(" → ")
@@ -245,7 +243,8 @@ def stale(rows: Iterable[Observation], among: Iterable[Observation]) -> Iterator
 class _Statement:
     row: Observation
     names: tuple[object, ...]
-    """Parts that must be equal: type, speaker, day, names, numbers, the number of negations, and if a person ruled it.
+    """Parts that must be equal: type, speaker, day, names, numbers, the number of negations, and True for a row with
+    rules of the user.
     """
     words: tuple[str, ...]
     """Normalised words in order, without stop words."""
@@ -390,7 +389,9 @@ class WorkingSet:
         self.dropped.append(dropped)
 
     def fold(self, draft: Draft) -> None:
-        """Replace rows with a draft, unless some of them are no longer visible, or the draft is longer or not sound."""
+        """Replace rows with a draft, unless one of the rows is no longer visible, or the draft is longer than the rows
+        or may not replace them (`may_replace`).
+        """
         if not all(row in self.rows for row in draft.replaces):
             return
         rows = [self.rows[row] for row in draft.replaces]
@@ -406,8 +407,8 @@ def by_value(working: WorkingSet) -> Iterator[Dropped]:
     """Yield rows to drop, the least informative first: those that a pack would choose last.
 
     Protected, high-priority, open and pinned rows, rows in force, rules of the user, notes and items are never
-    dropped. Values are computed only when needed. When rows were ordered by age instead, packs of long chats folded to
-    half of their rows answered an eighth fewer questions.
+    dropped. When rows were ordered by age instead, packs of long chats folded to half of their rows answered an eighth
+    fewer questions.
     """
     rows = list(working.rows.values())
     best = [rows[place] for place in by_salience(rows)]
