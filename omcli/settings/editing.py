@@ -51,6 +51,8 @@ def value_from(name: str, text: str) -> object:
     relative path starts from the current directory. Raise BadUsage if the value is not valid for the key.
     """
     key = known_key(name)
+    if not text.isprintable():
+        raise BadUsage(f"the value of `{name}` has characters that cannot be written")
     expected = f"one of {', '.join(PRESETS)}"
     for value in (*_as_toml(text), text):
         try:
@@ -82,6 +84,8 @@ def with_value(content: str, name: str, value: object) -> str:
     """Return the content of a file with a key set. Raise BadConfiguration if the content is not valid TOML, or has
     something else in the place of the key's section.
     """
+    for opposite in (key for pair in OPPOSITES.items() if name in pair for key in pair if key != name):
+        content = without_value(content, opposite)
     document = _parsed(content)
     section, _, inner = name.rpartition(".")
     if not section:
@@ -91,7 +95,12 @@ def with_value(content: str, name: str, value: object) -> str:
         if not isinstance(table, MutableMapping):
             raise BadConfiguration(f"`{section}` is not a table, so `{name}` cannot be set in it")
         table[inner] = value
-    return tomlkit.dumps(document)
+    written = tomlkit.dumps(document)
+    expected = tomllib.loads(content)
+    (expected.setdefault(section, {}) if section else expected)[inner] = value
+    if tomllib.loads(written) != expected:
+        raise BadConfiguration(f"`{name}` cannot be set without changing other keys")
+    return written
 
 
 def without_value(content: str, name: str) -> str:

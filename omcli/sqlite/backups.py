@@ -230,7 +230,7 @@ class StoreCopy:
 def backup_files(path: Path) -> tuple[StoreCopy, ...]:
     """Return the dated backups of a store, oldest first."""
     found = ((path.with_name(each.name), each.at) for each in (_backups(path) if path.parent.exists() else ()))
-    return tuple(StoreCopy(path=copy, at=at, size=copy.stat().st_size) for copy, at in found)
+    return tuple(StoreCopy(path=copy, at=at, size=copy.stat().st_size) for copy, at in found if copy.is_file())
 
 
 # ---- what came after a moment

@@ -11,12 +11,13 @@ from contextlib import closing, contextmanager, suppress
 from itertools import count
 from pathlib import Path
 
-from omcli.base.errors import BadInput, InputOutput, OmError, StoreLocked
+from omcli.base.errors import BadInput, InputOutput, OmError, StoreLocked, UnusableStore
 from omcli.base.record import record
 from omcli.sqlite.backups import backup_files, copy_to, fault, label, remove, snapshot_of, unfinished_of
 from omcli.sqlite.connection import APPLICATION_ID, check_version, connect, create, log_files, steps
-from omcli.sqlite.dialect import BUSY, cannot_open, is_busy, om_errors
+from omcli.sqlite.dialect import BUSY, om_errors
 
+_PAUSE = 0.05
 _HEADER, _APPLICATION = 100, slice(68, 72)
 """Number of bytes in the header of a SQLite file, and the place of the application's id in it."""
 
@@ -35,15 +36,22 @@ def restore(path: Path, backup: Path, *, now: str, wait: float) -> RestoreResult
     """Replace the content of the store by that of a backup. Other processes may use the store meanwhile.
 
     A sound store is copied first, as `snapshot` does. A damaged one is moved aside. Raise BadInput if the backup is
-    damaged or is not a store, NewerStore if a later version wrote it, and StoreLocked if another process is writing.
+    damaged, empty, in use or the store itself, UnusableStore if it or the store is not om's, NewerStore if a later
+    version wrote the backup, and StoreLocked if another process is writing.
     """
     with om_errors(path, wait=wait):
-        if (found := _fault_of(backup, immutable=True)) is not None:
+        log, _ = log_files(backup)
+        found = "it is the store itself" if path.exists() and path.samefile(backup) else _fault_of_backup(backup)
+        if found is None and log.exists() and log.stat().st_size:
+            found = "it has a write-ahead log beside it, so it is in use or lacks its last changes"
+        if found is not None:
             raise BadInput(f"{backup} cannot be restored: {found}", hint="`om restore --list` lists the backups")
         if not path.exists():
             _copy_over(path, backup, wait=wait)
             return RestoreResult(backup=backup, kept=None)
         if _fault_of(path, wait=wait) is not None:
+            if not _is_of_om(path):
+                raise UnusableStore(f"{path} is not a store", hint="move it out of the way, or name another with --db")
             return _replaced(path, [backup], now=now, wait=wait) or restore(path, backup, now=now, wait=wait)
         kept = snapshot_of(path, label(now), wait=wait)
         _copy_over(path, backup, wait=wait)
@@ -70,11 +78,10 @@ def replace_damaged(path: Path, *, now: str, wait: float) -> InputOutput | None:
 
 def _replaced(path: Path, backups: Sequence[Path], *, now: str, wait: float) -> RestoreResult | None:
     path = Path(os.path.realpath(path))  # SQLite keeps its log beside the file that a link leads to
-    with _only_one(path) as is_there:
-        fault = _fault_of(path, wait=wait) if is_there else None
-        if fault is None or (not _is_of_om(path) and not backups):
+    with _only_one(path, wait=wait) as is_there:
+        if not is_there or not _is_of_om(path) or _fault_of(path, wait=wait) is None:
             return None
-        backup = next((each for each in backups if _fault_of(each, immutable=True) is None), None)
+        backup = next(filter(_is_whole, backups), None)
         unfinished = unfinished_of(path)
         remove(unfinished)
         if backup is not None:
@@ -103,15 +110,21 @@ def _moved(path: Path, name: str) -> Path:
 
 
 @contextmanager
-def _only_one(path: Path) -> Iterator[bool]:
-    """Let only one process at a time replace a damaged store. Yield False if the file is gone or was replaced."""
+def _only_one(path: Path, *, wait: float) -> Iterator[bool]:
+    """Let only one process at a time replace a damaged store. Yield False if the file is gone or was replaced. Raise
+    StoreLocked if another process holds it for longer than `wait` seconds.
+    """
+    until = time.monotonic() + wait
     try:
         stream = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except FileNotFoundError:
         yield False
         return
     try:
-        fcntl.flock(stream, fcntl.LOCK_EX)
+        while not _locked(stream):
+            if time.monotonic() > until:
+                raise StoreLocked(f"another process holds {path} (waited {wait:g} s)", hint="try again later")
+            time.sleep(_PAUSE)
         try:
             is_there = os.path.samestat(os.fstat(stream), path.stat())
         except FileNotFoundError:
@@ -119,6 +132,14 @@ def _only_one(path: Path) -> Iterator[bool]:
         yield is_there
     finally:
         os.close(stream)
+
+
+def _locked(stream: int) -> bool:
+    try:
+        fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
 
 
 def _copy_over(path: Path, backup: Path, *, wait: float) -> None:
@@ -137,16 +158,30 @@ def _copy_over(path: Path, backup: Path, *, wait: float) -> None:
 
 def _fault_of(path: Path, *, wait: float = 0, immutable: bool = False) -> str | None:
     """Return the first fault of a store's file, or None if it is sound. Raise UnusableStore if it is not om's or a
-    later version wrote it, and sqlite3.OperationalError if it is locked or cannot be opened.
+    later version wrote it, and sqlite3.Error if it cannot be read.
     """
     try:
         with closing(connect(path, "ro", wait=wait, immutable=immutable)) as connection:
             check_version(connection, path=path, newest=len(steps()))
             return fault(connection)
     except sqlite3.DatabaseError as error:
-        if is_busy(error) or cannot_open(error):
+        # Anything else is not damage: the disk may fail to read, or the file may be locked.
+        if error.sqlite_errorcode & 0xFF not in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
             raise
         return str(error)
+
+
+def _fault_of_backup(backup: Path) -> str | None:
+    """Return the first fault of a backup, or None if it is sound. Raise as `_fault_of` does."""
+    return _fault_of(backup, immutable=True) or (None if _is_of_om(backup) else "it is empty")
+
+
+def _is_whole(backup: Path) -> bool:
+    """Return True for a backup that can be put back by this program."""
+    try:
+        return _fault_of_backup(backup) is None
+    except (OSError, sqlite3.Error, OmError):
+        return False
 
 
 def _is_of_om(path: Path) -> bool:

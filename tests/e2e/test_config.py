@@ -600,6 +600,25 @@ def test_something_else_in_the_place_of_a_section_is_not_written_over(om: Om, co
     assert file.read_text("utf-8") == content
 
 
+def test_other_keys_stay_as_they_are(om: Om) -> None:
+    file = users_file(om, "prices.m = { input = 1, output = 2 }\nwait = 3\ndisabled = true\n")
+    before = file.read_text("utf-8")
+    run = om("config", "set", "prices", "{ m = { input = 1, output = 3 } }", code=None)
+    after = tomllib.loads(file.read_text("utf-8"))
+    assert (after["wait"], after["disabled"]) == (3, True)
+    assert (run.code == 78 and file.read_text("utf-8") == before) or after["prices"]["m"]["output"] == 3
+
+
+def test_what_is_set_holds_although_its_opposite_was_set_before(om: Om) -> None:
+    for name, value, disabled in (
+        ("disabled", "true", "true"),
+        ("enabled", "true", "false"),
+        ("disabled", "true", "true"),
+    ):
+        om("config", "set", name, value)
+        assert om("config", "get", "disabled").stdout == f"{disabled}\n"
+
+
 def test_a_read_only_file_is_not_written(om: Om) -> None:
     file = users_file(om, "wait = 1\n")
     file.chmod(0o444)

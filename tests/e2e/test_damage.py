@@ -188,6 +188,37 @@ def test_the_file_of_another_program_stays_where_it_is(om: Om, content: bytes | 
     assert [path.name for path in om.db.parent.glob(f"{om.db.name}*")] == [om.db.name]
 
 
+def test_odd_files_among_the_backups_are_passed_over(om: Om) -> None:
+    """An empty one, one of a later version, one of another program, and a broken link; the last sound one is used."""
+    om("note", "first")
+    backup = Path(om("backup", "--now", "2026-11-01T10:00Z").stdout.strip())
+    om("note", "second")
+    odd = [om.db.with_name(f"{om.db.name}.2026-11-0{day}T100000Z.bak") for day in range(2, 6)]
+    odd[0].write_bytes(b"")
+    odd[1].write_bytes(backup.read_bytes())
+    with closing(sqlite3.connect(odd[1])) as connection, connection:
+        connection.execute("PRAGMA user_version = 999")
+    with closing(sqlite3.connect(odd[2])) as connection, connection:
+        connection.execute("CREATE TABLE theirs (x)")
+    odd[3].symlink_to("nowhere")
+    assert "cannot be restored: it is empty" in om("restore", odd[0], "--yes", code=65).stderr
+    assert "cannot be restored: it is the store itself" in om("restore", om.db, "--yes", code=65).stderr
+    damage(om)
+    om("note", "third", code=74)
+    assert texts(om) == ["first"]
+
+
+def test_a_text_with_backups_beside_it_stays_where_it_is(om: Om) -> None:
+    om("note", "first")
+    backup = om("backup").stdout.strip()
+    for path in om.db.parent.glob(f"{om.db.name}-*"):
+        path.unlink()
+    om.db.write_text("my notes\n" * 40)
+    om("note", "second", code=78)
+    om("restore", backup, "--yes", code=78)
+    assert om.db.read_text().startswith("my notes")
+
+
 def test_the_header_of_a_store_names_om(om: Om) -> None:
     """It is what tells a damaged store from a file of another program."""
     om("note", "x")

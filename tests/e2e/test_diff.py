@@ -49,6 +49,14 @@ def test_a_period_ends_before_what_came_later(changed: Om) -> None:
     assert all(row["replaces"] == [] for row in run.document["added"])
 
 
+def test_a_period_may_have_an_end_only(changed: Om) -> None:
+    assert "stays" in changed("diff", "--until", SINCE, "--now", LAST).stdout
+
+
+def test_a_row_forgotten_by_its_id_is_told_of_in_any_scope(changed: Om) -> None:
+    assert "forget 1" in changed("diff", "--project", ".", "--since", SINCE, "--now", LAST).stdout
+
+
 def test_json_has_the_rows_in_full(changed: Om) -> None:
     found = changed("diff", "--since", SINCE, "--json").document
     assert [each["verb"] for each in found["operations"]] == ["forget", "forget"]

@@ -122,13 +122,13 @@ def diff(run: Run, rows: RowFilter) -> None:
 
     A line that begins with + is a row that was written, and one with - a row that went: replaced by the row above it,
     or dropped. Rows that were written and went within the period are left out. If a row replaced many, as when rows are
-    folded, their number is printed (--json has them all). What was pruned or forgotten is not printed again, only the
-    operations that hid it; `om undo` takes their numbers.
+    folded, their number is printed (--json has them all). Operations that pruned or forgot are listed by their numbers,
+    which `om undo` takes; forgotten rows are not printed again.
     """
     from omcli.cli.reports import operation_as_dict, operation_summary
 
     query = rows.query(run)
-    since = query.since or run.wiring.clock.after(-_DAY)
+    since = query.since or ("1970-01-01T00:00:00.000Z" if query.until else run.wiring.clock.after(-_DAY))
     if unknown := lookup.unknown(run.wiring.reading, query):
         run.console.note(unknown)
     scope = replace(query, since=None, until=None, bare=not run.json)
@@ -159,7 +159,9 @@ def diff(run: Run, rows: RowFilter) -> None:
 def _hidden_by(run: Run, query: LogQuery) -> Iterator[Operation]:
     """Yield the operations that pruned or forgot in the scope of a query, the oldest first, unless they were undone."""
     for done in reversed(run.wiring.reading.operations.history()):
-        is_meant = query.session in (None, done.scope.session) and query.project in (None, done.scope.project)
+        # One without a scope, such as forgetting a row by its id, may have hidden rows of any.
+        is_meant = query.session is None or done.scope.session in (None, query.session)
+        is_meant = is_meant and (query.project is None or done.scope.project in (None, query.project))
         if is_meant and done.verb in (OperationKind.PRUNE, OperationKind.FORGET) and done.undone_by is None:
             yield done
 
