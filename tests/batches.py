@@ -12,12 +12,11 @@ from omcli.memory.message import Incoming, KeptMessage, Message, MessageKind, Ro
 from omcli.memory.observation import Draft, LogQuery, Observation, Type
 from omcli.memory.session import Session
 from omcli.observers.rules import RuleObserver
-from omcli.operations.clock import Clock
+from omcli.operations.clock import Clock, id_at
 from omcli.operations.deps import Deps
 from omcli.operations.observe.session import observe_session
 from omcli.reflectors.rules import RuleReflector
 from omcli.tokenizers import counter
-from omcli.wiring import id_at
 from tests.fakes import MemoryStore
 from tests.fakes.deps import by_observer, by_reflector
 

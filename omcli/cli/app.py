@@ -124,8 +124,10 @@ class _Group(TyperGroup):
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """Return the name of the command, the command with its parameters, and the words after it."""
-        name, _, rest = super().resolve_command(ctx, args)
-        wanted, app = command(name or ""), _new()
+        name, found, rest = super().resolve_command(ctx, args)
+        if name is None:  # completing the words after an unknown command
+            return name, found, rest
+        wanted, app = command(name), _new()
         app.command(name, cls=_Command)(as_command(wanted.parameters, wanted.run))
         return name, typer.main.get_command(app), rest
 

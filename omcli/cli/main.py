@@ -1,4 +1,4 @@
-"""The `om` process: its arguments, signals, streams and exit code."""
+"""The `om` process: its arguments, signals, streams, exit code, and the compiled patterns that it keeps."""
 
 from __future__ import annotations
 
@@ -100,12 +100,11 @@ def _help(words: Sequence[str]) -> str | None:
 
 def _version_document() -> dict[str, object]:
     """Return the versions of this program, of what it runs on, and of the stores that it writes."""
-    from omcli import __version__
     from omcli.sqlite.checks import version
     from omcli.sqlite.connection import steps
 
     python = ".".join(map(str, sys.version_info[:3]))
-    return {"version": __version__, "python": python, "sqlite": version().number, "store_version": len(steps())}
+    return {"version": omcli.__version__, "python": python, "sqlite": version().number, "store_version": len(steps())}
 
 
 def _plain_command(words: Sequence[str]) -> tuple[CliCommand, Values] | None:
@@ -188,9 +187,9 @@ def kept_code(arguments: Sequence[str]) -> Iterator[None]:
     if not arguments or arguments[0] not in _COMPILING:
         yield
         return
-    from omcli.settings import user_folder
+    from omcli.settings import kept_code_folder
 
-    path = user_folder(os.environ) / "patterns" / arguments[0]
+    path = kept_code_folder(os.environ) / arguments[0]
     with suppress(OSError, ValueError):
         programs.update(list(_read_code(path)))
     known = len(programs)

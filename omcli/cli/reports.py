@@ -320,13 +320,20 @@ def ask_to_erase(run: Run, what: str, *, is_sure: bool) -> None:
     """Ask before permanently deleting `what`, unless `is_sure`. Raise BadUsage if stdin or stderr is not a terminal,
     and Exit if the answer is not yes.
     """
-    if is_sure:
-        return
-    answer = run.console.ask(f"Permanently delete {what}? [y/N]") if is_terminal_input() else None
+    if not is_sure:
+        needed = BadUsage(f"`--hard` permanently deletes {what}", hint="add `--yes`, or `--dry-run` to list them")
+        ask_first(run, f"Permanently delete {what}?", needed=needed, refused="nothing was deleted")
+
+
+def ask_first(run: Run, question: str, *, needed: BadUsage, refused: str) -> None:
+    """Ask a question. Raise `needed` if stdin or stderr is not a terminal, and Exit with the note `refused` if the
+    answer is not yes.
+    """
+    answer = run.console.ask(f"{question} [y/N]") if is_terminal_input() else None
     if answer is None:
-        raise BadUsage(f"`--hard` permanently deletes {what}", hint="add `--yes`, or `--dry-run` to list them")
+        raise needed
     if answer.lower() not in {"y", "yes"}:
-        run.console.note("nothing was deleted")
+        run.console.note(refused)
         raise Exit(_REFUSED)
 
 

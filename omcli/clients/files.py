@@ -118,7 +118,7 @@ class KeptFiles:
                 known = self.find(change.path)
                 folders = (*(known.folders if known else ()), *_missing_folders(target(change.path)))
                 self._remember(change, folders)
-                _replace(change)
+                replace_content(change.path, change.before, change.after)
                 done.append(change)
 
     def uninstall(self, changes: Collection[ClientFile]) -> None:
@@ -129,7 +129,7 @@ class KeptFiles:
             for change in changes:
                 _clear_unfinished(target(change.path))
                 if change.step is not FileStep.KEEP:
-                    _replace(change)
+                    replace_content(change.path, change.before, change.after)
                     done.append(change)
         known = [found for change in changes if (found := self.find(change.path))]
         gone = {str(target(change.path)) for change in changes}
@@ -221,11 +221,6 @@ def write(path: Path, content: bytes | None, *, mode: int | None = None) -> None
         _settle(path.parent)
     except OSError as error:
         raise CannotCreate(f"{path}: {error.strerror}", hint="check the permissions of its folder") from error
-
-
-def _replace(change: ClientFile) -> None:
-    """Write or remove a file. Raise CannotCreate if it is read-only, and TryAgain if it has just been changed."""
-    replace_content(change.path, change.before, change.after)
 
 
 def replace_content(name: Path, before: bytes | None, after: bytes | None, *, mode: int | None = None) -> None:

@@ -119,10 +119,14 @@ def _before(now: str, age: timedelta) -> str | None:
         return None
 
 
+def id_at(milliseconds: int, randomness: int) -> str:
+    """Return the UUIDv7 for a time and at least 74 random bits."""
+    tail = 0x7 << 76 | (randomness >> 62 & 0xFFF) << 64 | 0b10 << 62 | randomness & (1 << 62) - 1
+    digits = f"{(milliseconds & (1 << 48) - 1) << 80 | tail:032x}"
+    return "-".join((digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:]))
+
+
 def first_id(at: str) -> str:
-    """Return a text that is below the ids of all rows written at an instant or later, and above those of earlier ones:
-    an id is a UUIDv7, which begins with the milliseconds since 1970.
-    """
+    """Return the lowest id that a row written at an instant can have. Rows written earlier have lower ones."""
     moment = datetime.fromisoformat(f"{at.removesuffix('Z')}+00:00")
-    digits = f"{int(moment.timestamp() * 1000):012x}"
-    return f"{digits[:8]}-{digits[8:]}"
+    return id_at(int(moment.timestamp() * 1000), 0)

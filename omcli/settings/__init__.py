@@ -106,15 +106,15 @@ def user_file(environment: Mapping[str, str]) -> Path:
     return user_config_path("om", appauthor=False) / "config.toml"
 
 
-def user_folder(environment: Mapping[str, str]) -> Path:
-    """Return the user's cache folder for `om`; it may not exist."""
+def kept_code_folder(environment: Mapping[str, str]) -> Path:
+    """Return the folder of compiled patterns in the user's cache folder for `om`; it may not exist."""
     if sys.platform == "linux" and "ANDROID_ROOT" not in environment:
         # The same result as platformdirs, which would take 3 ms of every run.
         folder = environment.get("XDG_CACHE_HOME", "").strip() or os.path.expanduser("~/.cache")  # noqa: PTH111
-        return Path(folder, "om")
+        return Path(folder, "om", "patterns")
     from platformdirs import user_cache_path  # noqa: PLC0415
 
-    return user_cache_path("om", appauthor=False)
+    return user_cache_path("om", appauthor=False) / "patterns"
 
 
 def is_off_in(folder: str, environment: Mapping[str, str]) -> bool:

@@ -432,6 +432,8 @@ class Wiring:
 
     def new_id(self) -> str:
         """Return a new UUIDv7."""
+        from omcli.operations.clock import id_at
+
         return id_at(self.clock.milliseconds(), int.from_bytes(os.urandom(10), "big"))
 
     @property
@@ -445,13 +447,6 @@ class Wiring:
         from omcli.sqlite.lanes import is_gone
 
         return is_gone(owner)
-
-
-def id_at(milliseconds: int, randomness: int) -> str:
-    """Return the UUIDv7 for a time and at least 74 random bits."""
-    tail = 0x7 << 76 | (randomness >> 62 & 0xFFF) << 64 | 0b10 << 62 | randomness & (1 << 62) - 1
-    digits = f"{(milliseconds & (1 << 48) - 1) << 80 | tail:032x}"
-    return "-".join((digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:]))
 
 
 def _size(file: Path) -> int | None:

@@ -13,10 +13,10 @@ from omcli.memory.message import Incoming, Message, Role
 from omcli.memory.observation import Kind, Observation, Priority, Source, Status, Type
 from omcli.memory.session import Session
 from omcli.memory.transcript import Identities, printed_key
+from omcli.operations.clock import id_at
 from omcli.sqlite import SqliteStore
 from omcli.text.instants import format_time
 from omcli.tokenizers import APPROXIMATE
-from omcli.wiring import id_at
 
 PROJECT = "/home/ada/harbour"
 SESSION = "7b1e4c52-0000-4000-8000-000000000000"

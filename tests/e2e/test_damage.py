@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import shlex
 import sqlite3
 import stat
+import subprocess
 from contextlib import closing
 from pathlib import Path
 
@@ -13,7 +15,7 @@ import pytest
 from omcli.sqlite.connection import APPLICATION_ID
 from tests.conftest import Om
 from tests.e2e.background import wait_until
-from tests.e2e.transcripts import tide_story
+from tests.e2e.transcripts import Talk, tide_story
 
 PAGE = 4096
 
@@ -226,12 +228,25 @@ def test_the_header_of_a_store_names_om(om: Om) -> None:
 
 
 def test_a_full_disk_is_no_damage(om: Om) -> None:
-    """Exit code 74 as well, and nothing is moved."""
+    """F32: exit code 74 as well, and nothing is moved. Here, no file may grow beyond 500 kB."""
     om("note", "x")
     om("backup")
-    om("note", "y", "--db", str(om.db), env={"HOME": str(om.folder)})
+    talk = Talk(session="long")
+    for number in range(700):
+        talk.user(f"prompt number {number}: {'very ' * 60}long")
+    transcript = om.write("long.jsonl", talk.text())
+    command = shlex.join(om.command("observe", "-q", transcript))
+    limited = subprocess.run(
+        ["bash", "-c", f"ulimit -f 500; {command}"],
+        env=om.environment(),
+        cwd=om.folder,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert limited.returncode == 74, limited.stderr
     assert kept(om) == []
-    assert texts(om) == ["x", "y"]
+    assert texts(om)[0] == "x"
 
 
 def test_several_processes_replace_a_damaged_store_once(om: Om) -> None:

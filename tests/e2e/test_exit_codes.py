@@ -115,6 +115,7 @@ def test_names_and_ids_are_completed(om: Om) -> None:
     assert "chars-4" in completed("om tokens --counter chars").split()
     assert "high" in completed("om log --priority ").split()
     assert completed("om show ", OM_DB=__file__).split() == []
+    assert "observe" in completed("om nonsense ").split(), "an unknown command is no error of the shell's"
 
 
 def test_numbers_beyond_all_bounds_are_cut_down_or_refused(om: Om) -> None:

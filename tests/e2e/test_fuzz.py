@@ -18,13 +18,12 @@ from hypothesis import strategies as st
 from omcli.formats import NAMES
 from omcli.memory.transcript import Transcript
 from omcli.observers.rules import RuleObserver
-from omcli.operations.clock import Clock
+from omcli.operations.clock import Clock, id_at
 from omcli.operations.deps import Deps
 from omcli.operations.ingest.files import FileInput, FileReport
 from omcli.operations.observe.session import observe_files
 from omcli.reflectors.rules import RuleReflector
 from omcli.tokenizers import counter
-from omcli.wiring import id_at
 from omcli.wiring.inputs import transcript_in
 from tests.conftest import Om
 from tests.fakes import MemoryStore

@@ -15,12 +15,11 @@ from omcli.memory.buffer import BufferPolicy
 from omcli.memory.changes import OperationKind, OperationWrite
 from omcli.memory.observation import Draft, Kind, LogQuery, Source, Type
 from omcli.memory.reflection import Reflected, Scope
-from omcli.operations.clock import Clock
+from omcli.operations.clock import Clock, id_at
 from omcli.operations.deps import Deps, Policy
 from omcli.operations.observe.session import observe_session, write_buffered
 from omcli.operations.reflect.session import reflect_session
 from omcli.operations.tick import Due, TickReport, Trigger, overdue, tick
-from omcli.wiring import id_at
 from tests.fakes import MemoryStore, WordCounter
 from tests.fakes.deps import by_model, by_reflector
 from tests.material import COUNTER, NOW, said, session

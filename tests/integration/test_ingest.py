@@ -18,14 +18,13 @@ from omcli.memory.ports import Appended
 from omcli.memory.session import Session
 from omcli.memory.transcript import Item, Reason, Skip, Transcript
 from omcli.observers.rules import RuleObserver
-from omcli.operations.clock import Clock
+from omcli.operations.clock import Clock, id_at
 from omcli.operations.deps import Deps
 from omcli.operations.ingest.files import FileInput, ingest_files
 from omcli.operations.ingest.window import Ingested, ingest
 from omcli.reflectors.rules import RuleReflector
 from omcli.sqlite.dialect import Database
 from omcli.sqlite.messages import SqliteMessageLog
-from omcli.wiring import id_at
 from tests.fakes import MemoryStore, WordCounter
 from tests.fakes.deps import by_observer, by_reflector
 

@@ -20,7 +20,7 @@ from omcli.memory.observation import Draft, Kind, LogQuery, Observation, Priorit
 from omcli.memory.ports import Appended, Lane
 from omcli.memory.session import Session
 from omcli.memory.transcript import Checkpoint, Facts, Item, NewConversation, Reason, Skip, Transcript
-from omcli.operations.clock import Clock, period
+from omcli.operations.clock import Clock, id_at, period
 from omcli.operations.context import Place, context
 from omcli.operations.deps import BATCH_TOKENS, Deps
 from omcli.operations.ingest.files import CHUNK, FileInput, FileReport
@@ -34,7 +34,6 @@ from omcli.reflectors.rules import RuleReflector
 from omcli.sqlite.dialect import Database
 from omcli.sqlite.messages import SqliteMessageLog
 from omcli.tokenizers import counter
-from omcli.wiring import id_at
 from tests.fakes import MemoryStore
 from tests.fakes.deps import by_observer, by_reflector
 

@@ -81,8 +81,8 @@ def config(
     code of `get` is 1 if the key has no value.
 
     `set` and `unset` change one key in your file, or with --local in the project's: the nearest .om.toml or, if there
-    is none, a new one in the current directory. Comments stay. A value that is not valid is refused, and so is one that
-    a project's file may not have. "unlimited" removes a limit, "unset" a value.
+    is none, a new one in the current directory. Comments stay. A value that is not valid is refused, and so is a key
+    that a project's file may not have. "unlimited" removes a limit, "unset" a value.
 
     `edit` opens the file in $VISUAL or $EDITOR and checks it afterwards. `schema` prints a JSON Schema of such files,
     with which editors complete and check them. `path` prints the paths of your file, of the project's file, and of a

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Annotated
 
 from omcli.base.errors import BadInput, BadUsage, NoInput
 from omcli.base.record import replace
-from omcli.cli.command import Run, is_terminal_input, with_shared
+from omcli.cli.command import Run, with_shared
 from omcli.cli.commands.context import CrossOption, FormatOption, SessionOption, TailOption, TierOption, context
-from omcli.cli.console import Exit, counted, size
+from omcli.cli.console import counted, size
 from omcli.cli.options import (
     DryRunOption,
     NotationOption,
@@ -29,7 +29,7 @@ from omcli.cli.options import (
     tokens_option,
     within_limit,
 )
-from omcli.cli.reports import operation_as_dict, operation_summary
+from omcli.cli.reports import ask_first, operation_as_dict, operation_summary
 from omcli.memory.message import message_fields
 from omcli.memory.observation import full_row
 from omcli.operations.clock import period
@@ -315,7 +315,10 @@ def restore(
         run.output.line(str(chosen))
         run.console.report("would be restored")
         return
-    _ask_to_restore(run, chosen, is_sure=yes)
+    if not yes:
+        hint = "add `--yes`, or `--dry-run` to see by what"
+        needed = BadUsage(f"`om restore` replaces {run.settings.db}", hint=hint)
+        ask_first(run, f"Replace the store by {chosen.name}?", needed=needed, refused="nothing was restored")
     done = put_back(run.settings.db, chosen, now=run.wiring.clock.now(), wait=run.settings.wait)
     if run.json:
         run.output.document({"restored": str(done.backup), "kept": done.kept and str(done.kept)})
@@ -346,17 +349,3 @@ def _chosen(which: str | None, found: Sequence[StoreCopy], store: Path) -> Path:
         what = f"no backup of `{which}`" if which else "no backup"
         raise NoInput(f"{store}: {what}", hint="`om restore --list` lists the backups")
     return days[-1]
-
-
-def _ask_to_restore(run: Run, backup: Path, *, is_sure: bool) -> None:
-    """Ask before replacing the store, unless `is_sure`. Raise BadUsage if nobody can be asked, and Exit if the answer
-    is not yes.
-    """
-    if is_sure:
-        return
-    answer = run.console.ask(f"Replace the store by {backup.name}? [y/N]") if is_terminal_input() else None
-    if answer is None:
-        raise BadUsage(f"`om restore` replaces {run.settings.db}", hint="add `--yes`, or `--dry-run` to see by what")
-    if answer.lower() not in {"y", "yes"}:
-        run.console.note("nothing was restored")
-        raise Exit(1)

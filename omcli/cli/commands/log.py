@@ -120,6 +120,8 @@ _LISTED = 3
 def diff(run: Run, rows: RowFilter) -> None:
     """Show what the memory learnt, changed and forgot in a period: by default in the last day.
 
+    With --until alone, the period begins with the memory.
+
     A line that begins with + is a row that was written, and one with - a row that went: replaced by the row above it,
     or dropped. Rows that were written and went within the period are left out. If a row replaced many, as when rows are
     folded, their number is printed (--json has them all). Operations that pruned or forgot are listed by their numbers,

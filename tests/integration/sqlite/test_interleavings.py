@@ -19,13 +19,12 @@ from omcli.base.errors import LaneTaken, StaleBatch
 from omcli.memory.batch import Batch, Observed
 from omcli.memory.message import Incoming
 from omcli.memory.ports import Lane
-from omcli.operations.clock import Clock
+from omcli.operations.clock import Clock, id_at
 from omcli.operations.deps import Deps
 from omcli.operations.observe.session import observe_session
 from omcli.reflectors.rules import RuleReflector
 from omcli.sqlite import SqliteStore
 from omcli.tokenizers import counter
-from omcli.wiring import id_at
 from tests.fakes import empty_store
 from tests.fakes.deps import by_observer, by_reflector
 from tests.integration.sqlite.running import start

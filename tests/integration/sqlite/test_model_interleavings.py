@@ -23,6 +23,7 @@ from omcli.memory.message import Role
 from omcli.memory.ports import Lane, Store
 from omcli.observers.model import ModelObserver
 from omcli.observers.rules import RuleObserver
+from omcli.operations.clock import id_at
 from omcli.operations.deps import Deps, Meta, ObserverDeps, Policy
 from omcli.operations.model_calls import CountedProvider, Patience
 from omcli.operations.observe.session import observe_session
@@ -33,7 +34,6 @@ from omcli.reflectors.model import Compression, ModelReflector
 from omcli.reflectors.rules import RuleReflector
 from omcli.sqlite import SqliteStore
 from omcli.tokenizers import counter
-from omcli.wiring import id_at
 from tests.fakes import empty_store
 from tests.fakes.deps import by_reflector
 from tests.integration.sqlite.watching import SetClock, Watcher, happened_often

@@ -18,6 +18,7 @@ from omcli.memory.batch import Batch, Observed
 from omcli.memory.observation import Draft, LogQuery, Type
 from omcli.memory.reflection import Material, Reflected, Scope
 from omcli.memory.retention import RetentionRules
+from omcli.operations.clock import id_at
 from omcli.operations.deps import Deps, Meta, Policy
 from omcli.operations.forget import ForgetRequest, forget
 from omcli.operations.observe.session import observe_session
@@ -28,7 +29,6 @@ from omcli.operations.tick import due as all_due
 from omcli.reflectors.rules import RuleReflector
 from omcli.sqlite import SqliteStore
 from omcli.tokenizers import counter
-from omcli.wiring import id_at
 from tests.fakes.deps import by_observer, by_reflector
 from tests.integration.sqlite.watching import SetClock, happened_often, word_for_word
 from tests.material import COUNTER, row, said, session
