@@ -17,8 +17,8 @@ PACKAGE = Path(__file__).parents[2] / "omcli"
 MODULES = sorted(PACKAGE.rglob("*.py"))
 CORE = ("base", "text", "memory", "pack", "exchange", "llm", "recall")
 
-MOST_MODULES = 238
-"""Without those of the tables that grow by a module for each line: formats and clients."""
+MOST_MODULES = 236
+"""Without those of the tables that grow by a module for each line: formats, clients and exchange."""
 LEAST_MEAN_LINES = 185
 MOST_LINES = 480  # aim: 450
 MOST_FILES_IN_A_FOLDER = 25
@@ -46,7 +46,7 @@ def length(path: Path) -> int:
 
 
 def test_there_are_few_modules_and_they_are_worth_opening() -> None:
-    counted = [path for path in MODULES if not {"formats", "clients"}.intersection(path.parts)]
+    counted = [path for path in MODULES if not {"formats", "clients", "exchange"}.intersection(path.parts)]
     assert len(counted) <= MOST_MODULES
     assert sum(map(length, MODULES)) / len(MODULES) >= LEAST_MEAN_LINES
 
