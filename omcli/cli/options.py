@@ -202,9 +202,9 @@ def preset_names() -> list[str]:
 
 def exchange_names() -> list[str]:
     """Return the formats of `om export` and `om import`."""
-    from omcli.exchange import NAMES
+    from omcli.exchange import NAMES, OWN
 
-    return list(NAMES)
+    return [OWN, *NAMES]
 
 
 def notation_names() -> list[str]:
@@ -335,6 +335,11 @@ class RowFilter:
         self._period = (since, until)
         self._query = replace(_within(scope, session, project_path(project)), hidden=all_)
         self._with_others = scope is RowScope.PROJECT and session is not None and project is None
+
+    @property
+    def is_empty(self) -> bool:
+        """True if no option is given, so that all visible rows are selected."""
+        return self._query == LogQuery() and self.last is None and self._period == (None, None) and not self.tags
 
     def query(self, run: Run) -> LogQuery:
         """Return a query for the rows. Tags and `last` are left to the command.

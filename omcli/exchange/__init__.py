@@ -20,12 +20,14 @@ _MODULES = {
     "lango": "lango",
     "lango-jsonl": "lango",
 }
+OWN = "jsonl"
+"""om's own format, which holds the whole memory (`operations/records.py`). It is not one of those for rows."""
 NAMES = tuple(_MODULES)
 
 
 def named(name: str) -> Exchange:
     """Return the format with this name. Raise BadUsage if it does not exist."""
     if name not in _MODULES:
-        raise BadUsage(f"memory is not written as `{name}`", hint=f"one of: {', '.join(NAMES)}")
+        raise BadUsage(f"memory is not written as `{name}`", hint=f"one of: {', '.join((OWN, *NAMES))}")
     found: dict[str, Exchange] = import_module(f"omcli.exchange.{_MODULES[name]}").EXCHANGES
     return found[name]

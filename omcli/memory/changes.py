@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from enum import StrEnum
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from omcli.base.record import field, record
 from omcli.memory.observation import Dropped, Observation
@@ -159,3 +159,21 @@ class RowHistory:
     made_into: tuple[Observation, ...] = ()
     successor: Observation | None = None
     """Row that replaced this one."""
+
+
+RECORDS_VERSION = 1
+MemoryRecord = Mapping[str, Any]
+"""A part of the memory as JSON, described in om-store(5). The first record holds the version."""
+
+
+class Records(Protocol):
+    """The whole memory as records, to move it to another store."""
+
+    def read(self) -> Iterator[MemoryRecord]:
+        """Yield all records, as of one moment. Stores with the same memory yield the same records in the same order."""
+
+    def merge(self, records: Iterable[MemoryRecord], *, counter: str, now: str) -> Mapping[str, int]:
+        """Merge valid records, with `tokens` of `counter` in messages and rows, in one transaction.
+
+        Return how many sessions, operations, messages and rows were new, erased, or hidden as repeated.
+        """

@@ -18,6 +18,7 @@ if TYPE_CHECKING:  # these modules take long to import
         EraseResult,
         Operation,
         OperationWrite,
+        Records,
         RelatedRows,
         RowHistory,
         SessionTitle,
@@ -464,5 +465,7 @@ class Store(Protocol):
     def sessions(self) -> Sessions: ...
     @property
     def backups(self) -> Backups: ...
+    @property
+    def records(self) -> Records: ...
     @property
     def leases(self) -> Leases: ...

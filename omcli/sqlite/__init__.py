@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from omcli.sqlite.batches import SqliteBatches
     from omcli.sqlite.lanes import SqliteLeases
     from omcli.sqlite.ledger import SqliteLedger
+    from omcli.sqlite.merge import SqliteRecords
     from omcli.sqlite.messages import SqliteBookmarks, SqliteMessageLog
     from omcli.sqlite.operations import SqliteOperations, SqliteReflections
     from omcli.sqlite.rows import SqliteRows, SqliteTombstones
@@ -184,6 +185,12 @@ class SqliteStore:
         from omcli.sqlite.backups import SqliteBackups
 
         return SqliteBackups(self.database)
+
+    @cached_property
+    def records(self) -> SqliteRecords:
+        from omcli.sqlite.merge import SqliteRecords
+
+        return SqliteRecords(self.database)
 
     @cached_property
     def leases(self) -> SqliteLeases:

@@ -30,10 +30,15 @@ def erase(
     titles, entitled = _erase_titles(connection, which)
     _settle(connection, which, touched | holding | entitled, now=now)
     if erased_rows or holding or titles:
-        connection.execute("DELETE FROM bookmarks")
-        search.merge(connection)
-        vectors.drop_unused(connection)
+        clean(connection)
     return erased_rows, erased_messages
+
+
+def clean(connection: sqlite3.Connection) -> None:
+    """Delete what may still contain words of erased rows and messages."""
+    connection.execute("DELETE FROM bookmarks")
+    search.merge(connection)
+    vectors.drop_unused(connection)
 
 
 def preview(connection: sqlite3.Connection, numbers: Iterable[int]) -> tuple[int, int]:
@@ -77,6 +82,7 @@ def _erase_rows(connection: sqlite3.Connection, gone: set[bytes]) -> tuple[int, 
     erased = 0
     for identity in gone:
         key = codec.id_values(identity)
+        connection.execute("INSERT INTO erased_rows (id) VALUES (?) ON CONFLICT DO NOTHING", (identity,))
         for table in ("observations", "aside_observations"):
             found = f"FROM {table} WHERE {codec.id_is()}"
             for position, *numbers in connection.execute(

@@ -151,7 +151,7 @@ def _change(connection: sqlite3.Connection, change: OperationWrite, *, now: str,
 
 def _history(connection: sqlite3.Connection, *, last: int | None) -> tuple[Operation, ...]:
     return _recorded(
-        connection, "o.part_of IS NULL AND o.outcome = :done ORDER BY o.number DESC LIMIT :last", last=last
+        connection, "o.part_of IS NULL AND o.outcome = :done ORDER BY o.at DESC, o.number DESC LIMIT :last", last=last
     )
 
 
@@ -161,7 +161,14 @@ def _undo(connection: sqlite3.Connection, number: int | None, *, now: str) -> Op
     undoing = note(
         connection, OperationKind.UNDO, undone.scope, now=now, figures=dialect.compact_json({"undoes": undone.number})
     )
-    values = {"number": undone.number, "undoing": undoing, "now": now, "undone": UNDONE}
+    take_back(connection, undone.number, undoing=undoing, now=now)
+    rows.replace_pending(connection)
+    return recorded(connection, undoing)
+
+
+def take_back(connection: sqlite3.Connection, number: int, *, undoing: int, now: str) -> None:
+    """Restore what an operation and its parts hid, and hide what they made, for the operation `undoing`."""
+    values = {"number": number, "undoing": undoing, "now": now, "undone": UNDONE}
     connection.execute(
         f"UPDATE operations SET undone_by = :undoing WHERE number IN {_PARTS} AND outcome = 'done'", values
     )
@@ -175,9 +182,7 @@ def _undo(connection: sqlite3.Connection, number: int | None, *, now: str) -> Op
         f" WHERE made_by IN {_PARTS} AND visible",
         values,
     )
-    soft_delete.restore(connection, undone.number, now=now)
-    rows.replace_pending(connection)
-    return recorded(connection, undoing)
+    soft_delete.restore(connection, number, now=now)
 
 
 def _preview_undo(connection: sqlite3.Connection, number: int | None) -> UndoPreview:

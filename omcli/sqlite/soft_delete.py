@@ -48,6 +48,16 @@ STUB = (
 """Assignments that reduce a hidden message to a stub."""
 
 
+def erase_message(connection: sqlite3.Connection, seq: int) -> bool:
+    """Reduce a message to a stub, whether it is hidden or not. Return False if it is one already."""
+    columns = dialect.columns_of(connection, "messages")
+    connection.execute(f"INSERT INTO aside_messages ({columns}) SELECT {columns} FROM messages WHERE seq = ?", (seq,))
+    connection.execute("DELETE FROM messages WHERE seq = ?", (seq,))
+    connection.execute("DELETE FROM passed_over WHERE message = ?", (seq,))
+    query = f"UPDATE aside_messages SET {STUB} WHERE seq = ? AND NOT erased"
+    return bool(connection.execute(query, (seq,)).rowcount)
+
+
 def is_final(connection: sqlite3.Connection, number: int) -> bool:
     """Return True if an operation can no longer be undone."""
     (final,) = connection.execute("SELECT final_at IS NOT NULL FROM operations WHERE number = ?", (number,)).fetchone()
@@ -147,6 +157,17 @@ def hide_titles(connection: sqlite3.Connection, wanted: Iterable[SessionTitle], 
         add_tombstone(connection, tombstone_of(title), operation=number)
         taken += 1
     return taken
+
+
+def hide_title(connection: sqlite3.Connection, session: int, title: str, number: int) -> None:
+    """Note that the operation `number` hides a title, and remove it from its session."""
+    values = {"session": session, "title": title, "number": number}
+    dialect.execute(connection, "UPDATE sessions SET title = NULL WHERE number = :session AND title = :title", values)
+    dialect.execute(
+        connection,
+        "INSERT INTO aside_titles (session, title, put_by) VALUES (:session, :title, :number) ON CONFLICT DO NOTHING",
+        values,
+    )
 
 
 def restore(connection: sqlite3.Connection, number: int, *, now: str) -> None:

@@ -125,6 +125,13 @@ def content(name: str) -> bytes:
         return read_whole(stream)
 
 
+@contextmanager
+def lines_of(name: str) -> Iterator[Iterable[bytes]]:
+    """Open a file or standard input as lines. Raise NoInput if reading fails, BadInput for a directory."""
+    with _opened(name) as stream, _input_errors():
+        yield stream
+
+
 def transcript_in(stream: BinaryIO, *, format_name: str | None = None, origin: Origin | None = None) -> Transcript:
     """Return a stream as a transcript in the given or detected format, or without a format if it is empty. A
     stream also counts as empty if no format is given and it has no messages, such as `[]`.

@@ -27,6 +27,8 @@ from omcli.sqlite.dialect import prepare
 ROOT = Path(__file__).parents[2]
 _OF_SCHEMA = """\
 -- The schema that the steps in this folder add up to, for a new store. Written by `python -m tests.docs.generate`."""
+_ROW = re.compile(r"^INSERT INTO .* VALUES .*;$", re.MULTILINE)
+"""A row that every store begins with."""
 _DATE = "2026-11-22"
 """Day of the last change in wording; fixed, so that a build can be repeated."""
 
@@ -99,6 +101,7 @@ def schema() -> str:
             " AND name NOT IN (SELECT name FROM pragma_table_list WHERE type = 'shadow') ORDER BY rowid"
         )
         statements = [f"PRAGMA application_id = {APPLICATION_ID}", *(sql for (sql,) in found)]
+    statements += [line.rstrip(";") for step in steps() for line in _ROW.findall(step.read_text("utf-8"))]
     return "\n".join((_OF_SCHEMA, *(f"{statement};" for statement in statements))) + "\n"
 
 

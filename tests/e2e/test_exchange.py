@@ -361,7 +361,7 @@ def test_one_bad_file_does_not_stop_the_others(om: Om) -> None:
     om("import", "--format", "zora", "missing.txt", code=66)
     om("import", "--format", "zora", good, "--strict", code=65)
     om("import", "--format", "paper", good, code=2)
-    om("import", good, code=2)
+    om("import", good, code=65)
     om("import", "--format", "zora", good, "--session", " ", code=2)
     om("export", "--to", "paper", code=2)
     assert len(rows(om)) == 1

@@ -178,8 +178,9 @@ class TestFinding:
                 store.execute(f"DROP TABLE {name}")
             for name in ("row_vectors_hidden", "row_counts_changed"):
                 store.execute(f"DROP TRIGGER {name}")
-            for name in ("vectors", "vector_models"):
+            for name in ("vectors", "vector_models", "arrivals", "hosts", "erased_rows"):
                 store.execute(f"DROP TABLE {name}")
+            store.execute("ALTER TABLE batches DROP COLUMN host")
             for name in ("observations_by_hand_of_all", "batches_failed", "observations_of_session_by_hand"):
                 store.execute(f"DROP INDEX {name}")
             store.execute("ALTER TABLE operations DROP COLUMN unchanged")

@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from omcli.base.errors import BadInput, BadUsage, CannotCreate, InputOutput, NoInput
+from omcli.base.errors import BadInput, BadUsage, CannotCreate, InputOutput, NoInput, OmError
 from omcli.base.record import replace
 from omcli.cli.command import Run, check_session, is_terminal_input, with_shared
 from omcli.cli.console import Exit, counted, error_as_dict
@@ -18,10 +18,10 @@ from omcli.cli.options import (
     option,
     session_option,
 )
-from omcli.exchange import named
+from omcli.exchange import OWN, named
 from omcli.memory.observation import full_row
 from omcli.operations import lookup
-from omcli.wiring.inputs import STDIN, content
+from omcli.wiring.inputs import STDIN, content, lines_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -29,15 +29,17 @@ if TYPE_CHECKING:
     from omcli.exchange.groups import Exchange
     from omcli.memory.observation import Observation
     from omcli.operations.importing import ImportInput, ImportReport
+    from omcli.operations.records import MergeReport
 
 _EXPORT_EXAMPLES = """\b
-om export --to zora-jsonl > memory.jsonl
+om export --to jsonl > memory.jsonl
+om export --to zora-jsonl --session ID
 om export --to pi --session ID notes.txt
 om export --to duet-groups --project . | less
 """
 
 _STDOUT = "-"
-_FORMATS = "pi, zora, zora-jsonl, duet-groups, duet-headings, lango, lango-jsonl"
+_FORMATS = "jsonl, pi, zora, zora-jsonl, duet-groups, duet-headings, lango, lango-jsonl"
 
 
 @with_shared(RowFilter, examples=_EXPORT_EXAMPLES, without=["counter", "tag"])
@@ -50,19 +52,15 @@ def export(
         str, option("--to", metavar="NAME", help=f"Output format: {_FORMATS}.", autocompletion=exchange_names)
     ],
 ) -> None:
-    """Write the memory in another tool's format.
+    """Write the memory as JSON Lines or in another tool's format.
 
-    Writes the visible rows in the order in which they were stored. Times are UTC. `om import` can read every one of
-    these formats. Only duet-groups and zora-jsonl say which rows are items: after import from any other format, an item
-    and another row with the same words and time become one row.
+    `--to jsonl` writes the whole memory and loses nothing: messages, rows, operations, what is hidden and what was
+    forgotten. `om import` merges it into the store of another machine. The other formats hold the visible rows in the
+    order in which they were stored. Times are UTC. `om import` can read every one of these formats. Only duet-groups
+    and zora-jsonl say which rows are items: after import from any other format, an item and another row with the same
+    words and time become one row.
     """
-    from omcli.operations.export import export as written
-
-    exchange = named(to)
-    query = replace(rows.query(run), last=rows.last)
-    if unknown := lookup.unknown(run.wiring.reading, query):
-        run.console.note(unknown)
-    pieces = written(run.wiring.reading, query, exchange, run.wiring.counter(exchange.counter))
+    pieces = _all_records(run, rows) if to == OWN else _in_format(run, rows, named(to))
     if file != _STDOUT:
         _write(Path(file), pieces)
     if run.json:
@@ -70,6 +68,23 @@ def export(
     elif file == _STDOUT:
         for piece in pieces:
             run.output.text(piece)
+
+
+def _all_records(run: Run, rows: RowFilter) -> Iterable[str]:
+    from omcli.operations.records import export_records
+
+    if not rows.is_empty:
+        raise BadUsage("`--to jsonl` writes the whole memory", hint="leave out the options that select rows")
+    return export_records(run.wiring.reading)
+
+
+def _in_format(run: Run, rows: RowFilter, exchange: Exchange) -> Iterable[str]:
+    from omcli.operations.export import export as written
+
+    query = replace(rows.query(run), last=rows.last)
+    if unknown := lookup.unknown(run.wiring.reading, query):
+        run.console.note(unknown)
+    return written(run.wiring.reading, query, exchange, run.wiring.counter(exchange.counter))
 
 
 def _write(file: Path, pieces: Iterable[str]) -> None:
@@ -88,6 +103,8 @@ def _write(file: Path, pieces: Iterable[str]) -> None:
 
 
 _IMPORT_EXAMPLES = """\b
+om import memory.jsonl
+ssh laptop om export --to jsonl | om import -
 om import --format zora-jsonl memory.jsonl
 om import --format pi --session ID notes.txt
 om export --to duet-groups | om import --db other.db --format duet-groups -
@@ -101,21 +118,32 @@ def import_(
     *,
     format_: Annotated[
         str, option("--format", metavar="NAME", help=f"Input format: {_FORMATS}.", autocompletion=exchange_names)
-    ],
+    ] = OWN,
     session: Annotated[str | None, session_option("Assign all rows to this session.")] = None,
 ) -> None:
-    """Read memory that another tool wrote.
+    """Read memory that another machine or tool wrote.
 
-    Prints the new rows, one per line, as `om log` does. Rows that are already stored are skipped, so you can import a
-    file again whenever it has grown. Rows without a session belong to the project of the current directory. If rows
-    name messages as their sources, all pending messages up to the last of these count as observed. `--format
-    duet-groups` also reads the records of duet's own store, as JSON.
+    By default, merges what `om export --to jsonl` wrote on another machine, all of it or nothing, and says what was
+    new. Importing a file again changes nothing, and two machines that import each other's memory end up with the same
+    one. What was hidden, forgotten or undone on one is so on the other. If both observed the same messages, the rows of
+    the one that was later are hidden. Merging cannot be undone; a backup is made first if the last one is older than a
+    day.
+
+    With `--format`, prints the new rows, one per line, as `om log` does. Rows that are already stored are skipped, so
+    you can import a file again whenever it has grown. Rows without a session belong to the project of the current
+    directory. If rows name messages as their sources, all pending messages up to the last of these count as observed.
+    `--format duet-groups` also reads the records of duet's own store, as JSON.
     """
     from omcli.operations.importing import ImportInput
 
     if not files and is_terminal_input():
         raise BadUsage("nothing to import", hint="`om import --format NAME FILE`, or `< FILE`")
     check_session(session)
+    if format_ == OWN:
+        if session is not None:
+            raise BadUsage("`--session` needs a format of another tool", hint="om's own format names the sessions")
+        _merge(run, files or [STDIN])
+        return
     exchange = named(format_)
     if run.is_read_only("nothing was stored"):
         return
@@ -123,6 +151,50 @@ def import_(
     inputs = [ImportInput(name=name, read=partial(_read, name)) for name in files or [STDIN]]
     with run.output.optional():  # store rows even if the reader of stdout goes away
         _take_in(run, inputs, exchange, session)
+
+
+def _merge(run: Run, files: list[str]) -> None:
+    """Merge files that om wrote, each with a report. An error in one file does not stop the others."""
+    from omcli.operations.records import import_records
+
+    if run.is_read_only("nothing was stored"):
+        return
+    deps = run.deps()
+    if keep := run.settings.consolidate.backups:
+        deps.store.backups.back_up(keep=keep, now=deps.clock.now())
+    documents: list[dict[str, object]] = []
+    failures: list[OmError] = []
+    has_skipped = False
+    for name in files:
+        document: dict[str, object] = {"path": name, "format": OWN}
+        documents.append(document)
+        try:
+            with lines_of(name) as lines:
+                report = import_records(name, lines, deps)
+        except OmError as error:
+            failures.append(error)
+            run.console.error(error, about=name)
+            document["error"] = error_as_dict(error)
+            continue
+        has_skipped = has_skipped or bool(report.skipped)
+        document["new"] = dict(report.counts)
+        document |= {"skipped": dict(report.skipped), "redactions": dict(report.redactions)}
+        if not run.json:
+            run.console.report(_merged(report))
+    if run.json and len(failures) < len(files):
+        run.output.document({"files": documents})
+    _end(run, failures, is_all=len(failures) == len(files), has_skipped=has_skipped)
+
+
+def _merged(report: MergeReport) -> str:
+    counts, secrets, lines = report.counts, sum(report.redactions.values()), sum(report.skipped.values())
+    told = (
+        *((counts.get(noun), counted(counts.get(noun, 0), f"new {noun}")) for noun in ("session", "message", "row")),
+        *((counts.get(what), f"{counted(counts.get(what, 0), 'row')} {what}") for what in ("repeated", "erased")),
+        (secrets, f"{counted(secrets, 'secret')} redacted"),
+        (lines, f"{counted(lines, 'line')} skipped: {', '.join(report.skipped)}"),
+    )
+    return f"{report.path}: {', '.join(what for number, what in told if number) or 'nothing new'}"
 
 
 def _read(name: str) -> str:
@@ -152,20 +224,21 @@ def _take_in(run: Run, inputs: list[ImportInput], exchange: Exchange, session: s
             run.console.error(report.error, about=report.path)
     if run.json and any(report.error is None or report.sessions for report in reports):
         run.output.document({"files": documents})
-    _end(run, reports)
+    failures = [report.error for report in reports if report.error is not None]
+    has_skipped = any(report.skipped for report in reports)
+    _end(run, failures, is_all=len(failures) == len(reports), has_skipped=has_skipped)
 
 
-def _end(run: Run, reports: list[ImportReport]) -> None:
+def _end(run: Run, failures: list[OmError], *, is_all: bool, has_skipped: bool) -> None:
     """Raise Exit with the code of the first error that counts, if any. An unreadable or invalid file counts only if
     every file failed, or with `--strict`. A skipped line counts only with `--strict`.
     """
-    failures = [report.error for report in reports if report.error is not None]
     decisive = [error for error in failures if not isinstance(error, BadInput | NoInput)]
-    if run.strict or len(failures) == len(reports):
+    if run.strict or is_all:
         decisive += failures
     if decisive:
         raise Exit(decisive[0].exit_code)
-    if run.strict and any(report.skipped for report in reports):
+    if run.strict and has_skipped:
         raise Exit(BadInput.exit_code)
 
 

@@ -94,10 +94,11 @@ def test_the_steps_are_numbered_without_a_gap() -> None:
 
 
 def contents(migrations: Path) -> tuple[object, ...]:
-    """The header, the schema and all rows of a new store."""
+    """The header, the schema and all rows of a new store, without its random id."""
     connection = prepare(sqlite3.connect(":memory:", isolation_level=None))
     with closing(connection):
         migrate(connection, steps(migrations), path=migrations)
+        assert len(connection.execute("UPDATE hosts SET id = 'random' RETURNING number").fetchall()) == 1
         header = [connection.execute(f"PRAGMA {name}").fetchone() for name in ("user_version", "application_id")]
         schema = connection.execute("SELECT type, name, tbl_name, sql FROM sqlite_schema ORDER BY name").fetchall()
         tables = [name for kind, name, _, sql in schema if kind == "table" and "VIRTUAL" not in sql]

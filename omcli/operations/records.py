@@ -1,0 +1,301 @@
+"""Moving a whole memory between stores: `om export --to jsonl` and `om import`.
+
+Each line is a record in JSON (om-store(5) describes them). Lines from another machine are checked like any input: an
+invalid one is skipped alone, and recognised secrets are removed.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from enum import StrEnum
+from typing import Any
+
+from omcli.base.errors import BadInput
+from omcli.base.record import field, record
+from omcli.memory.changes import RECORDS_VERSION, MemoryRecord, OperationKind
+from omcli.memory.message import Image, Message, MessageKind, Role
+from omcli.memory.observation import Kind, Priority, Source, Status, Type
+from omcli.memory.ports import Store
+from omcli.memory.reflection import ReflectionOutcome
+from omcli.operations.deps import Deps
+from omcli.text.clean import clean, json_line, printed_name, single_line
+from omcli.text.instants import instant
+from omcli.text.redaction import redact
+
+HEADER = "memory"
+"""Name of the first record."""
+_LARGEST = 2**63 - 1
+_Check = Callable[[Any], bool]
+
+
+def export_records(store: Store) -> Iterator[str]:
+    """Yield the whole memory as lines of JSON."""
+    for each in store.records.read():
+        yield f"{json_line(each)}\n"
+
+
+@record
+class MergeReport:
+    """The outcome of merging one file."""
+
+    path: str
+    counts: Mapping[str, int]
+    """Numbers of new sessions, messages, rows and operations, and of rows that were erased, or hidden as repeated."""
+    skipped: Mapping[str, int] = field(default_factory=dict)
+    """Lines that were skipped, by reason."""
+    redactions: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def is_new(self) -> bool:
+        """True if the memory has changed."""
+        return any(self.counts.values())
+
+
+def import_records(path: str, lines: Iterable[bytes], deps: Deps) -> MergeReport:
+    """Merge a file into the store, all of it or nothing.
+
+    Raise BadInput if the file is no memory, was written by a later version, or has no valid record.
+    """
+    reader = _Reader(lines, deps)
+    now = deps.clock.now()
+    counts = deps.store.records.merge(reader.records(), counter=deps.counter.name, now=now)
+    if counts.get("erased"):
+        deps.store.operations.erase((), now=now)  # frees the space, so that none of the words stays in the file
+    return MergeReport(path=path, counts=counts, skipped=reader.skipped, redactions=reader.redactions)
+
+
+class _Reader:
+    """Reads records from lines, and counts the invalid ones."""
+
+    def __init__(self, lines: Iterable[bytes], deps: Deps) -> None:
+        self._lines = iter(lines)
+        self._deps = deps
+        self.skipped: Counter[str] = Counter()
+        self.redactions: Counter[str] = Counter()
+
+    def records(self) -> Iterator[MemoryRecord]:
+        header = _parsed(next(self._lines, b""))
+        if header is None or header.get("record") != HEADER:
+            raise BadInput(
+                "`om export --to jsonl` did not write it",
+                hint="name its format: `om import --format NAME FILE`",
+            )
+        if header.get("version") != RECORDS_VERSION:
+            raise BadInput("a later version of om wrote it", hint="update om on this machine")
+        for line in self._lines:
+            found = _parsed(line)
+            if found is None:
+                self.skipped["not JSON"] += bool(line.strip())
+            elif not _is_record(found):
+                self.skipped["not a record"] += 1
+            else:
+                yield self._safe(found)
+
+    def _safe(self, found: dict[str, Any]) -> MemoryRecord:
+        """Return a record without secrets and with the tokens of its text."""
+        kind = found["record"]
+        if kind == "session":
+            return {**found, **{name: self._redacted(found[name]) for name in ("title", "branch") if found.get(name)}}
+        if kind == "message":
+            safe = {**found, **{name: self._redacted(found[name]) for name in ("name", "tool") if found.get(name)}}
+            safe["text"] = self._redacted(found["text"])
+            return {**safe, "tokens": self._deps.counter.message(_message(safe))}
+        if kind == "row":
+            text = single_line(self._redacted(found["text"]))
+            metadata = json.loads(self._redacted(json.dumps(found.get("metadata", {}), ensure_ascii=False)))
+            return {**found, "text": text, "metadata": metadata, "tokens": self._deps.counter.text(text)}
+        return found
+
+    def _redacted(self, text: str) -> str:
+        redacted = redact(clean(text))
+        self.redactions.update(redacted.counts)
+        return redacted.text
+
+
+def _message(found: Mapping[str, Any]) -> Message:
+    return Message(
+        role=Role(found["role"]),
+        text=found["text"],
+        tool=found.get("tool"),
+        call_id=found.get("call_id"),
+        images=tuple(Image(**image) for image in found.get("images", ())),
+    )
+
+
+def _parsed(line: bytes) -> dict[str, Any] | None:
+    try:
+        found = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    return found if isinstance(found, dict) else None
+
+
+# ---- valid records
+
+
+def _is_record(found: Mapping[str, Any]) -> bool:
+    """Return True if a record has the fields of its kind, each with a valid value. Other fields are ignored."""
+    shape = _SHAPES.get(found.get("record", "")) if isinstance(found.get("record"), str) else None
+    if shape is None:
+        return False
+    return all(
+        check(found[name]) if name in found else name not in _REQUIRED[found["record"]] for name, check in shape.items()
+    )
+
+
+def _is_text(value: object) -> bool:
+    return isinstance(value, str)
+
+
+def _is_name(value: object) -> bool:
+    """Return True for the id of a session, as it can be printed."""
+    return isinstance(value, str) and bool(value) and printed_name(value) == value
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int) and -_LARGEST <= value <= _LARGEST
+
+
+def _is_count(value: object) -> bool:
+    return _is_number(value) and not isinstance(value, bool) and value >= 0  # type: ignore[operator]
+
+
+def _is_instant(value: object) -> bool:
+    return isinstance(value, str) and instant(value) == value
+
+
+def _of_shape(pattern: str) -> _Check:
+    compiled = re.compile(pattern, re.ASCII)
+    return lambda value: isinstance(value, str) and compiled.fullmatch(value) is not None
+
+
+def _one_of(kind: type[StrEnum]) -> _Check:
+    words = frozenset(map(str, kind))
+    return lambda value: isinstance(value, str) and value in words
+
+
+def _list_of(*checks: _Check) -> _Check:
+    """Return a check for a list whose items all pass one check, or pass several in turn as pairs."""
+
+    def check(value: object) -> bool:
+        if not isinstance(value, list):
+            return False
+        if len(checks) == 1:
+            return all(map(checks[0], value))
+        return all(_items_of(*checks)(item) for item in value)
+
+    return check
+
+
+def _items_of(*checks: _Check) -> _Check:
+    return lambda value: (
+        isinstance(value, list)
+        and len(value) == len(checks)
+        and all(check(item) for check, item in zip(checks, value, strict=True))
+    )
+
+
+def _is_object(value: object) -> bool:
+    return isinstance(value, dict)
+
+
+_HOST = r"[0-9a-f]{16}"
+_is_host = _of_shape(_HOST)
+_is_digest = _of_shape("[0-9a-f]{32}")
+_is_id = _of_shape("[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+_is_operation = _of_shape(rf"{_HOST}\.[0-9]{{1,18}}\.\d{{4}}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{{3}}Z")
+_is_stamp = _items_of(_is_instant, _is_host)
+
+
+def _is_image(value: object) -> bool:
+    return (
+        isinstance(value, dict)
+        and value.keys() == {"media_type", "size", "sha256"}
+        and isinstance(value["media_type"], str)
+        and _is_count(value["size"])
+        and _of_shape("[0-9a-f]{64}")(value["sha256"])
+    )
+
+
+_SHAPES: dict[str, dict[str, _Check]] = {
+    "session": {
+        "id": _is_name,
+        **dict.fromkeys(("agent", "cwd", "branch", "title", "model", "parent"), _is_text),
+        **dict.fromkeys(("first_at", "last_at", "seen_at"), _is_instant),
+    },
+    "operation": {
+        "id": _is_operation,
+        "verb": _one_of(OperationKind),
+        "at": _is_instant,
+        "outcome": _one_of(ReflectionOutcome),
+        "fingerprint": _is_text,
+        "figures": _is_object,
+        "session": _is_text,
+        "project": _is_text,
+        "error": _is_text,
+        "final_at": _is_instant,
+        "part_of": _is_operation,
+        "undoes": _is_operation,
+        "tombstones": _list_of(_is_digest),
+        "titles": _list_of(_is_name, _is_text),
+    },
+    "message": {
+        "identity": _is_digest,
+        "session": _is_name,
+        "host": _is_host,
+        "number": _is_count,
+        "role": _one_of(Role),
+        "text": _is_text,
+        "counted": lambda value: value in (0, 1),
+        "aside": _one_of(MessageKind),
+        **dict.fromkeys(("id", "key", "name", "agent", "cwd", "tool", "call_id"), _is_text),
+        "at": _is_instant,
+        "utc_offset": _is_number,
+        "failed": lambda value: value in (0, 1),
+        "exit_code": _is_number,
+        "images": _list_of(_is_image),
+        "observed": _is_stamp,
+        "erased": lambda value: value is True,
+        "holds": _list_of(_is_operation),
+    },
+    "row": {
+        "id": _is_id,
+        "host": _is_host,
+        "number": _is_count,
+        "kind": _one_of(Kind),
+        "type": _one_of(Type),
+        "priority": _one_of(Priority),
+        "importance": lambda value: _is_count(value) and value <= 10,
+        "text": _is_text,
+        "observed_at": _is_instant,
+        "source": _one_of(Source),
+        "generation": _is_count,
+        "status": _one_of(Status),
+        "session": _is_name,
+        **dict.fromkeys(("project", "refers_to", "reason"), _is_text),
+        **dict.fromkeys(("event_at", "last_used_at", "dropped_at"), _is_instant),
+        "tags": _list_of(_is_text),
+        "metadata": _is_object,
+        "batch": _is_stamp,
+        "sources": _list_of(_is_digest),
+        "supports": _list_of(_is_id),
+        "superseded_by": _is_id,
+        "hidden_by": _is_operation,
+        "made_by": _is_operation,
+        "holds": _list_of(_is_operation),
+        "successors": _list_of(_is_id, _is_text),
+    },
+    "erased": {"id": _is_id},
+}
+_REQUIRED: dict[str, frozenset[str]] = {
+    "session": frozenset({"id"}),
+    "operation": frozenset({"id", "verb", "at", "outcome", "fingerprint", "figures"}),
+    "message": frozenset({"identity", "session", "host", "number", "role", "text", "counted"}),
+    "row": frozenset(
+        {"id", "host", "number", "kind", "type", "priority", "importance", "text", "observed_at", "source"}
+    ),
+    "erased": frozenset({"id"}),
+}

@@ -1,0 +1,314 @@
+"""Merging rows: the second half of `merge`."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from omcli.memory.changes import UNDONE, MemoryRecord
+from omcli.memory.coverage import row_tombstones
+from omcli.memory.observation import Kind, Observation, Priority, Source, Status, Type
+from omcli.sqlite import codec, dialect, sessions, soft_delete
+from omcli.sqlite.origins import LAST, MergeState
+from omcli.sqlite.records import hidden_state
+from omcli.sqlite.stamps import BatchRow, Stamp
+
+ELSEWHERE = "already in the memory of another store"
+"""Reason stored with a row that repeats what another store observed or folded earlier."""
+_TABLES = ("observations", "aside_observations")
+
+
+class _State(NamedTuple):
+    """A row's visibility, with the reason why it is hidden. `hidden_by` is the id of an operation."""
+
+    superseded_by: str | None = None
+    dropped_at: str | None = None
+    reason: str | None = None
+    hidden_by: str | None = None
+
+    @property
+    def rank(self) -> tuple[bool, str, tuple[str, ...]]:
+        """Sort key that chooses between two states: repeated rows first, then the earliest operation."""
+        at = self.hidden_by.split(".", 2)[2] if self.hidden_by else LAST
+        rest = (self.hidden_by, self.superseded_by, self.dropped_at, self.reason)
+        return self.reason != ELSEWHERE, at, tuple(each or LAST for each in rest)
+
+
+_VISIBLE = _State()
+
+
+class RowMerge:
+    """Takes rows in the order of the records. Links to rows that may follow, and hiding by operations, come last."""
+
+    def __init__(self, state: MergeState) -> None:
+        self._state = state
+        self._connection = state.connection
+        self._supports: list[tuple[int, Sequence[str]]] = []
+        """Positions of new rows, with the ids of the rows they were made from."""
+        self._hidden: list[tuple[str, int]] = []
+        """Rows to hide, with the operations that hide them."""
+        self._theirs: set[int] = set()
+        """Positions of the rows in the records, if there are new tombstones."""
+        self._candidates: set[int] = set()
+        """Positions of rows that may repeat others, because they were made from rows that do, or that another operation
+        hid.
+        """
+
+    def take(self, record: MemoryRecord, of_session: Mapping[int, Stamp]) -> BatchRow | None:
+        """Add a row or merge how it is hidden. Return a new row if it belongs to a batch. `of_session` has the stamps
+        of its session's messages in the records.
+        """
+        connection, identity = self._connection, codec.packed(record["id"])
+        if connection.execute("SELECT 1 FROM erased_rows WHERE id = ?", (identity,)).fetchone():
+            return None
+        position = self._position(identity)
+        if position is None:
+            row = self._observation(record)
+            operations, is_final = self._forgotten_by(row, is_theirs=True)
+            if is_final:
+                self.erase(identity)
+                return None
+            position = self._add(row, record)
+        else:
+            row, operations = None, []
+            self._state.note_known("row", position, record)
+            self._merge_state(position, record)
+        if self._state.tombstones:
+            self._theirs.add(position)
+        operations += self._state.in_force(record.get("holds", ()))
+        self._hidden += [(record["id"], operation) for operation in operations]
+        connection.executemany(
+            "INSERT INTO successors (row, by, reason) VALUES (?, ?, ?) ON CONFLICT DO NOTHING",
+            [(identity, codec.packed(by), reason) for by, reason in record.get("successors", ())],
+        )
+        if row is None or row.session is None or "batch" not in record:
+            return None
+        return BatchRow(
+            position=position, text=row.text, stamp=Stamp(*record["batch"]), sources=row.sources, stamps=of_session
+        )
+
+    def finish(self) -> None:
+        """Link and hide the rows, and those that an operation in the records forgot."""
+        for position, made_of in self._supports:
+            found = (self._position(codec.packed(each)) for each in made_of)
+            self._connection.executemany(
+                "INSERT INTO observation_supports (observation, supported) VALUES (?, ?)",
+                [(position, supported) for supported in found if supported is not None],
+            )
+            self._add_candidates(
+                "position IN (SELECT same.observation FROM observation_supports AS s JOIN observation_supports AS same"
+                " USING (supported) WHERE s.observation = ?)",
+                position,
+            )
+        self._find_forgotten()
+        for row, operation in self._hidden:
+            soft_delete.hide_rows(self._connection, [row], operation, is_forgotten=False)
+
+    def hide_repeated(self, repeated: Iterable[BatchRow]) -> None:
+        """Hide rows that repeat others, then rows that were made only from such rows, and rows that an operation in
+        another store made earlier of the same rows.
+        """
+        for row in repeated:
+            self._hide(row.position, row.stamp.at)
+        while self._candidates:
+            position = self._candidates.pop()
+            found = self._connection.execute(
+                "SELECT made_by, observed_at, kind, text FROM observations"
+                f" WHERE position = ? AND {dialect.not_same('reason', '?')}",
+                (position, ELSEWHERE),
+            ).fetchone()
+            if found is not None and (self._is_folded_again(position, found) or self._is_made_again(position, found)):
+                self._hide(position, found["observed_at"])
+
+    def _is_folded_again(self, position: int, row: sqlite3.Row) -> bool:
+        """Return True if the row was made only from rows that repeat others or, if it is a reflection, that an earlier
+        reflection replaced.
+        """
+        made_of = self._connection.execute(
+            "SELECT coalesce(o.reason, a.reason) AS reason, by.number AS hidden_by FROM observation_supports AS s"
+            " LEFT JOIN observations AS o ON o.position = s.supported"
+            " LEFT JOIN aside_observations AS a ON a.position = s.supported"
+            " LEFT JOIN operations AS by ON by.number = coalesce(o.hidden_by, a.hidden_by) AND by.verb = 'reflect'"
+            " WHERE s.observation = ?",
+            (position,),
+        ).fetchall()
+        made = self._state.order(row["made_by"]) if row["kind"] == Kind.REFLECTION else ("", "")
+        return bool(made_of) and all(
+            each["reason"] == ELSEWHERE or self._state.order(each["hidden_by"]) < made for each in made_of
+        )
+
+    def _is_made_again(self, position: int, row: sqlite3.Row) -> bool:
+        """Return True if an earlier operation in another store made the same of one of the rows."""
+        found = self._connection.execute(
+            "SELECT DISTINCT o.made_by FROM observation_supports AS s"
+            " JOIN observation_supports AS same USING (supported)"
+            " JOIN observations AS o ON o.position = same.observation"
+            f" WHERE s.observation = ? AND o.kind = ? AND o.text = ? AND {dialect.not_same('o.reason', '?')}",
+            (position, row["kind"], row["text"], ELSEWHERE),
+        ).fetchall()
+        made, host = self._state.order(row["made_by"]), self._state.store_of(row["made_by"])
+        return any(self._state.order(by) < made and self._state.store_of(by) != host for (by,) in found)
+
+    def erase(self, identity: bytes) -> None:
+        """Delete a row for good."""
+        self._connection.execute("INSERT INTO erased_rows (id) VALUES (?) ON CONFLICT DO NOTHING", (identity,))
+        for table in _TABLES:
+            self._state.counts["erased"] += self._connection.execute(
+                f"DELETE FROM {table} WHERE {codec.id_is()}", codec.id_values(identity)
+            ).rowcount
+
+    def _position(self, identity: bytes) -> int | None:
+        for table in _TABLES:
+            query = f"SELECT position FROM {table} WHERE {codec.id_is()}"
+            if found := self._connection.execute(query, codec.id_values(identity)).fetchone():
+                position: int = found["position"]
+                return position
+        return None
+
+    def _observation(self, record: MemoryRecord) -> Observation:
+        return Observation(
+            id=record["id"],
+            session=record.get("session"),
+            project=record.get("project"),
+            kind=Kind(record["kind"]),
+            type=Type(record["type"]),
+            priority=Priority(record["priority"]),
+            importance=record["importance"],
+            status=Status(record["status"]) if "status" in record else None,
+            text=record["text"],
+            observed_at=record["observed_at"],
+            event_at=record.get("event_at"),
+            refers_to=record.get("refers_to"),
+            message_ids=(),
+            sources=tuple(self._seq_of(record.get("sources", ()))),
+            tokens=record["tokens"],
+            counter=self._state.counter,
+            source=Source(record["source"]),
+            tags=tuple(record.get("tags", ())),
+            metadata=record.get("metadata", {}),
+            last_used_at=record.get("last_used_at"),
+            generation=record.get("generation", 0),
+        )
+
+    def _seq_of(self, identities: Iterable[str]) -> list[int]:
+        """Return the `seq` of the messages with these identities. Unknown ones are ignored."""
+        query = "SELECT message FROM identities WHERE identity = ?"
+        found = (self._connection.execute(query, (bytes.fromhex(identity),)).fetchone() for identity in identities)
+        return sorted({row["message"] for row in found if row})
+
+    def _add(self, row: Observation, record: MemoryRecord) -> int:
+        connection, made_by = self._connection, self._state.operations.get(record.get("made_by", ""))
+        columns = codec.observation_columns(
+            row,
+            session=None if row.session is None else codec.add_session(connection, row.session),
+            project=None if row.project is None else codec.add_project(connection, row.project),
+            batch=None,
+        )
+        columns |= {"made_by": made_by, **self._state_columns(self._state_of(record, made_by))}
+        position = dialect.insert(connection, "observations", columns)
+        connection.executemany(
+            "INSERT INTO observation_sources (observation, message) VALUES (?, ?)",
+            [(position, seq) for seq in row.sources],
+        )
+        self._state.note("row", position, record["host"], record["number"])
+        self._state.counts["row"] += 1
+        if "supports" in record:
+            self._supports.append((position, record["supports"]))
+        return position
+
+    # How rows are hidden.
+
+    def _state_of(self, record: MemoryRecord, made_by: int | None) -> _State:
+        """Return how a row is hidden in the records, unless by an operation that was undone here. If the operation that
+        made it was undone here, it is hidden by that.
+        """
+        state = _State(*map(record.get, _State._fields))
+        if state.hidden_by is not None and self._state.is_undone(self._state.operations.get(state.hidden_by)):
+            state = _VISIBLE
+        if state != _VISIBLE or not self._state.is_undone(made_by):
+            return state
+        undone_by, at = self._connection.execute(
+            "SELECT u.number, u.at FROM operations AS o JOIN operations AS u ON u.number = o.undone_by"
+            " WHERE o.number = ?",
+            (made_by,),
+        ).fetchone()
+        return _State(dropped_at=at, reason=UNDONE, hidden_by=self._state.names[undone_by])
+
+    def _merge_state(self, position: int, record: MemoryRecord) -> None:
+        """Hide a known row if it is hidden in the records. If it is hidden in both stores, the earlier state counts."""
+        found = (
+            self._connection.execute(f"SELECT * FROM {table} WHERE position = ?", (position,)).fetchone()
+            for table in _TABLES
+        )
+        row = next(filter(None, found))
+        ours = _State(**hidden_state(row, self._state.names))
+        theirs = self._state_of(record, row["made_by"])
+        if "last_used_at" in record:
+            self._mark_used(position, record["last_used_at"])
+        if theirs in (ours, _VISIBLE):
+            return
+        if ours == _VISIBLE or theirs.rank < ours.rank:
+            self._set_state(position, theirs)
+        beaten = {ours.hidden_by, theirs.hidden_by} - {None, min(ours, theirs, key=lambda state: state.rank).hidden_by}
+        for name in filter(None, beaten):
+            self._add_candidates("made_by = ?", self._state.operations.get(name))
+
+    def _mark_used(self, position: int, at: str) -> None:
+        for table in _TABLES:
+            self._connection.execute(
+                f"UPDATE {table} SET last_used_at = max(coalesce(last_used_at, :at), :at) WHERE position = :position",
+                {"at": at, "position": position},
+            )
+
+    def _state_columns(self, state: _State) -> dialect.Columns:
+        return {
+            "superseded_by": codec.packed(state.superseded_by) if state.superseded_by else None,
+            "dropped_at": state.dropped_at,
+            "reason": state.reason,
+            "hidden_by": self._state.operations.get(state.hidden_by or ""),
+            "visible": state.superseded_by is None and state.dropped_at is None,
+        }
+
+    def _set_state(self, position: int, state: _State) -> None:
+        columns = self._state_columns(state)
+        changes = ", ".join(f"{column} = :{column}" for column in columns)
+        for table in _TABLES:
+            values = {**columns, "position": position}
+            self._connection.execute(f"UPDATE {table} SET {changes} WHERE position = :position", values)
+
+    def _hide(self, position: int, at: str) -> None:
+        self._set_state(position, _State(dropped_at=at, reason=ELSEWHERE))
+        self._state.counts["repeated"] += 1
+        self._add_candidates("position IN (SELECT observation FROM observation_supports WHERE supported = ?)", position)
+
+    def _add_candidates(self, condition: str, value: int | None) -> None:
+        found = self._connection.execute(f"SELECT position FROM observations WHERE {condition}", (value,))
+        self._candidates.update(position for (position,) in found)
+
+    # What was forgotten.
+
+    def _forgotten_by(self, row: Observation, *, is_theirs: bool) -> tuple[list[int], bool]:
+        """Return what `MergeState.forgotten_by` does. Rows that the user wrote are kept."""
+        if row.source is Source.USER or not sessions.has_tombstones(self._connection):
+            return [], False
+        return self._state.forgotten_by(row_tombstones(row, session=row.session), is_theirs=is_theirs)
+
+    def _find_forgotten(self) -> None:
+        new = self._state.tombstones
+        if not new:
+            return
+        read, found = codec.observation_reader(bare=True), []
+        for table in _TABLES:
+            select = codec.OBSERVATION.replace("FROM observations", f"FROM {table}")
+            for each in self._connection.execute(f"SELECT {select}"):
+                row = read(each, ())
+                if row.source is Source.USER or each["position"] in self._theirs:
+                    continue
+                if new.intersection(row_tombstones(row, session=row.session)):
+                    found.append(row)
+        for row in found:
+            operations, is_final = self._forgotten_by(row, is_theirs=False)
+            self._hidden += [(row.id, operation) for operation in operations]
+            if is_final:
+                self.erase(codec.packed(row.id))

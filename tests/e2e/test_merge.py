@@ -1,0 +1,355 @@
+"""`om export --to jsonl` and `om import`: one memory on several machines, without loss and without doubles."""
+
+from __future__ import annotations
+
+import json
+import random
+import shutil
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.command_line import Ended
+from tests.conftest import Om
+from tests.soak import first_only
+
+STORIES = Path(__file__).parents[1] / "stories"
+NAMES = (
+    "claude_code_refactor.jsonl", "codex_release.jsonl", "pi_bugfix.jsonl", "gemini_calendar.jsonl",
+    "copilot_queue.jsonl",
+)  # fmt: skip
+
+
+class Machines:
+    """Stores of several machines, which share a clock but nothing else."""
+
+    def __init__(self, om: Om) -> None:
+        self.om = om
+        self._minute = 0
+
+    def path(self, machine: str) -> Path:
+        return self.om.folder / f"{machine}.db"
+
+    def __call__(self, machine: str, *words: str | Path, code: int | None = 0, stdin: str = "") -> Ended:
+        self._minute += 1
+        now = f"2026-06-01T{self._minute // 60:02}:{self._minute % 60:02}:00Z"
+        ended = self.om(*words, "--db", self.path(machine), "--now", now, code=code, stdin=stdin)
+        assert "Traceback" not in ended.stderr
+        return ended
+
+    def observe(self, machine: str, name: str, lines: int | None = None) -> None:
+        """Observe a story, or its first lines."""
+        said = (STORIES / name).read_text().splitlines(keepends=True)[:lines]
+        self(machine, "observe", self.om.write(name, "".join(said)))
+
+    def exported(self, machine: str) -> str:
+        return self(machine, "export", "--to", "jsonl").stdout
+
+    def take_in(self, machine: str, text: str) -> str:
+        """Import what another machine exported; return what is said about it."""
+        return self(machine, "import", "-", stdin=text).stderr
+
+    def rows(self, machine: str, *words: str) -> list[dict[str, Any]]:
+        return self(machine, "log", "--jsonl", *words).lines
+
+    def texts(self, machine: str) -> list[str]:
+        return [row["text"] for row in self.rows(machine)]
+
+    def exchange(self) -> tuple[str, str]:
+        """Two machines import each other's memory. Return what they export then."""
+        one, other = self.exported("a"), self.exported("b")
+        self.take_in("a", other)
+        self.take_in("b", one)
+        return self.exported("a"), self.exported("b")
+
+
+@pytest.fixture
+def machines(om: Om) -> Machines:
+    return Machines(om)
+
+
+def check(machines: Machines, machine: str) -> None:
+    """The file is sound, and every message that the cursor has passed is covered by a batch, or waits as a late one."""
+    with closing(sqlite3.connect(machines.path(machine))) as connection:
+        assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+        assert not connection.execute("PRAGMA foreign_key_check").fetchall()
+        uncovered = connection.execute(
+            "SELECT m.seq FROM messages AS m JOIN cursors AS c ON c.session = m.session AND c.lane = 'observe'"
+            " WHERE m.seq <= c.covers_up_to AND m.seq NOT IN (SELECT message FROM passed_over) AND NOT EXISTS"
+            " (SELECT 1 FROM batches AS b WHERE b.session = m.session AND b.outcome IN ('observed', 'empty')"
+            " AND b.after < m.seq AND m.seq <= b.through)"
+        )
+        assert not uncovered.fetchall()
+
+
+# ---- lossless
+
+
+def test_a_new_store_exports_what_it_imported_to_the_byte(machines: Machines) -> None:
+    """Messages, rows, reflections, what is pruned, forgotten and deleted, and what was undone."""
+    for name in NAMES:
+        machines.observe("a", name)
+    machines("a", "note", "We ship on Friday.")
+    machines("a", "reflect", "--global")
+    for session in json.loads(machines("a", "sessions", "--json").stdout)["sessions"]:
+        machines("a", "reflect", "--session", session["id"])
+    machines("a", "prune", "--keep-last", "5")
+    machines("a", "undo")
+    machines("a", "forget", machines.rows("a")[3]["id"])
+    machines("a", "forget", machines.rows("a")[5]["id"], "--hard", "--yes")
+    machines("a", "prune", "--raw", "--older-than", "30d")
+    text = machines.exported("a")
+    kinds = {json.loads(line)["record"] for line in text.splitlines()}
+    assert kinds == {"memory", "session", "operation", "message", "row", "erased"}
+
+    machines.take_in("b", text)
+    assert machines.exported("b") == text
+    check(machines, "b")
+    for words in (("log", "--all", "--jsonl"), ("items", "--json"), ("history",)):
+        assert machines("b", *words).stdout == machines("a", *words).stdout, words
+    assert "nothing new" in machines.take_in("b", text)
+    assert machines.exported("b") == text
+
+
+def test_what_is_observed_later_goes_on_from_there(machines: Machines) -> None:
+    """S0.15: nothing is observed twice, and a pack is the same as without the move."""
+    name = "claude_code_refactor.jsonl"
+    machines.observe("a", name, 20)
+    machines.take_in("b", machines.exported("a"))
+    machines.observe("a", name)
+    machines.observe("b", name)
+    assert machines.texts("b") == machines.texts("a")
+    packs = [machines(machine, "context", "--budget", "2000").stdout for machine in "ab"]
+    assert packs[0] == packs[1] != ""
+
+
+def test_pending_messages_are_pending_there(machines: Machines) -> None:
+    text = '{"role": "user", "content": "We decided to keep the lamps on until six."}\n'
+    machines("a", "observe", "--session", "s", "--observer", "agent", "-", stdin=text, code=78)
+    machines.take_in("b", machines.exported("a"))
+    status = json.loads(machines("b", "status", "--json").stdout)
+    assert status["pending"] == 1
+    machines("b", "observe", "--session", "s", "-", stdin=text)
+    assert any("lamps" in each for each in machines.texts("b"))
+    check(machines, "b")
+
+
+# ---- two machines
+
+
+def test_two_machines_that_saw_the_same_have_it_once(machines: Machines) -> None:
+    """The earlier observation of a message counts, also where one machine had seen less of the session."""
+    machines.observe("a", "claude_code_refactor.jsonl", 12)
+    machines.observe("b", "claude_code_refactor.jsonl")
+    machines.observe("a", "codex_release.jsonl")
+    machines.observe("b", "pi_bugfix.jsonl")
+    seen = [{(row["session"], row["text"]) for row in machines.rows(machine)} for machine in "ab"]
+    one, other = machines.exchange()
+    assert one == other
+    together = [(row["session"], row["text"]) for row in machines.rows("a")]
+    assert len(together) == len(set(together)) < len(seen[0]) + len(seen[1])
+    assert set(together) <= seen[0] | seen[1]
+    assert sorted(together) == sorted((row["session"], row["text"]) for row in machines.rows("b"))
+    for machine in "ab":
+        check(machines, machine)
+        assert json.loads(machines(machine, "status", "--json").stdout)["pending"] == 0
+
+
+def test_a_reflection_of_what_was_seen_twice_is_there_once(machines: Machines) -> None:
+    for machine in "ab":
+        machines.observe(machine, "claude_code_refactor.jsonl")
+        [session] = json.loads(machines(machine, "sessions", "--json").stdout)["sessions"]
+        machines(machine, "reflect", "--session", session["id"])
+    alone = sorted(machines.texts("a"))
+    one, other = machines.exchange()
+    assert one == other
+    assert sorted(machines.texts("a")) == sorted(machines.texts("b")) == alone
+
+
+def test_two_folds_of_the_same_rows_leave_the_earlier(machines: Machines) -> None:
+    machines.observe("a", "claude_code_refactor.jsonl")
+    machines.take_in("b", machines.exported("a"))
+    [session] = json.loads(machines("a", "sessions", "--json").stdout)["sessions"]
+    for machine in "ab":
+        machines(machine, "reflect", "--session", session["id"])
+    folded = sorted(machines.texts("a"))
+    one, other = machines.exchange()
+    assert one == other
+    assert sorted(machines.texts("a")) == sorted(machines.texts("b")) == folded
+
+
+def test_what_one_forgot_the_other_forgets(machines: Machines) -> None:
+    """Also what only the other has, and for good if it was deleted; and it comes back on both when undone."""
+    machines("a", "note", "begin")
+    for machine in "ab":
+        machines(machine, "observe", "--session", f"s{machine}", "-", stdin=_said("The harbour code is MARIGOLD-4711."))
+    machines("a", "forget", "--match", "The harbour code is MARIGOLD-4711")
+    machines.take_in("b", machines.exported("a"))
+    assert not any("MARIGOLD" in text for text in machines.texts("b"))
+    machines("a", "undo")
+    machines.take_in("b", machines.exported("a"))
+    assert sum("MARIGOLD" in text for text in machines.texts("b")) == 2
+    machines("a", "forget", "--match", "The harbour code is MARIGOLD-4711", "--hard", "--yes")
+    one, other = machines.exchange()
+    assert one == other
+    assert "MARIGOLD" not in one
+    for machine in "ab":
+        assert b"MARIGOLD" not in machines.path(machine).read_bytes()
+        check(machines, machine)
+
+
+def test_undo_takes_back_the_latest_wherever_it_was_done(machines: Machines) -> None:
+    for machine in "ab":
+        machines(machine, "note", f"note of {machine}")
+        machines(machine, "forget", "--match", f"note of {machine}")
+    machines.take_in("b", machines.exported("a"))
+    assert machines.texts("b") == []
+    machines("b", "undo")
+    assert machines.texts("b") == ["note of b"]
+    machines("b", "undo")
+    assert sorted(machines.texts("b")) == ["note of a", "note of b"]
+
+
+def test_deleted_rows_do_not_come_back(machines: Machines) -> None:
+    machines.observe("a", "claude_code_refactor.jsonl")
+    before = machines.exported("a")
+    machines("a", "prune", "--keep-last", "2", "--hard", "--yes")
+    after = machines.exported("a")
+    machines.take_in("a", before)
+    assert machines.exported("a") == after
+    machines.take_in("b", before)
+    machines.take_in("b", after)
+    assert machines.exported("b") == after
+
+
+def _said(*texts: str) -> str:
+    return "".join(f"{json.dumps({'role': 'user', 'content': text})}\n" for text in texts)
+
+
+# ---- input that is not as it should be
+
+
+def test_what_is_no_record_is_skipped_alone(machines: Machines) -> None:
+    machines.observe("a", "pi_bugfix.jsonl")
+    lines = machines.exported("a").splitlines(keepends=True)
+    bad = ["{\n", "[1]\n", '{"record":"row"}\n', '{"record":"spell"}\n', '{"record":["row"]}\n', "\n"]
+    for line in lines[1:]:
+        changed = {
+            key: {} if key not in ("record", "figures", "metadata") else value
+            for key, value in json.loads(line).items()
+        }
+        bad.append(f"{json.dumps(changed)}\n")
+    said = machines.take_in("b", "".join([*lines, *bad]))
+    assert "lines skipped" in said
+    assert machines.exported("b") == "".join(lines)
+    strict = machines("b", "import", "--strict", "-", stdin="".join([*lines, *bad]), code=65)
+    assert "skipped" in strict.stderr
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("", "did not write it"),
+        ("hello\n", "did not write it"),
+        ('{"record":"row"}\n', "did not write it"),
+        ('{"record":"memory","version":2}\n', "a later version of om wrote it"),
+    ],
+)
+def test_a_file_that_om_did_not_write_is_refused_whole(machines: Machines, text: str, complaint: str) -> None:
+    ended = machines("a", "import", "-", stdin=text, code=65)
+    assert complaint in ended.stderr
+    assert ended.stderr.count("om: error") == 1
+    assert "hint" in ended.stderr
+
+
+def test_secrets_in_a_file_are_not_stored(machines: Machines) -> None:
+    machines("a", "observe", "--session", "s", "-", stdin=_said("The key is NAME, and we use port 8080."))
+    secret = "ghp_" + "a1B2" * 9
+    said = machines.take_in("b", machines.exported("a").replace("NAME", secret))
+    assert "redacted" in said
+    assert secret not in machines.exported("b")
+    assert secret.encode() not in machines.path("b").read_bytes()
+
+
+def test_a_part_of_the_memory_is_not_exported_as_all_of_it(machines: Machines) -> None:
+    machines("a", "note", "We ship on Friday.")
+    for words in (("--session", "s"), ("--project", "."), ("--since", "1d"), ("--last", "3"), ("--all",)):
+        assert "the whole memory" in machines("a", "export", "--to", "jsonl", *words, code=2).stderr
+    assert "formats" not in machines("a", "import", "--session", "s", "-", code=2).stdout
+
+
+def test_a_report_in_json_and_a_file_that_is_missing(machines: Machines) -> None:
+    machines("a", "note", "We ship on Friday.")
+    file = machines.om.write("a.jsonl", machines.exported("a"))
+    report = json.loads(machines("b", "import", file, "missing.jsonl", "--json").stdout)
+    assert report["files"][0]["new"] == {"row": 1}
+    assert report["files"][1]["error"]["slug"] == "no-input"
+    assert "no such file" in machines("b", "import", "missing.jsonl", code=66).stderr
+
+
+def test_a_backup_is_made_first(machines: Machines) -> None:
+    machines("a", "note", "We ship on Friday.")
+    machines("b", "note", "We ship on Monday.")
+    machines.take_in("b", machines.exported("a"))
+    assert list(machines.om.folder.glob("b.db.*.bak"))
+
+
+# ---- anything, in any order
+
+
+STEPS = ("observe",) * 5 + ("reflect",) * 3 + ("undo", "import") * 2 + ("note", "forget", "prune", "raw", "hard", "all")
+
+
+def step(machines: Machines, chance: random.Random) -> None:
+    """Do something on one of two machines. What is refused changes nothing."""
+    machine, other = chance.sample("ab", 2)
+    what = chance.choice(STEPS)
+    if what == "observe":
+        machines.observe(machine, chance.choice(NAMES), chance.randrange(3, 60))
+    elif what == "import":
+        machines.take_in(machine, machines.exported(other))
+    else:
+        machines(machine, *words_of(what, machines, machine, chance), code=None)
+
+
+def words_of(what: str, machines: Machines, machine: str, chance: random.Random) -> tuple[str, ...]:
+    """A command line for this."""
+    rows = [row["id"] for row in machines.rows(machine)] or ["none"]
+    sessions = [each["id"] for each in json.loads(machines(machine, "sessions", "--json").stdout)["sessions"]] or ["s"]
+    hard = ("--hard", "--yes") if chance.random() < 0.3 else ()
+    word = chance.choice((("--match", "note"), ("--match", "test"), ("--match", "the"), (chance.choice(rows),)))
+    at = (str(chance.randrange(1, 5)),) if chance.random() < 0.3 else ()
+    preset = chance.choice(("zora", "default", "lango"))
+    return {
+        "note": ("note", f"note {chance.randrange(5)} about things", *(("--session", "s") if at else ())),
+        "forget": ("forget", *word, *hard),
+        "prune": ("prune", "--keep-last", str(chance.randrange(1, 6)), *hard),
+        "raw": ("prune", "--raw", "--older-than", "30d", *hard),
+        "reflect": ("reflect", "--session", chance.choice(sessions), "--preset", preset),
+        "all": ("reflect", "--global"),
+        "undo": ("undo", *at),
+        "hard": ("prune", "--hard", "--yes"),
+    }[what]
+
+
+@pytest.mark.parametrize("number", first_only(range(40)))
+def test_whatever_two_machines_do_they_end_up_with_one_memory(
+    machines: Machines, chance: random.Random, number: int
+) -> None:
+    """Exports are equal, import changes nothing more, and a third machine gets the same."""
+    machines("a", "note", "begin")
+    if number % 3 == 0:  # a store that was copied to another machine, and then changed on both
+        shutil.copy(machines.path("a"), machines.path("b"))
+    machines("b", "note", "begin as well")
+    for _ in range(chance.randrange(6, 20)):
+        step(machines, chance)
+    one, other = machines.exchange()
+    assert one.splitlines() == other.splitlines()
+    assert "nothing new" in machines.take_in("a", other)
+    machines.take_in("c", one)
+    assert machines.exported("c").splitlines() == one.splitlines() == machines.exported("a").splitlines()
+    for machine in "abc":
+        check(machines, machine)
