@@ -161,9 +161,10 @@ class RowHistory:
     """Row that replaced this one."""
 
 
-RECORDS_VERSION = 1
 MemoryRecord = Mapping[str, Any]
-"""A part of the memory as JSON, described in om-store(5). The first record holds the version."""
+"""A part of the memory as JSON, described in om-store(5)."""
+RECORDS_HEADER: MemoryRecord = {"record": "memory", "version": 1}
+"""The first record."""
 
 
 class Records(Protocol):

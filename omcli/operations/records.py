@@ -15,7 +15,7 @@ from typing import Any
 
 from omcli.base.errors import BadInput
 from omcli.base.record import field, record
-from omcli.memory.changes import RECORDS_VERSION, MemoryRecord, OperationKind
+from omcli.memory.changes import RECORDS_HEADER, MemoryRecord, OperationKind
 from omcli.memory.message import Image, Message, MessageKind, Role
 from omcli.memory.observation import Kind, Priority, Source, Status, Type
 from omcli.memory.ports import Store
@@ -25,9 +25,8 @@ from omcli.text.clean import clean, json_line, printed_name, single_line
 from omcli.text.instants import instant
 from omcli.text.redaction import redact
 
-HEADER = "memory"
-"""Name of the first record."""
 _LARGEST = 2**63 - 1
+_DEEPEST = 20
 _Check = Callable[[Any], bool]
 
 
@@ -47,11 +46,6 @@ class MergeReport:
     skipped: Mapping[str, int] = field(default_factory=dict)
     """Lines that were skipped, by reason."""
     redactions: Mapping[str, int] = field(default_factory=dict)
-
-    @property
-    def is_new(self) -> bool:
-        """True if the memory has changed."""
-        return any(self.counts.values())
 
 
 def import_records(path: str, lines: Iterable[bytes], deps: Deps) -> MergeReport:
@@ -78,12 +72,12 @@ class _Reader:
 
     def records(self) -> Iterator[MemoryRecord]:
         header = _parsed(next(self._lines, b""))
-        if header is None or header.get("record") != HEADER:
+        if header is None or header.get("record") != RECORDS_HEADER["record"]:
             raise BadInput(
                 "`om export --to jsonl` did not write it",
                 hint="name its format: `om import --format NAME FILE`",
             )
-        if header.get("version") != RECORDS_VERSION:
+        if header.get("version") != RECORDS_HEADER["version"]:
             raise BadInput("a later version of om wrote it", hint="update om on this machine")
         for line in self._lines:
             found = _parsed(line)
@@ -147,7 +141,14 @@ def _is_record(found: Mapping[str, Any]) -> bool:
 
 
 def _is_text(value: object) -> bool:
-    return isinstance(value, str)
+    """Return True for text that can be stored, which has no half of a surrogate pair."""
+    if not isinstance(value, str):
+        return False
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _is_name(value: object) -> bool:
@@ -199,7 +200,15 @@ def _items_of(*checks: _Check) -> _Check:
 
 
 def _is_object(value: object) -> bool:
-    return isinstance(value, dict)
+    """Return True for an object that is not nested too deeply to be written as JSON again."""
+    level: list[object] = [value]
+    for _ in range(_DEEPEST):
+        level = [
+            each
+            for part in level
+            for each in (part.values() if isinstance(part, dict) else part if isinstance(part, list) else ())
+        ]
+    return isinstance(value, dict) and not level
 
 
 _HOST = r"[0-9a-f]{16}"

@@ -10,6 +10,7 @@ from omcli.sqlite import codec, dialect, messages, search, soft_delete, vectors
 
 _REVERSIBLE = "('prune', 'forget')"
 """Verbs of operations that can be undone even if some of their rows are deleted."""
+ROW_TABLES = ("observations", "aside_observations")
 _BY_THEM = dialect.among("operation", ":which")
 _HELD_BY_THEM = f"seq IN (SELECT message FROM message_holds WHERE {_BY_THEM}) AND NOT erased"
 
@@ -81,17 +82,21 @@ def _erase_rows(connection: sqlite3.Connection, gone: set[bytes]) -> tuple[int, 
     operations: set[int] = set()
     erased = 0
     for identity in gone:
-        key = codec.id_values(identity)
-        connection.execute("INSERT INTO erased_rows (id) VALUES (?) ON CONFLICT DO NOTHING", (identity,))
-        for table in ("observations", "aside_observations"):
-            found = f"FROM {table} WHERE {codec.id_is()}"
+        for table in ROW_TABLES:
             for position, *numbers in connection.execute(
-                f"SELECT position, made_by, hidden_by {found}", key
+                f"SELECT position, made_by, hidden_by FROM {table} WHERE {codec.id_is()}", codec.id_values(identity)
             ).fetchall():
                 held = connection.execute("SELECT operation FROM row_holds WHERE position = ?", (position,))
                 operations.update(number for number in (*numbers, *(each for (each,) in held)) if number)
-            erased += connection.execute(f"DELETE {found}", key).rowcount
+        erased += erase_row(connection, identity)
     return erased, operations
+
+
+def erase_row(connection: sqlite3.Connection, identity: bytes) -> int:
+    """Delete a row, and note its id so that no other store brings it back. Return 0 if there is no such row."""
+    connection.execute("INSERT INTO erased_rows (id) VALUES (?) ON CONFLICT DO NOTHING", (identity,))
+    deletions = (f"DELETE FROM {table} WHERE {codec.id_is()}" for table in ROW_TABLES)
+    return sum(connection.execute(each, codec.id_values(identity)).rowcount for each in deletions)
 
 
 def _settle(connection: sqlite3.Connection, which: str, touched: set[int], *, now: str) -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import chain
 
 from omcli.memory.changes import MemoryRecord, Records
 from omcli.memory.coverage import message_tombstones
@@ -66,9 +67,8 @@ class Merge:
         connection, state = self._connection, self._state
         self._find_forgotten()
         self._rows.finish()
-        for session in self._sessions.values():
-            self._rows.hide_repeated(session.settle(connection, number_of=state.store, now=self._now))
-        self._rows.hide_repeated(())
+        settled = [each.settle(connection, number_of=state.store, now=self._now) for each in self._sessions.values()]
+        self._rows.hide_repeated(chain.from_iterable(settled))
         rows.replace_pending(connection)
         for number, at in self._final:
             erase.erase(connection, [number], now=at)

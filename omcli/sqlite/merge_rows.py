@@ -9,14 +9,14 @@ from typing import NamedTuple
 from omcli.memory.changes import UNDONE, MemoryRecord
 from omcli.memory.coverage import row_tombstones
 from omcli.memory.observation import Kind, Observation, Priority, Source, Status, Type
-from omcli.sqlite import codec, dialect, sessions, soft_delete
+from omcli.sqlite import codec, dialect, erase, sessions, soft_delete
+from omcli.sqlite.erase import ROW_TABLES
 from omcli.sqlite.origins import LAST, MergeState
 from omcli.sqlite.records import hidden_state
 from omcli.sqlite.stamps import BatchRow, Stamp
 
 ELSEWHERE = "already in the memory of another store"
 """Reason stored with a row that repeats what another store observed or folded earlier."""
-_TABLES = ("observations", "aside_observations")
 
 
 class _State(NamedTuple):
@@ -152,14 +152,10 @@ class RowMerge:
 
     def erase(self, identity: bytes) -> None:
         """Delete a row for good."""
-        self._connection.execute("INSERT INTO erased_rows (id) VALUES (?) ON CONFLICT DO NOTHING", (identity,))
-        for table in _TABLES:
-            self._state.counts["erased"] += self._connection.execute(
-                f"DELETE FROM {table} WHERE {codec.id_is()}", codec.id_values(identity)
-            ).rowcount
+        self._state.counts["erased"] += erase.erase_row(self._connection, identity)
 
     def _position(self, identity: bytes) -> int | None:
-        for table in _TABLES:
+        for table in ROW_TABLES:
             query = f"SELECT position FROM {table} WHERE {codec.id_is()}"
             if found := self._connection.execute(query, codec.id_values(identity)).fetchone():
                 position: int = found["position"]
@@ -239,7 +235,7 @@ class RowMerge:
         """Hide a known row if it is hidden in the records. If it is hidden in both stores, the earlier state counts."""
         found = (
             self._connection.execute(f"SELECT * FROM {table} WHERE position = ?", (position,)).fetchone()
-            for table in _TABLES
+            for table in ROW_TABLES
         )
         row = next(filter(None, found))
         ours = _State(**hidden_state(row, self._state.names))
@@ -255,7 +251,7 @@ class RowMerge:
             self._add_candidates("made_by = ?", self._state.operations.get(name))
 
     def _mark_used(self, position: int, at: str) -> None:
-        for table in _TABLES:
+        for table in ROW_TABLES:
             self._connection.execute(
                 f"UPDATE {table} SET last_used_at = max(coalesce(last_used_at, :at), :at) WHERE position = :position",
                 {"at": at, "position": position},
@@ -273,7 +269,7 @@ class RowMerge:
     def _set_state(self, position: int, state: _State) -> None:
         columns = self._state_columns(state)
         changes = ", ".join(f"{column} = :{column}" for column in columns)
-        for table in _TABLES:
+        for table in ROW_TABLES:
             values = {**columns, "position": position}
             self._connection.execute(f"UPDATE {table} SET {changes} WHERE position = :position", values)
 
@@ -299,7 +295,7 @@ class RowMerge:
         if not new:
             return
         read, found = codec.observation_reader(bare=True), []
-        for table in _TABLES:
+        for table in ROW_TABLES:
             select = codec.OBSERVATION.replace("FROM observations", f"FROM {table}")
             for each in self._connection.execute(f"SELECT {select}"):
                 row = read(each, ())

@@ -15,35 +15,35 @@ from functools import lru_cache
 from itertools import groupby, islice
 from operator import itemgetter
 
-from omcli.memory.changes import RECORDS_VERSION, MemoryRecord
+from omcli.memory.changes import RECORDS_HEADER, MemoryRecord
 from omcli.sqlite import codec, dialect
 from omcli.sqlite.dialect import PAGE
-from omcli.sqlite.stamps import observed, store_ids
+from omcli.sqlite.stamps import OWN, observed, store_ids
 
 SESSION_COLUMNS = tuple("agent cwd branch title model parent first_at last_at seen_at".split())
 MESSAGE_COLUMNS = tuple(
     "role aside counted id key at utc_offset name agent cwd tool call_id failed exit_code images text".split()
 )
-_ROW_COLUMNS = tuple(
+ROW_COLUMNS = tuple(
     "kind type priority status importance text observed_at event_at refers_to source tags metadata generation"
     " last_used_at".split()
 )
-_OPERATION_COLUMNS = tuple("verb at outcome error fingerprint figures final_at".split())
+OPERATION_COLUMNS = tuple("verb at outcome error fingerprint figures final_at".split())
 JSON_COLUMNS = frozenset({"images", "tags", "metadata", "figures"})
 """Columns whose text is JSON. In a record it is the value."""
 UNDOES = "undoes"
 """Figure of an undo: the number of the operation that it undid."""
-_PLACED = """
-    SELECT o.number, coalesce(a.original, o.number) AS original, h.id AS host FROM ({numbers}) AS o
-    LEFT JOIN arrivals AS a ON a.kind = '{kind}' AND a.number = o.number
-    JOIN hosts AS h ON h.number = coalesce(a.host, 1)
+_PLACED = f"""
+    SELECT o.number, coalesce(a.original, o.number) AS original, h.id AS host FROM ({{numbers}}) AS o
+    LEFT JOIN arrivals AS a ON a.kind = '{{kind}}' AND a.number = o.number
+    JOIN hosts AS h ON h.number = coalesce(a.host, {OWN})
 """
 """Query for numbers with the store that each came from, and its number there."""
 
 
 def read_records(connection: sqlite3.Connection) -> Iterator[MemoryRecord]:
     """Yield the whole memory."""
-    yield {"record": "memory", "version": RECORDS_VERSION}
+    yield RECORDS_HEADER
     yield from _sessions(connection)
     yield from _operations(connection)
     yield from _messages(connection)
@@ -91,22 +91,19 @@ def _in_order(
         yield page
 
 
-def _texts_by_number(connection: sqlite3.Connection, query: str, values: Mapping[str, object]) -> dict[int, list[str]]:
-    """Map numbers to the sorted texts that a query gives for them."""
-    found: dict[int, list[str]] = defaultdict(list)
-    for number, value in connection.execute(query, values):
-        found[number].append(value)
-    return {number: sorted(values) for number, values in found.items()}
-
-
 def _sessions(connection: sqlite3.Connection) -> Iterator[MemoryRecord]:
-    for row in connection.execute("SELECT * FROM sessions ORDER BY id"):
+    # A session without an agent has only a lease so far. What else refers to one names it.
+    for row in connection.execute("SELECT * FROM sessions WHERE agent IS NOT NULL ORDER BY id"):
         yield _record("session", {"id": row["id"], **_columns(row, SESSION_COLUMNS)})
 
 
 def _operations(connection: sqlite3.Connection) -> Iterator[MemoryRecord]:
     ids = operation_ids(connection)
-    tombstones = _texts_by_number(connection, f"SELECT operation, {dialect.digest_text('digest')} FROM tombstones", {})
+    tombstones = defaultdict(list)
+    for number, digest in connection.execute(
+        f"SELECT operation, {dialect.digest_text('digest')} FROM tombstones ORDER BY digest"
+    ):
+        tombstones[number].append(digest)
     titles = defaultdict(list)
     for number, session, title in connection.execute(
         "SELECT t.put_by, s.id, t.title FROM aside_titles AS t JOIN sessions AS s ON s.number = t.session ORDER BY 2, 3"
@@ -117,7 +114,7 @@ def _operations(connection: sqlite3.Connection) -> Iterator[MemoryRecord]:
         " LEFT JOIN projects AS p ON p.number = o.project"
     )
     for row in sorted(found, key=lambda row: (row["at"], ids[row["number"]])):
-        columns = _columns(row, _OPERATION_COLUMNS)
+        columns = _columns(row, OPERATION_COLUMNS)
         figures = dict(dialect.parsed(row["figures"]))
         undoes = figures.pop(UNDOES, None)
         yield _record(
@@ -130,7 +127,7 @@ def _operations(connection: sqlite3.Connection) -> Iterator[MemoryRecord]:
                 "figures": figures,
                 "part_of": ids.get(row["part_of"]),
                 UNDOES: ids.get(undoes),
-                "tombstones": tombstones.get(row["number"], []),
+                "tombstones": tombstones[row["number"]],
                 "titles": titles[row["number"]],
             },
         )
@@ -215,7 +212,7 @@ def _rows(connection: sqlite3.Connection) -> Iterator[MemoryRecord]:
                     "project": row["path"],
                     "host": host,
                     "number": original,
-                    **_columns(row, _ROW_COLUMNS),
+                    **_columns(row, ROW_COLUMNS),
                     "batch": batches.get(row["batch"]),
                     "sources": sorted(filter(None, map(identities.of, dialect.parsed(row["sources"])))),
                     "supports": sorted(of_rows[each] for each in made_of[position] if each in of_rows),

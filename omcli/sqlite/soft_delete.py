@@ -68,8 +68,7 @@ def hide_forgotten(connection: sqlite3.Connection, seq: int, number: int, *, is_
     """Hide a new message for the operation that forgot its text. If that operation `is_final`, keep only a stub."""
     hide_messages(connection, [seq], number)
     if is_final:
-        connection.execute(f"UPDATE aside_messages SET {STUB} WHERE seq = ?", (seq,))
-        connection.execute("DELETE FROM passed_over WHERE message = ?", (seq,))
+        erase_message(connection, seq)
 
 
 def hide_rows(connection: sqlite3.Connection, references: Iterable[str], number: int, *, is_forgotten: bool) -> None:
@@ -142,18 +141,14 @@ def hide_titles(connection: sqlite3.Connection, wanted: Iterable[SessionTitle], 
     taken = 0
     for name, title in dict.fromkeys(wanted):
         session = codec.session_number(connection, name)
-        values = {"session": session, "title": title, "number": number}
-        had = dialect.execute(
-            connection, "UPDATE sessions SET title = NULL WHERE number = :session AND title = :title", values
-        ).rowcount
-        is_hidden = "SELECT 1 FROM aside_titles WHERE session = :session AND title = :title"
-        if not had and not dialect.execute(connection, is_hidden, values).fetchone():
-            continue
-        dialect.execute(
-            connection,
-            "INSERT INTO aside_titles (session, title, put_by) VALUES (:session, :title, :number)",
-            values,
+        known = (
+            "SELECT 1 FROM sessions WHERE number = :session AND title = :title"
+            " UNION ALL SELECT 1 FROM aside_titles WHERE session = :session AND title = :title"
         )
+        values = {"session": session, "title": title}
+        if session is None or not dialect.execute(connection, known, values).fetchone():
+            continue
+        hide_title(connection, session, title, number)
         add_tombstone(connection, tombstone_of(title), operation=number)
         taken += 1
     return taken

@@ -52,6 +52,11 @@ class Machines:
         """Import what another machine exported; return what is said about it."""
         return self(machine, "import", "-", stdin=text).stderr
 
+    def reflect(self, machine: str) -> None:
+        """Fold the rows of every session."""
+        for session in json.loads(self(machine, "sessions", "--json").stdout)["sessions"]:
+            self(machine, "reflect", "--session", session["id"])
+
     def rows(self, machine: str, *words: str) -> list[dict[str, Any]]:
         return self(machine, "log", "--jsonl", *words).lines
 
@@ -94,8 +99,7 @@ def test_a_new_store_exports_what_it_imported_to_the_byte(machines: Machines) ->
         machines.observe("a", name)
     machines("a", "note", "We ship on Friday.")
     machines("a", "reflect", "--global")
-    for session in json.loads(machines("a", "sessions", "--json").stdout)["sessions"]:
-        machines("a", "reflect", "--session", session["id"])
+    machines.reflect("a")
     machines("a", "prune", "--keep-last", "5")
     machines("a", "undo")
     machines("a", "forget", machines.rows("a")[3]["id"])
@@ -137,6 +141,28 @@ def test_pending_messages_are_pending_there(machines: Machines) -> None:
     check(machines, "b")
 
 
+def test_work_on_all_sessions_is_no_session_of_the_memory(machines: Machines) -> None:
+    machines("a", "note", "We ship on Friday.")
+    machines("a", "consolidate")
+    text = machines.exported("a")
+    machines("b", "import", "--strict", "-", stdin=text)
+    assert machines.exported("b") == text
+
+
+def test_from_process_to_process(machines: Machines) -> None:
+    """Through a pipe, as from another machine; a reader that goes away ends it quietly."""
+    machines.observe("a", "claude_code_refactor.jsonl")
+    om = machines.om
+    text = om.process("export", "--to", "jsonl", "--db", machines.path("a")).stdout
+    assert "new rows" in om.process("import", "-", "--db", machines.path("b"), stdin=text).stderr
+    assert om.process("export", "--to", "jsonl", "--db", machines.path("b")).stdout == text
+    with om.start("export", "--to", "jsonl", "--db", machines.path("a")) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.close()
+        assert process.stderr.read() == b""
+
+
 # ---- two machines
 
 
@@ -161,8 +187,7 @@ def test_two_machines_that_saw_the_same_have_it_once(machines: Machines) -> None
 def test_a_reflection_of_what_was_seen_twice_is_there_once(machines: Machines) -> None:
     for machine in "ab":
         machines.observe(machine, "claude_code_refactor.jsonl")
-        [session] = json.loads(machines(machine, "sessions", "--json").stdout)["sessions"]
-        machines(machine, "reflect", "--session", session["id"])
+        machines.reflect(machine)
     alone = sorted(machines.texts("a"))
     one, other = machines.exchange()
     assert one == other
@@ -172,9 +197,8 @@ def test_a_reflection_of_what_was_seen_twice_is_there_once(machines: Machines) -
 def test_two_folds_of_the_same_rows_leave_the_earlier(machines: Machines) -> None:
     machines.observe("a", "claude_code_refactor.jsonl")
     machines.take_in("b", machines.exported("a"))
-    [session] = json.loads(machines("a", "sessions", "--json").stdout)["sessions"]
     for machine in "ab":
-        machines(machine, "reflect", "--session", session["id"])
+        machines.reflect(machine)
     folded = sorted(machines.texts("a"))
     one, other = machines.exchange()
     assert one == other
@@ -249,6 +273,22 @@ def test_what_is_no_record_is_skipped_alone(machines: Machines) -> None:
     assert "skipped" in strict.stderr
 
 
+def test_a_file_may_be_nested_as_deeply_as_it_likes_and_its_text_broken(machines: Machines) -> None:
+    """The lines that cannot be read or stored are skipped."""
+    machines("a", "note", "We ship on Friday.")
+    first, *_, line = machines.exported("a").splitlines()
+    row = json.loads(line)
+    bad = [json.dumps({**row, "dropped_at": row["observed_at"], "reason": "half \ud800"})]
+    for depth in range(300, 1300, 5):
+        deep = '{"a":' * depth + "1" + "}" * depth
+        bad.append(json.dumps({**row, "id": f"{row['id'][:-4]}{depth:04}", "metadata": "deep"}).replace('"deep"', deep))
+    machines.take_in("b", "\n".join([first, line, *bad]))
+    assert set(machines.texts("b")) == {"We ship on Friday."}
+    assert machines.take_in("b", "\n".join([first, line, *bad])).endswith(
+        f"{len(bad)} lines skipped: not a record, not JSON\n"
+    )
+
+
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
@@ -278,7 +318,7 @@ def test_a_part_of_the_memory_is_not_exported_as_all_of_it(machines: Machines) -
     machines("a", "note", "We ship on Friday.")
     for words in (("--session", "s"), ("--project", "."), ("--since", "1d"), ("--last", "3"), ("--all",)):
         assert "the whole memory" in machines("a", "export", "--to", "jsonl", *words, code=2).stderr
-    assert "formats" not in machines("a", "import", "--session", "s", "-", code=2).stdout
+    assert "needs a format" in machines("a", "import", "--session", "s", "-", code=2).stderr
 
 
 def test_a_report_in_json_and_a_file_that_is_missing(machines: Machines) -> None:

@@ -137,7 +137,7 @@ def import_(
     from omcli.operations.importing import ImportInput
 
     if not files and is_terminal_input():
-        raise BadUsage("nothing to import", hint="`om import --format NAME FILE`, or `< FILE`")
+        raise BadUsage("nothing to import", hint="`om import FILE`, or `< FILE`")
     check_session(session)
     if format_ == OWN:
         if session is not None:

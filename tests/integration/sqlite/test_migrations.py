@@ -19,8 +19,9 @@ import pytest
 from omcli.base.errors import InputOutput, MigrationFailed
 from omcli.memory.observation import LogQuery
 from omcli.sqlite import SqliteStore
-from omcli.sqlite.connection import MIGRATIONS, each_statement, migrate, steps, whole_file
-from omcli.sqlite.dialect import prepare
+from omcli.sqlite.connection import MIGRATIONS, each_statement, migrate, open_temporary, steps, whole_file
+from omcli.sqlite.dialect import columns_of, prepare
+from omcli.sqlite.records import MESSAGE_COLUMNS, OPERATION_COLUMNS, ROW_COLUMNS, SESSION_COLUMNS
 from tests.integration.sqlite.running import run_at_once, start
 from tests.material import COUNTER, NOW, said, session
 from tests.soak import first_only
@@ -421,3 +422,35 @@ def test_a_new_store_is_not_copied_on_its_way_through_the_steps(tmp_path: Path) 
     path = tmp_path / "om.db"
     SqliteStore.open(path, wait=1, migrations=folder(tmp_path / "steps", NEXT, AFTER_NEXT)).close()
     assert [entry.name for entry in tmp_path.glob("om.db*")] == ["om.db"]
+
+
+@pytest.mark.parametrize(
+    ("table", "moved", "local"),
+    [
+        ("sessions", {*SESSION_COLUMNS, "id"}, {"number"}),
+        ("messages", {*MESSAGE_COLUMNS, "seq", "session"}, {"tokens", "counter"}),
+        (
+            "observations",
+            {
+                *ROW_COLUMNS,
+                "superseded_by",
+                "dropped_at",
+                "reason",
+                "hidden_by",
+                "id",
+                "position",
+                "session",
+                "project",
+                "batch",
+                "made_by",
+                "visible",
+            },
+            {"tokens", "counter"},
+        ),
+        ("operations", {*OPERATION_COLUMNS, "number", "session", "project", "part_of", "undone_by"}, {"unchanged"}),
+    ],
+)
+def test_a_new_column_moves_to_other_machines_or_is_meant_to_stay(table: str, moved: set[str], local: set[str]) -> None:
+    """What `om export --to jsonl` writes of a table, by itself or in another form, and what it leaves out."""
+    with closing(open_temporary(steps=steps())) as connection:
+        assert set(columns_of(connection, table).split(", ")) == moved | local
