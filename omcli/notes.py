@@ -34,7 +34,7 @@ class NotesFolder:
         stamp: Callable[[os.stat_result], str],
         settled: Callable[[os.stat_result], str | None],
     ) -> None:
-        """`terms` returns the reading terms of a session, and `stamp` the stamp of a file.
+        """`terms` returns `Origin.terms` for a session, and `stamp` the stamp of a file.
 
         `settled` returns the stamp too, or None if the file is so new that it could change again without changing its
         stamp.

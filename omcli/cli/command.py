@@ -86,7 +86,7 @@ class Run:
             bool, option("--verbose", "-v", help="Print more on stderr, such as names of unknown record types.")
         ] = False,
         strict: Annotated[bool, option("--strict", help="Treat warnings as errors.")] = False,
-        directory: Annotated[Path | None, option("-C", metavar="DIR", help="Run as if started in DIR.")] = None,
+        directory: Annotated[Path | None, option("-C", "--directory", metavar="DIR", help="Run as if in DIR.")] = None,
         colour: Annotated[Colour, option("--color", help="When to use colour.")] = Colour.AUTO,
     ) -> None:
         """Store the values of the shared options, and change to the directory of `-C`. Raise BadUsage if `--wait` or
@@ -114,8 +114,8 @@ class Run:
         self._flags |= flags
 
     def part(self, *, into: TextIO, notes: TextIO, project: str | None = None) -> Run:
-        """Return a run of its own with the same shared options, which prints to these streams. It reads the settings
-        and opens the store again. If a project is given, it stands in for the current directory.
+        """Return another run with the same shared options. It prints to these streams, reads the settings and opens the
+        store again. If a project is given, it stands in for the current directory.
         """
         from copy import copy
 
@@ -373,9 +373,7 @@ class CliCommand:
         return (*parameters(self._function), *(each for group in (*self._groups, Run) for each in self._of(group)))
 
     def run(self, values: Values) -> None:
-        """Run the command with these values. Raise OmError if it fails, or Exit if everything was printed but the exit
-        code is not 0.
-        """
+        """Run the command with these values. Raise OmError if it fails, or Exit with the code if it is not 0."""
         own = dict(values)
         run, *groups = (
             group(**{each.name: own.pop(each.name) for each in self._of(group)}) for group in (Run, *self._groups)
@@ -385,14 +383,16 @@ class CliCommand:
             self._function(run, *groups, **own)
 
     def call(self, run: Run, **values: object) -> None:
-        """Run the command, which has no option groups, as a part of another one. Options that are left out have their
-        defaults.
-        """
+        """Run the command, which has no option groups, as a part of another one. Other options have their defaults."""
         self._function(run, **values)
 
     def _of(self, group: type) -> tuple[Parameter, ...]:
-        """Return the parameters of an option group, except those that the command does not have."""
-        return tuple(each for each in parameters(group.__init__) if each.name not in self._without)  # type: ignore[misc]
+        """Return the parameters of an option group, except those that the command does not have. A name that the
+        command's own option has, such as `-C` of `om recall`, stands for that option only.
+        """
+        own = {name for each in parameters(self._function) for name in each.declared.names}
+        shared = (each for each in parameters(group.__init__) if each.name not in self._without)  # type: ignore[misc]
+        return tuple(each if own.isdisjoint(each.declared.names) else each.without_names(own) for each in shared)
 
 
 def with_shared(
@@ -451,9 +451,7 @@ def _end_or_ignore(ignored: sys.UnraisableHookArgs) -> None:
 
 
 def check_transcript(command: str, *, given: bool, format_name: str | None, session: str | None) -> None:
-    """Raise BadUsage if no transcript is given and stdin is a terminal, if the format is unknown, or if the session is
-    empty.
-    """
+    """Raise BadUsage if no transcript is given and stdin is a terminal, the format is unknown, or the session empty."""
     if not given and is_terminal_input():
         raise BadUsage("no transcript given", hint=f"`om {command} FILE`, or `om {command} < FILE`")
     check_session(session)

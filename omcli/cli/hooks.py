@@ -62,7 +62,7 @@ def _pack_of(asked: HookCall) -> str | None:
 
 def _may_answer(asked: HookCall) -> bool:
     """Return True if the event may have an answer. Packs are prepared only if prompts are not answered. So if a pack
-    was made under these settings, this prompt is not.
+    was made under these settings, this prompt is not answered.
     """
     if asked.moment is not Moment.PROMPT:
         return takes_text(asked)

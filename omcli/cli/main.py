@@ -8,6 +8,7 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from io import BufferedWriter, RawIOBase, TextIOWrapper
+from itertools import islice
 from pathlib import Path
 from types import FrameType, TracebackType
 from typing import NoReturn, TextIO
@@ -137,41 +138,45 @@ def _failure(error: OSError) -> OmError:
 
 
 def command_first(arguments: Sequence[str]) -> list[str]:
-    """Move shared options that precede the command behind it.
+    """Move shared options that precede the command behind it. Their short names are written out, because a command may
+    give a letter another meaning.
 
     Any other line is returned unchanged. If it is invalid, Typer reports the error.
     """
     if not arguments or not arguments[0].startswith("-"):
         return list(arguments)
     options = {name: parameter for parameter in shared_options() for name in parameter.declared.names}
+    moved: list[str] = []
     rest = iter(enumerate(arguments))
     for at, word in rest:
         if word in COMMANDS or word in ALIASES:
-            return [word, *arguments[:at], *arguments[at + 1 :]]
-        takes_next = _takes_next(options, word)
-        if takes_next is None:
+            return [word, *moved, *arguments[at + 1 :]]
+        found = _long_names(options, word)
+        if not found:
             break
-        if takes_next:
-            next(rest, None)
+        moved += found
+        last = options.get(found[-1])
+        if last is not None and last.kind is not bool:
+            moved += [value for _, value in islice(rest, 1)]
     return list(arguments)
 
 
-def _takes_next(options: Mapping[str, Parameter], word: str) -> bool | None:
-    """Return True if the next word is the option's value, and None if the word is not a known option. `-qC DIR` is read
-    as `-q -C DIR`.
+def _long_names(options: Mapping[str, Parameter], word: str) -> list[str]:
+    """Return a word with its short options written out: `--quiet` and `--directory` for `-qC`. The result is empty if
+    the word has an unknown option or is not an option.
     """
     if word.startswith("--"):
-        name, has_value, _ = word.partition("=")
-        return None if name not in options else options[name].kind is not bool and not has_value
-    if not word.startswith("-") or word == "-":
-        return None
-    for at, letter in enumerate(word[1:], start=2):
+        return [word] if word.partition("=")[0] in options else []
+    found: list[str] = []
+    for at, letter in enumerate(word[1:] if word.startswith("-") else "", start=2):
         option = options.get(f"-{letter}")
         if option is None:
-            return None
+            return []
+        name = max(option.declared.names, key=len)
         if option.kind is not bool:
-            return at == len(word)
-    return False
+            return [*found, f"{name}={word[at:]}" if word[at:] else name]
+        found.append(name)
+    return found
 
 
 # ---- compiled patterns

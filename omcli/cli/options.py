@@ -8,7 +8,7 @@ are left to Typer, which parses every plain line to the same values (tests/unit/
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from enum import Enum, StrEnum
 from functools import cache
@@ -97,6 +97,11 @@ class Parameter:
     def _kind_of_one(self) -> Any:
         kind = _value_kind(self.kind)
         return get_args(kind)[0] if get_origin(kind) is list else kind
+
+    def without_names(self, names: Collection[str]) -> Parameter:
+        """Return the option without these of its names."""
+        rest = tuple(name for name in self.declared.names if name not in names)
+        return replace(self, declared=replace(self.declared, names=rest))
 
     def value(self, text: str) -> object:
         """Return the value of a word, or None if Typer has to parse or reject it."""

@@ -104,7 +104,7 @@ def _numbers(numbers: Mapping[str, int]) -> str:
 
 
 def report_tick(run: Run, ticked: TickReport) -> None:
-    """Print the work done in a session on stderr. Print nothing if an error stopped it before any was done."""
+    """Print the work done in a session on stderr. Print nothing if an error stopped it before any work was done."""
 
     parts = [counted(len(ticked.rows), "observation")] if ticked.observe else []
     if ticked.activated:

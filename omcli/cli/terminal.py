@@ -1,4 +1,4 @@
-"""Terminals: output for people, drawn by rich, single keys and editors. Imported only if a person is there."""
+"""Terminals: output drawn by rich, reading single keys, and starting editors. Imported only if a person is there."""
 
 from __future__ import annotations
 
@@ -231,8 +231,8 @@ class KeyReader:
 
 
 def edit_file(file: Path) -> str | None:
-    """Have the user edit a file in the editor that the environment names, and return its name, or None if it names
-    none. The editor handles Ctrl-C itself. Raise BadInput if it cannot be started or fails.
+    """Have the user edit a file in the editor that the environment names. Return the editor's name, or None if the
+    environment names none. The editor handles Ctrl-C itself. Raise BadInput if it cannot be started or fails.
     """
     editor = os.environ.get("VISUAL") or os.environ.get("EDITOR")
     if not editor:

@@ -255,7 +255,7 @@ def _is_running(process: int) -> bool:
 
 
 def _take_after(path: Path, descriptor: int, mode: int | None) -> None:
-    """Give a new file the mode and the owner of the one that it will replace."""
+    """Give a new file the mode and the owner of the one that it will replace. If it replaces none, give it `mode`."""
     try:
         found = path.stat()
     except FileNotFoundError:

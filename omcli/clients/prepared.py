@@ -48,16 +48,17 @@ def keep(
     *,
     config: str,
     db: str,
-    store: object,
+    state: object,
     text: str,
 ) -> None:
-    """Keep the pack for new sessions in a folder. `config` is the user's file of settings, `db` the store, and `store`
-    its state before the pack was made: if it has changed since, the pack is not kept.
+    """Keep the pack for sessions that will start in `folder`. `config` is the path of the user's file of settings, and
+    `db` that of the store. `state` is the store's `store_state` before the pack was made: if it has changed since, the
+    pack is not kept.
     """
-    if store != store_state(db):
+    if state != store_state(db):
         return
     files = {path: _state(path) for path in (config, *_of_project(folder))}
-    kept = {"given": _given(client, folder, environment), "files": files, "db": db, "store": store}
+    kept = {"given": _given(client, folder, environment), "files": files, "db": db, "store": state}
     kept |= {"at": time(), "text": text}
     path = _file(client, folder, environment)
     unfinished = f"{path}.{os.getpid()}"

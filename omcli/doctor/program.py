@@ -144,8 +144,8 @@ def kind_of(program: Path) -> str | None:
 
 
 def is_own_start(words: Sequence[str]) -> bool:
-    """Return True if words start the installation of om that runs. A shebang is no proof: a file of a project may have
-    any.
+    """Return True if words start the installation of om that runs. A shebang proves nothing: a project's file may have
+    any shebang.
     """
     program, *module = words
     if module:

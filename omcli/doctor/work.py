@@ -61,7 +61,9 @@ def _pending(doctor: Doctor) -> Iterator[Check]:
 
 
 def _errors(doctor: Doctor) -> Iterator[Check]:
-    """Report failures. One of the last day is a warning, because it may pass by itself; an older one does not."""
+    """Report work that failed. A failure of the last day is a warning, because it may pass by itself; an older one
+    fails the check.
+    """
     if not doctor.has_store:
         return
     found = doctor.store.sessions.status().errors

@@ -301,7 +301,7 @@ class _Turns:
             yield self._placed(with_speaker(item, entry=turn))
 
     def _placed(self, item: Item) -> Item:
-        """Return an item. A message gets its directory if that differs from its session's first directory."""
+        """Return the item. A message outside its session's first directory gets its directory."""
         if isinstance(item, Facts):
             self._session, self._cwd = item.session, item.cwd
             if item.cwd:

@@ -84,8 +84,8 @@ def is_from_server(tool: str | None) -> bool:
 
 
 def is_own_tool(tool: str | None) -> bool:
-    """Return True if a failure of the tool, even without a sign in its record, is in the words of the client, which may
-    quote a person's refusal.
+    """Return True if the client itself writes the text of the tool's failed results, which may quote a person's refusal
+    even if no sign in the record says so.
     """
     return tool in _OWN_TOOLS
 

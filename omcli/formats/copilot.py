@@ -25,7 +25,7 @@ _NOISE_EVENTS = frozenset(
     """.split()
 )
 _SIDE_EVENTS = ("session.", "hook.", "permission.", "subagent.", "skill.")
-"""Beginnings of the types of bookkeeping events, of which each version has others."""
+"""Beginnings of the types of bookkeeping events. Each version has other types."""
 _WRITTEN_BY_CLIENT = ("system", "skill", "hook")
 """Beginnings of the source of messages in the user's role that no person typed."""
 _EXIT_CODE = lazily(r"\s*<(?:exited|shellId: [^\s<>]{1,60} completed) with exit code (-?\d{1,9})>\s*\Z")

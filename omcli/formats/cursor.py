@@ -33,7 +33,7 @@ def _is_message(entry: Record) -> bool:
 
 
 def detect(sample: Sample) -> bool:
-    """Return True if at least half of the records are messages with a role outside of them."""
+    """Return True if at least half of the records have a role beside their message object."""
     messages = sum(map(_is_message, sample.records))
     return sample.shape is InputShape.LINES and 0 < len(sample.records) <= 2 * messages
 

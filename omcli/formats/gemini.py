@@ -1,4 +1,4 @@
-"""Gemini CLI: session files, one JSON document until version 0.39 and JSON Lines since."""
+"""Gemini CLI: session files, one JSON document or, since version 0.40, JSON Lines."""
 
 from __future__ import annotations
 

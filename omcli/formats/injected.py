@@ -356,7 +356,7 @@ def is_pack(beginning: str) -> bool:
 
 
 def _json_blocks(said: str, found: re.Match[str] | None) -> Iterator[tuple[int, int]]:
-    """Yield start and end of each JSON document that om printed, beginning at the first match."""
+    """Yield start and end of each JSON document that om printed. `found` is the first match of its beginning."""
     at = broken = 0
     while found and broken < _BROKEN:
         start, at = found.span()

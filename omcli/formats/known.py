@@ -100,7 +100,9 @@ _RECORDS: Mapping[str, _Fits] = {
         ),
     ),
 }
-"""Tests that are true for records of a program. The program with most records counts, the first one among equals."""
+"""Tests that are true for records of a program. The program with the most matching records counts, the first one among
+equals.
+"""
 
 
 def known_name(sample: Sample) -> str | None:

@@ -383,7 +383,7 @@ def _is_pi_message(entry: Record) -> bool:
 
 
 def _is_bare(message: Record) -> bool:
-    """Return True for a message without its entry that only pi writes."""
+    """Return True for a message that only pi writes, and that stands alone instead of in its entry."""
     role = text(message.get("role"))
     is_pi = _ROLES[role] in message if role in _ROLES else role == "assistant" and "stopReason" in message
     return is_pi and "type" not in message

@@ -33,7 +33,7 @@ ONLY_FROM_USER = frozenset({Type.PREFERENCE, Type.INSTRUCTION, Type.CORRECTION, 
 IDENTITY = "identity"
 """Kind and tag of a row about who somebody is."""
 ONLY_HEARD = "only_heard"
-"""Metadata key of a row that neither the user nor the agent said, but an output, pasted text or a subagent."""
+"""Metadata key of a heard row: only an output, pasted text or a subagent says it, not the user or the agent."""
 RULED = "ruled"
 """Metadata key of rules of the user: the texts that a reflection or an item repeats, or True for a decision of the
 user in a model's words (see `rules_of_user`).
@@ -43,7 +43,7 @@ _PASTED = lazily(r"[^\s:]+(?: [^\s:]+){0,2} pasted: |Pasted text says: ")
 
 
 def is_only_heard(row: Observation) -> bool:
-    """Return True if only an output, pasted text or a subagent says what a row says."""
+    """Return True for a heard row: only an output, pasted text or a subagent says what it says."""
     if row.source is Source.USER:
         return False
     return ONLY_HEARD in row.metadata or row.text.startswith(OUTPUT_OF) or bool(_PASTED.match(row.text))

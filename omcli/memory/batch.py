@@ -58,6 +58,8 @@ class Pending:
     """Messages of a session that no batch covers yet."""
 
     messages: int
+    counted: int
+    """How many of these messages are counted (see `Message.is_counted`)."""
     tokens: Mapping[str, int]
     """Tokens by counter. Numbers from different counters are never added."""
     fresh_tokens: Mapping[str, int]

@@ -60,7 +60,7 @@ class OperationWrite:
     digests: tuple[str, ...] = ()
     """Additional tombstones, for buffered observations that must not be written."""
     parts: tuple[str, ...] = ()
-    """Lines and sentences of the hidden messages and rows to keep out, too."""
+    """Lines and sentences of the hidden messages and rows that are also kept out by themselves."""
     seen: int | None = None
     """Log position of the last row considered, if any. If the log has newer rows, the operation is rejected as stale.
     """

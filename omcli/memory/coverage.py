@@ -34,7 +34,9 @@ def _parts(row: Observation | Draft) -> Iterator[str]:
 
 
 def tombstone(said: Draft | Observation, *, session: str | None) -> str:
-    """Return the digest that is kept when a row or draft is forgotten. A tool event's holds only in its session."""
+    """Return the digest that is kept when a row or draft is forgotten. The digest of a tool event applies only to its
+    session.
+    """
     return tombstone_of(said.text, session=session, is_tool=said.type in TOOL_EVENTS)
 
 

@@ -77,7 +77,7 @@ class StoreStatus:
     hidden: int
     """Number of superseded or dropped rows."""
     pending: int
-    """Number of stored messages that no batch covers yet."""
+    """Number of counted messages that no batch covers yet."""
     message_tokens: dict[str, int]
     """Tokens of all stored messages, including those not in `messages`."""
     observation_tokens: dict[str, int]
@@ -86,7 +86,7 @@ class StoreStatus:
     """Unresolved failures, oldest first."""
     blocks: int = 0
     ahead: int = 0
-    """Number of pending messages covered by buffered batches."""
+    """How many of `pending` buffered batches cover."""
 
 
 class MessageLog(Protocol):
@@ -145,7 +145,7 @@ class Bookmarks(Protocol):
     """Bookmarks, which record how far each file has been ingested."""
 
     def find(self, origin: Origin) -> tuple[Bookmark, ...]:
-        """Return the file's bookmarks, except those under other terms (`Origin.terms`), by ascending offset."""
+        """Return the file's bookmarks with the same `Origin.terms`, by ascending offset."""
 
     def put(self, origin: Origin, bookmarks: Sequence[Bookmark]) -> None:
         """Replace a file's bookmarks by these, ordered by offset. Messages before the last bookmark must be stored."""

@@ -31,7 +31,7 @@ class MessagePlace:
     is_person: bool
     """True if a person said it, not an agent or a tool."""
     is_turn: bool
-    """True if a person or an agent said it. Calls, results and events are no turns."""
+    """True if a person or an agent said it. Calls, results and events are not turns."""
     tokens: int
     at: str | None
     is_wanted: bool
@@ -40,7 +40,9 @@ class MessagePlace:
 
 @record
 class Passage:
-    """The line of a text (or the part of a long line) that has most of the words, and the places of the words in it."""
+    """The line of a text (or the part of a long line) that contains the most words of a query, and where the words are
+    in it.
+    """
 
     text: str
     words: tuple[tuple[int, int], ...] = ()
@@ -52,7 +54,7 @@ class SearchIndex(Protocol):
     """
 
     def match(self, words: Sequence[str], query: LogQuery, *, most: int) -> tuple[WordMatch, ...]:
-        """Return the `most` newest messages and rows with each word. The query limits them roughly, by its session."""
+        """Return the `most` newest messages and rows with each word. The query's session limits them, but roughly."""
 
     def size(self, query: LogQuery) -> int:
         """Return the number of messages and rows among which `match` searches. It may be too high."""

@@ -57,7 +57,9 @@ class SessionSummary:
     observations: int
     """Number of visible rows."""
     pending: int
-    """Number of stored messages that no batch covers yet."""
+    """Number of counted messages that no batch covers yet."""
+    is_observed: bool
+    """True if batches cover all messages, counted or not."""
     first_at: str | None
     last_at: str | None
     """Latest instant of the session's messages (`first_at` is the earliest), or None if no message has one."""

@@ -27,7 +27,7 @@ class Origin:
 
     path: str  # absolute, with links resolved
     terms: str
-    """Everything besides the file that determines the result: version of om, format, requested session."""
+    """What determines the result besides the file: the version of om, the format, and the requested session."""
 
 
 @record
@@ -147,7 +147,9 @@ _INTENDED = frozenset({Reason.TRUNCATED, Reason.NOISE, Reason.INJECTED, Reason.R
 
 @positional_record
 class Skip:
-    """A skipped record. `detail` may name its type, but never its content. `is_message` means a speaker's words."""
+    """A skipped record. `detail` may name its type, but never its content. `is_message` is True if it contains a
+    speaker's words.
+    """
 
     reason: Reason
     detail: str = ""

@@ -348,7 +348,8 @@ class PendingMessages:
 
 
 def pending(store: Store, *, session: str | None, tokens: int, counter: TokenCounter) -> PendingMessages:
-    """Return the oldest pending messages of a session, about `tokens` tokens, or more if none of these would be shown.
+    """Return the oldest pending messages of a session, about `tokens` tokens, or more if none of these messages would
+    be shown.
 
     If `session` is None, the most recently ingested session with pending messages is used. The store is only read.
     """

@@ -127,6 +127,6 @@ def id_at(milliseconds: int, randomness: int) -> str:
 
 
 def first_id(at: str) -> str:
-    """Return the lowest id that a row written at an instant can have. Rows written earlier have lower ones."""
+    """Return the lowest id that a row written at an instant can have. Rows written earlier have lower ids."""
     moment = datetime.fromisoformat(f"{at.removesuffix('Z')}+00:00")
     return id_at(int(moment.timestamp() * 1000), 0)

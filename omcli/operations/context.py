@@ -134,14 +134,14 @@ def context_for_prompt(
     place: Place,
     prompt: str,
     *,
-    told: Collection[str],
+    shown: Collection[str],
     tokens: int,
     counter: TokenCounter,
     now: str,
     notation: Notation = WORDS,
 ) -> ContextPack:
-    """Return a pack of at most `tokens` with the rows of other sessions that match a prompt, the best first, without
-    those whose ids are in `told`. The store is only read.
+    """Return a pack of at most `tokens` with the rows of other sessions that match a prompt, the best first. Rows whose
+    ids are in `shown` are left out, because the session was shown them before. The store is only read.
     """
     session, _ = session_of_pack(store, place)
     own = session.project if session and session.project else place.project
@@ -149,7 +149,7 @@ def context_for_prompt(
     found = [
         match
         for match in _matching(store, prompt, None, _shared(store, session, place, own))
-        if match.row.observation.id not in told and match.row.observation.session != name
+        if match.row.observation.id not in shown and match.row.observation.session != name
     ]
     return pack(
         session=session if session and session.id == name else None,
@@ -251,7 +251,9 @@ def _others(
     if freeze_point or rules is None:
         return cross
     newest = (each for project in projects for each in store.sessions.summaries(project=project, last=_WAITING))
-    waiting = [each.session.id for each in newest if each.pending and (not session or each.session.id != session.id)]
+    waiting = [
+        each.session.id for each in newest if not each.is_observed and (not session or each.session.id != session.id)
+    ]
     if waiting:
         from omcli.operations.observe.rows import provisional_rows  # noqa: PLC0415 - often no message waits
 
@@ -316,13 +318,14 @@ def known_project(store: Store, folders: Iterable[str]) -> str | None:
 
 
 def last_session(store: Store, *, project: str | None = None) -> Session | None:
-    """Return the session with the latest message, in a project or at all, or None if there is none.
+    """Return the session with the latest message, in a project or, if none is given, in the whole store. Return None if
+    there is none.
 
     Sessions that are empty, because their messages were forgotten, are skipped.
     """
     for last in (1, None):  # the counts of all sessions are needed only if the last one is empty
         for each in store.sessions.summaries(project=project, last=last):
-            if each.messages or each.observations or each.pending:
+            if each.messages or each.observations or not each.is_observed:
                 return each.session
     return None
 

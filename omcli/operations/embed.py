@@ -105,7 +105,7 @@ class EmbedReport:
     """Vectors made in one run."""
 
     places: int = 0
-    """Number of messages and rows that have vectors now and had none."""
+    """Number of messages and rows that got vectors."""
     texts: int = 0
     """Number of texts that the model was given."""
     calls: int = 0
@@ -174,9 +174,9 @@ def watch(
 ) -> Iterator[EmbedReport | OmError]:
     """Make missing vectors in rounds, with pauses of `interval` seconds. Yield a report of each round that made some.
 
-    An error of the model or the disk is yielded once, until there is a success or a different error; a locked store is
-    tried again without one. A model that failed is called again after a minute, or after five if it failed three times
-    in a row.
+    An error of the model or the disk is yielded once, until there is a success or a different error. If the store is
+    locked, nothing is yielded and the next round tries again. A model that failed is called again after a minute, or
+    after five if it failed three times in a row.
     """
     said, asked_from = "", 0.0
     while True:

@@ -21,7 +21,7 @@ times shorter than their messages.
 
 @record
 class PromptMeter:
-    """A provider that counts the tokens of prompts. Nothing is sent, and every reply is empty, so that only the rows of
+    """A provider that counts the tokens of prompts. Nothing is sent, and every reply is empty, so that only rows from
     rules are kept.
     """
 

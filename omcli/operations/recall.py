@@ -21,7 +21,7 @@ from omcli.text.terms import FUNCTION_WORDS
 _CANDIDATES = 300
 """Maximum number of messages, and of rows, to rank."""
 _WIDER = 8
-"""Factor by which these numbers grow if a filter leaves too few results."""
+"""Factor by which `_CANDIDATES` grows if a filter leaves too few results."""
 _COMPARED = 3
 """Number of results to read for each one returned, if the query has names or quotations: those that contain them
 exactly may be further down.
@@ -29,11 +29,12 @@ exactly may be further down.
 _MOST_ROWS = 100
 """Maximum number of rows that match a text. More would fill a pack alone."""
 _CLOSE = 0.4
-"""Part of the best score that a row needs to match a text. With less, rows that share only common words with it fill a
-small pack; with more, half of the answers are missing from it.
+"""Share of the best score that a row needs in order to match a text. With a lower share, rows that contain only common
+words of the text fill a small pack; with a higher one, the pack lacks half of the answers.
 """
 _LAST = 0.5
-"""Part of the weight of the best reply that the last one needs to be the answer. The first ones say what will be done.
+"""The last reply is the answer if it has at least this share of the best reply's weight, because earlier replies often
+only announce what will be done.
 """
 
 
@@ -58,7 +59,7 @@ class RecallFilter:
     """Only rows for which this is true."""
 
     def is_wanted(self, row: Observation) -> bool:
-        """Return True if a row that `log` selects has the tags and satisfies `only`."""
+        """Return True if rows are searched for, and a row that `log` selects has the tags and satisfies `only`."""
         has_tags = {tag.casefold() for tag in self.tags} <= {tag.casefold() for tag in row.tags}
         return self.rows and has_tags and (self.only is None or self.only(row))
 
@@ -231,7 +232,7 @@ def _answer_all(
     store: Store, query: Query, words: Sequence[Word], results: Sequence[RecallResult]
 ) -> tuple[RecallResult, ...]:
     """Return the results with their answers. A person's message is answered by the last reply with many of the words,
-    if any reply has some; a call by its result, whatever words that has.
+    if any reply has some. A call is answered by its result, whatever its words.
     """
     asked = {result.message.seq: result for result in results if result.message is not None}
     chosen: dict[int, int] = {}

@@ -25,7 +25,7 @@ class EarlierStore:
     lost: tuple[int, ...]
     """Numbers of later operations that permanently deleted messages or rows, which the copy lacks."""
     undated: frozenset[str]
-    """Ids of sessions with removed messages that may have been there, because nothing dates them."""
+    """Ids of sessions with removed messages that may have existed at that moment, because nothing dates them."""
 
 
 def take_back(operations: Operations, cut_after: Callable[[str], CutResult], moment: str) -> EarlierStore:

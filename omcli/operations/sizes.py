@@ -26,14 +26,14 @@ class StoreCounts:
     hidden: int
     """Number of superseded or dropped rows."""
     pending: int
-    """Number of messages that no batch covers yet."""
+    """Number of counted messages that no batch covers yet."""
     message_tokens: int
     observation_tokens: int
     counter: str
     blocks: int
     """Number of buffered batches."""
     ahead: int
-    """Number of pending messages in buffered batches."""
+    """Number of counted messages in buffered batches."""
     recounted: bool
     """True if some tokens were counted again because another counter had counted them."""
     errors: tuple[LaneError, ...]

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 _MOST_READ = 1_000
 """Maximum number of messages to read, and of rows. The newest are read."""
 _CITED = 0.75
-"""A row made from a message with all words of a text is taken to say that text if it has at least this share of them,
-by weight. It need not have all, because rows shorten what messages say.
+"""Share of a text's words, by weight, that a row must contain to say the text if it cites a message that contains all
+of them. It need not contain all, because rows shorten what messages say.
 """
 _FOLDED = (Kind.REFLECTION, Kind.ITEM)
 
@@ -47,7 +47,7 @@ class MessageTrace:
 
     kept: KeptMessage
     passage: Passage
-    """The line that has most of the words."""
+    """The line that contains the most words of the text."""
     is_pending: bool
     """True if no batch covers it yet."""
 
@@ -212,7 +212,9 @@ class _TextView:
         return tuple(kept for kept in found if not self._asked.missing(kept.message.text))
 
     def rows(self, seqs: set[int]) -> tuple[Observation, ...]:
-        """Return the rows that have all words, and those that have most words and cite one of these messages."""
+        """Return the rows that have all words of the text, and those that have three quarters of them (by weight) and
+        cite one of these messages. Both must have its names and quotations as they are written.
+        """
         whole = weight(self._asked.words)
         words = {
             position: [

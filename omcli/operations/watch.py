@@ -149,7 +149,7 @@ class Watch:
             self._debouncer.mark_ingested(path, looked.files[path], self._clock.monotonic())
             if self._is_worth_report(report):
                 yield report
-            if report.new_messages or report.pending:
+            if report.new_messages or report.pending or report.counts.asides:
                 for session in report.sessions:
                     yield from self._tick(opened, session)
 

@@ -147,8 +147,8 @@ class RuleReason:
 def why_rule(store: Store, text: str, query: LogQuery, *, limit: int) -> tuple[RuleReason, ...]:
     """Return the decisions, instructions, preferences and corrections that say a text, best first.
 
-    Each has more than half of its words, or more than half of their weight, where a common word counts a quarter. Raise
-    BadUsage if the text has no words.
+    Each contains more than half of the text's words or of their total weight, where a common word weighs a quarter.
+    Raise BadUsage if the text has no words.
     """
     asked = Query.of(text).words
     if not asked:
@@ -312,7 +312,7 @@ class _FileView:
         last = _WAITING if query.session is None else None
         for summary in self._store.sessions.summaries(project=query.project or None, last=last):
             session = summary.session
-            if not summary.pending or query.session not in (None, session.id):
+            if summary.is_observed or query.session not in (None, session.id):
                 continue
             batch = self._store.batches.newest_unobserved(session.id, max_tokens=_WAITING_TOKENS)
             messages = batch.messages if batch else ()

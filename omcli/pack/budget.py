@@ -44,8 +44,8 @@ class Budgets:
 
     @property
     def limits(self) -> dict[Tier, int]:
-        held = {Tier.CROSS: self.cross, Tier.SESSION: self.session, Tier.TAIL: self.tail}
-        return {tier: max(0, most) for tier, most in held.items()}
+        limits = {Tier.CROSS: self.cross, Tier.SESSION: self.session, Tier.TAIL: self.tail}
+        return {tier: max(0, limit) for tier, limit in limits.items()}
 
 
 def budgets(
@@ -56,21 +56,21 @@ def budgets(
     tail: int | None = None,
     defaults: Mapping[Tier, int | None] = DEFAULTS,
 ) -> Budgets:
-    """Return the maximum tokens of a pack and of each tier, from the given options. (`shares` divides such a total.)
+    """Return the token limits of a pack and of each tier, computed from the given options.
 
     A tier without an option gets its default; a default of None means no limit except the total. If no total is given,
     it is the sum of the tiers. If a given total exceeds this sum, tiers without an option grow in proportion to use all
     of it.
     """
     asked = {Tier.CROSS: cross, Tier.SESSION: session, Tier.TAIL: tail}
-    most_of_all = UNLIMITED if total is None else max(0, total)
-    usual = {tier: most_of_all if most is None else most for tier, most in defaults.items()}
-    limits = {tier: usual[tier] if most is None else max(0, most) for tier, most in asked.items()}
+    unlimited = UNLIMITED if total is None else max(0, total)
+    usual = {tier: unlimited if limit is None else limit for tier, limit in defaults.items()}
+    limits = {tier: usual[tier] if limit is None else max(0, limit) for tier, limit in asked.items()}
     whole = sum(limits.values())
-    free = sum(limits[tier] for tier, most in asked.items() if most is None)
+    free = sum(limits[tier] for tier, limit in asked.items() if limit is None)
     if total is not None and total > whole and free:
         grown = (free + total - whole) / free
-        limits = {tier: int(most * grown) if asked[tier] is None else most for tier, most in limits.items()}
+        limits = {tier: int(limit * grown) if asked[tier] is None else limit for tier, limit in limits.items()}
     return Budgets(
         total=whole if total is None else total,
         cross=limits[Tier.CROSS],
@@ -81,7 +81,7 @@ def budgets(
 
 
 def shares(total: int, limits: Mapping[Tier, int]) -> dict[Tier, int]:
-    """Divide a total among the tiers, before anything is chosen: no tier gets more than its maximum in `limits`.
+    """Divide a total among the tiers before anything is chosen. No tier gets more than its limit.
 
     The whole total is divided unless it exceeds the sum of the limits.
     """
@@ -90,17 +90,17 @@ def shares(total: int, limits: Mapping[Tier, int]) -> dict[Tier, int]:
         return dict(limits)
     small = min(total, _SMALL)
     # Position of the total between `_SMALL` (0) and the sum of the limits (1). Up to `_SMALL`, shares are fixed.
-    way = (total - small) / (whole - small)
-    given = {}
-    for tier, most in limits.items():
+    position = (total - small) / (whole - small)
+    parts = {}
+    for tier, limit in limits.items():
         share = _SMALL_SHARES[tier] * small
-        given[tier] = min(most, int(share + way * (most - share)))
-    rest = total - sum(given.values())
+        parts[tier] = min(limit, int(share + position * (limit - share)))
+    rest = total - sum(parts.values())
     for tier in _OVERFLOW:
-        more = min(rest, limits[tier] - given[tier])
-        given[tier] += more
+        more = min(rest, limits[tier] - parts[tier])
+        parts[tier] += more
         rest -= more
-    return given
+    return parts
 
 
 def last_fitting(fits: Callable[[int], bool], least: int, most: int) -> int:

@@ -44,7 +44,9 @@ class ContextPack:
     total: int
     """Tokens of `printed`, never more than the budget."""
     left_out: int
-    """Number of rows that could be in the pack but did not fit or, in a pack for a task, repeat what it says."""
+    """Number of rows that could be in the pack but are not: they did not fit or, with `Choice.matches`, repeat other
+    content.
+    """
     counter: str
     """Name of the token counter used for all counts."""
     budgets: Budgets
@@ -85,12 +87,12 @@ class Choice:
     that write one text for them. None means no limit.
     """
     others: int | None = None
-    """Maximum number of the session's other rows, counted in the same way. Beyond both numbers, rows are kept that are
-    open or in force.
+    """Maximum number of the session's other rows, counted in the same way. Rows that are open or in force are kept
+    beyond both numbers.
     """
     is_recent: bool = False
     """True to rank the session's rows by age instead of salience: pinned rows and the current task first, then rows in
-    `matches`, the best first, then reflections, then the others. Otherwise, newer rows rank first in each group.
+    `matches`, the best first, then reflections, then the others. Within a group, newer rows rank first.
     """
     is_descending: bool = False
     """True to print the newest rows of the session first."""
@@ -102,9 +104,9 @@ class Choice:
     """Maximum length, in characters, of a call's arguments, a result or an event in the tail, except in its newest
     messages (see `tail.newest`). None means no limit.
     """
-    most: int = 0
-    """Maximum tokens of a pack whose tail uses the budget that the rows leave. With 0, the tail exceeds its own budget
-    only to reach unobserved messages (see `pack`).
+    max_tokens: int = 0
+    """Maximum tokens of the pack up to which the tail uses the budget that the rows leave. With 0, the tail exceeds its
+    own budget only to reach unobserved messages (see `pack`).
     """
     fading: float = ranking.HALF_LIFE
     """Divisor of the score of other sessions' rows for each week of age."""
@@ -161,25 +163,25 @@ def pack(
         age=age(messages[-1].message.at, now) if messages and not is_frozen else None,
     )
     now = (freeze_point.at or now) if freeze_point is not None else now
-    scales = PackMeter(layout=(layout or LAYOUTS[to])(head), counter=counter.remembering())
+    meter = PackMeter(layout=(layout or LAYOUTS[to])(head), counter=counter.remembering())
     own = _within(choice, _in_order(observations, is_moved=not is_frozen and not choice.is_append_only))
     shared = ranking.each_once([row for row in cross if ranking.is_shared(row, session=head.session)], besides=own)
-    draft = _Draft(
+    opened = _OpenPack(
         budgets=budgets,
-        scales=scales,
-        cross=_of_others(shared, choice, scales, now=now),
-        session=_of_session(own, choice, scales),
-        tail=TierTurns(messages=messages, scales=scales, chars=choice.result_chars, is_growing=is_frozen),
+        meter=meter,
+        cross=_of_others(shared, choice, meter, now=now),
+        session=_of_session(own, choice, meter),
+        tail=TierTurns(messages=messages, meter=meter, chars=choice.result_chars, is_growing=is_frozen),
         is_frozen=is_frozen,
         total=int(max(0, budgets.total) * (1 - counter.free_share)),
         unobserved=unobserved,
         choice=choice,
     )
-    reasons = _reason_of_each(draft, head.session, cross, observations) if choice.is_explained else ()
-    return _printed(draft, head, reasons)
+    reasons = _reason_of_each(opened, head.session, cross, observations) if choice.is_explained else ()
+    return _printed(opened, head, reasons)
 
 
-def _of_others(rows: Sequence[Observation], choice: Choice, scales: PackMeter, *, now: str) -> TierRows:
+def _of_others(rows: Sequence[Observation], choice: Choice, meter: PackMeter, *, now: str) -> TierRows:
     order = ranking.by_value(rows, now=now, fading=choice.fading, matches=choice.matches)
 
     def first() -> dict[int, ChoiceReason]:
@@ -187,15 +189,15 @@ def _of_others(rows: Sequence[Observation], choice: Choice, scales: PackMeter, *
         return matched | {place: ChoiceReason.PINNED for place, row in enumerate(rows) if PINNED in row.tags}
 
     score = partial(ranking.row_value, now=now, fading=choice.fading)
-    return TierRows(rows=rows, order=order, scales=scales, first=first, usual=ChoiceReason.IMPORTANT, score=score)
+    return TierRows(rows=rows, order=order, meter=meter, first=first, usual=ChoiceReason.IMPORTANT, score=score)
 
 
-def _of_session(rows: Sequence[Observation], choice: Choice, scales: PackMeter) -> TierRows:
+def _of_session(rows: Sequence[Observation], choice: Choice, meter: PackMeter) -> TierRows:
     order = _newest(rows, choice.matches) if choice.is_recent else by_salience(rows, choice.matches)
     return TierRows(
         rows=rows,
         order=Kept(order),
-        scales=scales,
+        meter=meter,
         is_descending=choice.is_descending,
         first=lambda: reason_of_first(rows, choice.matches, has_asked=not choice.is_recent),
         usual=ChoiceReason.NEWEST if choice.is_recent else ChoiceReason.INFORMATIVE,
@@ -203,15 +205,15 @@ def _of_session(rows: Sequence[Observation], choice: Choice, scales: PackMeter) 
 
 
 def _reason_of_each(
-    draft: _Draft, session: str | None, cross: Iterable[Observation], own: Iterable[Observation]
+    opened: _OpenPack, session: str | None, cross: Iterable[Observation], own: Iterable[Observation]
 ) -> Iterator[RowReason]:
     """Yield the rows that could be in the tiers of a pack, each with the reason why it is in the pack or not. Rows that
     were ranked come first.
     """
     parts = [
         (tier, ranked, rows)
-        for tier, ranked, rows in ((Tier.CROSS, draft.cross, cross), (Tier.SESSION, draft.session, own))
-        if draft.limits[tier] > 0
+        for tier, ranked, rows in ((Tier.CROSS, opened.cross, cross), (Tier.SESSION, opened.session, own))
+        if opened.limits[tier] > 0
     ]
     for tier, ranked, _ in parts:
         yield from ranked.reason_of_each(tier)
@@ -221,27 +223,27 @@ def _reason_of_each(
             reason = ChoiceReason.OLD
             if tier is Tier.CROSS:
                 reason = ChoiceReason.REPEATED if ranking.is_shared(row, session=session) else ChoiceReason.UNSHARED
-            yield RowReason(tier=tier, row=row, is_chosen=False, reason=reason, tokens=draft.scales.row(row))
+            yield RowReason(tier=tier, row=row, is_chosen=False, reason=reason, tokens=opened.meter.row(row))
 
 
-def _printed(draft: _Draft, head: Head, reasons: Iterable[RowReason]) -> ContextPack:
-    """Fill and print a pack. `reasons` is read afterwards."""
-    draft.fill_once()
-    printed, tokens = draft.print()
-    shown = draft.shown
+def _printed(opened: _OpenPack, head: Head, reasons: Iterable[RowReason]) -> ContextPack:
+    """Fill and print a pack. `reasons` is iterated only after the pack is filled."""
+    opened.fill()
+    printed, tokens = opened.print()
+    shown = opened.shown
     return ContextPack(
         session=head.session,
         cross=tuple(shown.cross),
         observations=tuple(shown.session),
         turns=tuple(shown.tail),
-        is_tail_whole=draft.is_frozen and tail.holds_all(draft.tail.units, draft.tail.messages),
+        is_tail_whole=opened.is_frozen and tail.holds_all(opened.tail.units, opened.tail.messages),
         tokens=tokens,
-        total=draft.scales.count(printed) if printed else 0,
-        left_out=len(draft.cross.rows) + len(draft.session.rows) - len(shown.cross) - len(shown.session),
+        total=opened.meter.count(printed) if printed else 0,
+        left_out=len(opened.cross.rows) + len(opened.session.rows) - len(shown.cross) - len(shown.session),
         counter=head.counter,
         budgets=head.budgets,
         pending=head.pending,
-        gap=draft.unobserved.besides(shown.tail) if draft.unobserved else None,
+        gap=opened.unobserved.besides(shown.tail) if opened.unobserved else None,
         freeze_point=head.freeze_point,
         printed=printed,
         reasons=tuple(reasons),
@@ -249,10 +251,10 @@ def _printed(draft: _Draft, head: Head, reasons: Iterable[RowReason]) -> Context
 
 
 def _in_order(rows: Iterable[Observation], *, is_moved: bool) -> list[Observation]:
-    """Return the visible rows, reflections first because they were made from rows older than all others.
+    """Return the visible rows, reflections first because they were made from the oldest rows.
 
-    If `is_moved`, a settled request or question, which was written again, keeps its place before the rows of its
-    results.
+    A settled request or question is a new row, written after its results. If `is_moved`, it takes its old place before
+    them.
     """
     visible = [row for row in rows if row.is_visible]
     times = list(accumulate((row.event_at or "" for row in visible), max))
@@ -269,7 +271,7 @@ def _in_order(rows: Iterable[Observation], *, is_moved: bool) -> list[Observatio
 
 
 def _is_answered(row: Observation) -> bool:
-    """Return True for a settled request or question that has the time at which it was made."""
+    """Return True for a settled request or question whose row has the time of the request itself."""
     is_question = row.type in ASKED and row.kind is Kind.OBSERVATION
     return is_question and row.status in SETTLED and row.event_at is not None
 
@@ -288,7 +290,7 @@ def _last(rows: Sequence[Observation], count: int | None) -> Sequence[Observatio
 
 def _newest(rows: Sequence[Observation], matches: Mapping[str, float]) -> Iterator[int]:
     """Yield indexes: pinned rows and the current task, then rows that match the task at hand, the best first, then
-    reflections, then all others. Otherwise, each group is yielded newest first.
+    reflections, then all others. Within a group, the newest row comes first.
     """
     yield from sorted(
         range(len(rows)),
@@ -316,9 +318,11 @@ class _Part(Protocol):
 
 
 @mutable_record
-class _Draft:
+class _OpenPack:
+    """A pack while it is filled."""
+
     budgets: Budgets
-    scales: PackMeter
+    meter: PackMeter
     cross: TierRows
     session: TierRows
     tail: TierTurns
@@ -340,25 +344,25 @@ class _Draft:
 
     def tokens(self) -> dict[Tier, int]:
         shown = self.shown
-        return {tier: self.scales.part(tier, shown) for tier in Tier}
+        return {tier: self.meter.part(tier, shown) for tier in Tier}
 
-    def held(self, tier: Tier) -> int:
-        return self.scales.part(tier, self.shown)
-
-    def fill_once(self) -> None:
-        """Fill the pack. For a task, fill the tiers of rows again without rows that repeat the tail or another row.
-        These tiers get the room that they had and the room that is free, so the tail stays as it is.
-        """
-        self.fill()
-        if not self.choice.matches:
-            return
-        told = repeated([*self.cross.rows, *self.session.rows], self.tail.shown, self.choice.matches)
-        for rows, before in ((self.cross, 0), (self.session, len(self.cross.rows))):
-            rows.told = frozenset(place - before for place in told if 0 <= place - before < len(rows.rows))
-            rows.fill(sum(rows.cost_list))
-        self._fill_again(self.total - self.scales.frame() - sum(self.tokens().values()))
+    def tokens_of(self, tier: Tier) -> int:
+        return self.meter.part(tier, self.shown)
 
     def fill(self) -> None:
+        """Fill the pack. With `Choice.matches`, fill the tiers of rows a second time, without rows that repeat the tail
+        or another row. These tiers get the room that they had and the room that is free, so the tail stays as it is.
+        """
+        self._fill_parts()
+        if not self.choice.matches:
+            return
+        found = repeated([*self.cross.rows, *self.session.rows], self.tail.shown, self.choice.matches)
+        for rows, before in ((self.cross, 0), (self.session, len(self.cross.rows))):
+            rows.left_out = frozenset(place - before for place in found if 0 <= place - before < len(rows.rows))
+            rows.fill(sum(rows.cost_list))
+        self._fill_again(self.total - self.meter.frame() - sum(self.tokens().values()))
+
+    def _fill_parts(self) -> None:
         """Fill each tier up to its share plus the tokens that earlier tiers left unused.
 
         The tiers of rows are then filled again with the rest, and finally the tail may use it (`_fill_rest`). In a
@@ -366,26 +370,26 @@ class _Draft:
         the tail does not reach back.
         """
         self.limits = limits = self.budgets.limits
-        given = shares(self.total - self.scales.frame(), limits)
+        quota = shares(self.total - self.meter.frame(), limits)
         spare = 0
         for tier, part in self.parts.items():
             if tier is Tier.TAIL and self.is_frozen:
                 spare = self._fill_again(spare)
-            part.fill(min(limits[tier], given[tier] + spare) - self.scales.overhead(tier))
-            spare += given[tier] - self.held(tier)
+            part.fill(min(limits[tier], quota[tier] + spare) - self.meter.overhead(tier))
+            spare += quota[tier] - self.tokens_of(tier)
         if not self.is_frozen:
             self._fill_again(spare)
             self._fill_rest()
 
     def _fill_rest(self) -> None:
-        """Let the tail exceed its limit by the tokens that are still free: up to `most` tokens of the pack, or back to
+        """Let the tail exceed its limit by the tokens that are still free: up to `max_tokens` of the pack, or back to
         the first unobserved message.
         """
         if self.budgets.is_tail_fixed:
             return
-        used = self.scales.frame() + sum(self.tokens().values())
-        if self.choice.most:
-            self._extend_tail(min(self.total, self.choice.most) - used, back_to=0)
+        used = self.meter.frame() + sum(self.tokens().values())
+        if self.choice.max_tokens:
+            self._extend_tail(min(self.total, self.choice.max_tokens) - used, back_to=0)
         elif self.unobserved is not None:
             first, begins = self.unobserved.pending.first, min((turn.kept.seq for turn in self.tail.shown), default=0)
             if begins > first:
@@ -393,20 +397,20 @@ class _Draft:
 
     def _extend_tail(self, free: int, *, back_to: int) -> None:
         if free > 0:
-            room = self.held(Tier.TAIL) + free
+            room = self.tokens_of(Tier.TAIL) + free
             self.limits = {**self.limits, Tier.TAIL: max(room, self.limits[Tier.TAIL])}
-            self.tail.fill(room - self.scales.overhead(Tier.TAIL), back_to=back_to)
+            self.tail.fill(room - self.meter.overhead(Tier.TAIL), back_to=back_to)
 
     def _fill_again(self, spare: int) -> int:
         """Fill the tiers of rows with up to `spare` more tokens, and return the number of tokens left."""
         limits = self.limits
         for tier, rows in ((Tier.SESSION, self.session), (Tier.CROSS, self.cross)):
-            held = self.held(tier)
+            held = self.tokens_of(tier)
             # Lines were counted one by one. Together they have fewer tokens, which leaves room for more.
             more = min(spare, limits[tier] - held)
             if more > 0 and len(rows.chosen) < len(rows.rows):
-                rows.fill(sum(rows.cost_list) + more - (0 if held else self.scales.overhead(tier)))
-                spare -= self.held(tier) - held
+                rows.fill(sum(rows.cost_list) + more - (0 if held else self.meter.overhead(tier)))
+                spare -= self.tokens_of(tier) - held
         return spare
 
     def print(self) -> tuple[str, dict[Tier, int]]:
@@ -417,7 +421,7 @@ class _Draft:
         """
         while True:
             tokens = self.tokens()
-            printed = self.scales.layout.whole(self.shown, tokens)
+            printed = self.meter.layout.whole(self.shown, tokens)
             over = self._over(printed, tokens)
             if not over:
                 return printed, tokens
@@ -433,8 +437,8 @@ class _Draft:
         If only the total is exceeded, the excess is assigned to the largest tier with content, or to the tail of a
         frozen pack.
         """
-        over = {tier: tokens[tier] - most for tier, most in self.limits.items() if tokens[tier] > most}
-        excess = self.scales.count(printed) - self.total if printed else 0
+        over = {tier: tokens[tier] - limit for tier, limit in self.limits.items() if tokens[tier] > limit}
+        excess = self.meter.count(printed) - self.total if printed else 0
         if over or excess <= 0:
             return over
         if self.is_frozen and self.tail.cost_list:
@@ -447,10 +451,10 @@ def _count_to_drop(cost_list: Sequence[int], excess: int) -> int:
 
     It is at least one, and at most an eighth of the items if that is more, because their costs are only estimates.
     """
-    most = max(1, len(cost_list) // 8)
+    limit = max(1, len(cost_list) // 8)
     given_up = 0
-    for many in range(1, most):
+    for many in range(1, limit):
         given_up += cost_list[-many]
         if given_up >= excess:
             return many
-    return most
+    return limit

@@ -34,7 +34,7 @@ SHARED_TYPES = (*sorted(_LASTING | _LASTING_IF_IMPORTANT), Type.BLOCKER)
 
 
 def is_shared(row: Observation, *, session: str | None) -> bool:
-    """Return True if a row is visible, does not belong to `session`, and is worth showing there.
+    """Return True if a row is visible, does not belong to `session`, and is worth showing in that session.
 
     Requests, tasks, delegated tasks and todos are never shared, nor are other tool events that rules folded, such as
     runs of a command. All other reflections, items and notes are. Observations are shared if they have a lasting type,

@@ -33,7 +33,7 @@ _FRESHNESS_FLOOR = 0.2
 """Factor on the value of the oldest rows in a long session. Open rows and rows of lasting types keep their full value.
 """
 _SAID_AGAIN = 0.5
-"""Factor on a term's weight for each row chosen before that contains the term."""
+"""Factor on a term's weight for each row that contains the term and is already chosen."""
 _NAME, _COMMON = 2.0, 0.25
 """Weights of names and of common words. All other words have weight 1."""
 _NAME_POWER, _WORD_POWER = 0.5, 0.4
@@ -53,7 +53,9 @@ _WISH = 1.5
 _WISHED_FROM = MappingProxyType({Type.INSTRUCTION: 9, Type.PREFERENCE: 8})
 """Importance from which rows of these types are lasting rules and preferences, not single ones."""
 _LAST_ASKED = 3
-"""Number of a person's last requests, questions and corrections of which the open ones are chosen first."""
+"""How many of a person's last requests, questions and corrections are considered. The open ones among them are chosen
+first.
+"""
 _OPENING = 0.2
 """Share of a session that is its opening. Statements of people count twice at the beginning, because they say who the
 people are and what the session is about. The factor falls to 1 at the end of the opening.
@@ -109,19 +111,19 @@ def by_salience(rows: Sequence[Observation], matches: Mapping[str, float] = Mapp
     """
     texts = [row.text for row in rows]
     terms = terms_of(texts)
-    telling = _counted_rows(rows)
-    untold = _term_weight(terms, telling=telling, capitals=capital_terms([texts[place] for place in telling]))
+    counted = _counted_rows(rows)
+    weights = _term_weight(terms, counted=counted, capitals=capital_terms([texts[place] for place in counted]))
     merits = [
         _value(row, age) / (row.tokens + _LINE_TOKENS)
-        for row, age in zip(rows, _place_in_session(rows, telling), strict=True)
+        for row, age in zip(rows, _place_in_session(rows, counted), strict=True)
     ]
 
     def value(place: int) -> float:
-        return merits[place] * fsum(map(untold.__getitem__, terms[place]))  # exact, so the order does not matter
+        return merits[place] * fsum(map(weights.__getitem__, terms[place]))  # exact, so the order does not matter
 
     def say(place: int) -> int:
         for term in terms[place]:
-            untold[term] *= _SAID_AGAIN
+            weights[term] *= _SAID_AGAIN
         return place
 
     first = reason_of_first(rows, matches)
@@ -184,27 +186,27 @@ def _counted_rows(rows: Sequence[Observation]) -> list[int]:
     return others if 4 * len(others) >= len(rows) else list(range(len(rows)))
 
 
-def _place_in_session(rows: Sequence[Observation], telling: Collection[int]) -> Iterator[float]:
-    """Yield the position of each row in the session, from 0 to 1. Only rows with an index in `telling` are counted."""
-    told = set(telling)
-    return (max(1, passed) / len(told) for passed in accumulate(place in told for place in range(len(rows))))
+def _place_in_session(rows: Sequence[Observation], counted: Collection[int]) -> Iterator[float]:
+    """Yield the position of each row in the session, from 0 to 1. Only rows with an index in `counted` count."""
+    among = set(counted)
+    return (max(1, passed) / len(among) for passed in accumulate(place in among for place in range(len(rows))))
 
 
 def _term_weight(
-    terms: Sequence[frozenset[str]], *, telling: Sequence[int], capitals: frozenset[str]
+    terms: Sequence[frozenset[str]], *, counted: Sequence[int], capitals: frozenset[str]
 ) -> dict[str, float]:
-    """Return the weight of each term. Terms are counted in the rows whose indexes are in `telling`.
+    """Return the weight of each term. Terms are counted in the rows whose indexes are in `counted`.
 
     A term that none of these rows contains counts as used once. A term in `capitals` is a name wherever it occurs.
     """
     used: Counter[str] = Counter()
-    for place in telling:
+    for place in counted:
         used.update(terms[place])
     weights = {}
     common = folded_words()
     for term in frozenset().union(*terms):
         count = used[term] or 1
-        rarity = log(len(telling) / count + 1)
+        rarity = log(len(counted) / count + 1)
         if term in capitals or NAME_LIKE.search(term):
             weights[term] = _NAME * count**_NAME_POWER * rarity
         else:
@@ -213,7 +215,8 @@ def _term_weight(
 
 
 def _value(row: Observation, age: float) -> float:
-    """Return the value of a row apart from its text. `age` is its position in the session: 1 for the newest row.
+    """Return the part of a row's value that does not depend on its text. `age` is its position in the session: 1 for
+    the newest row.
 
     A problem that is resolved counts as an ordinary row.
     """

@@ -19,12 +19,15 @@ from omcli.text.terms import terms_of
 _MISSES = 50
 """A tier counts as full once more than this many successive rows do not fit."""
 OUTPUT_PART = 3
-"""Lines quoted from outputs get at most one in this many tokens of a tier, because an agent can read them again."""
+"""Rows that quote outputs get at most a tier's tokens divided by this number, because an agent can read outputs again.
+"""
 
 
 @record
-class Candidate:
-    """The index of a chosen row, and its cost in tokens including its line break and the headings it adds."""
+class TakenRow:
+    """The index of a row that was taken into a tier, and its cost in tokens, including its line break and the headings
+    it adds.
+    """
 
     place: int
     cost: int
@@ -32,7 +35,7 @@ class Candidate:
 
 @record
 class RowReason:
-    """A row that may be in a pack, and the reason why it is in it or not."""
+    """A row that could be in a pack, and the reason why it is there or not."""
 
     tier: Tier
     row: Observation
@@ -117,16 +120,16 @@ class TierRows:
     rows: Sequence[Observation]
     order: Iterable[int]
     """Indexes of `rows`, best first. They are iterated each time the tier is filled."""
-    scales: PackMeter
+    meter: PackMeter
     is_descending: bool = False
-    told: frozenset[int] = frozenset()
+    left_out: frozenset[int] = frozenset()
     """Indexes of rows to leave out, because they repeat other parts of the pack."""
     usual: ChoiceReason = ChoiceReason.INFORMATIVE
-    """The reason why rows are chosen that are not among the `first`."""
+    """Reason for choosing a row that is not in `first`."""
     first: Callable[[], Mapping[int, ChoiceReason]] = dict
     """Returns the indexes of rows that rank before the others, with the reasons."""
     score: Callable[[Observation], float] | None = None
-    chosen: list[Candidate] = field(default_factory=list)
+    chosen: list[TakenRow] = field(default_factory=list)
     skipped: dict[int, Skipped] = field(default_factory=dict)
 
     @property
@@ -142,7 +145,7 @@ class TierRows:
     def fill(self, room: int) -> None:
         self.skipped = {}
         self.chosen = fitting(
-            self.rows, self.order, room=room, scales=self.scales, told=self.told, skipped=self.skipped
+            self.rows, self.order, room=room, meter=self.meter, left_out=self.left_out, skipped=self.skipped
         )
 
     def drop(self, count: int) -> None:
@@ -158,7 +161,7 @@ class TierRows:
             room = None
             if place in costs:
                 reason = first.get(place, self.usual)
-            elif place in self.told:
+            elif place in self.left_out:
                 reason = ChoiceReason.TOLD
             elif place in self.skipped:
                 reason, left = self.skipped[place]
@@ -166,7 +169,7 @@ class TierRows:
             else:
                 reason = ChoiceReason.NOTHING_NEW if terms[place] <= said else ChoiceReason.FULL
             row = self.rows[place]
-            tokens = costs[place] if place in costs else self.scales.row(row)
+            tokens = costs[place] if place in costs else self.meter.row(row)
             yield RowReason(
                 tier=tier,
                 row=row,
@@ -183,7 +186,7 @@ class TierTurns:
     """The messages that may be in the tail, and the groups chosen so far."""
 
     messages: Sequence[KeptMessage]
-    scales: PackMeter
+    meter: PackMeter
     chars: int | None
     is_growing: bool
     units: tuple[tail.TurnGroup, ...] = ()
@@ -200,7 +203,7 @@ class TierTurns:
         self.units = tail.newest(
             self.messages,
             room=room,
-            cost=lambda turn: self.scales.turn(turn, room=room),
+            cost=lambda turn: self.meter.turn(turn, room=room),
             chars=self.chars,
             is_growing=self.is_growing,
             back_to=back_to,
@@ -217,9 +220,10 @@ def is_no_reflection(row: Observation) -> bool:
 def repeated(rows: Sequence[Observation], turns: Sequence[Turn], matches: Mapping[str, float]) -> frozenset[int]:
     """Return the indexes of rows that repeat other rows or messages.
 
-    Of rows with the same words, whoever says them, a pinned one or the current task stays, otherwise an open one,
-    otherwise the one that matches best, the last among equals. A row that is not pinned, the current task or open also
-    repeats the messages it was made from, if all of them are whole, and messages that contain its words.
+    Of rows with the same words, whoever says them, one is no repetition: a pinned one or the current task, otherwise an
+    open one, otherwise the best match, and the last among equals. Any row that is neither pinned, open nor the current
+    task also counts as a repetition if all messages it was made from are whole in the tail, or if messages contain its
+    words.
     """
     seqs = {turn.kept.seq for turn in turns if turn.is_whole}
     said = f" {' '.join(one_line(turn.text) for turn in turns)} "
@@ -247,54 +251,54 @@ def fitting(
     order: Iterable[int],
     *,
     room: int,
-    scales: PackMeter,
-    told: frozenset[int] = frozenset(),
+    meter: PackMeter,
+    left_out: frozenset[int] = frozenset(),
     skipped: dict[int, Skipped] | None = None,
-) -> list[Candidate]:
-    """Choose the rows that fit into `room` tokens. `order` holds the indexes of `rows`, best first. Those in `told` are
-    left out. `skipped` is filled with those that do not fit.
+) -> list[TakenRow]:
+    """Choose the rows that fit into `room` tokens. `order` holds the indexes of `rows`, best first. Those in `left_out`
+    are not chosen. `skipped` is filled with those that do not fit.
 
-    Unless all rows fit, quoted output gets at most a part of the room.
+    Unless all rows fit, quoted output gets at most the room divided by `OUTPUT_PART`.
     """
     skipped = {} if skipped is None else skipped
-    if told:
-        order = Kept(place for place in order if place not in told)
-    wanted = [row for place, row in enumerate(rows) if place not in told] if told else rows
+    if left_out:
+        order = Kept(place for place in order if place not in left_out)
+    wanted = [row for place, row in enumerate(rows) if place not in left_out] if left_out else rows
     if sum(row.tokens for row in wanted) <= room and any(map(quotes_output, wanted)):
-        everything = _fitting(rows, order, room, scales, skipped, output_room=room)
+        everything = _fitting(rows, order, room, meter, skipped, output_room=room)
         if len(everything) == len(wanted):
             return everything
         skipped.clear()
-    return _fitting(rows, order, room, scales, skipped, output_room=room // OUTPUT_PART)
+    return _fitting(rows, order, room, meter, skipped, output_room=room // OUTPUT_PART)
 
 
 def _fitting(
     rows: Sequence[Observation],
     order: Iterable[int],
     room: int,
-    scales: PackMeter,
+    meter: PackMeter,
     skipped: dict[int, Skipped],
     *,
     output_room: int,
-) -> list[Candidate]:
-    chosen: list[Candidate] = []
-    headings_index = _Headings(scales=scales)
+) -> list[TakenRow]:
+    chosen: list[TakenRow] = []
+    headings_index = _Headings(meter=meter)
     misses = 0
-    least = min((row.tokens if row.counter == scales.counter.name else 0 for row in rows), default=0)
+    least = min((row.tokens if row.counter == meter.counter.name else 0 for row in rows), default=0)
     for place in order:
         row = rows[place]
-        if row.counter == scales.counter.name and row.tokens > room:
+        if row.counter == meter.counter.name and row.tokens > room:
             skipped[place] = (ChoiceReason.TOO_LONG, room)
             continue
-        headings = scales.layout.headings(row)
-        cost = scales.row(row) + headings_index.over(place, headings)
+        headings = meter.layout.headings(row)
+        cost = meter.row(row) + headings_index.over(place, headings)
         is_output = quotes_output(row)
         if is_output and cost > output_room:
             skipped[place] = (ChoiceReason.OUTPUT, output_room)
             continue
         if cost <= room:
             output_room -= is_output * cost
-            chosen.append(Candidate(place=place, cost=cost))
+            chosen.append(TakenRow(place=place, cost=cost))
             headings_index.put(place, headings)
             room -= cost
             misses = 0
@@ -309,7 +313,9 @@ def _fitting(
 
 
 def quotes_output(row: Observation) -> bool:
-    """Return True for lines that an agent only read. Lines that it wrote or was sent have a higher priority."""
+    """Return True for a row that quotes lines an agent only read. Rows that quote lines it wrote or was sent have a
+    higher priority.
+    """
     return row.type is Type.EXCERPT and row.priority is Priority.LOW
 
 
@@ -317,7 +323,7 @@ def quotes_output(row: Observation) -> bool:
 class _Headings:
     """The chosen rows and their headings, in printing order."""
 
-    scales: PackMeter
+    meter: PackMeter
     places: list[int] = field(default_factory=list)
     headings: list[Sequence[str]] = field(default_factory=list)
 
@@ -339,4 +345,4 @@ class _Headings:
         self.headings.insert(at, headings)
 
     def _cost(self, above: Sequence[str], headings: Sequence[str]) -> int:
-        return 0 if above == headings else self.scales.lines(uncovered(above, headings))
+        return 0 if above == headings else self.meter.lines(uncovered(above, headings))

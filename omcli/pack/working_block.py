@@ -51,19 +51,19 @@ class WorkingBlock:
 
 
 def working_block(rows: Iterable[Observation], *, cwd: str | None, budget: int, counter: TokenCounter) -> WorkingBlock:
-    """Build the working-memory block from all rows of a session, hidden ones too, in the order they were added.
+    """Build the working-memory block from all rows of a session, including hidden ones, in the order they were added.
 
     Paths below `cwd` are printed relative to it.
     """
-    draft = _Draft(sections=sections_of(rows, cwd=cwd), budget=min(budget, CAP), counter=counter)
-    draft.fill()
-    draft.fill()  # lines counted one by one have more tokens than together, so more of them may fit now
-    sections, more = draft.shown()
+    opened = _OpenBlock(sections=sections_of(rows, cwd=cwd), budget=min(budget, CAP), counter=counter)
+    opened.fill()
+    opened.fill()  # lines counted one by one have more tokens than together, so more of them may fit now
+    sections, more = opened.shown()
     printed = _printed(sections, more)
     return WorkingBlock(
         sections=tuple(sections),
         more=more,
-        budget=draft.budget,
+        budget=opened.budget,
         tokens=counter.text(printed) if printed else 0,
         counter=counter.name,
         printed=printed,
@@ -90,7 +90,7 @@ def document(block: WorkingBlock, *, session: str | None) -> dict[str, object]:
 
 
 @mutable_record
-class _Draft:
+class _OpenBlock:
     """A block being filled. `chosen` holds the heading and index of each chosen line, in the order they were chosen."""
 
     sections: Mapping[str, Sequence[FactLine]]

@@ -46,7 +46,7 @@ class FactLine:
     text: str
     is_settled: bool = False
     label: str = ""
-    """Beginning of the text that the section's heading says too. Where possible, it is left out."""
+    """Beginning of the text that repeats the section's heading. It is left out if possible."""
 
     @property
     def order(self) -> tuple[bool, bool, int, int]:

@@ -120,8 +120,8 @@ def entry(line: FactLine) -> BlockLine:
 
 
 def _shortened(text: str, limit: int) -> str:
-    """Shorten a line to at most `limit` characters. Of the words of a person, the last third is kept, because long
-    prompts ask for something there, and pasted test runs say what failed.
+    """Shorten a line to at most `limit` characters. Of a person's words, the last third is kept, because long prompts
+    end with what they ask for, and pasted test runs with what failed.
     """
     is_said = text.startswith((USER, PASTED)) and len(text) > limit
     end = text.rfind(" ", 0, len(text) - limit // 3) if is_said else len(text)
@@ -211,13 +211,13 @@ _STATED = IN_FORCE | {Type.FACT}
 _LASTING = frozenset({Type.INSTRUCTION, Type.PREFERENCE})
 _MOST_ASKED = 3
 _FEW_ROWS = 4
-"""Maximum number of rows of a message that are all part of the task. A longer one is a plan, or a paste."""
+"""Maximum number of rows of a message that are all part of the task. A message with more rows is a plan or a paste."""
 _FEW_WORDS = 5
 """An older request of at most this many words, the speaker included, is not worth a line."""
 _TELLING = 4
-"""Minimum number of uncommon words in a request that says what it is about. With a code name, any request does."""
+"""Minimum number of uncommon words in a request that says what it is about. A request with a code name always does."""
 _REMARK = 4
-"""Importance of a finding that an agent mentions while it works."""
+"""Importance of a remark that an agent makes while it works."""
 _DONE_BESIDES = 3
 """A todo list is obsolete once this many requests were made and completed after its last change."""
 

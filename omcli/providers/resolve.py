@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from omcli.providers.remote import RemoteTarget
 
 _EMBEDDERS = {"openai": "text-embedding-3-small", "gemini": "gemini-embedding-001", "llamacpp": "default"}
-"""Default models for vectors by endpoint. Others need one to be named."""
+"""Default models for vectors by endpoint. For other endpoints, a model must be named."""
 _NO_KEY = "none"
 """Key sent to servers that need none, because OpenAI's SDK requires one."""
 

@@ -57,7 +57,7 @@ _TROUBLE = FAILURES | {Type.BLOCKER}
 _OF_CALLS = TOOL_EVENTS - {Type.EXCERPT}
 """Types of rows that tell what a call did. Their first source is the call."""
 _FIRST_SOURCES = 4
-"""Number of source messages to which a row adds, the first ones. A row with more sources is a summary."""
+"""A row adds to the score of this many of its source messages, the first ones. A row with more sources is a summary."""
 _DAY = len("YYYY-MM-DD")
 INEXACT = 0.5
 """Factor of a match for each quotation or name of the query that it doesn't contain exactly."""
@@ -357,7 +357,9 @@ _MOST_SYMBOLS = 4
 _LONGEST_PIECE = 1_000
 """Maximum number of characters of a part: about 250 tokens, as many as small models take, and one subject."""
 _MOST_PIECES = 2
-"""Maximum number of parts of a text that have a vector. More parts found no more. Words are found in the whole text."""
+"""Maximum number of parts of a text that have a vector. More parts did not improve the results. Words are found in the
+whole text.
+"""
 _ENDS = ("\n\n", "\n", ". ", "? ", "! ", " ")
 """Ends of paragraphs, lines, sentences and words. A part is cut at the first of these that its second half has."""
 _SPACE = " \t\n\r"

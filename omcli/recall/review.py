@@ -211,7 +211,7 @@ _ATTRIBUTES = frozenset(
 )
 """Words for attributes that a thing has only once."""
 _TELLING = frozenset({"live", "name", "work", *_ATTRIBUTES})
-"""Common words that can be a subject nevertheless."""
+"""Common words that can be the subject of a statement nevertheless."""
 _ORDER = lazily(
     r"\b(?:prefers?|use|uses|likes?|wants?|choose|chose|pick|go with) (?P<one>[\w`./+#-]+)(?: [\w`./+#-]+)? "
     r"(?:over|to|instead of|rather than|more than) [\w`./+#-]",
@@ -335,8 +335,8 @@ def _is_about(words: frozenset[str]) -> bool:
 
 
 def _rule_values(clause: str) -> Iterator[tuple[str, frozenset[str], str]]:
-    """Yield kind, words and value of a rule. The value is the thing that it prefers, or otherwise "yes" or "no": if it
-    is for or against its subject.
+    """Yield kind, words and value of a rule. The value is the thing that the rule prefers. If it prefers nothing, the
+    value is "yes" for a rule to do something, and "no" for a rule not to do it.
     """
     words = _words(clause)
     if order := _ORDER.search(clause):

@@ -86,9 +86,9 @@ def limit_tokens(reflected: Reflected, rows: Sequence[Observation], *, target: i
     """Tag the reflections of a batch of `rows` with `GLOBAL`, and limit them to `target` tokens in total if possible.
 
     If they are too long, each reflection is cut to an equal share. If that is not enough, the last reflections are
-    removed until the others fit or one is left. A row stays visible if the rest of its reflection is not about the row,
-    or lacks one of its rules of the user. A reflection that would then replace no row is removed. If the rows would not
-    become shorter, all of them stay.
+    removed until the others fit or one is left. A row stays visible if its shortened reflection is not about the row,
+    or lacks a rule of the user that the row contains. A reflection that would then replace no row is removed. If the
+    rows would not become shorter, all of them stay.
     """
     drafts = [replace(draft, tags=tuple(dict.fromkeys((*draft.tags, GLOBAL)))) for draft in reflected.reflections]
     if sum(counter.text(draft.text) for draft in drafts) <= target:

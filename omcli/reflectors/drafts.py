@@ -78,8 +78,8 @@ def lasting(rows: Sequence[Observation]) -> tuple[Draft, ...]:
     """Return items for the lasting facts among the rows, except for facts that already are items.
 
     Lasting facts are unsettled, verified observations: preferences, permanent instructions and corrections,
-    high-priority decisions that choose something, and facts about the user or the project. Very short or long rows and
-    claims of an output are not among them.
+    high-priority decisions that choose something, and facts about the user or the project. Very short, very long and
+    heard rows are not among them.
     """
     known = {folded_text(row.text) for row in rows if row.kind is Kind.ITEM}
     covered = {support for row in rows if row.kind is Kind.ITEM for support in row.supports}
@@ -92,7 +92,7 @@ def lasting(rows: Sequence[Observation]) -> tuple[Draft, ...]:
 
 
 def is_trusted(row: Observation) -> bool:
-    """Return True if a row can be the origin of a lasting fact: it is verified, and not only what an output says."""
+    """Return True if a lasting fact may be made from a row: the row is verified and not heard."""
     return UNVERIFIED not in row.tags and not is_only_heard(row)
 
 
@@ -153,7 +153,7 @@ def repeats(text: str, said: str) -> bool:
 def rules_in(text: str, rows: Iterable[Observation]) -> dict[str, object]:
     """Return metadata with the rules of the user in the rows that the text repeats, with or without their speaker.
 
-    It is empty if there are none, or if the text is a claim of an output.
+    It is empty if there are none, or if the text names an output or a paste as its speaker.
     """
     if HEARD_FROM.match(text):
         return {}
@@ -178,7 +178,7 @@ _Piece = TypeVar("_Piece", bound=_HasText)
 def in_rows(pieces: Sequence[_Piece], *, most_rows: int) -> Iterator[list[_Piece]]:
     """Group pieces of text, in order, into at most `most_rows` rows.
 
-    There are more if a row would exceed `LONGEST_ROW`, because no pack could contain such a row.
+    There are more rows if one would exceed `LONGEST_ROW`, because no pack could contain such a row.
     """
     most = -(-len(pieces) // most_rows)
     part: list[_Piece] = []
@@ -205,10 +205,9 @@ def folded(
     """Return a draft that replaces several rows, with the type and priority of the most important row, and the latest
     event date.
 
-    Rows in `also` support the draft, but are not replaced. The draft is marked `ONLY_HEARD` if one of `rows` is only
-    heard. If it repeats a rule of the user, it has the type of that rule. Rows with the same date keep their order, so
-    that the result is deterministic. If `status` is None, the draft gets the status that all rows have in common, if
-    any.
+    Rows in `also` support the draft, but are not replaced. The draft is marked `ONLY_HEARD` if one of `rows` is heard.
+    If it repeats a rule of the user, it has the type of that rule. Rows with the same date keep their order, so that
+    the result is deterministic. If `status` is None, the draft gets the status that all rows have in common, if any.
     """
     sources = sorted({row.id: row for row in (*rows, *also)}.values(), key=lambda row: row.dated)
 

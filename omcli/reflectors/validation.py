@@ -1,4 +1,4 @@
-"""Validation of a model's reply: a verdict for each row, after checking all labels and anchors in the reply."""
+"""Validation of a model's reply: which rows it may keep, drop or replace, given their labels and anchors."""
 
 from __future__ import annotations
 
@@ -183,11 +183,13 @@ class _CheckedReply:
         return cited
 
     def _may_go(self, row: Observation, text: str) -> bool:
-        """Return True if text may replace a row, which must have no verdict yet. A protected row, or a row with rules
-        of the user, is replaced only by text that repeats it, or these rules, and that is not a claim of an output.
+        """Return True if text may replace a row, which must have no verdict yet. A protected row is replaced only by
+        text that repeats it, and a row with rules of the user only by text that repeats these rules. Text that names an
+        output or a paste as its speaker replaces neither.
 
-        A protected row that stays is counted as restored. Record as held back: any other row whose rules are not
-        repeated, a row of which the text says nothing, and an important row that the text is not about.
+        A protected row that stays is counted as restored. Three kinds of rows that stay are recorded as held back:
+        those whose rules are not repeated, those of which the text says nothing, and important rows that the text is
+        not about.
         """
         if row.id in self.verdicts:
             return False
@@ -252,9 +254,9 @@ class _CheckedReply:
     def items(self, reply: ReflectorReply) -> tuple[Draft, ...]:
         """Return the valid lasting facts without duplicates.
 
-        A fact is valid if it cites no row that only an output says, and its sources (the trusted rows it cites) contain
-        all of its anchors, at least one of its words, and all of its words that heard rows contain. For a fact about
-        the user, only the user's rows count for words. In a reply without labels, all rows are sources, and only facts
+        A fact is valid if it cites no heard row, and its sources (the trusted rows it cites) contain all of its
+        anchors, at least one of its words, and all of its uncommon words that heard rows contain. For a fact about the
+        user, only the user's rows count for words. In a reply without labels, all rows are sources, and only facts
         about the user must share a word with them.
         """
         known = {folded_text(row.text) for row in self.material.rows if row.kind is Kind.ITEM}
@@ -279,10 +281,10 @@ class _CheckedReply:
                 drafts[folded_text(text)] = _item(item, text, cited)
         return tuple(drafts.values())
 
-    def _says_heard(self, text: str, told: Sequence[Observation]) -> bool:
-        """Return True if the text contains uncommon words that heard rows contain, and the rows `told` don't."""
+    def _says_heard(self, text: str, sources: Sequence[Observation]) -> bool:
+        """Return True if the text has an uncommon word from a heard row that no row in `sources` has."""
         heard = (content_terms(HEARD_FROM.sub("", row.text, 1)) for row in self.material.rows if is_only_heard(row))
-        added = content_terms(text).difference(folded_words(), SPEAKERS, *(content_terms(row.text) for row in told))
+        added = content_terms(text).difference(folded_words(), SPEAKERS, *(content_terms(row.text) for row in sources))
         return not added.isdisjoint(frozenset[str]().union(*heard))
 
     def _goes(self, row: Observation) -> bool:

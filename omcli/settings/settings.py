@@ -82,8 +82,8 @@ class ObserveSettings:
     """
     precompute_late_from: Tokens = 0
     floor: Tokens = 0
-    """Minimum number of tokens to leave unobserved when buffered batches are written; at least one batch is written all
-    the same.
+    """Minimum number of tokens to leave unobserved when buffered batches are written; at least one batch is written
+    nevertheless.
     """
     block_after: Amount = 2.0
     """Unobserved tokens at which a command with `--background` observes at once instead of leaving that to a worker:

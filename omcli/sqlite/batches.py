@@ -36,7 +36,7 @@ class SqliteBatches(Table, Batches):
         with self._database.reading() as connection:
             number = codec.session_number(connection, session)
             if number is None:
-                return Pending(messages=0, tokens={}, fresh_tokens={})
+                return Pending(messages=0, counted=0, tokens={}, fresh_tokens={})
             return _pending(connection, session=number, ahead=ahead)
 
     def unobserved(
@@ -267,19 +267,21 @@ def _pending(connection: sqlite3.Connection, *, session: int, ahead: bool = Fals
     after = end if ahead else cursor
     offered = lanes.deferred(connection, session=session, after=after)
     found = connection.execute(
-        "SELECT counter, count(*), sum(tokens), sum(fresh) FROM ("
-        "SELECT counter, tokens, CASE WHEN seq > :offered THEN tokens ELSE 0 END AS fresh FROM messages"
+        "SELECT counter, count(*), sum(counted), sum(tokens), sum(fresh) FROM ("
+        "SELECT counter, counted, tokens, CASE WHEN seq > :offered THEN tokens ELSE 0 END AS fresh FROM messages"
         " WHERE session = :session AND seq > :after"
-        " UNION ALL SELECT m.counter, m.tokens, m.tokens FROM passed_over AS p JOIN messages AS m ON m.seq = p.message"
-        " WHERE p.session = :session AND NOT :ahead) AS waiting GROUP BY counter",
+        " UNION ALL SELECT m.counter, m.counted, m.tokens, m.tokens FROM passed_over AS p"
+        " JOIN messages AS m ON m.seq = p.message WHERE p.session = :session AND NOT :ahead) AS waiting"
+        " GROUP BY counter",
         {"offered": offered, "session": session, "after": after, "ahead": ahead},
     ).fetchall()
     return Pending(
         after=after,
         late=frozenset() if ahead else lanes.late_messages(connection, session=session),
-        messages=sum(number for _, number, _, _ in found),
-        tokens={counter: tokens for counter, _, tokens, _ in found},
-        fresh_tokens={counter: fresh for counter, _, _, fresh in found},
+        messages=sum(number for _, number, _, _, _ in found),
+        counted=sum(number for _, _, number, _, _ in found),
+        tokens={counter: tokens for counter, _, _, tokens, _ in found},
+        fresh_tokens={counter: fresh for counter, _, _, _, fresh in found},
         blocks=blocks,
     )
 

@@ -379,15 +379,16 @@ _PAGES = """
 """
 """Numbers of pages of an index: all; sound ones, whose third and fourth bytes (the end of their entries) are at least 4
 and at most the page's length; those with a list of the places of words after the entries; those that FTS5 finds by
-their first word. The last column is true if the record of the index's parts lists any.
+their first word. The last column is true if record 10 lists any segment.
 """
 
 
 def is_index_whole(connection: sqlite3.Connection, table: str) -> bool:
-    """Return False if an index has lost a part in a way that FTS5 does not notice. It takes 5 ms for 100,000 messages.
+    """Return False if an index has lost a record in a way that FTS5 does not notice. It takes 5 ms for 100,000
+    messages.
 
-    In the records of FTS5, the first number of record 1 is the number of texts, record 10 lists the parts, and each
-    other one is a page of them.
+    Record 1 begins with the number of indexed texts, record 10 lists the index's segments, and records above 10 are
+    pages of these segments. Records with bit 36, which only index long lists, are not checked.
     """
     pages, sound, with_words, listed, has_parts = connection.execute(_PAGES.format(table)).fetchone()
     (texts,) = connection.execute(f"SELECT count(*) FROM {INDEXES[table][0]}").fetchone()

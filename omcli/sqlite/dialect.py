@@ -151,7 +151,7 @@ def with_word(table: str) -> str:
 
 
 def merge_index(connection: sqlite3.Connection, table: str) -> None:
-    """Remove deleted words from the file of an index. Otherwise they stay until parts of the index are merged."""
+    """Remove deleted words from the file of an index, in which they stay until FTS5 merges segments."""
     connection.execute(f"INSERT INTO {table} ({table}) VALUES ('optimize')")
 
 

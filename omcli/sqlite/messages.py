@@ -190,7 +190,7 @@ def _forgotten_by(connection: sqlite3.Connection, message: Message) -> int | Non
 def _add_forgotten(connection: sqlite3.Connection, columns: dialect.Columns, operation: int) -> int:
     """Add a message and hide it, because its text was forgotten by an operation. Return its number.
 
-    It is stored all the same, because undoing brings it back, and the messages of its session keep their order. If the
+    It is stored nevertheless, because undoing brings it back, and the messages of its session keep their order. If the
     operation cannot be undone, only a stub is stored, so that none of its words gets into the index.
     """
     from omcli.sqlite import soft_delete  # noqa: PLC0415 - most stores have no tombstones

@@ -197,7 +197,7 @@ def message_clauses(query: LogQuery) -> tuple[str, dict[str, object]]:
 
 
 def _lines(text: str, words: Sequence[str]) -> Iterator[str]:
-    """Yield the lines of a text that may contain one of the words. Their forms differ only at the end."""
+    """Yield the lines of a text that may contain a form of one of the words. Forms of a word differ only at its end."""
     beginnings = [folded[: max(_LEAST_LETTERS, len(folded) - _ENDING)] for folded in map(_folded, words)]
     lines = text.splitlines()
     may_have = (at for at, line in enumerate(lines) if any(beginning in _folded(line) for beginning in beginnings))

@@ -14,11 +14,13 @@ from omcli.sqlite import codec, dialect, lanes
 from omcli.sqlite.dialect import Table
 
 _PENDING = f"""
-    ((SELECT count(*) FROM messages AS m WHERE m.session = s.number AND m.seq >
+    ((SELECT {{number}} FROM messages AS m WHERE m.session = s.number AND m.seq >
         coalesce((SELECT c.covers_up_to FROM cursors AS c WHERE c.session = s.number AND c.lane = :observe), 0))
-    + (SELECT count(*) FROM passed_over AS p JOIN {dialect.by_index("messages AS m", "messages_of_session")}
+    + (SELECT {{number}} FROM passed_over AS p JOIN {dialect.by_index("messages AS m", "messages_of_session")}
         ON m.session = p.session AND m.seq = p.message WHERE p.session = s.number))
 """
+_ALL = _PENDING.format(number="count(*)")
+_COUNTED = _PENDING.format(number="coalesce(sum(m.counted), 0)")
 _PROMPT_CHARACTERS = 300
 _ACTIVE_AT = "min(coalesce(s.last_at, s.seen_at), s.seen_at)"
 """`SessionSummary.active_at` as SQL."""
@@ -56,7 +58,7 @@ _WITH_WORK = f"""
     ORDER BY {_LATEST_FIRST}
 """
 _BUFFERED = """
-    SELECT (SELECT count(*) FROM blocks), count(DISTINCT m.seq)
+    SELECT (SELECT count(*) FROM blocks), count(DISTINCT CASE WHEN m.counted THEN m.seq END)
     FROM blocks AS b LEFT JOIN cursors AS c ON c.session = b.session AND c.lane = :observe
     JOIN messages AS m ON m.session = b.session
         AND m.seq > b.after AND m.seq > coalesce(c.covers_up_to, 0) AND m.seq <= b.through
@@ -214,7 +216,7 @@ def _summaries(connection: sqlite3.Connection, *, project: str | None, last: int
     found = dialect.execute(
         connection,
         f"""
-        SELECT s.*, {_PENDING} AS pending,
+        SELECT s.*, {_COUNTED} AS pending, {_ALL} = 0 AS is_observed,
             (SELECT coalesce(sum(counted), 0) FROM message_counts WHERE session = s.number) AS messages,
             (SELECT coalesce(sum(visible), 0) FROM row_counts WHERE session = s.number) AS observations
         FROM sessions AS s
@@ -229,6 +231,7 @@ def _summaries(connection: sqlite3.Connection, *, project: str | None, last: int
             messages=row["messages"],
             observations=row["observations"],
             pending=row["pending"],
+            is_observed=bool(row["is_observed"]),
             first_at=row["first_at"],
             last_at=row["last_at"],
             seen_at=row["seen_at"],
@@ -240,7 +243,7 @@ def _summaries(connection: sqlite3.Connection, *, project: str | None, last: int
 def _status(connection: sqlite3.Connection) -> StoreStatus:
     """Return counts that triggers keep. Only pending messages are counted one by one."""
     sessions, pending = connection.execute(
-        f"SELECT count(s.agent), coalesce(sum({_PENDING}), 0) FROM sessions AS s", {"observe": Lane.OBSERVE}
+        f"SELECT count(s.agent), coalesce(sum({_COUNTED}), 0) FROM sessions AS s", {"observe": Lane.OBSERVE}
     ).fetchone()
     messages = connection.execute(
         "SELECT counter, sum(tokens) AS tokens, sum(counted) AS counted FROM message_counts"

@@ -229,8 +229,8 @@ def _is_whole_line(text: str, before: str, end: int) -> bool:
 
 
 def _is_plain(found: re.Match[str], before: str, *, is_bare: bool) -> bool:
-    """Return True if the value can't be code: that of an option, of a variable of the environment, or of a setting
-    that begins its line.
+    """Return True if the context rules out code: the value belongs to an option, to an environment variable, or to a
+    setting that begins its line.
     """
     if found["closing"]:
         return False
@@ -250,8 +250,8 @@ def _is_plain(found: re.Match[str], before: str, *, is_bare: bool) -> bool:
 def is_possible(name: re.Match[str], value: str, *, is_bare: bool, is_setting: bool, is_plain: bool = False) -> bool:
     """Return True if the value could be a secret of the kind that its name says.
 
-    `is_bare` means that it has no quotes. With `is_setting`, the value of a name in capitals may be a word. With
-    `is_plain`, the value can't be code.
+    `is_bare`: judge the value as if it had no quotes. `is_setting`: the value of a name in capitals may be a word.
+    `is_plain`: the context rules out code.
     """
     text, at = name.string, name.start()
     before = text[max(0, at - CONTEXT) : at]

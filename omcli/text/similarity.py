@@ -28,42 +28,42 @@ def folded_text(text: str) -> str:
     return " ".join(text.casefold().split())
 
 
-def says(told: str, text: str) -> bool:
-    """Return True if `told` contains at least three quarters of the anchors in `text`, and half of its other words.
+def says(other: str, text: str) -> bool:
+    """Return True if `other` contains at least three quarters of the anchors in `text`, and half of the other words.
 
     Anchors are compared without case. Common words count a quarter.
     """
-    told = told.lower()
+    other = other.lower()
     names = {name.lower() for name in anchors(text)}
     words = {word for word in content_terms(text) - SPEAKERS if word.lower() not in names}
-    named = sum(name in told for name in names)
-    return named >= _NAMES_KEPT * len(names) and weight(words & content_terms(told)) >= _WORDS_KEPT * weight(words)
+    named = sum(name in other for name in names)
+    return named >= _NAMES_KEPT * len(names) and weight(words & content_terms(other)) >= _WORDS_KEPT * weight(words)
 
 
-def is_about(told: str, text: str) -> bool:
-    """Return True if `told` contains one of the anchors in `text`, or at least a fifth of its words."""
-    return any(name and name in told for name in anchors(text)) or share(told, text) >= LEAST_TOUCHED
+def is_about(other: str, text: str) -> bool:
+    """Return True if `other` contains one of the anchors in `text`, or at least a fifth of its words."""
+    return any(name and name in other for name in anchors(text)) or share(other, text) >= LEAST_TOUCHED
 
 
-def share(told: str, text: str) -> float:
-    """Return the share of the words in `text`, without its speaker, that `told` contains. 1 if `text` has no words."""
+def share(other: str, text: str) -> float:
+    """Return the share of the words in `text`, without its speaker, that `other` contains. 1 if `text` has no words."""
     words = content_terms(words_of(text))
-    return len(words & content_terms(told)) / len(words) if words else 1.0
+    return len(words & content_terms(other)) / len(words) if words else 1.0
 
 
-def shares_nothing(told: str, words: frozenset[str]) -> bool:
-    """Return True if `told` has none of the telling words among `words`, the terms of another text. If that text has no
+def shares_nothing(other: str, words: frozenset[str]) -> bool:
+    """Return True if `other` has none of the telling words among `words`, the terms of a text. If that text has no
     words, return False.
 
-    Telling words are names and uncommon words, or all words if there are only numbers and common ones. `told` has one
+    Telling words are names and uncommon words, or all words if there are only numbers and common ones. `other` has one
     if any of its words begins with the telling word, or with a part of it if it is a name.
     """
     uncommon = words - folded_words()
     telling = words if all(map(str.isdecimal, uncommon)) else uncommon
-    if not telling.isdisjoint(content_terms(told)):
+    if not telling.isdisjoint(content_terms(other)):
         return False
     parts = [re.escape(part) for word in telling for part in _PARTS.findall(word.lower())]
-    return bool(parts) and not re.search(rf"(?<![^\W_])(?:{'|'.join(parts)})", told.lower())
+    return bool(parts) and not re.search(rf"(?<![^\W_])(?:{'|'.join(parts)})", other.lower())
 
 
 _PARTS = lazily(r"[^\W_]+")

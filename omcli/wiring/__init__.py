@@ -282,9 +282,9 @@ class Wiring:
     ) -> AbstractContextManager[Transcript]:
         """Open a file or standard input as a transcript in the given or detected format.
 
-        A file that was ingested before with the same terms is read from its bookmark unless `is_whole`. Raise NoInput
-        if reading fails, BadUsage if the given format is unknown, BadInput for a directory or if no format is detected,
-        and the errors of opening the store.
+        A file that the same version of om ingested before, with the same format and session options, is read from its
+        bookmark unless `is_whole`. Raise NoInput if reading fails, BadUsage if the given format is unknown, BadInput
+        for a directory or if no format is detected, and the errors of opening the store.
         """
         from omcli.wiring.inputs import transcript
 
@@ -309,7 +309,7 @@ class Wiring:
     ) -> Deps:
         """Return the dependencies of operations. Rules take the place of a missing `observer` or `reflector`.
 
-        `open_store` (by default `store`) and `wait` override the settings.
+        `open_store` replaces `Wiring.store`, and `wait` replaces the setting.
         """
         from omcli.operations.deps import Deps
 

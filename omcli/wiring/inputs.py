@@ -33,9 +33,9 @@ def transcript(
 ) -> Iterator[Transcript]:
     """Open a file or standard input as a transcript in the given or detected format.
 
-    `bookmarks` returns the bookmarks of a file that was ingested with the same terms. Only the part after the last
-    valid one is read. Raise NoInput if reading fails, BadUsage if the given format is unknown, BadInput for a directory
-    or if no format is detected, and the errors of `bookmarks`.
+    `bookmarks` returns the bookmarks of a file that was ingested by the same version of om with the same format and
+    session options. Only the part after the last valid one is read. Raise NoInput if reading fails, BadUsage if the
+    given format is unknown, BadInput for a directory or if no format is detected, and the errors of `bookmarks`.
     """
     with _opened(name) as stream, ExitStack() as stack:
         origin = _origin(name, stream, terms=terms(format_name, session))

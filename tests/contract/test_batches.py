@@ -23,9 +23,9 @@ class TestPending:
         keep(store, said("three", tokens=5), counter="chars-4")
         store.batches.record(next_batch(store, max_tokens=3), [], outcome=BatchOutcome.EMPTY, now=NOW)
         assert store.batches.pending("s") == Pending(
-            messages=2, tokens={COUNTER: 4, "chars-4": 5}, fresh_tokens={COUNTER: 4, "chars-4": 5}, after=1
+            messages=2, counted=2, tokens={COUNTER: 4, "chars-4": 5}, fresh_tokens={COUNTER: 4, "chars-4": 5}, after=1
         )
-        assert store.batches.pending("nobody") == Pending(messages=0, tokens={}, fresh_tokens={})
+        assert store.batches.pending("nobody") == Pending(messages=0, counted=0, tokens={}, fresh_tokens={})
 
     def test_a_deferred_batch_stays_uncovered_and_is_no_longer_fresh(self, store: Store) -> None:
         """T13: the cursor stays; what was offered is remembered, and what is used is used all the same."""
@@ -37,7 +37,9 @@ class TestPending:
         keep(store, said("two", tokens=4))
         again = next_batch(store)
         assert (again.after, again.deferred_through, texts(again.messages)) == (0, batch.through, ["one", "two"])
-        assert store.batches.pending("s") == Pending(messages=2, tokens={COUNTER: 7}, fresh_tokens={COUNTER: 4})
+        assert store.batches.pending("s") == Pending(
+            messages=2, counted=2, tokens={COUNTER: 7}, fresh_tokens={COUNTER: 4}
+        )
         assert store.rows.find(old.id).last_used_at == LATER
         store.batches.record(again, [row(2, sources=(1,))], outcome=BatchOutcome.OBSERVED, now=LATER)
         assert store.batches.unobserved("s", max_tokens=10) is None

@@ -266,7 +266,8 @@ class TestNumbers:
         store.rows.add(row(3, dropped_at=NOW))
         (summary,) = store.sessions.summaries()
         assert summary.session == session()
-        assert (summary.messages, summary.observations, summary.pending) == (2, 2, 2)
+        assert (summary.messages, summary.observations, summary.pending) == (2, 2, 1)
+        assert not summary.is_observed
         assert (summary.first_at, summary.last_at) == ("2026-03-01T09:00:00.000Z", "2026-03-02T09:00:00.000Z")
         keep(store, said("three", at="2026-02-01T09:00:00.000Z"), said("four", at="2026-03-01T10:00:00.000Z"))
         (summary,) = store.sessions.summaries()

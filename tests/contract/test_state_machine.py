@@ -433,7 +433,9 @@ class TwoStores(RuleBasedStateMachine):
         assert (status.message_tokens, status.observation_tokens) == (oracle.tokens(messages), oracle.tokens(visible))
         for summary in self.file.sessions.summaries():
             name = summary.session.id
-            assert summary.pending == len(oracle.waiting(messages, name, self.covered[name]))
+            waiting = oracle.waiting(messages, name, self.covered[name])
+            assert summary.pending == sum(kept.message.is_counted for kept in waiting)
+            assert summary.is_observed == (not waiting)
             assert summary.observations == sum(each.session == name for each in visible)
             for kind in Kind:
                 of_kind = [each for each in visible if each.session == name and each.kind is kind]
@@ -441,10 +443,10 @@ class TwoStores(RuleBasedStateMachine):
         for lane, least in (("pending", 0), ("pending", 25), ("rows", 0), ("rows", 25), ("reflections", 1)):
             found = self.file.sessions.with_work(COUNTER, **{lane: least})
             names = [summary.session.id for summary in self.file.sessions.summaries()]
-            waiting = {name: oracle.waiting(messages, name, self.covered[name]) for name in names}
+            of_name = {name: oracle.waiting(messages, name, self.covered[name]) for name in names}
             of_it = {name: [each for each in visible if each.session == name] for name in names}
             has_work = partial(oracle.has_work, lane, least, COUNTER)
-            assert found == tuple(name for name in names if has_work(waiting[name], of_it[name]))
+            assert found == tuple(name for name in names if has_work(of_name[name], of_it[name]))
 
     def everything(self) -> tuple[list[KeptMessage], list[Logged]]:
         return oracle.everything(self.memory)

@@ -486,3 +486,13 @@ def test_unknown_record_types_are_named_only_on_request(om: Om) -> None:
     assert "3 lines skipped: unknown-type:frobnicate 2, unknown-type:quux 1\n" in om("observe", "-v", path).stderr
     (report,) = om("observe", "--json", path).document["files"]
     assert report["skipped"]["unknown-type:quux"] == 1
+
+
+def test_pending_messages_and_messages_are_counted_alike(om: Om) -> None:
+    """Interruptions and the like are kept, but not counted."""
+    story = Path(__file__).parents[1] / "stories" / "codex_release.jsonl"
+    run = om("observe", story, "--later")
+    assert "29 messages (29 new), 0 observations, 29 messages pending" in run.stderr
+    (session,) = om("sessions", "--json").document["sessions"]
+    status = om("status", "--json").document
+    assert [(each["messages"], each["pending"]) for each in (session, status)] == [(29, 29)] * 2

@@ -205,6 +205,17 @@ class TestSelecting:
             ("observation", "decision", session)
         }
 
+    def test_a_directory_before_the_command_is_not_taken_for_context(self, told: Om) -> None:
+        folder = told.folder / "elsewhere"
+        folder.mkdir()
+        told("note", "The buoy is green.", "-C", folder)
+        alone = ["recall", "buoy", "--scope", "project", "--kind", "note"]
+        found = told(*alone, "--directory", folder).stdout
+        assert "The buoy is green." in found
+        for before in (["-C", folder], [f"-C{folder}"], ["-qC", folder], ["--directory", folder]):
+            assert told(*before, *alone).stdout == found
+        assert told(*alone, code=1).stdout == ""
+
     def test_what_a_filter_selects_is_found_behind_any_number_of_other_matches(self, om: Om) -> None:
         with SqliteStore.open(om.db, wait=1) as store:
             keep(store, said("the old tide", at="2020-01-01T00:00:00.000Z"))

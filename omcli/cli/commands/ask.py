@@ -56,7 +56,7 @@ _MOST_RESULTS = 60
 """Number of results to choose from. The budget usually has room for fewer."""
 
 
-@with_shared(RowFilter, examples=_EXAMPLES, without=["directory", "last"])
+@with_shared(RowFilter, examples=_EXAMPLES, without=["last"])
 def ask(
     run: Run,
     rows: RowFilter,

@@ -119,7 +119,7 @@ def compact(
       77, 78  if the model cannot be used.
 
     In these cases, `--to pi` and --json print {"replace": false, "reason": …}; --best-effort then makes the exit code
-    0. Other formats print nothing and keep that exit code. So if it is 0, the output can always replace the messages.
+    0. Other formats print nothing and keep it: with them, 0 means that the output can replace the messages.
     """
     apply_model_options(run, "observer", provider=observer, model=model, base_url=base_url, verify=verify, again=again)
     check_transcript("compact", given=(file or session) is not None, format_name=format_, session=session)
@@ -247,7 +247,7 @@ def _compact(job: _Job, wanted: CompactRequest, *, chunk: int | None, most: int)
             return
         if taken is not None and _refuse_lost(job, taken, deps):
             return
-        if taken is not None and job.shape.is_gone_on_from:
+        if taken is not None and job.shape.can_resume:
             asked = replace(asked, wanted=replace(wanted, abandoned=taken.abandoned, handover=taken.handover))
         if not job.is_dry:
             asked = replace(asked, earlier_tokens=_read_summary(job, taken, session_id, deps))

@@ -89,16 +89,16 @@ def context(
     It never exceeds its budget, and the same memory gives the same bytes. With --json it is in `text`, beside its rows.
 
     Messages that are not observed yet are printed among the last messages, as far as the budget allows. If the pack has
-    the tiers `session` and `tail`, rules make rows from the rest for this pack only (`provisional` in --json) and,
-    unless the pack is frozen, high-priority ones from pending messages of the last few other sessions. `gap` in --json
-    counts the messages that are neither printed nor in such a row.
+    the tiers `session` and `tail`, rules turn the remaining messages into rows for this pack only (`provisional` in
+    --json). Unless the pack is frozen, they also add high-priority rows from pending messages of the last few other
+    sessions. `gap` in --json counts the messages that are neither printed nor in such a row.
 
     --for brings what a task needs. Rows that match its words, ranked as by om recall, are chosen right after pinned
     rows and open requests, even old ones. A row that only repeats the last messages or another row is left out.
 
     --scope chooses the sessions whose facts are in the first tier; sessions without a project share theirs with each
     other. --session defaults to $CLAUDE_CODE_SESSION_ID or, if that is not set, to the last session of this directory,
-    then of all. A session without messages is named by its whole id (16 characters or more).
+    then of all. A session without messages must be named by its whole id (16 characters or more).
 
     --working-memory prints the session's current task, modified files, errors, decisions and outcomes, then commands,
     delegated tasks and searches (800 tokens at most). It is empty if there are only requests.

@@ -1,4 +1,4 @@
-"""`om forget` and `om note`: remove content from the memory and keep it out, or write it by hand."""
+"""`om forget`: remove content from the memory and keep it out. `om note`: write a row by hand."""
 
 from __future__ import annotations
 

@@ -210,7 +210,7 @@ def replay(
 
     A message counts from its own date, even if it was ingested later; without a date, it gets the date of the message
     before it. Four things cannot be restored: messages and rows that were permanently deleted, the settings and presets
-    of that time, earlier uses of a row, and where a frozen pack began (the freeze point is ignored).
+    of that time, when rows had last been used, and where a frozen pack began (the freeze point is ignored).
 
     If the pack could be wrong, nothing is printed and the exit code is 65: if messages of the session have no dates, if
     an operation in force at that time was undone later, or if a later operation can no longer be undone.
@@ -257,8 +257,8 @@ cp "$(om backup -q)" /media/usb/
 def backup(run: Run) -> None:
     """Copy the store to a backup beside it, and print its path.
 
-    The copy is checked, and other programs may use the store meanwhile. `om consolidate` makes one a day and keeps as
-    many as `consolidate.backups` says, which counts these, too. `om restore` puts one back.
+    The copy is checked, and other programs may use the store meanwhile. `om consolidate` makes a backup a day and keeps
+    the newest `consolidate.backups`, including those made by this command. `om restore` puts a backup back.
     """
     if not run.wiring.has_store:
         raise NoInput(f"{run.settings.db}: there is nothing to copy yet")
@@ -294,12 +294,12 @@ def restore(
 ) -> None:
     """Put a backup in the place of the store.
 
-    What the store is now is kept: as another backup, or if it is damaged as a file beside it, named in the output. So a
-    restored backup can be replaced by what was there before. Messages that the backup lacks are stored again when their
-    transcripts are read, as by `om consolidate`.
+    The current store is kept: as another backup or, if it is damaged, as a file beside it, which the output names. So
+    the restored backup can be replaced by what was there before. Messages that the backup lacks are stored again when
+    their transcripts are read, as by `om consolidate`.
 
-    A backup is checked first. Other programs may use the store meanwhile: they see what it was before, or what it is
-    afterwards. A store that proves damaged while a command writes to it is replaced by its last backup at once.
+    A backup is checked first. Other programs may use the store meanwhile: they see either the old or the restored
+    store. A store that proves damaged while a command writes to it is replaced by its last backup at once.
     """
     from omcli.sqlite.backups import backup_files
     from omcli.sqlite.restore import restore as put_back
@@ -341,7 +341,9 @@ def _list_backups(run: Run, found: Sequence[StoreCopy]) -> None:
 
 
 def _chosen(which: str | None, found: Sequence[StoreCopy], store: Path) -> Path:
-    """Return the backup that is meant. Raise NoInput if there is none."""
+    """Return the backup that `which` names: the last one of a day, a file, or by default the last one. Raise NoInput if
+    there is none.
+    """
     if which is not None and (file := expanded(which)).is_file():
         return file
     days = [each.path for each in found if which is None or each.at.isoformat().startswith(which.rstrip("Zz"))]

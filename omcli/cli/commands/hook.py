@@ -55,7 +55,7 @@ def hook(
     The client passes a JSON object on stdin: the event, the session, its transcript, the directory. At the start of a
     session, and after a compaction, a context pack is printed in the form that the client wants, with at most
     `hook.tokens` tokens and 9,500 characters. With `hook.prompt`, a prompt is answered with the rows of other sessions
-    that match it and were not told before. After a tool, after a turn, before a compaction and at the end, a worker
+    that match it and were not shown before. After a tool, after a turn, before a compaction and at the end, a worker
     observes the transcript in the background. Before a compaction, Claude Code and OpenCode are also given the
     session's working memory for their summary, and pi is told to compact with om. Otherwise nothing is printed.
 
@@ -100,7 +100,7 @@ def hook_text(run: Run, asked: HookCall) -> str:
             os.environ,
             config=str(run.files.user),
             db=store,
-            store=before,
+            state=before,
             text=made.printed,
         )
     return made.printed
@@ -131,7 +131,7 @@ def _made(run: Run, asked: HookCall) -> ContextPack:
             store,
             place,
             without_injected(asked.prompt or ""),  # Gemini CLI puts the pack of the start into its first prompt
-            told=told(asked.session or "", os.environ),
+            shown=told(asked.session or "", os.environ),
             tokens=tokens,
             counter=counter,
             now=now,

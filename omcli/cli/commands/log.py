@@ -60,8 +60,10 @@ def log(
 ) -> None:
     """Show the observation log, one line per row.
 
-    Each line is HANDLE [DATE TIME] PRIORITY TYPE: TEXT, in the order in which the rows were written. Times are UTC. `om
-    show HANDLE` shows a row in full. With --notation, each line is HANDLE [DATE TIME] MARK TEXT.
+    Each line is HANDLE [DATE TIME] PRIORITY TYPE STATUS: TEXT, in the order in which the rows were written. STATUS is
+    printed only if it is done or resolved, and `unverified` may follow it. With --all, hidden rows end with
+    (superseded) or (dropped). Times are UTC. `om show HANDLE` shows a row in full. With --notation, each line is HANDLE
+    [DATE TIME] MARK TEXT.
     """
     if run.json and (jsonl or follow):
         raise BadUsage("`--json` prints one document", hint="use `--jsonl` for a stream")
@@ -122,10 +124,10 @@ def diff(run: Run, rows: RowFilter) -> None:
 
     With --until alone, the period begins with the memory.
 
-    A line that begins with + is a row that was written, and one with - a row that went: replaced by the row above it,
-    or dropped. Rows that were written and went within the period are left out. If a row replaced many, as when rows are
-    folded, their number is printed (--json has them all). Operations that pruned or forgot are listed by their numbers,
-    which `om undo` takes; forgotten rows are not printed again.
+    A line that begins with + is a row that was written, and one with - a row that was hidden: replaced by the row above
+    it, or dropped. Rows that were both written and hidden within the period are left out. If a row replaced many, as
+    when rows are folded, their number is printed (--json has them all). Operations that pruned or forgot are listed by
+    their numbers, which `om undo` takes; forgotten rows are not printed again.
     """
     from omcli.cli.reports import operation_as_dict, operation_summary
 
@@ -261,10 +263,10 @@ def show(
     """Show a row with its messages, or one message.
 
     `supports` lists the rows that the row was made from. `coverage` is `none`, `partial` or `strong` if no, one or
-    several reflections were made from the row. `state` is `visible` (in --json, `in sight`), `superseded` or `dropped`.
-    The field `left`, with the value `passed over`, marks a request, question or todo list that is no longer open,
-    although nothing answered or finished it. --history adds the rows that the row replaced, was made from or became
-    part of, and the operations that made or hid it, numbered as in `om history`.
+    several reflections were made from the row. `state` is `visible` (in --json still `in sight`, its former name),
+    `superseded` or `dropped`. The field `left`, with the value `passed over`, marks a request, question or todo list
+    that is no longer open, although nothing answered or finished it. --history adds the rows that the row replaced, was
+    made from or became part of, and the operations that made or hid it, numbered as in `om history`.
     """
     shown = lookup.show(run.wiring.reading, id_, with_traces=history)
     if run.json:

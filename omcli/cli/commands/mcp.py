@@ -70,7 +70,9 @@ def mcp(
     session: Annotated[str | None, session_option("Session of calls that name none.")] = None,
     project: Annotated[
         str | None,
-        project_option("Project of calls that name none. Default: all projects, but this directory's for packs."),
+        project_option(
+            "Project of calls that name none. Default: all projects; for packs, the project of this directory."
+        ),
     ] = None,
 ) -> None:
     """Serve the memory to an agent: an MCP server on stdin and stdout.
@@ -78,15 +80,15 @@ def mcp(
     It needs the package mcp: pip install 'omcli[mcp]'. A client starts it, usually in the directory of the project; the
     examples show how to add it to Claude Code, a file that many clients read, and Codex.
 
-    The tools are recall, around (messages before and after a result), show, context, why and status. They print what
-    the commands of the same names print (status also costs), at most 4000 tokens unless context is asked for more; show
-    gives the rest of a long text on request. Answers are marked as memory, so that they are not remembered again when
-    the agent's own transcript is observed. The packs of the last sessions are resources, and so is om://context/SESSION
-    for any session.
+    The tools are recall, around (messages before and after a result), show, context, why and status. Except for around,
+    they print what the commands of the same names print; status adds what models cost. An answer has at most 4000
+    tokens unless context is asked for more; show gives the rest of a long text on request. Answers are marked as
+    memory, so that they are not remembered again when the agent's own transcript is observed. The packs of the last
+    sessions are resources, and so is om://context/SESSION for any session.
 
     The store is only read, and never created, unless --write is given: then notes can be written, and rows and messages
-    forgotten, after a first call has shown which ones. `om undo` reverses that. Only with --write do found rows count
-    as used, as with `om recall`, and are vectors searched.
+    forgotten, after a first call has shown which ones. `om undo` reverses that. Without --write, found rows do not
+    count as used, as they do with `om recall`, and vectors are not searched.
 
     The store is opened for each call, so it may be created, replaced or restored meanwhile; errors are told to the
     agent. The server ends when stdin ends, with 130 on Ctrl-C and 143 on SIGTERM.

@@ -76,7 +76,7 @@ def observe(
 
     Rules observe, unless you choose a model: with --model or --observer, a variable such as OM_OBSERVER_PROVIDER, a
     configuration file, or a preset that has one. An API key alone chooses none. If the model fails, a later run
-    observes the messages, and the session waits longer after each failure (see `om status`); --again asks at once.
+    observes the messages. After several failures the session waits (see `om status`); --again asks at once.
 
     --estimate prints how many calls, tokens and dollars the chosen model would take, without calling it: `om` builds
     the prompts on a private copy of the store, and assumes replies with a quarter of the tokens of the messages shown.

@@ -62,7 +62,7 @@ class ResultKind(StrEnum):
     MESSAGE = "message"
 
 
-@with_shared(RowFilter, examples=_EXAMPLES, without=["counter", "directory", "last"])
+@with_shared(RowFilter, examples=_EXAMPLES, without=["counter", "last"])
 def recall(
     run: Run,
     rows: RowFilter,
@@ -100,7 +100,7 @@ def recall(
     With vectors (see `om embed`), other words of the same meaning are found, too. `vector` in --json is `on`, `off` or
     `unavailable`; if vectors are unavailable, only words are searched.
 
-    To search from another directory, use `om -C DIR recall`. The exit code is 1 if nothing was found.
+    To search from another directory, use --directory or `om -C DIR recall`. The exit code is 1 if nothing was found.
     """
     run.check_stream(jsonl=jsonl)
     if (query is None) is (queries_file is None):

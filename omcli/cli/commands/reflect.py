@@ -85,7 +85,9 @@ def reflect(
 
 @contextmanager
 def _model_errors(run: Run, *, is_tolerant: bool) -> Iterator[None]:
-    """Print errors of models that are raised inside. Then raise Exit, unless `is_tolerant`."""
+    """Print errors of models that are raised in the block, and raise Exit. If `is_tolerant`, print them as warnings and
+    go on.
+    """
     try:
         yield
     except OF_MODELS as error:

@@ -36,7 +36,7 @@ def schedule(
         str | None, option("--every", metavar="INTERVAL", help="Run `om tick` at this interval instead: 15m, 1h.")
     ] = None,
     install: Annotated[bool, option("--install", help="Install the job, replacing an earlier one.")] = False,
-    remove: Annotated[bool, option("--remove", help="Remove everything om installed.")] = False,
+    remove: Annotated[bool, option("--remove", help="Remove the jobs that om installed.")] = False,
     dry_run: DryRunOption = False,
 ) -> None:
     """Run `om consolidate` every day.
@@ -45,9 +45,10 @@ def schedule(
     configuration. It never contains API keys. Put them into the file `env` in om's configuration folder, one
     NAME='VALUE' per line, and keep that file private (chmod 600).
 
-    stderr of each run is kept: with systemd in the journal (journalctl --user -u om-consolidate), otherwise in
-    consolidate.log in om's state folder. cron skips runs while the machine is off; systemd and launchd catch up. User
-    timers of systemd run while you are logged in, or always after `loginctl enable-linger`.
+    stderr of each run is kept: with systemd in the journal (journalctl --user -u om-consolidate, or om-tick with
+    --every), otherwise in consolidate.log or tick.log in om's state folder. cron skips runs while the machine is off;
+    systemd and launchd catch up. User timers of systemd run while you are logged in, or always after `loginctl
+    enable-linger`.
 
     The exit code is 73 if the job cannot be installed (crontab is missing or rejects it), and 74 if an installed job
     cannot be read or removed. If systemd or launchd does not respond, the files are written and the remaining commands

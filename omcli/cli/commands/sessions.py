@@ -116,7 +116,7 @@ def sessions(
 
 @record
 class _ListedSession:
-    """A session with its beginning, if it has no title."""
+    """A session and, if it has no title, the beginning of its first prompt."""
 
     summary: SessionSummary
     prompt: str | None
@@ -186,7 +186,11 @@ def status(
     run: Run,
     *,
     line: Annotated[
-        bool, option("--line", help="Print one line for a status bar: messages that wait, open errors, used limits.")
+        bool,
+        option(
+            "--line",
+            help="Print one line for a status bar: pending messages, open errors, how much of the limits is used.",
+        ),
     ] = False,
 ) -> None:
     """Show the store, its contents, and pending work.

@@ -60,8 +60,8 @@ def tick(
     or any messages if rules observe. It is due to be reflected on when it has enough rows (`reflect.tokens`). A model
     may observe earlier (`observe.precompute`): its observations are buffered, and written when the session is due.
 
-    If a model fails, its session waits before the model is asked again, longer after each failure in a row
-    (`provider.longest_wait`). Nothing that needs the model is due until then, except with --again.
+    If a model fails several times in a row for a session, the session waits before the model is asked again, longer
+    each time (`provider.longest_wait`). Nothing that needs the model is due until then, except with --again.
 
     If the observer cannot be used (for example without an API key), sessions are still reflected on. If the reflector
     cannot be used, they are still observed. A process that hangs blocks others for at most ten minutes.

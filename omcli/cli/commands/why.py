@@ -80,8 +80,8 @@ def why(
     the most similar line. If no line is similar, all edits are printed.
 
     If no edit of such a file is remembered, TARGET is taken as the text of a rule. The decisions, instructions,
-    preferences and corrections with most of its words are printed, each with the message that set the rule, and the row
-    that replaced or repeats it.
+    preferences and corrections with more than half of its words are printed, each with the message that set the rule,
+    and the row that replaced or repeats it.
 
     Rows are printed as by `om log`, messages as ID [DATE TIME] ROLE: LINE. The exit code is 1 if nothing was found.
     """
@@ -385,14 +385,14 @@ def _observed(found: TextTrace, limit: int) -> Iterator[str]:
 
 
 def _reflected(found: TextTrace, limit: int) -> Iterator[str]:
-    """Yield the reflections and items that say the text, and what became of each row that is no longer visible."""
+    """Yield the reflections and items that say the text, then the outcome (`_outcome`) of each hidden row that does."""
     yield from (row_line(each.row) for each in found.folded[-limit:])
     for each in found.hidden[-limit:]:
         yield from _outcome(each)
 
 
 def _outcome(traced: RowTrace) -> Iterator[str]:
-    """Yield what became of a hidden row: the rows it was made into or replaced by, or the reason why it was dropped."""
+    """Yield the rows that a hidden row was made into or replaced by, or the reason why it was dropped."""
     done = traced.history.hidden_by
     by = f" by {done.verb} {done.number}" if done else ""
     reason = f" ({traced.row.reason})" if traced.row.reason else ""

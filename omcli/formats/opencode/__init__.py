@@ -101,7 +101,7 @@ class _Session:
         """True after a message that introduces a person's own command."""
 
     def items(self, message: Record, *, is_followed: bool) -> Iterator[Item]:
-        """Yield the items of a message. One that `is_followed` by another answer cannot change."""
+        """Yield the items of a message. A message that `is_followed` by another answer cannot change."""
         info, parts = record(message.get("info")), objects(message.get("parts"))
         role, times = text(info.get("role")), record(info.get("time"))
         cwd = string(record(info.get("path")).get("cwd"))

@@ -1,7 +1,7 @@
 """Checks on rows that speak for the user: only the user's own words make a wish, a rule, a request or an identity.
 
-Tool output, agents and pasted text can say anything, even that the user wants something. What a model notes from them
-is a finding, and such a row names the speaker, whatever its words (`Output of WebFetch says: …`).
+Tool output, agents and pasted text can say anything, even that the user wants something. If a model notes something
+from them, the row names that speaker, whatever its words (`Output of WebFetch says: …`).
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ _WORDS_OF_SAYING = frozenset(
 """Terms with which rows report what somebody says. The messages themselves rarely contain them."""
 _EVENTS_OF_USER = frozenset({MessageKind.COMMAND, MessageKind.SHELL, MessageKind.INTERRUPT})
 _BY_SOMEBODY = frozenset({Type.DECISION, Type.PLAN})
-_MOST = 0.5
+_ORIGIN_SHARE = 0.5
 """Share of a row's words that a passage must contain to be the origin of the row."""
-_MOST_UNSAID = 0.25
-"""Share of a lasting row's words that, if only a passage contains them, show that the row comes from the passage."""
+_ADDED_SHARE = 0.25
+"""If this share of a lasting row's words occurs only in a passage, the row comes from the passage."""
 _PLAIN_WORDS = FUNCTION_WORDS | COMMON_WORDS
 _LEAST_COMMON = 0.25
 """Minimum share of words common in English among the words of an English text."""
@@ -65,7 +65,9 @@ def is_from_user(message: Message) -> bool:
 
 
 def split_words(message: Message) -> tuple[str, str]:
-    """Return the user's own words in a message, and the words of others: an output, a paste, a quote, or an agent's."""
+    """Return the user's own words in a message, and the words of others in it: an output, a paste, a quotation, or an
+    agent's.
+    """
     if not is_from_user(message):
         return "", message.text
     if message.kind is MessageKind.SHELL:
@@ -77,14 +79,14 @@ def split_words(message: Message) -> tuple[str, str]:
 
 @record
 class Attribution:
-    """The messages that a row comes from."""
+    """The messages that a row comes from, and the speaker that it must name."""
 
     sources: tuple[str, ...]
     """Labels of the messages."""
     also: tuple[int, ...] = ()
     """`seq` of earlier messages that an older row comes from."""
     prefix: str = ""
-    """Words that name the speaker, for a row that must not pass for the user's; otherwise empty."""
+    """Words that name the speaker, for a row that must not pass for the user's words; otherwise empty."""
 
 
 @mutable_record
@@ -95,16 +97,16 @@ class Authority:
     earlier: Sequence[Observation]
     """Older rows of the session, whose messages may be cited."""
     passages: dict[str, tuple[frozenset[str], ...]] = field(default_factory=dict)
-    """Cache of the terms of each passage that the user did not write, by label."""
+    """Cache of the terms of each passage, by the label of its message. A passage is text that the user did not write.
+    """
 
     def attribution(self, text: str, kind: Type, sources: Sequence[str], *, is_identity: bool) -> Attribution:
         """Return the origin of a row with this text. It has a `prefix` unless the row fulfils these conditions.
 
-        A decision or plan must cite the user or the agent. A row that speaks for the user needs one of these sources,
-        where a passage is text that others wrote:
+        A decision or plan must cite the user or the agent. A row that speaks for the user needs one of these sources:
 
-        - a cited message of the user that shares words with the row, or one without passages if no passage shown has
-          half of the row's words;
+        - a cited message of the user that shares words with the row, or that consists of the user's words alone while
+          no passage shown has half of the row's words;
         - if the row cites no message of the user, a new one of the user with half of its words, which is then cited;
         - an older row of the user with half of its words, whose messages are then cited.
 
@@ -128,15 +130,15 @@ class Authority:
             own = self._share(terms, filter(self._is_spoken, answered))
             is_own = own >= heard if lasts else own > 0
             is_pure = any(not split_words(self._message(label))[1] for label in written)
-            if is_own or (heard < _MOST and (own > 0 or is_pure)):
+            if is_own or (heard < _ORIGIN_SHARE and (own > 0 or is_pure)):
                 return Attribution(sources=tuple(sources))
-        found = None if written else self._best_written(terms, at_least=max(_MOST, heard))
+        found = None if written else self._best_written(terms, at_least=max(_ORIGIN_SHARE, heard))
         if found and (kind in _WORK or _says_same(text, self._own_words(found))):
             return Attribution(sources=self.evidence.in_order((*sources, found)))
-        also = self._best_earlier(terms, at_least=max(_MOST, heard))
+        also = self._best_earlier(terms, at_least=max(_ORIGIN_SHARE, heard))
         if also and ((kind in _WORK and not rules_of_user(also)) or _says_same(text, also.text)):
             return Attribution(sources=tuple(sources), also=also.sources)
-        if passage is not None and heard >= _MOST:
+        if passage is not None and heard >= _ORIGIN_SHARE:
             sources = self.evidence.in_order((*sources, passage))
             return Attribution(sources=tuple(sources), prefix=self._speaker([passage]))
         return Attribution(sources=tuple(sources), prefix=self._speaker(sources))
@@ -144,9 +146,9 @@ class Authority:
     def task_sources(self, text: str) -> tuple[int, ...]:
         """Return the `seq` of the messages that the current task comes from.
 
-        These are the user's message that contains most words of the task (or else the sources of the user's older row
-        that contains most), and the last new message, which dates the task. The result is empty if there is no such
-        message or row, or if the task is only heard.
+        These are the user's message that shares the most words with the task, and the last new message, which dates the
+        task. If no message of the user is shown, the sources of the user's best-matching older row take its place. The
+        result is empty if there is no such message or row, or if only an output, a paste or a subagent says the task.
         """
         if self.is_only_heard(text):
             return ()
@@ -159,7 +161,8 @@ class Authority:
         return tuple(sorted({*older.sources, last.seq})) if older else ()
 
     def is_only_heard(self, text: str) -> bool:
-        """Return True if a passage of an output contains half of the words, and more than the words of user and agent.
+        """Return True if a passage contains at least half of the text's words, and more than the user's and the agent's
+        own words.
 
         An agent's sentences that report what an output says do not count as its own.
         """
@@ -167,15 +170,15 @@ class Authority:
         _, heard = self._best_passage(terms)
         spoken = [label for label in self.evidence.shown.labels if self._is_spoken(label)]
         said = [*self._spoken_sentences(spoken), *map(_own_words_of, self._of_user())]
-        return heard >= _MOST and heard > _share(terms, frozenset().union(*map(content_terms, said)))
+        return heard >= _ORIGIN_SHARE and heard > _share(terms, frozenset().union(*map(content_terms, said)))
 
     def heard_from(self, text: str, labels: Sequence[str]) -> str:
         """Return words that name the speaker of a row if only an output, a paste or a subagent says it, otherwise "".
 
         That is so if a cited passage of these has half of the row's words, and more than the cited calls and the cited
         words of user and agent have. Sentences of the agent that report an output do not count. If neither user nor
-        agent is cited, it is enough that the passage has as many words as the calls. If the cited messages have none of
-        the words that say what the row is about, or are only such reports of the agent, all outputs shown count (see
+        agent is cited, it is enough that the passage has as many of them as the calls. If the cited messages have none
+        of the words that say what the row is about, or are only such reports of the agent, all outputs shown count (see
         `_heard_besides`).
         """
         others = [label for label in labels if not self._is_call(label) and self._words_of_others(label)]
@@ -185,7 +188,7 @@ class Authority:
         if others:
             heard = max((_share(terms, passage) for label in others for passage in self._passages(label)), default=0.0)
             own = _share(terms, frozenset[str]().union(*map(content_terms, (*calls, *self._spoken_sentences(spoken)))))
-            if heard >= _MOST and heard > own if spoken else heard >= own:
+            if heard >= _ORIGIN_SHARE and heard > own if spoken else heard >= own:
                 return self._speaker(others)
         own_words = "\n".join(map(self._own_words, spoken))
         cited = "\n".join((own_words, *calls, *map(self._words_of_others, others)))
@@ -202,7 +205,7 @@ class Authority:
         """
         terms = _terms_of_claim(text)
         passage, heard = self._best_passage(terms)
-        if passage is None or heard < (1 if _in_other_language(text, own_words) else _MOST):
+        if passage is None or heard < (1 if _in_other_language(text, own_words) else _ORIGIN_SHARE):
             return ""
         said = (
             "\n".join(self._spoken_sentences([each])) for each in self.evidence.shown.labels if self._is_spoken(each)
@@ -216,7 +219,7 @@ class Authority:
         Only the user's words replace what the user said, but an agent, or a settled row, may answer or end a request,
         question, task, plan, blocker or event, and an agent may change a decision that is no rule of the user. A rule
         of the user is replaced only if the user's words (or the question they answer) share a word with either row, and
-        the new row is not only heard (see `heard_from`).
+        the new row is not heard (see `heard_from`).
         """
         if attribution.prefix:
             return False
@@ -266,7 +269,8 @@ class Authority:
         return label, best
 
     def _best_written(self, terms: frozenset[str], *, at_least: float, labels: Iterable[str] = ()) -> str | None:
-        """Return the label of the user's message with most of the terms, or None if their share in it is too low.
+        """Return the label of the user's message with the largest share of the terms, or None if that is less than
+        `at_least`.
 
         Without `labels`, only new messages are searched.
         """
@@ -292,7 +296,7 @@ class Authority:
                 added = (unsaid & passage) - folded_words()
                 if added and (label in sources or len(added) > 1 or added & names):
                     return label
-                if unsaid and weight(unsaid & passage) >= _MOST_UNSAID * weight(terms):
+                if unsaid and weight(unsaid & passage) >= _ADDED_SHARE * weight(terms):
                     return label
         return None
 
@@ -300,7 +304,7 @@ class Authority:
         return [row for row in self.earlier if row.sources and is_of_user(row)]
 
     def _best_earlier(self, terms: frozenset[str], *, at_least: float) -> Observation | None:
-        """Return the user's older row that contains most of the terms, or None if their share in it is too low."""
+        """Return the user's older row with the largest share of the terms, or None if that is less than `at_least`."""
         best = max(self._of_user(), key=lambda row: _share(terms, _terms_of_row(row)), default=None)
         return best if best and _share(terms, _terms_of_row(best)) >= at_least else None
 

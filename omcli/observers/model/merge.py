@@ -24,20 +24,20 @@ _WORDS_REPEATED = 0.75
 
 @record
 class MergedRows:
-    """The rows of a batch after merging, with counts of the overlap."""
+    """The rows of a batch after merging, with counts of what each side added or repeated."""
 
     drafts: tuple[Draft, ...]
     """All rows, oldest first."""
     added_back: int
-    """Number of rows about speech that the rules found and the model left out. Messages that it was not shown do not
-    count.
+    """Number of rows about speech that the rules found and the model left out. Rows from messages that the model was
+    not shown do not count.
     """
     recorded_by_rules: int
     """Number of the model's rows that were left out because the rules' rows already contain them."""
 
 
 def limit_priority(rows: Sequence[Draft], roles: Mapping[int, Role]) -> list[Draft]:
-    """Limit the importance that a model gave to its rows. Rules may raise it later.
+    """Limit the importance that a model gave to its rows. Rules may raise the importance later.
 
     High priority is limited to the lowest importance that counts as high. If more than three rows and more than a third
     of the verified rows have high priority, all of them become medium. A row whose sources are all tool calls and
@@ -96,8 +96,8 @@ def merge_rows(
 
 
 def _is_replaced(draft: Draft, by_model: Sequence[Draft], roles: Mapping[int, Role]) -> bool:
-    """Return True if model rows make a row from rules redundant. The row must quote only an agent, and must not
-    be a request.
+    """Return True if model rows make a row from rules redundant. The row must cite only messages of the agent, and must
+    not be a request.
 
     If the row replaces older rows, the model's rows must replace these as well. Otherwise model rows from the same
     messages must cover it without being longer, and must be open if it is an open question.
@@ -113,8 +113,8 @@ def _is_replaced(draft: Draft, by_model: Sequence[Draft], roles: Mapping[int, Ro
 
 
 def _is_new(draft: Draft, kept: Sequence[Draft], dropped: Sequence[Draft]) -> bool:
-    """Return True if a model row should be added to the rules' rows: if no kept row can make its replacements, if it
-    shares a message with a dropped row, or if the kept rows do not repeat it.
+    """Return True if a model row should be added to the rules' rows: if it replaces rows that no kept row can replace,
+    if it shares a message with a dropped row, or if the kept rows do not repeat it.
     """
     if draft.replaces and not any(covers([draft], rule) for rule in kept):
         return True  # no kept row can take over the replacements
@@ -132,7 +132,7 @@ def _without_settled(draft: Draft, settled: Collection[str]) -> Draft:
 
 
 def _take_replacements(rows: Sequence[Draft], repeating: Sequence[Draft]) -> list[Draft]:
-    """Give the replacements and sources of model rows that are left out (`repeating`) to rules' rows that they cover.
+    """Give the replacements and sources of the left-out model rows (`repeating`) to the rules' rows that these repeat.
 
     Each older row is replaced only once.
     """
@@ -209,9 +209,9 @@ def _in_order(by_rules: Sequence[Draft], by_model: Sequence[Draft]) -> Iterator[
 
 
 def covers(rows: Sequence[Draft], draft: Draft) -> bool:
-    """Return True if the rows that share a message with `draft` together contain most of it (see `similarity.says`).
+    """Return True if the rows that share a message with `draft` together say what it says (see `similarity.says`).
 
-    They are taken together because one message may yield several rows.
+    The rows are taken together because one message may yield several.
     """
     about = [row.text for row in rows if set(row.sources) & set(draft.sources)]
     return bool(about) and says("\n".join(about), draft.text)

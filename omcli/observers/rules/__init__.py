@@ -167,7 +167,7 @@ class _Sources:
 
     def dated(self, draft: Draft) -> Draft:
         """Return a row with `refers_to` set to the date in its text. The row is unchanged if its text has no date or
-        several, or if its sources imply different dates. So is an event, because its text is a command.
+        several, or if its sources imply different dates. An event is also unchanged, because its text is a command.
         """
         if draft.type is Type.EVENT:  # its text is a command
             return draft

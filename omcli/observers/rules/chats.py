@@ -13,12 +13,12 @@ from omcli.observers.rules.people import question_of
 from omcli.observers.rules.sentences import RowText, cut, text_draft, text_of, text_parts, word_count
 
 _ANSWER_TERMS = (1, 2)
-"""Minimum number of uncommon words in the first sentence that answers a question between people, and in the second."""
+"""Minimum number of uncommon words with which the first and the second sentence of a message answer a question."""
 _JOINED_WORDS = 60
 """Maximum number of words in a row made of several messages."""
 _GOES_ON = 4
-"""Maximum distance, in messages, at which a person still goes on. If two people alternate, the other one then spoke at
-most twice in between.
+"""Maximum distance, in messages, at which a person's message continues an earlier one of the same person. If two people
+alternate, the other one spoke at most twice in between.
 """
 _ROW_CHARACTERS = 1600
 _ROW_ENDS = " !.,;:-–—…"

@@ -61,11 +61,11 @@ _NO_EFFECT_FLAG = lazily(r"--?(?:help|version|dry-run|list\S*|collect-only|show-
 
 @positional_record
 class ParsedCommand:
-    """A command's program (`does`), arguments (`on`) and flags."""
+    """A command's program, arguments and flags."""
 
-    does: str
+    program: str
     """Program and subcommand, if any: `npm test`."""
-    on: frozenset[str]
+    arguments: frozenset[str]
     flags: frozenset[str]
 
 
@@ -78,9 +78,9 @@ def covers(succeeded: Iterable[ParsedCommand], failed: ParsedCommand) -> bool:
     `--dry-run` covers nothing.
     """
     for one in succeeded:
-        if one.does != failed.does or any(map(_NO_EFFECT_FLAG.fullmatch, one.flags)):
+        if one.program != failed.program or any(map(_NO_EFFECT_FLAG.fullmatch, one.flags)):
             continue
-        if not all(any(_is_within(target, wider) for target in failed.on) for wider in one.on):
+        if not all(any(_is_within(target, wider) for target in failed.arguments) for wider in one.arguments):
             continue
         missing = filterfalse(_SAME_EFFECT_FLAG.fullmatch, failed.flags - one.flags)
         if all(map(_SAME_EFFECT_FLAG.fullmatch, one.flags - failed.flags)) and all(
@@ -91,7 +91,7 @@ def covers(succeeded: Iterable[ParsedCommand], failed: ParsedCommand) -> bool:
 
 
 def _is_within(target: str, wider: str) -> bool:
-    """Return True if a target is the other one or a part of it: `tests/tides.py::test_high` is in `tests`."""
+    """Return True if a target equals the wider one or is a part of it: `tests/tides.py::test_high` is in `tests`."""
     wider = wider.removesuffix("...").rstrip("/")
     return target == wider or any(target.startswith(wider + mark) for mark in _PARENTS)
 
@@ -99,9 +99,9 @@ def _is_within(target: str, wider: str) -> bool:
 def covers_failed(succeeded: Iterable[ParsedCommand], failed: ParsedCommand, error: str) -> bool:
     """Return True if one of the successful commands ran all that the failed one named as failed in its `error`."""
     for one in succeeded:
-        names = [name.strip("'\"").rsplit("/", 1)[-1] for name in one.on - failed.on]
+        names = [name.strip("'\"").rsplit("/", 1)[-1] for name in one.arguments - failed.arguments]
         flags = filterfalse(_SAME_EFFECT_FLAG.fullmatch, one.flags ^ failed.flags)
-        if one.does != failed.does or not names or not all(map(_NARROWING_FLAG.fullmatch, flags)):
+        if one.program != failed.program or not names or not all(map(_NARROWING_FLAG.fullmatch, flags)):
             continue
         reported = _NAMES_FAILED.findall(error) or [error]
         if all(any(name in line for name in names) for line in reported):
@@ -113,7 +113,9 @@ def is_same(succeeded: Iterable[ParsedCommand], failed: ParsedCommand) -> bool:
     """Return True if one of the successful commands is the same program with the same arguments, whatever the flags.
     Without any arguments, return False.
     """
-    return any(one.does == failed.does and one.on == failed.on and one.on for one in succeeded)
+    return any(
+        one.program == failed.program and one.arguments == failed.arguments and one.arguments for one in succeeded
+    )
 
 
 def parse_parts(command: str, *, proven: bool = False) -> tuple[ParsedCommand, ...]:
@@ -145,10 +147,10 @@ def parse_parts(command: str, *, proven: bool = False) -> tuple[ParsedCommand, .
             verb = named.pop(0)
             if program in _RUNS_BY_NAME and verb in ("run", "run-script") and named:
                 verb = named.pop(0)
-        does = f"{'npm' if program in _SCRIPTS else program} {verb}".strip()
-        if does in _ANY_TARGET:
+        program = f"{'npm' if program in _SCRIPTS else program} {verb}".strip()
+        if program in _ANY_TARGET:
             named, flags = [], list(filter(_NO_EFFECT_FLAG.fullmatch, flags))
-        parsed.append(ParsedCommand(does, frozenset(named), frozenset(flags)))
+        parsed.append(ParsedCommand(program, frozenset(named), frozenset(flags)))
     return tuple(parsed)
 
 

@@ -23,18 +23,18 @@ class Language:
     narrative: str = r"(?!)"
     """Start of a sentence that describes what always happens, and so is not a rule."""
     constraint: tuple[str, ...]
-    """Matches the start of an order not to do something, with or without "please"."""
+    """Beginnings of an order not to do something, with or without "please"."""
     preference: tuple[str, ...]
     decision: tuple[str, ...]
     correction: tuple[str, ...]
-    """Matches the start of a sentence."""
+    """Beginnings of a sentence that corrects something."""
     request: tuple[str, ...]
     yes: tuple[str, ...]
-    """Matches a whole reply."""
+    """Whole replies that agree."""
     no: tuple[str, ...]
-    """Matches a whole reply."""
+    """Whole replies that decline."""
     courtesy: tuple[str, ...]
-    """Matches a whole sentence."""
+    """Whole sentences that are only polite."""
     spaced: bool = True
     """True if cues match only whole words."""
 

@@ -15,7 +15,7 @@ from omcli.observers.rules import cues
 from omcli.text.clean import one_line
 
 _MIN_PASTED = 200
-"""A line of data of at most this many characters counts as words if it is the only one."""
+"""A line of data of at most this many characters counts as the person's own words if it is the only one."""
 
 
 def split_pasted(text: str) -> tuple[str, list[str]]:
@@ -192,7 +192,7 @@ _SPOKEN = lazily(
 )
 """Matches what people write: words for those who talk to each other, a question, a heading."""
 _MOST_BETWEEN = 20
-"""Maximum number of other lines between two lines of output that belong to it too."""
+"""Maximum number of lines between two lines of output that still count as output."""
 
 
 def _data_lines(lines: Sequence[str]) -> Iterable[int]:
@@ -217,8 +217,8 @@ def _data_lines(lines: Sequence[str]) -> Iterable[int]:
 
 
 def _lines_within(lines: Sequence[str], found: Sequence[int]) -> Iterator[int]:
-    """Yield the numbers of the few lines between two lines of output, and of an indented line before the first, that
-    nobody would say.
+    """Yield the numbers of lines that belong to an output although they don't look like output: a few lines between two
+    lines of output, and an indented line before the first one. Lines that a person might say are left out.
     """
     before = next((at for at in range(found[0] - 1, -1, -1) if lines[at]), None)
     if before is not None and _INDENTED.match(lines[before]) and not _is_said(lines[before]):

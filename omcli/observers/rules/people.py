@@ -184,7 +184,7 @@ def _long_prompt(prompt: KeptMessage, speaker: str, pasted: Pasted) -> Iterator[
 def _split_request(words: str, content: Sequence[TextPart]) -> tuple[str, str]:
     """Return the part of a prompt below the last heading that announces a request, if it is short, and the rest of the
     prompt (instructions of a program, for example). Otherwise, or if the prompt begins with a request, return "" and
-    all of it.
+    the whole prompt.
     """
     *_, heading = (None, *_REQUEST_HEADING.finditer(words))
     if heading is None or not content or _asks(content[0].text):
@@ -198,7 +198,8 @@ def _split_request(words: str, content: Sequence[TextPart]) -> tuple[str, str]:
 
 def _plan(parts: Sequence[TextPart], titles: Sequence[str]) -> tuple[Sequence[TextPart], str]:
     """Return the sentences below the title of a plan or specification, and an outline of it: the sentences that
-    introduce it, its title and its headings, in order. If the prompt is not a plan, return all its sentences and "".
+    introduce it, its title and its headings, in order. A long introduction is among the sentences instead. If the
+    prompt is not a plan, return all its sentences and "".
     """
     start = next((at for at, part in enumerate(parts) if part.is_heading and part.text in titles[:1]), None)
     if start is None or len(titles) < _PLAN_HEADINGS:
@@ -262,8 +263,8 @@ def _told_type(row: RowText) -> Type | None:
 
 
 def with_work_importance(draft: Draft) -> Draft:
-    """Return a row about words to an agent at work with an importance of at least `_WORK_IMPORTANCE`, because such
-    words direct the agent. A wish becomes a request. Excerpts of pasted data and events are unchanged.
+    """Return the row of a person's words to an agent at work, its importance raised to at least `_WORK_IMPORTANCE`,
+    because such words direct the agent. A wish becomes a request. Excerpts of pasted data and events are unchanged.
     """
     if draft.type in (Type.EXCERPT, Type.EVENT):
         return draft  # pasted data, or a mere "stop"
@@ -424,9 +425,9 @@ def _summary_drafts(kept: KeptMessage) -> Iterator[Draft]:
 
 
 def question_of(asked: KeptMessage | None, answer: str = "") -> str:
-    """Return the question in a message that a short answer answers: the one that shares most words with the answer, the
-    last one among equals. Without an answer, return the last question. If the answer numbers as many parts as there are
-    questions, return all questions.
+    """Return the question in a message that a short answer answers: the one that shares the most words with the answer,
+    the last one among equals. Without an answer, return the last question. If the answer numbers as many parts as there
+    are questions, return all questions.
 
     Return "" if the answer is a question, or an order that shares no word with an offer.
     """

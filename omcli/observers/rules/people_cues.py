@@ -356,7 +356,7 @@ _ENCOURAGES = lazily(
     r"\b(?:let'?s|(?:we|i)(?:'ll| will| can)) (?:\w+ly |all |just |always )?(?:keep \w+ing|never give up)\b"
 )
 TELLS = 3
-"""Number of uncommon words in a sentence that says something without any other cue."""
+"""Minimum number of uncommon words with which a sentence says something without any other cue."""
 _FEW_WORDS = 6
 """Maximum number of words in a short sentence about a person, which says something with one uncommon word less."""
 _TELLS_MUCH = 5
@@ -388,11 +388,12 @@ def chat_importance(sentence: str, names: frozenset[str] = frozenset(), *, answe
     the speaker or about somebody's deeds, plans or likes, and 6 if it answers a question or contains a name, number or
     date.
 
-    A sentence that speaks to the other person says nothing unless it answers a question, or tells much or a deed of the
-    speaker. Any other needs `TELLS` uncommon words. About a person, it needs only one if it is an answer or has a date,
-    a name or a number; otherwise one less for a deed, plan, preference or decision, and one less if it is short.
-    `names` are terms that don't count, because they are those of the speakers. `answers` is the number of uncommon
-    words that make a whole sentence an answer, or 0 if nothing was asked. An amount always answers.
+    A sentence that speaks to the other person says nothing unless it answers a question, has `_TELLS_MUCH` uncommon
+    words, or tells what the speaker did. Any other needs `TELLS` uncommon words. About a person, it needs only one if
+    it is an answer or has a date, a name or a number; otherwise one less for a deed, plan, preference or decision, and
+    one less if it is short. `names` are terms that don't count, because they are those of the speakers. `answers` is
+    the number of uncommon words that make a whole sentence an answer, or 0 if nothing was asked. An amount always
+    answers.
     """
     said = plain(sentence)
     count = len(distinctive_terms(sentence) - names)

@@ -151,8 +151,8 @@ def word_count(text: str) -> int:
 
 
 def shared_words(answer: str, question: str, letters: int = 5) -> set[str]:
-    """Return the beginnings that words of a question, of at least this many letters, share with words of an answer.
-    Words are compared by their first five letters, so that "report" matches "reporting".
+    """Return the first five letters of each word that a question and an answer share, so that "report" matches
+    "reporting". Only words of the question with at least `letters` letters count.
     """
     words = {word[:5].lower() for word in re.findall(rf"\w{{{letters},}}", question)}
     return words & {word[:5].lower() for word in re.findall(r"\w+", answer)}
@@ -375,7 +375,7 @@ def split_question(part: TextPart) -> Iterator[TextPart]:
 # ---- prompts without what they show
 
 _MARKS = 0xF0000
-"""Code point of the first character that stands for a passage. The plane is for private use."""
+"""First code point of the characters that stand for passages. They are in a plane for private use."""
 _MOST_PASSAGES = 4_000
 _MARK = lazily("[\U000f0000-\U000f0f9f]")
 _MARKED_LINE = lazily("^[\\s\U000f0000-\U000f0f9f]*$")

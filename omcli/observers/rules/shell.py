@@ -1,4 +1,4 @@
-"""Shell commands and their output: read-only commands, masked exit statuses, summary lines and error lines."""
+"""Shell commands and their output: read-only commands, lost exit statuses, summary lines and error lines."""
 
 from __future__ import annotations
 

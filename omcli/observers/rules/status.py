@@ -103,7 +103,7 @@ _FILLERS = frozenset(
         "so suite that the them then these this those to up upstream us we with work yes you your"
     ).split()
 )
-"""Words that ask for nothing besides the deed."""
+"""Words that may stand beside the name of a deed (`_DEEDS`) in a request that asks for nothing else."""
 _DONE_BESIDES = 3
 """A todo list is no longer open once this many requests were made and done after its last change."""
 _SERIOUS = 7
@@ -290,7 +290,7 @@ class _StatusWriter:
         self._close_todo(ended)
 
     def _close_todo(self, ended: TurnDone) -> None:
-        """Take the open status from todo lists that nobody changed while several later requests were done."""
+        """Remove the open status of todo lists that nobody changed while several later requests were done."""
         for number, row in self.table.remaining(self.table.open):
             if row.type is not Type.TODO_UPDATED:
                 continue

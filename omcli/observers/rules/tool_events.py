@@ -166,7 +166,7 @@ _KINDS_BY_NAME: Mapping[str, ToolKind] = MappingProxyType(
 )
 
 _EDITOR_COMMANDS = {"view": ToolKind.READ, "create": ToolKind.WRITE}
-"""Commands of `str_replace_editor` that do something else than edit."""
+"""Commands of `str_replace_editor` that do not edit."""
 _REMOTE = lazily(r"^mcp__(?P<server>.+?)__(?P<tool>.+)$|^(?P<server2>[\w\-]+)[./:](?P<tool2>[\w\-]+)$")
 _READ_ONLY_VERB = lazily(
     r"^(?:get|list|read|search|find|fetch|query|view|describe|show|lookup|resolve|inspect|check)(?![a-z])",

@@ -38,7 +38,7 @@ class CompactFormat(StrEnum):
         return self in (CompactFormat.MESSAGES, CompactFormat.ANTHROPIC)
 
     @property
-    def is_gone_on_from(self) -> bool:
+    def can_resume(self) -> bool:
         """True if an agent continues from the output. It must then contain a single branch of the conversation."""
         return self.has_calls or self is CompactFormat.PI
 

@@ -34,7 +34,7 @@ are short.
 """
 _QUOTE_IMPORTANCE = 6
 _LISTED_PART = 10
-"""Files whose rows do not fit are listed in at most one in this many tokens of the target."""
+"""The list of files whose rows do not fit has at most the target's tokens divided by this number."""
 _LIST_IMPORTANCE = 10
 _SAID = frozenset({Role.USER, Role.ASSISTANT})
 _OF_NO_ENTRY = frozenset({MessageKind.COMPACTION, MessageKind.INTERRUPT})
@@ -143,15 +143,15 @@ def _kept(
     budgets = Budgets(total=wanted.target, cross=0, session=0, tail=wanted.target)
     nothing = CompactHead(is_kept=wanted.is_kept)
     head = Head(session=None, counter=counter.name, budgets=budgets, pending=0, notation=wanted.notation)
-    scales = PackMeter(layout=layout(wanted.shape, nothing, counter)(head), counter=counter)
+    meter = PackMeter(layout=layout(wanted.shape, nothing, counter)(head), counter=counter)
 
     def newest(room: int) -> tuple[TurnGroup, ...]:
         return tail.newest(
-            messages, room=room, cost=lambda turn: scales.turn(turn, room=room), chars=wanted.result_chars
+            messages, room=room, cost=lambda turn: meter.turn(turn, room=room), chars=wanted.result_chars
         )
 
     units = (newest(keep) or newest(wanted.target)[:1]) if keep else ()
-    cost = sum(unit.cost for unit in units) + (scales.overhead(Tier.TAIL) if units else 0)
+    cost = sum(unit.cost for unit in units) + (meter.overhead(Tier.TAIL) if units else 0)
     return units, min(wanted.target, cost)
 
 
@@ -184,7 +184,7 @@ def compact_output(
         layout=layout(wanted.shape, figures, counter),
         notation=wanted.notation,
         pending=pending,
-        choice=Choice(result_chars=wanted.result_chars, most=most if wanted.keep is None else 0),
+        choice=Choice(result_chars=wanted.result_chars, max_tokens=most if wanted.keep is None else 0),
     )
     if not is_quoted:
         return packed(observations=rows)

@@ -207,7 +207,7 @@ class _Room:
         return self.deps.store
 
     def rows(self) -> tuple[Observation, ...]:
-        """Return the visible rows, without rows of an earlier summary that messages of the session give again.
+        """Return the visible rows, without rows of an earlier summary whose content is in messages of the session too.
 
         If such a message has no time, its row gets the time of the summary's row.
         """

@@ -69,7 +69,7 @@ def keep_notes(
         if not archiving.reads_only:
             notebook.forget(lambda facts: _are_forgotten(facts, deps.store))
     known = {taken.origin.path: taken for taken in deps.store.bookmarks.files()}
-    waiting = {each.session.id for each in deps.store.sessions.summaries() if each.pending}
+    waiting = {each.session.id for each in deps.store.sessions.summaries() if not each.is_observed}
     asks = True
     for note in notebook.notes():
         extend()

@@ -221,7 +221,7 @@ def _look_after(
             if agenda.session not in (None, session):
                 continue
             if agenda.session is None and is_active(summary, deps.clock):
-                done.going_on += [session] if summary.pending else []
+                done.going_on += [] if summary.is_observed else [session]
                 continue
             extend()
             found = _consolidate_session(summary, deps, missing, in_any_case=agenda.session is not None, extend=extend)
@@ -252,7 +252,7 @@ def _consolidate_session(
     """Observe and reflect on a session. Return None if nothing was done."""
     session, observations, reflection = summary.session.id, 0, None
     try:
-        if summary.pending and Lane.OBSERVE not in missing:
+        if not summary.is_observed and Lane.OBSERVE not in missing:
             for step in observe_session(session, deps):
                 observations += len(step.rows)
                 extend()
@@ -303,7 +303,7 @@ def plan_consolidate(agenda: ConsolidateInput, deps: Deps) -> ConsolidatePlan:
     going_on, plan = [], None
     if agenda.session is None:
         summaries = deps.store.sessions.summaries()
-        going_on = [each.session.id for each in summaries if each.pending and is_active(each, deps.clock)]
+        going_on = [each.session.id for each in summaries if not each.is_observed and is_active(each, deps.clock)]
         whole = reflect_cross_session(deps, min_age=agenda.min_age, batch_tokens=agenda.batch_tokens, dry_run=True)
         plan = None if reflect.skip_reason(Scope(), _mark(whole.plan, deps), deps) else whole.plan
     notes = daily_notes.plan_notes(agenda.notebook, deps.store, agenda.archiving) if agenda.notebook else ()
@@ -332,5 +332,5 @@ def _waiting(agenda: ConsolidateInput, deps: Deps) -> Iterator[DueSession]:
         if agenda.session not in (None, session) or (agenda.session is None and is_active(summary, deps.clock)):
             continue
         folds = agenda.session is not None or reflect.is_due(session, deps)
-        if summary.pending or folds:
+        if folds or not summary.is_observed:
             yield DueSession(session=session, pending=summary.pending, reflect=folds)

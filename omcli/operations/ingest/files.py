@@ -88,7 +88,7 @@ class FileReport:
     observations: int = 0
     """Number of rows written."""
     pending: int = 0
-    """Number of messages in these sessions that no batch covers yet; 0 after an error, unless a model failed."""
+    """Number of counted messages of `sessions` that no batch covers yet; 0 after an error, unless a model failed."""
     message_tokens: int = 0
     """Tokens of the newly observed messages."""
     observation_tokens: int = 0
@@ -126,10 +126,10 @@ def ingest_files(
 
 
 def count_pending(sessions: Iterable[str], deps: Deps) -> int:
-    """Return the number of messages in these sessions that no batch covers yet."""
+    """Return the number of counted messages in these sessions that no batch covers yet."""
     pending = 0
     for session_id in sessions:
-        pending += deps.store.batches.pending(session_id).messages
+        pending += deps.store.batches.pending(session_id).counted
     return pending
 
 
@@ -237,7 +237,7 @@ class MessageWriter:
                 if not goes_on:
                     session = session_id
                 incoming = self._incoming(session, message)
-                if message.kind is MessageKind.SUMMARY and not self._is_told(session, message, chunk):
+                if message.kind is MessageKind.SUMMARY and not self._is_known(session, message, chunk):
                     incoming = replace(incoming, message=replace(incoming.message, kind=MessageKind.RECAP))
                 pictures += sum(image.size for image in incoming.message.images if image.content)
                 chunk.append((incoming, message))
@@ -247,7 +247,7 @@ class MessageWriter:
             if session_id in self.conversations.sessions:
                 self._keep(session_id, [])
 
-    def _is_told(self, session_id: str, summary: Message, chunk: list[tuple[Incoming, Message]]) -> bool:
+    def _is_known(self, session_id: str, summary: Message, chunk: list[tuple[Incoming, Message]]) -> bool:
         """Return True if messages before a summary are known, in its session or in the one that this session continues.
 
         Always return True for a subagent's summary, which is not examined.

@@ -128,7 +128,7 @@ def to_rows(
 
 
 def _projects(batch: Batch, project: str | None, deps: Deps) -> dict[int, str]:
-    """Return the projects of messages whose directory is outside the session's project, by `seq`."""
+    """Return the project of each message that has a directory of its own, by `seq`."""
     others = (*batch.earlier_calls, *((batch.last_said,) if batch.last_said else ()))
     away = {kept.seq: kept.message.cwd for kept in (*others, *batch.messages) if kept.message.cwd}
     found = {cwd: _project_of(cwd, project, deps) for cwd in set(away.values())}

@@ -123,7 +123,7 @@ _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_-]")
 _LONGEST_NAME, _LONGEST_OPENAI_NAME = 128, 64
 _LONGEST_OPENAI_ID = 40
 _LEFT_OUT = f"<{TAG}>Earlier messages are left out.</{TAG}>"
-"""Words of om's own, which are not stored if an agent gives them back."""
+"""A message of om itself. It is not stored if it comes back in an agent's transcript."""
 _NOTHING = "(nothing)"
 """Replacement for blank text, which Anthropic refuses."""
 
@@ -201,8 +201,8 @@ def _anthropic_messages(turns: Sequence[Turn]) -> list[Entry]:
 
 
 def _anthropic_words(turn: Turn) -> str:
-    """Return the text of a message, after the speaker if the message names one (`user Ada: …`), or after the kind of an
-    event (`[interrupt] …`).
+    """Return the text of a message. It begins with the speaker if the message names one (`user Ada: …`), or with the
+    kind of an event (`[interrupt] …`).
     """
     if turn.message.name or turn.message.role is Role.EVENT:
         return spoken(turn)
@@ -281,7 +281,7 @@ class Chat:
         return f"[\n{self._opening(self.block.frame())},\n\n]\n"
 
     def part(self, tier: Tier, shown: PackContent) -> str:
-        """Return the messages of the tail, or the text of another tier in the first message."""
+        """Return the tail's messages, or another tier's text, quoted for the first message."""
         if tier is Tier.TAIL:
             return _lines(self.dialect.messages(shown.tail))
         return quoted(self.block.part(tier, shown))

@@ -144,7 +144,7 @@ def is_asked(row: Observation) -> bool:
 
 
 def is_said(row: Observation) -> bool:
-    """Return True for tool events, and for rows that quote a person or an agent in the form that rules write."""
+    """Return True for tool events, and for rows in which rules quote a person or an agent (`User: …`)."""
     return row.type in TOOL_EVENTS or row.text.startswith((AGENT, USER))
 
 
@@ -160,7 +160,7 @@ _SPANS = ((365, "year"), (30, "month"), (7, "week"), (1, "day"))
 
 
 def age(at: str | None, now: str) -> str | None:
-    """Return the time from an instant to another in words, or None if the first is unknown or not on an earlier day.
+    """Return the time between two instants in words, or None if the first is unknown or not on an earlier day.
 
     Calendar days of UTC are counted, as in the headings of rows, so a pack changes at most once a day.
     """

@@ -44,20 +44,20 @@ def test_costs_add_up_to_what_is_printed(rows: list[Observation], order: object,
     """S2.35: headings are paid for by the row that needs them, whichever rows come between later."""
     places = list(range(len(rows)))
     order.shuffle(places)  # type: ignore[attr-defined]
-    chosen = fitting(rows, places, room=room, scales=scales(to))
+    chosen = fitting(rows, places, room=room, meter=scales(to))
     lines = printed(rows, [price.place for price in chosen], to)
     assert sum(price.cost for price in chosen) == sum(WORDS.text(line) + 1 for line in lines) <= room
 
 
 def test_rows_come_back_in_the_order_of_their_rank() -> None:
     rows = [mine(f"row {number}", number=number) for number in range(3)]
-    assert [price.place for price in fitting(rows, [2, 0, 1], room=100, scales=scales())] == [2, 0, 1]
+    assert [price.place for price in fitting(rows, [2, 0, 1], room=100, meter=scales())] == [2, 0, 1]
 
 
 @given(rows=st.lists(observations(session=st.just("mine")), max_size=12), room=st.integers(0, 300))
 def test_quoted_output_takes_a_third_at_most_unless_all_rows_fit(rows: list[Observation], room: int) -> None:
     """XG4: an agent can read a file again, but not what a person said."""
-    chosen = fitting(rows, range(len(rows)), room=room, scales=scales())
+    chosen = fitting(rows, range(len(rows)), room=room, meter=scales())
     quoted = sum(each.cost for each in chosen if quotes_output(rows[each.place]))
     assert quoted <= room // 3 or len(chosen) == len(rows)
 
@@ -70,8 +70,8 @@ def test_rows_told_elsewhere_leave_their_room_to_the_others(told: set[int]) -> N
     rows[3:6] = [replace(row, type=Type.EXCERPT, priority=Priority.LOW) for row in rows[3:6]]
     others = [place for place in range(8) if place not in told]
     for room in range(200):
-        chosen = fitting(rows, range(8), room=room, scales=scales(), told=frozenset(told))
-        alone = fitting([rows[place] for place in others], range(len(others)), room=room, scales=scales())
+        chosen = fitting(rows, range(8), room=room, meter=scales(), left_out=frozenset(told))
+        alone = fitting([rows[place] for place in others], range(len(others)), room=room, meter=scales())
         assert [(each.place, each.cost) for each in chosen] == [(others[each.place], each.cost) for each in alone]
 
 
@@ -85,6 +85,6 @@ def test_a_long_memory_is_not_counted_to_its_end() -> None:
 
     rows = [mine(f"row {number}", number=number, minute=number, kind=Kind.NOTE) for number in range(5000)]
     counting = PackMeter(layout=LAYOUTS[PackFormat.TEXT](HEAD), counter=Counter(name="counting", count=count))
-    chosen = fitting(rows, range(5000), room=100, scales=counting)
+    chosen = fitting(rows, range(5000), room=100, meter=counting)
     assert 10 < len(chosen) < 30
     assert len(counted) < 160
