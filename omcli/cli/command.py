@@ -33,9 +33,7 @@ if TYPE_CHECKING:
     from omcli.operations.ingest.sessions import TranscriptCounts
     from omcli.operations.replay import EarlierStore
     from omcli.settings.settings import Files, Settings
-    from omcli.wiring import Wiring
     from omcli.wiring.unused_key import UnusedKey
-
 
 _LONGEST_WAIT = 86_400
 _OF_STORE = (InputOutput.exit_code, UnusableStore.exit_code)
@@ -322,8 +320,8 @@ class Run:
 
     @contextmanager
     def with_store_checked(self) -> Iterator[None]:
-        """Mend a store that proves damaged inside the block: rebuild its index of words as `Wiring.with_index` does, or
-        put its last backup in its place if the run may write to it.
+        """Mend a store that proves damaged inside the block, and raise the error that says so: rebuild its index of
+        words as `Wiring.with_index` does, or put its last backup in its place if the run may write to it.
         """
         try:
             yield
@@ -331,17 +329,20 @@ class Run:
             with self.wiring.with_index():
                 raise
         except (InputOutput, UnusableStore, Exit) as error:
-            if error.exit_code in _OF_STORE and "wiring" in vars(self) and self.wiring.may_write:
-                self._replace_damaged_store()
+            done = self._replace_damaged_store() if error.exit_code in _OF_STORE else None
+            if done is not None and not isinstance(error, Exit):
+                raise done from error
+            if done is not None:
+                self.console.error(done)  # after those that the command has printed
             raise
 
-    def _replace_damaged_store(self) -> None:
+    def _replace_damaged_store(self) -> InputOutput | None:
+        if "wiring" not in vars(self) or not self.wiring.may_write:
+            return None
         from omcli.sqlite.restore import replace_damaged
 
         self.wiring.close()
-        done = replace_damaged(self.settings.db, now=self.wiring.clock.now(), wait=self.settings.wait)
-        if done is not None:
-            self.console.error(done)
+        return replace_damaged(self.settings.db, now=self.wiring.clock.now(), wait=self.settings.wait)
 
     def _show_progress(self, name: str, tally: TranscriptCounts) -> None:
         self.console.progress(f"{name}: {counted(tally.counts.messages, 'message')}")

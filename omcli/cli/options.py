@@ -251,10 +251,11 @@ def operation_numbers(ctx: Any) -> list[tuple[str, str]]:
 
 def backup_days(ctx: Any) -> list[str]:
     """Return the days of backups, the newest first; none on errors."""
-    from omcli.sqlite.backups import backup_files
+    from omcli.sqlite.backups import backup_files, by_age
 
     with suppress(OmError, OSError):
-        found = backup_files(_wiring(ctx).settings.db)
+        wiring = _wiring(ctx)
+        found = by_age(backup_files(wiring.settings.db), wiring.clock.now())
         return list(dict.fromkeys(f"{each.at:%Y-%m-%d}" for each in reversed(found)))
     return []
 

@@ -14,7 +14,7 @@ from omcli.base.errors import CannotCreate, IndexDamaged, InputOutput
 from omcli.doctor import DAY, Check, Doctor, Section, counted, failure, pass_, shown, size, skip, warn
 from omcli.processes import state_folder
 from omcli.sqlite import checks
-from omcli.sqlite.backups import backups_among
+from omcli.sqlite.backups import Backup, backups_among, by_age
 from omcli.sqlite.connection import log_files
 from omcli.text.instants import minute
 
@@ -88,8 +88,8 @@ def _fault(doctor: Doctor) -> Iterator[Check]:
     if found is None:
         yield pass_("integrity", f"{'all of it' if doctor.is_thorough else 'quick check'}: sound ({took})")
     else:
-        newest = next(reversed(doctor.wiring.backups), None)
-        copy = f"; the newest is {shown(newest, doctor.environment)}" if newest else ""
+        newest = next(reversed(_dated_backups(doctor)), None)
+        copy = f"; the newest is {newest.name}" if newest else ""
         yield failure("integrity", f"damaged: {found}", f"`om restore` puts a backup in its place, and keeps it{copy}")
 
 
@@ -229,13 +229,15 @@ def _backups(doctor: Doctor) -> Iterator[Check]:
     if not doctor.has_store:
         return
     hint = "`om consolidate` makes one a day; `om schedule` runs it"
-    for aside in sorted(doctor.path.parent.glob(f"{glob.escape(doctor.path.name)}.corrupted-*Z")):
+    for aside in sorted(doctor.path.parent.glob(f"{glob.escape(doctor.path.name)}.corrupted-*Z*")):
+        if aside.name.endswith(("-wal", "-shm")):
+            continue
         said = f"a damaged store was replaced by its backup, and is kept as {shown(aside, doctor.environment)}"
         yield warn("backups", said, "delete that file once nothing is missed: `om log`, `om sessions`")
     if not doctor.settings.consolidate.backups:
         yield warn("backups", "turned off by `consolidate.backups = 0`", "set it to 1 or more")
         return
-    found = backups_among((path.name for path in doctor.wiring.backups), doctor.path.name)
+    found = _dated_backups(doctor)
     if not found:
         first = checks.first_time(doctor.store.database)
         if first is None or first > doctor.ago(_OLD_BACKUP):
@@ -249,3 +251,7 @@ def _backups(doctor: Doctor) -> Iterator[Check]:
         yield warn("backups", f"{number}, the newest {days:.0f} days old", hint)
     else:
         yield pass_("backups", f"{number}, the newest of {minute(newest.isoformat())}")
+
+
+def _dated_backups(doctor: Doctor) -> tuple[Backup, ...]:
+    return by_age(backups_among((path.name for path in doctor.wiring.backups), doctor.path.name), doctor.now)

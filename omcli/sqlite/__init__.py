@@ -8,8 +8,10 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
+from omcli.base.errors import InputOutput
 from omcli.sqlite.connection import (
     MIGRATIONS,
+    exists,
     open_copy,
     open_for_reading,
     open_for_writing,
@@ -69,6 +71,7 @@ class SqliteStore:
             copy_store(path, f"v{old}", wait=wait)
 
         with om_errors(path, wait=wait, reading=read_only):
+            _check_content(path)
             if read_only:
                 connection = open_for_reading(path, wait=wait, steps=steps(migrations))
             else:
@@ -89,6 +92,7 @@ class SqliteStore:
         Raise the errors of `open` with `read_only`.
         """
         with om_errors(path, wait=wait, reading=True):
+            _check_content(path)
             connection = open_copy(path, wait=wait, steps=steps())
         return cls(Database(connection, path=NOWHERE, wait=0))
 
@@ -203,3 +207,16 @@ class SqliteStore:
         from omcli.sqlite.ledger import SqliteLedger
 
         return SqliteLedger(self.database)
+
+
+def _check_content(path: Path) -> None:
+    """Raise InputOutput if a file has no content although there is a sound backup: it was cut, and is not a new store.
+    Raise the errors of `exists`.
+    """
+    if exists(path) and path.stat().st_size == 0:
+        from omcli.sqlite.restore import has_backup
+
+        if has_backup(path):
+            raise InputOutput(
+                f"{path} is empty, although it has a backup", hint="`om restore` puts its last backup in its place"
+            )

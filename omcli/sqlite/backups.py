@@ -11,6 +11,7 @@ from contextlib import closing, contextmanager
 from datetime import datetime, timedelta
 from itertools import count
 from pathlib import Path
+from typing import TypeVar
 
 from omcli.base.errors import InputOutput
 from omcli.base.record import record
@@ -178,7 +179,7 @@ def _remove_surplus(path: Path, made: Path | None, *, keep: int, now: str) -> tu
     """Remove surplus backups and return their paths. If `made` is None, do so only if the newest remaining one is
     sound.
     """
-    found = _backups(path)
+    found = by_age(_backups(path), now)
     gone = [path.with_name(backup.name) for backup in surplus(found, keep=keep, now=now)]
     if made is None and gone:
         staying = [path.with_name(backup.name) for backup in found]
@@ -228,7 +229,7 @@ class StoreCopy:
 
 
 def backup_files(path: Path) -> tuple[StoreCopy, ...]:
-    """Return the dated backups of a store, oldest first."""
+    """Return the dated backups of a store, by date (see `by_age`)."""
     found = ((path.with_name(each.name), each.at) for each in (_backups(path) if path.parent.exists() else ()))
     return tuple(StoreCopy(path=copy, at=at, size=copy.stat().st_size) for copy, at in found if copy.is_file())
 
@@ -333,7 +334,7 @@ def label(now: str) -> str:
 
 
 def backups_among(names: Iterable[str], store: str) -> tuple[Backup, ...]:
-    """Return a store's dated backups, oldest first, without copies made before migrations. `names` are the names of the
+    """Return a store's dated backups, by date, without copies made before migrations. `names` are the names of the
     files in the store's folder.
     """
     found = []
@@ -351,11 +352,21 @@ def is_due(backups: Iterable[Backup], now: str) -> bool:
     return not any(moment - APART < backup.at <= moment for backup in backups)
 
 
-def surplus(backups: Iterable[Backup], *, keep: int, now: str) -> tuple[Backup, ...]:
-    """Return the backups to remove so that `keep` remain: those dated in the future first, then the oldest."""
+_Dated = TypeVar("_Dated", Backup, StoreCopy)
+
+
+def by_age(backups: Iterable[_Dated], now: str) -> tuple[_Dated, ...]:
+    """Return backups sorted by date, oldest first. Those dated in the future come before all others, because the clock
+    was wrong and their age is unknown.
+    """
     moment = _of(now)
-    ordered = sorted(backups, key=lambda backup: (backup.at <= moment, backup.at, backup.number))
-    return tuple(ordered[: max(0, len(ordered) - keep)])
+    return tuple(sorted(backups, key=lambda backup: (backup.at <= moment, backup.at)))
+
+
+def surplus(backups: Iterable[Backup], *, keep: int, now: str) -> tuple[Backup, ...]:
+    """Return the first backups in the order of `by_age`, so that `keep` remain."""
+    ordered = by_age(backups, now)
+    return ordered[: max(0, len(ordered) - keep)]
 
 
 def _of(now: str) -> datetime:

@@ -266,6 +266,8 @@ store.
 """
 APPLICATION_ID = 0x6F6D636C
 """`omcl` in the file's header. The first step writes it."""
+_HEADER, _APPLICATION = 100, slice(68, 72)
+"""Number of bytes in the header of a SQLite file, and the place of the application's id in it."""
 
 _STATE = """
     SELECT (SELECT user_version FROM pragma_user_version), (SELECT application_id FROM pragma_application_id),
@@ -304,6 +306,13 @@ def check_version(connection: sqlite3.Connection, *, path: Path, newest: int) ->
         )
     assert isinstance(found, int)
     return found
+
+
+def is_of_om(path: Path) -> bool:
+    """Return True if the header of a file says that om wrote it. SQLite may not be able to read a damaged one."""
+    with path.open("rb") as stream:
+        header = stream.read(_HEADER)
+    return int.from_bytes(header[_APPLICATION], "big") == APPLICATION_ID
 
 
 def migrate(

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import fcntl
 import os
+import shutil
 import sqlite3
+import stat
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
@@ -13,13 +15,11 @@ from pathlib import Path
 
 from omcli.base.errors import BadInput, InputOutput, OmError, StoreLocked, UnusableStore
 from omcli.base.record import record
-from omcli.sqlite.backups import backup_files, copy_to, fault, label, remove, snapshot_of, unfinished_of
-from omcli.sqlite.connection import APPLICATION_ID, check_version, connect, create, log_files, steps
+from omcli.sqlite.backups import backup_files, by_age, copy_to, fault, label, remove, snapshot_of, unfinished_of
+from omcli.sqlite.connection import check_version, connect, create, is_of_om, log_files, steps
 from omcli.sqlite.dialect import BUSY, om_errors
 
 _PAUSE = 0.05
-_HEADER, _APPLICATION = 100, slice(68, 72)
-"""Number of bytes in the header of a SQLite file, and the place of the application's id in it."""
 
 
 @record
@@ -29,15 +29,32 @@ class RestoreResult:
     backup: Path | None
     """The backup; None if there was no sound one, so that the next write creates a new store."""
     kept: Path | None
-    """The file with the store's earlier content, or None if there was no store."""
+    """The file with the store's earlier content, or None if there was no store, or an empty one."""
 
 
 def restore(path: Path, backup: Path, *, now: str, wait: float) -> RestoreResult:
     """Replace the content of the store by that of a backup. Other processes may use the store meanwhile.
 
-    A sound store is copied first, as `snapshot` does. A damaged one is moved aside. Raise BadInput if the backup is
-    damaged, empty, in use or the store itself, UnusableStore if it or the store is not om's, NewerStore if a later
-    version wrote the backup, and StoreLocked if another process is writing.
+    A sound store is copied first, as `snapshot` does. A damaged one is moved aside. Raise UnusableStore if the store is
+    not om's, StoreLocked if another process is writing, and the errors of `check_backup`.
+    """
+    check_backup(path, backup, wait=wait)
+    with om_errors(path, wait=wait):
+        if is_missing(path):
+            _copy_over(path, backup, wait=wait)
+            return RestoreResult(backup=backup, kept=None)
+        if _fault_of(path, wait=wait) is not None:
+            if not is_of_om(path):
+                raise UnusableStore(f"{path} is not a store", hint="move it out of the way, or name another with --db")
+            return _replaced(path, [backup], now=now, wait=wait) or restore(path, backup, now=now, wait=wait)
+        kept = snapshot_of(path, label(now), wait=wait)
+        _copy_over(path, backup, wait=wait)
+        return RestoreResult(backup=backup, kept=kept)
+
+
+def check_backup(path: Path, backup: Path, *, wait: float) -> None:
+    """Raise BadInput if a backup is damaged, empty, in use or the store itself, UnusableStore if it is not om's, and
+    NewerStore if a later version wrote it.
     """
     with om_errors(path, wait=wait):
         log, _ = log_files(backup)
@@ -46,51 +63,64 @@ def restore(path: Path, backup: Path, *, now: str, wait: float) -> RestoreResult
             found = "it has a write-ahead log beside it, so it is in use or lacks its last changes"
         if found is not None:
             raise BadInput(f"{backup} cannot be restored: {found}", hint="`om restore --list` lists the backups")
-        if not path.exists():
-            _copy_over(path, backup, wait=wait)
-            return RestoreResult(backup=backup, kept=None)
-        if _fault_of(path, wait=wait) is not None:
-            if not _is_of_om(path):
-                raise UnusableStore(f"{path} is not a store", hint="move it out of the way, or name another with --db")
-            return _replaced(path, [backup], now=now, wait=wait) or restore(path, backup, now=now, wait=wait)
-        kept = snapshot_of(path, label(now), wait=wait)
-        _copy_over(path, backup, wait=wait)
-        return RestoreResult(backup=backup, kept=kept)
+
+
+def is_missing(path: Path) -> bool:
+    """Return True if there is nothing to keep of a store."""
+    return not path.exists() or not path.stat().st_size
 
 
 def replace_damaged(path: Path, *, now: str, wait: float) -> InputOutput | None:
-    """Move a damaged store aside, with its write-ahead log, and put the newest sound backup in its place. Return the
-    error that says so. Return None, and change nothing, if the store is sound or missing, if it may be the database of
-    another program, or if it cannot be checked or replaced: the error that the caller has met tells why.
+    """Move a damaged store aside, with its write-ahead log, and put the newest sound backup in its place, as in that of
+    an empty store. Return the error that says so. Return None, and change nothing, if the store is sound or missing, if
+    it may be the database of another program, or if it cannot be checked or replaced: the error that the caller has met
+    tells why.
     """
     with suppress(OSError, OmError), om_errors(path, wait=wait):
         if not path.is_file():
             return None
-        done = _replaced(path, [backup.path for backup in reversed(backup_files(path))], now=now, wait=wait)
+        backups = [backup.path for backup in reversed(by_age(backup_files(path), now))]
+        is_empty = is_missing(path)
+        done = _restore_empty(path, backups, wait=wait) if is_empty else _replaced(path, backups, now=now, wait=wait)
         if done is not None:
             return InputOutput(
-                f"{path} was damaged: it is kept as {done.kept}, and "
+                f"{path} was {f'damaged: it is kept as {done.kept}, and' if done.kept else 'empty:'} "
                 f"{f'its backup {done.backup.name} is in its place' if done.backup else 'a new one will be created'}",
                 hint="run the command again; `om consolidate` reads transcripts again that the backup lacks",
             )
     return None
 
 
+def has_backup(path: Path) -> bool:
+    """Return True if a store has a sound backup."""
+    return any(_is_whole(backup.path) for backup in backup_files(path))
+
+
+def _restore_empty(path: Path, backups: Sequence[Path], *, wait: float) -> RestoreResult | None:
+    """Copy the first sound backup into an empty store. A process that has just created the store then uses the copy."""
+    with _only_one(path, wait=wait) as is_there:
+        backup = next(filter(_is_whole, backups), None)
+        if not is_there or not is_missing(path) or backup is None:
+            return None
+        _copy_over(path, backup, wait=wait)
+    return RestoreResult(backup=backup, kept=None)
+
+
 def _replaced(path: Path, backups: Sequence[Path], *, now: str, wait: float) -> RestoreResult | None:
     path = Path(os.path.realpath(path))  # SQLite keeps its log beside the file that a link leads to
     with _only_one(path, wait=wait) as is_there:
-        if not is_there or not _is_of_om(path) or _fault_of(path, wait=wait) is None:
+        if not is_there or not is_of_om(path) or _fault_of(path, wait=wait) is None:
             return None
         backup = next(filter(_is_whole, backups), None)
         unfinished = unfinished_of(path)
         remove(unfinished)
         if backup is not None:
             copy_to(backup, unfinished, wait=wait, immutable=True)
-        kept = _moved(path, f"corrupted-{label(now)}")
-        if backup is not None:
-            unfinished.replace(path)
         else:
-            path.unlink()
+            create(unfinished)
+        _take_after(path, unfinished)
+        kept = _moved(path, f"corrupted-{label(now)}")
+        unfinished.replace(path)
     return RestoreResult(backup=backup, kept=kept)
 
 
@@ -101,12 +131,34 @@ def _moved(path: Path, name: str) -> Path:
     for number in count(1):
         kept = path.with_name(f"{path.name}.{name}{f'-{number}' if number > 1 else ''}")
         with suppress(FileExistsError):
-            os.link(path, kept)
+            _add_name(path, kept)
             for mine, theirs in zip(log_files(path), log_files(kept), strict=True):
                 with suppress(FileNotFoundError):
                     mine.rename(theirs)
             return kept
     raise AssertionError
+
+
+def _add_name(path: Path, second: Path) -> None:
+    """Give a file a second name or, on a file system without hard links, copy it. Raise FileExistsError if the name is
+    taken.
+    """
+    try:
+        os.link(path, second)
+    except FileExistsError:
+        raise
+    except OSError:
+        with path.open("rb") as source, second.open("xb") as copy:
+            _take_after(path, second)
+            shutil.copyfileobj(source, copy)
+
+
+def _take_after(path: Path, other: Path) -> None:
+    """Give another file the mode of a store and, if that is allowed, its owner."""
+    found = path.stat()
+    with suppress(PermissionError):
+        os.chown(other, found.st_uid, found.st_gid)
+    other.chmod(stat.S_IMODE(found.st_mode))
 
 
 @contextmanager
@@ -173,7 +225,7 @@ def _fault_of(path: Path, *, wait: float = 0, immutable: bool = False) -> str | 
 
 def _fault_of_backup(backup: Path) -> str | None:
     """Return the first fault of a backup, or None if it is sound. Raise as `_fault_of` does."""
-    return _fault_of(backup, immutable=True) or (None if _is_of_om(backup) else "it is empty")
+    return _fault_of(backup, immutable=True) or (None if is_of_om(backup) else "it is empty")
 
 
 def _is_whole(backup: Path) -> bool:
@@ -182,10 +234,3 @@ def _is_whole(backup: Path) -> bool:
         return _fault_of_backup(backup) is None
     except (OSError, sqlite3.Error, OmError):
         return False
-
-
-def _is_of_om(path: Path) -> bool:
-    """Return True if the header of a file says that om wrote it."""
-    with path.open("rb") as stream:
-        header = stream.read(_HEADER)
-    return int.from_bytes(header[_APPLICATION], "big") == APPLICATION_ID

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import platform
 import shlex
 import sqlite3
 import stat
 import subprocess
+import sys
 from contextlib import closing
 from pathlib import Path
 
@@ -14,6 +16,7 @@ import pytest
 
 from omcli.sqlite.connection import APPLICATION_ID
 from tests.conftest import Om
+from tests.e2e import without_links
 from tests.e2e.background import wait_until
 from tests.e2e.transcripts import Talk, tide_story
 
@@ -50,7 +53,14 @@ def test_a_backup_is_made_listed_and_put_back(om: Om) -> None:
         (second, "2026-11-21T10:00:00Z"),
         (str(first), "2026-11-20T10:00:00Z"),
     ]
-    assert om("restore", "2026-11-20", "--dry-run").stdout.strip() == str(first)
+    for which in ("2026-11-20", "2026-11-20T10:00", "2026-11-20 10:00", "2026-11-20T10:00:00Z"):
+        assert om("restore", which, "--dry-run").stdout.strip() == str(first)
+    assert om("restore", "--dry-run", "--json").document == {
+        "schema": 1,
+        "restored": second,
+        "kept": None,
+        "dry_run": True,
+    }
     assert texts(om) == ["first", "second", "third"]
     run = om("restore", "2026-11-20", "--yes", "--json", "--now", "2026-11-22T10:00Z")
     assert texts(om) == ["first"]
@@ -68,10 +78,14 @@ def test_nothing_is_restored_unless_it_is_certain(om: Om) -> None:
     om("note", "first")
     om("backup", "--now", "2026-11-20T10:00Z")
     om("note", "second")
-    assert "no backup of `2026-11-19`" in om("restore", "2026-11-19", "--yes", code=66).stderr
+    for which in ("2026-11-19", "2026-11-20T11", "2", "2026", "2026-11-2", ""):
+        assert f"no backup of `{which}`" in om("restore", which, "--yes", code=66).stderr
     assert "add `--yes`" in om("restore", code=2).stderr
-    om("restore", "--yes", env={"OM_DISABLED": "1"})
+    for command in ("restore --yes", "backup"):
+        run = om(*command.split(), env={"OM_DISABLED": "1"})
+        assert (run.stdout, "disabled by OM_DISABLED: nothing is" in run.stderr) == ("", True)
     assert texts(om) == ["first", "second"]
+    assert len(om("restore", "--list", "--json").document["backups"]) == 1
 
 
 def test_only_a_sound_store_of_om_is_put_back(om: Om) -> None:
@@ -85,7 +99,8 @@ def test_only_a_sound_store_of_om_is_put_back(om: Om) -> None:
     with closing(sqlite3.connect(newer)) as connection, connection:
         connection.execute("PRAGMA user_version = 999")
     backup.write_bytes(backup.read_bytes()[: 3 * PAGE])
-    assert "cannot be restored" in om("restore", backup, "--yes", code=65).stderr
+    for how in ("--yes", "--dry-run"):
+        assert "cannot be restored" in om("restore", backup, how, code=65).stderr
     assert "a database of another program" in om("restore", other, "--yes", code=78).stderr
     assert "schema version 999" in om("restore", newer, "--yes", code=78).stderr
     assert texts(om) == ["first"]
@@ -148,6 +163,110 @@ def test_a_damaged_store_without_a_backup_is_kept_and_a_new_one_begins(om: Om) -
     om("observe", "-q", transcript)
     assert len(texts(om)) == rows
     assert len(kept(om)) == 1
+
+
+def test_the_error_says_what_became_of_the_store(om: Om) -> None:
+    """And nothing else: neither to restore by hand what is restored, nor anything twice."""
+    for _ in range(2):
+        om("note", "first", code=None)
+        om("backup")
+        damage(om)
+        lines = om("note", "second", code=74).stderr.splitlines()
+        assert [line.partition(": ")[0] for line in lines] == ["om", "hint"]
+        assert "is in its place" in lines[0]
+    damage(om)
+    error = om("note", "second", "--json", code=74).stderr
+    assert "is in its place" in json.loads(error)["error"]["message"]
+
+
+def test_a_replaced_store_keeps_its_mode(om: Om) -> None:
+    """With a backup and without one. A group may share it."""
+    om("note", "first")
+    backup = Path(om("backup").stdout.strip())
+    for is_kept in (True, False):
+        om.db.chmod(0o660)
+        if not is_kept:
+            backup.unlink()
+        damage(om)
+        om("note", "second", code=74)
+        assert stat.S_IMODE(om.db.stat().st_mode) == 0o660
+        assert texts(om) == ["first"] * is_kept
+
+
+@pytest.mark.skipif(
+    sys.platform != "linux" or platform.machine() not in without_links.CALLS, reason="no calls to refuse are known"
+)
+def test_a_damaged_store_is_replaced_where_files_have_one_name(om: Om) -> None:
+    """As on exFAT, which has no hard links."""
+    om("note", "first")
+    om("backup")
+    damage(om)
+    before = om.db.read_bytes()
+    refused = [sys.executable, without_links.__file__, *om.command("note", "second")]
+    ended = subprocess.run(refused, env=om.environment(), capture_output=True, text=True, check=False)
+    assert ended.returncode == 74
+    assert "is in its place" in ended.stderr
+    assert [path.read_bytes() for path in kept(om)] == [before]
+    assert texts(om) == ["first"]
+
+
+def test_a_store_that_was_cut_is_filled_with_its_backup(om: Om) -> None:
+    """Reading tells, writing restores. Nothing is kept of it."""
+    om("note", "first")
+    om("backup", "--now", "2026-11-20T10:00Z")
+    om("note", "second")
+    last = Path(om("backup", "--now", "2026-11-21T10:00Z").stdout.strip())
+    last.write_bytes(last.read_bytes()[: 3 * PAGE])
+    for words in (("note", "third"), ("restore", "2026-11-20", "--yes")):
+        om.db.write_bytes(b"")
+        assert f"{om.db} is empty, although it has a backup" in om("log", code=74).stderr
+        assert "is empty" in om("doctor", code=1).stdout
+        run = om(*words, code=None)
+        assert run.code == (74 if words[0] == "note" else 0)
+        assert ("was empty: its backup" in run.stderr) == (words[0] == "note")
+        assert texts(om) == ["first"]
+        assert kept(om) == []
+    assert len(om("restore", "--list", "--json").document["backups"]) == 2
+
+
+def test_an_empty_file_without_a_sound_backup_becomes_a_store(om: Om) -> None:
+    """As made by `mktemp`."""
+    om.db.parent.mkdir(exist_ok=True)
+    om.db.write_bytes(b"")
+    om.db.with_name(f"{om.db.name}.2026-11-20T100000Z.bak").write_bytes(b"")
+    assert texts(om) == []
+    om("note", "first")
+    assert texts(om) == ["first"]
+
+
+def test_several_processes_fill_an_empty_store_once(om: Om) -> None:
+    om("note", "first")
+    om("backup")
+    om.db.write_bytes(b"")
+    runs = [om.start("note", f"note {number}") for number in range(6)]
+    for run in runs:
+        run.communicate(timeout=60)
+    codes = [run.returncode for run in runs]
+    assert set(codes) <= {0, 74, 75}
+    assert 74 in codes
+    found = texts(om)
+    assert found[0] == "first"
+    assert sorted(found[1:]) == sorted(f"note {number}" for number, code in enumerate(codes) if code == 0)
+
+
+def test_a_backup_dated_in_the_future_is_not_the_last(om: Om) -> None:
+    """A clock was wrong once; another backup is due, and put back before it."""
+    om("note", "first")
+    future = om("backup", "--now", "2031-01-01").stdout.strip()
+    om("note", "second")
+    last = om("consolidate", "--json", "--now", "2026-11-20T10:00Z").document["backup"]
+    listed = om("restore", "--list", "--json", "--now", "2026-11-21").document["backups"]
+    assert [each["path"] for each in listed] == [last, future]
+    assert om("restore", "--dry-run", "--now", "2026-11-21").stdout.strip() == last
+    assert "the newest of 2026-11-20 10:00" in om("doctor", "--now", "2026-11-21", code=None).stdout
+    damage(om)
+    om("note", "third", "--now", "2026-11-21", code=74)
+    assert texts(om) == ["first", "second"]
 
 
 def test_a_damaged_store_behind_a_link_stays_behind_it(om: Om) -> None:

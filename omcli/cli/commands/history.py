@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated
 
+from omcli.base import lazily
 from omcli.base.errors import BadInput, BadUsage, NoInput
 from omcli.base.record import replace
 from omcli.cli.command import Run, with_shared
@@ -260,6 +261,8 @@ def backup(run: Run) -> None:
     The copy is checked, and other programs may use the store meanwhile. `om consolidate` makes a backup a day and keeps
     the newest `consolidate.backups`, including those made by this command. `om restore` puts a backup back.
     """
+    if run.is_read_only("nothing is copied"):
+        return
     if not run.wiring.has_store:
         raise NoInput(f"{run.settings.db}: there is nothing to copy yet")
     path = run.wiring.reading.backups.snapshot(now=run.wiring.clock.now())
@@ -269,6 +272,7 @@ def backup(run: Run) -> None:
         run.output.line(str(path))
 
 
+_DAY = lazily(r"[0-9]{4}-[0-9]{2}-[0-9]{2}(?![0-9])")
 _RESTORE_EXAMPLES = """\b
 om restore --list
 om restore --dry-run
@@ -298,13 +302,15 @@ def restore(
     the restored backup can be replaced by what was there before. Messages that the backup lacks are stored again when
     their transcripts are read, as by `om consolidate`.
 
-    A backup is checked first. Other programs may use the store meanwhile: they see either the old or the restored
-    store. A store that proves damaged while a command writes to it is replaced by its last backup at once.
+    A backup is checked first, also with --dry-run. Other programs may use the store meanwhile: they see either the old
+    or the restored store. A store that proves damaged or empty while a command writes to it is replaced by its last
+    backup at once. A backup dated in the future counts as the oldest.
     """
-    from omcli.sqlite.backups import backup_files
+    from omcli.sqlite.backups import backup_files, by_age
+    from omcli.sqlite.restore import check_backup
     from omcli.sqlite.restore import restore as put_back
 
-    found = backup_files(run.settings.db)
+    found = by_age(backup_files(run.settings.db), run.wiring.clock.now())
     if list_:
         _list_backups(run, found)
         return
@@ -312,20 +318,24 @@ def restore(
     if run.is_read_only("nothing is restored"):
         return
     if dry_run:
-        run.output.line(str(chosen))
-        run.console.report("would be restored")
+        check_backup(run.settings.db, chosen, wait=run.settings.wait)
+        _report(run, chosen, None, dry_run=True)
         return
     if not yes:
         hint = "add `--yes`, or `--dry-run` to see by what"
         needed = BadUsage(f"`om restore` replaces {run.settings.db}", hint=hint)
         ask_first(run, f"Replace the store by {chosen.name}?", needed=needed, refused="nothing was restored")
     done = put_back(run.settings.db, chosen, now=run.wiring.clock.now(), wait=run.settings.wait)
+    _report(run, chosen, done.kept, dry_run=False)
+
+
+def _report(run: Run, backup: Path, kept: Path | None, *, dry_run: bool) -> None:
     if run.json:
-        run.output.document({"restored": str(done.backup), "kept": done.kept and str(done.kept)})
+        run.output.document({"restored": str(backup), "kept": kept and str(kept), "dry_run": dry_run})
         return
-    run.output.line(str(done.backup))
-    kept = f"; what the store was before is kept as {done.kept}" if done.kept else ""
-    run.console.report(f"restored to {run.settings.db}{kept}")
+    run.output.line(str(backup))
+    aside = f"; what the store was before is kept as {kept}" if kept else ""
+    run.console.report("would be restored" if dry_run else f"restored to {run.settings.db}{aside}")
 
 
 def _list_backups(run: Run, found: Sequence[StoreCopy]) -> None:
@@ -346,8 +356,13 @@ def _chosen(which: str | None, found: Sequence[StoreCopy], store: Path) -> Path:
     """
     if which is not None and (file := expanded(which)).is_file():
         return file
-    days = [each.path for each in found if which is None or each.at.isoformat().startswith(which.rstrip("Zz"))]
+    days = [each.path for each in found if which is None or _is_of(each, which)]
     if not days:
-        what = f"no backup of `{which}`" if which else "no backup"
+        what = "no backup" if which is None else f"no backup of `{which}`"
         raise NoInput(f"{store}: {what}", hint="`om restore --list` lists the backups")
     return days[-1]
+
+
+def _is_of(backup: StoreCopy, which: str) -> bool:
+    """Return True if a backup was made on a day or, if a time is given as well, in that hour, minute or second."""
+    return _DAY.match(which) is not None and backup.at.isoformat().startswith(which.rstrip("Zz").replace(" ", "T"))
