@@ -235,6 +235,27 @@ def replace_content(name: Path, before: bytes | None, after: bytes | None, *, mo
     write(path, after, mode=mode)
 
 
+@contextmanager
+def locked(name: Path) -> Iterator[None]:
+    """Let other processes that lock the file wait, and create its folder. Raise CannotCreate if that fails.
+
+    The lock is the folder's, because the file is replaced. Without locks, as on some network file systems, two changes
+    at the same moment are found by `replace_content`.
+    """
+    folder = target(name).parent
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        lock = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError as error:
+        raise CannotCreate(f"{name}: {error.strerror}", hint="check the permissions of its folder") from error
+    try:
+        with suppress(OSError):
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(lock)
+
+
 def _clear_unfinished(path: Path) -> None:
     """Remove the unfinished files beside a file, left by processes that were killed during `write`."""
     with suppress(OSError):

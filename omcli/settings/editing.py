@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Mapping, MutableMapping
+from collections.abc import Iterable, Mapping, MutableMapping
 from pathlib import Path
 from typing import Any, get_args
 
@@ -13,29 +13,51 @@ from tomlkit.exceptions import TOMLKitError
 from omcli.base.errors import BadConfiguration, BadUsage
 from omcli.settings import settings
 from omcli.settings.layers import OPPOSITES, PRESETS, nearest, preset_file
-from omcli.settings.values import DEFAULTS, KEYS, SECTIONS, UNSET, BadValue, as_json, parse_value
+from omcli.settings.values import (
+    DEFAULTS,
+    KEYS,
+    MOST,
+    NO,
+    NUMBER,
+    SECTIONS,
+    SHARE,
+    SPAN,
+    UNSET,
+    WHOLE,
+    YES,
+    BadValue,
+    as_json,
+    parse_value,
+)
 
-_FROM_ZERO = {"type": "number", "minimum": 0}
-_SHARE = {"type": "string", "pattern": r"^\s*[0-9.]+\s*%\s*$"}
-_PRICE = {
-    "type": "object",
-    "properties": dict.fromkeys(("input", "output", "cached"), _FROM_ZERO),
-    "required": ["input", "output"],
-    "additionalProperties": False,
+
+def _words_format(words: Iterable[str]) -> str:
+    """Return a pattern of words in upper or lower case, without the flags that not all programs know."""
+    letters = ("".join(f"[{c}{c.upper()}]" if c.isalpha() else c for c in word) for word in sorted(words))
+    return "|".join(letters)
+
+
+_NO_COMMA = r"[^,]*[^,\s][^,]*"
+_FORMS = {
+    "str": _NO_COMMA,
+    "Path": _NO_COMMA,
+    "bool": _words_format(YES | NO),
+    "int": WHOLE,
+    "float": NUMBER,
+    "Tokens": f"{WHOLE}|{SHARE}",
+    "Amount": f"{NUMBER}|{SHARE}",
+    "Days": rf"(?:{NUMBER})\s*d?",
+    "Span": SPAN,
 }
-_TYPES: Mapping[str, dict[str, Any]] = {
-    "str": {"type": "string"},
-    "Path": {"type": "string"},
-    "bool": {"type": "boolean"},
-    "int": {"type": "integer", "minimum": 0},
-    "float": _FROM_ZERO,
-    "Tokens": {"anyOf": [{"type": "integer", "minimum": 0}, _SHARE]},
-    "Amount": {"anyOf": [_FROM_ZERO, _SHARE]},
-    "Days": {"anyOf": [_FROM_ZERO, {"type": "string", "pattern": r"^\s*[0-9.]+\s*d?\s*$"}]},
-    "Span": {"type": "string", "pattern": "^[1-9][0-9]{0,2}-[1-9][0-9]{0,2}$"},
-    "Mapping[str, Price]": {"type": "object", "additionalProperties": _PRICE},
+"""Patterns of a value given as text, by the annotation of its setting: for some of them in a list."""
+_COUNT = {"type": "integer", "minimum": 0, "maximum": MOST}
+_AMOUNT = {"type": "number", "minimum": 0, "maximum": MOST}
+_PLAIN: Mapping[str, dict[str, Any]] = {
+    "bool": {"anyOf": [{"type": "boolean"}, {"type": "integer", "minimum": 0, "maximum": 1}]},
+    **dict.fromkeys(("int", "Tokens"), _COUNT),
+    **dict.fromkeys(("float", "Amount", "Days"), _AMOUNT),
 }
-"""JSON Schema of a value, by the annotation of its setting."""
+"""JSON Schema of a value that is not given as text, by the annotation of its setting."""
 
 
 def known_key(name: str) -> str:
@@ -152,14 +174,46 @@ def schema() -> dict[str, Any]:
 
 
 def _type(key: str, kind: str) -> dict[str, Any]:
-    """Return the schema of the values of a key with this annotation."""
-    if kind.endswith(" | None"):
-        return {"anyOf": [_type(key, kind.removesuffix(" | None")), {"enum": ["unlimited", "unset"]}]}
+    """Return the schema of the values of a key with this annotation. It accepts what `parse_value` does."""
+    optional = kind.removesuffix(" | None")
+    if optional != kind:
+        return {"anyOf": [_type(key, optional), *_one_of(UNSET)]}
     if key == "preset":
         return {"enum": list(PRESETS)}
+    if kind == "Mapping[str, Price]":
+        return {"type": "object", "additionalProperties": _price()}
     if kind.startswith("tuple["):
-        return {"type": "array", "items": _type(key, kind.removeprefix("tuple[").removesuffix(", ...]"))}
-    return _TYPES.get(kind) or {"enum": list(get_args(getattr(settings, kind)))}
+        each = kind.removeprefix("tuple[").removesuffix(", ...]")
+        form = _FORMS.get(each) or _words_format(_words(each))
+        listed = _text(rf"(?:{form})\s*(?:,\s*(?:{form})\s*)*")
+        return {"anyOf": [{"type": "array", "items": _type(key, each)}, listed]}
+    if kind in {"str", "Path"}:
+        return {"type": "string", "pattern": r"\S"}
+    if kind in _FORMS:
+        return {"anyOf": [*([_PLAIN[kind]] if kind in _PLAIN else []), _text(_FORMS[kind])]}
+    return {"anyOf": _one_of(_words(kind))}
+
+
+def _words(kind: str) -> tuple[str, ...]:
+    return get_args(getattr(settings, kind))
+
+
+def _one_of(words: Iterable[str]) -> list[dict[str, Any]]:
+    """Return schemas of words: a list, which editors complete, and the same in any case."""
+    return [{"enum": sorted(words)}, _text(_words_format(words))]
+
+
+def _text(form: str) -> dict[str, Any]:
+    return {"type": "string", "pattern": rf"^\s*(?:{form})\s*$"}
+
+
+def _price() -> dict[str, Any]:
+    return {
+        "type": "object",
+        "properties": dict.fromkeys(("input", "output", "cached"), _type("", "float")),
+        "required": ["input", "output"],
+        "additionalProperties": False,
+    }
 
 
 def _notes_of(path: Path) -> dict[str, str]:

@@ -31,6 +31,8 @@ _LARGEST = 1_000_000
 """Maximum size of a configuration file, in bytes."""
 _HEADER = lazily(r"\s*\[\s*([\w.-]+)\s*\]\s*(?:#.*)?")
 _KEY = lazily(r"\s*([\w.-]+)\s*=")
+_QUOTED = lazily(r""""{3}(?:[^\\]|\\[\s\S])*?"{3,5}|'{3}[\s\S]*?'{3,5}|"(?:[^"\\\n]|\\.)*"|'[^'\n]*'|#.*""")
+"""Texts, which may have several lines, and comments, which may contain quotes."""
 _SHOWN = 60
 """Maximum number of characters of an invalid value that are printed."""
 OPPOSITES = {"enabled": "disabled"}
@@ -249,9 +251,10 @@ def _place(path: Path, name: str) -> str:
     """Return the path and the number of the line that sets a key, or the path alone if no such line is found."""
     section, dot = "", ""
     try:
-        lines = path.read_text("utf-8", errors="replace").splitlines()
+        content = path.read_text("utf-8", errors="replace")
     except OSError:
         return str(path)
+    lines = _QUOTED.sub(lambda found: "\n" * found[0].count("\n") or found[0], content).split("\n")
     for number, line in enumerate(lines, 1):
         if header := _HEADER.fullmatch(line):
             section, dot = header[1], "."

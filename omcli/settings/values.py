@@ -13,6 +13,8 @@ from omcli.settings import settings
 from omcli.settings.settings import Settings, expanded
 
 if TYPE_CHECKING:
+    import re
+
     from omcli.llm.model import Price
 
 DEFAULTS = Settings(db=Path())
@@ -28,10 +30,16 @@ SECTIONS: Mapping[str, Any] = {
 _NO_KEYS = {*SECTIONS, "origins", "warnings", "notes", "reflector.images"}
 UNSET = frozenset({"unlimited", "unset"})
 """Words for no value."""
-_YES = frozenset({"1", "true", "yes", "on"})
-_NO = frozenset({"", "0", "false", "no", "off"})
-_MOST = 1e15
-_SPAN = lazily(r"[1-9][0-9]{0,2}-[1-9][0-9]{0,2}")
+YES = frozenset({"1", "true", "yes", "on"})
+NO = frozenset({"", "0", "false", "no", "off"})
+MOST = 1e15
+"""Maximum of any number."""
+# Forms of values given as text. `om config schema` prints them, too.
+WHOLE = r"[0_]*(?:[0-9]_*){1,15}"
+NUMBER = rf"(?:{WHOLE}(?:\.[0-9_]*)?|\.[0-9][0-9_]*)(?:[eE]-[0-9]+)?"
+SHARE = r"(0*(?:[0-9]{1,2}(?:\.[0-9]*)?|100(?:\.0*)?|\.[0-9]+))\s*%"
+SPAN = r"[1-9][0-9]{0,2}-[1-9][0-9]{0,2}"
+_WHOLE, _NUMBER, _SHARE, _SPAN = lazily(WHOLE), lazily(NUMBER), lazily(SHARE), lazily(SPAN)
 
 
 def as_json(of: Settings) -> dict[str, object]:
@@ -190,13 +198,10 @@ def _one(kind: str, value: object, whole: int, folder: Path | None) -> object:
 
 
 def _share(value: str, whole: int) -> int:
-    try:
-        share = _number(value.strip().removesuffix("%"))
-    except BadValue:
-        share = -1.0
-    if not 0 <= share <= 100:
+    share = _SHARE.fullmatch(value.strip())
+    if share is None:
         raise BadValue("a share between 0% and 100%")
-    return round(share * whole / 100)
+    return round(float(share[1]) * whole / 100)
 
 
 def _text(value: object) -> str:
@@ -206,20 +211,26 @@ def _text(value: object) -> str:
 
 
 def _whole(value: object) -> int:
-    text = str(value).strip().replace("_", "")
-    if isinstance(value, (bool, float)) or not (text.isascii() and text.isdecimal()) or int(text) > _MOST:
+    number = _parsed(value, _WHOLE)
+    if number is None or number % 1:
         raise BadValue("a whole number from 0")
-    return int(text)
+    return int(number)
 
 
 def _number(value: object) -> float:
-    try:
-        number = float(value) if isinstance(value, (int, float, str)) and not isinstance(value, bool) else -1.0
-    except (ValueError, OverflowError):
-        number = -1.0
-    if not 0 <= number <= _MOST:
+    number = _parsed(value, _NUMBER)
+    if number is None:
         raise BadValue("a number from 0")
     return number
+
+
+def _parsed(value: object, form: re.Pattern[str]) -> float | None:
+    """Return a number from 0, also one given as a text of this form, or None for anything else."""
+    if isinstance(value, str):
+        value = float(value.replace("_", "")) if form.fullmatch(value.strip()) else None
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value <= MOST:
+        return None
+    return float(value)
 
 
 def _days(value: object) -> float:
@@ -230,10 +241,12 @@ def _days(value: object) -> float:
 
 
 def _yes_or_no(value: object) -> bool:
-    text = str(value).strip().lower()
-    if text not in _YES | _NO:
+    if isinstance(value, (int, float)) and value in {0, 1}:
+        return bool(value)
+    text = value.strip().lower() if isinstance(value, str) else None
+    if text not in YES | NO:
         raise BadValue("yes or no")
-    return text in _YES
+    return text in YES
 
 
 def _span(value: object) -> str:
@@ -244,8 +257,8 @@ def _span(value: object) -> str:
 
 
 def _choice(value: object, choices: tuple[str, ...]) -> str:
-    text = str(value).strip().lower()
-    if text not in choices:
+    text = value.strip().lower() if isinstance(value, str) else None
+    if text is None or text not in choices:
         raise BadValue(f"one of {', '.join(choices)}")
     return text
 

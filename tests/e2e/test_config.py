@@ -281,6 +281,16 @@ def test_wrong_values_warn_with_their_place_and_strict_refuses_them(om: Om) -> N
     assert om("config", "--strict", code=78).stdout == ""
 
 
+def test_lines_are_counted_as_in_an_editor(om: Om) -> None:
+    """Neither characters that only Python takes for ends of lines nor texts of several lines mislead."""
+    file = users_file(
+        om,
+        '# a\u2028b\x85c, it\'s """ no text\r\nnotation = """\nwait = 1\n[observe]\n\\"""""\n'
+        "counter = '''\ntokns = 1\n'''\ndb = \"it's#\" # it's\ntokns = 1\n",
+    )
+    assert om("config", code=0).stderr.splitlines()[0] == (f"om: warning: {file}:10: unknown key `tokns`; ignored")
+
+
 def test_a_file_that_was_asked_for_has_to_be_there(om: Om) -> None:
     """D11, T71: one that nobody asked for may be broken."""
     assert "nowhere.toml: no such file" in om("context", "--config", "nowhere.toml", code=78).stderr
@@ -641,7 +651,47 @@ def test_the_project_has_a_file_of_its_own(om: Om) -> None:
 
 def test_a_value_that_something_else_overrides_is_noted(om: Om) -> None:
     run = om("config", "set", "context.budget", "1", env={"OM_CONTEXT_BUDGET": "2"})
-    assert run.stderr.splitlines()[1] == "om: `context.budget` is overridden by OM_CONTEXT_BUDGET"
+    assert run.stderr.splitlines()[1] == (
+        "om: this has no effect here: `context.budget = 2` comes from OM_CONTEXT_BUDGET"
+    )
+
+
+def test_a_value_that_the_users_settings_narrow_is_noted(om: Om) -> None:
+    """It is written all the same: others have other settings."""
+    clone = _project(om, "clone")
+    om("config", "set", "context.tail", "100")
+    file = Path(om("config", "path", "--json").document["user"]["path"])
+    warned, changed, noted = om("config", "set", "context.tail", "200", "--local", cwd=clone).stderr.splitlines()
+    assert changed == f"{clone / '.om.toml'}: changed"
+    assert warned.endswith(":2: a project file may only narrow `context.tail` (yours is 100); ignored")
+    assert noted == f"om: this has no effect here: `context.tail = 100` comes from {file}"
+    assert "no effect" not in om("config", "set", "context.tail", "50", "--local", cwd=clone).stderr
+
+
+def test_changes_are_printed_as_json(om: Om) -> None:
+    """With the value that holds afterwards."""
+    file = str(Path(om("config", "path", "--json").document["user"]["path"]))
+    changed = {"schema": 1, "path": file, "changed": True}
+    run = om("config", "set", "enabled", "no", "--json")
+    assert run.document == {**changed, "key": "enabled", "value": False, "origin": file}
+    assert run.stderr == ""
+    run = om("config", "unset", "enabled", "--json")
+    assert run.document == {**changed, "key": "enabled", "value": True, "origin": "default"}
+    run = om("config", "set", "wait", "3", "--json", env={"OM_WAIT": "4"})
+    assert run.document == {**changed, "key": "wait", "value": 4.0, "origin": "OM_WAIT"}
+    assert om("config", "set", "wait", "3", "--json").document["changed"] is False
+
+
+def test_nothing_is_lost_if_several_processes_change_a_file(om: Om) -> None:
+    """Neither of a new file nor of one that is there."""
+    keys = ["context.budget", "context.cross", "context.session", "context.tail", "observe.tokens", "wait"]
+    for value in ("1", "2"):
+        runs = [om.start("config", "set", key, value) for key in keys]
+        for run in runs:
+            _, said = run.communicate(timeout=60)
+            assert run.returncode == 0, said
+        settings = om("config", "--json").document["settings"]
+        assert {settings[key] for key in keys} == {int(value)}
 
 
 def test_a_link_to_the_file_stays_a_link(om: Om) -> None:

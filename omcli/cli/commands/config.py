@@ -82,7 +82,8 @@ def config(
 
     `set` and `unset` change one key in your file, or with --local in the project's: the nearest .om.toml or, if there
     is none, a new one in the current directory. Comments stay. A value that is not valid is refused, and so is a key
-    that a project's file may not have. "unlimited" removes a limit, "unset" a value.
+    that a project's file may not have. "unlimited" removes a limit, "unset" a value. A note says if something else
+    overrides the value, or if a project may only narrow yours. With --json, the value printed is the one in force.
 
     `edit` opens the file in $VISUAL or $EDITOR and checks it afterwards. `schema` prints a JSON Schema of such files,
     with which editors complete and check them. `path` prints the paths of your file, of the project's file, and of a
@@ -170,28 +171,41 @@ def _show_schema(run: Run) -> None:
 
 def _change(run: Run, name: str, text: str | None, *, is_local: bool) -> None:
     """Set a key in a file or, without a text, remove it."""
-    from omcli.clients import files
-    from omcli.settings.editing import known_key, value_from, with_value, without_value
+    from omcli.settings.editing import known_key, value_from
 
     key = known_key(name)
     file = _file(run, is_local=is_local)
     value = None if text is None else value_from(name, text)
     if is_local and value is not None and not project_may_set(key, value):
         raise BadUsage(f"a project's file may not set `{name}`", hint="set it in your own file: leave out --local")
-    content = files.read(file)
-    try:
-        before = (content or b"").decode()
-        after = without_value(before, name) if value is None else with_value(before, name, value)
-    except UnicodeDecodeError:
-        raise BadConfiguration(f"{file}: not valid UTF-8", hint="mend it: `om config edit`") from None
-    except BadConfiguration as error:
-        raise BadConfiguration(f"{file}: {error.message}", hint="mend it: `om config edit`") from None
-    if after != before:
-        files.replace_content(file, content, after.encode(), mode=None if file.exists() else 0o600)
-    run.console.report(f"{file}: {'unchanged' if after == before else 'changed'}")
-    by = run.settings.origin(key)
+    is_changed = _write(file, name, value)
+    by, now = run.settings.origin(key), _values(run)[key]
+    now = not now if key != name else now
+    if run.json:
+        run.output.document({"path": str(file), "changed": is_changed, "key": name, "value": now, "origin": by})
+    else:
+        run.console.report(f"{file}: {'changed' if is_changed else 'unchanged'}")
     if value is not None and by != str(file):
-        run.console.note(f"`{name}` is overridden by {by}")
+        run.console.note(f"this has no effect here: `{name} = {toml(key, now)}` comes from {by}")
+
+
+def _write(file: Path, name: str, value: object) -> bool:
+    """Set a key in a file or, for None, remove it. Return True if that changes the file."""
+    from omcli.clients import files
+    from omcli.settings.editing import with_value, without_value
+
+    with files.locked(file):
+        content = files.read(file)
+        try:
+            before = (content or b"").decode()
+            after = without_value(before, name) if value is None else with_value(before, name, value)
+        except UnicodeDecodeError:
+            raise BadConfiguration(f"{file}: not valid UTF-8", hint="mend it: `om config edit`") from None
+        except BadConfiguration as error:
+            raise BadConfiguration(f"{file}: {error.message}", hint="mend it: `om config edit`") from None
+        if after != before:
+            files.replace_content(file, content, after.encode(), mode=None if file.exists() else 0o600)
+    return after != before
 
 
 def _edit(run: Run, *, is_local: bool) -> None:
@@ -201,7 +215,7 @@ def _edit(run: Run, *, is_local: bool) -> None:
 
     file = _file(run, is_local=is_local)
     if not file.exists():
-        files.write(file, _NEW_FILE.encode(), mode=0o600)
+        files.replace_content(file, None, _NEW_FILE.encode(), mode=0o600)
     if edit_file(file) is None:
         raise BadUsage("no editor is set", hint=f"set VISUAL or EDITOR, or edit {file}")
     read(file)

@@ -12,13 +12,15 @@ from typing import Any, get_args
 
 import platformdirs
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
+from jsonschema import Draft202012Validator
 
 from omcli.base.errors import BadConfiguration, BadUsage
 from omcli.llm.model import Price
 from omcli.settings import default_store, resolve, user_file
 from omcli.settings import settings as records
+from omcli.settings.editing import schema
 from omcli.settings.layers import PRESETS, Layers, preset_file, variable_name
 from omcli.settings.settings import Files, Settings
 from omcli.settings.values import (
@@ -34,6 +36,7 @@ from omcli.settings.values import (
     toml,
 )
 
+FILE_SCHEMA = Draft202012Validator(schema())
 OF_A_PROVIDER = ("model", "base_url", "command", "fallback_model", "max_output")
 FOLLOWING = {"reflect.batch_tokens", *(f"reflector.{name}" for name in ("provider", *OF_A_PROVIDER))}
 """Keys that take what another key says where nobody says anything about them."""
@@ -223,6 +226,46 @@ def test_no_content_of_a_file_ends_a_run(key: str, said: object) -> None:
     """F92: right or wrong, and nothing else."""
     with suppress(BadValue):
         parse_value(key, said, whole=200_000)
+
+
+WRITTEN = """
+    5 05 1_000 _1 1__0 5. .5 5.5 1e3 1e-5 1E-400
+    +5 -5 ٣ 150% 100% 99.5% 100.1% 100.0% 1_0% % . _ 30d 1.5d d unset Unlimited none
+    yes ON Off 2 2-5 0-5 1000-2 cross cross,tail Cross,TAIL, cross,,tail 1,3 1,x , ~/a,b global Tokens half-life
+""".split()
+TEXTS = st.builds(
+    str.join,
+    st.sampled_from(["", " ", "\u2003", "\n"]),
+    st.tuples(
+        st.just(""),
+        st.sampled_from([*WRITTEN, "9" * 15, "9" * 16, "0" * 20 + "5", "9" * 5000, *get_args(records.Part)])
+        | st.text("0123456789._%d,-e ", max_size=6)
+        | st.text(max_size=3),
+        st.just(""),
+    ),
+)
+PLAIN = st.booleans() | st.integers() | st.integers(-2, 5) | st.floats(allow_nan=False) | st.floats(0, 2) | TEXTS
+VALUES = (
+    PLAIN
+    | st.lists(PLAIN, max_size=3)
+    | st.lists(st.sampled_from(["cross", "Session", "tail"]), max_size=3)
+    | st.dictionaries(
+        st.text(max_size=3), st.dictionaries(st.sampled_from(["input", "output", "cached"]), PLAIN), max_size=2
+    )
+)
+
+
+@given(key=st.sampled_from(SAYABLE), value=VALUES)
+@settings(max_examples=1000)
+def test_the_schema_accepts_what_is_valid(key: str, value: Any) -> None:
+    """And nothing else; only `preset`, which is looked up, is not among the keys here."""
+    section, _, name = key.rpartition(".")
+    try:
+        parse_value(key, value, whole=200_000)
+        is_valid = True
+    except BadValue:
+        is_valid = False
+    assert FILE_SCHEMA.is_valid({section: {name: value}} if section else {name: value}) is is_valid
 
 
 def test_the_presets_value_replaces_an_invalid_one() -> None:
