@@ -124,9 +124,3 @@ def id_at(milliseconds: int, randomness: int) -> str:
     tail = 0x7 << 76 | (randomness >> 62 & 0xFFF) << 64 | 0b10 << 62 | randomness & (1 << 62) - 1
     digits = f"{(milliseconds & (1 << 48) - 1) << 80 | tail:032x}"
     return "-".join((digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:]))
-
-
-def first_id(at: str) -> str:
-    """Return the lowest id that a row written at an instant can have. Rows written earlier have lower ids."""
-    moment = datetime.fromisoformat(f"{at.removesuffix('Z')}+00:00")
-    return id_at(int(moment.timestamp() * 1000), 0)

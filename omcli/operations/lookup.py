@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from itertools import chain
 
 from omcli.base.errors import BadInput, UnknownId, UnknownSession
 from omcli.base.record import record, replace
 from omcli.memory.changes import RowHistory
 from omcli.memory.message import KeptMessage
-from omcli.memory.observation import Kind, LogQuery, Observation, Type
+from omcli.memory.observation import Kind, LogQuery, Observation, Type, first_id
 from omcli.memory.ports import Store
 from omcli.memory.retention import Support
-from omcli.operations.clock import Clock, first_id
+from omcli.operations.clock import Clock
 from omcli.pack.cross_session import by_value
 
 _POLL_SECONDS = 1.0
@@ -167,50 +169,42 @@ def _has(store: Store, query: LogQuery) -> bool:
 
 
 @record
-class MemoryChanges:
-    """The difference between the memory at the beginning and at the end of a period."""
+class RowChange:
+    """A difference between the memory at the beginning and at the end of a period."""
 
-    added: tuple[Observation, ...]
-    """Rows that were written in the period and were not hidden in it, in the order in which they were written."""
-    replaced: Mapping[str, tuple[Observation, ...]]
-    """Earlier rows that a row of `added` replaced, directly or through other rows of the period, by its id."""
-    dropped: tuple[Observation, ...]
-    """Earlier rows that were dropped in the period: pruned, forgotten, or no longer needed."""
+    added: Observation | None
+    """A row that was written in the period and is visible at its end. None for rows that went without one."""
+    gone: tuple[Observation, ...]
+    """Earlier rows that the row replaced, directly or through other rows of the period."""
 
 
-def changes(store: Store, query: LogQuery, *, since: str, until: str | None) -> MemoryChanges:
-    """Return what changed in the rows of a query from `since` on, and before `until` if that is given."""
+def changes(store: Store, query: LogQuery, *, since: str, until: str | None) -> Iterator[RowChange]:
+    """Yield what changed in the rows of a query from `since` on, and before `until` if that is given: the rows added,
+    in the order in which they were written, then the rows that went although nothing that is left replaced them.
+    """
+    oldest, latest = first_id(since), until and first_id(until)
 
-    def is_within(at: str | None) -> bool:
-        return at is not None and since <= at and (until is None or at < until)
+    def is_gone(row: Observation, at: str | None, lowest: str | None) -> bool:
+        """Return True if a row was hidden before a time. Ids of rows written later are not less than the lowest one."""
+        hidden = ((row.dropped_at, at), (row.superseded_by, lowest))
+        return any(found is not None and (bound is None or found < bound) for found, bound in hidden)
 
-    oldest = first_id(since)
-    added: dict[str, Observation] = {}
-    next_ids: dict[str, str] = {}
-    earlier: list[Observation] = []
+    replaced: defaultdict[str, list[Observation]] = defaultdict(list)
     dropped: list[Observation] = []
-    for row in log(store, replace(query, hidden=True)):
-        if is_within(row.observed_at):
-            if row.superseded_by:
-                next_ids[row.id] = row.superseded_by
-            if not is_within(row.dropped_at):
-                added[row.id] = row
-        elif row.observed_at < since and is_within(row.dropped_at):
-            dropped.append(row)
-        elif row.observed_at < since and (row.superseded_by or "") >= oldest:
-            earlier.append(row)
-    replaced: dict[str, list[Observation]] = {}
-    for row in earlier:
-        last = str(row.superseded_by)
-        while last in added and next_ids.get(last) in added:
-            last = next_ids[last]
-        if last in added:
-            replaced.setdefault(last, []).append(row)
-    return MemoryChanges(
-        added=tuple(row for row in added.values() if next_ids.get(row.id) not in added),
-        replaced={each: tuple(rows) for each, rows in replaced.items()},
-        dropped=tuple(dropped),
-    )
+    for row in log(store, replace(query, hidden=True, changed_since=since)):
+        gone = replaced.pop(row.id, [])
+        if row.observed_at < since:
+            gone += () if is_gone(row, since, oldest) else (row,)
+        elif until is not None and row.observed_at >= until:
+            continue
+        elif not is_gone(row, until, latest):
+            yield RowChange(added=row, gone=tuple(gone))
+            continue
+        if gone and is_gone(row, until, latest):
+            (dropped if row.superseded_by is None else replaced[row.superseded_by]).extend(gone)
+    dropped += chain.from_iterable(replaced.values())
+    if dropped:
+        yield RowChange(added=None, gone=tuple(dropped))
 
 
 def follow(store: Store, query: LogQuery, clock: Clock) -> Iterator[Observation]:

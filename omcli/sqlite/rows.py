@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from omcli.base import record
 from omcli.base.errors import UnknownId
-from omcli.memory.observation import Kind, Logged, LogQuery, Observation, Replacement
+from omcli.memory.observation import Kind, Logged, LogQuery, Observation, Replacement, first_id
 from omcli.memory.ports import Rows, Tombstones
 from omcli.memory.session import NO_PROJECT
 from omcli.sqlite import codec, dialect, sessions
@@ -23,10 +23,8 @@ if TYPE_CHECKING:
 _SHORTEST_REFERENCE = 4
 _HANDLE_DIGITS = 8
 _MAY_CHANGE = " AND (status = 'open' OR type IN ('decision', 'fact', 'instruction', 'preference'))"
-"""`Observation.is_mutable` as SQL. It must be spelled like the index `observations_standing`, or SQLite does not use
-the index.
-"""
-
+"""`Observation.is_mutable` as SQL, spelled like the index `observations_standing`: otherwise SQLite does not use it."""
+_CHANGED_SINCE = "(o.observed_at >= ? OR o.dropped_at >= ? OR o.superseded_by >= ?)"
 _LOOKED_BACK = 20_000
 _REPLACED_SINCE = f"""(NOT o.visible AND o.position > ? - {_LOOKED_BACK} AND o.dropped_at IS NULL AND EXISTS
     (SELECT 1 FROM observations AS s WHERE {codec.same_id("s.id", "o.superseded_by")}
@@ -37,8 +35,7 @@ Only the last `_LOOKED_BACK` rows before the position are searched. Older rows t
 so do rows whose replacement was forgotten or dropped.
 """
 _OBSERVED_SINCE = f"(o.hidden_by IS NULL AND {_REPLACED_SINCE})"
-"""The same condition, limited to rows replaced by observing. Rows of a session that an operation hid count as hidden.
-"""
+"""The same condition for rows replaced by observing. Rows of a session that an operation hid count as hidden."""
 _AND_REPLACED = """WITH RECURSIVE shown (position) AS (SELECT * FROM ({}) UNION
     SELECT o.position FROM shown JOIN observations AS s USING (position)
     JOIN observations AS o ON o.superseded_by = s.id
@@ -424,14 +421,16 @@ def _clauses(connection: sqlite3.Connection, query: LogQuery, *, visible: str) -
     for column, words in (("kind", query.kinds), ("type", query.types), ("priority", query.priorities)):
         if words:
             limit_to(f"o.{column} IN ({', '.join('?' * len(words))})", *words)
-    for condition, bound in (
+    since = query.changed_since
+    for condition, *bounds in (
+        (_CHANGED_SINCE, since, since, since and codec.packed(first_id(since))),
         ("coalesce(o.event_at, o.observed_at) >= ?", query.since),
         ("coalesce(o.event_at, o.observed_at) < ?", query.until),
         ("o.position <= ?", query.as_of),
         ("o.counter <> ?", query.other_counter),
     ):
-        if bound is not None:
-            limit_to(condition, bound)
+        if bounds[0] is not None:
+            limit_to(condition, *bounds)
     if not query.hidden:
         limit_to(visible, *[query.as_of] * visible.count("?"))
     return conditions, values

@@ -69,6 +69,49 @@ def test_the_last_day_is_shown_unless_a_period_is_given(changed: Om) -> None:
     assert changed("diff", "--now", "2026-11-20T13:00Z").stdout.count("\n") > 2
 
 
+def test_pruned_rows_are_told_by_their_operation(om: Om) -> None:
+    """Once; --json has them. A row whose replacement was pruned is named, because it went, too."""
+    om("note", "old", "--now", BEFORE)
+    om("note", "older", "--now", BEFORE)
+    old = next(row["id"] for row in om("log", "--jsonl").lines if row["text"] == "old")
+    om("note", "new", "--resolves", old, "--now", AFTER)
+    om("prune", "--cross", "--older-than", SINCE, "--yes", "--now", AFTER)
+    lines = om("diff", "--since", SINCE, "--now", LAST).stdout.splitlines()
+    assert [line.partition("]")[2] for line in lines] == [
+        " medium fact: new",
+        " medium fact: old (superseded)",
+        " prune 2: 1 row hidden",
+    ]
+    om("prune", "--cross", "--older-than", LAST, "--yes", "--now", LAST)
+    run = om("diff", "--since", SINCE, "--now", LAST)
+    assert [line.partition("]")[2] for line in run.stdout.splitlines()] == [
+        " medium fact: old (superseded)",
+        " prune 2: 1 row hidden",
+        " prune 3: 1 row hidden",
+    ]
+    dropped = om("diff", "--since", SINCE, "--now", LAST, "--json").document["dropped"]
+    assert [row["text"] for row in dropped] == ["older", "old"]
+
+
+def test_a_row_is_named_although_what_replaced_it_went(om: Om) -> None:
+    """As a row between both is not, because it was written and went within the period; and not before it went."""
+    om("note", "first", "--now", BEFORE)
+    for text, day in (("second", "16"), ("third", "20")):
+        last = om("log", "--jsonl").lines[-1]["id"]
+        om("note", text, "--resolves", last, "--now", f"2026-11-{day}T12:00Z")
+    third = om("log", "--jsonl").lines[-1]["id"]
+    words = ("diff", "--since", SINCE, "--now", LAST)
+    lines = [line.partition("]")[2] for line in om(*words).stdout.splitlines()]
+    assert lines == [" medium fact: third", " medium fact: first (superseded)"]
+    assert "second" in om(*words, "--until", "2026-11-18").stdout
+    om("note", "other", "--now", AFTER)
+    om("prune", "--cross", "--keep-last", "1", "--yes", "--now", AFTER)
+    assert third not in {row["id"] for row in om("log", "--jsonl").lines}
+    run = om(*words, "--json").document
+    assert [row["text"] for row in run["added"]] == ["other"]
+    assert [row["text"] for row in run["dropped"]] == ["first"]
+
+
 def test_many_replaced_rows_are_counted(om: Om) -> None:
     """They could be a page."""
     for number in range(5):

@@ -125,9 +125,10 @@ def diff(run: Run, rows: RowFilter) -> None:
     With --until alone, the period begins with the memory.
 
     A line that begins with + is a row that was written, and one with - a row that was hidden: replaced by the row above
-    it, or dropped. Rows that were both written and hidden within the period are left out. If a row replaced many, as
-    when rows are folded, their number is printed (--json has them all). Operations that pruned or forgot are listed by
-    their numbers, which `om undo` takes; forgotten rows are not printed again.
+    it, dropped, or replaced by a row that was hidden itself. Rows that were both written and hidden within the period
+    are left out. If a row replaced many, as when rows are folded, their number is printed (--json has them all).
+    Operations that pruned or forgot are listed by their numbers, which `om undo` takes, instead of their rows: `om undo
+    NUMBER --dry-run` prints those.
     """
     from omcli.cli.reports import operation_as_dict, operation_summary
 
@@ -136,27 +137,37 @@ def diff(run: Run, rows: RowFilter) -> None:
     if unknown := lookup.unknown(run.wiring.reading, query):
         run.console.note(unknown)
     scope = replace(query, since=None, until=None, bare=not run.json)
-    found = lookup.changes(run.wiring.reading, scope, since=since, until=query.until)
     operations = [each for each in _hidden_by(run, query) if is_within(each.at, since, query.until)]
+    found = lookup.changes(run.wiring.reading, scope, since=since, until=query.until)
     if run.json:
-        replaced = {name: [full_row(each) for each in some] for name, some in found.replaced.items()}
-        added = [{**full_row(each), "replaces": replaced.get(each.id, [])} for each in found.added]
-        gone = [operation_as_dict(each) for each in operations]
-        run.output.document({"added": added, "dropped": list(map(full_row, found.dropped)), "operations": gone})
+        changes = [(each.added, list(map(full_row, each.gone))) for each in found]
+        run.output.document(
+            {
+                "added": [{**full_row(row), "replaces": gone} for row, gone in changes if row],
+                "dropped": [each for row, gone in changes if not row for each in gone],
+                "operations": list(map(operation_as_dict, operations)),
+            }
+        )
         return
-    for each in found.added:
-        run.output.entry("+", row_line(each))
-        before = found.replaced.get(each.id, ())
-        for old in before if len(before) <= _LISTED else ():
+    dropped: tuple[Observation, ...] = ()
+    added = replaced = 0
+    for change in found:
+        if change.added is None:
+            dropped = change.gone
+            continue
+        run.output.entry("+", row_line(change.added))
+        for old in change.gone if len(change.gone) <= _LISTED else ():
             run.output.entry("-", row_line(old))
-        if len(before) > _LISTED:
-            run.output.entry("-", f"{counted(len(before), 'row')} replaced by it")
-    for each in found.dropped:
-        run.output.entry("-", row_line(each))
+        if len(change.gone) > _LISTED:
+            run.output.entry("-", f"{counted(len(change.gone), 'row')} replaced by it")
+        added, replaced = added + 1, replaced + len(change.gone)
+    told = {done.at for done in operations}
+    for old in dropped:
+        if old.dropped_at not in told:
+            run.output.entry("-", row_line(old))
     for done in operations:
         run.output.entry("-", f"[{minute(done.at)}] {done.verb} {done.number}: {operation_summary(done)}")
-    changed = sum(map(len, found.replaced.values()))
-    total = (f"{counted(len(found.added), 'row')} added", f"{changed} replaced", f"{len(found.dropped)} dropped")
+    total = (f"{counted(added, 'row')} added", f"{replaced} replaced", f"{len(dropped)} dropped")
     run.console.report(f"since {minute(since)}: {', '.join(total)}")
 
 
