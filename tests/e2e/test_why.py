@@ -203,6 +203,22 @@ class TestLines:
     def test_a_column_after_the_line_is_ignored(self, on_disk: Om) -> None:
         assert why(on_disk, "src/fares.py:4:7")["edits"] == why(on_disk, "src/fares.py:4")["edits"]
 
+    def test_a_line_that_many_edits_wrote_is_told_by_its_neighbours(self, om: Om) -> None:
+        """The second `return` and the second `return None` are not where the first ones are."""
+        talk = Talk(session=FERRY, cwd=str(om.folder))
+        parts = [
+            f"def {name}():\n    check()\n    return{value}\n" for value in ("", " None") for name in ("up", "down")
+        ]
+        for number, part in enumerate(parts, 1):
+            edit(talk.user(f"Please write part {number}."), "go.py", f"# part {number}", part)
+        om("observe", "-q", stdin=talk.text())
+        om.write("go.py", "\n".join(parts))
+        for number in range(1, 5):
+            [only] = why(om, f"go.py:{number * 4 - 1}")["edits"]
+            assert f"part {number}." in only["asked"]["text"]
+        om.write("go.py", "# mine\n    return\n# mine, too\n")
+        assert om("why", "go.py:2").stderr == "om: no remembered edit wrote line 2 `return`\n"
+
     def test_a_changed_line_is_found_by_its_words(self, on_disk: Om) -> None:
         (on_disk.folder / "src" / "fares.py").write_text("def f(x):\n    return round_up_to_ten(cents, x)\n")
         found = why(on_disk, "src/fares.py:2")

@@ -335,7 +335,11 @@ def _found(event: ToolEvent) -> tuple[int, str, list[str]]:
 # ---- the edit that wrote a line
 
 _TELLING = 2
-"""Minimum number of words of a line that shows by itself where it comes from. Others are compared with neighbours."""
+"""Minimum number of words of a line that may be taken for a later form of another."""
+_TELLS = lazily(r"\w\W+\w|\w_\w|[a-z][A-Z]|\w{9}")
+"""Two words, or a name of several. Other lines, such as `return`, are looked up with their neighbours only."""
+_FARTHEST = 8
+"""Maximum number of neighbours that a line is looked up with."""
 _NEAR = 0.6
 """Minimum share of words that two lines have in common if one is taken for a later form of the other."""
 _ALL_WORDS = lazily(r"\w+")
@@ -371,9 +375,9 @@ def line_match(line: FileLine, edits: Sequence[Sequence[FileChange]]) -> LineMat
 
     `edits` has the changes of each edit, in order. Return None if no edit has a similar line.
     """
-    wanted = _lines_around(line)
-    if wanted and (writer := _writer(edits, wanted)) is not None:
-        return LineMatch(edit=writer, text=line.text.strip(), is_exact=True)
+    for wanted in _lines_around(line):
+        if (writer := _writer(edits, wanted)) is not None:
+            return LineMatch(edit=writer, text=line.text.strip(), is_exact=True)
     words = frozenset(_ALL_WORDS.findall(line.text))
     if len(words) < _TELLING:
         return None
@@ -387,13 +391,22 @@ def line_match(line: FileLine, edits: Sequence[Sequence[FileChange]]) -> LineMat
     return found
 
 
-def _lines_around(line: FileLine) -> list[str]:
-    """Return the line with the fewest neighbours that together have enough words, or nothing if all are not enough."""
-    for reach in range(len(line.lines)):
-        lines = _code_lines("\n".join(line.lines[max(0, line.place - reach) : line.place + reach + 1]))
-        if len(_WORD_CHARACTERS.findall(" ".join(lines))) >= _TELLING:
-            return lines
-    return []
+def _lines_around(line: FileLine) -> Iterator[list[str]]:
+    """Yield the line with neighbours: first as few as make it differ from all other places in the file, then more, then
+    fewer. Lines that say nothing are left out.
+    """
+    file, others = _code_lines("\n".join(line.lines)), []
+    for reach in range(_FARTHEST + 1):
+        for before in range(reach, -1, -1):
+            around = line.lines[max(0, line.place - before) : line.place + reach - before + 1]
+            lines = _code_lines("\n".join(around))
+            if not _TELLS.search(" ".join(lines)):
+                continue
+            if sum(1 for _ in _starts(file, lines)) == 1:
+                yield lines
+            else:
+                others.append(lines)
+    yield from reversed(others)
 
 
 def _writer(edits: Sequence[Sequence[FileChange]], wanted: Sequence[str]) -> int | None:
@@ -418,11 +431,13 @@ def _writer(edits: Sequence[Sequence[FileChange]], wanted: Sequence[str]) -> int
 
 def _has(text: str, wanted: Sequence[str]) -> bool:
     """Return True if a text has these lines, one after the other."""
-    if wanted[0] not in text:
-        return False
-    lines = _code_lines(text)
+    return wanted[0] in text and any(True for _ in _starts(_code_lines(text), wanted))
+
+
+def _starts(lines: Sequence[str], wanted: Sequence[str]) -> Iterator[int]:
+    """Yield the places among lines at which the wanted ones begin."""
     starts = (place for place, line in enumerate(lines) if line == wanted[0])
-    return any(lines[place : place + len(wanted)] == wanted for place in starts)
+    return (place for place in starts if lines[place : place + len(wanted)] == wanted)
 
 
 def _code_lines(text: str) -> list[str]:
