@@ -233,12 +233,17 @@ def contradicted(rows: Iterable[Observation]) -> tuple[tuple[Observation, Observ
     found: dict[str, tuple[Observation, Observation]] = {}
     for statements in said.values():
         if 1 < len({each.value for each in statements}) <= _MOST_ALIKE:
-            same = sorted(statements, key=lambda each: (each.row.dated, each.row.id))[-_COMPARED:]
+            same = sorted(statements, key=lambda each: _order(each.row))[-_COMPARED:]
             for number, one in enumerate(same, start=1):
                 later = [other for other in same[number:] if _may_replace(other, one)]
                 if later and not _is_same_value(later[-1].value, one.value):
-                    found[one.row.id] = one.row, later[-1].row
-    return tuple(sorted(found.values(), key=lambda pair: (pair[0].dated, pair[0].id)))
+                    last = max(later[-1].row, found.get(one.row.id, (one.row, one.row))[1], key=_order)
+                    found[one.row.id] = one.row, last
+    return tuple(sorted(found.values(), key=lambda pair: _order(pair[0])))
+
+
+def _order(row: Observation) -> tuple[str, str]:
+    return row.dated, row.id
 
 
 @record

@@ -117,6 +117,13 @@ class TestContradictions:
         texts = [f"User: The retry limit is {number}." for number in (5, 8, 5)]
         assert pairs(said(*texts)) == [(texts[1], texts[2])]
 
+    def test_of_two_statements_that_are_contradicted_the_last_contradiction_is_named(self) -> None:
+        """Whichever of them is made first."""
+        port, limit = "The API listens on port 9321.", "The retry limit is 8."
+        both = "The API listens on port 8123. The retry limit is 5."
+        for later in ([port, limit], [limit, port]):
+            assert pairs(said(both, *later)) == [(both, later[1])]
+
     def test_many_values_are_a_list(self) -> None:
         assert pairs(said(*(f"User: The retry limit is {number}." for number in range(20, 29)))) == []
 
