@@ -52,17 +52,22 @@ def is_shared(row: Observation, *, session: str | None) -> bool:
 
 
 def each_once(rows: Sequence[Observation], *, besides: Sequence[Observation] = ()) -> list[Observation]:
-    """Remove rows whose text is in `besides`, and duplicates by text. The mark of provisional `rows` is ignored.
+    """Remove rows whose text is in `besides`, and duplicates by text. The mark of provisional rows is ignored.
 
     Among duplicates, the last row that is not an observation is kept, or the first one if all are observations.
     """
-    said = {row.text for row in besides}
+    said = {_bare_text(row) for row in besides}
     chosen: dict[str, Observation] = {}
-    texts = [row.text.removesuffix(f" ({PROVISIONAL})") for row in rows]
+    texts = [_bare_text(row) for row in rows]
     for row, text in zip(rows, texts, strict=True):
         if text not in said and (text not in chosen or row.kind is not Kind.OBSERVATION):
             chosen[text] = row
     return [row for row, text in zip(rows, texts, strict=True) if chosen.get(text) is row]
+
+
+def _bare_text(row: Observation) -> str:
+    """Return the text of a row without the mark of provisional rows."""
+    return row.text.removesuffix(f" ({PROVISIONAL})")
 
 
 def row_value(row: Observation, *, now: str, fading: float = HALF_LIFE) -> float:

@@ -143,3 +143,11 @@ def test_an_item_stands_for_the_row_it_was_made_of() -> None:
     assert each_once([ROW, other, item]) == [other, item]
     assert each_once([item, ROW]) == [item]
     assert each_once([ROW, other, item], besides=[replace(ROW, session="mine")]) == [other]
+
+
+def test_a_provisional_row_is_no_other_one() -> None:
+    """Of this session or of another."""
+    marked = replace(ROW, text=f"{ROW.text} (provisional)", id="0198c0de-0000-7000-8000-000000000004")
+    assert each_once([ROW, marked]) == [ROW]
+    assert each_once([ROW], besides=[marked]) == []
+    assert each_once([marked], besides=[ROW]) == []
