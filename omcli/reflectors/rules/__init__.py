@@ -43,7 +43,7 @@ class RuleReflector:
         for find in folds.ALL if material.session else ():
             for fold in find(working.rows_to_fold()):
                 working.fold(fold)
-        for loss in folds.by_value(working):
+        for loss in folds.by_value(working) if not working.fits else ():
             if working.fits or working.is_last:
                 break
             working.drop(loss)
