@@ -14,6 +14,8 @@ from omcli.clients import CLIENTS
 from omcli.clients.events import EVENTS, Moment
 from omcli.clients.json_edit import Part, add_key, insert, parse, remove, replace_part
 
+WAIT = 5
+"""Seconds after which a client ends a hook, except where an entry says otherwise."""
 _LONGEST = 4_096
 """Maximum length of a command that can be one of ours."""
 _UNUSED = ("SubagentStop",)
@@ -30,14 +32,14 @@ def hook_entries(client: str, command: str) -> dict[str, list[Any]]:
 
 def _item(client: str, moment: Moment, command: str) -> dict[str, Any]:
     if client == "cursor":
-        return {"command": command, "timeout": 5}
+        return {"command": command, "timeout": WAIT}
     entry: dict[str, Any] = {"type": "command", "command": command}
     if client == "gemini":
-        return {"hooks": [{"name": "om-memory", **entry, "timeout": 5_000}]}
+        return {"hooks": [{"name": "om-memory", **entry, "timeout": WAIT * 1000}]}
     if client == "claude-code" and moment is Moment.TOOL:
         entry |= {"async": True, "timeout": 30}  # not after a turn: a session that ends then would stop the hook
     else:
-        entry["timeout"] = 3 if moment is Moment.END else 5  # Codex allows 3 seconds at the end
+        entry["timeout"] = 3 if moment is Moment.END else WAIT  # Codex allows 3 seconds at the end
     if client == "claude-code" and moment is Moment.START:
         return {"matcher": "startup|resume|clear|compact|fork", "hooks": [entry]}
     return {"hooks": [entry]}

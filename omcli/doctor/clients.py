@@ -14,7 +14,7 @@ from time import perf_counter
 from omcli.base.errors import OmError
 from omcli.base.record import record
 from omcli.clients import CLIENTS
-from omcli.clients.entries import entries, hook_entries
+from omcli.clients.entries import WAIT, entries, hook_entries
 from omcli.clients.events import HookCall, answer, start_event
 from omcli.clients.files import read
 from omcli.clients.install import TABLE, entries_of, is_found, main_file
@@ -26,8 +26,8 @@ from omcli.processes import GUARD
 from omcli.text.instants import instant, minute
 
 _SESSION = "om-doctor"
-_SECONDS = 10.0
-"""Seconds to wait for a hook, to see how long a slow one takes. Clients wait for five."""
+_SECONDS = 2.0 * WAIT
+"""Seconds to wait for a hook, to see how long a slow one takes."""
 
 
 def section() -> Section:
@@ -139,6 +139,8 @@ def _check(
     if found.error:
         return failure(hook.client, f"the hook in {place} does not answer: {found.error}", again)
     text = f"hooks in {place} answer in {found.ms} ms; {_last(last)}"
+    if found.is_late:
+        return warn(hook.client, text, f"the client waits for {WAIT} s only, and goes on without memory")
     if error is not None:
         at = f"{error.event or 'a hook'} failed at {minute(error.at)}"
         return warn(hook.client, f"{text}; {at}: {error.error}", "it is logged in hooks.log and background.log")
@@ -179,6 +181,11 @@ def _last(run: HookRun | None) -> str:
 class HookAnswer:
     ms: int
     error: str = ""
+
+    @property
+    def is_late(self) -> bool:
+        """True if the client would not have waited for it."""
+        return self.ms > WAIT * 1000
 
 
 def _answer(client: str, words: Sequence[str], environment: Mapping[str, str]) -> HookAnswer:
