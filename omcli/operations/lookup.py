@@ -17,10 +17,6 @@ from omcli.operations.clock import Clock
 from omcli.pack.cross_session import by_value
 
 _POLL_SECONDS = 1.0
-_SPREAD = 20
-"""Number of messages of all sessions to look through for each neighbour in one session, because sessions may run at the
-same time.
-"""
 LAST = "last"
 """Reference to the session with the latest message, empty ones aside."""
 _SHORTEST_REFERENCE = 4
@@ -280,11 +276,5 @@ def around(store: Store, reference: str, *, reach: int) -> tuple[tuple[KeptMessa
             f"`{reference}` has no messages around it", hint="it was not made from messages, or they are gone"
         )
     named = {kept.seq for kept in found}
-    places = store.index.around(named, LogQuery(), reach=reach * _SPREAD)
-    near: set[int] = set()
-    for session in {place.session for place in places}:
-        seqs = [place.seq for place in places if place.session == session]
-        for at, seq in enumerate(seqs):
-            if seq in named:
-                near.update(seqs[max(0, at - reach) : at + reach + 1])
-    return found, store.messages.by_seq(near)
+    near = store.index.around(named, LogQuery(), reach=reach)
+    return found, store.messages.by_seq(place.seq for place in near)

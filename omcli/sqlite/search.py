@@ -39,24 +39,34 @@ up to three marks such as `**` may follow.
 """
 _AROUND = ("\x02", "\x03")
 _LATEST_ANSWER = 400
-"""Number of messages, of all sessions, after a question or call among which to look for answers: more than an agent
-usually needs for one.
+"""Number of messages of a session after a question or call among which to look for answers: more than an agent usually
+needs for one.
 """
 _MARKS = lazily("[\x02\x03]")
 _MARKED = lazily("([^\x02]*)\x02([^\x03]*)\x03")
 
 
 _ANSWERS = f"""
-WITH given (seq, session, role, agent, call_id, next) AS MATERIALIZED (
-    SELECT g.seq, g.session, g.role, g.agent, g.call_id,
-        (SELECT min(n.seq) FROM messages AS n WHERE n.session = g.session AND n.seq > g.seq
-            AND n.seq <= g.seq + :reach AND n.role = 'user' AND n.agent IS g.agent)
-    FROM messages AS g WHERE {dialect.among("g.seq", ":seqs")} AND g.role IN ('user', 'call'))
-SELECT g.seq, a.seq FROM given AS g JOIN messages AS a ON a.session = g.session AND a.agent IS g.agent
-    AND a.seq > g.seq AND a.seq <= g.seq + :reach
+WITH given (seq, session, role, agent, call_id, last) AS MATERIALIZED (
+    SELECT g.seq, g.session, g.role, g.agent, g.call_id, (SELECT max(seq) FROM
+        (SELECT n.seq FROM messages AS n WHERE n.session = g.session AND n.seq > g.seq ORDER BY n.seq LIMIT :reach))
+    FROM messages AS g WHERE {dialect.among("g.seq", ":seqs")} AND g.role IN ('user', 'call')),
+asked AS MATERIALIZED (
+    SELECT *, (SELECT min(n.seq) FROM messages AS n WHERE n.session = g.session AND n.seq > g.seq AND n.seq <= g.last
+        AND n.role = 'user' AND n.agent IS g.agent) AS next FROM given AS g)
+SELECT g.seq, a.seq FROM asked AS g JOIN messages AS a ON a.session = g.session AND a.agent IS g.agent
+    AND a.seq > g.seq AND a.seq <= g.last
 WHERE CASE g.role WHEN 'call' THEN a.role = 'result' AND a.call_id = g.call_id
     ELSE a.role = 'assistant' AND (g.next IS NULL OR a.seq < g.next) END
 ORDER BY g.seq, a.seq
+"""
+_AROUND_GIVEN = f"""
+SELECT n.seq FROM messages AS g JOIN messages AS n ON n.session = g.session
+    AND n.seq >= (SELECT min(seq) FROM (SELECT b.seq FROM messages AS b
+        WHERE b.session = g.session AND b.seq <= g.seq ORDER BY b.seq DESC LIMIT :reach + 1))
+    AND n.seq <= (SELECT max(seq) FROM (SELECT a.seq FROM messages AS a
+        WHERE a.session = g.session AND a.seq >= g.seq ORDER BY a.seq LIMIT :reach + 1))
+WHERE {dialect.among("g.seq", ":seqs")}
 """
 
 
@@ -80,9 +90,7 @@ class SqliteSearchIndex(Table, SearchIndex):
                 connection,
                 "SELECT m.seq, m.session, m.role = 'user' AND m.agent IS NULL, m.role IN ('user', 'assistant'),"
                 f" m.tokens, m.at, {conditions}"
-                " FROM messages AS m JOIN sessions AS s ON s.number = m.session WHERE m.seq IN"
-                " (SELECT n.seq FROM messages AS g JOIN messages AS n ON n.session = g.session"
-                f" AND n.seq BETWEEN g.seq - :reach AND g.seq + :reach WHERE g.{dialect.among('seq', ':seqs')})"
+                f" FROM messages AS m JOIN sessions AS s ON s.number = m.session WHERE m.seq IN ({_AROUND_GIVEN})"
                 " ORDER BY m.session, m.seq",
                 {**values, "seqs": dialect.as_list(seqs), "reach": reach},
             )

@@ -40,6 +40,13 @@ class TestAnswered:
         keep(store, call("a"), call("b"), result("b"), result("a"), call("c"))
         assert store.index.answered(range(1, 6)) == {1: (4,), 2: (3,)}
 
+    def test_messages_of_sessions_that_run_at_the_same_time_are_not_counted(self, store: Store) -> None:
+        """As many as an answer may be away from its question."""
+        keep(store, said("who?"))
+        keep(store, *(said(f"{number}") for number in range(400)), to="t")
+        keep(store, said("Ada", role=Role.ASSISTANT))
+        assert store.index.answered([1]) == {1: (402,)}
+
     def test_a_subagent_answers_only_its_own_instructions(self, store: Store) -> None:
         keep(store, said("delegate"), said("look", agent="a1"), said("found", role=Role.ASSISTANT, agent="a1"))
         assert store.index.answered([1, 2]) == {2: (3,)}
@@ -164,6 +171,11 @@ class TestAround:
         found = store.index.around([2, 8], LogQuery(), reach=1)
         assert [place.seq for place in found] == [1, 2, 3, 7, 8]
         assert store.index.around([99], LogQuery(), reach=3) == ()
+
+    def test_messages_of_sessions_that_run_at_the_same_time_are_not_counted(self, store: Store) -> None:
+        for number in range(8):
+            keep(store, said(f"{number}"), to="st"[number % 2])
+        assert [place.seq for place in store.index.around([4, 5], LogQuery(), reach=1)] == [3, 5, 7, 2, 4, 6]
 
     def test_people_are_told_from_agents_and_tools(self, store: Store) -> None:
         keep(store, said("a"), said("b", role=Role.ASSISTANT), said("c", agent="sub"), said("d", role=Role.RESULT))

@@ -278,6 +278,15 @@ class TestOutput:
         [result] = told("recall", "E1234", "-C", "1", "--kind", "message", "--json").document["results"]
         assert [each["role"] for each in result["context"]] == ["call", "result", "assistant"]
 
+    def test_neighbours_are_those_of_the_session_whatever_runs_at_the_same_time(self, om: Om) -> None:
+        talks = [Talk(session=name, cwd=str(om.folder)) for name in ("one", "two", "three")]
+        for number in range(5):
+            for talk in talks:
+                text = talk.user(f"Turn {number} of {talk.session}.").text()
+                om("observe", "-q", "--later", stdin=text)
+        lines = om("recall", '"Turn 2 of two"', "--kind", "message", "-C", "2", "-n", "1").stdout.splitlines()
+        assert [line.partition("Turn ")[2] for line in lines] == [f"{number} of two." for number in range(5)]
+
     def test_no_line_can_be_taken_for_another_message(self, om: Om) -> None:
         """Invariant 8: whatever a name contains, and whatever ends a line."""
         said = [
