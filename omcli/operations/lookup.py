@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 
 from omcli.base.errors import BadInput, UnknownId, UnknownSession
@@ -178,6 +178,7 @@ def changes(store: Store, query: LogQuery, *, since: str, until: str | None) -> 
     """Yield what changed in the rows of a query from `since` on, and before `until` if that is given: the rows added,
     in the order in which they were written, then the rows that went although nothing that is left replaced them.
     """
+    wanted = replace(query, hidden=True, changed_since=since)
     oldest, latest = first_id(since), until and first_id(until)
 
     def is_gone(row: Observation, at: str | None, lowest: str | None) -> bool:
@@ -185,22 +186,31 @@ def changes(store: Store, query: LogQuery, *, since: str, until: str | None) -> 
         hidden = ((row.dropped_at, at), (row.superseded_by, lowest))
         return any(found is not None and (bound is None or found < bound) for found, bound in hidden)
 
-    replaced: defaultdict[str, list[Observation]] = defaultdict(list)
-    dropped: list[Observation] = []
-    for row in log(store, replace(query, hidden=True, changed_since=since)):
-        gone = replaced.pop(row.id, [])
-        if row.observed_at < since:
-            gone += () if is_gone(row, since, oldest) else (row,)
-        elif until is not None and row.observed_at >= until:
-            continue
-        elif not is_gone(row, until, latest):
-            yield RowChange(added=row, gone=tuple(gone))
-            continue
-        if gone and is_gone(row, until, latest):
-            (dropped if row.superseded_by is None else replaced[row.superseded_by]).extend(gone)
-    dropped += chain.from_iterable(replaced.values())
-    if dropped:
-        yield RowChange(added=None, gone=tuple(dropped))
+    next_ids: dict[str, str | None] = {}
+    gone: list[Observation] = []
+    for row in log(store, wanted):
+        if is_gone(row, until, latest):
+            next_ids[row.id] = row.superseded_by
+            if row.observed_at < since and not is_gone(row, since, oldest):
+                gone.append(row)
+    replaced: defaultdict[str | None, list[Observation]] = defaultdict(list)
+    for row in gone:
+        replaced[_last_of(row.id, next_ids)].append(row)
+    for row in log(store, wanted):
+        if since <= row.observed_at and (until is None or row.observed_at < until) and row.id not in next_ids:
+            yield RowChange(added=row, gone=tuple(replaced.pop(row.id, ())))
+    if replaced:
+        yield RowChange(added=None, gone=tuple(chain.from_iterable(replaced.values())))
+
+
+def _last_of(row: str, next_ids: Mapping[str, str | None]) -> str | None:
+    """Return the id of the row that stands for a row in the end, or None if a row in between was dropped."""
+    last: str | None = row
+    for _ in next_ids:  # in a store that was merged with a forged one, rows may replace each other
+        if last is None or last not in next_ids:
+            break
+        last = next_ids[last]
+    return last
 
 
 def follow(store: Store, query: LogQuery, clock: Clock) -> Iterator[Observation]:

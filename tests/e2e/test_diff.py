@@ -90,7 +90,7 @@ def test_pruned_rows_are_told_by_their_operation(om: Om) -> None:
         " prune 3: 1 row hidden",
     ]
     dropped = om("diff", "--since", SINCE, "--now", LAST, "--json").document["dropped"]
-    assert [row["text"] for row in dropped] == ["older", "old"]
+    assert [row["text"] for row in dropped] == ["old", "older"]
 
 
 def test_a_row_is_named_although_what_replaced_it_went(om: Om) -> None:

@@ -194,6 +194,19 @@ def test_a_reflection_of_what_was_seen_twice_is_there_once(machines: Machines) -
     assert sorted(machines.texts("a")) == sorted(machines.texts("b")) == alone
 
 
+@pytest.mark.parametrize("first", ["a", "b"])
+def test_a_row_is_replaced_by_one_of_another_machine_whichever_comes_first(machines: Machines, first: str) -> None:
+    """A third machine stores the rows of one after those of the other, in an order that chance has chosen."""
+    second = "b" if first == "a" else "a"
+    machines(first, "note", "old")
+    machines.take_in(second, machines.exported(first))
+    (old,) = machines.rows(second)
+    machines(second, "note", "new", "--resolves", old["id"])
+    machines.take_in("c", machines.exported(second))
+    (added,) = machines("c", "diff", "--since", "2026-06-01T00:02Z", "--json").document["added"]
+    assert (added["text"], [row["text"] for row in added["replaces"]]) == ("new", ["old"])
+
+
 def test_two_folds_of_the_same_rows_leave_the_earlier(machines: Machines) -> None:
     machines.observe("a", "claude_code_refactor.jsonl")
     machines.take_in("b", machines.exported("a"))
