@@ -62,8 +62,7 @@ class OperationWrite:
     parts: tuple[str, ...] = ()
     """Lines and sentences of the hidden messages and rows that are also kept out by themselves."""
     seen: int | None = None
-    """Log position of the last row considered, if any. If the log has newer rows, the operation is rejected as stale.
-    """
+    """Log position of the last row considered, if any. If the log has newer rows, the operation is rejected."""
     figures: Mapping[str, object] = field(default_factory=dict)
     """The options of the request, without any hidden text. To those of prune and forget, the store adds counts."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import datetime
 from enum import StrEnum
 
 from omcli.base.record import field, record
@@ -293,13 +292,6 @@ def handle(observation_id: str) -> str:
     A UUIDv7 begins with the time, which all rows of a batch share, but ends in random digits.
     """
     return observation_id[-8:]
-
-
-def first_id(at: str) -> str:
-    """Return the beginning of the lowest id that a row written at a time can have. Ids of earlier rows are lower."""
-    moment = datetime.fromisoformat(f"{at.removesuffix('Z')}+00:00")
-    digits = f"{max(0, int(moment.timestamp() * 1000)):012x}"
-    return f"{digits[:8]}-{digits[8:]}"
 
 
 # ---- rows as printed in JSON by all commands

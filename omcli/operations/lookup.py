@@ -10,11 +10,12 @@ from omcli.base.errors import BadInput, UnknownId, UnknownSession
 from omcli.base.record import record, replace
 from omcli.memory.changes import RowHistory
 from omcli.memory.message import KeptMessage
-from omcli.memory.observation import Kind, LogQuery, Observation, Type, first_id
+from omcli.memory.observation import Kind, LogQuery, Observation, Type
 from omcli.memory.ports import Store
 from omcli.memory.retention import Support
 from omcli.operations.clock import Clock
 from omcli.pack.cross_session import by_value
+from omcli.text.instants import first_id
 
 _POLL_SECONDS = 1.0
 LAST = "last"

@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING
 
 from omcli.base import record
 from omcli.base.errors import UnknownId
-from omcli.memory.observation import Kind, Logged, LogQuery, Observation, Replacement, first_id
+from omcli.memory.observation import Kind, Logged, LogQuery, Observation, Replacement
 from omcli.memory.ports import Rows, Tombstones
 from omcli.memory.session import NO_PROJECT
 from omcli.sqlite import codec, dialect, sessions
 from omcli.sqlite.dialect import PAGE, Table
+from omcli.text.instants import first_id
 
 if TYPE_CHECKING:
     from omcli.memory.changes import SessionTitle

@@ -111,6 +111,13 @@ def minute(at: str) -> str:
     return f"{at[:10]} {at[11:16]}"
 
 
+def first_id(at: str) -> str:
+    """Return the beginning of the lowest id that a row written at a time can have. Ids of earlier rows are lower."""
+    moment = datetime.fromisoformat(f"{at.removesuffix('Z')}+00:00")
+    digits = f"{max(0, int(moment.timestamp() * 1000)):012x}"
+    return f"{digits[:8]}-{digits[8:]}"
+
+
 def printed_date(date: str) -> str:
     """Return a date, or a range without the year and month that its end shares with its start: `2026-04-02 to 05`."""
     return _SHARED_START.sub(r"\1\2 to ", date).replace("/", " to ")
