@@ -88,6 +88,7 @@ class Om:
             **self._kept,
             "HOME": str(self.home),
             "TERM": "dumb",
+            "PAGER": "",
             "OM_DB": str(self.db),
             **_FEW_AUTHORITIES,
             **(extra or {}),

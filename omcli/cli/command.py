@@ -93,7 +93,7 @@ class Run:
         self.json = json
         self.strict = strict
         self.is_verbose = verbose
-        self.console = Console(quiet=quiet, as_json=json, colour=colour)
+        self.console = Console(quiet=quiet, as_json=json, verbose=verbose, colour=colour)
         self.output = Output(colour, before=self.console.clear)
         self._flags: dict[str, object] = {"db": db, "preset": preset, "counter": counter}
         self._flags["wait"] = check_number(wait, option="--wait ", most=_LONGEST_WAIT)
@@ -181,8 +181,9 @@ class Run:
         return self.settings.disabled
 
     def close(self) -> None:
-        """Erase the progress line, and close the store if it was opened."""
+        """Erase the progress line, wait for the pager, and close the store if it was opened."""
         self.console.clear()
+        self.output.close()
         if "wiring" in vars(self):
             self.wiring.close()
 
@@ -266,6 +267,7 @@ class Run:
             self._show_progress,
             warn=self.console.warn,
             busy=self.console.progress,
+            steps=self.console.steps,
             observer=observer,
             reflector=reflector,
             open_store=open_store,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from enum import StrEnum
@@ -13,8 +14,12 @@ from omcli.base.errors import OmError
 from omcli.text.clean import json_line, one_line, single_line
 
 if TYPE_CHECKING:
+    from omcli.cli.progress import ProgressMeter
     from omcli.cli.terminal import KeyReader, StatusLine
+    from omcli.operations.deps import StepCount
 
+_SECONDS_OF_LINES = 5.0
+"""Seconds between two lines of progress where lines cannot be erased."""
 UNREAD = 141
 """Exit code if the reader of stdout has closed the pipe."""
 
@@ -46,6 +51,7 @@ class Console:
         quiet: bool = False,
         as_json: bool = False,
         colour: Colour = Colour.AUTO,
+        verbose: bool = False,
         into: TextIO | None = None,
     ) -> None:
         """If a stream `into` is given, everything goes there instead of to stderr, without questions and progress."""
@@ -53,7 +59,9 @@ class Console:
         self._quiet = quiet
         self._as_json = as_json
         self._colour = colour
+        self._verbose = verbose
         self._status: StatusLine | None = None
+        self._meter: ProgressMeter | None = None
 
     @property
     def is_quiet(self) -> bool:
@@ -89,12 +97,30 @@ class Console:
         self.warn(f"{f'{about}: ' if about else ''}{error.message}")
 
     def progress(self, text: str) -> None:
-        """Show progress on the last line of a terminal, unless quiet. The next output replaces it. A dumb terminal
-        shows none, because it cannot erase a line.
-        """
-        if self._quiet or not self.can_ask or os.environ.get("TERM") == "dumb":
-            return
+        """Show what is being done on the last line of a terminal, unless quiet. The next output replaces it.
 
+        Where lines cannot be erased, as in a pipe or on a dumb terminal, a verbose run prints a line every few seconds,
+        and others show nothing.
+        """
+        if (meter := self._progress_meter()) is not None:
+            meter.show(text)
+
+    def steps(self, count: StepCount | None) -> None:
+        """Add to the progress how many steps are done, at what rate, and the time left. None ends that."""
+        if (meter := self._progress_meter()) is not None:
+            meter.begin(count)
+
+    def _progress_meter(self) -> ProgressMeter | None:
+        if self._meter is None and not self._quiet and self._into is None:
+            can_erase = self.can_ask and os.environ.get("TERM") != "dumb"
+            if can_erase or self._verbose:
+                from omcli.cli.progress import ProgressMeter
+
+                show, every = (self._show_status, 0.0) if can_erase else (self.note, _SECONDS_OF_LINES)
+                self._meter = ProgressMeter(show, clock=time.monotonic, every=every)
+        return self._meter
+
+    def _show_status(self, text: str) -> None:
         if self._status is None:
             from omcli.cli.terminal import StatusLine
 

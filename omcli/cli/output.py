@@ -17,7 +17,7 @@ from omcli.text.clean import json_line, one_line, printable
 from omcli.text.instants import minute
 
 if TYPE_CHECKING:
-    from omcli.cli.terminal import Terminal
+    from omcli.cli.terminal import Pager, Terminal
 
 SCHEMA = 1
 """Version of JSON output. Keys may be added within a version, but never changed or removed."""
@@ -48,6 +48,17 @@ class Output:
         self._coloured = has_colour(colour, self._stream)
         self._is_optional = False
         self._lost: OSError | InputOutput | None = None
+        self._needs_pager = False
+        self._pager: Pager | None = None
+
+    def open_pager(self) -> None:
+        """From the next write on, send the output to the user's pager if stdout is a terminal."""
+        self._needs_pager = self._into is None and self.terminal is not None
+
+    def close(self) -> None:
+        """Wait until the user has left the pager, if there is one."""
+        if self._pager is not None:
+            self._pager.close()
 
     @contextmanager
     def optional(self) -> Iterator[None]:
@@ -78,13 +89,22 @@ class Output:
 
     def text(self, text: str) -> None:
         """Write text verbatim. Raise InputOutput if stdout is closed and OSError if writing fails, except inside
-        `optional`.
+        `optional`. Raise Exit if the user has left the pager.
         """
         self._before()
+        if self._needs_pager:
+            self._start_pager()
         with self._writing():
             if self._stream is None:
                 raise InputOutput("standard output is closed")
             self._stream.write(text)
+
+    def _start_pager(self) -> None:
+        from omcli.cli.terminal import Pager
+
+        self._needs_pager, self._pager = False, Pager.start()
+        if self._pager is not None:
+            self._into = self._pager.stream
 
     def line(self, text: str) -> None:
         """Write a line, with control characters made visible."""
@@ -100,6 +120,8 @@ class Output:
         try:
             yield
         except (OSError, InputOutput) as error:
+            if self._pager is not None and isinstance(error, BrokenPipeError):
+                raise Exit(0) from None
             if not self._is_optional:
                 raise
             self._lost = self._lost or error

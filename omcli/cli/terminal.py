@@ -12,11 +12,11 @@ import sys
 import termios
 import tty
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from io import StringIO
 from itertools import chain
 from pathlib import Path
-from typing import IO
+from typing import IO, TextIO, cast
 
 from rich.cells import cell_len
 from rich.console import Console, Group, RenderableType
@@ -228,6 +228,43 @@ class KeyReader:
         if select.select([self._stdin], [], [], self._MOMENT)[0] and os.read(self._stdin, 1) in self._INTRODUCERS:
             while (byte := os.read(self._stdin, 1)) and byte < b"@":
                 pass
+
+
+class Pager:
+    """A program that shows long output a screen at a time, such as `less`. It handles Ctrl-C itself."""
+
+    def __init__(self, process: subprocess.Popen[str], stream: TextIO) -> None:
+        self._process = process
+        self.stream = stream
+        """Stream of what it is to show. Writing fails with BrokenPipeError once the user has left it."""
+
+    @classmethod
+    def start(cls) -> Pager | None:
+        """Start the pager that OM_PAGER or PAGER names, or else `less`. Return None if there is none, or if the
+        variable is empty or `cat`. If it cannot be started, raise BadInput.
+
+        `less` ends at once if all fits on the screen, unless the variable LESS says otherwise.
+        """
+        wanted = os.environ.get("OM_PAGER", os.environ.get("PAGER", shutil.which("less") or ""))
+        if wanted.strip() in ("", "cat"):
+            return None
+        environment = {"LESS": "FRX", **os.environ}
+        try:
+            process = subprocess.Popen(
+                shlex.split(wanted), stdin=subprocess.PIPE, encoding="utf-8", errors="backslashreplace", env=environment
+            )
+        except (OSError, ValueError) as error:
+            raise BadInput(f"cannot run the pager `{wanted}`: {error}", hint="set OM_PAGER to another one") from None
+        assert process.stdin is not None
+        signal.signal(signal.SIGINT, lambda _number, _frame: None)
+        signal.signal(signal.SIGPIPE, signal.SIG_IGN)
+        return cls(process, cast(TextIO, process.stdin))
+
+    def close(self) -> None:
+        """Wait until the user has left the pager."""
+        with suppress(BrokenPipeError):
+            self.stream.close()
+        self._process.wait()
 
 
 def edit_file(file: Path) -> str | None:

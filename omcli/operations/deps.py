@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from enum import StrEnum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from omcli.base import ignore
 from omcli.base.errors import InputOutput, LaneTaken, TryAgain
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from omcli.memory.reflection import Reflector
     from omcli.operations.ingest.sessions import TranscriptCounts
 
+_Thing = TypeVar("_Thing")
 BATCH_TOKENS = 35_000
 CONTEXT_ROWS = 150
 """Number of newest rows that accompany a batch, and also of newest mutable ones (`Observation.is_mutable`)."""
@@ -153,6 +154,15 @@ class LongWork:
 
 
 @record
+class StepCount:
+    """Number of steps that are done, of all steps of long work."""
+
+    noun: str
+    done: int
+    total: int
+
+
+@record
 class Deps:
     """All external resources that an operation uses."""
 
@@ -171,6 +181,7 @@ class Deps:
     warn: Callable[[str], None] = ignore
     show_busy: Callable[[str], None] = ignore
     show_progress: Callable[[str, TranscriptCounts], None] = ignore
+    show_steps: Callable[[StepCount | None], None] = ignore
     long_work: LongWork = field(default_factory=LongWork)
     is_off_in: Callable[[str], bool] = _never
     """Return True if memory is off in a session's directory, according to a file of its project."""
@@ -189,6 +200,16 @@ class Deps:
         """Call `LongWork.extend`, then show an input's name and its counts so far."""
         self.long_work.extend()
         self.show_progress(name, counts)
+
+    def each(self, things: Sequence[_Thing], noun: str) -> Iterator[_Thing]:
+        """Yield things, and show the user how many of them are done. A single one is not counted."""
+        total = len(things)
+        for done, thing in enumerate(things):
+            if total > 1:
+                self.show_steps(StepCount(noun=noun, done=done, total=total))
+            yield thing
+        if total > 1:
+            self.show_steps(None)
 
 
 # ---- leases: one process at a time works in a lane of a session

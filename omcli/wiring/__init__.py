@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from omcli.memory.session import EvictionPolicy
     from omcli.memory.transcript import Bookmark, Origin, Transcript
     from omcli.operations.clock import Clock
-    from omcli.operations.deps import Deps, ObserverDeps, ReflectorDeps
+    from omcli.operations.deps import Deps, ObserverDeps, ReflectorDeps, StepCount
     from omcli.operations.embed import VectorSearch
     from omcli.operations.estimate import CallList
     from omcli.operations.ingest.sessions import TranscriptCounts
@@ -302,6 +302,7 @@ class Wiring:
         *,
         warn: Callable[[str], None] = ignore,
         busy: Callable[[str], None] = ignore,
+        steps: Callable[[StepCount | None], None] = ignore,
         observer: ObserverDeps | None = None,
         reflector: ReflectorDeps | None = None,
         open_store: Callable[[], Store] | None = None,
@@ -325,6 +326,7 @@ class Wiring:
             warn=warn,
             show_busy=busy,
             show_progress=progress,
+            show_steps=steps,
             is_off_in=cache(lambda folder: not self.settings.disabled and is_off_in(folder, os.environ)),
         )
 

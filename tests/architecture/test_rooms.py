@@ -17,7 +17,7 @@ PACKAGE = Path(__file__).parents[2] / "omcli"
 MODULES = sorted(PACKAGE.rglob("*.py"))
 CORE = ("base", "text", "memory", "pack", "exchange", "llm", "recall")
 
-MOST_MODULES = 236
+MOST_MODULES = 240
 """Without those of the tables that grow by a module for each line: formats, clients and exchange."""
 LEAST_MEAN_LINES = 185
 MOST_LINES = 480  # aim: 450

@@ -39,6 +39,7 @@ _ENVIRONMENT = {
     "OM_COUNTER": "Token counter. Default: o200k-approx.",
     "OM_WAIT": "Seconds to wait for another process that is writing. Default: 10.",
     "OM_CONTEXT_BUDGET": "Tokens of a context pack. Default: 20000.",
+    "OM_PAGER, PAGER": "Program that shows long output on a terminal; empty for none. Default: less.",
     "OM_OBSERVER_PROVIDER": "Provider that observes: anthropic, openai, ollama, ..., or rules. Default: rules.",
     "OM_OBSERVER_MODEL": "The model that observes, and reflects if no other is named.",
     "OM_EMBEDDINGS_PROVIDER": "Provider of the model for vectors: openai, ollama, ..., or local. Default: none.",

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from rich.cells import cell_len
 
 from tests.conftest import Om
-from tests.e2e.terminals import on_real_terminal, on_terminal
+from tests.e2e.terminals import answering, on_real_terminal, on_terminal
 from tests.e2e.transcripts import tide_story
 
 COMMANDS = [
@@ -90,3 +91,51 @@ def test_a_terminal_gets_no_colour_if_told_so(told: Om, env: dict[str, str]) -> 
 def test_the_variable_columns_goes_before_the_width_of_the_terminal(told: Om) -> None:
     shown = plain(on_real_terminal(told, "log", columns=200, env={"COLUMNS": "50"}))
     assert 40 < max(map(cell_len, shown.splitlines())) <= 50
+
+
+PAGED = ["log", "items", "sessions", "history", "recall tide", "diff", "why tides.py", "trace Cuxhaven"]
+
+
+@pytest.mark.parametrize("line", PAGED)
+def test_long_output_goes_through_the_pager(told: Om, line: str) -> None:
+    plainly = on_real_terminal(told, *line.split())
+    paged = on_real_terminal(told, *line.split(), env={"OM_PAGER": "sed s/^/:/", "PAGER": "false"})
+    assert paged.splitlines() == [f":{each}" for each in plainly.splitlines()]
+    assert plainly.strip()
+
+
+def test_the_pager_of_other_programs_is_used_unless_om_has_its_own(told: Om) -> None:
+    """Set to nothing or to `cat`, the variable turns it off."""
+    shown = {
+        name: on_real_terminal(told, "log", env={"PAGER": "sed s/^/:/", **env})
+        for name, env in {"other": {}, "none": {"OM_PAGER": ""}, "cat": {"OM_PAGER": "cat"}}.items()
+    }
+    assert all(line.startswith(":") for line in shown["other"].splitlines())
+    assert shown["none"] == shown["cat"] != shown["other"]
+
+
+@pytest.mark.parametrize("pager", ["head -n 1", "true"])
+def test_a_pager_that_is_left_early_is_no_error(told: Om, pager: str) -> None:
+    code, shown = answering(told, "log", answers=[], env={"OM_PAGER": pager})
+    assert code == 0
+    assert "Traceback" not in shown
+    assert len(shown.splitlines()) <= 1
+
+
+def test_a_pager_that_cannot_be_started_is_named(told: Om) -> None:
+    code, shown = answering(told, "log", answers=[], env={"OM_PAGER": "no-such-pager -x"})
+    assert code == 65
+    assert "cannot run the pager `no-such-pager -x`" in shown
+
+
+def test_in_a_pipe_nothing_is_paged(told: Om) -> None:
+    assert told("log", env={"OM_PAGER": "false"}).stdout == told("log").stdout
+
+
+def test_a_person_sees_how_many_files_are_done(om: Om, tmp_path: Path) -> None:
+    files = [tmp_path / name for name in ("one.jsonl", "two.jsonl")]
+    for file, session in zip(files, "ab", strict=True):
+        file.write_text(tide_story().text().replace("tide-1", session))
+    _, shown = answering(om, "observe", *map(str, files), answers=[])
+    assert "1 of 2 files" in shown
+    assert "2 of 2 files" in shown

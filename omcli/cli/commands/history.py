@@ -69,6 +69,7 @@ def history(
     `om undo NUMBER` reverses reflect, compact, prune, forget and notes that resolve rows, until the rows that they hid
     are permanently deleted. An undo is listed as an operation, too.
     """
+    run.output.open_pager()
     run.check_stream(jsonl=jsonl)
     session = run.session(session)
     begins, ends = period(since, until, now=run.wiring.clock.now())

@@ -65,6 +65,8 @@ def log(
     (superseded) or (dropped). Times are UTC. `om show HANDLE` shows a row in full. With --notation, each line is HANDLE
     [DATE TIME] MARK TEXT.
     """
+    if not follow:
+        run.output.open_pager()
     if run.json and (jsonl or follow):
         raise BadUsage("`--json` prints one document", hint="use `--jsonl` for a stream")
     written = None if notation is None else run.notation(notation)
@@ -130,6 +132,7 @@ def diff(run: Run, rows: RowFilter) -> None:
     Operations that pruned or forgot are listed by their numbers, which `om undo` takes, instead of their rows: `om undo
     NUMBER --dry-run` prints those.
     """
+    run.output.open_pager()
     from omcli.cli.reports import operation_as_dict, operation_summary
 
     query = rows.query(run)
@@ -218,6 +221,7 @@ def items(
     Items are facts that later sessions should know. Each line is HANDLE TYPE: TEXT #TAG, then `<` and the handles of
     the rows it was made from. Reflection writes items; agents add them with `om apply`, and you with `om note --item`.
     """
+    run.output.open_pager()
     run.check_stream(jsonl=jsonl)
     now = run.wiring.clock.now()
     query = rows.query(run)
@@ -279,6 +283,7 @@ def show(
     that is no longer open, although nothing answered or finished it. --history adds the rows that the row replaced, was
     made from or became part of, and the operations that made or hid it, numbered as in `om history`.
     """
+    run.output.open_pager()
     shown = lookup.show(run.wiring.reading, id_, with_traces=history)
     if run.json:
         about = _about(shown.observation, shown.coverage) if shown.observation else {}

@@ -201,9 +201,9 @@ def recall_filter(
 
 
 def _print_all(run: Run, answers: Sequence[Answer], *, from_file: bool, jsonl: bool, with_context: bool) -> None:
+    run.output.open_pager()
     if run.json:
-        documents = [_as_dict(answer) for answer in answers]
-        run.output.document({"queries": documents} if from_file else documents[0])
+        run.output.document({"queries": [*map(_as_dict, answers)]} if from_file else _as_dict(answers[0]))
     elif jsonl:
         for each in answers if from_file else ():
             run.output.json_line(_as_dict(each))

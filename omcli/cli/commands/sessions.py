@@ -93,6 +93,7 @@ def sessions(
     only if it is a handle, or at least 8 digits of a UUID; any other text is a whole id, perhaps of a new session. A
     session without a title is listed with its first prompt.
     """
+    run.output.open_pager()
     run.check_stream(jsonl=jsonl)
     begins, ends = period(since, until, now=run.wiring.clock.now())
     is_whole = bool(begins or ends) or sort is not SessionOrder.LAST

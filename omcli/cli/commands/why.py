@@ -85,6 +85,7 @@ def why(
 
     Rows are printed as by `om log`, messages as ID [DATE TIME] ROLE: LINE. The exit code is 1 if nothing was found.
     """
+    run.output.open_pager()
     store, query = run.wiring.reading, rows.query(run)
     note_unknown(run, query)
     limit = min(limit, LARGEST)
@@ -133,6 +134,7 @@ def trace(
     The last line is `not lost` if the pack has the text, otherwise `lost at: STAGE`. The exit code is 1 if no message
     and no row has the text.
     """
+    run.output.open_pager()
     store, query = run.wiring.reading, rows.query(run)
     note_unknown(run, query)
     limit = min(limit, LARGEST)

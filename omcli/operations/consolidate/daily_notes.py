@@ -71,7 +71,7 @@ def keep_notes(
     known = {taken.origin.path: taken for taken in deps.store.bookmarks.files()}
     waiting = {each.session.id for each in deps.store.sessions.summaries() if not each.is_observed}
     asks = True
-    for note in notebook.notes():
+    for note in deps.each(notebook.notes(), "note"):
         extend()
         report = _kept(note, notebook, deps, known, archiving, waiting=waiting, asks=asks)
         if report is None:

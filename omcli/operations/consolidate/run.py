@@ -195,7 +195,7 @@ def _take_in(agenda: ConsolidateInput, deps: Deps, done: ConsolidateReport, exte
     """Ingest the sources and record failures, until an error occurs that would affect every file. New messages are
     observed later.
     """
-    for source in agenda.sources:
+    for source in deps.each(agenda.sources, "file"):
         extend()
         for report in ingest_files([source.input], deps, session=source.session):
             done.files.append(report)
@@ -216,10 +216,9 @@ def _look_after(
     do both for that session alone.
     """
     with done.part(_SESSIONS):
-        for summary in deps.store.sessions.summaries():
+        wanted = [each for each in deps.store.sessions.summaries() if agenda.session in (None, each.session.id)]
+        for summary in deps.each(wanted, "session"):
             session = summary.session.id
-            if agenda.session not in (None, session):
-                continue
             if agenda.session is None and is_active(summary, deps.clock):
                 done.going_on += [] if summary.is_observed else [session]
                 continue

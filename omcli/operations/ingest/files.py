@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from functools import lru_cache
 from itertools import chain
@@ -98,14 +98,14 @@ class FileReport:
 
 
 def ingest_files(
-    inputs: Iterable[FileInput], deps: Deps, *, session: str | None = None, is_joined: bool = False
+    inputs: Sequence[FileInput], deps: Deps, *, session: str | None = None, is_joined: bool = False
 ) -> Iterator[FileReport]:
     """Store the messages of each input, and yield its report. An error in one input does not stop the others.
 
     `session` overrides the sessions named in the inputs. If `is_joined`, a session that continues another session of
     its input counts as that other session.
     """
-    for entry in inputs:
+    for entry in deps.each(inputs, "file"):
         intake, error = None, None
         try:
             with entry.open() as transcript:

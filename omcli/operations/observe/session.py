@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 from omcli.base import ignore
 from omcli.base.errors import OF_MODELS, OF_ONE_SESSION, CutOff, Looped, OmError, PromptTooLong
@@ -65,8 +65,13 @@ class SessionBatches:
             if batch is None or (batch.deferred_through >= batch.through and self.is_last(batch)):
                 return
             self._extend()
+            self._show_progress(batch)
             yield batch
             done += 1
+
+    def _show_progress(self, batch: Batch) -> None:
+        waiting = self._deps.store.batches.pending(batch.session).messages
+        self._deps.busy(f"{batch.session}: observing {len(batch.messages)} of {waiting} messages")
 
     def is_last(self, batch: Batch) -> bool:
         """Return True if no pending message follows the batch. For a late batch, return False, because the messages
@@ -182,7 +187,7 @@ class SlicedReader:
     def _show_progress(self, batch: Batch, part: Batch) -> None:
         read = sum(kept.seq <= part.after for kept in batch.messages)
         waiting = self._deps.store.batches.pending(batch.session).messages - read
-        self._deps.busy(f"{batch.session}: observing {len(part.messages)} of {waiting} messages that wait")
+        self._deps.busy(f"{batch.session}: observing {len(part.messages)} of {waiting} messages")
 
 
 # ---- observing ahead: batches are observed before they are due and written later
@@ -223,7 +228,7 @@ def write_buffered(session_id: str, deps: Deps, *, floor: int, is_due: Callable[
 
 
 def observe_files(
-    inputs: Iterable[FileInput],
+    inputs: Sequence[FileInput],
     deps: Deps,
     *,
     session: str | None = None,
