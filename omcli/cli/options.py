@@ -206,10 +206,17 @@ def preset_names() -> list[str]:
 
 
 def exchange_names() -> list[str]:
-    """Return the formats of `om export` and `om import`."""
-    from omcli.exchange import NAMES, OWN
+    """Return the formats that `om export` writes."""
+    from omcli.exchange import OUTPUT_NAMES
 
-    return [OWN, *NAMES]
+    return list(OUTPUT_NAMES)
+
+
+def input_names() -> list[str]:
+    """Return the formats that `om import` reads."""
+    from omcli.exchange import INPUT_NAMES
+
+    return list(INPUT_NAMES)
 
 
 def notation_names() -> list[str]:

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 from omcli.base.errors import BadUsage
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from omcli.exchange.groups import Exchange
 
 # Maps each format to its module, which is imported on demand.
@@ -20,14 +22,24 @@ _MODULES = {
     "lango": "lango",
     "lango-jsonl": "lango",
 }
+_READ_ONLY = {
+    "observational-memory": "observational_memory",
+    "claude-mem": "claude_mem",
+    "mem0": "mem0",
+    "chatgpt": "chatgpt",
+}
 OWN = "jsonl"
 """om's own format, which holds the whole memory (`operations/records.py`). It is not one of those for rows."""
 NAMES = tuple(_MODULES)
+OUTPUT_NAMES = (OWN, *NAMES)
+INPUT_NAMES = (OWN, *NAMES, *_READ_ONLY)
 
 
-def named(name: str) -> Exchange:
-    """Return the format with this name. Raise BadUsage if it does not exist."""
-    if name not in _MODULES:
-        raise BadUsage(f"memory is not written as `{name}`", hint=f"one of: {', '.join((OWN, *NAMES))}")
-    found: dict[str, Exchange] = import_module(f"omcli.exchange.{_MODULES[name]}").EXCHANGES
+def named(name: str, names: Sequence[str] = INPUT_NAMES) -> Exchange:
+    """Return the format with this name, which is not om's own. Raise BadUsage if it is not one of `names`."""
+    if name not in names:
+        verb = "read" if names is INPUT_NAMES else "written"
+        raise BadUsage(f"memory is not {verb} as `{name}`", hint=f"one of: {', '.join(names)}")
+    module = _MODULES.get(name) or _READ_ONLY[name]
+    found: dict[str, Exchange] = import_module(f"omcli.exchange.{module}").EXCHANGES
     return found[name]

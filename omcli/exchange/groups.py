@@ -8,9 +8,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 
 from omcli.base import lazily
-from omcli.base.record import record
+from omcli.base.record import field, record
 from omcli.memory.notation import PrintedRow
 from omcli.memory.observation import UNDER, Kind, Observation
+from omcli.text.clean import one_line
 
 _MARKUP = {"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;"}
 # Markup, and characters that end lines, reverse text or are invisible, such as copies of ASCII that only a model reads.
@@ -27,6 +28,8 @@ class GroupRow:
     """Index of the earlier row in the group that this row is a detail of; None if it is not a detail."""
     clock: str = ""
     """Time of day as `HH:MM` if the file gives it without a date."""
+    id: str | None = None
+    """Id of the row itself, if the file gives one: a row that has it already is not imported again."""
 
 
 @record
@@ -64,6 +67,8 @@ class Group:
     """Category of an item, as named in the format."""
     tags: tuple[str, ...] = ()
     generation: int = 0
+    facts: Mapping[str, str] = field(default_factory=dict)
+    """What else the file says of the rows, by its own names. It is stored with them."""
 
 
 @record
@@ -73,17 +78,29 @@ class NotARow:
     reason: str
 
 
+def nothing(_groups: Iterable[Group], _tokens: Callable[[str], int]) -> Iterator[str]:
+    """Yield nothing: `render` of the formats that om only reads."""
+    return iter(())
+
+
 @record
 class Exchange:
     """A file format for exchanging memory."""
 
     name: str
-    counter: str
-    """Name of the token counter used for sizes given in the file."""
-    render: Callable[[Iterable[Group], Callable[[str], int]], Iterator[str]]
-    """Function that yields the text of groups in pieces. It takes the groups and a function that counts tokens."""
     parse: Callable[[str], Iterator[Group | NotARow]]
     """Function that parses the text of a file. Parts that are not valid rows give a `NotARow`, not an error."""
+    counter: str = ""
+    """Name of the token counter used for sizes given in the file."""
+    render: Callable[[Iterable[Group], Callable[[str], int]], Iterator[str]] = nothing
+    """Function that yields the text of groups in pieces. It takes the groups and a function that counts tokens."""
+    hint: str = ""
+    """What the input should be, for the error about one that is something else."""
+    files: tuple[str, ...] = ()
+    """Names of the files to read, one after another, if the input is a folder. Empty if it must not be one."""
+    tables: tuple[str, ...] = ()
+    """Tables to read, in this order, if the input is a database. `parse` gets a line of JSON for each of their rows,
+    which maps the name of the table to a list with the row."""
 
 
 def lines_of(text: str) -> list[str]:
@@ -173,9 +190,24 @@ def objects_of(text: str) -> Iterator[Mapping[str, object] | None]:
         yield found if isinstance(found, dict) else None
 
 
+def json_values(text: str) -> Iterator[object]:
+    """Yield the JSON value of a text, or those of its lines. A line that is not JSON gives None."""
+    try:
+        yield json.loads(text.removeprefix("\ufeff"), strict=False)
+    except (ValueError, RecursionError):
+        yield from objects_of(text)
+
+
+def said(fields: Mapping[str, object], *keys: str) -> str:
+    """Return the first of these values that is text and not blank, on one line, or ""."""
+    texts = (value for key in keys if isinstance(value := fields.get(key), str))
+    return next(filter(None, map(one_line, texts)), "")
+
+
 FORMAT = "imported_from"
 ORIGINAL_ID = "original_id"
 """Id of the group or item in the imported file."""
+_ORIGINAL = "original_"
 WRITTEN_AT = "written_at"
 CWD = "cwd"
 CATEGORY = "category"
@@ -194,6 +226,7 @@ def origin_fields(group: Group, *, format_name: str) -> dict[str, object]:
         CWD: group.cwd,
         CATEGORY: group.category,
         **{key: getattr(group.reach, name) for name, key in _ENDS.items()},
+        **{_ORIGINAL + name: fact for name, fact in group.facts.items()},
     }
     return {name: value for name, value in said.items() if value is not None}
 

@@ -7,16 +7,25 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from functools import partial
+from functools import cached_property
 
-from omcli.base import ignore
 from omcli.base.errors import BadInput, OmError, UnknownId
 from omcli.base.record import field, record, replace
-from omcli.exchange.groups import MARK, NOWHERE, Exchange, Group, GroupRow, MessageRange, NotARow, origin_fields
-from omcli.exchange.pi import render
-from omcli.exchange.summary import parse
+from omcli.exchange.groups import (
+    FORMAT,
+    MARK,
+    NOWHERE,
+    ORIGINAL_ID,
+    Exchange,
+    Group,
+    GroupRow,
+    MessageRange,
+    NotARow,
+    nothing,
+    origin_fields,
+)
 from omcli.memory.batch import Batch, BatchOutcome
-from omcli.memory.message import UNLIMITED, KeptMessage, Role
+from omcli.memory.message import KeptMessage
 from omcli.memory.observation import (
     ITEM_TYPES,
     UNDER,
@@ -89,13 +98,13 @@ def import_files(
     whose text or sentences are among `told` (see `folded_text`) count as known.
     """
     for entry in inputs:
-        writer = _GroupWriter(exchange.name, deps, session=session, project=project, each=each, told=told)
+        writer = _GroupWriter(exchange, deps, session=session, project=project, each=each, told=told)
         error = None
         try:
             for found in exchange.parse(entry.read()):
                 writer.take(found)
             if writer.is_empty:
-                raise BadInput(f"nothing in it is memory as `{exchange.name}` writes it")
+                raise BadInput(f"nothing in it is memory as `{exchange.name}` writes it", hint=exchange.hint)
         except OmError as failure:
             error = failure
         yield writer.report(entry.name, error)
@@ -104,7 +113,7 @@ def import_files(
 class _GroupWriter:
     def __init__(
         self,
-        format_name: str,
+        exchange: Exchange,
         deps: Deps,
         *,
         session: str | None,
@@ -113,7 +122,8 @@ class _GroupWriter:
         told: Collection[str],
     ) -> None:
         self._told = told
-        self._format = format_name
+        self._format = exchange.name
+        self._has_ids = exchange.render is nothing
         self._deps = deps
         self._session = session
         self._project = project
@@ -169,7 +179,11 @@ class _GroupWriter:
         contain a secret, its range of messages is left out.
         """
         entries = [
-            replace(entry, line=replace(entry.line, text=self._clean(single_line(entry.line.text))))
+            replace(
+                entry,
+                line=replace(entry.line, text=self._clean(single_line(entry.line.text))),
+                id=entry.id and self._clean(entry.id),
+            )
             for entry in group.entries
         ]
         reach = group.reach
@@ -182,6 +196,7 @@ class _GroupWriter:
             cwd=group.cwd and self._clean(group.cwd),
             category=group.category and self._clean(group.category),
             tags=tuple(dict.fromkeys(filter(None, map(self._clean, group.tags)))),
+            facts={self._clean(name): self._clean(fact) for name, fact in group.facts.items()},
             reach=replace(reach, first=reach.first and clean(reach.first), last=reach.last and clean(reach.last))
             if is_safe
             else NOWHERE,
@@ -194,14 +209,31 @@ class _GroupWriter:
 
     def _place(self, group: Group) -> _Place:
         session = None if group.kind is Kind.ITEM else self._session or group.session or self._owner(group.reach)
-        where = session, self._project if session is not None else group.cwd or self._project
+        where = session, self._project if session is not None else self._directory(group.cwd) or self._project
         if where not in self._places:
-            self._places[where] = _Place(self._deps, *where)
+            self._places[where] = _Place(self._deps, *where, has_ids=self._has_ids)
         return self._places[where]
 
     def _owner(self, reach: MessageRange) -> str | None:
         found = _message(self._deps.store, reach.last)
         return found.session if found else None
+
+    def _project_of(self, group: Group, place: _Place) -> str:
+        """Return the directory that a group names, otherwise that of its session, otherwise the current one."""
+        given = group.cwd if group.cwd and _is_path(group.cwd) else place.project
+        return given or self._directory(group.cwd) or self._project
+
+    def _directory(self, cwd: str | None) -> str | None:
+        """Return the directory of a group. If only its last name is given, return the current directory or that of a
+        session if it has this name, otherwise the name.
+        """
+        return cwd if cwd is None or _is_path(cwd) else self._named.get(cwd.rpartition("/")[2], cwd)
+
+    @cached_property
+    def _named(self) -> dict[str, str]:
+        """Directories of sessions by their last name. The current one comes first."""
+        projects = [found.session.project or "" for found in self._deps.store.sessions.summaries()]
+        return {project.rpartition("/")[2]: project for project in (*reversed(projects), self._project)}
 
     def _rows(self, group: Group, place: _Place, ends: list[KeptMessage]) -> list[Observation]:
         rows: list[Observation] = []
@@ -209,7 +241,7 @@ class _GroupWriter:
         for given in group.entries:
             entry = _with_date(given, group, ends)
             row = self._row(group, entry, place, ends)
-            known = place.known(row, is_dated=bool(instant(entry.line.dated)))
+            known = place.known(row, is_dated=bool(instant(entry.line.dated)), row_id=given.id)
             reason = self._why_not(row)
             is_told = known is None and self._is_told(row.text)
             if known is None and reason is None and not is_told:
@@ -251,7 +283,7 @@ class _GroupWriter:
             status=line.status,
             event_at=instant(f"{line.dated}Z") or group.created_at,
             tags=(*group.tags, UNVERIFIED) if line.is_unverified or not place.may_say(line.text, ends) else group.tags,
-            metadata={**origin_fields(group, format_name=self._format), **mark},
+            metadata={**origin_fields(replace(group, id=entry.id or group.id), format_name=self._format), **mark},
             source=Source.IMPORT,
         )
         return as_row(
@@ -259,13 +291,17 @@ class _GroupWriter:
             row_id=deps.new_id(),
             kind=group.kind,
             session=place.session,
-            project=group.cwd or place.project or self._project,
+            project=self._project_of(group, place),
             keys={kept.seq: kept.key for kept in ends},
             at=place.now,
             tokens=deps.counter.text(draft.text),
             counter=deps.counter.name,
             generation=max(1, group.generation) if is_reflection else 0,
         )
+
+
+def _is_path(directory: str) -> bool:
+    return directory.startswith("/") or "\\" in directory
 
 
 def _with_date(entry: GroupRow, group: Group, ends: Sequence[KeptMessage]) -> GroupRow:
@@ -294,7 +330,8 @@ def _without_date(entry: GroupRow, written: str) -> GroupRow:
 class _Place:
     """Destination of rows: a session with its pending messages, or a project."""
 
-    def __init__(self, deps: Deps, session: str | None, project: str) -> None:
+    def __init__(self, deps: Deps, session: str | None, project: str, *, has_ids: bool) -> None:
+        """`has_ids` is True if the format may give ids of rows that stay the same."""
         self._deps = deps
         self._store = deps.store
         self.session = session
@@ -308,7 +345,9 @@ class _Place:
         """Position in the session of the first message that no batch covers."""
         self._known: dict[tuple[str, str | None, bool], str] = {}
         """Ids of rows by text, minute (None for any) and True for items only."""
-        query = LogQuery(session=session, project=project if session is None else None, hidden=True, bare=True)
+        self._originals: dict[tuple[object, object, str], str] = {}
+        """Ids of imported rows by format, id in the imported file and folded text."""
+        query = LogQuery(session=session, project=project if session is None else None, hidden=True, bare=not has_ids)
         for logged in self._store.rows.log(query):
             if logged.observation.session == session:
                 self.note(logged.observation)
@@ -326,11 +365,17 @@ class _Place:
         for at in (minute(row.dated), None):
             for of_items in {False, row.kind is Kind.ITEM}:
                 self._known.setdefault((row.text, at, of_items), row.id)
+        if ORIGINAL_ID in row.metadata:
+            self._originals.setdefault(_origin_key(row), row.id)
 
-    def known(self, row: Observation, *, is_dated: bool) -> str | None:
+    def known(self, row: Observation, *, is_dated: bool, row_id: str | None) -> str | None:
         """Return the id of a stored row with the same text and minute, or None. If the row has no date, any time
         matches. An item is known only if it is stored as an item, because observations do not last.
+
+        A row with an id of its own in the file is known by it, whatever its date and white space.
         """
+        if row_id is not None and (found := self._originals.get(_origin_key(row))):
+            return found
         return self._known.get((row.text, minute(row.dated) if is_dated else None, row.kind is Kind.ITEM))
 
     def ends(self, reach: MessageRange) -> tuple[KeptMessage | None, KeptMessage | None]:
@@ -390,6 +435,10 @@ class _Place:
         return len(messages)
 
 
+def _origin_key(row: Observation) -> tuple[object, object, str]:
+    return row.metadata.get(FORMAT), row.metadata.get(ORIGINAL_ID), folded_text(row.text)
+
+
 def _message(store: Store, key: str | None) -> KeptMessage | None:
     try:
         return store.messages.by_key(key) if key is not None else None
@@ -401,72 +450,3 @@ def _item_type(category: str | None) -> Type:
     """Return the item type for a category; unknown categories are knowledge."""
     name = (category or "").partition("/")[0]
     return next((type_ for type_ in ITEM_TYPES if type_ == name), Type.KNOWLEDGE)
-
-
-_SUMMARY = Exchange(name="summary", counter="chars-4", render=render, parse=parse)
-
-
-@record
-class SummaryReport:
-    """The outcome of importing a summary."""
-
-    rows: int
-    tokens: int
-    """Tokens of the summary, or 0 if it adds no row."""
-
-
-def import_summary(name: str, text: str, session_id: str, deps: Deps) -> SummaryReport:
-    """Store a summary as rows, except for facts that a row of the session, or a message of its agent, says already.
-
-    Rows without a date get that of the session's first message, because a summary is about the time before.
-
-    Raise BadInput if the summary is empty or gives no row, and the error of storing it if that fails.
-    """
-    if not text.strip():
-        raise BadInput("the summary is empty")
-    session = deps.store.sessions.find(session_id)
-    project = (session.project if session else None) or ""
-    [report] = import_files(
-        [ImportInput(name=name, read=lambda: text)],
-        replace(_SUMMARY, parse=partial(_parse_before, _first_minute(session_id, deps))),
-        deps,
-        session=session_id,
-        project=project,
-        each=ignore,
-        told=_told(session_id, deps),
-    )
-    if report.error is not None:
-        raise report.error
-    return SummaryReport(rows=report.observations, tokens=deps.counter.text(text) if report.observations else 0)
-
-
-def _first_minute(session_id: str, deps: Deps) -> str | None:
-    times = [outline.at for outline in deps.store.messages.outline(session_id) if outline.at]
-    return minute(min(times)) if times else None
-
-
-def _parse_before(first: str | None, text: str) -> Iterator[Group | NotARow]:
-    """Parse a summary, and date its undated rows `first`."""
-    for found in parse(text):
-        if isinstance(found, NotARow) or first is None:
-            yield found
-            continue
-        dated = (
-            entry if entry.clock or entry.line.dated else replace(entry, line=replace(entry.line, dated=first))
-            for entry in found.entries
-        )
-        yield replace(found, entries=tuple(dated))
-
-
-def _told(session_id: str, deps: Deps) -> frozenset[str]:
-    """Return the texts of the session's rows and the sentences of its agent, which summaries by `om compact` quote.
-
-    It is empty if there are no rows, because the summary is then all that is known.
-    """
-    query = LogQuery(session=session_id, hidden=True, bare=True)
-    told = {folded_text(logged.observation.text) for logged in deps.store.rows.log(query)}
-    if not told:
-        return frozenset()
-    spoken = (kept.message for kept in deps.store.messages.tail(session_id, max_tokens=UNLIMITED))
-    sentences = (part for each in spoken if each.role is Role.ASSISTANT for part in text_parts(each.text))
-    return frozenset(told.union(folded_text(part.text) for part in sentences))

@@ -19,6 +19,7 @@ from omcli.base.record import replace
 from omcli.memory.message import Message
 
 if TYPE_CHECKING:
+    from omcli.exchange.groups import Exchange
     from omcli.formats import Format
     from omcli.formats.source import RecordStream
     from omcli.memory.transcript import Bookmark, IngestedPart, Item, Origin, Transcript
@@ -130,6 +131,35 @@ def lines_of(name: str) -> Iterator[Iterable[bytes]]:
     """Open a file or standard input as lines. Raise NoInput if reading fails, BadInput for a directory."""
     with _opened(name) as stream, _input_errors():
         yield stream
+
+
+def memory_text(name: str, exchange: Exchange) -> str:
+    """Return the text of an input that `exchange` reads: a file or standard input, the files of a folder that it names
+    one after another, or the rows of a database as lines of JSON.
+
+    Raise NoInput if reading fails, BadInput if a folder or database has nothing of this format.
+    """
+    if name != STDIN and Path(name).is_dir():
+        if not exchange.files:
+            raise BadInput("it is a directory", hint=exchange.hint or "name a file in it")
+        found = [path for each in exchange.files if (path := Path(name) / each).exists()]
+        if not found:
+            raise BadInput(f"there is not any {' or '.join(exchange.files)} in it", hint=exchange.hint)
+        return "\n\n".join(memory_text(str(path), exchange) for path in found)
+    if name != STDIN and exchange.tables:
+        with _opened(name) as stream:
+            is_database = _is_database(stream)
+        if is_database:
+            return _rows_of(name, exchange)
+    return content(name).decode("utf-8", "replace")
+
+
+def _rows_of(path: str, exchange: Exchange) -> str:
+    from omcli.formats.tables import lines
+
+    if (found := lines(path, exchange.tables)) is None:
+        raise BadInput(f"this database lacks tables of `{exchange.name}`", hint=exchange.hint)
+    return "\n".join(found)
 
 
 def transcript_in(stream: BinaryIO, *, format_name: str | None = None, origin: Origin | None = None) -> Transcript:

@@ -15,13 +15,14 @@ from omcli.cli.options import (
     RowFilter,
     argument,
     exchange_names,
+    input_names,
     option,
     session_option,
 )
-from omcli.exchange import OWN, named
+from omcli.exchange import OUTPUT_NAMES, OWN, named
 from omcli.memory.observation import full_row
 from omcli.operations import lookup
-from omcli.wiring.inputs import STDIN, content, lines_of
+from omcli.wiring.inputs import STDIN, lines_of, memory_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -40,6 +41,8 @@ om export --to duet-groups --project . | less
 
 _STDOUT = "-"
 _FORMATS = "jsonl, pi, zora, zora-jsonl, duet-groups, duet-headings, lango, lango-jsonl"
+_OTHERS = "observational-memory, claude-mem, mem0, chatgpt"
+"""Formats that are only read."""
 
 
 @with_shared(RowFilter, examples=_EXPORT_EXAMPLES, without=["counter", "tag"])
@@ -60,7 +63,7 @@ def export(
     and zora-jsonl say which rows are items: after import from any other format, an item and another row with the same
     words and time become one row.
     """
-    pieces = _all_records(run, rows) if to == OWN else _in_format(run, rows, named(to))
+    pieces = _all_records(run, rows) if to == OWN else _in_format(run, rows, named(to, OUTPUT_NAMES))
     if file != _STDOUT:
         _write(Path(file), pieces)
     if run.json:
@@ -107,6 +110,7 @@ om import memory.jsonl
 ssh laptop om export --to jsonl | om import -
 om import --format zora-jsonl memory.jsonl
 om import --format pi --session ID notes.txt
+om import --format claude-mem ~/.claude-mem/claude-mem.db
 om export --to duet-groups | om import --db other.db --format duet-groups -
 """
 
@@ -114,10 +118,13 @@ om export --to duet-groups | om import --db other.db --format duet-groups -
 @with_shared(examples=_IMPORT_EXAMPLES)
 def import_(
     run: Run,
-    files: Annotated[list[str] | None, argument(metavar="[FILE]...", help="Files to read; `-` is stdin.")] = None,
+    files: Annotated[
+        list[str] | None, argument(metavar="[FILE]...", help="Files, folders or databases to read; `-` is stdin.")
+    ] = None,
     *,
     format_: Annotated[
-        str, option("--format", metavar="NAME", help=f"Input format: {_FORMATS}.", autocompletion=exchange_names)
+        str,
+        option("--format", metavar="NAME", help=f"Input format: {_FORMATS}, {_OTHERS}.", autocompletion=input_names),
     ] = OWN,
     session: Annotated[str | None, session_option("Assign all rows to this session.")] = None,
 ) -> None:
@@ -133,6 +140,9 @@ def import_(
     you can import a file again whenever it has grown. Rows without a session belong to the project of the current
     directory. If rows name messages as their sources, all pending messages up to the last of these count as observed.
     `--format duet-groups` also reads the records of duet's own store, as JSON.
+
+    observational-memory, claude-mem, mem0 and chatgpt are the memory of programs to move from; om-transcript(5) says
+    where they keep it and what becomes of it. Their files are only read.
     """
     from omcli.operations.importing import ImportInput
 
@@ -148,7 +158,7 @@ def import_(
     if run.is_read_only("nothing was stored"):
         return
     session = run.session_or_new(session)
-    inputs = [ImportInput(name=name, read=partial(_read, name)) for name in files or [STDIN]]
+    inputs = [ImportInput(name=name, read=partial(memory_text, name, exchange)) for name in files or [STDIN]]
     with run.output.optional():  # store rows even if the reader of stdout goes away
         _take_in(run, inputs, exchange, session)
 
@@ -195,10 +205,6 @@ def _merged(report: MergeReport) -> str:
         (lines, f"{counted(lines, 'line')} skipped: {', '.join(report.skipped)}"),
     )
     return f"{report.path}: {', '.join(what for number, what in told if number) or 'nothing new'}"
-
-
-def _read(name: str) -> str:
-    return content(name).decode("utf-8", "replace")
 
 
 def _take_in(run: Run, inputs: list[ImportInput], exchange: Exchange, session: str | None) -> None:

@@ -5,29 +5,24 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from itertools import groupby
 from operator import itemgetter
-from pathlib import Path
 from tempfile import SpooledTemporaryFile
 from typing import BinaryIO, cast
 
-from omcli.base.errors import NoInput
 from omcli.base.record import record
+from omcli.formats import tables
 from omcli.memory.transcript import ReaderState
 from omcli.text.hashes import HashSet, hash_of, packed, unpacked
 
-_WAL_MODE = 2
-"""Version of the file format (byte 18) if changes are written to a log beside the database first."""
 _TABLES = frozenset({"session", "message", "part"})
-_PATIENCE = 1.0
-"""Seconds to wait for another program that is writing."""
+_BUSY = "try again when OpenCode is idle; `opencode export` writes a session as JSON"
 _IN_MEMORY = 16 << 20
 """Maximum number of bytes of a database from a pipe that are kept in memory. A larger one goes to a temporary file."""
 _LARGEST_PIECE = 16 << 20
 """Number of characters after which a session goes on in another line."""
 
-_NAMES = "SELECT name FROM sqlite_master WHERE type = 'table'"
 _CHANGES = """
 SELECT session.id, session.time_updated, said.at, done.at, done.parts
 FROM session
@@ -58,9 +53,8 @@ def opened(path: str, earlier: ReaderState | None) -> Iterator[SessionDatabase |
     database is locked or damaged.
     """
     with SpooledTemporaryFile(_IN_MEMORY) as stream:
-        with _read_errors(), closing(sqlite3.connect(_url(path), uri=True, timeout=_PATIENCE)) as connection:
-            connection.text_factory = _as_text
-            is_known = {name for (name,) in connection.execute(_NAMES)} >= _TABLES
+        with tables.opened(path, hint=_BUSY) as connection:
+            is_known = tables.names(connection) >= _TABLES
             rows = connection.execute(_CHANGES).fetchall() if is_known else []
             seen = HashSet(unpacked(earlier["seen"]) if earlier and "seen" in earlier else ())
             now = {row[0]: hash_of(*map(str, row)) for row in rows}
@@ -70,33 +64,6 @@ def opened(path: str, earlier: ReaderState | None) -> Iterator[SessionDatabase |
         stream.seek(0)
         state = {"seen": packed(HashSet(now.values()))}
         yield SessionDatabase(stream=cast(BinaryIO, stream), state=state) if is_known else None
-
-
-@contextmanager
-def _read_errors() -> Iterator[None]:
-    try:
-        yield
-    except (sqlite3.Error, OSError) as error:
-        hint = "try again when OpenCode is idle; `opencode export` writes a session as JSON"
-        raise NoInput(f"the database cannot be read: {error}", hint=hint) from error
-
-
-def _as_text(content: bytes) -> str:
-    return content.decode("utf-8", "replace")
-
-
-def _url(path: str) -> str:
-    """Return the address at which a database is opened without writing.
-
-    SQLite creates files beside a database with a log, even to read it. This is avoided while the log is empty: nobody
-    has the database open then, and it can be read like a file that never changes. For a log that a crash left behind,
-    SQLite does add its index.
-    """
-    with Path(path).open("rb") as file:
-        has_log_mode = file.read(20)[18:19] == bytes([_WAL_MODE])
-    log = Path(f"{path}-wal")
-    is_at_rest = has_log_mode and not (log.exists() and log.stat().st_size)
-    return f"{Path(path).resolve().as_uri()}?mode=ro{'&immutable=1' if is_at_rest else ''}"
 
 
 def _lines(connection: sqlite3.Connection, session: str) -> Iterator[bytes]:

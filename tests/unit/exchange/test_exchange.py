@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from omcli.base.errors import BadUsage
-from omcli.exchange import NAMES, named
+from omcli.exchange import INPUT_NAMES, NAMES, named
 from omcli.exchange.groups import NOWHERE, Group, GroupRow, MessageRange, NotARow, outline, reach_of
 from omcli.formats.injected import is_export
 from omcli.memory.notation import BRACKETS, EMOJI, NONE, WORDS, Notation, PrintedRow
@@ -194,7 +194,7 @@ def test_what_is_written_is_known_by_its_beginning_and_breaks_out_of_no_line(tol
 )
 def test_whatever_a_file_holds_is_read_or_counted(text: str) -> None:
     """Invariant 10: one wrong line costs one line."""
-    for name in NAMES:
+    for name in INPUT_NAMES:
         for found in named(name).parse(text):
             assert isinstance(found, NotARow | Group), name
 
@@ -367,7 +367,7 @@ def test_rows_without_marks_are_written_by_the_notation_without_any() -> None:
     assert NONE.render(TOLD.entries[0].line) == "[2026-02-10 14:32] Uses PostgreSQL 16"
 
 
-@FORMATS
+@pytest.mark.parametrize("name", INPUT_NAMES)
 @pytest.mark.parametrize(
     "hostile",
     [
@@ -380,6 +380,14 @@ def test_rows_without_marks_are_written_by_the_notation_without_any() -> None:
         '{"a":' * 20_000,
         '{"id":"' + '\\"' * 50_000,
         "- " * 50_000,
+        "## 2026-02-10\n" + "- a:\n" + "".join(" " * depth + "- x\n" for depth in range(1000)),
+        "## x\n- " + "<!--om: " * 20_000,
+        "## x\n- a" + " " * 100_000 + "b (as of 2026-02-10 " * 5_000,
+        "## x\n- " + "[" * 50_000,
+        "x,\nx\n" * 20_000,
+        "---\n" * 20_000,
+        '{"observations": [' + '{"facts": "[' * 20_000,
+        json.dumps({"observations": [{"facts": "[" * 100_000, "project": "p", "files_read": "/p" * 50_000}]}),
     ],
 )
 def test_a_hostile_file_takes_no_more_than_its_length(name: str, hostile: str) -> None:
