@@ -347,6 +347,8 @@ class RowFilter:
         self.last = within_limit(last)
         self._period = (since, until)
         self._query = replace(_within(scope, session, project_path(project)), hidden=all_)
+        self.is_open = scope is None and session is None and project is None
+        """True if no scope, session or project was given."""
         self._with_others = scope is RowScope.PROJECT and session is not None and project is None
 
     @property

@@ -31,7 +31,9 @@ _READ_ONLY = {
 OWN = "jsonl"
 """om's own format, which holds the whole memory (`operations/records.py`). It is not one of those for rows."""
 NAMES = tuple(_MODULES)
-OUTPUT_NAMES = (OWN, *NAMES)
+DOCUMENT_NAMES = ("markdown", "agents-md")
+"""Forms of documents that `om export` writes and nobody reads back (`omcli.exchange.markdown`)."""
+OUTPUT_NAMES = (OWN, *NAMES, *DOCUMENT_NAMES)
 INPUT_NAMES = (OWN, *NAMES, *_READ_ONLY)
 
 

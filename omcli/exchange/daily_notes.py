@@ -9,6 +9,8 @@ from itertools import accumulate
 from typing import Protocol
 
 from omcli.base.record import record
+from omcli.exchange import marks
+from omcli.exchange.marks import appended, without_marks
 from omcli.memory.message import digest
 from omcli.memory.transcript import IngestedFile, Transcript
 from omcli.text.clean import one_line
@@ -19,7 +21,7 @@ FORMAT = "notes"
 _HEADING = re.compile(r" {0,3}#{1,6}(?:[ \t]|\Z)")
 _ITEM = re.compile(r" ?(?:[-*+]|\d{1,9}[.)])[ \t]")
 _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
-_MARK = re.compile(rb"<!-- om: (end of )?(\d{4}-\d{2}-\d{2}) -->[ \t]*\r?\n?\Z")
+_DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
 
 
 @record
@@ -107,8 +109,8 @@ def _without_head(text: str) -> str:
 
 
 def section(day: str, facts: Sequence[str]) -> str:
-    lines = (f"- {one_line(fact).replace('<!--', '<! --')}\n" for fact in facts)
-    return f"<!-- om: {day} -->\n## {day}\n\n{''.join(lines)}<!-- om: end of {day} -->\n"
+    lines = (f"- {without_marks(one_line(fact))}\n" for fact in facts)
+    return marks.section(day, f"## {day}\n\n{''.join(lines)}")
 
 
 def with_section(content: bytes, day: str, section: str) -> bytes:
@@ -125,9 +127,7 @@ def with_section(content: bytes, day: str, section: str) -> bytes:
     if later is not None and not earlier:
         return content[:later] + new + b"\n" + content[later:]
     at = max(earlier, default=len(content))
-    before = content[:at]
-    gap = b"" if not before else b"\n" if before.endswith(b"\n") else b"\n\n"
-    return before + gap + new + content[at:]
+    return appended(content[:at], new) + content[at:]
 
 
 def without_facts(content: bytes, are_gone: Callable[[Sequence[str]], Sequence[bool]]) -> tuple[bytes, int]:
@@ -147,13 +147,13 @@ def without_facts(content: bytes, are_gone: Callable[[Sequence[str]], Sequence[b
 def _sections(content: bytes) -> list[tuple[str, int, int]]:
     """Return the day, start and end of every section. An unpaired mark is ordinary text."""
     found: list[tuple[str, int, int]] = []
-    day, begin, at = "", 0, 0
-    for line in content.splitlines(keepends=True):
-        mark = _MARK.fullmatch(line) if line.startswith(b"<!-- om: ") else None
-        if mark and not mark[1]:
-            day, begin = mark[2].decode(), at
-        elif mark and mark[2].decode() == day:
-            found.append((day, begin, at + len(line)))
-            day = ""
-        at += len(line)
+    opening = None
+    for mark in marks.marks(content):
+        if not _DAY.fullmatch(mark.name):
+            continue
+        if not mark.is_end:
+            opening = mark
+        elif opening and mark.name == opening.name:
+            found.append((mark.name, opening.first, mark.last))
+            opening = None
     return found

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 
 from omcli.base import lazily
-from omcli.memory.notation import NOTATIONS, TAG, WORKING_HEADINGS, WORKING_TITLE
+from omcli.memory.notation import NOTATIONS, PREAMBLE, TAG, WORKING_HEADINGS, WORKING_TITLE
 from omcli.memory.observation import UNVERIFIED
 from omcli.memory.transcript import Reason, Skip
 
@@ -384,6 +384,7 @@ _EXPORT = lazily(
     r'|(?:\[\s*\{[^\[\]{}]{0,600}"content":\s*")?<observation-group\s'
     r"|## Group `[^`\n]*`\n"
     r"|## Conversation Memory\n\n### (?:Summary|Recent)\n"
+    rf"|(?:<!-- om: [\w-]+ -->\n)?<{TAG}>\n{re.escape(PREAMBLE)}\n\n#"
     rf'|\{{"id":{_STRING},"(?:sessionId":{_STRING},"createdAt":"[^"]*","tier|type":"[a-z]+","category)":"'
     r'|\{"session_key":)'
 )

@@ -1,12 +1,12 @@
-"""Exporting memory in another tool's format: rows of the log, grouped as they were written."""
+"""Exporting memory: rows of the log for another tool, grouped as they were written; the best rows as a document."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import cache
 from itertools import groupby
 
-from omcli.base.record import record
+from omcli.base.record import record, replace
 from omcli.exchange.groups import (
     CATEGORY,
     CWD,
@@ -20,11 +20,16 @@ from omcli.exchange.groups import (
     parents,
     range_of,
 )
+from omcli.exchange.markdown import DECISIONS, FACTS, OPEN, RULES, SESSIONS, Document, written, written_session
+from omcli.llm.schema import rules_of_user
 from omcli.memory.batch import Covered
 from omcli.memory.message import TokenCounter
 from omcli.memory.notation import line
-from omcli.memory.observation import Kind, Logged, LogQuery, Observation
+from omcli.memory.observation import FAILURES, Kind, Logged, LogQuery, Observation, Status, Type
 from omcli.memory.ports import Store
+from omcli.pack.cross_session import each_once, is_shared
+from omcli.pack.salience import by_salience
+from omcli.text.clean import one_line
 
 
 @record
@@ -128,6 +133,113 @@ def _derived_id(row: Observation) -> str:
     """
     digits = row.id.replace("-", "")
     return f"obs_{int(digits[:12], 16)}_{digits[-12:]}"
+
+
+# ---- documents
+
+_NEWEST, _BEST = 2_000, 2_000
+"""Rows of a document are chosen from this many of the newest ones and of the most important ones."""
+_MOST_SESSIONS = 5
+_LONGEST = 100
+"""Maximum number of characters of a session's title."""
+_HEADING = 4
+"""Tokens of a heading's mark and empty lines."""
+_MISSES = 50
+"""A document counts as full once more than this many successive rows do not fit."""
+_TO_DO = frozenset({Type.REQUEST, Type.QUESTION, Type.TASK, Type.TODO_UPDATED, Type.PLAN, Type.BLOCKER, *FAILURES})
+
+
+@record
+class KeptDocument:
+    """A document as printed."""
+
+    text: str
+    rows: int
+    left_out: int
+    """Number of rows that did not fit."""
+    tokens: int
+
+
+@record
+class _Line:
+    part: str
+    text: str
+    at: str = ""
+    """Instant by which the lines of a part are sorted; "" if they are in order."""
+
+
+def export_document(
+    store: Store, query: LogQuery, document: Document, *, project: str, budget: int, counter: TokenCounter
+) -> KeptDocument:
+    """Return what the selected rows say in at most `budget` tokens, but always with the marks of a section.
+
+    Rules of the user come first, then the last sessions, then rows in the order of a pack (`pack/salience.py`). Within
+    a part, rows are in the order of their dates.
+    """
+    query = replace(query, last=query.last or _NEWEST, best=_BEST)
+    told = each_once([logged.observation for logged in store.rows.log(query)])
+    rows = [(row, part) for row in told if (part := _part(row)) in document.parts]
+    sessions = list(_sessions(store, query)) if SESSIONS in document.parts else []
+    lines = [_Line(part=part, text=written(row, part), at=row.dated) for row, part in rows]
+    lines += [_Line(part=SESSIONS, text=text) for text in sessions]
+    by_worth = list(by_salience([row for row, _ in rows]))
+    rules = [place for place in by_worth if rules_of_user(rows[place][0])]
+    order = list(dict.fromkeys([*rules, *range(len(rows), len(lines)), *by_worth]))
+
+    def printed(chosen: Collection[int]) -> str:
+        parts: dict[str, list[str]] = {}
+        for each in sorted((lines[place] for place in sorted(chosen)), key=lambda each: each.at):
+            parts.setdefault(each.part, []).append(each.text)
+        return document.render(project, parts)
+
+    frame = counter.text(document.render(project, {RULES: ["-"]}))
+    chosen = _fitting(lines, order, budget - frame, counter)
+    while chosen and counter.text(printed(chosen)) > budget:
+        chosen.pop()
+    text = printed(chosen)
+    shown = sum(place < len(rows) for place in chosen)
+    return KeptDocument(text=text, rows=shown, left_out=len(rows) - shown, tokens=counter.text(text))
+
+
+def _fitting(lines: Sequence[_Line], order: Sequence[int], room: int, counter: TokenCounter) -> list[int]:
+    """Return the places of the lines that fit, best first. The heading of the rules has room already."""
+    chosen: list[int] = []
+    parts, misses = {RULES}, 0
+    for place in order:
+        line = lines[place]
+        cost = counter.text(line.text) + 1 + (0 if line.part in parts else counter.text(line.part) + _HEADING)
+        if cost <= room:
+            room -= cost
+            misses = 0
+            chosen.append(place)
+            parts.add(line.part)
+        elif misses == _MISSES:
+            break
+        else:
+            misses += 1
+    return chosen
+
+
+def _part(row: Observation) -> str | None:
+    """Return the heading below which a row belongs, or None if it concerns only its session."""
+    if row.type in _TO_DO and row.status is Status.OPEN:
+        return OPEN
+    if row.type is Type.DECISION and row.is_in_force:
+        return DECISIONS
+    if rules_of_user(row) or (row.kind is Kind.ITEM and row.type in (Type.BEHAVIOR, Type.PROFILE)):
+        return RULES
+    return FACTS if is_shared(row, session=None) else None
+
+
+def _sessions(store: Store, query: LogQuery) -> Iterator[str]:
+    """Yield the last sessions of a project, the newest first, each with its title or the beginning of its prompt."""
+    for summary in store.sessions.summaries(project=query.project, last=_MOST_SESSIONS):
+        session = summary.session
+        title = one_line(session.title or store.sessions.prompt(session.id) or "")
+        if title and query.session in (None, session.id):
+            yield written_session(
+                session.id, f"{title[:_LONGEST]}…" if len(title) > _LONGEST else title, summary.active_at
+            )
 
 
 def _said(row: Observation, name: str) -> str | None:

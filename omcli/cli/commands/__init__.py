@@ -59,7 +59,7 @@ GROUPS = {
         "uninstall": "Undo `om install`.",
         "hook": "Answer a hook of a client, such as Claude Code.",
         "mcp": "Serve the memory to an agent: an MCP server on stdin and stdout.",
-        "export": "Write the memory as JSON Lines or in another tool's format.",
+        "export": "Write the memory as JSON Lines, in another tool's format, or as a document.",
         "import": "Read memory that another machine or tool wrote.",
         "schedule": "Run `om consolidate` every day.",
         "config": "Print or change the settings.",

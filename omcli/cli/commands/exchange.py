@@ -18,10 +18,12 @@ from omcli.cli.options import (
     input_names,
     option,
     session_option,
+    tokens_option,
 )
-from omcli.exchange import OUTPUT_NAMES, OWN, named
+from omcli.exchange import DOCUMENT_NAMES, OUTPUT_NAMES, OWN, named
 from omcli.memory.observation import full_row
 from omcli.operations import lookup
+from omcli.operations.context import known_project
 from omcli.wiring.inputs import STDIN, lines_of, memory_text
 
 if TYPE_CHECKING:
@@ -37,10 +39,13 @@ om export --to jsonl > memory.jsonl
 om export --to zora-jsonl --session ID
 om export --to pi --session ID notes.txt
 om export --to duet-groups --project . | less
+om export --to markdown --budget 2000 | less
+om export --to agents-md AGENTS.md
 """
 
 _STDOUT = "-"
 _FORMATS = "jsonl, pi, zora, zora-jsonl, duet-groups, duet-headings, lango, lango-jsonl"
+_DOCUMENTS = "markdown, agents-md"
 _OTHERS = "observational-memory, claude-mem, mem0, chatgpt"
 """Formats that are only read."""
 
@@ -52,17 +57,32 @@ def export(
     file: Annotated[str, argument(metavar="[FILE]", help="Output file; `-` is stdout.")] = _STDOUT,
     *,
     to: Annotated[
-        str, option("--to", metavar="NAME", help=f"Output format: {_FORMATS}.", autocompletion=exchange_names)
+        str,
+        option("--to", metavar="NAME", help=f"Output format: {_FORMATS}, {_DOCUMENTS}.", autocompletion=exchange_names),
     ],
+    budget: Annotated[
+        int | None,
+        tokens_option("--budget", "Maximum tokens of markdown or agents-md (default: 6000, 1500).", at_least=1),
+    ] = None,
 ) -> None:
-    """Write the memory as JSON Lines or in another tool's format.
+    """Write the memory as JSON Lines, in another tool's format, or as a document.
 
     `--to jsonl` writes the whole memory and loses nothing: messages, rows, operations, what is hidden and what was
     forgotten. `om import` merges it into the store of another machine. The other formats hold the visible rows in the
-    order in which they were stored. Times are UTC. `om import` can read every one of these formats. Only duet-groups
-    and zora-jsonl say which rows are items: after import from any other format, an item and another row with the same
-    words and time become one row.
+    order in which they were stored. Times are UTC. `om import` can read all of them but markdown and agents-md. Only
+    duet-groups and zora-jsonl say which rows are items: after import from any other format, an item and another row
+    with the same words and time become one row.
+
+    markdown is a document of what a project knows: rules, decisions, lasting facts, open work and the last sessions.
+    agents-md is a section with the same for files that agents read, such as AGENTS.md or CLAUDE.md: only the lines
+    between om's own marks are replaced, and nothing else of FILE is changed. Both are of the project of the current
+    directory unless another one, a session or a scope is given, and hold what is worth most within the budget.
     """
+    if to in DOCUMENT_NAMES:
+        _write_document(run, rows, file, to=to, budget=budget)
+        return
+    if budget is not None:
+        raise BadUsage("`--budget` is for markdown and agents-md", hint="leave it out: other formats hold every row")
     pieces = _all_records(run, rows) if to == OWN else _in_format(run, rows, named(to, OUTPUT_NAMES))
     if file != _STDOUT:
         _write(Path(file), pieces)
@@ -88,6 +108,59 @@ def _in_format(run: Run, rows: RowFilter, exchange: Exchange) -> Iterable[str]:
     if unknown := lookup.unknown(run.wiring.reading, query):
         run.console.note(unknown)
     return written(run.wiring.reading, query, exchange, run.wiring.counter(exchange.counter))
+
+
+def _write_document(run: Run, rows: RowFilter, file: str, *, to: str, budget: int | None) -> None:
+    """Print a document or write it to a file. Of a section's file, only the section is replaced."""
+    from omcli.exchange.markdown import DOCUMENTS
+    from omcli.operations.export import export_document
+
+    document = DOCUMENTS[to]
+    query = replace(rows.query(run), last=rows.last)
+    if rows.is_open:
+        query = replace(query, project=known_project(run.wiring.reading, (run.project, *run.folders)) or run.project)
+    if unknown := lookup.unknown(run.wiring.reading, query):
+        run.console.note(unknown)
+    counter = run.wiring.counter_or_default(run.console.warn)
+    name = query.session or Path(query.project or "all projects").name
+    found = export_document(
+        run.wiring.reading, query, document, project=name, budget=budget or document.budget, counter=counter
+    )
+    said = {"rows": found.rows, "left_out": found.left_out, "tokens": found.tokens, "counter": counter.name}
+    if file == _STDOUT:
+        if run.json:
+            run.output.document({"format": to, "text": found.text, **said})
+        else:
+            run.output.text(found.text)
+        return
+    is_changed = _write_section(Path(file), found.text, has_rows=found.rows > 0) if document.is_section else True
+    if not document.is_section:
+        _write(Path(file), [found.text])
+    if run.json:
+        run.output.document({"format": to, "path": file, "changed": is_changed, **said})
+    change = "" if is_changed else ", unchanged"
+    run.console.report(f"{file}: {to}, {counted(found.rows, 'row')}, {counted(found.tokens, 'token')}{change}")
+
+
+def _write_section(file: Path, section: str, *, has_rows: bool) -> bool:
+    """Write om's section of a file in one step. Return False if the file has it already, or has none and it is empty.
+
+    Raise BadInput if its marks are damaged, and the errors of reading and writing it.
+    """
+    from omcli.clients.files import read, replace_content, target
+    from omcli.exchange.markdown import SECTION
+    from omcli.exchange.marks import marks, with_section
+
+    before = read(target(file))
+    try:
+        after = with_section(before or b"", SECTION, section)
+    except BadInput as error:
+        raise BadInput(f"{file}: {error.message}", hint=error.hint) from None
+    has_section = any(mark.name == SECTION for mark in marks(before or b""))
+    if after == before or not (has_rows or has_section):
+        return False
+    replace_content(file, before, after)
+    return True
 
 
 def _write(file: Path, pieces: Iterable[str]) -> None:
