@@ -25,11 +25,11 @@ from omcli.llm.schema import rules_of_user
 from omcli.memory.batch import Covered
 from omcli.memory.message import TokenCounter
 from omcli.memory.notation import line
-from omcli.memory.observation import FAILURES, Kind, Logged, LogQuery, Observation, Status, Type
+from omcli.memory.observation import FAILURES, Kind, Logged, LogQuery, Observation, Priority, Status, Type
 from omcli.memory.ports import Store
 from omcli.pack.cross_session import each_once, is_shared
 from omcli.pack.salience import by_salience
-from omcli.text.clean import one_line
+from omcli.text.clean import AGENT, USER, one_line
 
 
 @record
@@ -221,14 +221,20 @@ def _fitting(lines: Sequence[_Line], order: Sequence[int], room: int, counter: T
 
 
 def _part(row: Observation) -> str | None:
-    """Return the heading below which a row belongs, or None if it concerns only its session."""
+    """Return the heading below which a row belongs, or None if it concerns only its session.
+
+    What somebody remarked is no lasting fact unless it has high priority, or a reflection, note or item says it.
+    """
     if row.type in _TO_DO and row.status is Status.OPEN:
         return OPEN
     if row.type is Type.DECISION and row.is_in_force:
         return DECISIONS
     if rules_of_user(row) or (row.kind is Kind.ITEM and row.type in (Type.BEHAVIOR, Type.PROFILE)):
         return RULES
-    return FACTS if is_shared(row, session=None) else None
+    is_remark = (
+        row.kind is Kind.OBSERVATION and row.text.startswith((AGENT, USER)) and row.priority is not Priority.HIGH
+    )
+    return FACTS if is_shared(row, session=None) and not is_remark else None
 
 
 def _sessions(store: Store, query: LogQuery) -> Iterator[str]:

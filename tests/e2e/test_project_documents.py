@@ -19,6 +19,7 @@ HERE = ("--project", PROJECT)
 def told(om: Om) -> Om:
     """A store with a session of the project, an item, and what another project knows."""
     om("observe", "-q", "--now", "2026-02-10T10:00:00Z", stdin=tide_story().text())
+    om("note", "-q", "--item", "The gauge of Cuxhaven is 12 cm too high", "--session", tide_story().session)
     elsewhere = Talk(session="elsewhere", cwd="/home/ada/other").user(
         "Always answer in Swedish. We decided to use Rust."
     )
@@ -56,6 +57,8 @@ def test_a_project_is_written_as_markdown_with_dates_and_handles(told: Om) -> No
     assert found["## Decisions"] == [
         f"- 2026-02-10: The station ids are in stations.json, we decided to keep them lower case. ({decided})"
     ]
+    assert "The gauge of Cuxhaven is 12 cm too high" in found["## Lasting Facts"][0]
+    assert "all 12 tests pass" not in text, "a remark lasts no longer than its session"
     assert "KeyError: 'Cuxhaven'" in found["## Open Work"][1]
     [session] = found["## Recent Sessions"]
     assert session.startswith("- 2026-02-10: Always use metric units.")
