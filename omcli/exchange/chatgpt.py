@@ -16,7 +16,7 @@ from omcli.text.instants import instant, minute
 
 _JSON = re.compile(r"\s*[\[{]\s*(?:[\[{\"\]}]|\Z)")
 _FOREIGN = re.compile(r"\s*<(?:!DOCTYPE|html|\?xml)|PK\x03\x04|SQLite format 3|.*\x00", re.IGNORECASE)
-_FRAME = re.compile(r"[ \t]*(?:```.*|~~~.*|#.*|[-*_=]{3,}[ \t]*)\Z")
+_FRAME = re.compile(r"[ \t]*(?:```.*|~~~.*|#{1,6}[ \t].*|[-*_=]{3,}[ \t]*)\Z")
 """Fences, headings and rules around memories."""
 _ITEM = re.compile(r"(?:[-*+•][ \t]+|\d{1,4}[.)][ \t]+)")
 _DATED = re.compile(r"\[([^\[\]]{1,40})\][ \t]*[-–—.:]*[ \t]+|(\d{4}-\d{2}-\d{2})[ \t]*[-–—:]+[ \t]+")

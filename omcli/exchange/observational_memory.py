@@ -150,10 +150,10 @@ def _parse(text: str) -> Iterator[Group | NotARow]:
             yield from document.enter(len(heading[1]), heading[2].rstrip("# \t"))
         elif stamp:
             document.stamp = document.stamp or _at(stamp[1])
-        elif bullet and not is_layout:
-            indent, piece = len(bullet[1].expandtabs(4)), [bullet[2]]
         elif not is_layout and not document.headings:
             yield NotARow(reason="no section")
+        elif bullet and not is_layout:
+            indent, piece = len(bullet[1].expandtabs(4)), [bullet[2]]
         elif not is_layout:
             indent = indent if piece else 0
             piece.append(line)

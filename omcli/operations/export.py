@@ -176,7 +176,7 @@ def export_document(
     Rules of the user come first, then the last sessions, then rows in the order of a pack (`pack/salience.py`). Within
     a part, rows are in the order of their dates.
     """
-    query = replace(query, last=query.last or _NEWEST, best=_BEST)
+    query = replace(query, last=_NEWEST, best=_BEST) if query.last is None else query
     told = each_once([logged.observation for logged in store.rows.log(query)])
     rows = [(row, part) for row in told if (part := _part(row)) in document.parts]
     sessions = list(_sessions(store, query)) if SESSIONS in document.parts else []

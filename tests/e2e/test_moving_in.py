@@ -148,6 +148,8 @@ def test_its_files_are_read_alone_as_well_and_never_changed(om: Om, retired: Pat
     assert summary(om, "--format", "observational-memory", retired / "reflections.md")["observations"] == 6
     om("import", "-q", "--format", "observational-memory", stdin=OBSERVATIONS)
     assert {path: path.read_bytes() for path in retired.iterdir()} == files
+    report = summary(om, "--format", "observational-memory", stdin="- no heading\n\nabove\n## A heading\n- fact\n")
+    assert (report["observations"], report["skipped"]) == (1, {"no section": 2})
     (retired / "reflections.md").unlink()
     assert summary(om, "--format", "observational-memory", retired)["observations"] == 0
 

@@ -68,6 +68,16 @@ def test_a_project_is_written_as_markdown_with_dates_and_handles(told: Om) -> No
     assert told("export", "--to", "markdown", *HERE).stdout == text
 
 
+def test_filters_of_rows_hold_for_a_document_too(told: Om) -> None:
+    last = told("export", "--to", "agents-md", *HERE, "--last", "1", "--json").document
+    assert (last["rows"], last["left_out"]) == (1, 0)
+    assert "gauge of Cuxhaven" in last["text"]
+    of_session = told("export", "--to", "markdown", "--session", "elsewhere").stdout
+    assert of_session.count("\n# Memory of elsewhere\n") == 1
+    assert "Swedish" in of_session
+    assert "metric" not in of_session
+
+
 def test_the_project_is_that_of_the_current_directory(told: Om) -> None:
     folder = told.folder / "work"
     (folder / "deep").mkdir(parents=True)
