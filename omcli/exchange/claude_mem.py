@@ -99,7 +99,8 @@ def _entries(fields: _Fields, table: str) -> Iterator[GroupRow]:
     dated = minute(at) if at else ""
     for place, (part, text, priority) in enumerate(_parts(fields)):
         row = PrintedRow(dated=dated, priority=priority, status=None, text=text)
-        row_id = None if number is None else f"{table}/{number}/{part}"
+        # Numbers begin again in each database.
+        row_id = None if number is None else f"{table}/{number}/{part} {at or ''}".rstrip()
         yield GroupRow(line=row, under=0 if place else None, id=row_id)
 
 

@@ -25,12 +25,14 @@ from omcli.exchange.groups import (
     origin_fields,
 )
 from omcli.memory.batch import Batch, BatchOutcome
+from omcli.memory.changes import OperationKind, OperationWrite
 from omcli.memory.message import KeptMessage
 from omcli.memory.observation import (
     ITEM_TYPES,
     UNDER,
     UNVERIFIED,
     Draft,
+    Dropped,
     Kind,
     LogQuery,
     Observation,
@@ -39,6 +41,7 @@ from omcli.memory.observation import (
     Type,
 )
 from omcli.memory.ports import Lane, Store
+from omcli.memory.reflection import Scope
 from omcli.observers.model.authority import is_from_user
 from omcli.observers.rules.sentences import text_parts
 from omcli.operations.deps import Deps, hold
@@ -66,6 +69,8 @@ class ImportReport:
     """Number of rows written."""
     known: int = 0
     """Number of rows that were already stored or that occur twice."""
+    replaced: int = 0
+    """Number of rows that were hidden, because the input gives their id to a later text."""
     covered: int = 0
     """Number of messages that now count as observed."""
     missing: int = 0
@@ -105,6 +110,7 @@ def import_files(
                 writer.take(found)
             if writer.is_empty:
                 raise BadInput(f"nothing in it is memory as `{exchange.name}` writes it", hint=exchange.hint)
+            writer.hide_former()
         except OmError as failure:
             error = failure
         yield writer.report(entry.name, error)
@@ -129,6 +135,8 @@ class _GroupWriter:
         self._project = project
         self._each = each
         self._places: dict[tuple[str | None, str], _Place] = {}
+        self._former: dict[str, str] = {}
+        """Ids of rows with an earlier text of a row of the input, and of the row that has its text now."""
         self._counts: Counter[str] = Counter()
         self._skipped: Counter[str] = Counter()
         self._redactions: Counter[str] = Counter()
@@ -143,6 +151,7 @@ class _GroupWriter:
             path=name,
             observations=self._counts["new"],
             known=self._counts["known"],
+            replaced=len(self._former),
             covered=self._counts["covered"],
             missing=self._counts["missing"],
             undated=self._counts["undated"],
@@ -173,6 +182,18 @@ class _GroupWriter:
         self._counts["new"] += len(rows)
         for row in rows:
             self._each(row)
+
+    def hide_former(self) -> None:
+        """Hide the rows whose text has changed since they were imported, in one operation, so that it can be undone."""
+        if not self._former:
+            return
+        done = OperationWrite(
+            verb=OperationKind.NOTE,
+            scope=Scope(project=self._project),
+            dropped=tuple(Dropped(row=row, reason="changed", by=by) for row, by in self._former.items()),
+            figures={"rows": len(self._former)},
+        )
+        self._deps.store.operations.change(done, now=self._deps.clock.now())
 
     def _clean_group(self, group: Group) -> Group:
         """Return the group without secrets and without characters that cannot be stored. If the ids of its messages
@@ -254,6 +275,8 @@ class _GroupWriter:
                 self._counts["known"] += known is not None or is_told
                 self._skipped.update([reason] if known is None and reason and not is_told else [])
             ids.append(known or (row.id if reason is None and not is_told else None))
+            if given.id is not None and (now := ids[-1]):
+                self._former |= dict.fromkeys(place.former(row, now), now)
         return rows
 
     def _is_told(self, text: str) -> bool:
@@ -347,6 +370,8 @@ class _Place:
         """Ids of rows by text, minute (None for any) and True for items only."""
         self._originals: dict[tuple[object, object, str], str] = {}
         """Ids of imported rows by format, id in the imported file and folded text."""
+        self._states: dict[tuple[object, object], dict[str, str]] = {}
+        """Ids and dates of visible imported rows, by format and id in the imported file."""
         query = LogQuery(session=session, project=project if session is None else None, hidden=True, bare=not has_ids)
         for logged in self._store.rows.log(query):
             if logged.observation.session == session:
@@ -367,16 +392,27 @@ class _Place:
                 self._known.setdefault((row.text, at, of_items), row.id)
         if ORIGINAL_ID in row.metadata:
             self._originals.setdefault(_origin_key(row), row.id)
+            if row.is_visible:
+                self._states.setdefault(_origin_key(row)[:2], {})[row.id] = row.dated
 
     def known(self, row: Observation, *, is_dated: bool, row_id: str | None) -> str | None:
         """Return the id of a stored row with the same text and minute, or None. If the row has no date, any time
         matches. An item is known only if it is stored as an item, because observations do not last.
 
-        A row with an id of its own in the file is known by it, whatever its date and white space.
+        A row with an id of its own in the file is known by it, whatever its date and white space. It is also known if a
+        row with this id has a later date: its text has changed since.
         """
-        if row_id is not None and (found := self._originals.get(_origin_key(row))):
-            return found
+        if row_id is not None:
+            states = self._states.get(_origin_key(row)[:2], {})
+            later = (other for other, dated in states.items() if dated > row.dated)
+            if found := self._originals.get(_origin_key(row)) or next(later, None):
+                return found
         return self._known.get((row.text, minute(row.dated) if is_dated else None, row.kind is Kind.ITEM))
+
+    def former(self, row: Observation, now: str) -> list[str]:
+        """Return the ids of the visible rows with an earlier text of a row in the file, whose text is that of `now`."""
+        states = self._states.get(_origin_key(row)[:2], {})
+        return [other for other, dated in states.items() if other != now and dated <= states.get(now, row.dated)]
 
     def ends(self, reach: MessageRange) -> tuple[KeptMessage | None, KeptMessage | None]:
         """Return the first and last message of a group, each None if it is not named or is not stored in the session.

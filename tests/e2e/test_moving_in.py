@@ -298,6 +298,25 @@ def test_what_mem0_returns_becomes_items(om: Om, text: str, skipped: int) -> Non
     assert summary(om, "--format", "mem0", stdin=again)["observations"] == 0
 
 
+def test_a_memory_that_has_changed_replaces_what_it_said_before(om: Om) -> None:
+    """By its id; an older export changes nothing, and the change can be undone."""
+    old = {"id": "m1", "memory": "Likes tea", "created_at": "2026-01-01T00:00:00Z"}
+    new = {**old, "memory": "Likes green tea", "updated_at": "2026-02-01T00:00:00Z"}
+    om("import", "-q", "--format", "mem0", stdin=json.dumps([old]))
+    run = om("import", "--format", "mem0", stdin=json.dumps([new]))
+    assert "mem0, 1 new, 1 replaced" in run.stderr
+    assert [row["text"] for row in rows(om)] == ["Likes green tea"]
+    assert [row.get("reason") for row in rows(om, "--all")] == ["changed", None]
+    for again in ([new], [old], [new, old], [old, new]):
+        report = summary(om, "--format", "mem0", stdin=json.dumps(again))
+        assert (report["observations"], report.get("replaced", 0)) == (0, 0)
+    assert [row["text"] for row in rows(om)] == ["Likes green tea"]
+    om("undo")
+    assert [row["text"] for row in rows(om)] == ["Likes tea", "Likes green tea"]
+    assert summary(om, "--format", "mem0", stdin=json.dumps([new]))["replaced"] == 1
+    assert [row["text"] for row in rows(om)] == ["Likes green tea"]
+
+
 def test_the_markdown_of_mem0_s_plugin_is_read(om: Om) -> None:
     text = (
         "---\nid: abc123\ncreated_at: 2026-01-01T00:00:00Z\ntype: task_learnings\nconfidence: 0.9\nbranch: main\n"

@@ -325,6 +325,7 @@ def _summary(report: ImportReport, format_name: str) -> str:
     secrets, lines = sum(report.redactions.values()), sum(report.skipped.values())
     told = (
         (report.known, f"{report.known} known"),
+        (report.replaced, f"{report.replaced} replaced"),
         (report.covered, f"{counted(report.covered, 'message')} covered"),
         (report.missing, f"{counted(report.missing, 'group')} without messages"),
         (report.undated, f"{counted(report.undated, 'row')} without a valid date"),
@@ -342,6 +343,7 @@ def _as_dict(report: ImportReport, format_name: str, rows: Iterable[Observation]
         "sessions": list(report.sessions),
         "observations": report.observations,
         "known": report.known,
+        **({"replaced": report.replaced} if report.replaced else {}),
         "covered": report.covered,
         "missing": report.missing,
         **({"undated": report.undated} if report.undated else {}),
