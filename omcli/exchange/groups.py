@@ -8,10 +8,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 
 from omcli.base import lazily
-from omcli.base.record import field, record
+from omcli.base.record import field, record, replace
 from omcli.memory.notation import PrintedRow
 from omcli.memory.observation import UNDER, Kind, Observation
-from omcli.text.clean import one_line
+from omcli.text.clean import clean, one_line, printed_name, single_line
+from omcli.text.instants import instant
+from omcli.text.redaction import redact
 
 _MARKUP = {"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;"}
 # Markup, and characters that end lines, reverse text or are invisible, such as copies of ASCII that only a model reads.
@@ -109,6 +111,55 @@ def lines_of(text: str) -> list[str]:
     A byte-order mark and the carriage return before a line feed are removed.
     """
     return [line.removesuffix("\r") for line in text.removeprefix("\ufeff").split("\n")]
+
+
+def clean_group(group: Group, clean_text: Callable[[str], str]) -> Group:
+    """Return a group whose texts, names and facts went through `clean_text`, which removes secrets and characters that
+    cannot be stored. If the ids of its messages contain a secret, its range of messages is left out.
+    """
+    entries = [
+        replace(
+            entry,
+            line=replace(entry.line, text=clean_text(single_line(entry.line.text))),
+            id=entry.id and clean_text(entry.id),
+        )
+        for entry in group.entries
+    ]
+    reach = group.reach
+    is_safe = not any(redact(key).counts for key in (reach.first, reach.last) if key)
+    return replace(
+        group,
+        entries=tuple(entries),
+        id=group.id and clean_text(group.id),
+        session=group.session and printed_name(clean(group.session)),
+        cwd=group.cwd and clean_text(group.cwd),
+        category=group.category and clean_text(group.category),
+        tags=tuple(dict.fromkeys(filter(None, map(clean_text, group.tags)))),
+        facts={clean_text(name): clean_text(fact) for name, fact in group.facts.items()},
+        reach=replace(reach, first=reach.first and clean(reach.first), last=reach.last and clean(reach.last))
+        if is_safe
+        else NOWHERE,
+    )
+
+
+def with_date(entry: GroupRow, times: Sequence[str]) -> GroupRow:
+    """Add a date to a row that gives only its time of day: the first date of `times` on which it is between the first
+    and the last of them, otherwise the last date.
+
+    Without any, the time becomes part of the text, as does a date that does not exist.
+    """
+    if not entry.clock:
+        is_valid = not entry.line.dated or instant(f"{entry.line.dated}Z") is not None
+        return entry if is_valid else _without_date(entry, entry.line.dated)
+    if not times:
+        return _without_date(entry, entry.clock)
+    dates = [f"{at[:10]} {entry.clock}" for at in times]
+    fitting = (at for at in dates if times[0] <= at <= times[-1])
+    return replace(entry, line=replace(entry.line, dated=next(fitting, dates[-1])))
+
+
+def _without_date(entry: GroupRow, written: str) -> GroupRow:
+    return replace(entry, line=replace(entry.line, dated="", text=f"({written}) {entry.line.text}"))
 
 
 def outline(entries: Sequence[GroupRow]) -> Iterator[tuple[int, GroupRow]]:

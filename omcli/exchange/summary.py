@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from omcli.base import lazily
 from omcli.base.record import replace
 from omcli.exchange import pi
-from omcli.exchange.groups import Group, GroupRow, NotARow, lines_of, objects_of
+from omcli.exchange.groups import Exchange, Group, GroupRow, NotARow, lines_of, objects_of
 from omcli.memory.notation import BRACKETS, EMOJI, PREAMBLE, TAG, WORDS, PrintedRow
 from omcli.memory.observation import Priority, Status
 from omcli.text.clean import TIER_HEADINGS
@@ -47,6 +47,19 @@ def parse(text: str) -> Iterator[Group | NotARow]:
         yield Group(entries=tuple(entries))
     else:
         yield NotARow(reason="no row")
+
+
+def parse_before(first: str | None, text: str) -> Iterator[Group | NotARow]:
+    """Parse a summary, and date its undated rows `first`."""
+    for found in parse(text):
+        if isinstance(found, NotARow) or first is None:
+            yield found
+            continue
+        dated = (
+            entry if entry.clock or entry.line.dated else replace(entry, line=replace(entry.line, dated=first))
+            for entry in found.entries
+        )
+        yield replace(found, entries=tuple(dated))
 
 
 def _summary_of(text: str) -> str:
@@ -172,3 +185,6 @@ def _passages(said: str) -> Iterator[str]:
         passage = f"{passage} {sentence}".lstrip()
     if passage:
         yield passage
+
+
+SUMMARY = Exchange(name="summary", counter="chars-4", render=pi.render, parse=parse)

@@ -7,26 +7,28 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 
+from omcli.base import ignore
 from omcli.base.errors import BadInput, OmError, UnknownId
 from omcli.base.record import field, record, replace
 from omcli.exchange.groups import (
-    FORMAT,
     MARK,
-    NOWHERE,
-    ORIGINAL_ID,
     Exchange,
     Group,
     GroupRow,
     MessageRange,
     NotARow,
+    clean_group,
     nothing,
     origin_fields,
+    with_date,
 )
+from omcli.exchange.known import KnownRows
+from omcli.exchange.summary import SUMMARY, parse_before
 from omcli.memory.batch import Batch, BatchOutcome
 from omcli.memory.changes import OperationKind, OperationWrite
-from omcli.memory.message import KeptMessage
+from omcli.memory.message import UNLIMITED, KeptMessage, Role
 from omcli.memory.observation import (
     ITEM_TYPES,
     UNDER,
@@ -46,7 +48,7 @@ from omcli.observers.model.authority import is_from_user
 from omcli.observers.rules.sentences import text_parts
 from omcli.operations.deps import Deps, hold
 from omcli.operations.observe.rows import as_row
-from omcli.text.clean import clean, printed_name, single_line
+from omcli.text.clean import clean
 from omcli.text.instants import instant, minute
 from omcli.text.phrases import speaks_for_user
 from omcli.text.redaction import redact
@@ -110,7 +112,7 @@ def import_files(
                 writer.take(found)
             if writer.is_empty:
                 raise BadInput(f"nothing in it is memory as `{exchange.name}` writes it", hint=exchange.hint)
-            writer.hide_former()
+            writer.hide_earlier()
         except OmError as failure:
             error = failure
         yield writer.report(entry.name, error)
@@ -135,7 +137,7 @@ class _GroupWriter:
         self._project = project
         self._each = each
         self._places: dict[tuple[str | None, str], _Place] = {}
-        self._former: dict[str, str] = {}
+        self._earlier: dict[str, str] = {}
         """Ids of rows with an earlier text of a row of the input, and of the row that has its text now."""
         self._counts: Counter[str] = Counter()
         self._skipped: Counter[str] = Counter()
@@ -151,7 +153,7 @@ class _GroupWriter:
             path=name,
             observations=self._counts["new"],
             known=self._counts["known"],
-            replaced=len(self._former),
+            replaced=len(self._earlier),
             covered=self._counts["covered"],
             missing=self._counts["missing"],
             undated=self._counts["undated"],
@@ -171,7 +173,7 @@ class _GroupWriter:
         if isinstance(found, NotARow):
             self._skipped[found.reason] += 1
             return
-        group = self._clean_group(found)
+        group = clean_group(found, self._clean)
         if not group.entries:
             return  # a group without text covers no messages
         place = self._place(group)
@@ -183,45 +185,17 @@ class _GroupWriter:
         for row in rows:
             self._each(row)
 
-    def hide_former(self) -> None:
+    def hide_earlier(self) -> None:
         """Hide the rows whose text has changed since they were imported, in one operation, so that it can be undone."""
-        if not self._former:
+        if not self._earlier:
             return
         done = OperationWrite(
             verb=OperationKind.NOTE,
             scope=Scope(project=self._project),
-            dropped=tuple(Dropped(row=row, reason="changed", by=by) for row, by in self._former.items()),
-            figures={"rows": len(self._former)},
+            dropped=tuple(Dropped(row=row, reason="changed", by=by) for row, by in self._earlier.items()),
+            figures={"rows": len(self._earlier)},
         )
         self._deps.store.operations.change(done, now=self._deps.clock.now())
-
-    def _clean_group(self, group: Group) -> Group:
-        """Return the group without secrets and without characters that cannot be stored. If the ids of its messages
-        contain a secret, its range of messages is left out.
-        """
-        entries = [
-            replace(
-                entry,
-                line=replace(entry.line, text=self._clean(single_line(entry.line.text))),
-                id=entry.id and self._clean(entry.id),
-            )
-            for entry in group.entries
-        ]
-        reach = group.reach
-        is_safe = not any(redact(key).counts for key in (reach.first, reach.last) if key)
-        return replace(
-            group,
-            entries=tuple(entries),
-            id=group.id and self._clean(group.id),
-            session=group.session and printed_name(clean(group.session)),
-            cwd=group.cwd and self._clean(group.cwd),
-            category=group.category and self._clean(group.category),
-            tags=tuple(dict.fromkeys(filter(None, map(self._clean, group.tags)))),
-            facts={self._clean(name): self._clean(fact) for name, fact in group.facts.items()},
-            reach=replace(reach, first=reach.first and clean(reach.first), last=reach.last and clean(reach.last))
-            if is_safe
-            else NOWHERE,
-        )
 
     def _clean(self, text: str) -> str:
         redacted = redact(clean(text))
@@ -260,15 +234,15 @@ class _GroupWriter:
         rows: list[Observation] = []
         ids: list[str | None] = []
         for given in group.entries:
-            entry = _with_date(given, group, ends)
+            entry = with_date(given, _times(group, ends))
             row = self._row(group, entry, place, ends)
-            known = place.known(row, is_dated=bool(instant(entry.line.dated)), row_id=given.id)
+            known = place.known.find(row, is_dated=bool(instant(entry.line.dated)), row_id=given.id)
             reason = self._why_not(row)
             is_told = known is None and self._is_told(row.text)
             if known is None and reason is None and not is_told:
                 above = {} if entry.under is None or ids[entry.under] is None else {UNDER: ids[entry.under]}
                 row = replace(row, metadata={**row.metadata, **above})
-                place.note(row)
+                place.known.note(row)
                 rows.append(row)
                 self._counts["undated"] += not entry.line.dated and bool(given.clock or given.line.dated)
             else:
@@ -276,7 +250,7 @@ class _GroupWriter:
                 self._skipped.update([reason] if known is None and reason and not is_told else [])
             ids.append(known or (row.id if reason is None and not is_told else None))
             if given.id is not None and (now := ids[-1]):
-                self._former |= dict.fromkeys(place.former(row, now), now)
+                self._earlier |= dict.fromkeys(place.known.earlier(row, now), now)
         return rows
 
     def _is_told(self, text: str) -> bool:
@@ -327,27 +301,10 @@ def _is_path(directory: str) -> bool:
     return directory.startswith("/") or "\\" in directory
 
 
-def _with_date(entry: GroupRow, group: Group, ends: Sequence[KeptMessage]) -> GroupRow:
-    """Add a date to a row that gives only its time of day: the date of the group's messages or, if they have none, the
-    date on which the group was written.
-
-    Of the dates of the messages, the first is used on which the time is between the first and the last message,
-    otherwise the last date. If no date is known, the time becomes part of the text, as does a date that does not exist.
-    """
-    if not entry.clock:
-        is_valid = not entry.line.dated or instant(f"{entry.line.dated}Z") is not None
-        return entry if is_valid else _without_date(entry, entry.line.dated)
+def _times(group: Group, ends: Sequence[KeptMessage]) -> list[str]:
+    """Return the times of a group's messages or, if they have none, the time at which the group was written."""
     of_messages = [kept.message.at for kept in ends]
-    times = [minute(at) for at in (of_messages if any(of_messages) else [group.created_at]) if at]
-    if not times:
-        return _without_date(entry, entry.clock)
-    dates = [f"{at[:10]} {entry.clock}" for at in times]
-    fitting = (at for at in dates if times[0] <= at <= times[-1])
-    return replace(entry, line=replace(entry.line, dated=next(fitting, dates[-1])))
-
-
-def _without_date(entry: GroupRow, written: str) -> GroupRow:
-    return replace(entry, line=replace(entry.line, dated="", text=f"({written}) {entry.line.text}"))
+    return [minute(at) for at in (of_messages if any(of_messages) else [group.created_at]) if at]
 
 
 class _Place:
@@ -366,16 +323,11 @@ class _Place:
         covered = self._store.batches.covered(session) if session is not None else ()
         self._begin = max((batch.end for batch in covered), default=0)
         """Position in the session of the first message that no batch covers."""
-        self._known: dict[tuple[str, str | None, bool], str] = {}
-        """Ids of rows by text, minute (None for any) and True for items only."""
-        self._originals: dict[tuple[object, object, str], str] = {}
-        """Ids of imported rows by format, id in the imported file and folded text."""
-        self._states: dict[tuple[object, object], dict[str, str]] = {}
-        """Ids and dates of visible imported rows, by format and id in the imported file."""
+        self.known = KnownRows()
         query = LogQuery(session=session, project=project if session is None else None, hidden=True, bare=not has_ids)
         for logged in self._store.rows.log(query):
             if logged.observation.session == session:
-                self.note(logged.observation)
+                self.known.note(logged.observation)
 
     def _pending(self, session: str) -> Batch | None:
         """Return the messages after the cursor as a batch. Return None if there are none, or if restored messages
@@ -384,35 +336,6 @@ class _Place:
         last = self._store.messages.newest(session, 1)
         batch = self._store.batches.unobserved_up_to(session, last[0].seq) if last else None
         return batch if batch and not batch.is_late else None
-
-    def note(self, row: Observation) -> None:
-        """Remember a row, so that it is not imported again."""
-        for at in (minute(row.dated), None):
-            for of_items in {False, row.kind is Kind.ITEM}:
-                self._known.setdefault((row.text, at, of_items), row.id)
-        if ORIGINAL_ID in row.metadata:
-            self._originals.setdefault(_origin_key(row), row.id)
-            if row.is_visible:
-                self._states.setdefault(_origin_key(row)[:2], {})[row.id] = row.dated
-
-    def known(self, row: Observation, *, is_dated: bool, row_id: str | None) -> str | None:
-        """Return the id of a stored row with the same text and minute, or None. If the row has no date, any time
-        matches. An item is known only if it is stored as an item, because observations do not last.
-
-        A row with an id of its own in the file is known by it, whatever its date and white space. It is also known if a
-        row with this id has a later date: its text has changed since.
-        """
-        if row_id is not None:
-            states = self._states.get(_origin_key(row)[:2], {})
-            later = (other for other, dated in states.items() if dated > row.dated)
-            if found := self._originals.get(_origin_key(row)) or next(later, None):
-                return found
-        return self._known.get((row.text, minute(row.dated) if is_dated else None, row.kind is Kind.ITEM))
-
-    def former(self, row: Observation, now: str) -> list[str]:
-        """Return the ids of the visible rows with an earlier text of a row in the file, whose text is that of `now`."""
-        states = self._states.get(_origin_key(row)[:2], {})
-        return [other for other, dated in states.items() if other != now and dated <= states.get(now, row.dated)]
 
     def ends(self, reach: MessageRange) -> tuple[KeptMessage | None, KeptMessage | None]:
         """Return the first and last message of a group, each None if it is not named or is not stored in the session.
@@ -471,10 +394,6 @@ class _Place:
         return len(messages)
 
 
-def _origin_key(row: Observation) -> tuple[object, object, str]:
-    return row.metadata.get(FORMAT), row.metadata.get(ORIGINAL_ID), folded_text(row.text)
-
-
 def _message(store: Store, key: str | None) -> KeptMessage | None:
     try:
         return store.messages.by_key(key) if key is not None else None
@@ -486,3 +405,59 @@ def _item_type(category: str | None) -> Type:
     """Return the item type for a category; unknown categories are knowledge."""
     name = (category or "").partition("/")[0]
     return next((type_ for type_ in ITEM_TYPES if type_ == name), Type.KNOWLEDGE)
+
+
+# ---- summaries
+
+
+@record
+class SummaryReport:
+    """The outcome of importing a summary."""
+
+    rows: int
+    tokens: int
+    """Tokens of the summary, or 0 if it adds no row."""
+
+
+def import_summary(name: str, text: str, session_id: str, deps: Deps) -> SummaryReport:
+    """Store a summary as rows, except for facts that a row of the session, or a message of its agent, says already.
+
+    Rows without a date get that of the session's first message, because a summary is about the time before.
+
+    Raise BadInput if the summary is empty or gives no row, and the error of storing it if that fails.
+    """
+    if not text.strip():
+        raise BadInput("the summary is empty")
+    session = deps.store.sessions.find(session_id)
+    project = (session.project if session else None) or ""
+    [report] = import_files(
+        [ImportInput(name=name, read=lambda: text)],
+        replace(SUMMARY, parse=partial(parse_before, _first_minute(session_id, deps))),
+        deps,
+        session=session_id,
+        project=project,
+        each=ignore,
+        told=_told(session_id, deps),
+    )
+    if report.error is not None:
+        raise report.error
+    return SummaryReport(rows=report.observations, tokens=deps.counter.text(text) if report.observations else 0)
+
+
+def _first_minute(session_id: str, deps: Deps) -> str | None:
+    times = [outline.at for outline in deps.store.messages.outline(session_id) if outline.at]
+    return minute(min(times)) if times else None
+
+
+def _told(session_id: str, deps: Deps) -> frozenset[str]:
+    """Return the texts of the session's rows and the sentences of its agent, which summaries by `om compact` quote.
+
+    It is empty if there are no rows, because the summary is then all that is known.
+    """
+    query = LogQuery(session=session_id, hidden=True, bare=True)
+    told = {folded_text(logged.observation.text) for logged in deps.store.rows.log(query)}
+    if not told:
+        return frozenset()
+    spoken = (kept.message for kept in deps.store.messages.tail(session_id, max_tokens=UNLIMITED))
+    sentences = (part for each in spoken if each.role is Role.ASSISTANT for part in text_parts(each.text))
+    return frozenset(told.union(folded_text(part.text) for part in sentences))

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from omcli.exchange import INPUT_NAMES, NAMES
+from omcli.exchange import INPUT_NAMES, OUTPUT_NAMES
 from tests.conftest import Om
 from tests.e2e.transcripts import PROJECT, tide_story
 
@@ -407,7 +407,7 @@ def test_the_memories_that_chatgpt_s_website_loads_are_read(om: Om, memories: ob
     )  # fmt: skip
 
 
-@pytest.mark.parametrize("name", [name for name in INPUT_NAMES if name not in NAMES])
+@pytest.mark.parametrize("name", [name for name in INPUT_NAMES if name not in OUTPUT_NAMES])
 def test_a_wrong_input_is_one_error_with_a_hint(om: Om, name: str) -> None:
     """Another tool's database, JSON or page is refused whole, and nothing of it is stored."""
     om("note", "of om itself", "-q")
