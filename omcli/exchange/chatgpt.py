@@ -15,7 +15,7 @@ from omcli.text.clean import one_line
 from omcli.text.instants import instant, minute
 
 _JSON = re.compile(r"\s*[\[{]\s*(?:[\[{\"\]}]|\Z)")
-_FOREIGN = re.compile(r"\s*<(?:!DOCTYPE|html|\?xml)|PK\x03\x04|SQLite format 3|.*\x00", re.IGNORECASE)
+_PAGE = re.compile(r"\s*<(?:!DOCTYPE|html|\?xml)", re.IGNORECASE)
 _FRAME = re.compile(r"[ \t]*(?:```.*|~~~.*|#{1,6}[ \t].*|[-*_=]{3,}[ \t]*)\Z")
 """Fences, headings and rules around memories."""
 _ITEM = re.compile(r"(?:[-*+•][ \t]+|\d{1,4}[.)][ \t]+)")
@@ -28,7 +28,7 @@ _HEADING_END = (":", ":**")
 
 
 def _parse(text: str) -> Iterator[Group | NotARow]:
-    if _FOREIGN.match(text):
+    if "\0" in text or _PAGE.match(text):
         yield NotARow(reason="no memory")
     elif _JSON.match(text):
         for document in json_values(text):

@@ -33,20 +33,25 @@ class KnownRows:
         """Return the id of a stored row with the same text and minute, or None. If the row has no date, any time
         matches. An item is known only if it is stored as an item, because observations do not last.
 
-        A row with an id of its own in the file is known by it, whatever its date and white space. It is also known if a
-        row with this id has a later date: its text has changed since.
+        A row with an id of its own in the file is known by it, whatever its date and white space, unless its text has
+        changed to another one and, at a later date, back. It is also known if its text has changed since.
         """
         if row_id is not None:
             states = self._states.get(_origin(row), {})
-            later = (other for other, dated in states.items() if dated > row.dated)
-            if found := self._originals.get((*_origin(row), folded_text(row.text))) or next(later, None):
+            found = self._originals.get((*_origin(row), folded_text(row.text)))
+            is_newest = is_dated and bool(states) and max(states.values()) < row.dated
+            if found and (found in states or not is_newest):
                 return found
+            if later := [other for other, dated in states.items() if dated > row.dated]:
+                return later[0]
         return self._texts.get((row.text, minute(row.dated) if is_dated else None, row.kind is Kind.ITEM))
 
     def earlier(self, row: Observation, now: str) -> list[str]:
-        """Return the ids of the visible rows with an earlier text of a row in the file, whose text is that of `now`."""
+        """Return the ids of the visible rows with an earlier text of a row in the file, which is stored as `now`."""
         states = self._states.get(_origin(row), {})
-        return [other for other, dated in states.items() if other != now and dated <= states.get(now, row.dated)]
+        return (
+            [other for other, dated in states.items() if other != now and dated <= states[now]] if now in states else []
+        )
 
 
 def _origin(row: Observation) -> tuple[object, object]:

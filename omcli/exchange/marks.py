@@ -51,8 +51,8 @@ def with_section(content: bytes, name: str, section: str) -> bytes:
     All other bytes are unchanged. The section's lines end like the first line of the file. Raise BadInput if the file
     has only one of the two marks, more than two, or other marks between them, or if it is not UTF-8.
     """
-    if content.startswith(_WIDE):
-        raise BadInput("it is UTF-16, and om writes UTF-8", hint="convert it: `iconv -f UTF-16 -t UTF-8`")
+    if content.startswith(_WIDE) or b"\0" in content:
+        raise BadInput("it is not text in UTF-8", hint="if it is UTF-16, convert it: `iconv -f UTF-16 -t UTF-8`")
     end = content.find(b"\n")
     line_end = b"\r\n" if end > 0 and content[end - 1 : end] == b"\r" else b"\n"
     new = section.encode().replace(b"\n", line_end)

@@ -120,15 +120,23 @@ def content(name: str) -> bytes:
     """Return all bytes of a file or standard input. Raise NoInput if reading fails, BadInput for a directory or if
     there are too many.
     """
+    with _opened(name) as stream:
+        return _whole(stream)
+
+
+def _whole(stream: BinaryIO) -> bytes:
     from omcli.formats.source import read_whole
 
-    with _opened(name) as stream, _input_errors():
+    with _input_errors():
         return read_whole(stream)
 
 
 @contextmanager
 def lines_of(name: str) -> Iterator[Iterable[bytes]]:
     """Open a file or standard input as lines. Raise NoInput if reading fails, BadInput for a directory."""
+    with _input_errors():
+        if name != STDIN and Path(name).is_dir():
+            raise BadInput("it is a directory", hint=f"name its format: `om import --format NAME {name}`")
     with _opened(name) as stream, _input_errors():
         yield stream
 
@@ -139,19 +147,19 @@ def memory_text(name: str, exchange: Exchange) -> str:
 
     Raise NoInput if reading fails, BadInput if a folder or database has nothing of this format.
     """
-    if name != STDIN and Path(name).is_dir():
-        if not exchange.files:
-            raise BadInput("it is a directory", hint=exchange.hint or "name a file in it")
-        found = [path for each in exchange.files if (path := Path(name) / each).exists()]
-        if not found:
-            raise BadInput(f"there is not any {' or '.join(exchange.files)} in it", hint=exchange.hint)
+    with _input_errors():
+        is_folder = name != STDIN and Path(name).is_dir()
+        found = [path for each in exchange.files if is_folder and (path := Path(name) / each).exists()]
+    if is_folder and not found:
+        lacks = f"there is not any {' or '.join(exchange.files)} in it" if exchange.files else "it is a directory"
+        raise BadInput(lacks, hint=exchange.hint or "name a file in it")
+    if is_folder:
         return "\n\n".join(memory_text(str(path), exchange) for path in found)
-    if name != STDIN and exchange.tables:
-        with _opened(name) as stream:
-            is_database = _is_database(stream)
-        if is_database:
-            return _rows_of(name, exchange)
-    return content(name).decode("utf-8", "replace")
+    with _opened(name) as stream:
+        is_file = name != STDIN and stat.S_ISREG(os.fstat(stream.fileno()).st_mode)
+        if not (exchange.tables and is_file and _is_database(stream)):
+            return _whole(stream).decode("utf-8", "replace")
+    return _rows_of(name, exchange)
 
 
 def _rows_of(path: str, exchange: Exchange) -> str:

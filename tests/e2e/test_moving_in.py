@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import sqlite3
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import pytest
@@ -317,6 +319,37 @@ def test_a_memory_that_has_changed_replaces_what_it_said_before(om: Om) -> None:
     assert [row["text"] for row in rows(om)] == ["Likes green tea"]
 
 
+def test_the_last_of_two_texts_with_the_same_date_counts_however_often_they_are_read(om: Om) -> None:
+    text = json.dumps([{"id": "m1", "memory": "Likes tea"}, {"id": "m1", "memory": "Likes green tea"}])
+    for expected in ((2, 1), (0, 0), (0, 0)):
+        report = summary(om, "--format", "mem0", stdin=text)
+        assert (report["observations"], report.get("replaced", 0)) == expected
+        assert [row["text"] for row in rows(om)] == ["Likes green tea"]
+
+
+def test_a_memory_that_changed_back_says_again_what_it_said_first(om: Om) -> None:
+    states = [
+        {"id": "m1", "memory": memory, "updated_at": f"2026-0{month}-01T00:00:00Z"}
+        for month, memory in ((1, "Likes tea"), (2, "Likes green tea"), (3, "Likes tea"))
+    ]
+    for _ in range(2):
+        for state in states:
+            om("import", "-q", "--format", "mem0", stdin=json.dumps([state]))
+    assert [(row["text"], row["event_at"][:7]) for row in rows(om)] == [("Likes tea", "2026-03")]
+    assert len(rows(om, "--all")) == 3
+
+
+@pytest.mark.parametrize("options", [[], ["--hard"]])
+def test_what_was_forgotten_does_not_come_back(om: Om, options: list[str]) -> None:
+    memory = {"id": "m1", "memory": "Likes tea", "created_at": "2026-01-01T00:00:00Z"}
+    om("import", "-q", "--format", "mem0", stdin=json.dumps([memory]))
+    om("forget", "-y", *options, rows(om)[0]["id"])
+    for state in (memory, {**memory, "updated_at": "2026-03-01T00:00:00Z"}, {**memory, "id": "m2"}):
+        report = summary(om, "--format", "mem0", stdin=json.dumps([state]))
+        assert (report["observations"], report["skipped"]) == (0, {"forgotten": 1})
+    assert rows(om) == []
+
+
 def test_the_markdown_of_mem0_s_plugin_is_read(om: Om) -> None:
     text = (
         "---\nid: abc123\ncreated_at: 2026-01-01T00:00:00Z\ntype: task_learnings\nconfidence: 0.9\nbranch: main\n"
@@ -426,8 +459,41 @@ def test_a_wrong_input_is_one_error_with_a_hint(om: Om, name: str) -> None:
     assert "memory is not written as" in om("export", "--to", name, code=2).stderr
 
 
-def test_a_database_can_be_damaged_or_piped(om: Om) -> None:
+def test_a_damaged_database_is_refused(om: Om) -> None:
     file = database(om.folder / "claude-mem.db")
     damaged = om.write("damaged.db", file.read_bytes()[:5000])
     assert "the database cannot be read" in om("import", "--format", "claude-mem", damaged, code=66).stderr
     assert rows(om) == []
+
+
+def test_a_pipe_with_a_name_is_read_once(om: Om) -> None:
+    pipe = om.folder / "pipe"
+    os.mkfifo(pipe)
+    writing = Thread(target=pipe.write_text, args=[json.dumps(MEMORIES)])
+    writing.start()
+    assert summary(om, "--format", "mem0", pipe)["observations"] == 2
+    writing.join()
+
+
+def test_binary_data_and_folders_are_no_memory(om: Om) -> None:
+    picture = om.write("picture.png", b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR")
+    assert "nothing in it is memory" in om("import", "--format", "chatgpt", picture, code=65).stderr
+    assert "name its format" in om("import", om.folder, code=65).stderr
+    assert rows(om) == []
+
+
+@pytest.mark.parametrize("name", [name for name in INPUT_NAMES if name not in OUTPUT_NAMES])
+def test_imported_memory_moves_to_another_machine_and_is_known_there(om: Om, retired: Path, name: str) -> None:
+    memory = {
+        "observational-memory": retired,
+        "claude-mem": database(om.folder / "claude-mem.db"),
+        "mem0": om.write("mem0.json", json.dumps(PAGE)),
+        "chatgpt": om.write("copied.txt", COPIED),
+    }[name]
+    om("import", "-q", "--format", name, memory)
+    exported = om("export", "--to", "jsonl").stdout
+    there = ("--db", om.folder / "there.db")
+    om("import", "-q", *there, stdin=exported)
+    assert om("export", "--to", "jsonl", *there).stdout == exported
+    assert summary(om, "--format", name, memory, *there)["observations"] == 0
+    assert om("export", "--to", "jsonl", *there).stdout == exported

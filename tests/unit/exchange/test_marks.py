@@ -60,9 +60,10 @@ def test_damaged_or_nested_marks_are_refused(content: str) -> None:
         with_section(f"# Rules\n{content}".encode(), "memory", OTHER)
 
 
-def test_a_file_of_another_encoding_is_refused() -> None:
-    with pytest.raises(BadInput, match="UTF-16"):
-        with_section("# Rules\n".encode("utf-16"), "memory", OTHER)
+@pytest.mark.parametrize("content", ["# Rules\n".encode("utf-16"), "# Rules\n".encode("utf-16-le"), b"\x89PNG\r\n\0"])
+def test_a_file_of_another_encoding_is_refused(content: bytes) -> None:
+    with pytest.raises(BadInput, match="not text in UTF-8"):
+        with_section(content, "memory", OTHER)
 
 
 def test_text_of_a_section_is_no_mark() -> None:
