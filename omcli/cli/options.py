@@ -205,20 +205,6 @@ def preset_names() -> list[str]:
     return list(PRESETS)
 
 
-def exchange_names() -> list[str]:
-    """Return the formats that `om export` writes."""
-    from omcli.exchange import OUTPUT_NAMES
-
-    return list(OUTPUT_NAMES)
-
-
-def input_names() -> list[str]:
-    """Return the formats that `om import` reads."""
-    from omcli.exchange import INPUT_NAMES
-
-    return list(INPUT_NAMES)
-
-
 def notation_names() -> list[str]:
     """Return the notations of rows."""
     return [notation.name for notation in NOTATIONS]

@@ -14,16 +14,13 @@ from omcli.cli.console import Exit, counted, error_as_dict
 from omcli.cli.options import (
     RowFilter,
     argument,
-    exchange_names,
-    input_names,
     option,
     session_option,
     tokens_option,
 )
-from omcli.exchange import DOCUMENT_NAMES, OUTPUT_NAMES, OWN, named
+from omcli.exchange import DOCUMENT_NAMES, INPUT_NAMES, OUTPUT_NAMES, OWN, named
 from omcli.memory.observation import full_row
 from omcli.operations import lookup
-from omcli.operations.context import known_project
 from omcli.wiring.inputs import STDIN, lines_of, memory_text
 
 if TYPE_CHECKING:
@@ -44,10 +41,14 @@ om export --to agents-md AGENTS.md
 """
 
 _STDOUT = "-"
-_FORMATS = "jsonl, pi, zora, zora-jsonl, duet-groups, duet-headings, lango, lango-jsonl"
-_DOCUMENTS = "markdown, agents-md"
-_OTHERS = "observational-memory, claude-mem, mem0, chatgpt"
-"""Formats that are only read."""
+
+
+def _output_names() -> list[str]:
+    return list(OUTPUT_NAMES)
+
+
+def _input_names() -> list[str]:
+    return list(INPUT_NAMES)
 
 
 @with_shared(RowFilter, examples=_EXPORT_EXAMPLES, without=["counter", "tag"])
@@ -58,7 +59,12 @@ def export(
     *,
     to: Annotated[
         str,
-        option("--to", metavar="NAME", help=f"Output format: {_FORMATS}, {_DOCUMENTS}.", autocompletion=exchange_names),
+        option(
+            "--to",
+            metavar="NAME",
+            help=f"Output format: {', '.join(OUTPUT_NAMES)}.",
+            autocompletion=_output_names,
+        ),
     ],
     budget: Annotated[
         int | None,
@@ -113,6 +119,7 @@ def _in_format(run: Run, rows: RowFilter, exchange: Exchange) -> Iterable[str]:
 def _write_document(run: Run, rows: RowFilter, file: str, *, to: str, budget: int | None) -> None:
     """Print a document or write it to a file. Of a section's file, only the section is replaced."""
     from omcli.exchange.markdown import DOCUMENTS
+    from omcli.operations.context import known_project
     from omcli.operations.export import export_document
 
     document = DOCUMENTS[to]
@@ -197,7 +204,12 @@ def import_(
     *,
     format_: Annotated[
         str,
-        option("--format", metavar="NAME", help=f"Input format: {_FORMATS}, {_OTHERS}.", autocompletion=input_names),
+        option(
+            "--format",
+            metavar="NAME",
+            help=f"Input format: {', '.join(INPUT_NAMES)}.",
+            autocompletion=_input_names,
+        ),
     ] = OWN,
     session: Annotated[str | None, session_option("Assign all rows to this session.")] = None,
 ) -> None:
