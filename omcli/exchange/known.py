@@ -47,7 +47,9 @@ class KnownRows:
         return self._texts.get((row.text, minute(row.dated) if is_dated else None, row.kind is Kind.ITEM))
 
     def earlier(self, row: Observation, now: str) -> list[str]:
-        """Return the ids of the visible rows with an earlier text of a row in the file, which is stored as `now`."""
+        """Return the ids of the visible rows with an earlier text of a row in the file, which is stored as `now`, or
+        with its text once more, because two stores imported it before they were merged.
+        """
         states = self._states.get(_origin(row), {})
         return (
             [other for other, dated in states.items() if other != now and dated <= states[now]] if now in states else []

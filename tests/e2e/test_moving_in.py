@@ -482,6 +482,19 @@ def test_binary_data_and_folders_are_no_memory(om: Om) -> None:
     assert rows(om) == []
 
 
+def test_what_two_stores_imported_is_there_once_after_the_next_import(om: Om) -> None:
+    memory = om.write("mem0.json", json.dumps(MEMORIES))
+    there = ("--db", om.folder / "there.db")
+    for place in ((), there):
+        om("import", "-q", "--format", "mem0", memory, *place)
+    om("import", "-q", stdin=om("export", "--to", "jsonl", *there).stdout)
+    assert len(rows(om)) == 4
+    for replaced in (2, 0):
+        report = summary(om, "--format", "mem0", memory)
+        assert (report["observations"], report.get("replaced", 0)) == (0, replaced)
+        assert [row["text"] for row in rows(om)] == ["Alex prefers vegan food", "Runs on Fly.io"]
+
+
 @pytest.mark.parametrize("name", [name for name in INPUT_NAMES if name not in OUTPUT_NAMES])
 def test_imported_memory_moves_to_another_machine_and_is_known_there(om: Om, retired: Path, name: str) -> None:
     memory = {
