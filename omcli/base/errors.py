@@ -10,6 +10,8 @@
     │   └── UnknownSession   66
     ├── CannotCreate         73
     ├── InputOutput          74
+    │   ├── CannotWrite      74
+    │   ├── StoreDamaged     74
     │   └── IndexDamaged     74
     ├── TryAgain             75
     │   ├── StoreLocked      75
@@ -115,6 +117,14 @@ class InputOutput(OmError):
 
     slug = "input-output"
     exit_code = 74
+
+
+class CannotWrite(InputOutput):
+    """The store's disk is full or faulty."""
+
+
+class StoreDamaged(InputOutput):
+    """The store is damaged. Its last backup can take its place."""
 
 
 class IndexDamaged(InputOutput):
@@ -260,6 +270,8 @@ OF_REPLIES = (CutOff, Refused, Unusable)
 """Errors in a single reply. The next reply may be usable."""
 OF_MATERIAL = (*OF_REPLIES, PromptTooLong)
 """Errors of a model with one particular input. Other input may work."""
+PASSING = (TryAgain, CannotWrite)
+"""Errors of a store that may take the same input later."""
 ELSEWHERE = (LaneTaken, StaleBatch)
 """Errors raised because another process is doing the work, or has done it."""
 OF_ONE_SESSION = (*OF_MATERIAL, Waiting, *ELSEWHERE)

@@ -159,7 +159,7 @@ class Run:
 
     def new_wiring(self) -> Wiring:
         """Return another wiring, which opens the store again. The caller closes it."""
-        return Wiring(self.settings, now=self._now)
+        return Wiring(self.settings, now=self._now, tell=self.console.note)
 
     @cached_property
     def counter(self) -> TokenCounter:

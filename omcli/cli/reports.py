@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
     from pathlib import Path
 
+    from omcli.base.errors import OmError
     from omcli.cli.command import Run
     from omcli.memory.changes import EraseResult, Operation
     from omcli.memory.observation import Observation
@@ -40,6 +41,8 @@ def file_summary(report: FileReport, *, is_verbose: bool) -> str:
     ]
     if report.pending:
         parts.append(f"{counted(report.pending, 'message')} pending")
+    if report.spooled:
+        parts.append(f"{counted(report.spooled, 'message')} spooled")
     if report.findings.get("unverified"):
         parts.append(f"{counted(report.findings['unverified'], 'row')} unverified")
     if report.findings.get("attributed"):
@@ -64,6 +67,12 @@ def missing_parts(report: FileReport, *, is_verbose: bool) -> Iterator[str]:
         yield f"{counted(reasons.total(), 'line')} skipped: {_numbers(reasons)}"
 
 
+def warn_of_spool(run: Run, error: OmError, *, about: str = "") -> None:
+    """Warn that an input waits in the spool because of an error of the store."""
+    named = f"{about}: " if about else ""
+    run.console.warn(f"{named}{error.message}; kept in the spool until the next command that writes to the store")
+
+
 def file_as_dict(report: FileReport, rows: Iterable[Observation]) -> dict[str, object]:
     """Return the report of an input as JSON, with its rows."""
     counts = report.counts
@@ -83,6 +92,7 @@ def file_as_dict(report: FileReport, rows: Iterable[Observation]) -> dict[str, o
         "compactions": counts.compactions,
         "new_messages": report.new_messages,
         "known_messages": report.known_messages,
+        **({"spooled": report.spooled} if report.spooled_for is not None else {}),
         "asides": counts.asides,
         "side_messages": report.side_messages,
         "images": report.images,

@@ -15,7 +15,8 @@ from omcli.doctor import DAY, Check, Doctor, Section, counted, failure, pass_, s
 from omcli.processes import state_folder
 from omcli.sqlite import checks
 from omcli.sqlite.backups import Backup, backups_among, by_age
-from omcli.sqlite.connection import log_files
+from omcli.sqlite.connection import log_files, spool_folder
+from omcli.sqlite.spool import state_of
 from omcli.text.instants import minute
 
 _NETWORK = frozenset(
@@ -43,6 +44,7 @@ def section() -> Section:
         "permissions": _private,
         "disk": _place,
         "log": _log,
+        "spool": _spool,
         "backups": _backups,
     }
 
@@ -118,7 +120,7 @@ def _private(doctor: Doctor) -> Iterator[Check]:
     """Check that other users have no access to the files of om. A folder that the user chose for the store is not
     checked.
     """
-    private = [doctor.path, *doctor.wiring.backups]
+    private = [doctor.path, spool_folder(doctor.path), *doctor.wiring.backups]
     if checks.log_size(doctor.path):
         private.append(log_files(doctor.path)[0])
     private += [doctor.files.user.parent / "env", *_below(Path(state_folder(doctor.environment)))]
@@ -222,6 +224,25 @@ def _compact_log(doctor: Doctor) -> str:
     if left[0]:
         raise InputOutput(f"{size(left[0])} are left, because another process is still reading")
     return "written into the store"
+
+
+def _spool(doctor: Doctor) -> Iterator[Check]:
+    found = state_of(doctor.path)
+    if found is None:
+        return
+    where = shown(found.folder, doctor.environment)
+    hint = "`om doctor --fix` stores what can be read"
+    if not found.files:
+        hint = f"their messages may be missing: `om sessions`; then delete them from {where}"
+    yield warn("spool", f"{where}: {found.in_words}", hint, partial(_take_in, doctor) if found.files else None)
+
+
+def _take_in(doctor: Doctor) -> str:
+    doctor.write(lambda _: None)
+    left = state_of(doctor.path)
+    if left is not None and left.files:
+        raise InputOutput(f"{left.in_words} could not be stored")
+    return "stored"
 
 
 def _backups(doctor: Doctor) -> Iterator[Check]:

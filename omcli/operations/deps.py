@@ -1,23 +1,24 @@
-"""Dependencies of operations (store, token counter, clock, observer, reflector and limits), and leases of lanes."""
+"""Dependencies of operations (store, spool, token counter, clock, observer, reflector, limits), and leases of lanes."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from enum import StrEnum
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from omcli.base import ignore
-from omcli.base.errors import InputOutput, LaneTaken, TryAgain
+from omcli.base.errors import PASSING, InputOutput, LaneTaken, OmError, SessionTaken, TryAgain
 from omcli.base.record import field, mutable_record, record
 from omcli.memory.batch import Observer, SlicedObserver
-from omcli.memory.message import TokenCounter, reaches
+from omcli.memory.message import Incoming, TokenCounter, reaches
 from omcli.memory.observation import Observation, Priority, Status
-from omcli.memory.ports import Lane, Store
+from omcli.memory.ports import Appended, Lane, Store
 from omcli.operations.clock import Clock
 
 if TYPE_CHECKING:
     from omcli.memory.reflection import Reflector
+    from omcli.memory.session import Session
     from omcli.operations.ingest.sessions import TranscriptCounts
 
 _Thing = TypeVar("_Thing")
@@ -26,7 +27,7 @@ CONTEXT_ROWS = 150
 """Number of newest rows that accompany a batch, and also of newest mutable ones (`Observation.is_mutable`)."""
 
 
-def _never(_: str) -> bool:
+def _no(_: str) -> bool:
     """Return False, because no session waits, or no project turns memory off."""
     return False
 
@@ -100,7 +101,7 @@ class ObserverDeps:
     """True if rules observe slices for which the model fails; otherwise the error is raised."""
     takes_images: bool = False
     """True if the model takes images; they are then stored until they are observed."""
-    waits: Callable[[str], bool] = _never
+    waits: Callable[[str], bool] = _no
     """Return True if a session waits because the model failed for it, and nothing stands in for the model."""
 
     @property
@@ -118,7 +119,7 @@ class ReflectorDeps:
     is_model: bool = False
     stand_in: Reflector | None = None
     """Reflector to use if the model fails. None means the error is raised."""
-    waits: Callable[[str], bool] = _never
+    waits: Callable[[str], bool] = _no
     """Return True if a session waits because the model failed for it, and nothing stands in for the model."""
 
     def mark(self, rows: Sequence[Observation], *, target: float | None = None) -> str:
@@ -183,8 +184,10 @@ class Deps:
     show_progress: Callable[[str, TranscriptCounts], None] = ignore
     show_steps: Callable[[StepCount | None], None] = ignore
     long_work: LongWork = field(default_factory=LongWork)
-    is_off_in: Callable[[str], bool] = _never
+    is_off_in: Callable[[str], bool] = _no
     """Return True if memory is off in a session's directory, according to a file of its project."""
+    open_spool: Callable[[OmError], Spool] | None = None
+    """Return a file for an input that exists nowhere else, given the store's error. None if the caller still has it."""
 
     @property
     def store(self) -> Store:
@@ -210,6 +213,100 @@ class Deps:
             yield thing
         if total > 1:
             self.show_steps(None)
+
+
+# ---- the spool, for an input that the store cannot take and that nobody could pass again
+
+
+class Spool(Protocol):
+    """A file beside the store that takes an input in its place. It counts once `keep` has returned. Every method raises
+    the store's error if the file cannot be written either.
+    """
+
+    def append(
+        self, session: Session, messages: Sequence[Incoming], *, counter: str, now: str, opening: int = 0
+    ) -> None:
+        """Keep the arguments of a call of `MessageLog.append`."""
+
+    def add(self, row: Observation) -> None:
+        """Keep a row for `Rows.add`."""
+
+    def keep(self) -> None:
+        """Finish the file."""
+
+    def empty_store(self) -> Store:
+        """Return an empty store, to be read in place of one that cannot be opened."""
+
+
+class StoreOrSpool:
+    """The store or, from its first failure on, a file of the spool. It takes one input."""
+
+    def __init__(
+        self,
+        open_store: Callable[[], Store],
+        open_spool: Callable[[OmError], Spool] | None = None,
+        *,
+        errors: tuple[type[OmError], ...] = PASSING,
+    ) -> None:
+        """Without `open_spool` all errors of the store are raised, otherwise all but `errors`."""
+        self.open_store = open_store if open_spool is None else self._open_or_empty
+        """Return the store to read from: an empty one if the store cannot be opened and the input is spooled."""
+        self.error: OmError | None = None
+        """Error for which the input is spooled."""
+        self._open_store, self._open_spool, self._errors = open_store, open_spool, errors
+        self._file: Spool | None = None
+        self._empty: Store | None = None
+
+    def _open_or_empty(self) -> Store:
+        if self._empty is None:
+            try:
+                return self._open_store()
+            except self._errors as error:
+                self._empty = self._begin(error).empty_store()
+        return self._empty
+
+    def append(
+        self, session: Session, messages: Sequence[Incoming], *, counter: str, now: str, opening: int
+    ) -> Appended | None:
+        """Store messages and return the result, or spool them and return None. Raise SessionTaken as the store does."""
+        if self._file is None:
+            try:
+                log = self._open_store().messages
+                return log.append(session, messages, counter=counter, now=now, opening=opening)
+            except SessionTaken:
+                raise
+            except self._errors as error:
+                self._begin(error)
+        self._spool(lambda file: file.append(session, messages, counter=counter, now=now, opening=opening))
+        return None
+
+    def add(self, row: Observation) -> None:
+        """Store or spool a row that is the whole input."""
+        if self._file is None:
+            try:
+                return self._open_store().rows.add(row)
+            except self._errors as error:
+                self._begin(error)
+        self._spool(lambda file: file.add(row))
+        return self.keep()
+
+    def keep(self) -> None:
+        """Finish the file, if there is one."""
+        self._spool(lambda file: file.keep())
+
+    def _begin(self, error: OmError) -> Spool:
+        if self._open_spool is None:
+            raise error
+        self._file, self.error = self._open_spool(error), error
+        return self._file
+
+    def _spool(self, write: Callable[[Spool], None]) -> None:
+        try:
+            if self._file is not None:
+                write(self._file)
+        except OmError:  # nothing of the input is kept
+            self._file = self.error = None
+            raise
 
 
 # ---- leases: one process at a time works in a lane of a session

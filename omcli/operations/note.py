@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 
-from omcli.base.errors import BadInput, BadUsage
+from omcli.base.errors import BadInput, BadUsage, OmError
 from omcli.base.record import record, replace
 from omcli.memory.changes import OperationKind, OperationWrite
 from omcli.memory.message import TokenCounter
@@ -25,6 +25,7 @@ from omcli.memory.observation import (
 from omcli.memory.ports import Store
 from omcli.memory.reflection import Scope
 from omcli.operations.clock import Clock
+from omcli.operations.deps import StoreOrSpool
 from omcli.operations.observe.rows import as_row
 from omcli.text.clean import clean, one_line
 from omcli.text.redaction import redact
@@ -39,12 +40,14 @@ class KeptNote:
     resolved: tuple[Observation, ...] = ()
     operation: int | None = None
     """Number of the operation that wrote the note and hid the resolved rows, or None if the note resolves none."""
+    spooled_for: OmError | None = None
+    """Error for which the note waits in the spool, or None if it is stored."""
 
 
 def note(
     text: str,
     *,
-    open_store: Callable[[], Store],
+    target: StoreOrSpool,
     counter: TokenCounter,
     clock: Clock,
     new_id: Callable[[], str],
@@ -69,7 +72,7 @@ def note(
     line = one_line(redacted.text)
     if not line:
         raise BadUsage("the note is empty", hint="`om note TEXT`, or `om note -` to read it from stdin")
-    store = open_store()
+    store = target.open_store()
     resolved = tuple(_visible_row(store, each) for each in resolves)
     session = session or next((row.session for row in resolved), None)
     known = store.sessions.find(session) if session else None
@@ -98,8 +101,8 @@ def note(
     redactions = sum((Counter(found.counts) for found in (redacted, *redacted_tags)), Counter[str]())
     noted = KeptNote(observation=observation, redactions=dict(redactions))
     if not resolved:
-        store.rows.add(observation)
-        return noted
+        target.add(observation)
+        return replace(noted, spooled_for=target.error)
     return replace(noted, resolved=resolved, operation=_resolve(store, resolved, observation))
 
 

@@ -182,10 +182,14 @@ def vacuum(connection: sqlite3.Connection, *, wait: float) -> None:
         time.sleep(_PAUSE)
 
 
-def size(path: Path) -> int:
-    """Return the size of a store and its write-ahead log in bytes."""
+def size(path: Path) -> int | None:
+    """Return the size of a store and its write-ahead log in bytes, or None if the store is missing."""
     log, _ = log_files(path)
-    return sum(file.stat().st_size for file in (path, log) if file.exists())
+    found = None
+    with suppress(FileNotFoundError):  # the log is removed when the last writer closes
+        found = path.stat().st_size
+        found += log.stat().st_size
+    return found
 
 
 def create(path: Path) -> None:
@@ -213,6 +217,13 @@ def truncate_log(connection: sqlite3.Connection) -> None:
 def log_files(path: Path) -> tuple[Path, Path]:
     """Return the two files SQLite keeps next to an open store: the write-ahead log and its index."""
     return path.with_name(f"{path.name}-wal"), path.with_name(f"{path.name}-shm")
+
+
+def spool_folder(path: Path) -> Path:
+    """Return the folder beside a store in which waits what it could not take (`spool`). It is that of the file itself,
+    also if the path is a link.
+    """
+    return Path(f"{os.path.realpath(path) if path.is_symlink() else path}.spool")
 
 
 def _let_write_log(path: Path) -> None:

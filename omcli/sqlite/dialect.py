@@ -18,8 +18,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, TypeVar
 
-from omcli.base import lazily
-from omcli.base.errors import CannotCreate, IndexDamaged, InputOutput, OmError, StoreLocked, TryAgain, UnusableStore
+from omcli.base import errors, lazily
+from omcli.base.errors import CannotWrite, InputOutput, OmError, StoreDamaged, StoreLocked, TryAgain, UnusableStore
 
 _Row = TypeVar("_Row")
 Columns = dict[str, object]
@@ -323,7 +323,7 @@ class Database:
         otherwise. A private copy is left alone, because rebuilding its index would mend nothing.
         """
         found = self._om_error(error)
-        if not isinstance(found, IndexDamaged) or self.path == NOWHERE:
+        if not isinstance(found, errors.IndexDamaged) or self.path == NOWHERE:
             return found
         self.renew_index()
         return TryAgain("the index of words was damaged and has been rebuilt", hint="nothing is lost; run it again")
@@ -434,22 +434,22 @@ def om_error(error: sqlite3.Error, *, path: Path, wait: float, reading: bool = F
             f"another process is writing to {path} (waited {wait:g} s)", hint="try again, or wait longer with --wait"
         )
     if code == sqlite3.SQLITE_FULL:
-        return InputOutput(
+        return CannotWrite(
             f"no space left to write to {path}",
             hint="free some space on that disk and try again; everything stored before is intact",
         )
     if code in _UNWRITABLE:
         return InputOutput(f"{path} cannot be written", hint="check the permissions of the file and of its folder")
     if code == sqlite3.SQLITE_IOERR:
-        return InputOutput(f"reading or writing {path} failed: {error}", hint="check the disk and its free space")
+        return CannotWrite(f"reading or writing {path} failed: {error}", hint="check the disk and its free space")
     if is_of_index(error):
         return index_damaged(path)
     if code in _DAMAGED or isinstance(error, Damaged) or str(error).startswith(_UNDECODABLE):
-        return InputOutput(f"{path} is damaged: {error}", hint="`om restore` puts a backup in its place, and keeps it")
+        return StoreDamaged(f"{path} is damaged: {error}", hint="`om restore` puts a backup in its place, and keeps it")
     if code == sqlite3.SQLITE_NOTADB:
         return UnusableStore(f"{path} is not a store", hint="name another file with --db")
     if code == sqlite3.SQLITE_CANTOPEN:
-        kind = InputOutput if reading or path.is_file() else CannotCreate
+        kind = InputOutput if reading or path.is_file() else errors.CannotCreate
         return kind(f"{path} cannot be opened", hint="check the permissions of the file and of its folder")
     return None
 
@@ -458,8 +458,8 @@ def is_of_index(error: sqlite3.Error) -> bool:
     return getattr(error, "sqlite_errorcode", 0) in _OF_INDEX or str(error).startswith("invalid fts5 file format")
 
 
-def index_damaged(path: Path) -> IndexDamaged:
-    return IndexDamaged(f"the index of words in {path} is damaged", hint="`om recall` rebuilds it")
+def index_damaged(path: Path) -> errors.IndexDamaged:
+    return errors.IndexDamaged(f"the index of words in {path} is damaged", hint="`om recall` rebuilds it")
 
 
 @contextmanager

@@ -49,12 +49,12 @@ class SqliteOperations(Table, Operations):
             return _preview_undo(connection, number)
 
     def erase(self, numbers: Sequence[int], *, now: str) -> EraseResult:
-        before = size(self._database.path)
+        before = size(self._database.path) or 0
         with self._database.writing() as connection:
             found, messages_found = erase.erase(connection, numbers, now=now)
         with self._database.om_errors():
             vacuum(self._database.connection, wait=self._database.wait)
-        after = size(self._database.path)
+        after = size(self._database.path) or 0
         return EraseResult(rows=found, messages=messages_found, bytes_before=before, bytes_after=after)
 
     def preview_erase(self, numbers: Sequence[int]) -> EraseResult:

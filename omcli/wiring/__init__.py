@@ -68,12 +68,14 @@ class Wiring:
         copy: SqliteStore | None = None,
         estimate: CallList | None = None,
         functions: Mapping[str, ModelFunction] | None = None,
+        tell: Callable[[str], None] = ignore,
     ) -> None:
         """`now` pins the clock to a time. `worker` distinguishes workers in one process. If a `usual` wiring is given,
         this one has a temporary store; if a `copy` is given, that is the store. With `estimate`, model calls are only
-        added to that list. `functions` by role (`observer`, `reflector`) are called instead of models.
+        added to that list. `functions` by role (`observer`, `reflector`) are called instead of models. `tell` reports
+        what the spool held.
         """
-        self.settings = settings
+        self.settings, self.tell = settings, tell
         self._now = now
         self._worker = worker
         self._usual = usual
@@ -146,18 +148,23 @@ class Wiring:
 
     @cached_property
     def store(self) -> SqliteStore:
-        """The store, created if missing and migrated if older; temporary if the wiring is apart from the usual one.
+        """The store, created if missing and migrated if older, and filled from its spool; temporary if the wiring is
+        apart from the usual one.
 
-        Raise CannotCreate, InputOutput, StoreLocked, UnusableStore or MigrationFailed if it cannot be opened.
+        Raise CannotCreate, InputOutput, TryAgain, UnusableStore or MigrationFailed if it cannot be opened or filled.
         """
         from omcli.sqlite import SqliteStore
 
         if self._usual is not None:
-            return self._temporary()
+            return self.temporary()
         self.may_write = True
         store = SqliteStore.open(self.settings.db, wait=self.settings.wait)
         # Close the writing store last: the last one to close removes SQLite's log, which a read-only one cannot.
         self._opened.insert(0, store)
+        if self._has_spool:
+            from omcli.wiring.inputs import take_in
+
+            take_in(self, store)
         return store
 
     @cached_property
@@ -166,7 +173,7 @@ class Wiring:
         from omcli.sqlite import SqliteStore
 
         if self._usual is not None:
-            return self._temporary()
+            return self.temporary()
         store = SqliteStore.open(self.settings.db, wait=self.settings.wait, read_only=True)
         self._opened.append(store)
         return store
@@ -177,15 +184,15 @@ class Wiring:
         from omcli.sqlite import SqliteStore
 
         if self._usual is not None:
-            return self._temporary()
+            return self.temporary()
         store = SqliteStore.open(self.settings.db, wait=0)
         self._opened.insert(0, store)
         return store
 
     @cached_property
     def store_or_empty(self) -> SqliteStore:
-        """The store for work on existing rows, or an empty temporary one if it is missing."""
-        return self.store if self.has_store else self._temporary()
+        """The store for work on existing rows, or an empty temporary one if it and its spool are missing."""
+        return self.store if self.has_store or self._has_spool else self.temporary()
 
     @contextmanager
     def apart(self) -> Iterator[Wiring]:
@@ -202,12 +209,9 @@ class Wiring:
         as it works. No model is called.
         """
         from omcli.operations.estimate import CallList
-        from omcli.sqlite import SqliteStore
 
-        has_store, said = self.has_store, self.settings
-        copy = SqliteStore.copy_of(said.db, wait=said.wait) if has_store else SqliteStore.temporary()
         calls = CallList()
-        with closing(Wiring(said, now=self._now, copy=copy, estimate=calls)) as wiring:
+        with closing(Wiring(self.settings, now=self._now, copy=self._copy(), estimate=calls)) as wiring:
             yield wiring, calls
 
     @contextmanager
@@ -216,11 +220,8 @@ class Wiring:
         the copy back. Raise the errors of `operations.replay.take_back`.
         """
         from omcli.operations.replay import take_back
-        from omcli.sqlite import SqliteStore
 
-        said = self.settings
-        copy = SqliteStore.copy_of(said.db, wait=said.wait) if self.has_store else SqliteStore.temporary()
-        with closing(Wiring(said, now=moment, copy=copy)) as wiring:
+        with closing(Wiring(self.settings, now=moment, copy=(copy := self._copy()))) as wiring:
             yield wiring, take_back(copy.operations, copy.cut_after, moment)
 
     @contextmanager
@@ -247,9 +248,9 @@ class Wiring:
     @property
     def store_size(self) -> int | None:
         """Size in bytes of the store and its write-ahead log, or None if the store is missing."""
-        db = self.settings.db
-        sizes = [_size(db), _size(db.with_name(f"{db.name}-wal"))]
-        return None if sizes[0] is None else sum(size or 0 for size in sizes)
+        from omcli.sqlite.connection import size
+
+        return size(self.settings.db)
 
     @property
     def backups(self) -> tuple[Path, ...]:
@@ -265,12 +266,24 @@ class Wiring:
 
         return len(steps())
 
-    def _temporary(self) -> SqliteStore:
+    def temporary(self) -> SqliteStore:
         from omcli.sqlite import SqliteStore
 
         store = SqliteStore.temporary()
         self._opened.append(store)
         return store
+
+    @property
+    def _has_spool(self) -> bool:
+        from omcli.sqlite.connection import spool_folder
+
+        return spool_folder(self.settings.db).is_dir()
+
+    def _copy(self) -> SqliteStore:
+        from omcli.sqlite import SqliteStore
+
+        db, wait = self.settings.db, self.settings.wait
+        return SqliteStore.copy_of(db, wait=wait) if self.has_store else SqliteStore.temporary()
 
     def close(self) -> None:
         """Close all stores. When the last connection to a store is closed, SQLite writes its log into the file."""
@@ -449,13 +462,6 @@ class Wiring:
         from omcli.sqlite.lanes import is_gone
 
         return is_gone(owner)
-
-
-def _size(file: Path) -> int | None:
-    try:
-        return file.stat().st_size
-    except FileNotFoundError:  # the log is removed when the last writer closes
-        return None
 
 
 def check_format(name: str) -> None:

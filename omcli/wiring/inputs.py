@@ -7,14 +7,15 @@ import stat
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
-from functools import cache
+from contextlib import ExitStack, contextmanager, suppress
+from functools import cache, partial
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Protocol, TypeGuard
 
 from omcli import __version__
-from omcli.base.errors import BadInput, NoInput
+from omcli.base import ignore
+from omcli.base.errors import BadInput, InputOutput, NoInput, OmError
 from omcli.base.record import replace
 from omcli.memory.message import Message
 
@@ -23,6 +24,9 @@ if TYPE_CHECKING:
     from omcli.formats import Format
     from omcli.formats.source import RecordStream
     from omcli.memory.transcript import Bookmark, IngestedPart, Item, Origin, Transcript
+    from omcli.sqlite import SqliteStore
+    from omcli.sqlite.spool import SpoolFile
+    from omcli.wiring import Wiring
 
 STDIN = "-"
 """Name that means standard input."""
@@ -305,6 +309,33 @@ def asked(terms: str) -> tuple[str | None, str | None]:
 def _format_version() -> int:
     """Return the time of the last change to a module of `formats/`: a changed reader may read a file differently."""
     return max(module.stat().st_mtime_ns for module in (Path(__file__).parents[1] / "formats").rglob("*.py"))
+
+
+# ---- the spool
+
+
+def open_spool(wiring: Wiring, error: OmError) -> SpoolFile:
+    """Return a file of the spool for an input that the store cannot take. Raise the store's error if there is none."""
+    from omcli.sqlite.spool import SpoolFile
+
+    return SpoolFile(wiring.settings.db, error, make_store=wiring.temporary)
+
+
+def take_in(wiring: Wiring, store: SqliteStore) -> None:
+    """Store what waits in the spool, and tell so. On a full disk it goes on waiting, because the run may free space.
+
+    Raise TryAgain if another process writes for too long.
+    """
+    from omcli.operations.ingest.files import append_again
+    from omcli.sqlite import spool
+
+    deps = wiring.deps(wiring.counter_or_default(ignore), open_store=lambda: store)
+    with suppress(InputOutput):
+        taken = spool.take_in(store, partial(append_again, deps=deps))
+        for file in taken.invalid:
+            wiring.tell(f"a file of the spool cannot be read and is kept as {file}")
+        if taken.messages or taken.notes:
+            wiring.tell(f"taken in from the spool: {taken.messages} messages, {taken.notes} notes")
 
 
 # ---- messages of programs

@@ -19,7 +19,7 @@ _PASSING = {"leases", "hosts"}
 def opened(path: Path) -> Iterator[sqlite3.Connection]:
     """A copy of the store as it lies there, with its log: looking at the store itself would leave a mark."""
     with TemporaryDirectory() as folder:
-        for file in path.parent.glob(f"{path.name}*"):
+        for file in filter(Path.is_file, path.parent.glob(f"{path.name}*")):  # and not the spool
             shutil.copy(file, folder)
         with closing(sqlite3.connect(Path(folder) / path.name)) as connection:
             yield connection

@@ -214,20 +214,24 @@ def test_a_store_of_a_later_version_is_exit_78_and_stays_as_it_is(om: Om) -> Non
 
 
 def test_a_locked_store_is_exit_75_while_reading_goes_on(om: Om) -> None:
-    """T67, F27, S2.39: nothing is silently dropped."""
-    om("observe", stdin=tide_story().text())
+    """T67, F27, S2.39: nothing is silently dropped; `--strict` leaves it to the caller to try again."""
+    row = om("observe", "--json", stdin=tide_story().text()).document["files"][0]["rows"][0]["id"]
+    grown = om.write("grown.jsonl", tide_story().user("We decided to use PNG.").text())
     holder = sqlite3.connect(om.db, isolation_level=None)
     try:
         holder.execute("BEGIN IMMEDIATE")
-        note = om("note", "x", "--wait", "0.2", code=75)
-        assert (note.stdout, note.stderr.startswith("om: error: another process is writing")) == ("", True)
-        grown = tide_story().user("We decided to use PNG.").text()
-        assert om("observe", "--json", stdin=grown, env={"OM_WAIT": "0.2"}, code=75).stdout == ""
+        for command in (["note", "x", "--strict"], ["note", "x", "--resolves", row], ["observe", grown]):
+            run = om(*command, "--wait", "0.2", code=75)
+            assert (run.stdout, run.stderr.splitlines()[0].startswith("om: error: ")) == ("", True)
+            assert "another process is writing" in run.stderr
+        strict = om("observe", "--json", "--strict", stdin=grown.read_text(), env={"OM_WAIT": "0.2"}, code=75)
+        assert strict.stdout == ""
         assert om("log").stdout
         assert om("context").stdout
     finally:
         holder.close()
-    assert om("observe", "--json", stdin=grown).document["files"][0]["new_messages"] == 1
+    assert [path.name for path in om.db.parent.iterdir()] == [om.db.name]
+    assert om("observe", "--json", grown).document["files"][0]["new_messages"] == 1
 
 
 def test_a_lock_met_at_one_of_several_files_is_exit_75(om: Om) -> None:

@@ -22,7 +22,7 @@ from omcli.memory.session import Session
 from omcli.memory.transcript import Checkpoint, Facts, Item, NewConversation, Reason, Skip, Transcript
 from omcli.operations.clock import Clock, id_at, period
 from omcli.operations.context import Place, context
-from omcli.operations.deps import BATCH_TOKENS, Deps
+from omcli.operations.deps import BATCH_TOKENS, Deps, StoreOrSpool
 from omcli.operations.ingest.files import CHUNK, FileInput, FileReport
 from omcli.operations.ingest.sessions import TranscriptSessions
 from omcli.operations.lookup import follow, show
@@ -530,7 +530,7 @@ class TestReading:
     def noted(self, store: MemoryStore, text: str, name: str = "chars-4") -> Observation:
         made = note(
             text,
-            open_store=lambda: store,
+            target=StoreOrSpool(lambda: store),
             counter=counter(name),
             clock=Clock(NOW),
             new_id=lambda: id_at(1, len(text)),

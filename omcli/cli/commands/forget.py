@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
 from omcli.base.errors import BadUsage, InputOutput
@@ -24,7 +25,7 @@ from omcli.clients.prepared import clear
 from omcli.memory.message import message_fields
 from omcli.memory.observation import Priority, Type, full_row, handle, row
 from omcli.text.clean import USER
-from omcli.wiring.inputs import STDIN, content
+from omcli.wiring.inputs import STDIN, content, open_spool
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 
     from omcli.memory.ports import Store
     from omcli.memory.transcript import IngestedFile
+    from omcli.operations.deps import StoreOrSpool
     from omcli.operations.forget import ForgetReport, ForgetRequest
     from omcli.operations.note import KeptNote
 
@@ -240,6 +242,9 @@ def note(
     A note belongs to the project of the current directory, or to a session if you name one. With --resolves it belongs
     to the session of the resolved row, unless you name another. The resolved row is hidden; `om undo` restores it and
     hides the note. A note that resolves nothing is not an operation; remove it with `om forget`.
+
+    If the store is locked or its disk is full, the note waits in its spool for the next command that writes to it,
+    unless it resolves a row or --strict is given.
     """
     from omcli.operations import note
 
@@ -250,7 +255,7 @@ def note(
     project, session = run.project, run.session_or_new(session)
     noted = note.note(
         text or "",
-        open_store=lambda: run.wiring.store,
+        target=_target(run, resolves=bool(resolves)),
         counter=run.counter,
         clock=run.wiring.clock,
         new_id=run.wiring.new_id,
@@ -262,10 +267,7 @@ def note(
         is_item=item,
         resolves=tuple(resolves or ()),
     )
-    if noted.redactions:
-        run.console.note(f"{counted(sum(noted.redactions.values()), 'secret')} redacted")
-    if noted.resolved:
-        run.console.report(f"{counted(len(noted.resolved), 'row')} resolved; `om undo {noted.operation}` reverses that")
+    _report_note(run, noted)
     try:
         _print_note(run, noted)
     except (OSError, InputOutput) as error:
@@ -275,10 +277,29 @@ def note(
         ) from None
 
 
+def _target(run: Run, *, resolves: bool) -> StoreOrSpool:
+    from omcli.operations.deps import StoreOrSpool
+
+    # What a note resolves may have changed until it leaves the spool; with `--strict`, the caller tries again.
+    spool = None if run.strict or resolves else partial(open_spool, run.wiring)
+    return StoreOrSpool(lambda: run.wiring.store, spool)
+
+
+def _report_note(run: Run, noted: KeptNote) -> None:
+    if noted.redactions:
+        run.console.note(f"{counted(sum(noted.redactions.values()), 'secret')} redacted")
+    if noted.resolved:
+        run.console.report(f"{counted(len(noted.resolved), 'row')} resolved; `om undo {noted.operation}` reverses that")
+    if noted.spooled_for is not None:
+        reports.warn_of_spool(run, noted.spooled_for)
+
+
 def _print_note(run: Run, noted: KeptNote) -> None:
     if run.json:
         resolved = {"resolved": [each.id for each in noted.resolved]} if noted.resolved else {}
-        run.output.document({"observation": row(noted.observation), "redactions": noted.redactions, **resolved})
+        spooled = {} if noted.spooled_for is None else {"spooled": True}
+        told = {"observation": row(noted.observation), "redactions": noted.redactions, **resolved, **spooled}
+        run.output.document(told)
     else:
         run.output.row(noted.observation)
     run.output.flush()

@@ -5,7 +5,8 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
-from omcli.base.errors import ELSEWHERE, OF_MODELS, BadInput, BadUsage, NoInput, OmError, TryAgain
+from omcli.base.errors import ELSEWHERE, OF_MODELS, BadInput, BadUsage, NoInput, OmError, StoreDamaged, TryAgain
+from omcli.base.record import replace
 from omcli.cli.command import Run, check_transcript, with_shared
 from omcli.cli.console import Exit, counted
 from omcli.cli.options import (
@@ -22,8 +23,8 @@ from omcli.cli.options import (
     option,
     session_option,
 )
-from omcli.cli.reports import file_as_dict, file_summary, note_unused_key
-from omcli.wiring.inputs import STDIN
+from omcli.cli.reports import file_as_dict, file_summary, note_unused_key, warn_of_spool
+from omcli.wiring.inputs import STDIN, open_spool
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -72,7 +73,8 @@ def observe(
 
     Prints one line per observation, as `om log` does. Messages are stored verbatim except for secrets, which are
     replaced. Messages that are already stored are skipped, so you can run the same command again whenever a transcript
-    has grown. A file that cannot be read is skipped; an error of the store ends the run.
+    has grown. A file that cannot be read is skipped; an error of the store ends the run. If the store is locked or its
+    disk is full, messages from a pipe wait in its spool for the next command that writes to it, unless --strict.
 
     Rules observe, unless you choose a model: with --model or --observer, a variable such as OM_OBSERVER_PROVIDER, a
     configuration file, or a preset that has one. An API key alone chooses none. If the model fails, a later run
@@ -85,10 +87,7 @@ def observe(
     which is quick, or the pending messages reach `observe.block_after` tokens: then it observes them itself. Errors of
     models are only warnings; `om status` shows the worker's log and its last result.
     """
-    if later and background:
-        raise BadUsage("`--later` and `--background` exclude each other")
-    if estimate and (later or background):
-        raise BadUsage("`--estimate` excludes `--later` and `--background`")
+    _check_modes(later=later, background=background, estimate=estimate)
     check_transcript("observe", given=bool(files), format_name=format_, session=session)
     apply_model_options(run, "observer", provider=observer, model=model, base_url=base_url, verify=verify, again=again)
     session = run.session_or_new(session)
@@ -112,6 +111,13 @@ def observe(
             shown.worker = worker_as_dict(leave(run, deps, shown.sessions, words, unable=failed))
         note_unused_key(run)
         shown.finish(failed)
+
+
+def _check_modes(*, later: bool, background: bool, estimate: bool) -> None:
+    if later and background:
+        raise BadUsage("`--later` and `--background` exclude each other")
+    if estimate and (later or background):
+        raise BadUsage("`--estimate` excludes `--later` and `--background`")
 
 
 def _inputs(run: Run, files: list[str] | None, format_name: str | None, session: str | None) -> list[FileInput]:
@@ -144,13 +150,18 @@ def _deps(run: Run, *, later: bool, is_tolerant: bool) -> tuple[Deps, OmError | 
     error is ignored.
     """
     try:
-        return run.deps(observer=run.observer()), None
+        return _with_spool(run, run.deps(observer=run.observer())), None
     except OF_MODELS as error:
+        deps = _with_spool(run, run.deps())
         if later or run.settings.disabled:  # reported when the messages are observed
-            return run.deps(), None
+            return deps, None
         tell = run.console.warn_of if is_tolerant else run.console.error
         tell(error)
-        return run.deps(), error
+        return deps, error
+
+
+def _with_spool(run: Run, deps: Deps) -> Deps:
+    return deps if run.strict else replace(deps, open_spool=partial(open_spool, run.wiring))
 
 
 def _start(
@@ -184,8 +195,9 @@ class _ReportOutput:
 
     @property
     def sessions(self) -> list[str]:
-        """The sessions of all inputs reported so far."""
-        return [session_id for report in self._reports for session_id in report.sessions]
+        """The sessions of all stored inputs reported so far."""
+        stored = (report for report in self._reports if report.spooled_for is None)
+        return [session_id for report in stored for session_id in report.sessions]
 
     def report(self, report: FileReport) -> None:
         """Print a report and its error. With `--json`, keep the report and its rows for the document."""
@@ -199,6 +211,8 @@ class _ReportOutput:
             is_warning = self._is_tolerant and isinstance(report.error, _TOLERATED)
             tell = self._run.console.warn_of if is_warning else self._run.console.error
             tell(report.error, about=report.path)
+        if report.spooled_for is not None:
+            warn_of_spool(self._run, report.spooled_for, about=report.path)
 
     def note_rest(self, inputs: int) -> None:
         """Print a note if fewer reports than inputs were received."""
@@ -222,6 +236,8 @@ class _ReportOutput:
         decisive = [error for error in failures if not isinstance(error, _BAD_INPUT)]
         if self._run.strict or (reports and len(failures) == len(reports)):
             decisive += failures
+        # Their messages wait in the spool, but the error has a damaged store replaced by its backup.
+        decisive += [report.spooled_for for report in reports if isinstance(report.spooled_for, StoreDamaged)]
         if decisive:
             raise Exit(decisive[0].exit_code)
         if self._run.strict and any(report.faults for report in reports):

@@ -25,6 +25,7 @@ from omcli.cli.options import (
 )
 from omcli.operations import lookup, sizes
 from omcli.operations.clock import period
+from omcli.sqlite.spool import SpoolState, state_of
 from omcli.text.clean import one_line
 from omcli.text.instants import minute
 
@@ -205,11 +206,14 @@ def status(
     run.is_read_only("nothing new is remembered")
     numbers = sizes.status(run.wiring.reading, run.counter)
     log, ran = last_worker(run)
+    spooled = state_of(run.settings.db)
     if run.json:
         worker = {"log": str(log), "last": _worker(ran)} if ran else {}
         waiting = [fields_of(each) for each in run.wiring.waiting_models()]
         hooks = [_hook_as_dict(*each) for each in _hooks()]
-        run.output.document({**_status_as_dict(run, numbers), "waiting": waiting, "background": worker, "hooks": hooks})
+        spool = {"spool": _spool_as_dict(spooled)} if spooled else {}
+        told = {"waiting": waiting, **spool, "background": worker, "hooks": hooks}
+        run.output.document({**_status_as_dict(run, numbers), **told})
         return
     rows = [
         ("store", str(run.settings.db)),
@@ -227,10 +231,17 @@ def status(
         of = error.session or "all sessions"
         rows.append(("last error", f"{error.at} {error.lane} of {of}: {error.error}"))
     rows += [("waiting", f"{each.lane}: {each.reason}") for each in run.wiring.waiting_models()]
+    if spooled:
+        rows.append(("spool", spooled.in_words))
     if ran:
         rows.append(("background", f"{log}: {ran.at} {_worker_result(ran)}"))
     rows += [("hooks", _hook_result(*each)) for each in _hooks()]
     run.output.fields(rows)
+
+
+def _spool_as_dict(found: SpoolState) -> dict[str, object]:
+    told = fields_of(found) | {"folder": str(found.folder)}
+    return {name: value for name, value in told.items() if value is not None}
 
 
 def _hooks() -> Sequence[tuple[HookRun, HookRun | None]]:

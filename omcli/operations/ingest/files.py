@@ -8,12 +8,14 @@ from contextlib import AbstractContextManager
 from functools import lru_cache
 from itertools import chain
 
-from omcli.base.errors import OF_MODELS, BadInput, OmError, SessionTaken
+from omcli.base.errors import OF_MODELS, PASSING, BadInput, OmError, SessionTaken, StoreDamaged
 from omcli.base.record import field, record, replace
 from omcli.memory.message import Image, Incoming, Message, MessageKind
+from omcli.memory.session import Session
 from omcli.memory.transcript import (
     Bookmark,
     Checkpoint,
+    Facts,
     Handover,
     Identities,
     IngestedPart,
@@ -22,13 +24,15 @@ from omcli.memory.transcript import (
     as_json,
     printed_key,
 )
-from omcli.operations.deps import Deps
+from omcli.operations.deps import Deps, StoreOrSpool
 from omcli.operations.ingest.sessions import MessageCounts, TranscriptCounts, TranscriptSessions
 from omcli.text.clean import clean
 from omcli.text.redaction import redact
 
 CHUNK = 500
 """Maximum number of messages per transaction."""
+_SPOOLED = (*PASSING, StoreDamaged)
+"""Errors of the store for which messages are spooled: if it is damaged, its backup takes them."""
 _PICTURES = 16 << 20
 """A chunk with more bytes of images than this is written early."""
 
@@ -64,9 +68,12 @@ class FileReport:
     counts: MessageCounts = field(default_factory=MessageCounts)
     new_messages: int = 0
     known_messages: int = 0
-    """Number of messages that were already stored or that occur twice. New and known messages together are all counted
-    messages of the main thread or, if there is none, of the side chains.
+    """Number of messages that were already stored or that occur twice. New, known and spooled messages together are all
+    counted messages of the main thread or, if there is none, of the side chains.
     """
+    spooled: int = 0
+    """Number of messages that wait in the spool, because the store could not take them (`spooled_for`)."""
+    spooled_for: OmError | None = None
     side_messages: int = 0
     """Number of messages in side chains; 0 if there is no main thread."""
     images: int = 0
@@ -112,11 +119,16 @@ def ingest_files(
                 if transcript.format is None:
                     yield FileReport(path=entry.name, session_id=session)
                     continue
+                spooling = StoreOrSpool(deps.open_store, deps.open_spool, errors=_SPOOLED)
+                target = spooling if deps.open_spool and transcript.origin is None else None
                 conversations = TranscriptSessions(
-                    transcript, open_store=deps.open_store, session=session, is_joined=is_joined
+                    transcript, open_store=(target or deps).open_store, session=session, is_joined=is_joined
                 )
-                intake = MessageWriter(conversations, deps)
-                intake.append(entry.name)
+                intake = MessageWriter(conversations, deps, target=target)
+                try:
+                    intake.append(entry.name)
+                finally:
+                    spooling.keep()
             if conversations.tally.found_nothing:
                 raise BadInput(f"nothing in it is a message of format `{transcript.format}`")
             _keep_bookmarks(transcript, intake, deps)
@@ -146,10 +158,10 @@ def _keep_bookmarks(transcript: Transcript, intake: MessageWriter, deps: Deps) -
 
 def _report(name: str, intake: MessageWriter, error: OmError | None, deps: Deps) -> FileReport:
     reading, tally = intake.conversations, intake.conversations.tally
-    if tally.is_side_only:
-        new, known = intake.new.side_counts, intake.known.side_counts
-    else:
-        new, known = intake.new.main_counts, intake.known.main_counts
+    counts = (intake.new, intake.known, intake.spooled)
+    new, known, spooled = (each.side_counts if tally.is_side_only else each.main_counts for each in counts)
+    spooled_for = None if intake.target is None else intake.target.error
+    is_stored = spooled_for is None and (error is None or isinstance(error, OF_MODELS))
     return FileReport(
         path=name,
         format=reading.format,
@@ -162,6 +174,8 @@ def _report(name: str, intake: MessageWriter, error: OmError | None, deps: Deps)
         counts=tally.counts,
         new_messages=new.messages,
         known_messages=known.messages,
+        spooled=spooled.messages if spooled_for is not None else 0,
+        spooled_for=spooled_for,
         side_messages=0 if tally.is_side_only else tally.side_counts.messages,
         images=tally.images,
         skipped=dict(tally.skipped + intake.left_out),
@@ -169,7 +183,7 @@ def _report(name: str, intake: MessageWriter, error: OmError | None, deps: Deps)
         unread=tally.unread,
         redactions=dict(intake.redactions),
         unread_bytes=reading.earlier.unread_bytes if reading.earlier else 0,
-        pending=count_pending(intake.sessions, deps) if error is None or isinstance(error, OF_MODELS) else 0,
+        pending=count_pending(intake.sessions, deps) if is_stored else 0,
         error=error,
     )
 
@@ -181,13 +195,18 @@ class MessageWriter:
     """Writes the messages of one transcript to the store, without secrets, and counts them."""
 
     def __init__(
-        self, conversations: TranscriptSessions, deps: Deps, *, before: Mapping[str, Counter[int]] | None = None
+        self,
+        conversations: TranscriptSessions,
+        deps: Deps,
+        *,
+        target: StoreOrSpool | None = None,
+        before: Mapping[str, Counter[int]] | None = None,
     ) -> None:
-        """`before` maps each session that these messages continue to the number of earlier occurrences of each message
-        (`Identities.counted`).
+        """Without a `target`, only the store takes messages. `before` maps each session that these messages continue to
+        the number of earlier occurrences of each message (`Identities.counted`).
         """
-        self.new, self.known = TranscriptCounts(), TranscriptCounts()
-        """Messages that were not in the store, and messages that were or that occur twice."""
+        self.new, self.known, self.spooled = TranscriptCounts(), TranscriptCounts(), TranscriptCounts()
+        """Messages that were not in the store, messages that were or that occur twice, and messages in the spool."""
         self.left_out: Counter[str] = Counter()
         """Number of messages whose text was forgotten (`forgotten`), and of those that are not stored because memory is
         off in their project (`off`).
@@ -199,7 +218,8 @@ class MessageWriter:
         self.bookmarks: list[Bookmark] = []
         """Bookmarks of this reading. Everything up to each of them is stored."""
         self.conversations = conversations
-        self._deps = deps
+        self.target = target
+        self._deps, self._open_store = deps, (target or deps).open_store
         self._identities: dict[str, Identities] = {
             session_id: conversations.identities(session_id, counts) for session_id, counts in (before or {}).items()
         }
@@ -254,7 +274,7 @@ class MessageWriter:
         """
         if summary.agent is not None or any(message.is_counted for _, message in chunk):
             return True
-        messages, parent = self._deps.open_store().messages, self.conversations.sessions[session_id].parent
+        messages, parent = self._open_store().messages, self.conversations.sessions[session_id].parent
         known = chain(messages.outline(session_id), messages.outline(parent) if parent else ())
         return any(outline.is_counted and outline.is_main for outline in known)
 
@@ -294,16 +314,20 @@ class MessageWriter:
             session = replace(session, cwd=None, branch=None)
         session = replace(session, title=_safe(session.title), branch=_safe(session.branch), model=_safe(session.model))
         incoming, now = tuple([incoming for incoming, _ in chunk]), deps.clock.now()
-        log = deps.open_store().messages
+        log = self.target or self._open_store().messages
         try:
             appended = log.append(session, incoming, counter=deps.counter.name, now=now, opening=opening)
         except SessionTaken:
             moved = conversations.move(session_id, [message for _, message in chunk[:opening]])
             del self._identities[session_id]  # a later conversation with this id starts with no identities
             return self._keep(moved, [(self._with_identity(moved, *kept), kept[1]) for kept in chunk])
-        self.left_out["forgotten"] += appended.forgotten
-        for (_, message), is_new in zip(chunk, appended.new, strict=True):
-            (self.new if is_new else self.known).add(message)
+        if appended is None:
+            for _, message in chunk:
+                self.spooled.add(message)
+        else:
+            self.left_out["forgotten"] += appended.forgotten
+            for (_, message), is_new in zip(chunk, appended.new, strict=True):
+                (self.new if is_new else self.known).add(message)
         if session_id not in self.sessions:
             self.sessions.append(session_id)
         return session_id
@@ -333,6 +357,19 @@ class MessageWriter:
         identity, formerly = identities.with_earlier(message)
         key = printed_key(incoming.message, identity)
         return replace(incoming, identity=identity, formerly=formerly, key=key)
+
+
+def append_again(session: Session, messages: Iterable[Message], deps: Deps) -> int:
+    """Store a conversation from the spool whose session was derived and has an id that another one has taken since.
+    Return the number of new messages.
+    """
+    facts = Facts(
+        cwd=session.cwd, branch=session.branch, title=session.title, model=session.model, parent=session.parent
+    )
+    transcript = Transcript(format=session.agent, items=(facts, *messages))
+    intake = MessageWriter(TranscriptSessions(transcript, open_store=deps.open_store), deps)
+    intake.append(session.id)
+    return intake.new.main_counts.messages + intake.new.side_counts.messages
 
 
 @lru_cache(maxsize=256)

@@ -237,13 +237,17 @@ def observe_files(
     """Ingest and observe each input, and yield its report. An error in one input does not stop the others.
 
     `session` overrides the sessions named in the inputs. `each` is called with every stored row, because the rows of a
-    transcript may not all fit into memory. If the model fails, the remaining inputs are only ingested.
+    transcript may not all fit into memory. If the model fails, the remaining inputs are only ingested. What waits in
+    the spool is not observed.
     """
     is_asked = True
     for report in ingest_files(inputs, deps, session=session):
         rows = message_tokens = row_tokens = 0
         findings: Counter[str] = Counter()
         error: OmError | None = report.error
+        if report.spooled_for is not None:
+            yield report
+            continue
         try:
             for session_id in report.sessions if is_asked and error is None else ():
                 for step in observe_session(session_id, deps):
