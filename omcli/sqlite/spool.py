@@ -40,6 +40,10 @@ _WHOLE, _UNFINISHED, _INVALID = ".jsonl", ".partial", ".invalid"
 _BAD = (ValueError, KeyError, TypeError, sqlite3.Error)
 """Errors of a line that is not what this version of om writes. SQLite's own refuse a value of another type."""
 _SECOND = 1_000_000_000  # in nanoseconds
+_DEAD_AFTER = 86_400
+"""Seconds without a write after which the process that was writing a file is considered dead. Only on this host, the
+end of a process can be seen.
+"""
 _DIGITS = 19
 """Number of digits of a time in nanoseconds, with which the name of a file begins."""
 
@@ -171,9 +175,9 @@ class SpoolState:
 
     @property
     def in_words(self) -> str:
-        waiting = f"{self.files} input{'' if self.files == 1 else 's'}"
+        waiting, invalid = _counted(self.files, "input"), _counted(self.invalid, "file")
         parts = [f"{waiting} since {minute(self.since)}, for the next command that writes"] if self.since else []
-        parts += [f"{self.invalid} file{'' if self.invalid == 1 else 's'} that cannot be read"] if self.invalid else []
+        parts += [f"{invalid} that cannot be read"] if self.invalid else []
         return f"{', '.join(parts)} ({self.size / 1000:.0f} kB)"
 
 
@@ -201,6 +205,12 @@ class TakenIn:
     notes: int
     invalid: tuple[Path, ...]
 
+    @property
+    def in_words(self) -> str:
+        """The numbers, or an empty text if nothing was new."""
+        counts = ((self.messages, "message"), (self.notes, "note"))
+        return " and ".join(_counted(number, noun) for number, noun in counts if number)
+
 
 def take_in(store: SqliteStore, again: Callable[[Session, Sequence[Message]], int]) -> TakenIn:
     """Store what waits in the spool, the oldest file first, and delete each file once all of it is stored. Of a file
@@ -213,9 +223,9 @@ def take_in(store: SqliteStore, again: Callable[[Session, Sequence[Message]], in
     folder = spool_folder(store.database.path)
     counts, invalid = Counter[str](), list[Path]()
     for file in _files(folder):
-        if file.suffix == _UNFINISHED and not is_gone(file.stem[_DIGITS + 1 :]):
-            continue
-        with suppress(FileNotFoundError):  # another process has stored all of it
+        with suppress(OSError):  # another process has stored all of it, or it belongs to another user
+            if file.suffix == _UNFINISHED and not _is_left(file):
+                continue
             reader = _SpoolReader(file, store, again)
             counts += reader.store_all()
             if reader.is_valid:
@@ -225,6 +235,11 @@ def take_in(store: SqliteStore, again: Callable[[Session, Sequence[Message]], in
     with suppress(OSError):
         folder.rmdir()
     return TakenIn(messages=counts["messages"], notes=counts["notes"], invalid=tuple(invalid))
+
+
+def _is_left(file: Path) -> bool:
+    """Return True if the process that was writing a file has ended."""
+    return is_gone(file.stem[_DIGITS + 1 :]) or file.stat().st_mtime < time.time() - _DEAD_AFTER
 
 
 class _SpoolReader:
@@ -311,10 +326,14 @@ def _files(folder: Path, *, invalid: bool = False) -> list[Path]:
     suffixes = (_INVALID,) if invalid else (_WHOLE, _UNFINISHED)
     try:
         found = sorted(os.listdir(folder))  # noqa: PTH208 - lists no entries of a missing folder
-    except (FileNotFoundError, NotADirectoryError):
+    except OSError:
         return []
     named = [name for name in found if name[:_DIGITS].isdecimal() and name[_DIGITS:].startswith(".")]
     return [folder / name for name in named if name.endswith(suffixes)]
+
+
+def _counted(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
 def _size(file: Path) -> int:

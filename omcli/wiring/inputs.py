@@ -334,8 +334,8 @@ def take_in(wiring: Wiring, store: SqliteStore) -> None:
         taken = spool.take_in(store, partial(append_again, deps=deps))
         for file in taken.invalid:
             wiring.tell(f"a file of the spool cannot be read and is kept as {file}")
-        if taken.messages or taken.notes:
-            wiring.tell(f"taken in from the spool: {taken.messages} messages, {taken.notes} notes")
+        if taken.in_words:
+            wiring.tell(f"stored what was in the spool: {taken.in_words}")
 
 
 # ---- messages of programs

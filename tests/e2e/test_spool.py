@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import re
 import shutil
 import sqlite3
 import stat
@@ -78,7 +80,7 @@ class TestALockedStore:
         assert "8 messages (0 new), 0 observations, 8 messages spooled" in run.stderr
         assert "om: warning: -: another process is writing" in run.stderr
         assert "kept in the spool" in run.stderr
-        assert "taken in from the spool: 8 messages, 0 notes" in om("note", "second").stderr
+        assert om("note", "second").stderr == "om: stored what was in the spool: 8 messages\n"
         assert [path.name for path in om.db.parent.iterdir()] == [om.db.name]
         assert len(messages(om)) == 8
         report = om("observe", "--json", stdin=story).document["files"][0]
@@ -106,7 +108,7 @@ class TestALockedStore:
             plain = om("note", "--item", "ships on Friday", "--tag", "release", env=AT_ONCE)
         assert said["spooled"] is True
         assert "kept in the spool" in plain.stderr
-        assert "0 messages, 2 notes" in om("note", "last").stderr
+        assert om("note", "last").stderr == "om: stored what was in the spool: 2 notes\n"
         rows = om("log", "--json").document["observations"]
         assert [row["text"] for row in rows] == [
             "first",
@@ -184,7 +186,7 @@ class TestExactlyOnce:
         folder(om).mkdir()
         for name, content in zip(names, copies, strict=True):
             (folder(om) / name).write_bytes(content)
-        assert "taken in" not in om("observe", "--json", stdin=chat("one", "two")).stderr
+        assert "stored what" not in om("observe", "--json", stdin=chat("one", "two")).stderr
         assert not folder(om).exists()
         assert len(files) == 2
         assert {name: rows for name, rows in contents(om.db).items() if name in ("messages", "identities")} == {
@@ -221,9 +223,9 @@ class TestExactlyOnce:
         processes = [om.start("note", f"note {number}") for number in range(5)]
         told = [process.communicate()[1].decode() for process in processes]
         assert [process.returncode for process in processes] == [0] * 5, told
-        counts = [line.split()[6:] for text in told for line in text.splitlines() if "taken in" in line]
-        assert sum(int(count[0]) for count in counts) == 640
-        assert sum(int(count[2]) for count in counts) == 1
+        counts = re.findall(r"(\d+) (message|note)", " ".join(told))
+        assert sum(int(number) for number, noun in counts if noun == "message") == 640
+        assert sum(int(number) for number, noun in counts if noun == "note") == 1
         assert not folder(om).exists()
         assert len(messages(om)) == 640
         assert sorted(texts(om)) == ["first", *(f"note {number}" for number in range(5)), "waits"]
@@ -250,6 +252,18 @@ class TestExactlyOnce:
         assert not folder(om).exists()
         assert len(messages(om)) == 1000
         assert om("observe", "--json", stdin=story.text()).document["files"][0]["new_messages"] == 400
+
+    def test_what_a_process_of_another_host_was_writing_is_stored_after_a_day(self, om: Om) -> None:
+        """T67: nobody here can see if it still runs."""
+        om("note", "first")
+        (file,) = spooled(om, tide_story().text())
+        left = file.rename(file.with_name(f"{file.name[:19]}.elsewhere:1:1.partial"))
+        om("note", "second")
+        assert waiting(om) == [left]
+        os.utime(left, (1, 1))
+        om("note", "third")
+        assert not folder(om).exists()
+        assert len(messages(om)) == 8
 
     def test_two_conversations_that_begin_alike_stay_apart(self, om: Om) -> None:
         """S2.39: their session is derived from the first prompt, which each found free."""

@@ -25,7 +25,6 @@ from omcli.cli.options import (
 )
 from omcli.operations import lookup, sizes
 from omcli.operations.clock import period
-from omcli.sqlite.spool import SpoolState, state_of
 from omcli.text.clean import one_line
 from omcli.text.instants import minute
 
@@ -36,6 +35,7 @@ if TYPE_CHECKING:
     from omcli.memory.ports import Sessions
     from omcli.memory.session import SessionSummary
     from omcli.operations.sizes import StoreCounts
+    from omcli.sqlite.spool import SpoolState
     from omcli.workers import WorkerRun
 
 _SESSIONS_EXAMPLES = """\b
@@ -203,6 +203,8 @@ def status(
     if line:
         _print_line(run)
         return
+    from omcli.sqlite.spool import state_of
+
     run.is_read_only("nothing new is remembered")
     numbers = sizes.status(run.wiring.reading, run.counter)
     log, ran = last_worker(run)
