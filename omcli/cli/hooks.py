@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 _OFF = ("0", "false", "no", "off")
 _NEXT = "the-next-session"
 """Id that no session has, so that a pack for it has only rows of other sessions."""
+_PASSING = (74, 75)
+"""Exit codes of a store that may take the transcript later (`base.errors.PASSING`)."""
 _LARGEST = 64_000_000
 """Maximum size of a client's JSON, in bytes."""
 
@@ -167,11 +169,13 @@ def work(
     run: "Callable[[Sequence[str]], int]",
     is_off: "Callable[[], bool]",
     text: "Callable[[HookCall], str]",
+    leave: "Callable[[str], None]",
 ) -> None:
     """Observe the transcript of a session in the background, log the result, and prepare the pack of the next session.
 
-    `run` runs a command line, `is_off` asks the settings that hold in the session's directory, and `text` makes the
-    pack.
+    `run` runs a command line, `is_off` asks the settings that hold in the session's directory, `text` makes the pack,
+    and `leave` leaves a transcript that the store could not take to the next command that writes: this may have been
+    the session's last event.
     """
     from contextlib import redirect_stderr, redirect_stdout
     from io import StringIO
@@ -192,6 +196,8 @@ def work(
         code = run(["observe", "--background", "--best-effort", "--quiet", "--", transcript])
     sys.stderr.write(said.getvalue())
     error = _last_error(said.getvalue()) if code else None
+    if code in _PASSING:
+        leave(os.path.abspath(transcript))
     if is_there and EVENTS[client][given["event"]] is not Moment.TOOL:
         try:
             text(HookCall(client=client, event=start_event(client), session=_NEXT, folder=os.getcwd()))

@@ -1,8 +1,9 @@
 """The spool: a folder beside the store with messages and notes that the store could not take, until it can.
 
 Each file is one input: lines of JSON, each with the arguments of one call that stores messages or a note, so without
-secrets and with the identities that the messages had. Writing a line to the store a second time changes nothing. So a
-file is deleted after all of it was stored, and it does not matter how many processes read it, or if one is killed.
+secrets and with the identities that the messages had, or with the name of a hook's transcript. Writing a line to the
+store a second time changes nothing. So a file is deleted after all of it was stored, and it does not matter how many
+processes read it, or if one is killed.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import json
 import os
 import sqlite3
+import stat
 import time
 from base64 import b64decode, b64encode
 from collections import Counter
@@ -82,6 +84,10 @@ class SpoolFile:
     def add(self, row: Observation) -> None:
         """Keep a row for `Rows.add`."""
         self._write({"row": fields_of(row)})
+
+    def add_transcript(self, path: str) -> None:
+        """Have a transcript read later."""
+        self._write({"transcript": path})
 
     def keep(self) -> None:
         """Finish the file, so that it outlives a crash of the machine."""
@@ -212,13 +218,15 @@ class TakenIn:
         return " and ".join(_counted(number, noun) for number, noun in counts if number)
 
 
-def take_in(store: SqliteStore, again: Callable[[Session, Sequence[Message]], int]) -> TakenIn:
+def take_in(
+    store: SqliteStore, again: Callable[[Session, Sequence[Message]], int], read: Callable[[str], int]
+) -> TakenIn:
     """Store what waits in the spool, the oldest file first, and delete each file once all of it is stored. Of a file
     that a killed process was writing, its complete lines are stored.
 
     A file with a line that cannot be read is kept under another name, and its other lines are stored. If another
-    conversation has taken the id of a session, `again` stores its messages and returns the number of new ones. Raise
-    StoreLocked or InputOutput if storing fails.
+    conversation has taken the id of a session, `again` stores its messages; `read` stores those of a transcript. Both
+    return the number of new ones. Raise StoreLocked or InputOutput if storing fails.
     """
     folder = spool_folder(store.database.path)
     counts, invalid = Counter[str](), list[Path]()
@@ -226,7 +234,7 @@ def take_in(store: SqliteStore, again: Callable[[Session, Sequence[Message]], in
         with suppress(OSError):  # another process has stored all of it, or it belongs to another user
             if file.suffix == _UNFINISHED and not _is_left(file):
                 continue
-            reader = _SpoolReader(file, store, again)
+            reader = _SpoolReader(file, store, again, read)
             counts += reader.store_all()
             if reader.is_valid:
                 file.unlink()
@@ -243,10 +251,16 @@ def _is_left(file: Path) -> bool:
 
 
 class _SpoolReader:
-    def __init__(self, file: Path, store: SqliteStore, again: Callable[[Session, Sequence[Message]], int]) -> None:
+    def __init__(
+        self,
+        file: Path,
+        store: SqliteStore,
+        again: Callable[[Session, Sequence[Message]], int],
+        read: Callable[[str], int],
+    ) -> None:
         self.is_valid = True
         """False once a line could not be read."""
-        self._file, self._store, self._again = file, store, again
+        self._file, self._store, self._again, self._read = file, store, again, read
         self._moved: set[str] = set()
 
     def store_all(self) -> Counter[str]:
@@ -265,6 +279,8 @@ class _SpoolReader:
     def _store_part(self, part: dict[str, Any]) -> dict[str, int]:
         if "row" in part:
             return {"notes": self._add(_row(part["row"]))}
+        if "transcript" in part:
+            return {"messages": self._read(str(part["transcript"]))}
         session, messages = _session_part(part)
         if session.id in self._moved:
             return {}
@@ -329,7 +345,18 @@ def _files(folder: Path, *, invalid: bool = False) -> list[Path]:
     except OSError:
         return []
     named = [name for name in found if name[:_DIGITS].isdecimal() and name[_DIGITS:].startswith(".")]
-    return [folder / name for name in named if name.endswith(suffixes)]
+    return [folder / name for name in named if name.endswith(suffixes) and _is_own(folder / name)]
+
+
+def _is_own(file: Path) -> bool:
+    """Return True for a regular file of this user: a link or a pipe is none of om's, and others may not add to the
+    memory.
+    """
+    try:
+        found = file.lstat()
+    except OSError:
+        return False
+    return stat.S_ISREG(found.st_mode) and found.st_uid == os.geteuid()
 
 
 def _counted(number: int, noun: str) -> str:

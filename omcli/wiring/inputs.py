@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Protocol, TypeGuard
 
 from omcli import __version__
 from omcli.base import ignore
-from omcli.base.errors import BadInput, InputOutput, NoInput, OmError
+from omcli.base.errors import PASSING, BadInput, InputOutput, NoInput, OmError
 from omcli.base.record import replace
 from omcli.memory.message import Message
 
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from omcli.formats import Format
     from omcli.formats.source import RecordStream
     from omcli.memory.transcript import Bookmark, IngestedPart, Item, Origin, Transcript
+    from omcli.operations.deps import Deps
     from omcli.sqlite import SqliteStore
     from omcli.sqlite.spool import SpoolFile
     from omcli.wiring import Wiring
@@ -329,13 +330,34 @@ def take_in(wiring: Wiring, store: SqliteStore) -> None:
     from omcli.operations.ingest.files import append_again
     from omcli.sqlite import spool
 
-    deps = wiring.deps(wiring.counter_or_default(ignore), open_store=lambda: store)
+    deps, seen = wiring.deps(wiring.counter_or_default(ignore), open_store=lambda: store), set[str]()
+
+    def read(path: str) -> int:
+        is_new = path not in seen  # several hooks may have left the same transcript
+        seen.add(path)
+        return _read_left(path, deps, wiring.tell) if is_new else 0
+
     with suppress(InputOutput):
-        taken = spool.take_in(store, partial(append_again, deps=deps))
+        taken = spool.take_in(store, partial(append_again, deps=deps), read)
         for file in taken.invalid:
             wiring.tell(f"a file of the spool cannot be read and is kept as {file}")
         if taken.in_words:
             wiring.tell(f"stored what was in the spool: {taken.in_words}")
+
+
+def _read_left(path: str, deps: Deps, tell: Callable[[str], None]) -> int:
+    """Store the messages of a transcript that a hook left, and return the number of new ones. `tell` reports why one
+    cannot be read. Raise the errors of the store.
+    """
+    from omcli.operations.ingest.files import FileInput, ingest_files
+
+    opened = partial(transcript, path, deps.store.bookmarks.find, format_name=None, session=None)
+    [report] = ingest_files([FileInput(name=path, open=opened)], deps)
+    if isinstance(report.error, PASSING):
+        raise report.error
+    if report.error is not None:
+        tell(f"{path}: {report.error.message}")
+    return report.new_messages
 
 
 # ---- messages of programs

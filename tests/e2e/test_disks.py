@@ -192,8 +192,12 @@ class TestPermissions:
         assert [path.name for path in om.db.parent.iterdir()] == [om.db.name]
 
 
-def run_in(om: Om, script: str, *, apart: bool = False, **names: object) -> subprocess.CompletedProcess[str]:
-    """Runs a shell script in which `{om}` stands for the command; `apart` in a space of its own, to mount disks in."""
+def run_in(
+    om: Om, script: str, *, apart: bool = False, heeds: bool = False, **names: object
+) -> subprocess.CompletedProcess[str]:
+    """Runs a shell script in which `{om}` stands for the command; `apart` in a space of its own, to mount disks in, and
+    as one that `heeds` permissions although root runs it.
+    """
     shell = ["unshare", "-rm", "bash", "-euo", "pipefail", "-c"] if apart else ["bash", "-c"]
     return subprocess.run(
         [*shell, script.format(om=shlex.join(om.command()), **names)],
@@ -203,4 +207,5 @@ def run_in(om: Om, script: str, *, apart: bool = False, **names: object) -> subp
         cwd=om.folder,
         timeout=120,
         check=False,
+        preexec_fn=heed_permissions if heeds else None,
     )

@@ -138,18 +138,43 @@ class TestALockedStore:
         assert len(messages(om)) == 12
 
     def test_a_file_is_not_spooled_because_it_stays(self, om: Om) -> None:
-        """T67: neither by a command nor by the worker of a hook, which reads it at the next event."""
-        om("note", "first")
+        """T67: the next run of the same command reads it."""
         path = om.write("t.jsonl", tide_story().text())
-        call = {"hook_event_name": "Stop", "session_id": "s", "transcript_path": str(path), "cwd": str(om.folder)}
-        worker = json.dumps({"event": "Stop", "session": "s", "transcript": str(path), "folder": str(om.folder)})
+        om("note", "first")
         with locked(om):
             om("observe", path, env=AT_ONCE, code=75)
-            om("hook", "claude-code", "--worker", worker, env=AT_ONCE)
         assert not folder(om).exists()
-        om("hook", "claude-code", stdin=json.dumps(call))
-        wait_until(lambda: len(messages(om)) == 8)
+
+    def test_the_transcript_of_a_hook_is_read_by_the_next_command(self, om: Om) -> None:
+        """F27, T67: the hook may have been the session's last one. The spool has only the name of the file."""
+        om("note", "first")
+        path, gone = om.write("t.jsonl", tide_story().text()), om.write("gone.jsonl", tide_story().text())
+        with locked(om):
+            for each in (path, gone, path):
+                left = {"event": "SessionEnd", "session": "s", "transcript": str(each), "folder": str(om.folder)}
+                om("hook", "claude-code", "--worker", json.dumps(left), env=AT_ONCE)
+        assert [json.loads(file.read_text()) for file in waiting(om)] == [
+            {"transcript": str(each)} for each in (path, gone, path)
+        ]
+        gone.unlink()
+        told = om("note", "second").stderr
+        assert told == f"om: {gone}: no such file\nom: stored what was in the spool: 8 messages\n"
         assert not folder(om).exists()
+        assert len(messages(om)) == 8
+        assert om("observe", path, "--json").document["files"][0]["new_messages"] == 0
+        assert_covered_once(om.db)
+
+    def test_a_hook_whose_worker_finds_the_store_locked_loses_nothing(self, om: Om) -> None:
+        """F27: as a client calls it."""
+        om("note", "first")
+        path = om.write("t.jsonl", tide_story().text())
+        call = {"hook_event_name": "SessionEnd", "session_id": "s", "transcript_path": str(path)}
+        with locked(om):
+            om("hook", "claude-code", stdin=json.dumps(call), env=AT_ONCE)
+            wait_until(lambda: [file.suffix for file in waiting(om)] == [".jsonl"])
+        om("tick")
+        assert len(messages(om)) == 8
+        assert_covered_once(om.db)
 
     def test_the_end_of_a_long_pipe_waits_behind_its_beginning(self, om: Om) -> None:
         """T67: the lock comes while the pipe is read; the order of the messages stays."""
@@ -206,6 +231,29 @@ class TestExactlyOnce:
         om("note", "last")
         assert not folder(om).exists()
         assert [text for _, text in messages(om)] == self._said(om, stories)
+
+    @pytest.mark.parametrize("kills", more_in_soak(60))
+    def test_processes_that_are_killed_while_others_take_the_same_in(self, om: Om, kills: int, chance: Random) -> None:
+        """S2.39, T67: the same files are put back after each kill, as if nobody had come to delete them."""
+        killing = Killing(chance=chance)
+        stories = [long_talk(f"{number:08}", 600) for number in range(6)]
+        om("note", "first")
+        files = {file: file.read_bytes() for file in spooled(om, *(story.text() for story in stories))}
+        with locked(om):
+            om("note", "waits", env=AT_ONCE)
+        for number in range(kills):
+            folder(om).mkdir(exist_ok=True)
+            for file in chance.sample(sorted(files), 3):
+                file.write_bytes(files[file])
+            beside = om.start("note", f"beside {number}")
+            killing.killed(om, "note", f"note {number}")
+            _, told = beside.communicate()
+            assert beside.returncode == 0, told
+        om("note", "last")
+        assert not folder(om).exists()
+        assert [text for _, text in messages(om)] == self._said(om, stories)
+        assert texts(om).count("waits") == 1
+        assert [text for text in texts(om) if text.startswith("beside")] == [f"beside {n}" for n in range(kills)]
 
     def _said(self, om: Om, stories: list[Talk]) -> list[str]:
         """The texts of all messages, in order."""
@@ -310,6 +358,49 @@ class TestFiles:
         assert om("status", "--json").document["spool"]["invalid"] == 1
         assert "1 file that cannot be read" in om("doctor", code=None).stdout
         assert waiting(om) == [aside]
+
+    def test_links_pipes_and_files_of_others_are_left_alone(self, om: Om) -> None:
+        """S2.39: none of them is read, so a pipe blocks nobody and nobody else adds to the memory."""
+        om("note", "first")
+        (file,) = spooled(om, tide_story().text())
+        link, pipe, place = (folder(om) / f"{number:019}.jsonl" for number in range(3))
+        link.symlink_to(file.rename(om.folder / "elsewhere.jsonl"))
+        os.mkfifo(pipe)
+        place.mkdir()
+        left = [link, pipe, place]
+        if os.geteuid() == 0:
+            left.append(folder(om) / f"{3:019}.jsonl")
+            shutil.copy(link, left[-1])
+            os.chown(left[-1], 4711, -1)
+        assert om("note", "second").stderr == ""
+        assert waiting(om) == left
+        assert messages(om) == []
+        assert "spool" not in om("status", "--json").document
+
+    @pytest.mark.parametrize("mode", [0o500, 0o000])
+    def test_a_folder_without_permission_gives_what_can_be_read_once(self, om: Om, mode: int) -> None:
+        """S2.39: and the error is that of the store if it takes nothing."""
+        om("note", "first")
+        spooled(om, tide_story().text())
+        with locked(om):
+            om("note", "waits", env=AT_ONCE)
+        folder(om).chmod(mode)
+        try:
+            with locked(om):
+                failed = run_in(om, "{om} note none --wait 0.1", heeds=True)
+            runs = [run_in(om, f"{{om}} note 'next {number}'", heeds=True) for number in range(3)]
+            looked = run_in(om, "{om} status; {om} doctor", heeds=True)
+        finally:
+            folder(om).chmod(0o700)
+        assert (failed.returncode, "kept" in failed.stderr) == (75, False)
+        assert [run.returncode for run in runs] == [0, 0, 0]
+        stored = ["om: stored what was in the spool: 8 messages and 1 note\n", "", ""]
+        assert [run.stderr for run in runs] == (stored if mode else [""] * 3)
+        assert "Traceback" not in looked.stderr
+        om("note", "last")
+        assert not folder(om).exists()
+        assert len(messages(om)) == 8
+        assert sorted(texts(om)) == ["first", "last", "next 0", "next 1", "next 2", "waits"]
 
     def test_they_have_a_largest_size_together(self, om: Om) -> None:
         """S2.39: beyond it the error is that of the store, and nothing is kept."""

@@ -9,7 +9,7 @@ from functools import partial
 from math import ceil
 from typing import TYPE_CHECKING, Annotated
 
-from omcli.base.errors import BadUsage, OmError
+from omcli.base.errors import BadUsage, InputOutput, OmError
 from omcli.base.record import replace
 from omcli.cli.command import Run, with_shared
 from omcli.cli.hooks import enter, run_hook, work
@@ -67,7 +67,7 @@ def hook(
         from omcli.cli.main import run as run_line
 
         make = lambda asked: hook_text(Run(quiet=True), asked)  # noqa: E731
-        work(client, worker, run=run_line, is_off=partial(_is_off, run), text=make)
+        work(client, worker, run=run_line, is_off=partial(_is_off, run), text=make, leave=partial(_leave, run))
         return
     if sys.stdin is not None and sys.stdin.isatty():
         raise BadUsage("a hook reads JSON on stdin", hint=f"`om install {client}` has the client run it")
@@ -104,6 +104,16 @@ def hook_text(run: Run, asked: HookCall) -> str:
             text=made.printed,
         )
     return made.printed
+
+
+def _leave(run: Run, transcript: str) -> None:
+    """Leave a transcript to the next command that writes to the store, if the spool can be written."""
+    from omcli.wiring.inputs import open_spool
+
+    with suppress(OmError):
+        file = open_spool(run.wiring, InputOutput(f"{transcript} is left to the next event"))
+        file.add_transcript(transcript)
+        file.keep()
 
 
 def _is_off(run: Run) -> bool:
