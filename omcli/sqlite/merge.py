@@ -17,8 +17,7 @@ from omcli.memory.coverage import message_tombstones
 from omcli.memory.session import BY_HAND
 from omcli.sqlite import codec, dialect, erase, operations, rows, sessions, soft_delete
 from omcli.sqlite.dialect import Table
-from omcli.sqlite.merge_rows import RowMerge
-from omcli.sqlite.origins import LAST, MergeState
+from omcli.sqlite.merge_rows import LAST, MergeState, RowMerge
 from omcli.sqlite.records import JSON_COLUMNS, MESSAGE_COLUMNS, SESSION_COLUMNS, UNDOES, read_records
 from omcli.sqlite.stamps import MergedSession, Stamp, observed
 
