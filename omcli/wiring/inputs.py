@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Protocol, TypeGuard
 
 from omcli import __version__
 from omcli.base import ignore
-from omcli.base.errors import PASSING, BadInput, InputOutput, NoInput, OmError
+from omcli.base.errors import PASSING, BadInput, CannotWrite, InputOutput, NoInput, OmError
 from omcli.base.record import replace
 from omcli.memory.message import Message
 
@@ -317,8 +317,12 @@ def _format_version() -> int:
 
 def open_spool(wiring: Wiring, error: OmError) -> SpoolFile:
     """Return a file of the spool for an input that the store cannot take. Raise the store's error if there is none."""
+    from omcli.sqlite.checks import compact_log
     from omcli.sqlite.spool import SpoolFile
 
+    if isinstance(error, CannotWrite):
+        with suppress(OmError):
+            compact_log(wiring.store.database)  # in which lies what could not be stored, and takes the room
     return SpoolFile(wiring.settings.db, error, make_store=wiring.temporary)
 
 

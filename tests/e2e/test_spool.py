@@ -467,6 +467,26 @@ class TestDisksAndDamage:
         assert "kept in" not in run.stderr
         assert not folder(om).exists()
 
+    def test_a_pipe_outlives_a_disk_that_is_nearly_full(self, om: Om, mount: str) -> None:
+        """S2.39, F32: what the log of the store took in vain is room for the spool, which needs less."""
+        story = om.write("t.jsonl", long_talk("a", 20, lines=10).text())
+        run = run_in(
+            om,
+            mount + "{om} note first; left=$(df -k --output=avail {folder} | tail -1); "
+            "head -c $(((left - 64) * 1024)) /dev/zero >{folder}/fill; "
+            "{om} observe - < {story}; ls {db}.spool | wc -l; rm {folder}/fill; {om} note second; {om} sessions --json",
+            apart=True,
+            kilobytes=4000,
+            db=om.db,
+            folder=om.db.parent,
+            story=story,
+        )
+        assert run.returncode == 0, run.stderr
+        assert "20 messages spooled" in run.stderr
+        _, files, _, sessions = run.stdout.splitlines()
+        assert files == "1"
+        assert [each["messages"] for each in json.loads(sessions)["sessions"]] == [20]
+
     def test_a_full_disk_takes_nothing_and_what_waits_waits_on(self, om: Om, mount: str) -> None:
         """S2.39, F32: a command that frees space is not held up by what waits."""
         story = om.write("t.jsonl", long_talk("a", 400, lines=40).text())
