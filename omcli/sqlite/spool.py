@@ -39,7 +39,7 @@ _LARGEST = 256_000_000
 """Maximum size of all files in a spool, in bytes."""
 _WHOLE, _UNFINISHED, _INVALID = ".jsonl", ".partial", ".invalid"
 """Suffixes of files: complete, still being written or left by a process that was killed, and not readable."""
-_BAD = (ValueError, KeyError, TypeError, sqlite3.Error)
+_BAD = (ValueError, LookupError, TypeError, AttributeError, OverflowError, RecursionError, sqlite3.Error)
 """Errors of a line that is not what this version of om writes. SQLite's own refuse a value of another type."""
 _SECOND = 1_000_000_000  # in nanoseconds
 _DEAD_AFTER = 86_400
@@ -326,13 +326,13 @@ def _message(fields: dict[str, Any]) -> Message:
     images = [
         Image(**{**image, "content": image["content"] and b64decode(image["content"])}) for image in fields["images"]
     ]
-    kind = fields["kind"] and MessageKind(fields["kind"])
+    kind = None if fields["kind"] is None else MessageKind(fields["kind"])
     return Message(**{**fields, "role": Role(fields["role"]), "kind": kind, "images": tuple(images)})
 
 
 def _row(fields: dict[str, Any]) -> Observation:
     words = {"kind": Kind, "type": Type, "priority": Priority, "status": Status, "source": Source}
-    read = {name: fields[name] and of(fields[name]) for name, of in words.items()}
+    read = {name: None if fields[name] is None else of(fields[name]) for name, of in words.items()}
     lists = {name: tuple(fields[name]) for name in ("message_ids", "sources", "tags", "supports")}
     return Observation(**{**fields, **read, **lists})
 

@@ -230,7 +230,7 @@ class TestExactlyOnce:
             killing.killed(om, "note", f"note {number}")
         om("note", "last")
         assert not folder(om).exists()
-        assert [text for _, text in messages(om)] == self._said(om, stories)
+        self._assert_stored_once(om, stories)
 
     @pytest.mark.parametrize("kills", more_in_soak(60))
     def test_processes_that_are_killed_while_others_take_the_same_in(self, om: Om, kills: int, chance: Random) -> None:
@@ -241,6 +241,9 @@ class TestExactlyOnce:
         files = {file: file.read_bytes() for file in spooled(om, *(story.text() for story in stories))}
         with locked(om):
             om("note", "waits", env=AT_ONCE)
+        stories.append(long_talk("hook", 600))
+        left = folder(om) / f"{1:019}.jsonl"
+        files[left] = json.dumps({"transcript": str(om.write("t.jsonl", stories[-1].text()))}).encode()
         for number in range(kills):
             folder(om).mkdir(exist_ok=True)
             for file in chance.sample(sorted(files), 3):
@@ -251,16 +254,18 @@ class TestExactlyOnce:
             assert beside.returncode == 0, told
         om("note", "last")
         assert not folder(om).exists()
-        assert [text for _, text in messages(om)] == self._said(om, stories)
+        self._assert_stored_once(om, stories)
         assert texts(om).count("waits") == 1
         assert [text for text in texts(om) if text.startswith("beside")] == [f"beside {n}" for n in range(kills)]
 
-    def _said(self, om: Om, stories: list[Talk]) -> list[str]:
-        """The texts of all messages, in order."""
+    def _assert_stored_once(self, om: Om, stories: list[Talk]) -> None:
+        """All messages are stored, each session's in order."""
         with opened(om.db) as connection:
-            assert connection.execute("SELECT count(*) FROM identities").fetchone() == (3600,)
-            order = "SELECT text FROM messages ORDER BY session, at"
-            return [text for (text,) in connection.execute(order)]
+            stored = connection.execute("SELECT count(*), count(DISTINCT session) FROM messages").fetchone()
+            assert stored == (600 * len(stories), len(stories))
+            assert connection.execute("SELECT count(*) FROM identities").fetchone() == stored[:1]
+            orders = [connection.execute(f"SELECT text FROM messages ORDER BY session, {by}") for by in ("seq", "at")]
+            assert orders[0].fetchall() == orders[1].fetchall()
 
     def test_several_processes_at_once_store_it_once(self, om: Om) -> None:
         """S2.39, T67: each waits for the others, and none fails or reports a message twice."""
@@ -347,6 +352,7 @@ class TestFiles:
         first, second = spooled(om, long_talk("a", 600).text(), chat("one", "two"))
         lines = first.read_bytes().splitlines(keepends=True)
         odd = [b"\x00\xff\n", b"[]\n", b'"row"\n', b'{"row": {"id": 1}}\n', b'{"messages": [{}]}\n', b"7\n"]
+        odd += [b"[" * 100_000 + b"\n", lines[1].replace(b'"id":"', b'"id":7,"_":"', 1), lines[2][:-100] + b"\n"]
         first.write_bytes(b"".join([*odd, lines[0].replace(b'"tokens":', b'"to_come":', 1), *lines[1:]]))
         run = om("note", "second")
         aside = first.with_suffix(".invalid")
