@@ -409,10 +409,13 @@ class TestErrors:
         agent = Agent(can_write=True)
         with closing(sqlite3.connect(tides.db, isolation_level=None)) as connection:
             connection.execute("BEGIN IMMEDIATE")
-            assert "another process is writing" in agent.fails("note", text="Weir 9 leaks.")
+            told = agent("note", text="Weir 9 leaks.")
+            assert "another process is writing" in told
+            assert "kept in the spool" in told
             assert "stations.json" in agent("recall", query="station")
             connection.execute("ROLLBACK")
-        agent("note", text="Weir 9 leaks.")
+        agent("note", text="Weir 8 is dry.")
+        assert "Weir 9 leaks." in agent("recall", query="weir leaks")
 
     def test_memory_that_is_switched_off_is_read_but_not_written(
         self, tides: Om, monkeypatch: pytest.MonkeyPatch
