@@ -148,8 +148,7 @@ class Wiring:
 
     @cached_property
     def store(self) -> SqliteStore:
-        """The store, created if missing and migrated if older, and filled from its spool; temporary if the wiring is
-        apart from the usual one.
+        """The store, created or migrated if needed, and filled from its spool; temporary if the wiring is `apart`.
 
         Raise CannotCreate, InputOutput, TryAgain, UnusableStore or MigrationFailed if it cannot be opened or filled.
         """
@@ -392,9 +391,7 @@ class Wiring:
         return name_of(said.observer, said), name_of(said.reflector, said)
 
     def named_reflector(self, counter: TokenCounter) -> ReflectorDeps:
-        """Return a rule reflector that bears the reflecting model's name, to check whether rows are due that this
-        model has not tried. It needs no API key and calls no model.
-        """
+        """Return rules under the reflecting model's name, which tell if rows are due that the model has not tried."""
         name = self._models(counter, ignore).reflector_name()  # the run that reflects will warn
         return self._rule_reflector(counter, name=name)
 
