@@ -240,7 +240,8 @@ class ContextCompressor:
         """
         if not isinstance(budget, int) or budget < 0:
             raise BadUsage(f"{budget!r} is not a valid budget (expected tokens, 0 or more)")
-        from omcli.operations.context import Place, working_block
+        from omcli.operations.context import Place
+        from omcli.operations.working_block import working_block
 
         with self._open_wiring() as wiring:
             found = working_block(

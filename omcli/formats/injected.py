@@ -334,7 +334,8 @@ _HAS_LINE = lazily(rf"\] (?:high|medium|low|{_MARKS}) ")
 _HEADING = rf"\n### (?:{'|'.join(WORKING_HEADINGS)})\n"
 _END = r"(?:\n|\Z)"
 _BLOCK = lazily(
-    rf"^{WORKING_TITLE}\n{_HEADING}- .*{_END}(?:- .*{_END}|{_HEADING}|\n?… \(\+\d+ more\){_END})*", re.MULTILINE
+    rf"^{WORKING_TITLE}\n{_HEADING}- .*{_END}(?:- .*{_END}|{_HEADING}|\n?… \(\+\d+ (?:more|older rows)\){_END})*",
+    re.MULTILINE,
 )
 # Memory as `om compact --to pi` and `om export --to pi` print it, with the words that pi puts around a summary.
 _PI_ROWS = rf"Date: \d{{4}}-\d\d-\d\d\n(?: *- \[[!?i]\] \d\d:\d\d .*{_END})+"

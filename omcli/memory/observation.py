@@ -264,6 +264,8 @@ class LogQuery:
     """Only rows written, superseded or dropped at or after this time."""
     hidden: bool = False
     """Also include superseded and dropped rows."""
+    without_replaced: bool = False
+    """With `hidden`: leave out rows that observing replaced. Those that an operation hid are included."""
     after: int = 0
     """Only rows added after this position (`Logged.position`). Used to follow the log."""
     last: int | None = None

@@ -379,6 +379,9 @@ class Sessions(Protocol):
     def summaries(self, *, project: str | None = None, last: int | None = None) -> tuple[SessionSummary, ...]:
         """Return the sessions by descending `active_at`, `seen_at` and id, those without messages and rows last."""
 
+    def row_count(self, session: str) -> int:
+        """Return the number of observations of the session, hidden ones too."""
+
     def with_work(
         self, counter: str, *, pending: int | None = None, rows: int | None = None, reflections: int | None = None
     ) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""The context pack and the working-memory block of a session: choosing the session and its rows."""
+"""The context pack of a session: choosing the session and its rows."""
 
 from __future__ import annotations
 
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from omcli.memory.session import EvictionPolicy, FreezePoint
     from omcli.operations.deps import Deps
     from omcli.operations.recall import MatchingRow
-    from omcli.pack.working_block import WorkingBlock
 
 _NEWEST, _BEST = 150, 450
 """The session's tier is chosen from this many of its newest rows and of its most important ones, so that a store with
@@ -359,10 +358,10 @@ def cross_rows(
         chosen = LogQuery(project=project, other_than=own, last=last, best=best, as_of=as_of, bare=bare)
         logged += store.rows.log(replace(chosen, kinds=(Kind.NOTE, Kind.REFLECTION, Kind.ITEM)))
         logged += store.rows.log(replace(chosen, kinds=(Kind.OBSERVATION,), types=SHARED_TYPES))
-    return _in_log_order(logged)
+    return in_log_order(logged)
 
 
-def _in_log_order(rows: Iterable[Logged]) -> tuple[Observation, ...]:
+def in_log_order(rows: Iterable[Logged]) -> tuple[Observation, ...]:
     """Return the rows in the order in which they were added, each once."""
     at = {row.position: row.observation for row in rows}
     return tuple(at[position] for position in sorted(at))
@@ -418,7 +417,7 @@ def _best_rows(
     while True:
         logged = tuple(store.rows.log(replace(query, last=last, best=best)))
         if len(logged) < max(last, best) or rows_tokens([row.observation for row in logged], counter) > room:
-            return _in_log_order((*further, *logged))
+            return in_log_order((*further, *logged))
         last, best = 2 * last, 2 * best
 
 
@@ -432,38 +431,3 @@ def _with_next_step(rows: tuple[Observation, ...], store: Store) -> tuple[Observ
         else row
         for row in rows
     )
-
-
-@record
-class BlockResult:
-    """A working-memory block, its session, and a message to the user about the choice of the session, if any."""
-
-    block: WorkingBlock
-    session: str | None
-    note: str | None = None
-
-
-def working_block(
-    store: Store, place: Place, *, budget: int, counter: TokenCounter, rules: Callable[[], Deps]
-) -> BlockResult:
-    """Return the working-memory block of the session that `om context` would choose. Superseded and dropped rows are
-    used too, except rows made by operations that were undone.
-
-    The store is only read. Pending messages are observed for this block only, by the observer of `rules`.
-    """
-    from omcli.memory.changes import UNDONE  # noqa: PLC0415 - no pack needs it
-    from omcli.pack.working_block import working_block as block_of  # noqa: PLC0415 - no pack needs it
-
-    session, note = session_of_pack(store, place)
-    name = session.id if session else place.session
-    query = LogQuery(session=name, kinds=(Kind.OBSERVATION, Kind.NOTE), hidden=True)
-    everything = (logged.observation for logged in store.rows.log(query)) if name else ()
-    rows = tuple(row for row in everything if row.reason != UNDONE)
-    if session is not None and store.batches.pending(session.id).messages:
-        from omcli.operations.observe.rows import provisional_rows  # noqa: PLC0415 - usually nothing is pending
-
-        rows = provisional_rows(session.id, rules()).after(rows)
-    if session is None and name:
-        note = None if rows else f"unknown session `{name}`"
-    block = block_of(rows, cwd=session.cwd if session else None, budget=budget, counter=counter)
-    return BlockResult(block=block, session=name, note=note)

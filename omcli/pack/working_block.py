@@ -42,6 +42,8 @@ class WorkingBlock:
     sections: tuple[Section, ...]
     more: int
     """Total number of lines in the sections that were left out because none of their lines fit."""
+    older: int
+    """Number of older rows that the block was not made from, because the session is long."""
     budget: int
     tokens: int
     """Number of tokens in `printed`, never more than `budget`. The budget itself is at most `CAP`."""
@@ -50,19 +52,23 @@ class WorkingBlock:
     """Markdown that ends with a line break; empty if there are no lines, or none fits."""
 
 
-def working_block(rows: Iterable[Observation], *, cwd: str | None, budget: int, counter: TokenCounter) -> WorkingBlock:
-    """Build the working-memory block from all rows of a session, including hidden ones, in the order they were added.
+def working_block(
+    rows: Iterable[Observation], *, cwd: str | None, budget: int, counter: TokenCounter, older: int = 0
+) -> WorkingBlock:
+    """Build the working-memory block from all rows of a session, hidden ones too, in the order they were added. Of a
+    long session, `older` rows may be left out.
 
     Paths below `cwd` are printed relative to it.
     """
-    opened = _OpenBlock(sections=sections_of(rows, cwd=cwd), budget=min(budget, CAP), counter=counter)
+    opened = _OpenBlock(sections=sections_of(rows, cwd=cwd), budget=min(budget, CAP), counter=counter, older=older)
     opened.fill()
     opened.fill()  # lines counted one by one have more tokens than together, so more of them may fit now
     sections, more = opened.shown()
-    printed = _printed(sections, more)
+    printed = _printed(sections, more, older)
     return WorkingBlock(
         sections=tuple(sections),
         more=more,
+        older=older,
         budget=opened.budget,
         tokens=counter.text(printed) if printed else 0,
         counter=counter.name,
@@ -86,6 +92,7 @@ def document(block: WorkingBlock, *, session: str | None) -> dict[str, object]:
             for section in block.sections
         ],
         "more": block.more,
+        "older": block.older,
     }
 
 
@@ -96,6 +103,7 @@ class _OpenBlock:
     sections: Mapping[str, Sequence[FactLine]]
     budget: int
     counter: TokenCounter
+    older: int
     chosen: list[tuple[str, int]] = field(default_factory=list)
     entries: dict[tuple[str, int], BlockLine] = field(default_factory=dict)
     """Lines as they are printed. Of a long session only a few are needed."""
@@ -151,7 +159,7 @@ class _OpenBlock:
         yield from (line for line in lines if not _is_first(*line))
 
     def _tokens(self) -> int:
-        printed = _printed(*self.shown())
+        printed = _printed(*self.shown(), self.older)
         return self.counter.text(printed or f"{WORKING_TITLE}\n")
 
 
@@ -159,7 +167,7 @@ def _is_first(heading: str, place: int) -> bool:
     return heading in _MAIN and place < _FIRST
 
 
-def _printed(sections: Sequence[Section], more: int) -> str:
+def _printed(sections: Sequence[Section], more: int, older: int) -> str:
     if not sections:
         return ""
     lines = [WORKING_TITLE]
@@ -169,6 +177,8 @@ def _printed(sections: Sequence[Section], more: int) -> str:
             lines.append(_left_out(section.more))
     if more:
         lines += ["", _left_out(more)]
+    if older:
+        lines += ["", f"… (+{older} older rows)"]
     return "".join(f"{line}\n" for line in lines)
 
 

@@ -37,14 +37,14 @@ so do rows whose replacement was forgotten or dropped.
 """
 _OBSERVED_SINCE = f"(o.hidden_by IS NULL AND {_REPLACED_SINCE})"
 """The same condition for rows replaced by observing. Rows of a session that an operation hid count as hidden."""
+_NOT_REPLACED = "(o.superseded_by IS NULL OR o.hidden_by IS NOT NULL)"
+"""Condition that no row has replaced a row by observing, though an operation may have hidden it."""
 _AND_REPLACED = """WITH RECURSIVE shown (position) AS (SELECT * FROM ({}) UNION
     SELECT o.position FROM shown JOIN observations AS s USING (position)
     JOIN observations AS o ON o.superseded_by = s.id
     WHERE o.session = s.session AND o.hidden_by IS NULL AND o.dropped_at IS NULL)
     SELECT position FROM shown ORDER BY 1 DESC LIMIT ?"""
-"""Query that adds to the positions of another query those of the rows that its rows replaced by observing, and keeps
-only the last ones.
-"""
+"""Query for the last of the positions of another query and of the rows that its rows replaced by observing."""
 
 _BEST = "SELECT position FROM (SELECT importance, position FROM ({}) ORDER BY 1 DESC, 2 DESC LIMIT ?)"
 """Query for the positions of the most important rows among those that another query selects."""
@@ -309,11 +309,12 @@ def _last(connection: sqlite3.Connection, query: LogQuery, last: int) -> tuple[L
     values: list[object] = []
     # Hidden rows are searched separately, because the indexes contain only visible rows.
     replaced = () if query.as_of is None or query.hidden else ((query, _replaced_since(query)),)
-    for part, visible in (*((part, "o.visible") for part in _parts(query)), *replaced):
+    usual = _visible(record.replace(query, as_of=None))
+    for part, visible in (*((part, usual) for part in _parts(query)), *replaced):
         conditions, asked = _clauses(connection, part, visible=visible)
         where = f"FROM observations AS o WHERE {' AND '.join(conditions)}"
         newest.append(f"SELECT o.position {where}")
-        if visible == "o.visible":  # read in the order of importance, not by a range of positions
+        if visible == usual:  # read in the order of importance, not by a range of positions
             where = where.replace("o.position", dialect.without_index("o.position"))
         best.append(f"SELECT o.importance, o.position {where}")
         values += asked
@@ -332,6 +333,8 @@ def _last(connection: sqlite3.Connection, query: LogQuery, last: int) -> tuple[L
 
 def _visible(query: LogQuery) -> str:
     """Return the condition for rows that are visible or, if `as_of` is set, were visible at that log position."""
+    if query.hidden:
+        return _NOT_REPLACED if query.without_replaced else "1"
     return "o.visible" if query.as_of is None else f"(o.visible OR {_replaced_since(query)})"
 
 
@@ -355,11 +358,8 @@ def _as_of(query: LogQuery, found: tuple[Logged, ...]) -> tuple[Logged, ...]:
 
 def _parts(query: LogQuery) -> Iterator[LogQuery]:
     """Split a query by type, so that the index `observations_of_type` finds the last rows."""
-    if query.project is None or query.kinds != (Kind.OBSERVATION,) or not query.types:
-        yield query
-        return
-    for type_ in query.types:
-        yield record.replace(query, types=(type_,))
+    split = query.types if query.project is not None and query.kinds == (Kind.OBSERVATION,) else ()
+    yield from (record.replace(query, types=(type_,)) for type_ in split) if split else (query,)
 
 
 def find(connection: sqlite3.Connection, reference: str) -> Observation:
@@ -421,7 +421,8 @@ def _clauses(connection: sqlite3.Connection, query: LogQuery, *, visible: str) -
         limit_to("o.project IS NULL" if query.project == NO_PROJECT else "o.project = ?", *_numbers(connection, query))
     for column, words in (("kind", query.kinds), ("type", query.types), ("priority", query.priorities)):
         if words:
-            limit_to(f"o.{column} IN ({', '.join('?' * len(words))})", *words)
+            listed = "', '".join(words)
+            conditions.append(f"o.{column} IN ('{listed}')")
     since = query.changed_since
     for condition, *bounds in (
         (_CHANGED_SINCE, since, since, since and codec.packed(first_id(since))),
@@ -432,8 +433,7 @@ def _clauses(connection: sqlite3.Connection, query: LogQuery, *, visible: str) -
     ):
         if bounds[0] is not None:
             limit_to(condition, *bounds)
-    if not query.hidden:
-        limit_to(visible, *[query.as_of] * visible.count("?"))
+    limit_to(visible, *[query.as_of] * visible.count("?"))
     return conditions, values
 
 

@@ -95,6 +95,12 @@ class SqliteSessions(Table, Sessions):
         with self._database.reading() as connection:
             return _summaries(connection, project=project, last=last)
 
+    def row_count(self, session: str) -> int:
+        with self._database.reading() as connection:
+            query = "SELECT sum(visible + hidden) FROM row_counts WHERE session = ? AND kind = 'observation'"
+            (found,) = connection.execute(query, (codec.session_number(connection, session),)).fetchone()
+            return found or 0
+
     def with_work(
         self, counter: str, *, pending: int | None = None, rows: int | None = None, reflections: int | None = None
     ) -> tuple[str, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 
 import pytest
@@ -54,6 +55,15 @@ def long_session() -> Talk:
         )
         edit(talk).assistant(f"Changed `tides.ts` so that harbour {number} of `Zeeland` is read from the file.")
     return talk
+
+
+def very_long_session() -> Talk:
+    """A rule, and more changes of files than a block is made from."""
+    talk = Talk().user("Always keep the harbours of Zeeland in `harbours.csv`, never in `tides.ts`")
+    for number in range(1_300):
+        arguments = {"file_path": f"{PROJECT}/{number}.ts", "old_string": "4", "new_string": f"4.{number}"}
+        talk.call("Edit", arguments).result("ok")
+    return talk.user("Fix the rounding of the tides")
 
 
 def task(om: Om, talk: Talk) -> list[str]:
@@ -334,3 +344,16 @@ def test_an_error_that_was_pasted_stands_with_the_open_request(om: Om, output: s
     printed = om("context", "-q", "--budget", "700", "--tail-budget", "0").stdout
     assert "User: This is what I get, please find out why:" in printed
     assert "depth" in printed.partition("User pasted: ")[2]
+
+
+def test_the_block_of_a_very_long_session_is_made_from_its_newest_rows_and_its_rules(om: Om) -> None:
+    om("observe", "-q", stdin=very_long_session().text())
+    printed = om("context", "-q", "--working-memory").stdout
+    assert "Always keep the harbours of Zeeland" in printed
+    assert "- 1299.ts (modified)" in printed
+    rows = len(om("log", "--all", "--jsonl").stdout.splitlines())
+    older = json.loads(om("context", "-q", "--working-memory", "--json").stdout)["older"]
+    assert older == rows - 1_250 - 1  # the rule is old, and read nevertheless
+    assert printed.endswith(f"\n… (+{older} older rows)\n")
+    om("reflect")
+    assert om("context", "-q", "--working-memory").stdout == printed

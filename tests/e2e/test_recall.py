@@ -181,7 +181,12 @@ class TestFinding:
             for name in ("vectors", "vector_models", "arrivals", "hosts", "erased_rows"):
                 store.execute(f"DROP TABLE {name}")
             store.execute("ALTER TABLE batches DROP COLUMN host")
-            for name in ("observations_by_hand_of_all", "batches_failed", "observations_of_session_by_hand"):
+            for name in (
+                "observations_by_hand_of_all",
+                "batches_failed",
+                "observations_of_session_by_hand",
+                "observations_lasting",
+            ):
                 store.execute(f"DROP INDEX {name}")
             store.execute("ALTER TABLE operations DROP COLUMN unchanged")
             store.execute("PRAGMA user_version = 13")

@@ -12,7 +12,7 @@ from omcli.cli.command import Run, with_shared
 from omcli.cli.console import counted
 from omcli.cli.options import NotationOption, ScopeOption, option, session_option, tokens_option
 from omcli.memory.observation import handle
-from omcli.operations.context import Place, working_block
+from omcli.operations.context import Place
 from omcli.operations.context import context as pack
 from omcli.pack.budget import Tier
 from omcli.pack.layouts import PackFormat
@@ -100,8 +100,8 @@ def context(
     other. --session defaults to $CLAUDE_CODE_SESSION_ID or, if that is not set, to the last session of this directory,
     then of all. A session without messages must be named by its whole id (16 characters or more).
 
-    --working-memory prints the session's current task, modified files, errors, decisions and outcomes, then commands,
-    delegated tasks and searches (800 tokens at most). It is empty if there are only requests.
+    --working-memory prints the current task, modified files, errors, decisions, outcomes, commands, delegated tasks and
+    searches (800 tokens at most; nothing if there are only requests). Of a long session, it uses the newest 1,250 rows.
 
     --explain prints rows in the order chosen, with tokens, the reason and, for other sessions, the score (importance
     that fades with age), then the best rows left out. Of a long session, only its newest and best rows are ranked.
@@ -220,6 +220,7 @@ def _print_block(run: Run, session: str | None, *, budget: int | None, to: PackF
     """Print the working-memory block as Markdown or as one JSON document. Raise BadUsage for any other format, and for
     `--json` with `--to markdown`.
     """
+    from omcli.operations.working_block import working_block
     from omcli.pack.working_block import CAP, document
 
     if to not in (PackFormat.TEXT, PackFormat.MARKDOWN, PackFormat.JSON) or (run.json and to is PackFormat.MARKDOWN):

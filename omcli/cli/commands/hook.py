@@ -189,7 +189,7 @@ def _place(run: Run, asked: HookCall) -> Place:
 
 def _for_summary(run: Run, asked: HookCall) -> str:
     """Return the working-memory block for a client that is about to summarise the session."""
-    from omcli.operations.context import working_block
+    from omcli.operations.working_block import working_block
     from omcli.pack.working_block import CAP
 
     rules = partial(run.deps, open_store=lambda: run.wiring.reading)

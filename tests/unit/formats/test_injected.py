@@ -30,7 +30,7 @@ NOTATED = "\n".join(
 )
 BLOCK = (
     "## Working Memory\n\n### Current Task\n- SECRET\n\n### Modified Files\n- a.py (modified): SECRET\n"
-    '… (+3 more)\n\n### Searches\n- "SECRET" → 3 matches\n\n… (+12 more)\n'
+    '… (+3 more)\n\n### Searches\n- "SECRET" → 3 matches\n\n… (+12 more)\n\n… (+8 older rows)\n'
 )
 BLOCK_DOCUMENT = (
     '{"schema":1,"session":"s","counter":"o200k-approx","budget":800,"tokens":12,"sections":[{"heading":'

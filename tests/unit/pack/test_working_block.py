@@ -527,4 +527,5 @@ def test_the_document_holds_the_lines_with_the_rows_they_were_made_of() -> None:
             {"heading": "Commands", "lines": [{"text": "make → exit 0", "rows": [row_id(3)]}], "more": 0},
         ],
         "more": 0,
+        "older": 0,
     }
