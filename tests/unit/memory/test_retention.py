@@ -11,16 +11,8 @@ from hypothesis import strategies as st
 from omcli.base.record import replace
 from omcli.memory.message import Role
 from omcli.memory.observation import IN_FORCE, Kind, Observation, Priority, Status, Type
-from omcli.memory.retention import (
-    MessageOutline,
-    Pool,
-    RetentionRules,
-    Support,
-    first_to_go,
-    is_across,
-    messages_to_go,
-    rows_to_go,
-)
+from omcli.memory.retention import MessageOutline, RetentionRules, Support
+from omcli.operations.prune import Pool, first_to_go, is_across, messages_to_go, rows_to_go
 from tests.material import row, row_id
 
 BEFORE = "2026-02-01T00:00:00.000Z"
