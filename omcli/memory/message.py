@@ -170,6 +170,11 @@ def digest(*parts: str | None) -> str:
 
     None and "" have different hashes, and so do ("ab", "c") and ("a", "bc").
     """
+    return digest_of(parts)
+
+
+def digest_of(parts: Iterable[str | None]) -> str:
+    """Return the `digest` of any number of parts."""
     import hashlib  # noqa: PLC0415 - takes 6 ms, and reading a store does not need it
 
     state = hashlib.blake2b(digest_size=16)

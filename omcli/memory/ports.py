@@ -24,7 +24,7 @@ if TYPE_CHECKING:  # these modules take long to import
         SessionTitle,
         UndoPreview,
     )
-    from omcli.memory.reflection import ReflectionAttempt, ReflectionWrite, Scope
+    from omcli.memory.reflection import ReflectionAttempt, ReflectionWrite, RowOutline, Scope
     from omcli.memory.retention import BackupResult, MessageOutline
     from omcli.memory.search import SearchIndex, Vectors
     from omcli.memory.transcript import Bookmark, IngestedFile, Origin
@@ -259,6 +259,14 @@ class Reflections(Protocol):
         (`ReflectionWrite.seen`), and `Rows.changes` has been the same since.
         """
 
+    def outline(self, *, before: str, kept: str, counter: str) -> Iterator[RowOutline]:
+        """Yield, in one transaction, visible rows dated before an instant by project, oldest first, without items,
+        pinned and open rows, and reflections of no session or with the tag `kept`.
+        """
+
+    def ids(self, positions: Iterable[int]) -> Iterator[tuple[str, int]]:
+        """Yield, in one transaction, the ids of the rows at these positions, sorted, each with its position."""
+
     def support(self, observation: str) -> int:
         """Return the number of rows made from the row with this id."""
 
@@ -346,9 +354,7 @@ class Rows(Protocol):
         """Return the tokens of the session's visible rows of these kinds, by counter."""
 
     def changes(self, session: str) -> int:
-        """Return a number that grows whenever an observation or reflection of the session is added, hidden, restored or
-        deleted.
-        """
+        """Return how often an observation or reflection of the session was added, hidden, restored or deleted."""
 
 
 class TextSearch(Protocol):
@@ -379,8 +385,8 @@ class Sessions(Protocol):
     def summaries(self, *, project: str | None = None, last: int | None = None) -> tuple[SessionSummary, ...]:
         """Return the sessions by descending `active_at`, `seen_at` and id, those without messages and rows last."""
 
-    def row_count(self, session: str) -> int:
-        """Return the number of observations of the session, hidden ones too."""
+    def row_count(self, kinds: Iterable[Kind], *, session: str | None = None, hidden: bool = False) -> int:
+        """Return the number of visible rows of these kinds, or with `hidden` of all, in a session or in the store."""
 
     def with_work(
         self, counter: str, *, pending: int | None = None, rows: int | None = None, reflections: int | None = None

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from enum import StrEnum
-from typing import Protocol
+from itertools import chain
+from typing import NamedTuple, Protocol
 
 from omcli.base.record import field, record
 from omcli.memory.observation import Draft, Dropped, Observation, Replacement
@@ -117,7 +118,21 @@ class ReflectionAttempt:
 
 def fingerprint(rows: Iterable[Observation], *how: str) -> str:
     """Return a digest of the rows and of `how` they are folded. Row ids suffice because rows are never edited."""
-    from omcli.memory.message import digest  # noqa: PLC0415 - for reflections only
+    return fingerprint_of(sorted(row.id for row in rows), *how)
 
-    ids: Sequence[str] = sorted(row.id for row in rows)
-    return digest(*how, *ids)
+
+def fingerprint_of(ids: Iterable[str], *how: str) -> str:
+    """Return the `fingerprint` of rows by their sorted ids."""
+    from omcli.memory.message import digest_of  # noqa: PLC0415 - for reflections only
+
+    return digest_of(chain(how, ids))
+
+
+class RowOutline(NamedTuple):
+    """A row without what takes long to read, to plan what is folded across sessions."""
+
+    project: str | None
+    dated: str
+    position: int
+    tokens: int | str
+    """Its tokens, or its text if another counter counted them."""

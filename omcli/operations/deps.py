@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from enum import StrEnum
 from typing import TYPE_CHECKING, Protocol, TypeVar
@@ -128,16 +128,18 @@ class ReflectorDeps:
 
         Rows that yielded nothing are tried again when their fingerprint changes.
         """
-        from omcli.memory.reflection import fingerprint  # noqa: PLC0415 - to reflect only
+        return self.mark_of(sorted(row.id for row in rows), target=target)
 
-        return fingerprint(rows, *self._settings(self.policy.target if target is None else target))
+    def mark_of(self, ids: Iterable[str], *, target: float | None = None) -> str:
+        """Return the `mark` of rows by their sorted ids."""
+        from omcli.memory.reflection import fingerprint_of  # noqa: PLC0415 - to reflect only
+
+        return fingerprint_of(ids, *self._settings(self.policy.target if target is None else target))
 
     @property
     def settings(self) -> str:
         """A digest of the reflector's name and the settings for folding."""
-        from omcli.memory.reflection import fingerprint  # noqa: PLC0415 - to reflect only
-
-        return fingerprint((), *self._settings(self.policy.target))
+        return self.mark_of(())
 
     def _settings(self, target: float) -> tuple[str, ...]:
         policy = self.policy

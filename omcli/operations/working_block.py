@@ -76,4 +76,6 @@ def _rows(store: Store, session: str) -> tuple[tuple[Observation, ...], int]:
     # A row that replaced an older one by observing may not be among the rows that are read.
     older = (row for part in lasting for row in store.rows.log(replace(part, last=_LASTING, without_replaced=True)))
     rows = in_log_order((*newest, *older))
-    return rows, store.sessions.row_count(session) - sum(row.kind is Kind.OBSERVATION for row in rows)
+    return rows, store.sessions.row_count((Kind.OBSERVATION,), session=session, hidden=True) - sum(
+        row.kind is Kind.OBSERVATION for row in rows
+    )

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from omcli.base.errors import NotUndoable, StaleBatch
 from omcli.memory.changes import UNDONE, EraseResult, Operation, OperationKind, OperationWrite, RowHistory, UndoPreview
 from omcli.memory.coverage import message_tombstones, tombstone_of
 from omcli.memory.message import Role
-from omcli.memory.observation import Observation
+from omcli.memory.observation import PINNED, Observation
 from omcli.memory.ports import Operations, Reflections
-from omcli.memory.reflection import ReflectionAttempt, ReflectionOutcome, ReflectionWrite, Scope
+from omcli.memory.reflection import ReflectionAttempt, ReflectionOutcome, ReflectionWrite, RowOutline, Scope
 from omcli.sqlite import codec, dialect, erase, messages, rows, sessions, soft_delete
 from omcli.sqlite.connection import size, vacuum
 from omcli.sqlite.dialect import Table
@@ -296,6 +296,16 @@ def _from_row(row: sqlite3.Row) -> Operation:
 
 # ---- reflections and failed attempts
 
+_OUTLINE = """
+    SELECT p.path, coalesce(o.event_at, o.observed_at) AS dated, o.position,
+        CASE WHEN o.counter = :counter THEN o.tokens ELSE o.text END
+    FROM observations AS o LEFT JOIN projects AS p ON p.number = o.project
+    WHERE o.visible AND o.kind <> 'item' AND o.status IS NOT 'open' AND dated < :before
+        AND NOT coalesce(instr(o.tags, :pinned), 0)
+        AND NOT (o.kind = 'reflection' AND (o.session IS NULL OR coalesce(instr(o.tags, :kept), 0)))
+    ORDER BY o.project, dated, o.position
+"""
+
 
 class SqliteReflections(Table, Reflections):
     """Reflections in the tables `operations` and `observation_supports`."""
@@ -327,6 +337,17 @@ class SqliteReflections(Table, Reflections):
                 (OperationKind.REFLECT, codec.session_number(connection, session)),
             ).fetchone()
             return last is None or last["unchanged"] != f"{settings} {sessions.changes(connection, session)}"
+
+    def outline(self, *, before: str, kept: str, counter: str) -> Iterator[RowOutline]:
+        with self._database.reading() as connection:
+            values = {"before": before, "kept": f'"{kept}"', "pinned": f'"{PINNED}"', "counter": counter}
+            yield from map(RowOutline._make, connection.execute(_OUTLINE, values))
+
+    def ids(self, positions: Iterable[int]) -> Iterator[tuple[str, int]]:
+        with self._database.reading() as connection:
+            query = f"SELECT id, position FROM observations WHERE {dialect.among('position')} ORDER BY id"
+            for packed, position in connection.execute(query, (dialect.as_list(positions),)):
+                yield codec.unpacked(packed), position
 
     def support(self, observation: str) -> int:
         with self._database.reading() as connection:

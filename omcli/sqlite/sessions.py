@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from omcli.base.record import replace
 from omcli.memory.message import MessageKind, Role
@@ -95,11 +95,20 @@ class SqliteSessions(Table, Sessions):
         with self._database.reading() as connection:
             return _summaries(connection, project=project, last=last)
 
-    def row_count(self, session: str) -> int:
+    def row_count(self, kinds: Iterable[Kind], *, session: str | None = None, hidden: bool = False) -> int:
         with self._database.reading() as connection:
-            query = "SELECT sum(visible + hidden) FROM row_counts WHERE session = ? AND kind = 'observation'"
-            (found,) = connection.execute(query, (codec.session_number(connection, session),)).fetchone()
-            return found or 0
+            of_session = "" if session is None else "session = :session AND"
+            (found,) = connection.execute(
+                "SELECT coalesce(sum(visible + hidden * :hidden), 0) FROM row_counts"
+                f" WHERE {of_session} {dialect.among('kind', ':kinds')}",
+                {
+                    "session": session and codec.session_number(connection, session),
+                    "hidden": hidden,
+                    "kinds": dialect.as_list(kinds),
+                },
+            ).fetchone()
+            assert isinstance(found, int)
+            return found
 
     def with_work(
         self, counter: str, *, pending: int | None = None, rows: int | None = None, reflections: int | None = None

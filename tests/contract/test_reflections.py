@@ -9,11 +9,11 @@ import pytest
 
 from omcli.base.errors import StaleBatch
 from omcli.memory.batch import BatchOutcome
-from omcli.memory.observation import Dropped, Kind, Observation, Replacement
+from omcli.memory.observation import PINNED, Dropped, Kind, Observation, Replacement, Status
 from omcli.memory.ports import Lane, Store
-from omcli.memory.reflection import ReflectionOutcome, ReflectionWrite, Scope, fingerprint
+from omcli.memory.reflection import ReflectionOutcome, ReflectionWrite, RowOutline, Scope, fingerprint
 from tests.contract.keeping import keep, logged, next_batch
-from tests.material import LATER, NOW, row, row_id, said
+from tests.material import COUNTER, LATER, NOW, row, row_id, said
 
 
 class TestFolding:
@@ -146,3 +146,46 @@ class TestFolding:
             )
         assert logged(store) == ["a fact"]
         assert store.reflections.last_attempt(Scope(session="s")) is None
+
+
+class TestOutlines:
+    """Rows to fold across sessions."""
+
+    def test_what_is_young_pinned_open_or_was_folded_before_is_left_out(self, store: Store) -> None:
+        """T45, T46, S2.25: a reflection of one session, a plain row and an old note are not, nor words like tags."""
+        store.rows.add(
+            row(1, text="global", kind=Kind.REFLECTION, tags=("global",)),
+            row(2, text="of no session", kind=Kind.REFLECTION, session=None),
+            row(3, text="local", kind=Kind.REFLECTION, tags=("globally", 'say "global"')),
+            row(4, text="raw", tags=("global",)),
+            row(5, text="pinned", tags=("a", PINNED)),
+            row(6, text="as if pinned", tags=(f"un{PINNED}", f'"{PINNED}"')),
+            row(7, text="note", kind=Kind.NOTE, session=None),
+            row(8, text="item", kind=Kind.ITEM, session=None),
+            row(9, text="open", status=Status.OPEN),
+            row(10, text="done", status=Status.DONE),
+            row(11, text="hidden", dropped_at=NOW),
+            row(12, text="new", event_at=LATER),
+            row(13, text="of old", observed_at=LATER, event_at=NOW),
+        )
+        found = store.reflections.outline(before=LATER, kept="global", counter="another")
+        assert [each.tokens for each in found] == ["local", "raw", "as if pinned", "note", "done", "of old"]
+        assert store.sessions.row_count((Kind.OBSERVATION, Kind.REFLECTION, Kind.NOTE)) == 11
+        assert store.sessions.row_count((Kind.OBSERVATION,), session="s", hidden=True) == 8
+        assert store.sessions.row_count(Kind, session="no one's") == 0
+
+    def test_rows_come_by_project_and_the_oldest_first(self, store: Store) -> None:
+        """S2.26: those of the same instant as they were added."""
+        places = ("/a", LATER), ("/b", NOW), (None, LATER), ("/a", LATER), ("/a", NOW), (None, NOW)
+        store.rows.add(*(row(nth, project=of, event_at=at) for nth, (of, at) in enumerate(places, start=1)))
+        found = list(store.reflections.outline(before="3", kept="global", counter=COUNTER))
+        assert found == [
+            RowOutline(project=of, dated=at, position=position, tokens=3)
+            for of, at, position in (
+                (None, NOW, 6), (None, LATER, 3), ("/a", NOW, 5), ("/a", LATER, 1), ("/a", LATER, 4), ("/b", NOW, 2)
+            )
+        ]  # fmt: skip
+
+    def test_the_ids_of_rows_are_sorted(self, store: Store) -> None:
+        store.rows.add(*(row(number) for number in (3, 1, 4, 2)))
+        assert list(store.reflections.ids([1, 2, 4])) == [(row_id(1), 2), (row_id(2), 4), (row_id(3), 1)]

@@ -37,6 +37,7 @@ from omcli.operations.clock import days
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from omcli.memory.ports import Store
     from omcli.operations.background import MakeDeps
     from omcli.operations.consolidate.daily_notes import NoteReport
     from omcli.operations.consolidate.run import (
@@ -341,7 +342,7 @@ def _plan(run: Run, agenda: ConsolidateInput) -> None:
         run.console.warn(error.message)
     found = plan_consolidate(agenda, run.deps(reflector=reflector, open_store=lambda: run.wiring.reading))
     if run.json:
-        run.output.document({**_plan_as_dict(found), "dry_run": True})
+        run.output.document({**_plan_as_dict(found, run.wiring.reading), "dry_run": True})
         return
     lines = list(filter(None, _lines(found)))
     for line in lines:
@@ -369,7 +370,9 @@ def _lines(found: ConsolidatePlan) -> Iterator[str]:
         yield "back up  the store"
 
 
-def _plan_as_dict(found: ConsolidatePlan) -> dict[str, object]:
+def _plan_as_dict(found: ConsolidatePlan, store: Store) -> dict[str, object]:
+    from omcli.operations.reflect.cross_session import ids_of
+
     return {
         "files": list(found.files),
         "sessions": [
@@ -380,7 +383,7 @@ def _plan_as_dict(found: ConsolidatePlan) -> dict[str, object]:
             {"day": note.day, "path": note.path, "take_in": is_new, "archive": moves}
             for note, is_new, moves in found.notes
         ],
-        "global": [row.id for batch in (found.plan.batches if found.plan else ()) for row in batch.rows],
+        "global": [row for batch in (found.plan.batches if found.plan else ()) for row in ids_of(batch, store)],
         "prune": [row.id for row in found.pruned.rows] if found.pruned else [],
         "prune_messages": dict(found.pruned.counted) if found.pruned else {},
         "backup": found.backup,

@@ -27,8 +27,8 @@ from omcli.text.instants import minute
 
 if TYPE_CHECKING:
     from omcli.operations.deps import Deps
+    from omcli.operations.reflect.cross_session import GlobalPlan
     from omcli.operations.reflect.session import Reflection
-    from omcli.reflectors.cross_session import GlobalPlan
 
 _EXAMPLES = """\b
 om reflect --session ID
@@ -111,7 +111,7 @@ def _reflected(run: Run, deps: Deps, session: str | None, *, meta: bool, dry_run
 
 
 def _across(run: Run, min_age: str | None, *, dry_run: bool, again: bool) -> None:
-    from omcli.operations.reflect.cross_session import reflect_cross_session
+    from omcli.operations.reflect.cross_session import ids_of, kept_ids, reflect_cross_session
 
     said = run.settings.reflect
     found = reflect_cross_session(
@@ -124,10 +124,11 @@ def _across(run: Run, min_age: str | None, *, dry_run: bool, again: bool) -> Non
     if found.snapshot:
         run.console.note(f"backup of the store: {found.snapshot}")
     if run.json:
+        store = run.wiring.store_or_empty
         plan = {
-            "keep": [row.id for row in found.plan.kept],
+            "keep": kept_ids(found, store),
             "batches": [
-                {"project": batch.project, "tokens": batch.tokens, "rows": [row.id for row in batch.rows]}
+                {"project": batch.project, "tokens": batch.tokens, "rows": ids_of(batch, store)}
                 for batch in found.plan.batches
             ],
         }
@@ -141,11 +142,11 @@ def _across(run: Run, min_age: str | None, *, dry_run: bool, again: bool) -> Non
 
 def _print_plan(run: Run, plan: GlobalPlan) -> None:
     for batch in plan.batches:
-        ends = f"{minute(batch.rows[0].dated)} to {minute(batch.rows[-1].dated)}"
+        ends = f"{minute(batch.begins)} to {minute(batch.ends)}"
         run.output.line(
             f"fold  {counted(len(batch.rows), 'row')} of {batch.project or 'no project'}, {ends}, {batch.tokens} tokens"
         )
-    run.output.line(f"keep  {counted(len(plan.kept), 'row')}")
+    run.output.line(f"keep  {counted(plan.kept, 'row')}")
     if not plan.batches:
         run.console.note("nothing to reflect on")
 

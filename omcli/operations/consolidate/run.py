@@ -10,7 +10,6 @@ from omcli.base.record import field, mutable_record, record
 from omcli.exchange.daily_notes import Note, Notebook
 from omcli.llm.model import Embedder
 from omcli.memory.ports import Lane
-from omcli.memory.reflection import Scope
 from omcli.memory.retention import BackupResult, RetentionRules
 from omcli.memory.session import SessionSummary
 from omcli.operations.clock import Clock
@@ -22,9 +21,8 @@ from omcli.operations.ingest.files import FileInput, FileReport, ingest_files
 from omcli.operations.observe.session import observe_session
 from omcli.operations.prune import PruneReport, prune
 from omcli.operations.reflect import session as reflect
-from omcli.operations.reflect.cross_session import GlobalReflection, reflect_cross_session
+from omcli.operations.reflect.cross_session import GlobalPlan, GlobalReflection, reason_to_skip, reflect_cross_session
 from omcli.operations.reflect.session import Reflection
-from omcli.reflectors.cross_session import GlobalPlan
 
 PLACES = "places"
 """Name of the part that ingests transcripts."""
@@ -304,7 +302,7 @@ def plan_consolidate(agenda: ConsolidateInput, deps: Deps) -> ConsolidatePlan:
         summaries = deps.store.sessions.summaries()
         going_on = [each.session.id for each in summaries if not each.is_observed and is_active(each, deps.clock)]
         whole = reflect_cross_session(deps, min_age=agenda.min_age, batch_tokens=agenda.batch_tokens, dry_run=True)
-        plan = None if reflect.skip_reason(Scope(), _mark(whole.plan, deps), deps) else whole.plan
+        plan = None if reason_to_skip(whole.plan, deps) else whole.plan
     notes = daily_notes.plan_notes(agenda.notebook, deps.store, agenda.archiving) if agenda.notebook else ()
     return ConsolidatePlan(
         files=tuple(source.input.name for source in agenda.sources),
@@ -315,10 +313,6 @@ def plan_consolidate(agenda: ConsolidateInput, deps: Deps) -> ConsolidatePlan:
         pruned=None if agenda.rules.is_empty else _prune(agenda, deps),
         backup=bool(agenda.backups) and deps.store.backups.is_due(now=deps.clock.now()),
     )
-
-
-def _mark(plan: GlobalPlan, deps: Deps) -> str:
-    return deps.reflector.mark([row for batch in plan.batches for row in batch.rows])
 
 
 def _prune(agenda: ConsolidateInput, deps: Deps) -> PruneReport:

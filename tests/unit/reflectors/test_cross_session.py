@@ -7,13 +7,14 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omcli.memory.observation import PINNED, Draft, Kind, Observation, Type
-from omcli.memory.reflection import Reflected
-from omcli.reflectors.cross_session import GLOBAL, GlobalPlan, limit_tokens, plan_global
+from omcli.memory.message import rows_tokens
+from omcli.memory.observation import Draft, Observation, Type
+from omcli.memory.reflection import Reflected, RowOutline
+from omcli.operations.reflect.cross_session import GLOBAL, GlobalBatch, batches_of, end_of_age, limit_tokens
 from omcli.tokenizers import counter
 from tests import strategies
 from tests.fakes import WordCounter
-from tests.unit.reflectors.folded_rows import OPEN, row, texts
+from tests.unit.reflectors.folded_rows import row, texts
 
 NOW = "2026-06-01T12:00:00.000Z"
 DUET = counter("chars-3.2")
@@ -26,77 +27,73 @@ def aged(number: int, days: int, text: str = "", **columns: object) -> Observati
     return replace(told, tokens=DUET.text(told.text), counter=DUET.name)
 
 
-def plan(*rows: Observation, batch: int = 1000, min_age: float = 3.0) -> GlobalPlan:
-    """The plan for rows."""
-    return plan_global(rows, now=NOW, min_age=min_age, batch_tokens=batch, counter=DUET)
+def divided(*rows: Observation, most: int = 1000) -> list[GlobalBatch]:
+    """The batches of rows, by their places in the order given."""
+    outlines = [
+        RowOutline(
+            project=row.project,
+            dated=row.dated,
+            position=position,
+            tokens=row.tokens if row.counter == DUET.name else row.text,
+        )
+        for position, row in enumerate(rows)
+    ]
+    outlines.sort(key=lambda each: (each.project is not None, each.project or "", each.dated))
+    return list(batches_of(outlines, batch_tokens=most, counter=DUET))
 
 
-def batches(found: GlobalPlan) -> list[list[str]]:
-    """Rows folded together."""
-    return [texts(batch.rows) for batch in found.batches]
+def batches(*rows: Observation, most: int = 1000) -> list[list[str]]:
+    """Texts of the rows folded together."""
+    return [texts(rows[position] for position in batch.rows) for batch in divided(*rows, most=most)]
 
 
-def test_what_is_younger_than_three_days_is_left_alone() -> None:
-    """T45, S2.25, S2.26: rows of 1, 5 and 7 days."""
-    found = plan(aged(1, 1, "new"), aged(2, 5, "older"), aged(3, 7, "oldest"))
-    assert (texts(found.kept), batches(found)) == (["new"], [["oldest", "older"]])
-
-
-def test_what_is_folded_over_all_sessions_pinned_or_open_is_left_alone() -> None:
-    """T46, S2.25: a reflection of one session, a plain row and an old note are not."""
-    rows = (
-        aged(1, 30, "global", kind=Kind.REFLECTION, session=None, tags=(GLOBAL,)),
-        aged(2, 30, "local", kind=Kind.REFLECTION),
-        aged(3, 30, "raw"),
-        aged(4, 365, "pinned", tags=(PINNED,)),
-        aged(5, 30, "old note", kind=Kind.NOTE, session=None),
-        aged(6, 1, "new note", kind=Kind.NOTE, session=None),
-        aged(7, 30, "item", kind=Kind.ITEM),
-        aged(8, 30, "open", status=OPEN),
-        aged(9, 30, "hidden", superseded_by=row(1, "").id),
-    )
-    found = plan(*rows)
-    assert texts(found.kept) == ["global", "pinned", "new note", "item", "open"]
-    assert batches(found) == [["local", "raw", "old note"]]
+def test_rows_are_old_from_the_second_on_at_which_they_reach_the_age() -> None:
+    """T45, S2.25: milliseconds don't count, and an age may be longer than time."""
+    before = end_of_age(NOW, 3)
+    assert "2026-05-29T12:00:00.999Z" < before <= "2026-05-29T12:00:01.000Z"
+    assert "2026-06-01T11:59:59.999" < end_of_age(NOW, 0.5 / 86400) <= "2026-06-01T12:00:00.000"
+    assert end_of_age(NOW, 1e6) == end_of_age(NOW, 1e300) == ""
 
 
 def test_batches_hold_as_much_as_fits() -> None:
     """T47, S2.27: six rows of 40 characters, 13 tokens each, 30 to a batch."""
-    found = plan(*(aged(number, 30, f"{number}" * 40) for number in range(1, 7)), batch=30)
-    assert [(len(batch.rows), batch.tokens) for batch in found.batches] == [(2, 26)] * 3
+    found = divided(*(aged(number, 30, f"{number}" * 40) for number in range(1, 7)), most=30)
+    assert [(len(batch.rows), batch.tokens) for batch in found] == [(2, 26)] * 3
 
 
 def test_a_row_larger_than_a_batch_is_one_of_its_own() -> None:
     """T47: a row of 1,000 characters and one of 20."""
     small, giant = "s" * 20, "g" * 1000
-    assert batches(plan(aged(1, 5, giant), aged(2, 7, small), batch=50)) == [[small], [giant]]
-    assert batches(plan(aged(1, 7, giant), aged(2, 5, small), batch=50)) == [[giant], [small]]
+    assert batches(aged(1, 5, giant), aged(2, 7, small), most=50) == [[small], [giant]]
+    assert batches(aged(1, 7, giant), aged(2, 5, small), most=50) == [[giant], [small]]
 
 
 def test_sessions_of_one_project_are_folded_together_and_projects_are_not() -> None:
     """T47: three sessions."""
     of_three = [aged(number, 30, session=f"s{number}") for number in (1, 2, 3)]
-    assert len(plan(*of_three).batches) == 1
-    found = plan(*of_three, aged(4, 365, project="/other"), aged(5, 7, project=None))
-    assert [(batch.project, len(batch.rows)) for batch in found.batches] == [("/other", 1), ("/src/app", 3), (None, 1)]
+    assert len(divided(*of_three)) == 1
+    found = divided(*of_three, aged(4, 365, project="/other"), aged(5, 7, project=None))
+    assert [(batch.project, len(batch.rows)) for batch in found] == [("/other", 1), ("/src/app", 3), (None, 1)]
 
 
-def test_where_nothing_is_old_nothing_is_folded() -> None:
-    """T47, T48: no rows, or only new ones."""
-    assert plan() == GlobalPlan(kept=(), batches=())
-    assert plan(aged(1, 1), aged(2, 1)).batches == ()
+def test_of_no_rows_there_are_no_batches() -> None:
+    """T47, T48."""
+    assert batches() == []
 
 
-@given(st.lists(strategies.observations(), unique_by=lambda each: each.id, max_size=12), st.integers(1, 90))
-def test_every_visible_row_is_left_alone_or_in_one_batch(rows: list[Observation], batch: int) -> None:
+@given(st.lists(strategies.observations(), max_size=12), st.integers(1, 90))
+def test_every_row_is_in_one_batch(rows: list[Observation], most: int) -> None:
     """S2.27: oldest first, and no batch of several is too large."""
-    found = plan(*rows, batch=batch, min_age=365.0)
-    folded = [row.id for part in found.batches for row in part.rows]
-    assert sorted([*folded, *(row.id for row in found.kept)]) == sorted(row.id for row in rows if row.is_visible)
-    for part in found.batches:
-        assert len(part.rows) == 1 or part.tokens <= batch
-        assert {row.project for row in part.rows} == {part.project}
-        assert [row.dated for row in part.rows] == sorted(row.dated for row in part.rows)
+    found = divided(*rows, most=most)
+    assert sorted(position for batch in found for position in batch.rows) == list(range(len(rows)))
+    for batch in found:
+        of_batch = [rows[position] for position in batch.rows]
+        assert len(of_batch) == 1 or batch.tokens <= most
+        assert batch.tokens == rows_tokens(of_batch, DUET)
+        assert {row.project for row in of_batch} == {batch.project}
+        dates = [row.dated for row in of_batch]
+        assert dates == sorted(dates)
+        assert (batch.begins, batch.ends) == (dates[0], dates[-1])
 
 
 # ---- what may come of a batch

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from omcli.llm.schema import rules_of_user
 from omcli.memory.observation import SETTLED, Kind, Observation, Source, Status, Type
 from omcli.memory.reflection import Material, Reflected
-from omcli.reflectors.cross_session import limit_tokens
+from omcli.operations.reflect.cross_session import limit_tokens
 from omcli.reflectors.drafts import repeats
 from omcli.reflectors.reply import ProposedDrop, ProposedItem, ProposedRow, ReflectorReply
 from omcli.reflectors.rules import RuleReflector
