@@ -70,7 +70,9 @@ class ForgetReport:
     forgotten text.
     """
     parts: tuple[str, ...] = ()
-    """Lines and sentences of the forgotten messages and rows that contain `match`. Each is kept out by itself, too."""
+    """Lines and sentences of the forgotten messages and rows that contain `match`. Each is kept out by itself, too. Not
+    searched for in a dry run.
+    """
     seen: int = 0
     """Position in the log of the last row that was searched, or 0 if there are no rows."""
     done: Operation | None = None
@@ -92,7 +94,7 @@ def forget(
     The search is repeated if other processes write rows during it. Raise UnknownId if an id is unknown or ambiguous,
     BadUsage if `match` is empty, and StaleBatch if other processes keep writing.
     """
-    found = _found(store, wanted)
+    found = _found(store, wanted, with_parts=not dry_run)
     if dry_run:
         return found
     for tries_left in reversed(range(_TRIES)):
@@ -103,7 +105,7 @@ def forget(
         except StaleBatch:
             if not tries_left:
                 raise
-            found = _found(store, wanted)
+            found = _found(store, wanted, with_parts=True)
     return replace(found, erased=store.operations.erase((), now=clock.now())) if for_good else found
 
 
@@ -136,8 +138,9 @@ def _change(store: Store, wanted: ForgetRequest, found: ForgetReport, *, clock: 
     return store.operations.change(change, now=clock.now(), for_good=for_good)
 
 
-def _found(store: Store, wanted: ForgetRequest) -> ForgetReport:
-    if wanted.match is not None and not folded_text(wanted.match):
+def _found(store: Store, wanted: ForgetRequest, *, with_parts: bool) -> ForgetReport:
+    match = folded_text(wanted.match or "")
+    if wanted.match is not None and not match:
         raise BadUsage("`--match` is empty")
     # Read before the search: rows after this position have not been searched.
     seen = next((logged.position for logged in store.rows.log(LogQuery(hidden=True, last=1, bare=True))), 0)
@@ -161,7 +164,7 @@ def _found(store: Store, wanted: ForgetRequest) -> ForgetReport:
         buffered=buffered,
         derived_buffered=derived_buffered,
         sources=store.messages.by_seq(cited - seqs),
-        parts=() if wanted.match is None else tuple(dict.fromkeys(_parts(rows, messages, folded_text(wanted.match)))),
+        parts=tuple(dict.fromkeys(_parts(rows, messages, match))) if match and with_parts else (),
         seen=seen,
     )
 

@@ -7,7 +7,6 @@ CONFLICT`, `CASE`, `coalesce`, and parameters by name or `?`. Files and pragmas 
 
 from __future__ import annotations
 
-import re
 import sqlite3
 import time
 from _thread import get_ident
@@ -40,6 +39,7 @@ _LONG_WORD = lazily(r"[A-Za-z0-9_+/=]{300,}")
 _LONE_SURROGATE = lazily("[\ud800-\udfff]")
 _FOLDED = "\u00df\u0130\u0149\u017f\u01f0\u1e96-\u1e9a\u1e9e\u212a\ufb00-\ufb06"
 """Letters whose case-folded form contains ASCII letters: sharp s, ligatures, the kelvin sign and others."""
+_SEARCHABLE = lazily("[a-z0-9]+|[\u3041-\u30ff\u3400-\u9fff\uac00-\ud7a3]+")  # those that `LIKE` compares right
 BUSY = frozenset({sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED})
 _UNWRITABLE = frozenset({sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM})
 _UNDECODABLE = "Could not decode to UTF-8"
@@ -222,19 +222,19 @@ def may_match(columns: Sequence[str], text: str) -> tuple[str, dict[str, str]]:
     """Return a condition and its parameters. It is true for each row with `text`, which is in lower case, in one of the
     columns, and usually for few others.
 
-    It searches for the longest word of ASCII letters and digits, because `LIKE` ignores the case of no other letters,
-    or, if there is none, is true for all rows. Rows with letters that need case folding, or a NUL, where `LIKE` stops,
-    always match. Both make a text longer in bytes than in characters, which `length` counts up to a NUL.
+    It searches for the longest word of `_SEARCHABLE` characters. Rows with letters that need case folding, or a NUL,
+    where `LIKE` stops, always match. Without such a word, rows with other than ASCII characters match, or all if the
+    text has none. These make a row longer in bytes than in characters, which `length` counts up to a NUL.
     """
-    words = sorted(re.findall("[a-z0-9]+", text), key=len)
-    if not words:
+    words = sorted(_SEARCHABLE.findall(text), key=len)
+    if not words and text.isascii():
         return "1", {}
-    is_long = "length(CAST({0} AS BLOB)) > length({0})"
-    contains = f"({{0}} LIKE :word OR {is_long} AND ({{0}} GLOB :folded OR instr({{0}}, char(0))))"
-    return f"({' OR '.join(contains.format(column) for column in columns)})", {
-        "word": f"%{words[-1][:1000]}%",  # `LIKE` refuses very long patterns
-        "folded": f"*[{_FOLDED}]*",
-    }
+    match = "length(CAST({0} AS BLOB)) > length({0})"
+    if words:
+        match = f"({{0}} LIKE :word OR {match} AND ({{0}} GLOB :folded OR instr({{0}}, char(0))))"
+    word = words[-1][:1000] if words else ""  # `LIKE` refuses very long patterns
+    values = {"word": f"%{word}%", "folded": f"*[{_FOLDED}]*"}
+    return f"({' OR '.join(match.format(column) for column in columns)})", values
 
 
 def compact_json(value: object) -> str:

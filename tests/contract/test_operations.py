@@ -385,7 +385,8 @@ class TestFinding:
         [
             ("The  HARBOUR\ncode", "harbour code"), ("Stra\u00dfe 7", "strasse 7"), ("3 \u212a", "3 k"),
             ("\ufb01nal", "final"), ("a\0harbour", "harbour"),
-            ("\u6e2f\u306e\u7b26\u53f7", "\u7b26\u53f7"), ("100%_x", "%_"),
+            ("\u6e2f\u306e\u7b26\u53f7", "\u7b26\u53f7"), ("100%_x", "%_"), ("\u00c9TANG", "\u00e9"),
+            ("\u6e2f\u3000\u7b26 \u00c4", "\u6e2f \u7b26 \u00e4"),
         ],
     )  # fmt: skip
     def test_case_and_spaces_do_not_matter_in_any_script(self, store: Store, said_as: str, wanted: str) -> None:
