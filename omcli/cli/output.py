@@ -176,6 +176,13 @@ class Output:
             shown = [(printable(name), printable(value)) for name, value in pairs]
             self.text(self.terminal.fields(shown, width=width) if shown else "")
 
+    def shares(self, found: Sequence[tuple[str, str, float]], *, width: int = 12) -> None:
+        """Write one name and text per line and, on a terminal, a bar as long as the share, 1.0 at most."""
+        if self.terminal is None:
+            self.fields([(name, text) for name, text, _ in found], width=width)
+        elif found:
+            self.text(self.terminal.shares(found, width=width))
+
     def paragraph(self, text: str) -> None:
         """Write text, followed by an empty line."""
         if self.terminal is None:

@@ -34,6 +34,8 @@ _NARROWEST = 24
 _NARROWEST_CUT = 10
 """Minimum width of the column that is cut."""
 _GAP = 2
+_BAR = 20
+"""Width of a bar, in characters."""
 _STYLES = {"high": "bold", "low": "dim"}
 _RESULTS = {"pass": "green", "warn": "yellow", "fail": "bold red", "skip": "dim"}
 
@@ -86,6 +88,18 @@ class Terminal:
         grid.add_column(overflow="fold")
         for name, value in pairs:
             grid.add_row(Text(name, style="bold"), Text(value))
+        return self._render(grid)
+
+    def shares(self, found: Iterable[tuple[str, str, float]], *, width: int) -> str:
+        """Render one name, bar and text per line. The bar is full at a share of 1.0."""
+        grid = Table.grid(padding=(0, _GAP, 0, 0))
+        grid.add_column(min_width=width, no_wrap=True)
+        grid.add_column(no_wrap=True)
+        grid.add_column(overflow="fold")
+        for name, text, share in found:
+            full = min(_BAR, round(share * _BAR))
+            bar = Text.assemble(("█" * full, "red" if share >= 1 else "green"), ("░" * (_BAR - full), "dim"))
+            grid.add_row(Text(name, style="bold"), bar, Text(text))
         return self._render(grid)
 
     def row(

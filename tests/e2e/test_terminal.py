@@ -139,3 +139,31 @@ def test_a_person_sees_how_many_files_are_done(om: Om, tmp_path: Path) -> None:
     _, shown = answering(om, "observe", *map(str, files), answers=[])
     assert "1 of 2 files" in shown
     assert "2 of 2 files" in shown
+
+
+LIMITED = {"OM_LIMITS_DAY_COST": "1.5", "OM_REFLECT_TOKENS": "100"}
+
+
+def test_what_is_used_of_limits_is_drawn_as_bars_for_a_person(told: Om) -> None:
+    shown = plain(on_terminal(told, "status", columns=100, env=LIMITED))
+    assert re.search(r"^to fold +[█░]{20}  \d+ of 100 tokens in the last session$", shown, re.MULTILINE)
+    assert re.search(r"^day_cost +░{20}  \$0.00 of \$1.50 today$", shown, re.MULTILINE)
+
+
+def test_the_same_is_told_without_bars_elsewhere(told: Om) -> None:
+    assert "day_cost      $0.00 of $1.50 today\n" in told("status", env=LIMITED).stdout
+    used = {each["name"]: each for each in told("status", "--json", env=LIMITED).document["usage"]}
+    rows = sum(row["tokens"] for row in told("log", "--kind", "observation", "--jsonl").lines)
+    assert used["to fold"] == {
+        "name": "to fold", "used": rows, "most": 100, "unit": "tokens", "of": "in the last session",
+    }  # fmt: skip
+
+
+def test_messages_wait_for_a_model_up_to_a_number_of_tokens(om: Om) -> None:
+    """Rules observe any number, so there is no limit to tell of."""
+    om("observe", "--later", "-q", stdin=tide_story().text())
+    model = {"OM_OBSERVER_PROVIDER": "ollama", "OM_OBSERVER_MODEL": "m"}
+    by_model, by_rules = (om("status", "--json", env=env).document["usage"] for env in (model, {}))
+    assert by_model[0]["name"] == "to observe"
+    assert by_model[0]["used"] > 0
+    assert "to observe" not in {each["name"] for each in by_rules}

@@ -23,6 +23,8 @@ from omcli.cli.options import (
     project_path,
     within_limit,
 )
+from omcli.cli.reports import dollars
+from omcli.memory.observation import Kind
 from omcli.operations import lookup, sizes
 from omcli.operations.clock import period
 from omcli.text.clean import one_line
@@ -214,7 +216,8 @@ def status(
         waiting = [fields_of(each) for each in run.wiring.waiting_models()]
         hooks = [_hook_as_dict(*each) for each in _hooks()]
         spool = {"spool": _spool_as_dict(spooled)} if spooled else {}
-        told = {"waiting": waiting, **spool, "background": worker, "hooks": hooks}
+        used = [fields_of(each) for each in _usage(run)]
+        told = {"waiting": waiting, **spool, "background": worker, "hooks": hooks, "usage": used}
         run.output.document({**_status_as_dict(run, numbers), **told})
         return
     rows = [
@@ -239,6 +242,51 @@ def status(
         rows.append(("background", f"{log}: {ran.at} {_worker_result(ran)}"))
     rows += [("hooks", _hook_result(*each)) for each in _hooks()]
     run.output.fields(rows)
+    run.output.shares([(each.name, each.in_words, each.share) for each in _usage(run)])
+
+
+@record
+class _Usage:
+    """The used part of a limit. At some limits work becomes due, at others no more calls are made."""
+
+    name: str
+    used: float
+    most: float
+    unit: str
+    """What is counted: `tokens` or `usd`."""
+    of: str
+    """The session, or the period."""
+
+    @property
+    def share(self) -> float:
+        return self.used / self.most if self.most else 1.0
+
+    @property
+    def in_words(self) -> str:
+        if self.unit == "usd":
+            return f"{dollars(self.used)} of {dollars(self.most)} {self.of}"
+        return f"{self.used:.0f} of {self.most:.0f} tokens {self.of}"
+
+
+def _usage(run: Run) -> Iterator[_Usage]:
+    """Yield the last session's pending messages and rows, if a number of tokens decides when they are observed or
+    folded, and the use of the limits of models.
+    """
+    from omcli.operations.context import last_session
+
+    store, said = run.wiring.reading, run.settings
+    if (last := last_session(store)) is not None:
+        of = "in the last session"
+        if said.observe.trigger == "tokens" and run.wiring.model_names[0] != "rules":
+            waits = sum(store.batches.pending(last.id).tokens.values())
+            yield _Usage(name="to observe", used=waits, most=said.observe.tokens, unit="tokens", of=of)
+        if said.reflect.tokens is not None:
+            rows = sum(store.rows.tokens(last.id, (Kind.OBSERVATION,)).values())
+            yield _Usage(name="to fold", used=rows, most=said.reflect.tokens, unit="tokens", of=of)
+    for limit in run.wiring.limits:
+        used = limit.used(store.ledger.spent(since=limit.since(run.wiring.clock.now())))
+        name, unit = limit.name.removeprefix("limits."), "usd" if limit.is_cost else "tokens"
+        yield _Usage(name=name, used=used, most=limit.most, unit=unit, of=limit.period)
 
 
 def _spool_as_dict(found: SpoolState) -> dict[str, object]:
