@@ -72,6 +72,8 @@ class RecallResult:
     words: tuple[str, ...]
     """The words of the query that it contains. Others may be in neighbouring messages, or nowhere."""
     row: Observation | None
+    position: int
+    """Position of the row in the log."""
     message: KeptMessage | None
     """The message, also if a row is shown in its place. None for a row that matches by itself."""
     passage: Passage = Passage(text="")
@@ -212,11 +214,13 @@ def _results(store: Store, query: Query, found: Sequence[Match], *, limit: int) 
     results = []
     for match in found:
         kept = messages.get(match.seq or 0)
-        row = match.row.observation if match.row is not None else None
+        row, position = (match.row.observation, match.row.position) if match.row is not None else (None, 0)
         text = row.text if row is not None else kept.message.text if kept is not None else None
         if text is not None:
             score = match.score * ranking.INEXACT ** query.missing(text)
-            results.append((text, RecallResult(score=score, words=match.words, row=row, message=kept)))
+            results.append(
+                (text, RecallResult(score=score, words=match.words, row=row, position=position, message=kept))
+            )
     best = sorted(results, key=lambda each: each[1].score, reverse=True)[:limit]
     passages = store.index.passages([text for text, _ in best], query.words)
     return tuple(replace(result, passage=passage) for (_, result), passage in zip(best, passages, strict=True))
@@ -224,7 +228,8 @@ def _results(store: Store, query: Query, found: Sequence[Match], *, limit: int) 
 
 def _with_later(results: Sequence[RecallResult]) -> tuple[RecallResult, ...]:
     """Return the results, each row with the id of the later row that contradicts it, if any (`contradicted_by`)."""
-    later = {row.id: by.id for row, by in review.contradicted(each.row for each in results if each.row is not None)}
+    logged = sorted(results, key=lambda each: each.position)
+    later = {row.id: by.id for row, by in review.contradicted(each.row for each in logged if each.row is not None)}
     return tuple(replace(each, contradicted_by=later.get(each.row.id)) if each.row else each for each in results)
 
 
@@ -256,7 +261,7 @@ def _answered(result: RecallResult, words: Sequence[Word], answer: tuple[KeptMes
         return result
     kept, passage = answer
     matched = tuple(word.text for word in words if kept.seq in word.messages)
-    found = RecallResult(score=result.score, words=matched, row=None, message=kept, passage=passage)
+    found = RecallResult(score=result.score, words=matched, row=None, position=0, message=kept, passage=passage)
     return replace(result, answer=found)
 
 

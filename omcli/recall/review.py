@@ -221,29 +221,29 @@ _AGAINST = frozenset({"not", "avoid", "stop"})
 
 
 def contradicted(rows: Iterable[Observation]) -> tuple[tuple[Observation, Observation], ...]:
-    """Return each row that a later row contradicts, together with the last such row, in order of time.
+    """Return each row that a later row contradicts, together with the last such row, in order of time. The rows are
+    passed in log order, which decides between rows with the same date.
 
     Only rows of the same project are compared or, if they have no project, of the same session. A later statement
     counts only if the same speaker makes it, or if the earlier one is an agent's.
     """
     said: dict[tuple[str, ...], list[_Statement]] = defaultdict(list)
-    for row in rows:
+    order: dict[str, tuple[str, int]] = {}
+    for place, row in enumerate(rows):
+        order[row.id] = row.dated, place  # ids of rows written in the same millisecond are in no order
         for statement in _each_statement(row):
             said[statement.key].append(statement)
     found: dict[str, tuple[Observation, Observation]] = {}
     for statements in said.values():
         if 1 < len({each.value for each in statements}) <= _MOST_ALIKE:
-            same = sorted(statements, key=lambda each: _order(each.row))[-_COMPARED:]
+            same = sorted(statements, key=lambda each: order[each.row.id])[-_COMPARED:]
             for number, one in enumerate(same, start=1):
                 later = [other for other in same[number:] if _may_replace(other, one)]
                 if later and not _is_same_value(later[-1].value, one.value):
-                    last = max(later[-1].row, found.get(one.row.id, (one.row, one.row))[1], key=_order)
+                    before = found.get(one.row.id, (one.row, one.row))[1]
+                    last = max(later[-1].row, before, key=lambda row: order[row.id])
                     found[one.row.id] = one.row, last
-    return tuple(sorted(found.values(), key=lambda pair: _order(pair[0])))
-
-
-def _order(row: Observation) -> tuple[str, str]:
-    return row.dated, row.id
+    return tuple(sorted(found.values(), key=lambda pair: order[pair[0].id]))
 
 
 @record

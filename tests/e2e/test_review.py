@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from datetime import UTC, datetime
 from typing import Any
 
@@ -207,3 +208,17 @@ def test_recall_names_the_later_row_that_contradicts_a_result(told: Om) -> None:
     assert {result["text"]: result.get("contradicted_by") for result in results} == {PORT: later, NEW_PORT: None}
     lines = told("recall", "gauge server port").stdout.splitlines()
     assert [line.endswith(f"(contradicted by {later[-8:]})") for line in lines] == [PORT in line for line in lines]
+
+
+def test_of_statements_without_a_time_the_last_one_holds(om: Om) -> None:
+    """`om recall` names it too."""
+    said = [f"We decided to use Postgres {number}." for number in (11, 12, 13, 14, 15, 16)]
+    lines = "".join(json.dumps({"role": "user", "content": text}) + "\n" for text in said)
+    om("observe", "-q", "--session", "versions", stdin=lines)
+    rows = visible(om)
+    assert [row["text"] for row in rows] == [f"User: {text}" for text in said]
+    results = om("recall", "which Postgres did we decide to use", "--json").document["results"]
+    later = {each["id"]: each.get("contradicted_by") for each in results if each["kind"] == "observation"}
+    assert set(later.values()) == {None, rows[-1]["id"]}
+    entries = om("review", "--json").document["entries"]
+    assert {entry["by"]["id"] for entry in entries if entry["reason"] == "contradicted"} == {rows[-1]["id"]}

@@ -109,6 +109,16 @@ class TestContradictions:
     def test_both_may_hold(self, type_: Type, earlier: str, later: str) -> None:
         assert pairs(said(earlier, later, type_=type_)) == []
 
+    def test_of_rows_with_one_date_the_last_in_the_log_holds(self) -> None:
+        """Their ids say nothing: those made in one millisecond are in no order."""
+        texts = [f"User: The retry limit is {number}." for number in (5, 8, 12)]
+        ids = [one.id for one in said(*texts)][::-1]
+        rows = [
+            replace(one, id=id_, event_at="2026-03-01T09:00:00.000Z")
+            for one, id_ in zip(said(*texts), ids, strict=True)
+        ]
+        assert pairs(rows) == [(texts[0], texts[2]), (texts[1], texts[2])]
+
     def test_the_last_of_several_values_contradicts_all_others(self) -> None:
         texts = [f"User: The retry limit is {number}." for number in (5, 8, 12)]
         assert pairs(said(*texts)) == [(texts[0], texts[2]), (texts[1], texts[2])]
