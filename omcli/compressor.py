@@ -93,7 +93,7 @@ class Worked:
     items: tuple[Observation, ...] = ()
     """Lasting facts for later sessions."""
     pending: int = 0
-    """Number of messages that no observation covers yet."""
+    """Number of messages that are not observed yet."""
     error: OmError | None = None
     """Error that stopped the work, or None. Earlier results are stored."""
     warnings: tuple[str, ...] = ()

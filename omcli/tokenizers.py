@@ -47,7 +47,7 @@ class Counter:
         return self.count(text)
 
     def message(self, message: Message) -> int:
-        """Return the number of tokens in one message. A call's id, name and arguments are counted separately."""
+        """Return the number of tokens in one message. For a call, those of its id, name and arguments are added up."""
         images = self.per_image * len(message.images)
         count_tool = self.count_tool or self.count
         if message.role is Role.CALL:

@@ -68,7 +68,7 @@ class Pending:
     """Number of buffered batches."""
     after: int = 0
     late: frozenset[int] = frozenset()
-    """All messages after the `seq` `after` are pending, and those in `late`, which were restored behind the cursor."""
+    """Pending are the messages with a `seq` above `after`, and those in `late`: earlier ones that an undo restored."""
 
     @property
     def first(self) -> int:

@@ -41,7 +41,7 @@ _NEAR = 65
 but less than a long answer.
 """
 _USUAL_TOKENS = 200
-"""Length of a text, in tokens, at which its words have their full weight. In shorter texts they weigh more."""
+"""Length of a text, in tokens, at which a word has its own weight: more in a shorter text, less in a longer one."""
 _SATURATION, _BY_LENGTH = 0.6, 0.75
 """The parameters k1 and b of BM25 (Robertson and Zaragoza 2009), for words that are either present or absent."""
 _OF_AGENT = 0.5

@@ -182,7 +182,9 @@ class RetentionSettings:
     keep_last: int | None = None
     """Number of newest rows to keep in each session; None for no limit."""
     max_tokens: Tokens | None = None
-    """Tokens of rows to keep in each session; the least important are hidden first. None for no limit."""
+    """Tokens of rows to keep in each session; None for no limit. Rows that were folded go first, then those of low
+    priority, then old ones. Open rows, and those in force or of high priority, stay even beyond it.
+    """
     keep_sessions: int | None = None
     """Number of most recently active sessions whose rows are kept; None for no limit."""
     raw_older_than: Days | None = None

@@ -319,7 +319,7 @@ class RowMerge:
         return _State(dropped_at=at, reason=UNDONE, hidden_by=self._state.names[undone_by])
 
     def _merge_state(self, position: int, record: MemoryRecord) -> None:
-        """Hide a known row if it is hidden in the records. If it is hidden in both stores, the earlier state counts."""
+        """Hide a known row if it is hidden in the records. If it is hidden in both stores, `_State.rank` decides."""
         found = (
             self._connection.execute(f"SELECT * FROM {table} WHERE position = ?", (position,)).fetchone()
             for table in ROW_TABLES

@@ -119,7 +119,7 @@ def compact(
       77, 78  if the model cannot be used.
 
     In these cases, `--to pi` and --json print {"replace": false, "reason": …}; --best-effort then makes the exit code
-    0. Other formats print nothing and keep it: with them, 0 means that the output can replace the messages.
+    0. Other formats print nothing then, and their exit code is 0 only if the output can replace the messages.
     """
     apply_model_options(run, "observer", provider=observer, model=model, base_url=base_url, verify=verify, again=again)
     check_transcript("compact", given=(file or session) is not None, format_name=format_, session=session)

@@ -85,8 +85,8 @@ def context(
 ) -> None:
     """Print what an agent should know, within a token budget.
 
-    The output has three tiers: lasting facts from other sessions, observations of this session, and its last messages.
-    It never exceeds its budget, and the same memory gives the same bytes. With --json it is in `text`, beside its rows.
+    The output has three tiers: rows of other sessions, rows of this session, and its last messages. It never exceeds
+    its budget, and the same memory gives the same bytes, apart from ages. With --json it is in `text`, beside its rows.
 
     Messages that are not observed yet are printed among the last messages, as far as the budget allows. If the pack has
     the tiers `session` and `tail`, rules turn the remaining messages into rows for this pack only (`provisional` in

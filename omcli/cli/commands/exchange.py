@@ -73,11 +73,11 @@ def export(
 ) -> None:
     """Write the memory as JSON Lines, in another tool's format, or as a document.
 
-    `--to jsonl` writes the whole memory and loses nothing: messages, rows, operations, what is hidden and what was
-    forgotten. `om import` merges it into the store of another machine. The other formats hold the visible rows in the
-    order in which they were stored. Times are UTC. `om import` can read all of them but markdown and agents-md. Only
-    duet-groups and zora-jsonl say which rows are items: after import from any other format, an item and another row
-    with the same words and time become one row.
+    `--to jsonl` writes the whole memory: messages, rows, operations, what is hidden and what was forgotten; om-store(5)
+    lists what stays on this machine. `om import` merges it into another store. The other formats hold the visible rows
+    in the order in which they were stored. Times are UTC. `om import` can read all of them but markdown and agents-md.
+    Of them, only duet-groups and zora-jsonl say which rows are items: after import from any other format, an item and
+    another row with the same words and time become one row.
 
     markdown is a document of what a project knows: rules, decisions, lasting facts, open work and the last sessions.
     agents-md is a section with the same for files that agents read, such as AGENTS.md or CLAUDE.md: only the lines
@@ -226,8 +226,8 @@ def import_(
     directory. If rows name messages as their sources, all pending messages up to the last of these count as observed.
     `--format duet-groups` also reads the records of duet's own store, as JSON.
 
-    observational-memory, claude-mem, mem0 and chatgpt are the memory of programs to move from; om-transcript(5) says
-    where they keep it and what becomes of it. Their files are only read.
+    The formats observational-memory, claude-mem, mem0 and chatgpt are those of other programs' memory, for moving to
+    om; om-transcript(5) says where it is kept and what becomes of it. The files are only read.
     """
     from omcli.operations.importing import ImportInput
 

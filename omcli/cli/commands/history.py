@@ -116,7 +116,7 @@ def undo(
         argument(
             metavar="[N]",
             at_least=1,
-            help="Number of the operation, as in `om history`. Default: the last one.",
+            help="Number of the operation, as in `om history`. Default: the last one that is not undone.",
             autocompletion=operation_numbers,
         ),
     ] = None,

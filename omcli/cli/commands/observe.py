@@ -74,7 +74,8 @@ def observe(
     Prints one line per observation, as `om log` does. Messages are stored verbatim except for secrets, which are
     replaced. Messages that are already stored are skipped, so you can run the same command again whenever a transcript
     has grown. A file that cannot be read is skipped; an error of the store ends the run. If the store is locked or its
-    disk is full, messages from a pipe wait in its spool for the next command that writes to it, unless --strict.
+    disk is full, messages from a pipe are kept in a folder beside it, its spool, until the next command that writes to
+    the store. With --strict they are not kept, and the command fails.
 
     Rules observe, unless you choose a model: with --model or --observer, a variable such as OM_OBSERVER_PROVIDER, a
     configuration file, or a preset that has one. An API key alone chooses none. If the model fails, a later run
@@ -83,9 +84,9 @@ def observe(
     --estimate prints how many calls, tokens and dollars the chosen model would take, without calling it: `om` builds
     the prompts on a private copy of the store, and assumes replies with a quarter of the tokens of the messages shown.
 
-    With --background, a worker does what `om tick` would do, and this command returns at once, unless rules observe,
-    which is quick, or the pending messages reach `observe.block_after` tokens: then it observes them itself. Errors of
-    models are only warnings; `om status` shows the worker's log and its last result.
+    With --background, the messages are stored, and a worker does what `om tick` would do. If rules observe, or
+    `observe.block_after` tokens are pending, the command observes them itself before it returns. Errors of models are
+    only warnings; `om status` shows the worker's log and its last result.
     """
     _check_modes(later=later, background=background, estimate=estimate)
     check_transcript("observe", given=bool(files), format_name=format_, session=session)

@@ -40,7 +40,7 @@ def prune(
     ] = None,
     budget: Annotated[
         int | None,
-        tokens_option("--budget", "Maximum number of tokens to keep of each session.", aliases=("--max-tokens",)),
+        tokens_option("--budget", "Tokens of each session to keep (see above).", aliases=("--max-tokens",)),
     ] = None,
     keep_sessions: Annotated[
         int | None, option("--keep-sessions", metavar="N", at_least=0, help="Keep the N most recently active sessions.")
@@ -65,8 +65,8 @@ def prune(
 
     --budget first prunes rows from which several reflections were made, then rows from which one was made, then the
     others. In each group, rows of low priority come before rows of medium priority, and old rows before new ones.
-    --budget never prunes rows of high priority, even with --protected. Cross-session rows (items, and notes of a
-    project) are kept unless you give --cross.
+    --budget never prunes rows of high priority, even with --protected, so more may be left. Cross-session rows (items,
+    and notes of a project) are kept unless you give --cross.
 
     `om undo` restores what was pruned, but not what --hard deletes. Pending messages and the agent's last message stay.
     """

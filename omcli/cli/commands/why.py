@@ -125,11 +125,11 @@ def trace(
 ) -> None:
     """Follow a text from messages through rows into a pack, and show where it was lost.
 
-    A message or row has the text if it contains all its words, in any form, and its names and quotations as written. A
-    row that cites such a message needs only three quarters of the words. There are four stages: observing makes rows
-    from messages (if no row has the text, the batches that left it out are printed), reflecting folds rows into fewer,
-    editing hides rows (by pruning, or by a note that resolves them), and packing chooses the rows and messages that `om
-    context` prints.
+    A message or row has the text if it contains all words of TEXT, in any form, and its names and quotations as
+    written. A row that cites such a message needs only three quarters of the words. There are four stages: observing
+    makes rows from messages (if no row has the text, the batches that left it out are printed), reflecting folds rows
+    into fewer, editing hides rows (by pruning, or by a note that resolves them), and packing chooses the rows and
+    messages that `om context` prints.
 
     The last line is `not lost` if the pack has the text, otherwise `lost at: STAGE`. The exit code is 1 if no message
     and no row has the text.

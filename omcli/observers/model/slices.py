@@ -122,7 +122,9 @@ class SliceReader:
         self.through = part.through
 
     def _replace(self, draft: Draft, shown: dict[str, Draft]) -> Draft:
-        """Return a draft merged with the rows of earlier slices that it replaces."""
+        """Move the rows of earlier slices that a draft replaces from `said` to `gone`, and return the draft with their
+        sources and with what they replaced.
+        """
         earlier = [shown[row] for row in draft.replaces if row in shown]
         if not earlier:
             return draft

@@ -388,7 +388,9 @@ _MAY_SHOW = lazily(r"[^\S ]|[:<>$➜❯\"“„«]|(?<!\w)'")
 
 @record
 class Pasted:
-    """A prompt in which marks replace the passages that only show something."""
+    """A prompt in which marks replace the passages that the person pasted or quoted, such as logs or code. Passages
+    without a word are left out.
+    """
 
     words: str
     passages: tuple[str, ...]
