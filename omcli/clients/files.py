@@ -202,25 +202,32 @@ def write(path: Path, content: bytes | None, *, mode: int | None = None) -> None
     """Write a file in one step, and keep its mode and owner; a new file gets `mode`. If `content` is None, remove the
     file. Raise CannotCreate if that fails.
     """
-    beside = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         if content is None:
             path.unlink(missing_ok=True)
             return
         path.parent.mkdir(parents=True, exist_ok=True)
-        beside.unlink(missing_ok=True)  # of a process with the same number that was killed
-        try:
-            with beside.open("xb") as stream:
-                _take_after(path, stream.fileno(), mode)
-                stream.write(content)
-                stream.flush()
-                os.fsync(stream.fileno())
-            beside.replace(path)
-        finally:
-            beside.unlink(missing_ok=True)
-        _settle(path.parent)
+        write_pieces(path, [content], mode=mode)
     except OSError as error:
         raise CannotCreate(f"{path}: {error.strerror}", hint="check the permissions of its folder") from error
+
+
+def write_pieces(path: Path, pieces: Iterable[bytes], *, mode: int | None = None) -> None:
+    """Write a file in one step, as `write` does, from pieces that need not fit into memory. If that fails, or the
+    pieces end with an error, the file stays what it was. Raise OSError if the file cannot be written.
+    """
+    beside = path.with_name(f".{path.name}.{os.getpid()}")
+    beside.unlink(missing_ok=True)  # of a process with the same number that was killed
+    try:
+        with beside.open("xb") as stream:
+            _take_after(path, stream.fileno(), mode)
+            stream.writelines(pieces)
+            stream.flush()
+            os.fsync(stream.fileno())
+        beside.replace(path)
+    finally:
+        beside.unlink(missing_ok=True)
+    _settle(path.parent)
 
 
 def replace_content(name: Path, before: bytes | None, after: bytes | None, *, mode: int | None = None) -> None:

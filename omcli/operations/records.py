@@ -27,13 +27,17 @@ from omcli.text.redaction import redact
 
 _LARGEST = 2**63 - 1
 _DEEPEST = 20
+_END = "end"
 _Check = Callable[[Any], bool]
 
 
 def export_records(store: Store) -> Iterator[str]:
-    """Yield the whole memory as lines of JSON."""
+    """Yield the whole memory as lines of JSON. The last one has the number of those before it."""
+    number = 0
     for each in store.records.read():
+        number += 1
         yield f"{json_line(each)}\n"
+    yield f"{json_line({'record': _END, 'lines': number})}\n"
 
 
 @record
@@ -51,7 +55,7 @@ class MergeReport:
 def import_records(path: str, lines: Iterable[bytes], deps: Deps) -> MergeReport:
     """Merge a file into the store, all of it or nothing.
 
-    Raise BadInput if the file is no memory, was written by a later version, or has no valid record.
+    Raise BadInput if the file is no memory, is not whole, or was written by a later version.
     """
     reader = _Reader(lines, deps)
     now = deps.clock.now()
@@ -79,14 +83,23 @@ class _Reader:
             )
         if header.get("version") != RECORDS_HEADER["version"]:
             raise BadInput("a later version of om wrote it", hint="update om on this machine")
-        for line in self._lines:
+        ended: object = None
+        number = 1
+        for line in filter(bytes.strip, self._lines):
             found = _parsed(line)
-            if found is None:
-                self.skipped["not JSON"] += bool(line.strip())
+            if ended is not None:
+                raise BadInput("there are lines below its end", hint="import each export by itself")
+            number += 1
+            if found is not None and found.get("record") == _END:
+                ended = found.get("lines")
+            elif found is None:
+                self.skipped["not JSON"] += 1
             elif not _is_record(found):
                 self.skipped["not a record"] += 1
             else:
                 yield self._safe(found)
+        if ended is None or ended != number - 1:
+            raise BadInput("lines are missing from it", hint="export it again; a part is not imported")
 
     def _safe(self, found: dict[str, Any]) -> MemoryRecord:
         """Return a record without secrets and with the tokens of its text."""

@@ -138,12 +138,28 @@ def _whole(stream: BinaryIO) -> bytes:
 
 @contextmanager
 def lines_of(name: str) -> Iterator[Iterable[bytes]]:
-    """Open a file or standard input as lines. Raise NoInput if reading fails, BadInput for a directory."""
+    """Open a file or standard input as lines, which can be read without waiting: a pipe is read to its end first. Raise
+    NoInput if reading fails, BadInput for a directory.
+    """
     with _input_errors():
         if name != STDIN and Path(name).is_dir():
             raise BadInput("it is a directory", hint=f"name its format: `om import --format NAME {name}`")
     with _opened(name) as stream, _input_errors():
-        yield stream
+        if _is_file(name, stream):
+            yield stream
+            return
+        from shutil import copyfileobj
+        from tempfile import TemporaryFile
+
+        with TemporaryFile() as copy:
+            copyfileobj(stream, copy)
+            copy.seek(0)
+            yield copy
+
+
+def _is_file(name: str, stream: BinaryIO) -> bool:
+    """Return True for a file, and False for a pipe or a device, which can be read only once."""
+    return name != STDIN and stat.S_ISREG(os.fstat(stream.fileno()).st_mode)
 
 
 def memory_text(name: str, exchange: Exchange) -> str:
@@ -161,8 +177,7 @@ def memory_text(name: str, exchange: Exchange) -> str:
     if is_folder:
         return "\n\n".join(memory_text(str(path), exchange) for path in found)
     with _opened(name) as stream:
-        is_file = name != STDIN and stat.S_ISREG(os.fstat(stream.fileno()).st_mode)
-        if not (exchange.tables and is_file and _is_database(stream)):
+        if not (exchange.tables and _is_file(name, stream) and _is_database(stream)):
             return _whole(stream).decode("utf-8", "replace")
     return _rows_of(name, exchange)
 

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
 import random
 import shutil
 import sqlite3
+import subprocess
+import sys
+from collections.abc import Iterable
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -107,7 +111,7 @@ def test_a_new_store_exports_what_it_imported_to_the_byte(machines: Machines) ->
     machines("a", "prune", "--raw", "--older-than", "30d")
     text = machines.exported("a")
     kinds = {json.loads(line)["record"] for line in text.splitlines()}
-    assert kinds == {"memory", "session", "operation", "message", "row", "erased"}
+    assert kinds == {"memory", "session", "operation", "message", "row", "erased", "end"}
 
     machines.take_in("b", text)
     assert machines.exported("b") == text
@@ -262,6 +266,13 @@ def test_deleted_rows_do_not_come_back(machines: Machines) -> None:
     assert machines.exported("b") == after
 
 
+def _whole(lines: Iterable[str]) -> str:
+    """Lines with the last one of an export, which has their number."""
+    above = list(lines)
+    number = sum(1 for line in above if line.strip())
+    return "".join([*above, f"{json.dumps({'record': 'end', 'lines': number})}\n"])
+
+
 def _said(*texts: str) -> str:
     return "".join(f"{json.dumps({'role': 'user', 'content': text})}\n" for text in texts)
 
@@ -273,33 +284,33 @@ def test_what_is_no_record_is_skipped_alone(machines: Machines) -> None:
     machines.observe("a", "pi_bugfix.jsonl")
     lines = machines.exported("a").splitlines(keepends=True)
     bad = ["{\n", "[1]\n", '{"record":"row"}\n', '{"record":"spell"}\n', '{"record":["row"]}\n', "\n"]
-    for line in lines[1:]:
+    for line in lines[1:-1]:
         changed = {
             key: {} if key not in ("record", "figures", "metadata") else value
             for key, value in json.loads(line).items()
         }
         bad.append(f"{json.dumps(changed)}\n")
-    said = machines.take_in("b", "".join([*lines, *bad]))
+    text = _whole([*lines[:-1], *bad])
+    said = machines.take_in("b", text)
     assert "lines skipped" in said
     assert machines.exported("b") == "".join(lines)
-    strict = machines("b", "import", "--strict", "-", stdin="".join([*lines, *bad]), code=65)
+    strict = machines("b", "import", "--strict", "-", stdin=text, code=65)
     assert "skipped" in strict.stderr
 
 
 def test_a_file_may_be_nested_as_deeply_as_it_likes_and_its_text_broken(machines: Machines) -> None:
     """The lines that cannot be read or stored are skipped."""
     machines("a", "note", "We ship on Friday.")
-    first, *_, line = machines.exported("a").splitlines()
+    first, *_, line, _ = machines.exported("a").splitlines()
     row = json.loads(line)
     bad = [json.dumps({**row, "dropped_at": row["observed_at"], "reason": "half \ud800"})]
     for depth in range(300, 1300, 5):
         deep = '{"a":' * depth + "1" + "}" * depth
         bad.append(json.dumps({**row, "id": f"{row['id'][:-4]}{depth:04}", "metadata": "deep"}).replace('"deep"', deep))
-    machines.take_in("b", "\n".join([first, line, *bad]))
+    text = _whole(f"{each}\n" for each in (first, line, *bad))
+    machines.take_in("b", text)
     assert set(machines.texts("b")) == {"We ship on Friday."}
-    assert machines.take_in("b", "\n".join([first, line, *bad])).endswith(
-        f"{len(bad)} lines skipped: not a record, not JSON\n"
-    )
+    assert machines.take_in("b", text).endswith(f"{len(bad)} lines skipped: not a record, not JSON\n")
 
 
 @pytest.mark.parametrize(
@@ -316,6 +327,17 @@ def test_a_file_that_om_did_not_write_is_refused_whole(machines: Machines, text:
     assert complaint in ended.stderr
     assert ended.stderr.count("om: error") == 1
     assert "hint" in ended.stderr
+
+
+def test_of_a_file_that_is_not_whole_nothing_is_stored(machines: Machines) -> None:
+    """Messages would count as observed, and their rows be missing."""
+    machines.observe("a", "pi_bugfix.jsonl")
+    lines = machines.exported("a").splitlines(keepends=True)
+    for part in (lines[:-1], [*lines[:-1], lines[-1][:12]], [*lines[:-2], lines[-1]], lines[:2], [*lines, *lines]):
+        ended = machines("b", "import", "-", stdin="".join(part), code=65)
+        assert ended.stderr.count("om: error") == 1
+        assert "hint" in ended.stderr
+    assert len(machines.exported("b").splitlines()) == 2
 
 
 def test_secrets_in_a_file_are_not_stored(machines: Machines) -> None:
@@ -406,3 +428,58 @@ def test_whatever_two_machines_do_they_end_up_with_one_memory(
     assert machines.exported("c").splitlines() == one.splitlines() == machines.exported("a").splitlines()
     for machine in "abc":
         check(machines, machine)
+
+
+def test_an_export_never_takes_the_place_of_the_store(machines: Machines) -> None:
+    """Nor of a file beside it that belongs to it, by whatever name."""
+    machines("a", "note", "We ship on Friday.")
+    machines("a", "backup")
+    store, link = machines.path("a"), machines.om.folder / "link"
+    link.symlink_to(store)
+    before = {path: path.read_bytes() for path in store.parent.glob("a.db*")}
+    assert len(before) > 1
+    for path in (*before, link, Path(f"{store}-wal")):
+        for name in ("jsonl", "markdown", "pi"):
+            assert "belongs to the store" in machines("a", "export", "--to", name, path, code=2).stderr
+    assert {path: path.read_bytes() for path in before} == before
+
+
+def test_a_file_stays_what_it_was_until_the_export_is_whole(machines: Machines) -> None:
+    """The same holds for its mode, and for a link to it."""
+    machines("a", "note", "We ship on Friday.")
+    file, link = machines.om.folder / "all.jsonl", machines.om.folder / "all"
+    file.write_text("earlier\n")
+    file.chmod(0o640)
+    link.symlink_to(file)
+    limit = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100))\n"
+    words = ["export", "--to", "jsonl", "--db", str(machines.path("a")), str(link)]
+    code = f"{limit}import sys; sys.argv = ['om', *{words!r}]; from omcli.__main__ import main; sys.exit(main())"
+    full = subprocess.run(
+        [sys.executable, "-c", code], env=machines.om.environment(), capture_output=True, text=True, check=False
+    )
+    assert (full.returncode, full.stderr.count("om: error")) == (74, 1), full.stderr
+    assert file.read_text() == "earlier\n"
+    machines("a", "export", "--to", "jsonl", link)
+    assert file.read_text() == machines.exported("a")
+    assert file.stat().st_mode & 0o777 == 0o640
+    assert link.is_symlink()
+    assert {path.name for path in machines.om.folder.glob(".all*")} == set()
+
+
+def test_a_store_can_be_written_while_an_import_waits_for_its_input(machines: Machines) -> None:
+    machines("a", "note", "We ship on Friday.")
+    text = machines.exported("a")
+    waiting = subprocess.Popen(
+        machines.om.command("import", "-", "--db", machines.path("b")),
+        stdin=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=machines.om.environment(),
+    )  # fmt: skip
+    assert waiting.stdin is not None
+    first, rest = text[:20], text[20:]
+    waiting.stdin.write(first)
+    waiting.stdin.flush()
+    while not machines.path("b").exists():
+        os.sched_yield()
+    machines("b", "note", "The gauge is broken.")
+    _, told = waiting.communicate(rest)
+    assert waiting.returncode == 0, told
+    assert set(machines.texts("b")) == {"We ship on Friday.", "The gauge is broken."}

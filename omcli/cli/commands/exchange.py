@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import os
+import errno
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -91,12 +91,15 @@ def export(
         raise BadUsage("`--budget` is for markdown and agents-md", hint="leave it out: other formats hold every row")
     pieces = _all_records(run, rows) if to == OWN else _in_format(run, rows, named(to, OUTPUT_NAMES))
     if file != _STDOUT:
-        _write(Path(file), pieces)
+        _write(run, file, pieces)
     if run.json:
         run.output.document({"format": to, **({"text": "".join(pieces)} if file == _STDOUT else {"path": file})})
     elif file == _STDOUT:
         for piece in pieces:
             run.output.text(piece)
+
+
+_OF_DISKS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 
 
 def _all_records(run: Run, rows: RowFilter) -> Iterable[str]:
@@ -142,7 +145,7 @@ def _write_document(run: Run, rows: RowFilter, file: str, *, to: str, budget: in
         return
     is_changed = _write_section(Path(file), found.text, has_rows=found.rows > 0) if document.is_section else True
     if not document.is_section:
-        _write(Path(file), [found.text])
+        _write(run, file, [found.text])
     if run.json:
         run.output.document({"format": to, "path": file, "changed": is_changed, **said})
     change = "" if is_changed else ", unchanged"
@@ -170,19 +173,24 @@ def _write_section(file: Path, section: str, *, has_rows: bool) -> bool:
     return True
 
 
-def _write(file: Path, pieces: Iterable[str]) -> None:
-    """Write a file. If it is new, only its owner can read it. Raise CannotCreate if it cannot be opened, and
-    InputOutput if writing fails.
+def _write(run: Run, name: str, pieces: Iterable[str]) -> None:
+    """Write a file, in one step unless it is a device or a pipe. If it is new, only its owner can read it. Raise
+    BadUsage if it belongs to the store, CannotCreate if it cannot be opened, and InputOutput if writing fails.
     """
+    from omcli.clients.files import target, write_pieces
+
+    file, store, content = target(Path(name)), target(run.settings.db), (piece.encode() for piece in pieces)
+    if file.parent == store.parent and file.name.startswith(store.name):
+        raise BadUsage(f"{name} belongs to the store", hint="name another file")
     try:
-        opened = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+        if file.exists() and not file.is_file():
+            with file.open("wb") as stream:
+                stream.writelines(content)
+        else:
+            write_pieces(file, content, mode=0o600)
     except OSError as error:
-        raise CannotCreate(f"cannot write {file}: {error.strerror}") from None
-    try:
-        with os.fdopen(opened, "w", encoding="utf-8", newline="") as stream:
-            stream.writelines(pieces)
-    except OSError as error:
-        raise InputOutput(f"cannot write {file}: {error.strerror}") from None
+        kind = InputOutput if error.errno in _OF_DISKS else CannotCreate
+        raise kind(f"cannot write {name}: {error.strerror}") from None
 
 
 _IMPORT_EXAMPLES = """\b
