@@ -46,6 +46,8 @@ class Merge:
         self._state = MergeState(connection, counter=counter)
         self._rows = RowMerge(self._state)
         self._sessions: dict[int, MergedSession] = {}
+        self._waiting: dict[str, MemoryRecord] = {}
+        """New operations by id, until all have been read."""
         self._theirs: set[int] = set()
         """`seq` of the messages in the records, if there are new tombstones."""
         self._final: list[tuple[int, str]] = []
@@ -59,11 +61,14 @@ class Merge:
         }
 
     def take(self, record: MemoryRecord) -> None:
+        if self._waiting and record["record"] != "operation":
+            self._add_operations()
         self._takers[record["record"]](record)
 
     def finish(self) -> Mapping[str, int]:
         """Merge what depends on all records, and return what changed, in numbers."""
         connection, state = self._connection, self._state
+        self._add_operations()
         self._find_forgotten()
         self._rows.finish()
         settled = [each.settle(connection, number_of=state.store, now=self._now) for each in self._sessions.values()]
@@ -93,9 +98,7 @@ class Merge:
     def _take_operation(self, record: MemoryRecord) -> None:
         number, final_at = self._state.operations.get(record["id"]), record.get("final_at")
         if number is None:
-            number = self._add_operation(record)
-            self._state.new.add(number)
-            self._state.theirs.add(number)
+            self._waiting[record["id"]] = record
             return
         self._state.theirs.add(number)
         (known,) = self._connection.execute("SELECT final_at FROM operations WHERE number = ?", (number,)).fetchone()
@@ -103,8 +106,18 @@ class Merge:
             dialect.update(self._connection, "operations", {"final_at": final_at}, number=number)
             self._final += [] if known else [(number, final_at)]
 
-    def _add_operation(self, record: MemoryRecord) -> int:
+    def _add_operations(self) -> None:
+        """Add the new operations, each after those that it names. They come in order of time, but the clock that gave
+        an undo its time may have been slow.
+        """
+        while self._waiting:
+            self._add_operation(self._waiting.pop(next(iter(self._waiting))))
+
+    def _add_operation(self, record: MemoryRecord) -> None:
         connection, state = self._connection, self._state
+        for named in (record.get(UNDOES, ""), record.get("part_of", "")):
+            if named in self._waiting:
+                self._add_operation(self._waiting.pop(named))
         name, session, project = record["id"], record.get("session"), record.get("project")
         host, original, at = name.split(".", 2)
         undone = state.operations.get(record.get(UNDOES, ""))
@@ -131,7 +144,8 @@ class Merge:
             soft_delete.hide_title(connection, codec.add_session(connection, of_session), title, number)
         if undone is not None and not state.is_undone(undone):
             operations.take_back(connection, undone, undoing=number, now=at)
-        return number
+        state.new.add(number)
+        state.theirs.add(number)
 
     # Messages and rows.
 

@@ -254,6 +254,19 @@ def test_undo_takes_back_the_latest_wherever_it_was_done(machines: Machines) -> 
     assert sorted(machines.texts("b")) == ["note of a", "note of b"]
 
 
+def test_an_undo_by_a_slow_clock_is_one_everywhere(machines: Machines) -> None:
+    """By the times, it comes before what it undoes."""
+    machines.observe("a", "pi_bugfix.jsonl")
+    machines("a", "prune", "--keep-last", "1")
+    machines.take_in("b", machines.exported("a"))
+    machines.om("undo", "--db", machines.path("b"), "--now", "2026-05-01")
+    assert len(machines.rows("b")) > 1
+    machines.take_in("c", machines.exported("b"))
+    machines.take_in("a", machines.exported("c"))
+    assert machines.exported("a") == machines.exported("b") == machines.exported("c")
+    assert machines.rows("a") == machines.rows("c")
+
+
 def test_deleted_rows_do_not_come_back(machines: Machines) -> None:
     machines.observe("a", "claude_code_refactor.jsonl")
     before = machines.exported("a")
