@@ -90,7 +90,7 @@ def test_a_full_disk_is_said_and_the_store_stays_sound(tmp_path: Path) -> None:
         resource.setrlimit(resource.RLIMIT_FSIZE, (900_000, 900_000))
 
     number, error, exit_code = run("fill", path, prepare=limit).split()
-    assert (error, exit_code) == ("InputOutput", "74")
+    assert (error, exit_code) == ("CannotWrite", "74")
     with SqliteStore.open(path, wait=1) as store:
         assert store.sessions.status().messages == int(number) > 5
         assert store.messages.append(session(), [said("room again")], counter=COUNTER, now=NOW).new == (True,)
