@@ -94,7 +94,7 @@ class Run:
         self.strict = strict
         self.is_verbose = verbose
         self.console = Console(quiet=quiet, as_json=json, verbose=verbose, colour=colour)
-        self.output = Output(colour, before=self.console.clear)
+        self.output = Output(colour, before=self.console.clear, warn=self.console.warn)
         self._flags: dict[str, object] = {"db": db, "preset": preset, "counter": counter}
         self._flags["wait"] = check_number(wait, option="--wait ", most=_LONGEST_WAIT)
         self._config = config

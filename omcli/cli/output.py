@@ -9,7 +9,8 @@ from contextlib import contextmanager
 from functools import cached_property
 from typing import TYPE_CHECKING, TextIO
 
-from omcli.base.errors import InputOutput
+from omcli.base import ignore
+from omcli.base.errors import BadInput, InputOutput
 from omcli.cli.console import UNREAD, Colour, Exit, drop_output, has_colour
 from omcli.memory.notation import Notation, line
 from omcli.memory.observation import UNVERIFIED, Observation, Priority, Status, handle
@@ -40,9 +41,15 @@ class Output:
     """Prints the data of a run as text or JSON. On a terminal, rich draws the text."""
 
     def __init__(
-        self, colour: Colour = Colour.AUTO, *, before: Callable[[], None] = lambda: None, into: TextIO | None = None
+        self,
+        colour: Colour = Colour.AUTO,
+        *,
+        before: Callable[[], None] = ignore,
+        warn: Callable[[str], None] = ignore,
+        into: TextIO | None = None,
     ) -> None:
         """`before` is called before each write. The data goes to the stream `into` if given, otherwise to stdout."""
+        self._warn = warn
         self._before = before
         self._into = into
         self._coloured = has_colour(colour, self._stream)
@@ -102,7 +109,11 @@ class Output:
     def _start_pager(self) -> None:
         from omcli.cli.terminal import Pager
 
-        self._needs_pager, self._pager = False, Pager.start()
+        self._needs_pager = False
+        try:
+            self._pager = Pager.start()
+        except BadInput as error:
+            self._warn(error.message)
         if self._pager is not None:
             self._into = self._pager.stream
 

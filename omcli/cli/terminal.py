@@ -255,7 +255,7 @@ class Pager:
     @classmethod
     def start(cls) -> Pager | None:
         """Start the pager that OM_PAGER or PAGER names, or else `less`. Return None if there is none, or if the
-        variable is empty or `cat`. If it cannot be started, raise BadInput.
+        variable is empty or `cat`. Raise BadInput if it cannot be started.
 
         `less` ends at once if all fits on the screen, unless the variable LESS says otherwise.
         """

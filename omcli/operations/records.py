@@ -1,7 +1,7 @@
 """Moving a whole memory between stores: `om export --to jsonl` and `om import`.
 
-Each line is a record in JSON (om-store(5) describes them). Lines from another machine are checked like any input: an
-invalid one is skipped alone, and recognised secrets are removed.
+Each line is a record in JSON (om-store(5) describes them). Lines from another machine are checked like any input, and
+recognised secrets are removed.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from enum import StrEnum
 from typing import Any
 
 from omcli.base.errors import BadInput
-from omcli.base.record import field, record
+from omcli.base.record import record
 from omcli.memory.changes import RECORDS_HEADER, MemoryRecord, OperationKind
 from omcli.memory.message import Image, Message, MessageKind, Role
 from omcli.memory.observation import Kind, Priority, Source, Status, Type
@@ -28,6 +28,9 @@ from omcli.text.redaction import redact
 _LARGEST = 2**63 - 1
 _DEEPEST = 20
 _END = "end"
+_OFTEN = 1000
+"""Number of lines after which progress is shown."""
+_AGAIN = "export it again; nothing of it was imported"
 _Check = Callable[[Any], bool]
 
 
@@ -47,59 +50,69 @@ class MergeReport:
     path: str
     counts: Mapping[str, int]
     """Numbers of new sessions, messages, rows and operations, and of rows that were erased, or hidden as repeated."""
-    skipped: Mapping[str, int] = field(default_factory=dict)
-    """Lines that were skipped, by reason."""
-    redactions: Mapping[str, int] = field(default_factory=dict)
+    redactions: Mapping[str, int]
 
 
-def import_records(path: str, lines: Iterable[bytes], deps: Deps) -> MergeReport:
-    """Merge a file into the store, all of it or nothing.
+def import_records(path: str, lines: Iterable[bytes], deps: Deps, *, backups: int) -> MergeReport:
+    """Merge a file into the store, all of it or nothing. If `backups` is not 0, make a backup first if one is due, and
+    keep as many.
 
-    Raise BadInput if the file is no memory, is not whole, or was written by a later version.
+    Raise BadInput if the file is no memory, is not whole and in order, or was written by a later version.
     """
-    reader = _Reader(lines, deps)
-    now = deps.clock.now()
+    reader, now = _Reader(path, lines, deps), deps.clock.now()
+    reader.check_header()
+    if backups:
+        deps.store.backups.back_up(keep=backups, now=now)
     counts = deps.store.records.merge(reader.records(), counter=deps.counter.name, now=now)
     if counts.get("erased"):
         deps.store.operations.erase((), now=now)  # frees the space, so that none of the words stays in the file
-    return MergeReport(path=path, counts=counts, skipped=reader.skipped, redactions=reader.redactions)
+    return MergeReport(path=path, counts=counts, redactions=reader.redactions)
 
 
 class _Reader:
-    """Reads records from lines, and counts the invalid ones."""
+    """Reads records from lines, and counts the removed secrets."""
 
-    def __init__(self, lines: Iterable[bytes], deps: Deps) -> None:
+    def __init__(self, path: str, lines: Iterable[bytes], deps: Deps) -> None:
+        self._path = path
         self._lines = iter(lines)
         self._deps = deps
-        self.skipped: Counter[str] = Counter()
         self.redactions: Counter[str] = Counter()
 
-    def records(self) -> Iterator[MemoryRecord]:
-        header = _parsed(next(self._lines, b""))
-        if header is None or header.get("record") != RECORDS_HEADER["record"]:
+    def check_header(self) -> None:
+        """Read the first line. Raise BadInput unless this version of om can read what follows."""
+        header = _parsed(next(self._lines, b"")) or {}
+        version = header.get("version")
+        if header.get("record") != RECORDS_HEADER["record"] or not _is_count(version) or version == 0:
             raise BadInput(
-                "`om export --to jsonl` did not write it",
-                hint="name its format: `om import --format NAME FILE`",
+                "`om export --to jsonl` did not write it", hint="name its format: `om import --format NAME FILE`"
             )
-        if header.get("version") != RECORDS_HEADER["version"]:
+        if version != RECORDS_HEADER["version"]:
             raise BadInput("a later version of om wrote it", hint="update om on this machine")
-        ended: object = None
-        number = 1
+
+    def records(self) -> Iterator[MemoryRecord]:
+        """Yield the records below the header, without secrets. Raise BadInput for a line that is none, and for lines
+        that are missing or in another order.
+        """
+        kinds, number, ended = tuple(_SHAPES), 1, None
+        last = kinds[0]
         for line in filter(bytes.strip, self._lines):
-            found = _parsed(line)
+            found = _parsed(line) or {}
+            number += 1
+            if number % _OFTEN == 0:
+                self._deps.busy(f"{self._path}: {number} lines")
             if ended is not None:
                 raise BadInput("there are lines below its end", hint="import each export by itself")
-            number += 1
-            if found is not None and found.get("record") == _END:
+            if found.get("record") == _END:
                 ended = found.get("lines")
-            elif found is None:
-                self.skipped["not JSON"] += 1
             elif not _is_record(found):
-                self.skipped["not a record"] += 1
+                raise BadInput(f"line {number} is not a record", hint=_AGAIN)
+            elif kinds.index(found["record"]) < kinds.index(last):
+                raise BadInput(f"line {number} is not in its place", hint=_AGAIN)
             else:
+                last = found["record"]
                 yield self._safe(found)
-        if ended is None or ended != number - 1:
-            raise BadInput("lines are missing from it", hint="export it again; a part is not imported")
+        if ended != number - 1:
+            raise BadInput("lines are missing from it", hint=_AGAIN)
 
     def _safe(self, found: dict[str, Any]) -> MemoryRecord:
         """Return a record without secrets and with the tokens of its text."""
@@ -132,9 +145,13 @@ def _message(found: Mapping[str, Any]) -> Message:
     )
 
 
+def _no_constant(name: str) -> object:
+    raise ValueError(f"{name} is not JSON")
+
+
 def _parsed(line: bytes) -> dict[str, Any] | None:
     try:
-        found = json.loads(line)
+        found = json.loads(line, parse_constant=_no_constant)
     except (ValueError, RecursionError):
         return None
     return found if isinstance(found, dict) else None

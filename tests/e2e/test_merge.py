@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import random
 import shutil
 import sqlite3
@@ -293,37 +292,45 @@ def _said(*texts: str) -> str:
 # ---- input that is not as it should be
 
 
-def test_what_is_no_record_is_skipped_alone(machines: Machines) -> None:
+def refused(machines: Machines, lines: Iterable[str]) -> str:
+    """Import lines into a new store, of which nothing may be stored. Return the complaint."""
+    ended = machines("c", "import", "-", stdin="".join(lines), code=65)
+    assert ended.stderr.count("om: error") == 1
+    assert "hint" in ended.stderr
+    assert not machines.path("c").exists() or machines.exported("c") == machines.exported("empty")
+    return ended.stderr
+
+
+def test_with_a_line_that_is_no_record_nothing_is_stored(machines: Machines) -> None:
     machines.observe("a", "pi_bugfix.jsonl")
     lines = machines.exported("a").splitlines(keepends=True)
-    bad = ["{\n", "[1]\n", '{"record":"row"}\n', '{"record":"spell"}\n', '{"record":["row"]}\n', "\n"]
-    for line in lines[1:-1]:
-        changed = {
-            key: {} if key not in ("record", "figures", "metadata") else value
-            for key, value in json.loads(line).items()
-        }
-        bad.append(f"{json.dumps(changed)}\n")
-    text = _whole([*lines[:-1], *bad])
-    said = machines.take_in("b", text)
-    assert "lines skipped" in said
-    assert machines.exported("b") == "".join(lines)
-    strict = machines("b", "import", "--strict", "-", stdin=text, code=65)
-    assert "skipped" in strict.stderr
+    bad = ["{\n", "[1]\n", '{"record":"row"}\n', '{"record":"spell"}\n', '{"record":["row"]}\n']
+    for kind in {json.loads(line)["record"]: line for line in lines[1:-1]}.values():
+        record = json.loads(kind)
+        bad.append(f"{json.dumps({key: value if key == 'record' else {} for key, value in record.items()})}\n")
+    bad.append(lines[-2].replace('{"record":"row"', '{"record":"row","metadata":{"x":NaN}'))
+    assert "NaN" in bad[-1]
+    for line in bad:
+        assert f"line {len(lines)} is not a record" in refused(machines, _whole([*lines[:-1], line]))
+    assert machines.take_in("c", _whole([*lines[:-1], "\n"])).startswith("-: 1 new session")
 
 
-def test_a_file_may_be_nested_as_deeply_as_it_likes_and_its_text_broken(machines: Machines) -> None:
-    """The lines that cannot be read or stored are skipped."""
+def test_lines_in_another_order_are_refused(machines: Machines) -> None:
+    """What a line names must be above it."""
+    machines.observe("a", "pi_bugfix.jsonl")
+    first, *lines, end = machines.exported("a").splitlines(keepends=True)
+    assert "not in its place" in refused(machines, [first, *reversed(lines), end])
+    assert "did not write it" in refused(machines, sorted([first, *lines, end]))
+
+
+@pytest.mark.parametrize("depth", [30, 300, 100_000])
+def test_a_file_may_be_nested_as_deeply_as_it_likes_and_its_text_broken(machines: Machines, depth: int) -> None:
     machines("a", "note", "We ship on Friday.")
     first, *_, line, _ = machines.exported("a").splitlines()
-    row = json.loads(line)
-    bad = [json.dumps({**row, "dropped_at": row["observed_at"], "reason": "half \ud800"})]
-    for depth in range(300, 1300, 5):
-        deep = '{"a":' * depth + "1" + "}" * depth
-        bad.append(json.dumps({**row, "id": f"{row['id'][:-4]}{depth:04}", "metadata": "deep"}).replace('"deep"', deep))
-    text = _whole(f"{each}\n" for each in (first, line, *bad))
-    machines.take_in("b", text)
-    assert set(machines.texts("b")) == {"We ship on Friday."}
-    assert machines.take_in("b", text).endswith(f"{len(bad)} lines skipped: not a record, not JSON\n")
+    row, deep = json.loads(line), '{"a":' * depth + "1" + "}" * depth
+    broken = json.dumps({**row, "dropped_at": row["observed_at"], "reason": "half \ud800"})
+    for bad in (broken, json.dumps({**row, "metadata": "deep"}).replace('"deep"', deep)):
+        assert "line 3 is not a record" in refused(machines, _whole(f"{each}\n" for each in (first, line, bad)))
 
 
 @pytest.mark.parametrize(
@@ -333,6 +340,9 @@ def test_a_file_may_be_nested_as_deeply_as_it_likes_and_its_text_broken(machines
         ("hello\n", "did not write it"),
         ('{"record":"row"}\n', "did not write it"),
         ('{"record":"memory","version":2}\n', "a later version of om wrote it"),
+        ('{"record":"memory","version":0}\n', "did not write it"),
+        ('{"record":"memory","version":true}\n', "did not write it"),
+        ('{"record":"memory"}\n', "did not write it"),
     ],
 )
 def test_a_file_that_om_did_not_write_is_refused_whole(machines: Machines, text: str, complaint: str) -> None:
@@ -340,6 +350,7 @@ def test_a_file_that_om_did_not_write_is_refused_whole(machines: Machines, text:
     assert complaint in ended.stderr
     assert ended.stderr.count("om: error") == 1
     assert "hint" in ended.stderr
+    assert not machines.path("a").exists()
 
 
 def test_of_a_file_that_is_not_whole_nothing_is_stored(machines: Machines) -> None:
@@ -347,10 +358,7 @@ def test_of_a_file_that_is_not_whole_nothing_is_stored(machines: Machines) -> No
     machines.observe("a", "pi_bugfix.jsonl")
     lines = machines.exported("a").splitlines(keepends=True)
     for part in (lines[:-1], [*lines[:-1], lines[-1][:12]], [*lines[:-2], lines[-1]], lines[:2], [*lines, *lines]):
-        ended = machines("b", "import", "-", stdin="".join(part), code=65)
-        assert ended.stderr.count("om: error") == 1
-        assert "hint" in ended.stderr
-    assert len(machines.exported("b").splitlines()) == 2
+        refused(machines, part)
 
 
 def test_secrets_in_a_file_are_not_stored(machines: Machines) -> None:
@@ -480,19 +488,17 @@ def test_a_file_stays_what_it_was_until_the_export_is_whole(machines: Machines) 
 
 
 def test_a_store_can_be_written_while_an_import_waits_for_its_input(machines: Machines) -> None:
-    machines("a", "note", "We ship on Friday.")
+    machines("a", "observe", "-", "--later", stdin=_said("The gauge is broken. " * 20_000))
     text = machines.exported("a")
+    assert len(text) > 400_000  # more than a pipe holds: once all but the end is written, the import is reading
     waiting = subprocess.Popen(
         machines.om.command("import", "-", "--db", machines.path("b")),
         stdin=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=machines.om.environment(),
     )  # fmt: skip
     assert waiting.stdin is not None
-    first, rest = text[:20], text[20:]
-    waiting.stdin.write(first)
+    waiting.stdin.write(text[:-30])
     waiting.stdin.flush()
-    while not machines.path("b").exists():
-        os.sched_yield()
-    machines("b", "note", "The gauge is broken.")
-    _, told = waiting.communicate(rest)
+    machines("b", "note", "We ship on Friday.", "--wait", "0")
+    _, told = waiting.communicate(text[-30:])
     assert waiting.returncode == 0, told
-    assert set(machines.texts("b")) == {"We ship on Friday.", "The gauge is broken."}
+    assert len(machines.exported("b").splitlines()) == len(text.splitlines()) + 1

@@ -122,10 +122,11 @@ def test_a_pager_that_is_left_early_is_no_error(told: Om, pager: str) -> None:
     assert len(shown.splitlines()) <= 1
 
 
-def test_a_pager_that_cannot_be_started_is_named(told: Om) -> None:
-    code, shown = answering(told, "log", answers=[], env={"OM_PAGER": "no-such-pager -x"})
-    assert code == 65
-    assert "cannot run the pager `no-such-pager -x`" in shown
+def test_a_pager_that_cannot_be_started_is_named_and_all_is_printed(told: Om) -> None:
+    code, shown = answering(told, "log", answers=[], env={"OM_PAGER": "no-such-pager -x", "NO_COLOR": "1"})
+    assert code == 0
+    assert "om: warning: cannot run the pager `no-such-pager -x`" in shown
+    assert all(row["id"][-8:] in shown for row in told("log", "--jsonl").lines)
 
 
 def test_in_a_pipe_nothing_is_paged(told: Om) -> None:

@@ -262,40 +262,34 @@ def _merge(run: Run, files: list[str]) -> None:
 
     if run.is_read_only("nothing was stored"):
         return
-    deps = run.deps()
-    if keep := run.settings.consolidate.backups:
-        deps.store.backups.back_up(keep=keep, now=deps.clock.now())
+    deps, backups = run.deps(), run.settings.consolidate.backups
     documents: list[dict[str, object]] = []
     failures: list[OmError] = []
-    has_skipped = False
-    for name in files:
+    for name in deps.each(files, "file"):
         document: dict[str, object] = {"path": name, "format": OWN}
         documents.append(document)
         try:
             with lines_of(name) as lines:
-                report = import_records(name, lines, deps)
+                report = import_records(name, lines, deps, backups=backups)
         except OmError as error:
             failures.append(error)
             run.console.error(error, about=name)
             document["error"] = error_as_dict(error)
             continue
-        has_skipped = has_skipped or bool(report.skipped)
-        document["new"] = dict(report.counts)
-        document |= {"skipped": dict(report.skipped), "redactions": dict(report.redactions)}
+        document |= {"new": dict(report.counts), "redactions": dict(report.redactions)}
         if not run.json:
             run.console.report(_merged(report))
     if run.json and len(failures) < len(files):
         run.output.document({"files": documents})
-    _end(run, failures, is_all=len(failures) == len(files), has_skipped=has_skipped)
+    _end(run, failures, is_all=len(failures) == len(files))
 
 
 def _merged(report: MergeReport) -> str:
-    counts, secrets, lines = report.counts, sum(report.redactions.values()), sum(report.skipped.values())
+    counts, secrets, nouns = report.counts, sum(report.redactions.values()), ("session", "message", "row", "operation")
     told = (
-        *((counts.get(noun), counted(counts.get(noun, 0), f"new {noun}")) for noun in ("session", "message", "row")),
+        *((counts.get(noun), counted(counts.get(noun, 0), f"new {noun}")) for noun in nouns),
         *((counts.get(what), f"{counted(counts.get(what, 0), 'row')} {what}") for what in ("repeated", "erased")),
         (secrets, f"{counted(secrets, 'secret')} redacted"),
-        (lines, f"{counted(lines, 'line')} skipped: {', '.join(report.skipped)}"),
     )
     return f"{report.path}: {', '.join(what for number, what in told if number) or 'nothing new'}"
 
@@ -328,7 +322,7 @@ def _take_in(run: Run, inputs: list[ImportInput], exchange: Exchange, session: s
     _end(run, failures, is_all=len(failures) == len(reports), has_skipped=has_skipped)
 
 
-def _end(run: Run, failures: list[OmError], *, is_all: bool, has_skipped: bool) -> None:
+def _end(run: Run, failures: list[OmError], *, is_all: bool, has_skipped: bool = False) -> None:
     """Raise Exit with the code of the first error that counts, if any. An unreadable or invalid file counts only if
     every file failed, or with `--strict`. A skipped line counts only with `--strict`.
     """
