@@ -29,6 +29,8 @@
     │   ├── OverLimit        69
     │   └── Waiting          69
     ├── NotAllowed           77
+    ├── NoKey                77
+    │   └── BadKey           77
     ├── BadConfiguration     78
     │   └── UnknownModel     78
     ├── UnusableStore        78
@@ -230,6 +232,24 @@ class NotAllowed(OmError):
 
     slug = "not-allowed"
     exit_code = 77
+
+
+class NoKey(OmError):
+    """The key of an encrypted store is missing."""
+
+    slug = "no-key"
+    exit_code = 77
+
+    def __init__(self, message: str, *, hint: str = "", name: str = "") -> None:
+        super().__init__(message, hint=hint)
+        self.name = name
+        """Name of the missing key."""
+
+
+class BadKey(NoKey):
+    """The key that was found is not that of the store, or not valid."""
+
+    slug = "bad-key"
 
 
 class BadConfiguration(OmError):

@@ -91,7 +91,7 @@ def copy_to(path: Path, target: Path, *, wait: float, thorough: bool = False, im
     try:
         create(unfinished)
         source = connect(path, "ro", wait=wait, immutable=immutable)
-        with closing(source), closing(connect(unfinished, "rw", wait=wait)) as copy:
+        with closing(source), closing(connect(unfinished, "rw", wait=wait, like=source)) as copy:
             source.backup(copy)
             _check(copy, path, thorough=thorough)
         unfinished.replace(target)

@@ -81,9 +81,7 @@ def open_copy(path: Path, *, wait: float, steps: Sequence[Path]) -> sqlite3.Conn
 
     Raise the errors of `open_for_reading`.
     """
-    connection = prepare(sqlite3.connect("", isolation_level=None))
-    with closing(open_for_reading(path, wait=wait, steps=steps)) as source:
-        source.backup(connection)
+    connection = _private_copy(open_for_reading(path, wait=wait, steps=steps), place="")
     connection.execute("PRAGMA foreign_keys = ON")
     connection.execute("DELETE FROM leases")
     return connection
@@ -109,7 +107,7 @@ def open_for_reading(path: Path, *, wait: float, steps: Sequence[Path]) -> sqlit
     connection = _reader(path, wait=wait) if exists(path) else prepare(sqlite3.connect(":memory:"))
     try:
         if check_version(connection, path=path, newest=len(steps)) < len(steps):
-            connection = _copy(connection)
+            connection = _private_copy(connection, place=":memory:")
             migrate(connection, steps, path=path)
         connection.execute("PRAGMA query_only = ON")
     except BaseException:
@@ -118,38 +116,80 @@ def open_for_reading(path: Path, *, wait: float, steps: Sequence[Path]) -> sqlit
     return connection
 
 
-def connect(path: Path, mode: str, *, wait: float, immutable: bool = False) -> sqlite3.Connection:
-    """Connect to a file in mode `ro` or `rw`. Transactions begin and end only explicitly.
+def connect(
+    path: Path, mode: str, *, wait: float, immutable: bool = False, like: sqlite3.Connection | None = None
+) -> sqlite3.Connection:
+    """Connect to a file in mode `ro` or `rw`, and read its header. Transactions begin and end only explicitly.
 
-    An `immutable` file is read without locks and without a write-ahead log. Raise UnusableStore if SQLite is too
-    old.
+    An `immutable` file is read without locks and without a write-ahead log. An empty file is encrypted `like` the
+    database that is to be copied into it. Raise UnusableStore if SQLite is too old, the errors of `cipher.known_key`
+    and `cipher.connect`, and SQLite's own.
     """
     if sqlite3.sqlite_version_info < _OLDEST_SQLITE:
         raise UnusableStore(
             f"this Python has SQLite {sqlite3.sqlite_version}, om needs 3.38 or later", hint="use a newer Python"
         )
     uri = f"{path.absolute().as_uri()}?mode={mode}{'&immutable=1' if immutable else ''}"
-    return prepare(sqlite3.connect(uri, uri=True, timeout=wait, isolation_level=None))
+    key = key_of(like) if like and not path.stat().st_size else keys.get(path)
+    if key is None:
+        connection = prepare(sqlite3.connect(uri, uri=True, timeout=wait, isolation_level=None))
+        try:
+            connection.execute("PRAGMA user_version").fetchone()  # the first read opens the write-ahead log
+        except BaseException as error:
+            connection.close()
+            if getattr(error, "sqlite_errorcode", 0) != sqlite3.SQLITE_NOTADB:
+                raise
+            from omcli.sqlite.cipher import known_key  # noqa: PLC0415 - most stores are not encrypted
+
+            if (key := known_key(path)) is None:
+                raise
+        else:
+            return connection
+    from omcli.sqlite import cipher  # noqa: PLC0415
+
+    try:
+        connection = cipher.connect(uri, key, wait=wait)
+    except sqlite3.DatabaseError as error:
+        if error.sqlite_errorcode != sqlite3.SQLITE_CORRUPT or not cipher.is_replaced(path, key):
+            raise
+        keys.pop(path, None)
+        return connect(path, mode, wait=wait, immutable=immutable, like=like)
+    keys[path] = key
+    return connection
+
+
+keys: dict[Path, str] = {}
+"""Keys of the encrypted files that this process has opened. They are opened with the same driver from then on: if
+another one opened and closed such a file, the system would release SQLite's locks on it.
+"""
+
+
+def key_of(connection: sqlite3.Connection) -> str | None:
+    """Return the key of an encrypted database, or None if it is not encrypted."""
+    return getattr(connection, "key", None)
 
 
 def _reader(path: Path, *, wait: float) -> sqlite3.Connection:
-    connection = connect(path, "ro", wait=wait)
     try:
-        connection.execute("PRAGMA user_version").fetchone()  # the first read opens the write-ahead log
+        return connect(path, "ro", wait=wait)
     except sqlite3.Error as error:
-        connection.close()
         # In a read-only folder or on a full disk, SQLite cannot create its -shm file. Other processes cannot write
         # there either, so the file may be read as it is, unless an earlier writer left a log next to it.
         if not cannot_open(error) or _has_log(path):
             raise
         return connect(path, "ro", wait=wait, immutable=True)
-    return connection
 
 
-def _copy(connection: sqlite3.Connection) -> sqlite3.Connection:
-    copy = prepare(sqlite3.connect(":memory:", isolation_level=None))
-    connection.backup(copy)
-    connection.close()
+def _private_copy(source: sqlite3.Connection, *, place: str) -> sqlite3.Connection:
+    """Return a copy in memory or in a file without a name, and close the source. An encrypted one stays in memory."""
+    with closing(source):
+        if (key := key_of(source)) is None:
+            copy = prepare(sqlite3.connect(place, isolation_level=None))
+        else:
+            from omcli.sqlite import cipher  # noqa: PLC0415
+
+            copy = cipher.in_memory(key)
+        source.backup(copy)
     return copy
 
 
@@ -321,9 +361,11 @@ def check_version(connection: sqlite3.Connection, *, path: Path, newest: int) ->
 
 def is_of_om(path: Path) -> bool:
     """Return True if the header of a file says that om wrote it. SQLite may not be able to read a damaged one."""
+    from omcli.sqlite.cipher import key_name  # noqa: PLC0415 - most stores are not encrypted
+
     with path.open("rb") as stream:
         header = stream.read(_HEADER)
-    return int.from_bytes(header[_APPLICATION], "big") == APPLICATION_ID
+    return int.from_bytes(header[_APPLICATION], "big") == APPLICATION_ID or key_name(path) is not None
 
 
 def migrate(

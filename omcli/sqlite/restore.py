@@ -1,4 +1,4 @@
-"""Putting a backup in the place of a store, also of a damaged one."""
+"""Replacing the file of a store: by a backup, also if it is damaged, or by an encrypted or decrypted copy."""
 
 from __future__ import annotations
 
@@ -13,10 +13,22 @@ from contextlib import closing, contextmanager, suppress
 from itertools import count
 from pathlib import Path
 
+from omcli.base import lazily
 from omcli.base.errors import BadInput, InputOutput, OmError, StoreLocked, UnusableStore
 from omcli.base.record import record
-from omcli.sqlite.backups import backup_files, by_age, copy_to, fault, label, remove, snapshot_of, unfinished_of
-from omcli.sqlite.connection import check_version, connect, create, is_of_om, log_files, steps
+from omcli.sqlite import cipher
+from omcli.sqlite.backups import (
+    backup_files,
+    by_age,
+    copy_to,
+    fault,
+    label,
+    lost_reference,
+    remove,
+    snapshot_of,
+    unfinished_of,
+)
+from omcli.sqlite.connection import check_version, connect, create, is_of_om, key_of, log_files, steps
 from omcli.sqlite.dialect import BUSY, om_errors
 
 _PAUSE = 0.05
@@ -204,7 +216,12 @@ def _copy_over(path: Path, backup: Path, *, wait: float) -> None:
 
     create(path)
     source = connect(backup, "ro", wait=wait, immutable=True)
-    with closing(source), closing(connect(path, "rw", wait=wait)) as target:
+    with closing(source), closing(connect(path, "rw", wait=wait, like=source)) as target:
+        if key_of(source) != key_of(target):
+            raise BadInput(
+                f"{backup} cannot be restored: it and the store are not encrypted with the same key",
+                hint="`om store encrypt --backups convert` encrypts backups as the store; `decrypt` decrypts them",
+            )
         source.backup(target, progress=check_wait, sleep=0.05)
 
 
@@ -234,3 +251,135 @@ def _is_whole(backup: Path) -> bool:
         return _fault_of_backup(backup) is None
     except (OSError, sqlite3.Error, OmError):
         return False
+
+
+# ---- encrypting and decrypting
+
+_REPLACED = b"another file is in the place of this one"
+_BLOCK = 1 << 20
+_KEPT = lazily(
+    r"\.(?:corrupted-DATE|(?:DATE|v\d+)\.bak(?:\.partial)?)".replace("DATE", r"\d{4}-\d\d-\d\dT\d{6}Z(?:-\d+)?")
+)
+"""Name of a copy, after the name of the store."""
+
+
+def change_key(path: Path, key: str | None, *, wait: float) -> None:
+    """Encrypt a store or a backup with a key, or decrypt it if the key is None. Other processes are shut out meanwhile.
+
+    The file stays whole until a checked copy takes its place in one step, so this may be killed at any moment. If it
+    was not encrypted, its text is overwritten then. A copy that a killed run left is removed.
+
+    Raise StoreLocked if another process uses the file, UnusableStore if it has several names or SQLCipher is not
+    installed, InputOutput if the copy is not like it, and the errors of `cipher.known_key`.
+    """
+    path = Path(os.path.realpath(path))
+    now = cipher.known_key(path)
+    if path.stat().st_nlink > 1:
+        raise UnusableStore(
+            f"{path} has several names (hard links)", hint="leave only one: `find -samefile` finds them"
+        )
+    unfinished = unfinished_of(path)
+    remove(unfinished)
+    old = os.open(path, os.O_RDWR | os.O_CLOEXEC)  # closing it ends locks, so it is closed last
+    try:
+        with om_errors(path, wait=wait), closing(cipher.connect(_url(path), now, wait=0)) as source:
+            _keep_others_out(source, path, wait=wait)
+            create(unfinished)
+            _export(source, unfinished, key)
+            _check_same(source, unfinished, key)
+            unfinished.chmod(stat.S_IMODE(path.stat().st_mode))
+            _flush(unfinished)
+            unfinished.replace(path)
+            _flush(path.parent)
+            _erase(old, whole=now is None)
+    finally:
+        os.close(old)
+        remove(unfinished)
+
+
+def _url(path: Path) -> str:
+    return f"{path.absolute().as_uri()}?mode=rw"
+
+
+def _keep_others_out(connection: sqlite3.Connection, path: Path, *, wait: float) -> None:
+    """Write the log into the file, and lock the file until the connection is closed."""
+    until = time.monotonic() + wait
+    while True:
+        try:
+            connection.execute("PRAGMA main.locking_mode = NORMAL")
+            connection.execute("PRAGMA main.journal_mode = DELETE")
+            connection.execute("PRAGMA main.locking_mode = EXCLUSIVE")
+            connection.execute("BEGIN EXCLUSIVE")
+            connection.execute("COMMIT")
+            if connection.execute("PRAGMA main.journal_mode").fetchone() == ("delete",):
+                return
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode not in BUSY:
+                raise
+        if time.monotonic() > until:
+            raise StoreLocked(
+                f"another process uses {path} (waited {wait:g} s)", hint="stop `om watch`, `om mcp` and the like first"
+            )
+        time.sleep(_PAUSE)
+
+
+def _export(source: sqlite3.Connection, target: Path, key: str | None) -> None:
+    """Copy a database into an empty file, with another key or with none."""
+    source.execute(f"ATTACH ? AS copy KEY {cipher.quoted(key) if key else repr('')}", (str(target),))
+    source.execute("PRAGMA copy.journal_mode = OFF")
+    source.execute("PRAGMA copy.synchronous = OFF")
+    source.execute("SELECT sqlcipher_export('copy')")
+    for number in ("user_version", "application_id"):
+        source.execute(f"PRAGMA copy.{number} = {source.execute(f'PRAGMA main.{number}').fetchone()[0]}")
+    source.execute("DETACH copy")
+
+
+def _check_same(source: sqlite3.Connection, target: Path, key: str | None) -> None:
+    """Raise InputOutput if a copy is damaged, or has another schema or other numbers of rows than its source."""
+    with closing(cipher.connect(_url(target), key, wait=0)) as copy:
+        found = fault(copy) or lost_reference(copy)
+        if found is None and _content(copy) != _content(source):
+            found = "it lacks something"
+    if found is not None:
+        raise InputOutput(
+            f"the copy {target} is damaged: {found}", hint="the store is as it was; `om doctor` checks it"
+        )
+
+
+def _content(connection: sqlite3.Connection) -> list[tuple[object, ...]]:
+    """Return the schema of a database, its version, and the number of rows in each table."""
+    schema = connection.execute("SELECT name, sql FROM sqlite_schema ORDER BY name").fetchall()
+    tables = connection.execute(
+        "SELECT name FROM sqlite_schema WHERE type = 'table' AND sql NOT LIKE 'CREATE VIRTUAL%' ORDER BY name"
+    ).fetchall()
+    counts = [connection.execute(f'SELECT count(*) FROM "{name}"').fetchone() for (name,) in tables]
+    return [*schema, *counts, connection.execute("PRAGMA user_version").fetchone()]
+
+
+def _flush(path: Path) -> None:
+    """Wait until a file or folder is on the disk."""
+    opened = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(opened)
+    finally:
+        os.close(opened)
+
+
+def _erase(opened: int, *, whole: bool) -> None:
+    """Make a replaced file unreadable for processes that wait for it: they look for the new one then.
+
+    If `whole`, nothing of its content is left on a disk that writes in place.
+    """
+    size = os.fstat(opened).st_size
+    os.pwrite(opened, _REPLACED, 0)
+    for place in range(len(_REPLACED), size if whole else len(_REPLACED), _BLOCK):
+        os.pwrite(opened, bytes(min(_BLOCK, size - place)), place)
+    os.fsync(opened)
+
+
+def kept_files(path: Path) -> tuple[Path, ...]:
+    """Return the copies of a store that om has kept beside it: backups, also unfinished ones, and damaged stores."""
+    beside = sorted(path.parent.iterdir()) if path.parent.is_dir() else ()
+    return tuple(
+        file for file in beside if file.name.startswith(path.name) and _KEPT.fullmatch(file.name, len(path.name))
+    )

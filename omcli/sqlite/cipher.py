@@ -1,0 +1,191 @@
+"""Encrypted files: SQLCipher as a driver that behaves like `sqlite3`, and the keys of this process.
+
+A key is 64 hexadecimal digits, 256 random bits. Its name, the beginning of its hash, is in the file's first 16 bytes,
+which SQLCipher leaves to its caller as a salt. So a wrong key is never taken for a damaged file.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+from omcli.base.errors import NoKey, UnusableStore
+from omcli.sqlite.dialect import prepare
+
+try:
+    from sqlcipher3 import dbapi2 as driver
+except ImportError:
+    driver = None
+
+MARK = b"omcl"
+"""Beginning of each encrypted file. The name of its key follows."""
+_HEADER = 16
+_NAME = 12
+_DETAILED = {
+    "UNIQUE": sqlite3.SQLITE_CONSTRAINT_UNIQUE,
+    "NOT": sqlite3.SQLITE_CONSTRAINT_NOTNULL,
+    "CHECK": sqlite3.SQLITE_CONSTRAINT_CHECK,
+    "FOREIGN": sqlite3.SQLITE_CONSTRAINT_FOREIGNKEY,
+    "fts5:": sqlite3.SQLITE_CORRUPT_VTAB,
+}
+"""Extended result codes by the first word of an error's message, because the driver gives only primary ones."""
+_known: dict[str, str] = {}
+"""Keys that this process has been given, by name."""
+
+
+def name_of(key: str) -> str:
+    """Return the name of a key: 24 hexadecimal digits that tell nothing about it."""
+    return sha256(b"key of a store of om:" + bytes.fromhex(key)).digest()[:_NAME].hex()
+
+
+def key_name(path: Path) -> str | None:
+    """Return the name of the key that a file is encrypted with, or None if om has not encrypted it.
+
+    This must not be called while the process is connected to the file (see `connection.keys`).
+    """
+    try:
+        with path.open("rb") as stream:
+            header = stream.read(_HEADER)
+    except OSError:
+        return None
+    return header[len(MARK) :].hex() if header.startswith(MARK) and len(header) == _HEADER else None
+
+
+def learn(key: str) -> str:
+    """Let this process open files that are encrypted with a key, and return the key's name."""
+    name = name_of(key)
+    _known[name] = key
+    return name
+
+
+def known_key(path: Path) -> str | None:
+    """Return the key of a file, or None if it is not encrypted. Raise NoKey if this process has not learnt the key."""
+    name = key_name(path)
+    if name is None:
+        return None
+    if name not in _known:
+        raise NoKey(f"{path} is encrypted, and its key is missing", hint="om-store(5) says where keys are", name=name)
+    return _known[name]
+
+
+def is_replaced(path: Path, key: str) -> bool:
+    """Return True if a file is not encrypted with a key any more, as its header says."""
+    return key_name(path) != name_of(key)
+
+
+def version() -> str:
+    """Return the version of SQLCipher, or an empty text if it is not installed."""
+    if driver is None:
+        return ""
+    connection = driver.connect(":memory:")
+    (found,) = connection.execute("PRAGMA cipher_version").fetchone()
+    connection.close()
+    return str(found).split()[0]
+
+
+def connect(uri: str, key: str | None, *, wait: float) -> sqlite3.Connection:
+    """Connect to an encrypted file and read its header. Without a key, the file must not be encrypted.
+
+    Raise UnusableStore if SQLCipher is not installed, and sqlite3.DatabaseError if this is not the file's key.
+    """
+    connection = _opened(uri, key, wait=wait)
+    try:
+        connection.execute("PRAGMA user_version").fetchone()
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def in_memory(key: str) -> sqlite3.Connection:
+    """Return an empty database in memory into which one with this key can be copied."""
+    return _opened(":memory:", key, wait=0)
+
+
+def quoted(key: str) -> str:
+    """Return a key with the salt that names it, as SQLCipher expects it."""
+    return f"\"x'{key}{MARK.hex()}{name_of(key)}'\""
+
+
+def _opened(uri: str, key: str | None, *, wait: float) -> sqlite3.Connection:
+    if driver is None:
+        raise UnusableStore(
+            "the store is encrypted, and sqlcipher3 is not installed", hint="pip install 'omcli[encryption]'"
+        )
+    connection: SecretDatabase = driver.connect(
+        uri, uri=True, timeout=wait, isolation_level=None, factory=SecretDatabase
+    )
+    connection.key = key
+    connection.execute("PRAGMA cipher_log_level = NONE")  # it would write to stderr
+    if key is not None:
+        connection.execute(f"PRAGMA key = {quoted(key)}")
+        connection.execute("PRAGMA cipher_compatibility = 4")
+    connection.execute("PRAGMA temp_store = MEMORY")
+    return prepare(connection)
+
+
+# ---- the driver
+
+
+def _as_sqlite_error(error: Exception) -> sqlite3.Error:
+    """Return an error of the driver as that of `sqlite3`.
+
+    The key has the name in the file's header. So a file that cannot be read with it is damaged.
+    """
+    found: sqlite3.Error = getattr(sqlite3, type(error).__name__, sqlite3.Error)(*error.args)
+    code = getattr(error, "sqlite_errorcode", None)
+    if code is not None:
+        code = sqlite3.SQLITE_CORRUPT if code == sqlite3.SQLITE_NOTADB else code
+        found.sqlite_errorcode = _DETAILED.get(str(error).partition(" ")[0], code)
+        found.sqlite_errorname = getattr(error, "sqlite_errorname", "")
+    return found
+
+
+def _with_sqlite_errors(method: Callable[..., Any]) -> Callable[..., Any]:
+    def call(*values: Any, **options: Any) -> Any:
+        try:
+            return method(*values, **options)
+        except driver.Error as error:
+            raise _as_sqlite_error(error) from None
+
+    return call
+
+
+class SecretCursor(driver.Cursor if driver else object):  # type: ignore[misc]
+    """A cursor of the driver that raises errors of `sqlite3`."""
+
+    if driver:
+        execute = _with_sqlite_errors(driver.Cursor.execute)
+        executemany = _with_sqlite_errors(driver.Cursor.executemany)
+        fetchone = _with_sqlite_errors(driver.Cursor.fetchone)
+        fetchmany = _with_sqlite_errors(driver.Cursor.fetchmany)
+        fetchall = _with_sqlite_errors(driver.Cursor.fetchall)
+        __next__ = _with_sqlite_errors(driver.Cursor.__next__)
+
+
+class SecretDatabase(driver.Connection if driver else object):  # type: ignore[misc]
+    """A connection of the driver that raises errors of `sqlite3`, and has rows like those of `sqlite3`."""
+
+    key: str | None = None
+    _has_names = False
+
+    if driver:
+        commit = _with_sqlite_errors(driver.Connection.commit)
+        rollback = _with_sqlite_errors(driver.Connection.rollback)
+        backup = _with_sqlite_errors(driver.Connection.backup)
+        close = _with_sqlite_errors(driver.Connection.close)
+
+    def cursor(self) -> SecretCursor:
+        made: Any = super().cursor(SecretCursor)
+        if self._has_names:
+            made.row_factory = driver.Row
+        return made  # type: ignore[no-any-return]
+
+    def _set_rows(self, kind: type | None) -> None:
+        """Give rows names, as `sqlite3.Row` does, or none."""
+        self._has_names = kind is not None
+
+    row_factory = property(lambda self: sqlite3.Row if self._has_names else None, _set_rows)
