@@ -207,10 +207,12 @@ def _named(sessions: Sequence[str]) -> list[str]:
 
 def last_worker(run: Run) -> tuple[Path, WorkerRun | None]:
     """Return the path of the workers' log, and the last worker's run on this store, or None if there was none."""
+    from omcli.sqlite.lanes import is_gone
+
     log = log_file(os.environ)
     ran = last_run(log, _store(run))
     if ran is not None and ran.ended is None:
-        ran = replace(ran, is_gone=run.wiring.is_gone(ran.owner))
+        ran = replace(ran, is_gone=is_gone(ran.owner))
     return log, ran
 
 

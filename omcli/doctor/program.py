@@ -18,7 +18,7 @@ from omcli.settings.settings import PREFIX
 from omcli.settings.values import KEYS
 from omcli.sqlite import checks
 
-_OWN_VARIABLES = {"OM_CONFIG", "OM_ENABLED", "OM_MEMORY", GUARD}
+_OWN_VARIABLES = {"OM_CONFIG", "OM_ENABLED", "OM_KEY", "OM_MEMORY", GUARD}
 """Variables of om that are not settings."""
 _PACKAGE = "omcli"
 _RETIRED = "observational-memory"

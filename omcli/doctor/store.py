@@ -13,9 +13,10 @@ from pathlib import Path
 from omcli.base.errors import CannotCreate, IndexDamaged, InputOutput
 from omcli.doctor import DAY, Check, Doctor, Section, counted, failure, pass_, shown, size, skip, warn
 from omcli.processes import state_folder
-from omcli.sqlite import checks
+from omcli.sqlite import checks, cipher
 from omcli.sqlite.backups import Backup, backups_among, by_age
 from omcli.sqlite.connection import log_files, spool_folder
+from omcli.sqlite.restore import other_files
 from omcli.sqlite.spool import state_of
 from omcli.text.instants import minute
 
@@ -54,13 +55,14 @@ def _file(doctor: Doctor) -> Iterator[Check]:
     if not doctor.wiring.has_store:
         yield _folder(doctor) or skip("store", f"{path} is not created yet", "`om observe FILE` creates it")
         return
-    known, found = doctor.wiring.store_version, checks.file_version(doctor.path, wait=doctor.settings.wait)
     counts = doctor.store.sessions.status()
+    known, found = doctor.wiring.store_version, checks.file_version(doctor.path, wait=doctor.settings.wait)
+    secret = f"encrypted by SQLCipher {cipher.version()}" if doctor.store.key else "not encrypted"
     older = f"schema {found}, which the next command that writes brings to {known}; " if found < known else ""
     yield pass_(
         "store",
         f"{path}: {older}{counted(counts.sessions, 'session')}, {counted(counts.messages, 'message')},"
-        f" {counted(counts.observations, 'row')}, {size(doctor.wiring.store_size or 0)}",
+        f" {counted(counts.observations, 'row')}, {size(doctor.wiring.store_size or 0)}, {secret}",
     )
     if not os.access(doctor.path, os.W_OK):
         yield failure("store", f"{path} cannot be written", "check the permissions of the file")
@@ -250,6 +252,9 @@ def _backups(doctor: Doctor) -> Iterator[Check]:
     if not doctor.has_store:
         return
     hint = "`om consolidate` makes one a day; `om schedule` runs it"
+    if doctor.store.key and (others := other_files(doctor.path, doctor.store.key)):
+        said = f"not encrypted with the store's key: {', '.join(each.name for each in others)}"
+        yield warn("backups", said, "`om store encrypt --backups convert`, or `delete`")
     for aside in sorted(doctor.path.parent.glob(f"{glob.escape(doctor.path.name)}.corrupted-*Z*")):
         if aside.name.endswith(("-wal", "-shm")):
             continue

@@ -18,6 +18,7 @@ from omcli.schedules import NAMES, scheduler
 from omcli.schedules.job import SUCCESS_CODES, run_command
 from omcli.settings import is_off_in
 from omcli.sqlite import checks
+from omcli.sqlite.lanes import is_gone
 from omcli.text.instants import instant, minute
 from omcli.wiring.consolidate_inputs import changed_files
 from omcli.wiring.inputs import asked, terms, transcript
@@ -107,7 +108,7 @@ def _worker(doctor: Doctor) -> Iterator[Check]:
         return
     where = f"its log is {shown(log, doctor.environment)}"
     if ran.ended is None:
-        if doctor.wiring.is_gone(ran.owner):
+        if is_gone(ran.owner):
             yield warn("background", f"the worker of {minute(ran.at)} was killed", f"`om tick` goes on; {where}")
         else:
             yield pass_("background", f"a worker is running since {minute(ran.at)}")

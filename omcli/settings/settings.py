@@ -321,6 +321,16 @@ class HookSettings:
 
 
 @record
+class StoreSettings:
+    """Place of an encrypted store's key. `OM_KEY` overrides both; without any of them it is in the keyring."""
+
+    key_command: str | None = None
+    """Command line that prints the key, or None."""
+    key_file: Path | None = None
+    """File with the key, or None."""
+
+
+@record
 class Settings:
     """All settings of a run."""
 
@@ -351,6 +361,7 @@ class Settings:
     limits: CostLimits = CostLimits()
     consolidate: ConsolidateSettings = ConsolidateSettings()
     hook: HookSettings = HookSettings()
+    store: StoreSettings = StoreSettings()
     prices: Mapping[str, Price] = field(default_factory=dict)
     """Prices by model, which override the built-in ones."""
     origins: Mapping[str, str] = field(default_factory=dict)

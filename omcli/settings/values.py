@@ -23,7 +23,7 @@ SECTIONS: Mapping[str, Any] = {
     name: getattr(DEFAULTS, name)
     for name in (
         *("observe", "reflect", "context", "retention", "consolidate"),
-        *("observer", "reflector", "embeddings", "tools", "provider", "limits", "hook"),
+        *("observer", "reflector", "embeddings", "tools", "provider", "limits", "hook", "store"),
     )
 }
 """Default settings by section (the part of a key before its dot)."""

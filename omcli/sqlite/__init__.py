@@ -8,10 +8,11 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
-from omcli.base.errors import InputOutput
+from omcli.base.errors import InputOutput, NoKey
 from omcli.sqlite.connection import (
     MIGRATIONS,
     exists,
+    key_of,
     open_copy,
     open_for_reading,
     open_for_writing,
@@ -53,16 +54,18 @@ class SqliteStore:
         read_only: bool = False,
         migrations: Path = MIGRATIONS,
         is_gone: Callable[[str], bool] | None = None,
+        learn_key: Callable[[str], object] | None = None,
     ) -> Self:
         """Open the store at `path`. Create it if it is missing, and migrate it if its schema is older.
 
         With `read_only` nothing is written, and a missing store is read as an empty one. `wait` is in seconds.
-        `is_gone` returns True if the owner of a lease has ended (default: `lanes.is_gone`).
+        `is_gone` returns True if the owner of a lease has ended (default: `lanes.is_gone`). `learn_key` is called with
+        the name of the key of an encrypted store, and lets this process know it (`cipher.learn`).
 
         Raise CannotCreate if the file cannot be created, InputOutput if it cannot be read, written or copied before a
         migration or is damaged, StoreLocked if another process holds the lock, NewerStore if a later version wrote the
-        store, MigrationFailed if a migration fails, and UnusableStore if the file is not a store or SQLite is too
-        old.
+        store, MigrationFailed if a migration fails, UnusableStore if the file is not a store or SQLite is too old or
+        lacks encryption, and NoKey if the key is not known.
         """
 
         def back_up(old: int) -> None:
@@ -70,12 +73,18 @@ class SqliteStore:
 
             copy_store(path, f"v{old}", wait=wait)
 
-        with om_errors(path, wait=wait, reading=read_only):
-            _check_content(path)
-            if read_only:
-                connection = open_for_reading(path, wait=wait, steps=steps(migrations))
-            else:
-                connection = open_for_writing(path, wait=wait, steps=steps(migrations), back_up=back_up)
+        try:
+            with om_errors(path, wait=wait, reading=read_only):
+                _check_content(path)
+                if read_only:
+                    connection = open_for_reading(path, wait=wait, steps=steps(migrations))
+                else:
+                    connection = open_for_writing(path, wait=wait, steps=steps(migrations), back_up=back_up)
+        except NoKey as error:
+            if learn_key is None:
+                raise
+            learn_key(error.name)
+            return cls.open(path, wait=wait, read_only=read_only, migrations=migrations, is_gone=is_gone)
         return cls(Database(connection, path=path, wait=wait), is_gone=is_gone)
 
     @classmethod
@@ -86,14 +95,20 @@ class SqliteStore:
         return cls(Database(connection, path=NOWHERE, wait=0), is_gone=is_gone)
 
     @classmethod
-    def copy_of(cls, path: Path, *, wait: float) -> Self:
+    def copy_of(cls, path: Path, *, wait: float, learn_key: Callable[[str], object] | None = None) -> Self:
         """Open a private copy of the store at `path`, which is deleted like a temporary store. Leases are not copied.
 
         Raise the errors of `open` with `read_only`.
         """
-        with om_errors(path, wait=wait, reading=True):
-            _check_content(path)
-            connection = open_copy(path, wait=wait, steps=steps())
+        try:
+            with om_errors(path, wait=wait, reading=True):
+                _check_content(path)
+                connection = open_copy(path, wait=wait, steps=steps())
+        except NoKey as error:
+            if learn_key is None:
+                raise
+            learn_key(error.name)
+            return cls.copy_of(path, wait=wait)
         return cls(Database(connection, path=NOWHERE, wait=0))
 
     def cut_after(self, moment: str) -> CutResult:
@@ -105,6 +120,11 @@ class SqliteStore:
 
         with self.database.writing() as connection:
             return cut_after(connection, moment)
+
+    @property
+    def key(self) -> str | None:
+        """The store's key, or None if it is not encrypted."""
+        return key_of(self.database.connection)
 
     def close(self) -> None:
         """Close the file. The store cannot be used afterwards."""

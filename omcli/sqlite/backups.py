@@ -1,4 +1,4 @@
-"""Copies of the store in its own folder, and removing from a private copy everything after a moment."""
+"""Copies of the store in its own folder, removing from a private copy everything after a moment, and disk space."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from itertools import count
 from pathlib import Path
 from typing import TypeVar
 
-from omcli.base.errors import InputOutput
+from omcli.base.errors import InputOutput, StoreLocked
 from omcli.base.record import record
 from omcli.memory.changes import CutResult
 from omcli.memory.ports import Backups, Lane
 from omcli.memory.retention import BackupResult
-from omcli.sqlite.connection import connect, create, log_files
+from omcli.sqlite.connection import connect, create, log_files, retry
 from omcli.sqlite.dialect import NOWHERE, Table
 
 _UNFINISHED = ".partial"
@@ -32,6 +32,7 @@ _FALSE_ALARM = "NULL value in aside_titles."
 or 9 have such a table.
 """
 _MAX_FAULTS = 10_000
+_PAUSE = 0.01
 
 
 class SqliteBackups(Table, Backups):
@@ -378,3 +379,27 @@ def _moment(text: str) -> datetime | None:
         return datetime.strptime(text, "%Y-%m-%dT%H%M%S")  # noqa: DTZ007 - all of them are UTC
     except ValueError:
         return None
+
+
+# ---- disk space
+
+
+def vacuum(connection: sqlite3.Connection, *, wait: float) -> None:
+    """Free the disk space of deleted rows, leaving no trace of them in the file or its write-ahead log.
+
+    Raise StoreLocked if another process still reads an earlier state after `wait` seconds.
+    """
+    deadline = time.monotonic() + wait
+    retry(connection, "VACUUM", deadline=deadline)
+    while connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]:  # while a reader uses an earlier state
+        if time.monotonic() > deadline:
+            raise StoreLocked(
+                "deleted rows may still be in the store's files: another process is reading them",
+                hint="run `om prune --hard` once it is done",
+            )
+        time.sleep(_PAUSE)
+
+
+def truncate_log(connection: sqlite3.Connection) -> None:
+    """Write the write-ahead log into the store's file and empty it, unless another process still reads it."""
+    connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()

@@ -12,7 +12,8 @@ from pathlib import Path
 from omcli.base.errors import InputOutput
 from omcli.base.record import record
 from omcli.memory.ports import Lane
-from omcli.sqlite.connection import check_version, connect, log_files, steps, truncate_log
+from omcli.sqlite.backups import truncate_log
+from omcli.sqlite.connection import check_version, connect, log_files, steps
 from omcli.sqlite.dialect import Database, om_error
 from omcli.sqlite.lanes import is_gone, last_errors, owner_name
 from omcli.sqlite.sessions import WAITING

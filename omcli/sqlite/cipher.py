@@ -71,11 +71,6 @@ def known_key(path: Path) -> str | None:
     return _known[name]
 
 
-def is_replaced(path: Path, key: str) -> bool:
-    """Return True if a file is not encrypted with a key any more, as its header says."""
-    return key_name(path) != name_of(key)
-
-
 def version() -> str:
     """Return the version of SQLCipher, or an empty text if it is not installed."""
     if driver is None:
@@ -87,30 +82,10 @@ def version() -> str:
 
 
 def connect(uri: str, key: str | None, *, wait: float) -> sqlite3.Connection:
-    """Connect to an encrypted file and read its header. Without a key, the file must not be encrypted.
+    """Connect to an encrypted file without reading it. Without a key, the file must not be encrypted.
 
-    Raise UnusableStore if SQLCipher is not installed, and sqlite3.DatabaseError if this is not the file's key.
+    Raise UnusableStore if SQLCipher is not installed.
     """
-    connection = _opened(uri, key, wait=wait)
-    try:
-        connection.execute("PRAGMA user_version").fetchone()
-    except BaseException:
-        connection.close()
-        raise
-    return connection
-
-
-def in_memory(key: str) -> sqlite3.Connection:
-    """Return an empty database in memory into which one with this key can be copied."""
-    return _opened(":memory:", key, wait=0)
-
-
-def quoted(key: str) -> str:
-    """Return a key with the salt that names it, as SQLCipher expects it."""
-    return f"\"x'{key}{MARK.hex()}{name_of(key)}'\""
-
-
-def _opened(uri: str, key: str | None, *, wait: float) -> sqlite3.Connection:
     if driver is None:
         raise UnusableStore(
             "the store is encrypted, and sqlcipher3 is not installed", hint="pip install 'omcli[encryption]'"
@@ -125,6 +100,16 @@ def _opened(uri: str, key: str | None, *, wait: float) -> sqlite3.Connection:
         connection.execute("PRAGMA cipher_compatibility = 4")
     connection.execute("PRAGMA temp_store = MEMORY")
     return prepare(connection)
+
+
+def in_memory(key: str) -> sqlite3.Connection:
+    """Return an empty database in memory into which one with this key can be copied."""
+    return connect(":memory:", key, wait=0)
+
+
+def quoted(key: str) -> str:
+    """Return a key with the salt that names it, as SQLCipher expects it."""
+    return f"\"x'{key}{MARK.hex()}{name_of(key)}'\""
 
 
 # ---- the driver

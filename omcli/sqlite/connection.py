@@ -11,7 +11,7 @@ from contextlib import closing, suppress
 from functools import cache
 from pathlib import Path
 
-from omcli.base.errors import CannotCreate, InputOutput, MigrationFailed, NewerStore, StoreLocked, UnusableStore
+from omcli.base.errors import CannotCreate, InputOutput, MigrationFailed, NewerStore, UnusableStore
 from omcli.sqlite.dialect import (
     FUNCTION_FAILED,
     INDEXES,
@@ -50,7 +50,7 @@ def open_for_writing(
         check_version(connection, path=path, newest=len(steps))
         # Lets readers work during a write. If several processes set this at once on a new file, SQLite does not wait:
         # of 320 attempts, eight at a time, 7 failed at once with "locked".
-        _retry(connection, "PRAGMA journal_mode = WAL", deadline=time.monotonic() + wait)
+        retry(connection, "PRAGMA journal_mode = WAL", deadline=time.monotonic() + wait)
         connection.execute("PRAGMA synchronous = NORMAL")
         connection.execute("PRAGMA foreign_keys = ON")
         migrate(connection, steps, path=path, back_up=back_up)
@@ -117,13 +117,19 @@ def open_for_reading(path: Path, *, wait: float, steps: Sequence[Path]) -> sqlit
 
 
 def connect(
-    path: Path, mode: str, *, wait: float, immutable: bool = False, like: sqlite3.Connection | None = None
+    path: Path,
+    mode: str,
+    *,
+    wait: float,
+    immutable: bool = False,
+    like: sqlite3.Connection | None = None,
+    tried: os.stat_result | None = None,
 ) -> sqlite3.Connection:
     """Connect to a file in mode `ro` or `rw`, and read its header. Transactions begin and end only explicitly.
 
     An `immutable` file is read without locks and without a write-ahead log. An empty file is encrypted `like` the
-    database that is to be copied into it. Raise UnusableStore if SQLite is too old, the errors of `cipher.known_key`
-    and `cipher.connect`, and SQLite's own.
+    database that is to be copied into it. The file that was `tried` is not tried again. Raise UnusableStore if
+    SQLite is too old, the errors of `cipher.known_key` and `cipher.connect`, and SQLite's own.
     """
     if sqlite3.sqlite_version_info < _OLDEST_SQLITE:
         raise UnusableStore(
@@ -133,32 +139,29 @@ def connect(
     key = key_of(like) if like and not path.stat().st_size else keys.get(path)
     if key is None:
         connection = prepare(sqlite3.connect(uri, uri=True, timeout=wait, isolation_level=None))
-        try:
-            connection.execute("PRAGMA user_version").fetchone()  # the first read opens the write-ahead log
-        except BaseException as error:
-            connection.close()
-            if getattr(error, "sqlite_errorcode", 0) != sqlite3.SQLITE_NOTADB:
-                raise
-            from omcli.sqlite.cipher import known_key  # noqa: PLC0415 - most stores are not encrypted
+    else:
+        from omcli.sqlite import cipher  # noqa: PLC0415 - most stores are not encrypted
 
-            if (key := known_key(path)) is None:
-                raise
-        else:
-            return connection
-    from omcli.sqlite import cipher  # noqa: PLC0415
-
-    try:
         connection = cipher.connect(uri, key, wait=wait)
-    except sqlite3.DatabaseError as error:
-        if error.sqlite_errorcode != sqlite3.SQLITE_CORRUPT or not cipher.is_replaced(path, key):
+    try:
+        connection.execute("PRAGMA user_version").fetchone()  # the first read opens the write-ahead log
+    except sqlite3.Error as error:
+        connection.close()
+        unreadable = sqlite3.SQLITE_NOTADB if key is None else sqlite3.SQLITE_CORRUPT
+        if getattr(error, "sqlite_errorcode", 0) != unreadable:
             raise
-        keys.pop(path, None)
-        return connect(path, mode, wait=wait, immutable=immutable, like=like)
-    keys[path] = key
+        found = path.stat()
+        if tried and os.path.samestat(found, tried):
+            raise
+        from omcli.sqlite.cipher import known_key  # noqa: PLC0415
+
+        # It is encrypted, or its encrypted or decrypted copy has just taken its place.
+        keys[path] = known_key(path)
+        return connect(path, mode, wait=wait, immutable=immutable, tried=found)
     return connection
 
 
-keys: dict[Path, str] = {}
+keys: dict[Path, str | None] = {}
 """Keys of the encrypted files that this process has opened. They are opened with the same driver from then on: if
 another one opened and closed such a file, the system would release SQLite's locks on it.
 """
@@ -193,7 +196,7 @@ def _private_copy(source: sqlite3.Connection, *, place: str) -> sqlite3.Connecti
     return copy
 
 
-def _retry(connection: sqlite3.Connection, statement: str, *, deadline: float) -> None:
+def retry(connection: sqlite3.Connection, statement: str, *, deadline: float) -> None:
     """Run a statement, retrying while another process holds a lock."""
     while True:
         try:
@@ -204,22 +207,6 @@ def _retry(connection: sqlite3.Connection, statement: str, *, deadline: float) -
             time.sleep(_PAUSE)
         else:
             return
-
-
-def vacuum(connection: sqlite3.Connection, *, wait: float) -> None:
-    """Free the disk space of deleted rows, leaving no trace of them in the file or its write-ahead log.
-
-    Raise StoreLocked if another process still reads an earlier state after `wait` seconds.
-    """
-    deadline = time.monotonic() + wait
-    _retry(connection, "VACUUM", deadline=deadline)
-    while connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]:  # while a reader uses an earlier state
-        if time.monotonic() > deadline:
-            raise StoreLocked(
-                "deleted rows may still be in the store's files: another process is reading them",
-                hint="run `om prune --hard` once it is done",
-            )
-        time.sleep(_PAUSE)
 
 
 def size(path: Path) -> int | None:
@@ -247,11 +234,6 @@ def create(path: Path) -> None:
         raise CannotCreate(
             f"cannot create {path}: {error.strerror}", hint="name a place you can write to with --db"
         ) from error
-
-
-def truncate_log(connection: sqlite3.Connection) -> None:
-    """Write the write-ahead log into the store's file and empty it, unless another process still reads it."""
-    connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
 
 
 def log_files(path: Path) -> tuple[Path, Path]:
@@ -293,10 +275,11 @@ def exists(path: Path) -> bool:
     try:
         mode = path.stat().st_mode
     except FileNotFoundError:
-        if broken := next((part for part in (path, *path.parents) if part.is_symlink() and not part.exists()), None):
-            raise UnusableStore(
-                f"{broken} is a link to {broken.readlink()}, which does not exist", hint=_ANOTHER
-            ) from None
+        for part in (path, *path.parents):
+            if part.is_symlink() and not part.exists():
+                raise UnusableStore(
+                    f"{part} is a link to {part.readlink()}, which does not exist", hint=_ANOTHER
+                ) from None
         return False
     except NotADirectoryError as error:
         raise CannotCreate(f"cannot create {path}: {error.strerror}", hint=_ANOTHER) from error

@@ -13,7 +13,7 @@ from contextlib import closing, contextmanager, suppress
 from itertools import count
 from pathlib import Path
 
-from omcli.base import lazily
+from omcli.base import ignore, lazily
 from omcli.base.errors import BadInput, InputOutput, OmError, StoreLocked, UnusableStore
 from omcli.base.record import record
 from omcli.sqlite import cipher
@@ -28,7 +28,16 @@ from omcli.sqlite.backups import (
     snapshot_of,
     unfinished_of,
 )
-from omcli.sqlite.connection import check_version, connect, create, is_of_om, key_of, log_files, steps
+from omcli.sqlite.connection import (
+    check_version,
+    connect,
+    create,
+    is_of_om,
+    key_of,
+    log_files,
+    open_for_writing,
+    steps,
+)
 from omcli.sqlite.dialect import BUSY, om_errors
 
 _PAUSE = 0.05
@@ -104,8 +113,13 @@ def replace_damaged(path: Path, *, now: str, wait: float) -> InputOutput | None:
 
 
 def has_backup(path: Path) -> bool:
-    """Return True if a store has a sound backup."""
-    return any(_is_whole(backup.path) for backup in backup_files(path))
+    """Return True if a store has a sound backup. Raise NoKey if that depends on a key that is missing."""
+    backups = [backup.path for backup in backup_files(path)]
+    if any(map(_is_whole, backups)):
+        return True
+    for backup in backups:
+        cipher.known_key(backup)
+    return False
 
 
 def _restore_empty(path: Path, backups: Sequence[Path], *, wait: float) -> RestoreResult | None:
@@ -126,10 +140,15 @@ def _replaced(path: Path, backups: Sequence[Path], *, now: str, wait: float) -> 
         backup = next(filter(_is_whole, backups), None)
         unfinished = unfinished_of(path)
         remove(unfinished)
+        key = cipher.known_key(path)
         if backup is not None:
             copy_to(backup, unfinished, wait=wait, immutable=True)
+        elif key is not None:  # otherwise the new store would not be encrypted
+            open_for_writing(unfinished, wait=wait, steps=steps(), back_up=ignore).close()
         else:
             create(unfinished)
+        if cipher.known_key(unfinished) != key:
+            change_key(unfinished, key, wait=wait)
         _take_after(path, unfinished)
         kept = _moved(path, f"corrupted-{label(now)}")
         unfinished.replace(path)
@@ -178,17 +197,13 @@ def _only_one(path: Path, *, wait: float) -> Iterator[bool]:
     """Let only one process at a time replace a damaged store. Yield False if the file is gone or was replaced. Raise
     StoreLocked if another process holds it for longer than `wait` seconds.
     """
-    until = time.monotonic() + wait
     try:
         stream = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except FileNotFoundError:
         yield False
         return
     try:
-        while not _locked(stream):
-            if time.monotonic() > until:
-                raise StoreLocked(f"another process holds {path} (waited {wait:g} s)", hint="try again later")
-            time.sleep(_PAUSE)
+        _claim(stream, path, wait=wait)
         try:
             is_there = os.path.samestat(os.fstat(stream), path.stat())
         except FileNotFoundError:
@@ -196,6 +211,14 @@ def _only_one(path: Path, *, wait: float) -> Iterator[bool]:
         yield is_there
     finally:
         os.close(stream)
+
+
+def _claim(stream: int, path: Path, *, wait: float) -> None:
+    until = time.monotonic() + wait
+    while not _locked(stream):
+        if time.monotonic() > until:
+            raise StoreLocked(f"another process holds {path} (waited {wait:g} s)", hint="try again later")
+        time.sleep(_PAUSE)
 
 
 def _locked(stream: int) -> bool:
@@ -258,7 +281,7 @@ def _is_whole(backup: Path) -> bool:
 _REPLACED = b"another file is in the place of this one"
 _BLOCK = 1 << 20
 _KEPT = lazily(
-    r"\.(?:corrupted-DATE|(?:DATE|v\d+)\.bak(?:\.partial)?)".replace("DATE", r"\d{4}-\d\d-\d\dT\d{6}Z(?:-\d+)?")
+    r"\.(?:partial|corrupted-DATE|(?:DATE|v\d+)\.bak(?:\.partial)?)".replace("DATE", r"\d{4}-\d\d-\d\dT\d{6}Z(?:-\d+)?")
 )
 """Name of a copy, after the name of the store."""
 
@@ -279,43 +302,55 @@ def change_key(path: Path, key: str | None, *, wait: float) -> None:
             f"{path} has several names (hard links)", hint="leave only one: `find -samefile` finds them"
         )
     unfinished = unfinished_of(path)
-    remove(unfinished)
     old = os.open(path, os.O_RDWR | os.O_CLOEXEC)  # closing it ends locks, so it is closed last
     try:
+        _claim(old, path, wait=wait)  # two that wait for each other's connections would wait for ever
         with om_errors(path, wait=wait), closing(cipher.connect(_url(path), now, wait=0)) as source:
-            _keep_others_out(source, path, wait=wait)
-            create(unfinished)
-            _export(source, unfinished, key)
-            _check_same(source, unfinished, key)
-            unfinished.chmod(stat.S_IMODE(path.stat().st_mode))
-            _flush(unfinished)
+            _keep_others_out(source, path, old, wait=wait)
+            remove(unfinished)
+            try:
+                create(unfinished)
+                _export(source, unfinished, key)
+                _check_same(source, unfinished, key)
+                unfinished.chmod(stat.S_IMODE(path.stat().st_mode))
+                _flush(unfinished)
+            except BaseException:
+                remove(unfinished)
+                raise
             unfinished.replace(path)
             _flush(path.parent)
             _erase(old, whole=now is None)
     finally:
         os.close(old)
-        remove(unfinished)
 
 
 def _url(path: Path) -> str:
     return f"{path.absolute().as_uri()}?mode=rw"
 
 
-def _keep_others_out(connection: sqlite3.Connection, path: Path, *, wait: float) -> None:
-    """Write the log into the file, and lock the file until the connection is closed."""
+def _keep_others_out(connection: sqlite3.Connection, path: Path, opened: int, *, wait: float) -> None:
+    """Write the log into the file, and lock the file until the connection is closed. Raise StoreLocked if another
+    process uses the file, or has just replaced the one that is `opened`.
+    """
     until = time.monotonic() + wait
     while True:
         try:
-            connection.execute("PRAGMA main.locking_mode = NORMAL")
+            connection.execute("PRAGMA main.locking_mode = EXCLUSIVE")  # first, so that nobody comes in between
             connection.execute("PRAGMA main.journal_mode = DELETE")
-            connection.execute("PRAGMA main.locking_mode = EXCLUSIVE")
             connection.execute("BEGIN EXCLUSIVE")
             connection.execute("COMMIT")
-            if connection.execute("PRAGMA main.journal_mode").fetchone() == ("delete",):
-                return
-        except sqlite3.OperationalError as error:
-            if error.sqlite_errorcode not in BUSY:
+            (mode,) = connection.execute("PRAGMA main.journal_mode").fetchone()
+        except sqlite3.DatabaseError as error:
+            mode = "unknown"
+            if os.path.samestat(os.fstat(opened), path.stat()) and error.sqlite_errorcode not in BUSY:
                 raise
+        if not os.path.samestat(os.fstat(opened), path.stat()):
+            raise StoreLocked(f"another process has just encrypted or decrypted {path}", hint="run it again")
+        if mode == "delete":
+            return
+        with suppress(sqlite3.DatabaseError):  # if it is locked, nothing is to be given back
+            connection.execute("PRAGMA main.locking_mode = NORMAL")
+            connection.execute("PRAGMA main.user_version").fetchone()
         if time.monotonic() > until:
             raise StoreLocked(
                 f"another process uses {path} (waited {wait:g} s)", hint="stop `om watch`, `om mcp` and the like first"
@@ -324,13 +359,19 @@ def _keep_others_out(connection: sqlite3.Connection, path: Path, *, wait: float)
 
 
 def _export(source: sqlite3.Connection, target: Path, key: str | None) -> None:
-    """Copy a database into an empty file, with another key or with none."""
+    """Copy a database into an empty file, with another key or with none. Raise InputOutput if that fails."""
     source.execute(f"ATTACH ? AS copy KEY {cipher.quoted(key) if key else repr('')}", (str(target),))
     source.execute("PRAGMA copy.journal_mode = OFF")
     source.execute("PRAGMA copy.synchronous = OFF")
-    source.execute("SELECT sqlcipher_export('copy')")
+    try:
+        source.execute("SELECT sqlcipher_export('copy')")
+    except sqlite3.DatabaseError as error:  # the function gives no other code than that it failed
+        raise InputOutput(
+            f"{target} cannot be written: {error}", hint="the store is as it was; `om doctor` checks it and the disk"
+        ) from error
     for number in ("user_version", "application_id"):
         source.execute(f"PRAGMA copy.{number} = {source.execute(f'PRAGMA main.{number}').fetchone()[0]}")
+    source.execute("PRAGMA copy.journal_mode = WAL")  # otherwise nobody would hold a lock between two statements
     source.execute("DETACH copy")
 
 
@@ -377,9 +418,27 @@ def _erase(opened: int, *, whole: bool) -> None:
     os.fsync(opened)
 
 
-def kept_files(path: Path) -> tuple[Path, ...]:
-    """Return the copies of a store that om has kept beside it: backups, also unfinished ones, and damaged stores."""
+def other_files(path: Path, key: str | None) -> tuple[Path, ...]:
+    """Return the copies of a store that om has kept beside it and that are not encrypted with its key, or encrypted
+    although it is not: backups, also unfinished ones, and damaged stores.
+    """
     beside = sorted(path.parent.iterdir()) if path.parent.is_dir() else ()
-    return tuple(
-        file for file in beside if file.name.startswith(path.name) and _KEPT.fullmatch(file.name, len(path.name))
-    )
+    kept = (each for each in beside if each.name.startswith(path.name) and _KEPT.fullmatch(each.name, len(path.name)))
+    name = key and cipher.name_of(key)
+    return tuple(each for each in kept if each.stat().st_size and cipher.key_name(each) != name)
+
+
+def change_backup(file: Path, key: str | None, *, delete: bool, wait: float) -> None:
+    """Encrypt one of the `other_files` of a store with its key, or decrypt it, or `delete` it. An unfinished one is
+    deleted. Raise InputOutput if it cannot be changed, and the errors of `change_key`.
+    """
+    try:
+        if not delete and not file.name.endswith(".partial"):
+            change_key(file, key, wait=wait)
+            return
+        if key is not None and file.stat().st_nlink == 1:
+            with file.open("r+b", buffering=0) as stream:
+                _erase(stream.fileno(), whole=True)
+        remove(file)
+    except OSError as error:
+        raise InputOutput(f"{file}: {error.strerror}") from error

@@ -157,7 +157,7 @@ class Wiring:
         if self._usual is not None:
             return self.temporary()
         self.may_write = True
-        store = SqliteStore.open(self.settings.db, wait=self.settings.wait)
+        store = SqliteStore.open(self.settings.db, wait=self.settings.wait, learn_key=self._learn_key)
         # Close the writing store last: the last one to close removes SQLite's log, which a read-only one cannot.
         self._opened.insert(0, store)
         if self._has_spool:
@@ -173,7 +173,7 @@ class Wiring:
 
         if self._usual is not None:
             return self.temporary()
-        store = SqliteStore.open(self.settings.db, wait=self.settings.wait, read_only=True)
+        store = SqliteStore.open(self.settings.db, wait=self.settings.wait, read_only=True, learn_key=self._learn_key)
         self._opened.append(store)
         return store
 
@@ -184,9 +184,14 @@ class Wiring:
 
         if self._usual is not None:
             return self.temporary()
-        store = SqliteStore.open(self.settings.db, wait=0)
+        store = SqliteStore.open(self.settings.db, wait=0, learn_key=self._learn_key)
         self._opened.insert(0, store)
         return store
+
+    def _learn_key(self, name: str) -> None:
+        from omcli.wiring.policies import learn_key
+
+        learn_key(self.settings, name)
 
     @cached_property
     def store_or_empty(self) -> SqliteStore:
@@ -281,8 +286,9 @@ class Wiring:
     def _copy(self) -> SqliteStore:
         from omcli.sqlite import SqliteStore
 
-        db, wait = self.settings.db, self.settings.wait
-        return SqliteStore.copy_of(db, wait=wait) if self.has_store else SqliteStore.temporary()
+        if not self.has_store:
+            return SqliteStore.temporary()
+        return SqliteStore.copy_of(self.settings.db, wait=self.settings.wait, learn_key=self._learn_key)
 
     def close(self) -> None:
         """Close all stores. When the last connection to a store is closed, SQLite writes its log into the file."""
@@ -454,11 +460,6 @@ class Wiring:
         from omcli.sqlite.lanes import current_process
 
         return current_process(self._worker)
-
-    def is_gone(self, owner: str) -> bool:
-        from omcli.sqlite.lanes import is_gone
-
-        return is_gone(owner)
 
 
 def check_format(name: str) -> None:

@@ -1,13 +1,20 @@
-"""Policies of operations, from the settings: budgets, selection, thresholds and retention."""
+"""Policies from the settings: budgets, selection, thresholds, retention, and where the key of an encrypted store is."""
 
 from __future__ import annotations
 
+import os
+import stat
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
+from omcli.base import lazily
+from omcli.base.errors import BadKey, NoKey
 from omcli.base.record import fields_of, replace
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
     from omcli.memory.retention import RetentionRules
     from omcli.memory.session import EvictionPolicy
     from omcli.operations.clock import Clock
@@ -18,6 +25,7 @@ if TYPE_CHECKING:
     from omcli.pack.context_pack import Choice
     from omcli.settings.settings import ObserveSettings, Settings
 
+_Result = TypeVar("_Result")
 _LONGEST_AGO = 30_000
 """Maximum age in days. It reaches back before 1970, the earliest time in a store; much longer ones would overflow."""
 _TOKENS = 100
@@ -162,3 +170,170 @@ def limits(settings: Settings) -> tuple[Limit, ...]:
         for name, most in fields_of(settings.limits).items()
         if most is not None
     )
+
+
+# ---- the key of an encrypted store
+
+_VARIABLE = "OM_KEY"
+_KEY = lazily(r"[0-9a-fA-F]{64}")
+_KEYRING = "the keyring"
+_SERVICE = "om store"
+"""Name of om's entries in the keyring. The name of the user is the name of a key there."""
+_PATIENCE = 60
+"""Seconds that a command may take to print a key: it may have to ask for a password."""
+
+
+def with_key(settings: Settings, use: Callable[[], _Result]) -> _Result:
+    """Return the result of a function. If it needs the key of a file, find that first. Raise as `learn_key` does."""
+    try:
+        return use()
+    except NoKey as error:
+        learn_key(settings, error.name)
+    return with_key(settings, use)
+
+
+def learn_key(settings: Settings, name: str) -> None:
+    """Let this process open files that are encrypted with the key that has this name. Raise NoKey if it is missing or
+    cannot be read, and BadKey if another one is in its place.
+    """
+    from omcli.sqlite.cipher import learn, name_of
+
+    place = place_of_key(settings)
+    key = _key_in(place, settings, name=name)
+    if key is None:
+        raise NoKey(f"the store is encrypted, and its key is not in {place}", hint=_HINT)
+    if name_of(key) != name:
+        raise BadKey(f"the key in {place} is not that of the store", hint=_HINT)
+    learn(key)
+
+
+def new_key(settings: Settings) -> str:
+    """Return the key for a store that is to be encrypted. A new one is made and kept if the settings name no place, or
+    a file that is missing. Raise NoKey if it cannot be kept or read.
+    """
+    from secrets import token_hex
+
+    from omcli.sqlite.cipher import name_of
+
+    place, file = place_of_key(settings), settings.store.key_file
+    new = token_hex(32)
+    if place == _KEYRING:
+        return _kept_by_system(new, name_of(new))
+    if file is not None and place == str(file) and not file.exists():
+        try:
+            file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            with os.fdopen(os.open(file, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600), "w") as stream:
+                stream.write(f"{new}\n")
+                stream.flush()
+                os.fsync(stream.fileno())
+        except OSError as error:
+            raise NoKey(f"the key cannot be kept in {file}: {error.strerror}") from None
+    key = _key_in(place, settings, name="")
+    if key is None:
+        raise NoKey(f"no key in {place}", hint=_HINT)
+    return key
+
+
+_RUN_IT = "run it by hand to see why"
+_HINT = "the order is OM_KEY, `store.key_command`, `store.key_file`, the keyring: om-store(5)"
+
+
+def place_of_key(settings: Settings) -> str:
+    """Return the only place where a key is looked for: the first one that is set, otherwise the keyring."""
+    if os.environ.get(_VARIABLE, "").strip():
+        return _VARIABLE
+    if settings.store.key_command:
+        return "`store.key_command`"
+    return str(settings.store.key_file or _KEYRING)
+
+
+def _key_in(place: str, settings: Settings, *, name: str) -> str | None:
+    """Return the key in a place, or None if none is there. Raise BadKey if something else is."""
+    if place == _VARIABLE:
+        text: str | None = os.environ[_VARIABLE]
+    elif settings.store.key_command and place != str(settings.store.key_file):
+        text = key_printed(settings.store.key_command)
+    elif settings.store.key_file:
+        text = _text_of(settings.store.key_file)
+    else:
+        text = _key_of_system(name)
+    if text is not None and not _KEY.fullmatch(text.strip()):
+        raise BadKey(f"{place} has no valid key (expected 64 hexadecimal digits)", hint=_HINT)
+    return text and text.strip().lower()
+
+
+def key_printed(line: str, *, seconds: float = _PATIENCE) -> str:
+    """Return what a command prints. It is run without a shell, and can ask on the terminal if there is one. Raise NoKey
+    if it fails or takes too long, and BadConfiguration if it cannot be run.
+    """
+    import subprocess
+
+    from omcli.processes import GUARD
+    from omcli.providers.command import command
+
+    found = command(line, seconds=seconds)
+    other = None if os.isatty(0) else subprocess.DEVNULL  # stdin may be a transcript, and a client may read stderr
+    try:
+        process = subprocess.run(
+            found.arguments,
+            stdin=other,
+            stdout=subprocess.PIPE,
+            stderr=other,
+            timeout=seconds,
+            check=False,
+            env={**os.environ, GUARD: "1"},
+        )
+    except subprocess.TimeoutExpired:
+        raise NoKey(f"the key command `{found.model}` took longer than {seconds:g} s", hint=_RUN_IT) from None
+    except OSError as error:
+        raise NoKey(f"the key command `{found.model}` cannot be started: {error.strerror}") from None
+    if process.returncode:
+        raise NoKey(
+            f"the key command `{found.model}` ended with {process.returncode}", hint="run it by hand to see why"
+        )
+    return process.stdout.decode(errors="replace")
+
+
+def _text_of(file: Path) -> str | None:
+    """Return the content of a file, or None if it is missing. Raise NoKey if others may read it."""
+    try:
+        with file.open("rb") as stream:
+            mode = os.fstat(stream.fileno()).st_mode
+            if stat.S_IMODE(mode) & (stat.S_IRWXG | stat.S_IRWXO):
+                raise NoKey(f"others may read the key in {file}", hint=f"chmod 600 {file}")
+            return stream.read(200).decode(errors="replace")
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise NoKey(f"the key in {file} cannot be read: {error.strerror}") from None
+
+
+def _key_of_system(name: str) -> str | None:
+    try:
+        import keyring
+        from keyring.errors import KeyringError
+    except ImportError:
+        raise NoKey("keyring is not installed", hint="pip install 'omcli[encryption]', or: om-store(5)") from None
+    try:
+        return keyring.get_password(_SERVICE, name)
+    except (KeyringError, RuntimeError) as error:
+        raise NoKey(f"the keyring cannot be read: {_line(error)}", hint=_HINT) from None
+
+
+def _kept_by_system(key: str, name: str) -> str:
+    """Put a key into the keyring and return it. Raise NoKey unless it can be read again."""
+    _key_of_system(name)
+    import keyring
+    from keyring.errors import KeyringError
+
+    try:
+        keyring.set_password(_SERVICE, name, key)
+    except (KeyringError, RuntimeError) as error:
+        raise NoKey(f"the keyring cannot be written: {_line(error)}", hint=_HINT) from None
+    if _key_of_system(name) != key:
+        raise NoKey("the keyring has not kept the key", hint=_HINT)
+    return key
+
+
+def _line(error: BaseException) -> str:
+    return str(error).partition("\n")[0].partition(". ")[0] or type(error).__name__

@@ -1,4 +1,4 @@
-"""Stores that keep the same promises: over a file, and in memory."""
+"""Stores that keep the same promises: over a file, over an encrypted one, and in memory."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ import pytest
 
 from omcli.memory.ports import Store
 from omcli.sqlite import SqliteStore
-from tests.fakes import MemoryStore, empty_store
+from tests.fakes import MemoryStore, empty_store, encrypted_store
 
 MakeStore = Callable[[Callable[[str], bool]], Store]
 
 
-@pytest.fixture(params=["file", "memory"])
+@pytest.fixture(params=["file", "encrypted", "memory"])
 def make_store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[MakeStore]:
     """Make a store that asks the given function if the owner of a lease is gone."""
     with ExitStack() as opened:
@@ -23,7 +23,10 @@ def make_store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[MakeS
         def make(is_gone: Callable[[str], bool]) -> Store:
             if request.param == "memory":
                 return opened.enter_context(MemoryStore(is_gone=is_gone))
-            (tmp_path / "om.db").write_bytes(empty_store())
+            if request.param == "encrypted":
+                pytest.importorskip("sqlcipher3")
+            empty = encrypted_store() if request.param == "encrypted" else empty_store()
+            (tmp_path / "om.db").write_bytes(empty)
             return opened.enter_context(SqliteStore.open(tmp_path / "om.db", wait=1, is_gone=is_gone))
 
         yield make

@@ -3,6 +3,6 @@
 from __future__ import annotations
 
 from tests.fakes.models import ScriptedModel, WordCounter
-from tests.fakes.store import MemoryStore, empty_store
+from tests.fakes.store import KEY, MemoryStore, empty_store, encrypted_store
 
-__all__ = ["MemoryStore", "ScriptedModel", "WordCounter", "empty_store"]
+__all__ = ["KEY", "MemoryStore", "ScriptedModel", "WordCounter", "empty_store", "encrypted_store"]

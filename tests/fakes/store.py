@@ -10,8 +10,10 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from omcli.sqlite import SqliteStore
+from omcli.sqlite.cipher import learn
 from omcli.sqlite.connection import open_temporary, steps
 from omcli.sqlite.dialect import NOWHERE, Database
+from omcli.sqlite.restore import change_key
 
 
 @cache
@@ -20,6 +22,21 @@ def empty_store() -> bytes:
     with TemporaryDirectory() as folder:
         path = Path(folder) / "om.db"
         SqliteStore.open(path, wait=1).close()
+        return path.read_bytes()
+
+
+KEY = "0123456789abcdef" * 4
+"""A key for encrypted stores."""
+
+
+@cache
+def encrypted_store() -> bytes:
+    """The file of an encrypted store that holds nothing. Learn `KEY` before it is opened."""
+    learn(KEY)
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "om.db"
+        path.write_bytes(empty_store())
+        change_key(path, KEY, wait=1)
         return path.read_bytes()
 
 

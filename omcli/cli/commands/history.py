@@ -310,6 +310,7 @@ def restore(
     from omcli.sqlite.backups import backup_files, by_age
     from omcli.sqlite.restore import check_backup
     from omcli.sqlite.restore import restore as put_back
+    from omcli.wiring.policies import with_key
 
     found = by_age(backup_files(run.settings.db), run.wiring.clock.now())
     if list_:
@@ -319,14 +320,15 @@ def restore(
     if run.is_read_only("nothing is restored"):
         return
     if dry_run:
-        check_backup(run.settings.db, chosen, wait=run.settings.wait)
+        with_key(run.settings, lambda: check_backup(run.settings.db, chosen, wait=run.settings.wait))
         _report(run, chosen, None, dry_run=True)
         return
     if not yes:
         hint = "add `--yes`, or `--dry-run` to see by what"
         needed = BadUsage(f"`om restore` replaces {run.settings.db}", hint=hint)
         ask_first(run, f"Replace the store by {chosen.name}?", needed=needed, refused="nothing was restored")
-    done = put_back(run.settings.db, chosen, now=run.wiring.clock.now(), wait=run.settings.wait)
+    now, wait = run.wiring.clock.now(), run.settings.wait
+    done = with_key(run.settings, lambda: put_back(run.settings.db, chosen, now=now, wait=wait))
     _report(run, chosen, done.kept, dry_run=False)
 
 

@@ -86,6 +86,7 @@ def hook_text(run: Run, asked: HookCall) -> str:
         store = os.path.abspath(run.settings.db)  # noqa: PTH100 - relative to the client's directory
         before = store_state(store)
         made = _made(run, asked)
+        is_secret = run.wiring.reading.key is not None
         if run.settings.hook.prompt and asked.session and made.printed:
             with suppress(OSError):  # then rows may be shown to the session again
                 _keep_told(asked.session, made, anew=asked.moment is Moment.START)
@@ -93,7 +94,7 @@ def hook_text(run: Run, asked: HookCall) -> str:
         raise BadCall(f"{error.message} ({error.hint})" if error.hint else error.message) from error
     finally:
         run.close()
-    if asked.is_new and not (run.settings.hook.prompt or run.shared_arguments):
+    if asked.is_new and not (is_secret or run.settings.hook.prompt or run.shared_arguments):
         keep(
             asked.client,
             asked.folder or run.project,

@@ -221,7 +221,7 @@ def status(
         run.output.document({**_status_as_dict(run, numbers), **told})
         return
     rows = [
-        ("store", str(run.settings.db)),
+        ("store", f"{run.settings.db}{' (encrypted)' if run.wiring.reading.key else ''}"),
         ("size", _size(run.wiring.store_size)),
         ("schema", str(run.wiring.store_version)),
         ("sessions", str(numbers.sessions)),
@@ -394,6 +394,7 @@ def _status_as_dict(run: Run, numbers: StoreCounts) -> dict[str, object]:
     return {
         "store": str(run.settings.db),
         **({"size": size} if size is not None else {}),
+        "encrypted": run.wiring.reading.key is not None,
         "schema_version": run.wiring.store_version,
         "sessions": numbers.sessions,
         "messages": numbers.messages,

@@ -10,7 +10,7 @@ import pytest
 from omcli import sqlite
 
 FOLDER = Path(sqlite.__file__).parent
-ITS_OWN = {"dialect.py", "connection.py", "backups.py"}
+ITS_OWN = {"dialect.py", "connection.py", "backups.py", "cipher.py", "restore.py"}
 """Modules about SQLite itself: its SQL, transactions, files and pragmas."""
 ONLY_SQLITE = re.compile(
     r"json_each|json_group|json_extract|->>|pragma|PRAGMA|OR IGNORE|OR REPLACE|\biif\(|\bGLOB\b|INDEXED BY|\bIS \?"
