@@ -3,7 +3,7 @@
 Each file is one input: lines of JSON, each with the arguments of one call that stores messages or a note, so without
 secrets and with the identities that the messages had, or with the name of a hook's transcript. Writing a line to the
 store a second time changes nothing. So a file is deleted after all of it was stored, and it does not matter how many
-processes read it, or if one is killed.
+processes read it, or if one is killed. Of an encrypted store, only names of transcripts wait.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import time
 from base64 import b64decode, b64encode
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
@@ -27,7 +27,7 @@ from omcli.memory.message import Image, Incoming, Message, MessageKind, Role
 from omcli.memory.observation import Kind, Observation, Priority, Source, Status, Type
 from omcli.memory.session import Session
 from omcli.sqlite import rows
-from omcli.sqlite.connection import spool_folder
+from omcli.sqlite.connection import connect, key_of, keys, spool_folder
 from omcli.sqlite.lanes import current_process, is_gone
 from omcli.text.instants import format_time, minute
 
@@ -58,7 +58,7 @@ class SpoolFile:
 
     def __init__(self, store: Path, reason: OmError, *, make_store: Callable[[], Store]) -> None:
         """`reason` is the error of the store. It is raised, here and later, if nothing can be kept either."""
-        self._reason = reason
+        self._store, self._reason = store, reason
         self._make_store = make_store
         try:
             self._folder = spool_folder(store)
@@ -102,9 +102,14 @@ class SpoolFile:
         line = _line_of(part)
         self._room -= len(line)
         if self._room < 0:
+            hint = f"the spool, {self._folder}, may not exceed {_LARGEST // 1_000_000} MB"
+        elif "transcript" not in part and _is_secret(self._store):
+            hint = "try again: the store is encrypted and the spool is not, so nothing is kept there"
+        else:
+            hint = ""
+        if hint:
             self._drop()
-            size = f"{_LARGEST // 1_000_000} MB"
-            raise type(self._reason)(self._reason.message, hint=f"the spool, {self._folder}, may not exceed {size}")
+            raise type(self._reason)(self._reason.message, hint=hint)
         with self._or_reason():
             self._stream.write(line)
             self._stream.flush()
@@ -152,6 +157,19 @@ def _message_fields(message: Message) -> dict[str, object]:
 
 
 # ---- lines: the only place that decides in which form the content of a store may be on disk outside it
+
+
+def _is_secret(store: Path) -> bool:
+    """Return True if a store is encrypted. This ends no lock of the process, because it leaves reading to SQLite."""
+    if keys.get(store) is not None:
+        return True
+    with suppress(sqlite3.Error):  # it is missing or damaged
+        try:
+            with closing(connect(store, "ro", wait=0, immutable=True)) as connection:
+                return key_of(connection) is not None
+        except OmError:  # its key is missing
+            return True
+    return False
 
 
 def _line_of(part: dict[str, object]) -> bytes:

@@ -5,18 +5,20 @@ from __future__ import annotations
 import json
 import os
 import random
+import shutil
 import stat
 import sys
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
 
 from omcli.base.errors import NoKey
-from omcli.sqlite import SqliteStore
+from omcli.sqlite import SqliteStore, cipher
 from omcli.sqlite.cipher import key_name, learn
-from omcli.sqlite.connection import steps
+from omcli.sqlite.connection import connect, steps
 from omcli.sqlite.restore import change_key
 from omcli.wiring.policies import key_printed
 from tests.conftest import Om
@@ -288,6 +290,110 @@ def test_the_keyring_keeps_a_new_key(om: Om) -> None:
     assert WORDS[0] in om.process("log", env=given).stdout
     assert len(om.process("store", "key", env=given).stdout.strip()) == 64
     assert "the keyring cannot be read" in om.process("log", env=none, code=77).stderr
+
+
+# ---- the spool, which is plain text
+
+AT_ONCE = {"OM_WAIT": "0.1"}
+
+
+@contextmanager
+def locked(om: Om) -> Iterator[None]:
+    """Another process writes to the store inside the block, and takes its time."""
+    learn(KEY)
+    with closing(connect(om.db, "rw", wait=1)) as holder:
+        holder.execute("BEGIN IMMEDIATE")
+        yield
+
+
+def spool_of(om: Om) -> Path:
+    return om.db.with_name(f"{om.db.name}.spool")
+
+
+def texts(om: Om) -> list[str]:
+    return [record["text"] for record in om("export", "--to", "jsonl").lines if record.get("record") == "message"]
+
+
+def test_of_an_encrypted_store_no_message_and_no_note_is_spooled(secret: Om) -> None:
+    with locked(secret):
+        for told in (
+            secret("observe", stdin=talk(WORDS[2], WORDS[3]), env=AT_ONCE, code=75),
+            secret("observe", "--later", "-", stdin=talk(WORDS[2], WORDS[3]), env=AT_ONCE, code=75),
+            secret.process("note", "-", stdin=WORDS[4], env=AT_ONCE, code=75),
+        ):
+            assert "another process is writing" in told.stderr
+            assert "the store is encrypted and the spool is not" in told.stderr
+            assert not spool_of(secret).exists()
+    assert secret("note", "later").stderr == ""
+
+
+def test_a_store_that_cannot_even_be_opened_is_known_to_be_encrypted(secret: Om) -> None:
+    learn(KEY)
+    with closing(cipher.connect(f"{secret.db.as_uri()}?mode=rw", KEY, wait=1)) as holder:
+        holder.execute("PRAGMA journal_mode = DELETE")
+        holder.execute("BEGIN EXCLUSIVE")
+        secret.process("observe", stdin=talk(WORDS[2], WORDS[3]), env=AT_ONCE, code=75)
+        secret.process("note", WORDS[4], env=AT_ONCE, code=75)
+        assert not spool_of(secret).exists()
+
+
+@pytest.mark.parametrize("place", [100, 2 * 4096])
+def test_nothing_for_a_damaged_encrypted_store_is_spooled(secret: Om, place: int) -> None:
+    with secret.db.open("r+b") as stream:
+        stream.seek(place)
+        stream.write(b"\xff" * (secret.db.stat().st_size - place))
+    assert "was damaged" in secret("observe", "-", stdin=talk(WORDS[2], WORDS[3]), code=74).stderr
+    assert not found_in(files_of(secret))
+    secret("observe", stdin=talk(WORDS[2], WORDS[3]))
+    assert key_name(secret.db)
+
+
+def test_the_transcript_of_a_hook_waits_beside_an_encrypted_store(secret: Om) -> None:
+    path = secret.write("t.jsonl", talk(WORDS[2], WORDS[3], SESSION.replace("a", "b")))
+    left = {"event": "SessionEnd", "session": "s", "transcript": str(path), "folder": str(secret.folder)}
+    with locked(secret):
+        secret("hook", "claude-code", "--worker", json.dumps(left), env=AT_ONCE)
+    assert [json.loads(file.read_text()) for file in spool_of(secret).iterdir()] == [{"transcript": str(path)}]
+    assert secret("note", "later").stderr == "om: stored what was in the spool: 3 messages\n"
+    assert not spool_of(secret).exists()
+    assert not found_in(files_of(secret))
+    assert secret("recall", WORDS[3]).stdout
+
+
+def test_encrypting_first_stores_what_waits(om: Om) -> None:
+    om._kept["OM_KEY"] = KEY
+    om("note", "first")
+    with closing(connect(om.db, "rw", wait=1)) as holder:
+        holder.execute("BEGIN IMMEDIATE")
+        om("observe", stdin=talk(WORDS[0], WORDS[1]), env=AT_ONCE)
+        om("observe", stdin=talk(WORDS[2], WORDS[3], SESSION.replace("a", "b")), env=AT_ONCE)
+        om("note", WORDS[4], env=AT_ONCE)
+    assert len(list(spool_of(om).iterdir())) == 3
+    shutil.copytree(spool_of(om), om.folder / "copy")
+    assert "stored what was in the spool: 6 messages and 1 note" in om("store", "encrypt").stderr
+    assert not found_in(files_of(om))
+    assert not spool_of(om).exists()
+    assert {word for word in WORDS if any(word in text for text in texts(om))} == set(WORDS[:4])
+    assert WORDS[4] in om("log").stdout
+    (om.folder / "copy").rename(spool_of(om))
+    om("note", "last")
+    assert not spool_of(om).exists(), "a spool beside an encrypted store is stored as well"
+    assert len(texts(om)) == 6
+
+
+def test_encrypting_fails_while_a_file_of_the_spool_is_left(om: Om) -> None:
+    om._kept["OM_KEY"] = KEY
+    om("note", "first")
+    spool_of(om).mkdir()
+    file = spool_of(om) / "1795000000000000000.none.jsonl"
+    file.write_text(f"{WORDS[0]}\n")
+    run = om("store", "encrypt", code=74)
+    assert "is not encrypted, and has 1 file that cannot be read" in run.stderr
+    assert "delete files that cannot be read" in run.stderr
+    assert key_name(om.db) is None
+    shutil.rmtree(spool_of(om))
+    om("store", "encrypt")
+    assert key_name(om.db)
 
 
 # ---- damage, kills and other processes

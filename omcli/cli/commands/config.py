@@ -11,7 +11,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from omcli.base.errors import BadConfiguration, BadInput, BadUsage, OmError
+from omcli.base.errors import BadConfiguration, BadInput, BadUsage, InputOutput, OmError
 from omcli.cli.command import Run, with_shared
 from omcli.cli.console import Exit, counted
 from omcli.cli.options import YesOption, argument, option
@@ -411,19 +411,32 @@ def _set_key(run: Run, key_command: str | None) -> str:
         vars(run).pop("settings", None)  # they are read again once the file is changed
         config.call(run, action=ConfigTask.SET, key="store.key_command", value=key_command)
     settings = run.settings
-    key = with_key(run.settings, lambda: known_key(settings.db))
+    _empty_spool(run)  # nothing but a store is encrypted; a missing one is created
+    key = known_key(settings.db)
     if key is not None:
         run.console.report("encrypted already")
         return key
-    with closing(run.new_wiring()) as wiring:
-        wiring.store.sessions.status()  # nothing but a store is encrypted; a missing one is created
     key = new_key(settings)
     learn(key)
     change_key(settings.db, key, wait=settings.wait)
     clear(os.environ)
     run.console.report(f"encrypted; its key is in {place_of_key(settings)}")
     run.console.note("without the key nothing can be read; `om store key` prints it, for a safe place")
+    _empty_spool(run)  # of those that found the store locked
     return key
+
+
+def _empty_spool(run: Run) -> None:
+    """Store what waits in the spool, which is not encrypted. Raise InputOutput if something is left there."""
+    from omcli.sqlite.spool import state_of
+
+    with closing(run.new_wiring()) as wiring:
+        wiring.store.sessions.status()
+    if left := state_of(run.settings.db):
+        raise InputOutput(
+            f"the spool, {left.folder}, is not encrypted, and has {left.in_words}",
+            hint="try again later; delete files that cannot be read",
+        )
 
 
 def _remove_key(run: Run) -> None:
