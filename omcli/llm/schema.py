@@ -43,14 +43,14 @@ _PASTED = lazily(r"[^\s:]+(?: [^\s:]+){0,2} pasted: |Pasted text says: ")
 
 
 def is_only_heard(row: Observation) -> bool:
-    """Return True for a heard row: only an output, pasted text or a subagent says what it says."""
+    """Return True for a heard row: its content comes only from an output, pasted text or a subagent."""
     if row.source is Source.USER:
         return False
     return ONLY_HEARD in row.metadata or row.text.startswith(OUTPUT_OF) or bool(_PASTED.match(row.text))
 
 
 def is_of_user(row: Observation) -> bool:
-    """Return True if a stored row says what the user said or decided. This was checked when the row was written."""
+    """Return True if a stored row states words or a decision of the user. This was checked when the row was written."""
     if is_only_heard(row):
         return False
     if row.source is Source.USER or row.type in ONLY_FROM_USER or not {CURRENT, IDENTITY}.isdisjoint(row.tags):
