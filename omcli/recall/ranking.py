@@ -12,8 +12,8 @@ wishes or rules, decisions when the query asks why, or failures when it asks wha
 its message, or of the call that it is about, if it contains the same words of the query.
 
 If there are vectors, the 20 messages nearest to the query in meaning have a nearness, from 1 for the first to 0, which
-they lend to their neighbours if the query is a question. This ranking and that by words are merged by reciprocal rank
-fusion.
+they lend to their neighbours if the query is a question. The ranking by nearness and the ranking by words are merged by
+reciprocal rank fusion.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _SATURATION, _BY_LENGTH = 0.6, 0.75
 _OF_AGENT = 0.5
 """Weight of the words, and of the messages, of agents and tools. People say what matters in fewer words."""
 _OF_ROW = 0.3
-"""Share of a row's score that is added to its messages."""
+"""Share of its best row's score that a message gets."""
 _OF_RULE = 4
 """Weight of a wish or rule of the user, relative to other rows: a rule holds for every task that it matches. Rows of
 the other types in `Query.telling` have this weight, too.
@@ -68,7 +68,7 @@ FUSION = 60
 _STEEPER = 20
 """The k that recall uses. With 60, the first places by words hardly differ, and recall finds less."""
 OF_VECTORS = 0.4
-"""Weight of the ranking by vectors, relative to that by words. With the same weight, less is found than by words."""
+"""Weight of the ranking by vectors, relative to the one by words. With equal weights, less is found than by words."""
 NEAREST = 20
 """Number of messages, and of rows, that count as near. Further ones are near by chance."""
 _OF_PINNED, _OF_HIGH = 1.5, 1.2
@@ -99,7 +99,9 @@ class Match:
 
 
 def weight(query: Query, matches: Sequence[WordMatch], *, size: int) -> tuple[Word, ...]:
-    """Weigh each word by the square root of its inverse document frequency among `size` messages and rows."""
+    """Weigh each word by the square root of its inverse document frequency among `size` messages and rows. A common
+    word weighs less (`_COMMON`).
+    """
 
     def word_weight(word: str, match: WordMatch) -> Word:
         rarity = log(1 + max(0.0, size - match.count + 0.5) / (match.count + 0.5))
@@ -110,8 +112,8 @@ def weight(query: Query, matches: Sequence[WordMatch], *, size: int) -> tuple[Wo
 
 
 def candidates(words: Sequence[Word], *, most: int) -> tuple[list[int], list[int]]:
-    """Return the numbers of the messages and of the rows that have the most weight, at most `most` of each, by weight
-    and the newest first among equals.
+    """Return the numbers of the messages and of the rows that have the most weight, at most `most` of each, the
+    heaviest first and, among equals, the newest.
     """
 
     def best(of_each: Iterable[tuple[float, frozenset[int]]]) -> list[int]:
@@ -296,8 +298,8 @@ def _days(places: Sequence[MessagePlace]) -> Iterator[list[MessagePlace]]:
 
 
 def _near(day: Sequence[MessagePlace], lent: Sequence[object]) -> Iterator[tuple[int, int, float]]:
-    """Yield the index of a message with something to lend, that of the message that gets it, and the share that counts
-    there. The second is the first itself or, if both are turns, one of its neighbours.
+    """Yield the index of a message with something to lend, the index of a message that gets it, and the share that
+    counts there. A message gets all of its own and, if it is a turn, a share from each turn near it.
     """
     offset = _offset(day)
     for at in filter(lent.__getitem__, range(len(day))):
@@ -361,7 +363,9 @@ _MOST_PIECES = 2
 whole text.
 """
 _ENDS = ("\n\n", "\n", ". ", "? ", "! ", " ")
-"""Ends of paragraphs, lines, sentences and words. A part is cut at the first of these that its second half has."""
+"""Ends of paragraphs, lines, sentences and words. A part is cut at the last one in its second half, of the first kind
+that occurs there.
+"""
 _SPACE = " \t\n\r"
 
 
@@ -370,7 +374,7 @@ class Query:
     words: tuple[str, ...]
     """The words to search for, in order, each once and without function words. They are in lower case."""
     exact: tuple[str, ...] = ()
-    """Quotations and names, in lower case. Text that contains them exactly as written ranks before other matches."""
+    """Quotations and names, in lower case. Each that a text doesn't contain exactly halves its score."""
 
     telling: Collection[Type] = _RULES
     """Types of rows that count more: wishes and rules; decisions if the text asks why; failures if it asks what went
@@ -380,7 +384,7 @@ class Query:
     @property
     def is_question(self) -> bool:
         """True if messages next to a match may be the answer. A query of one or two words, or with a name or quotation,
-        only looks for texts that contain it.
+        only looks for texts that contain these.
         """
         return len(self.words) >= _SHORTEST_QUESTION and not self.exact
 

@@ -63,8 +63,8 @@ class ReviewEntry:
 def to_review(rows: Sequence[Observation], *, before: str) -> tuple[ReviewEntry, ...]:
     """Return the rows to look at among all visible ones, the most important first.
 
-    Contradicted rows are always among them, unverified ones unless they were used since `before`. Earlier rows are old
-    if they have been neither used nor confirmed since `before`, and no later row repeats them. Only rows in force,
+    Contradicted rows are always among them, unverified ones unless they were used since `before`. Rows dated before
+    then are old if they have been neither used nor confirmed since, and no later row repeats them. Only rows in force,
     items, and open requests, questions and blockers get old, unless they are pinned.
     """
     entries = {row.id: ReviewEntry(row=row, reason=ReviewReason.OLD) for row in _stale(rows, before=before)}
@@ -112,7 +112,7 @@ def _place(row: Observation) -> str:
 
 _STATEMENTS = OVERRULED | {Type.CORRECTION, Type.KNOWLEDGE, Type.BEHAVIOR, Type.PROFILE, Type.TOOL}
 _RULES = IN_FORCE | {Type.BEHAVIOR}
-"""Types of statements about what to do or not to do. One of them that negates another contradicts it."""
+"""Types of statements about what to do or not to do. Such a statement contradicts another one that it negates."""
 _LONGEST_ROW, _LONGEST_CLAUSE = 400, 160
 """Lengths in characters. Longer rows are reports, and longer clauses say several things."""
 _MOST_ALIKE, _COMPARED = 6, 50
