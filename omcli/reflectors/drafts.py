@@ -151,9 +151,9 @@ def repeats(text: str, said: str) -> bool:
 
 
 def rules_in(text: str, rows: Iterable[Observation]) -> dict[str, object]:
-    """Return metadata with the rules of the user in the rows that the text repeats, with or without their speaker.
+    """Return metadata with the rules of the user that the text repeats from the rows, with or without their speaker.
 
-    It is empty if there are none, or if the text names an output or a paste as its speaker.
+    The metadata is empty if there are none, or if the text names an output or a paste as its speaker.
     """
     if HEARD_FROM.match(text):
         return {}
@@ -206,8 +206,9 @@ def folded(
     event date.
 
     Rows in `also` support the draft, but are not replaced. The draft is marked `ONLY_HEARD` if one of `rows` is heard.
-    If it repeats a rule of the user, it has the type of that rule. Rows with the same date keep their order, so that
-    the result is deterministic. If `status` is None, the draft gets the status that all rows have in common, if any.
+    If it repeats rules of the user, it has the type of the most important one. Rows with the same date keep their
+    order, so that the result is deterministic. If `status` is None, the draft gets the status that all rows have in
+    common, if any.
     """
     sources = sorted({row.id: row for row in (*rows, *also)}.values(), key=lambda row: row.dated)
 
@@ -245,7 +246,7 @@ def are_of_projects(rows: Iterable[Observation]) -> bool:
 
 
 def is_newer_rule(new: Observation, old: Observation) -> bool:
-    """Return True if `new` is a rule of the user, later than `old`, and about the subject of every rule in `old`.
+    """Return True if `new` is a verified rule of the user, later than `old`, and about the subject of each rule in it.
 
     A reflection is never newer, because it only repeats rules.
     """

@@ -142,8 +142,8 @@ class _CheckedReply:
     def reflect(self, proposed: ProposedRow) -> None:
         """Replace the rows that a reflection cites, except for those that must stay (`_may_go`).
 
-        Reject the reflection if a cited row is unknown, if it contains an anchor that the rows lack, if it says nothing
-        of any of them, or if it speaks for the user and cites no trusted row of the user.
+        Reject the reflection if `_source_rows` returns none, or if it is about none of them. If it speaks for the user,
+        also reject it without a trusted row of the user, or as a wish with a heard word (`_says_heard`).
         """
         text = self._clean(proposed.text)
         cited = self._source_rows(proposed.rows, text)
@@ -389,8 +389,8 @@ def _reflection(
 
 
 def _with_speaker(text: str, cited: Sequence[Observation]) -> str:
-    """Put the speaker before the text of a reflection if only heard rows say it: if the cited heard rows have more of
-    its words than the other cited rows. If the text names the speaker itself, return it unchanged.
+    """Return the text of a reflection, with the speaker in front if the cited heard rows have more of its words than
+    the other cited rows. If it names such a speaker itself, it is unchanged.
     """
     heard = [row.text for row in cited if is_only_heard(row)]
     others = "\n".join(row.text for row in cited if not is_only_heard(row))

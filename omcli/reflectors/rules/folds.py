@@ -200,7 +200,7 @@ _CLAUSE_ENDS = lazily(r" · |[.:;!?](?= |$)")
 
 
 def repeated(rows: Sequence[Observation]) -> Iterator[Dropped]:
-    """Yield the rows that another row repeats, each with the id of that row. `rows` is oldest first.
+    """Yield the rows that another row repeats, each with the id of the other row. `rows` is oldest first.
 
     Of identical rows the most important is kept, or the newest of equally important ones. Rows that differ in a detail
     such as a number, a name, a negation or their day do not repeat each other.
