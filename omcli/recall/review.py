@@ -1,4 +1,4 @@
-"""Rows that a person should look at: contradictions, unverified rows, and what is old and unconfirmed.
+"""Rows that a person should look at: contradicted ones, unverified ones, and old ones that nobody confirmed.
 
 Two statements contradict each other if they have the same words except for one value, such as "the API listens on port
 8123" and "the API now listens on port 9321". Two rules also do if only one of them is negated, or if they prefer the
