@@ -244,7 +244,7 @@ class _CheckedReply:
     def trim(self) -> None:
         """Remove the last reflections until the others fit into the target or one is left.
 
-        The rows that a removed reflection would have replaced stay visible, because no other row says what they say.
+        The rows that a removed reflection would have replaced stay visible, because no other row repeats them.
         """
         while len(self.reflections) > 1 and self.written > self.material.target:
             for row in self.reflections.pop().replaces:
