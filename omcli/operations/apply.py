@@ -239,7 +239,8 @@ def reflected(given: AgentReply, rows: Mapping[str, Observation], *, counter: To
 
     Raise BadInput if the reply retires one of these (except a rule for a newer rule), if a row is to replace itself, or
     if the reflections are no shorter than their source rows. Raise it also if a text is empty once secrets are removed,
-    or mentions something that its source rows do not.
+    if `validate` rejects it (for a name that its source rows lack, for example), or if these rows are of several
+    projects.
     """
     read = read_by(given, rows)
     if not read:
@@ -342,7 +343,7 @@ def _is_user_row(row: Observation) -> bool:
 @record
 class PendingMessages:
     pending_view: PendingView | None
-    """None if the requested session is unknown or, if no session was requested, if none has pending messages."""
+    """None if the requested session is unknown, or if none was requested and no session has pending messages."""
     messages: int
     """Number of pending messages in the session, including those shown."""
 
@@ -369,12 +370,12 @@ def pending(store: Store, *, session: str | None, tokens: int, counter: TokenCou
 
 
 _ROWS = 600
-"""Maximum number of newest rows from which those to show are chosen."""
+"""Number of newest rows from which the rows to show are chosen."""
 _ROOM = 2_000
 """Maximum number of tokens for the rows shown."""
 _CHARS_PER_TOKEN = 4
 _BESIDE = 30
-"""Maximum number of tokens on a line besides the text: label, time and speaker."""
+"""Tokens to add for each line, besides the text: label, time and speaker."""
 
 
 @record

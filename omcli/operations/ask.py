@@ -23,7 +23,9 @@ from omcli.text.instants import minute
 from omcli.text.phrases import OUTPUT_OF, searchable, unknown_names
 
 _LONGEST_TEXT = 1_500
-"""Characters of a row or message that are shown to the model: a screenful, so that a few results don't take all."""
+"""Maximum number of characters that the model is shown of a row, a message or a passage: a screenful, so that a few
+results don't use up the budget.
+"""
 _LONGEST_ANSWER = 10_000
 """Maximum length of an answer, in characters. Only a model that loops writes more."""
 _CITED = lazily(
@@ -63,16 +65,16 @@ class AnsweredQuestion:
     heard: tuple[RecallResult, ...]
     """Those of `cites` that only an output, pasted text or a subagent says."""
     unverified: tuple[str, ...]
-    """Names in the answer that neither the question nor any result contains."""
+    """Names in the answer that neither the question nor any verified result contains."""
     unknown: int
     """Number of labels in the reply that the model was not shown."""
 
 
 def ask(question: Question, provider: Provider, counter: TokenCounter) -> AnsweredQuestion:
-    """Return the model's answer to a question. If its reply cannot be used, the model is asked again, with the reason.
+    """Return the model's answer to a question. If the reply is Unusable, the model is asked once more, with the reason.
 
-    Raise BadUsage if not even one result fits into the budget. Raise the provider's errors, and those of
-    `replies.whole`, if no reply can be used.
+    Raise BadUsage if not even one result fits into the budget. Raise the errors of the provider and of reading its
+    reply (`_answer_of`).
     """
     shown = _shown(question, counter)
     calls = Calls()
@@ -216,7 +218,7 @@ def _answer_of(reply: Reply, *, shown: Mapping[str, RecallResult], question: Que
 
 
 def _handles(labels: Iterable[str], shown: Mapping[str, RecallResult]) -> str:
-    """Return the handles and ids of the known labels in brackets, with a mark for results that only an output says."""
+    """Return the handles and ids of the known labels in brackets, with ` from output` after heard results."""
     names = [
         f"{_name(shown[label])}{' from output' if _is_heard(shown[label]) else ''}"
         for label in dict.fromkeys(labels)

@@ -135,8 +135,7 @@ def record_missing(
 ) -> None:
     """Record an error as a failed batch or reflection in the lanes that are due, in the given sessions or all.
 
-    `om status` shows the error until the lane succeeds. No model is called. If the error cannot be stored, it is
-    ignored here.
+    `om status` shows the error until the lane succeeds. No model is called. A failure to store the error is ignored.
     """
     for found in due(deps, when, sessions=sessions):
         with suppress(TryAgain, InputOutput):  # the error itself is reported anyway

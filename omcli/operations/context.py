@@ -29,12 +29,13 @@ _NEWEST, _BEST = 150, 450
 a million rows is as fast as a small one. More are read only while they all fit.
 """
 _SHARED_NEWEST, _SHARED_BEST = 50, 100
-"""Number of newest and of most important observations of other sessions to choose from in each project, and also of
-notes, reflections and items.
+"""Numbers of the newest and of the most important rows of other sessions to choose from in each project: among
+observations, and again among notes, reflections and items.
 """
 _WAITING, _WAITING_TOKENS = 4, 2_500
-"""Number of newest sessions whose unobserved messages are observed for another session's pack, and maximum tokens of
-messages of each. Both are small because an agent waits for the pack: rules take a tenth of a second for this.
+"""Number of newest sessions of each project whose unobserved messages are observed for another session's pack, and
+maximum tokens of messages of each session. Both are small because an agent waits for the pack: rules take a tenth of a
+second for this.
 """
 _EXCERPTS = 6
 """Tokens of messages to read per token of the tail's budget, because long tool results are printed as excerpts."""
@@ -58,7 +59,7 @@ class Place:
 
 @record
 class ContextResult:
-    """A pack, and a message to the user about the choice of its session, if the user did not determine it."""
+    """A pack, and a message to the user about the choice of its session, unless the user named one that is known."""
 
     pack: ContextPack
     note: str | None = None
@@ -83,8 +84,8 @@ def context(
     """Return the pack for an agent, within the budgets. The store is only read.
 
     The session is that of the `place`. If it names none, the last session in this project is used, or in the project
-    around it, otherwise the last session of all. If there is no session, or the requested one is unknown, the pack
-    contains only rows of other sessions. Rows of the project around the current directory are shared with it.
+    around it, or (unless the place is strict) anywhere. Without a session, or with an unknown one, the pack contains
+    only rows of other sessions. Rows of the project around the current directory are shared with it.
 
     With an `eviction` policy, a session's pack is frozen at a freeze point. The freeze point is moved until all
     messages after it fit, which depends on the budgets too, so packs are built until one fits. A frozen or append-only
@@ -200,8 +201,8 @@ def _matching(
 
 
 def _shared(store: Store, session: Session | None, place: Place, own: str) -> tuple[str | None, ...]:
-    """Return the projects whose rows a pack shares; None means all. The current directory shares those of the project
-    around it, and sessions without a project share with each other.
+    """Return the projects whose rows may be in a pack; None means all. The pack of the current directory may also have
+    rows of the project around it, and sessions without a project share their rows with each other.
     """
     if place.is_everywhere:
         return (None,)
@@ -265,8 +266,8 @@ def _others(
 
 
 def _as_printed(eviction: EvictionPolicy, budgets: Budgets) -> EvictionPolicy:
-    """Return the eviction policy, limited to the part of the budget that the tail is guaranteed. Without a budget for
-    the tail, it is unchanged.
+    """Return the eviction policy, limited to the part of the budget that is guaranteed to the tail. Without a budget
+    for the tail, it is unchanged.
     """
     if budgets.tail <= 0:
         return eviction
@@ -390,8 +391,8 @@ def _row_lists(
     counter: TokenCounter,
     bare: bool,
 ) -> Iterator[tuple[Observation, ...]]:
-    """Yield the session's rows, with those of `further` that are its own. In a frozen or append-only pack, first yield
-    them together with the rows that they replaced, unless there is not enough room for all of these.
+    """Yield the session's rows, including its rows in `further`. In a frozen or append-only pack, first yield them
+    together with the rows that they replaced, unless there is not enough room for all of these.
     """
     rest = [row for row in further if session is not None and row.observation.session == session.id]
     room = min(budgets.session, budgets.total)

@@ -189,7 +189,9 @@ class Deps:
     is_off_in: Callable[[str], bool] = _no
     """Return True if memory is off in a session's directory, according to a file of its project."""
     open_spool: Callable[[OmError], Spool] | None = None
-    """Return a file for an input that exists nowhere else, given the store's error. None if the caller still has it."""
+    """Return a file for an input that exists nowhere else, given the store's error. None means that the caller still
+    has the input.
+    """
 
     @property
     def store(self) -> Store:

@@ -24,7 +24,7 @@ _BACK_OFF, _COOLDOWN = 60.0, 300.0
 _FEW = 3
 _LOOKED_BACK = 86_400.0
 _LONGEST_QUERY = 1_000
-"""Maximum number of characters of a query from which its vector is made, as for a part of a text."""
+"""Maximum number of characters of a query from which its vector is made. A part of a text has the same limit."""
 
 
 def name_of(embedder: Embedder) -> str:
@@ -143,9 +143,7 @@ def embed(
 
 
 def _batch(store: Store, name: str, places: Sequence[TextPlace]) -> tuple[int, list[str]]:
-    """Return the number of places that make a batch (at least one), and those of their texts without a vector, each
-    once.
-    """
+    """Return the number of places that make a batch (at least one), and their texts without a vector, each once."""
     texts = store.vectors.texts(places)
     known = store.vectors.known(name, {part for parts in texts.values() for part in parts})
     batch: dict[str, None] = {}

@@ -103,8 +103,8 @@ def _group(shared: _Origin, rows: Sequence[Observation], cwd: str | None) -> Gro
 
 
 def _reach(row: Observation, batch: Covered | None) -> MessageRange:
-    """Return the range of messages that a row's group covers: the imported range, otherwise its batch's, otherwise that
-    of an observation's sources, otherwise `NOWHERE`.
+    """Return the range of messages that a row's group covers: the imported range, otherwise the batch's range,
+    otherwise (for an observation) the range of its sources, otherwise `NOWHERE`.
 
     An imported range that equals part of the batch's range is replaced by the batch's range, which is complete.
     """
@@ -143,7 +143,7 @@ _MOST_SESSIONS = 5
 _LONGEST = 100
 """Maximum number of characters of a session's title."""
 _HEADING = 4
-"""Tokens of a heading's mark and empty lines."""
+"""Tokens to add for a heading's mark and empty lines."""
 _MISSES = 50
 """A document counts as full once more than this many successive rows do not fit."""
 _TO_DO = frozenset({Type.REQUEST, Type.QUESTION, Type.TASK, Type.TODO_UPDATED, Type.PLAN, Type.BLOCKER, *FAILURES})
@@ -171,10 +171,10 @@ class _Line:
 def export_document(
     store: Store, query: LogQuery, document: Document, *, project: str, budget: int, counter: TokenCounter
 ) -> KeptDocument:
-    """Return what the selected rows say in at most `budget` tokens, but always with the marks of a section.
+    """Return the selected rows as a document of at most `budget` tokens, or only its marks if even these need more.
 
-    Rules of the user come first, then the last sessions, then rows in the order of a pack (`pack/salience.py`). Within
-    a part, rows are in the order of their dates.
+    Rules of the user are chosen first, then the last sessions, then rows in the order of a pack (`pack/salience.py`).
+    Within a part, rows are in the order of their dates.
     """
     query = replace(query, last=_NEWEST, best=_BEST) if query.last is None else query
     told = each_once([logged.observation for logged in store.rows.log(query)])
@@ -202,7 +202,7 @@ def export_document(
 
 
 def _fitting(lines: Sequence[_Line], order: Sequence[int], room: int, counter: TokenCounter) -> list[int]:
-    """Return the places of the lines that fit, best first. The heading of the rules has room already."""
+    """Return the places of the lines that fit, best first. `room` excludes the heading of the rules."""
     chosen: list[int] = []
     parts, misses = {RULES}, 0
     for place in order:
@@ -223,7 +223,7 @@ def _fitting(lines: Sequence[_Line], order: Sequence[int], room: int, counter: T
 def _part(row: Observation) -> str | None:
     """Return the heading below which a row belongs, or None if it concerns only its session.
 
-    What somebody remarked is no lasting fact unless it has high priority, or a reflection, note or item says it.
+    A remark is a lasting fact only if it has high priority, or if it is a reflection, note or item.
     """
     if row.type in _TO_DO and row.status is Status.OPEN:
         return OPEN

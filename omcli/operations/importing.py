@@ -78,7 +78,9 @@ class ImportReport:
     missing: int = 0
     """Number of groups that name messages as covered although the last of these is not stored in the session."""
     undated: int = 0
-    """Number of written rows with the time of the import, because their date is incomplete or does not exist."""
+    """Number of written rows whose date is incomplete or does not exist. They get their group's time or that of the
+    import.
+    """
     skipped: Mapping[str, int] = field(default_factory=dict)
     """Number of lines, objects and rows that were not stored, by reason. Known rows are not included."""
     redactions: Mapping[str, int] = field(default_factory=dict)
@@ -138,7 +140,7 @@ class _GroupWriter:
         self._each = each
         self._places: dict[tuple[str | None, str], _Place] = {}
         self._earlier: dict[str, str] = {}
-        """Ids of rows with an earlier text of a row of the input, and of the row that has its text now."""
+        """By id of a row whose text has changed in the input: the id of the row with the new text."""
         self._counts: Counter[str] = Counter()
         self._skipped: Counter[str] = Counter()
         self._redactions: Counter[str] = Counter()
@@ -214,19 +216,23 @@ class _GroupWriter:
         return found.session if found else None
 
     def _project_of(self, group: Group, place: _Place) -> str:
-        """Return the directory that a group names, otherwise that of its session, otherwise the current one."""
+        """Return the directory that a group gives by its path, otherwise its session's, otherwise the one with the name
+        that the group gives, otherwise the current one.
+        """
         given = group.cwd if group.cwd and _is_path(group.cwd) else place.project
         return given or self._directory(group.cwd) or self._project
 
     def _directory(self, cwd: str | None) -> str | None:
-        """Return the directory of a group. If only its last name is given, return the current directory or that of a
-        session if it has this name, otherwise the name.
+        """Return the directory of a group. If only its last name is given, return the current directory or a session's
+        directory with this name, otherwise the name.
         """
         return cwd if cwd is None or _is_path(cwd) else self._named.get(cwd.rpartition("/")[2], cwd)
 
     @cached_property
     def _named(self) -> dict[str, str]:
-        """Directories of sessions by their last name. The current one comes first."""
+        """The current directory and those of sessions, by last name. Of several, the current one counts, otherwise that
+        of the latest session.
+        """
         projects = [found.session.project or "" for found in self._deps.store.sessions.summaries()]
         return {project.rpartition("/")[2]: project for project in (*reversed(projects), self._project)}
 
@@ -422,7 +428,7 @@ class SummaryReport:
 def import_summary(name: str, text: str, session_id: str, deps: Deps) -> SummaryReport:
     """Store a summary as rows, except for facts that a row of the session, or a message of its agent, says already.
 
-    Rows without a date get that of the session's first message, because a summary is about the time before.
+    Rows without a date get the earliest date of the session's messages, because a summary is about the time before.
 
     Raise BadInput if the summary is empty or gives no row, and the error of storing it if that fails.
     """

@@ -24,8 +24,8 @@ _SHORTEST_REFERENCE = 4
 _HANDLE = 8
 _HARDLY_LONGER = 4
 _COMPLETE = 16
-"""Minimum length of an unknown id that is taken for the id of a new session, unless it is a UUID. Abbreviations are
-shorter.
+"""Minimum length of an unknown id that is taken for the id of a new session, unless it is the beginning of a UUID.
+Abbreviations are shorter.
 """
 _SIMILAR = 0.7
 _MOST_CANDIDATES = 5
@@ -37,7 +37,7 @@ _DIGITS = frozenset("0123456789abcdefABCDEF")
 
 
 def session_id(store: Store, reference: str, *, may_be_new: bool = False) -> str:
-    """Return the id of the session that a reference names: its id, the beginning of its id, or `last`.
+    """Return the id of the session that a reference names: its id, at least 4 characters of its beginning, or `last`.
 
     With `may_be_new`, an unknown id that is long enough to be complete is returned as it is: hooks name sessions that
     have no messages yet. Raise UnknownSession if the reference matches no session, or several.
@@ -55,8 +55,8 @@ def session_id(store: Store, reference: str, *, may_be_new: bool = False) -> str
 
 
 def session_id_or_new(store: Store, reference: str) -> str:
-    """Return the id of the session to store something in: as named, unless that is `last`, begins the UUID of a known
-    session with at least 8 digits, or is a handle exactly as `om sessions` prints it.
+    """Return the id of the session to store something in: as named, unless that is `last`, the first 8 or more digits
+    of a known session's UUID, or a handle exactly as `om sessions` prints it.
 
     Other abbreviations are ids of new sessions, because `task-1` must not mean `task-12`. Raise UnknownSession if a
     reference is ambiguous, or for `last` without sessions.
@@ -170,20 +170,22 @@ class RowChange:
     """A difference between the memory at the beginning and at the end of a period."""
 
     added: Observation | None
-    """A row that was written in the period and is visible at its end. None for rows that went without one."""
+    """A row written in the period and visible at its end. None if no such row replaced the rows in `gone`."""
     gone: tuple[Observation, ...]
-    """Earlier rows that the row replaced, directly or through other rows of the period."""
+    """Earlier rows, hidden in the period, that the row replaced, directly or through other rows."""
 
 
 def changes(store: Store, query: LogQuery, *, since: str, until: str | None) -> Iterator[RowChange]:
-    """Yield what changed in the rows of a query from `since` on, and before `until` if that is given: the rows added,
-    in the order in which they were written, then the rows that went although nothing that is left replaced them.
+    """Yield the changes to the rows of a query from `since` on and, if it is given, before `until`: the rows added, in
+    the order in which they were written, then the hidden rows that no visible row replaced.
     """
     wanted = replace(query, hidden=True, changed_since=since)
     oldest, latest = first_id(since), until and first_id(until)
 
     def is_gone(row: Observation, at: str | None, lowest: str | None) -> bool:
-        """Return True if a row was hidden before a time. Ids of rows written later are not less than the lowest one."""
+        """Return True if a row was hidden before `at`; None means ever. Rows written from then on have ids from
+        `lowest`.
+        """
         hidden = ((row.dropped_at, at), (row.superseded_by, lowest))
         return any(found is not None and (bound is None or found < bound) for found, bound in hidden)
 
@@ -205,7 +207,7 @@ def changes(store: Store, query: LogQuery, *, since: str, until: str | None) -> 
 
 
 def _last_of(row: str, next_ids: Mapping[str, str | None]) -> str | None:
-    """Return the id of the row that stands for a row in the end, or None if a row in between was dropped."""
+    """Return the id of the row that finally stands for a row, or None if any row on the way to it was dropped."""
     last: str | None = row
     for _ in next_ids:  # in a store that was merged with a forged one, rows may replace each other
         if last is None or last not in next_ids:

@@ -299,7 +299,7 @@ class Limit:
         return spent.cost if self.is_cost else spent.tokens
 
     def share(self, spent: Spent) -> float:
-        """Return the used part of the limit: 1 if it is reached."""
+        """Return the used share of the limit: 1 or more if it is reached."""
         return self.used(spent) / self.most if self.most else 1.0
 
     def check(self, spent: Spent) -> str | None:
@@ -372,7 +372,7 @@ class UsageReport:
 def usage(
     ledger: Ledger, *, since: str | None, until: str | None, by: By, limits: Sequence[Limit], now: str
 ) -> UsageReport:
-    """Return the sums of the calls in a period. The use of `limits` is that of today or this month, regardless of the
+    """Return the sums of the calls in a period. The use of `limits` is counted for today or this month, whatever the
     period.
     """
     sums: dict[str, CallSum] = {}

@@ -72,7 +72,7 @@ def prune(
 
     Without `in_full`, reported rows lack the fields that are slowest to read (`LogQuery.bare`). `for_good` also deletes
     rows that are already hidden and exceed the limit on age or on the number of sessions, and frees the disk space.
-    `dry_run` changes nothing.
+    Vectors that no text uses are deleted, too. `dry_run` changes nothing.
     """
     found = _plan(store, rules, counter=counter, for_good=for_good)
     if in_full:  # read before they are deleted

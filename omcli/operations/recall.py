@@ -19,15 +19,15 @@ from omcli.recall.ranking import MOST_MATCHES, Match, Query, Word
 from omcli.text.terms import FUNCTION_WORDS
 
 _CANDIDATES = 300
-"""Maximum number of messages, and of rows, to rank."""
+"""Maximum number of messages, and of rows, to rank at first."""
 _WIDER = 8
 """Factor by which `_CANDIDATES` grows if a filter leaves too few results."""
 _COMPARED = 3
-"""Number of results to read for each one returned, if the query has names or quotations: those that contain them
+"""Number of results to read for each one returned, if the query has names or quotations: results that contain these
 exactly may be further down.
 """
 _MOST_ROWS = 100
-"""Maximum number of rows that match a text. More would fill a pack alone."""
+"""Maximum number of matching rows to return. More would fill a pack alone."""
 _CLOSE = 0.4
 """Share of the best score that a row needs in order to match a text. With a lower share, rows that contain only common
 words of the text fill a small pack; with a higher one, the pack lacks half of the answers.
@@ -42,7 +42,7 @@ class FindNearest(Protocol):
     """Finds messages and rows that mean the same as a query."""
 
     def __call__(self, text: str, query: LogQuery, *, most: int) -> Nearest | None:
-        """Return at most `most` messages and as many rows that `query` selects, or None if vectors are unavailable."""
+        """Return up to `most` messages and up to `most` rows that `query` selects; None if vectors are unavailable."""
 
 
 @record
@@ -207,8 +207,8 @@ def _find(
 
 
 def _results(store: Store, query: Query, found: Sequence[Match], *, limit: int) -> tuple[RecallResult, ...]:
-    """Read the matches. Each name or quotation of the query that a match doesn't contain exactly halves the match's
-    score.
+    """Return the best `limit` matches as results, the best first. Each name or quotation of the query that a match
+    doesn't contain exactly halves the match's score.
     """
     messages = {kept.seq: kept for kept in store.messages.by_seq(match.seq for match in found if match.seq is not None)}
     results = []
@@ -275,8 +275,8 @@ def _with_context(store: Store, result: RecallResult, around: int) -> RecallResu
 def to_review(
     store: Store, query: LogQuery, *, tags: Collection[str] = (), before: str
 ) -> tuple[review.ReviewEntry, ...]:
-    """Return the rows to review, the most important first: those that a query and all of these tags select, and those
-    that such rows contradict. A row that was used since `before` is not old.
+    """Return the rows to review, the most important first: the rows that a query and all of these tags select, and the
+    rows that these contradict. A row that was used since `before` is not old.
     """
     wanted = RecallFilter(tags=tuple(tags))
     chosen = {row.id for row in _log(store, replace(query, bare=True)) if wanted.is_wanted(row)}

@@ -35,7 +35,7 @@ _Check = Callable[[Any], bool]
 
 
 def export_records(store: Store) -> Iterator[str]:
-    """Yield the whole memory as lines of JSON. The last one has the number of those before it."""
+    """Yield the whole memory as lines of JSON. The last line gives the number of lines before it."""
     number = 0
     for each in store.records.read():
         number += 1
@@ -209,7 +209,7 @@ def _one_of(kind: type[StrEnum]) -> _Check:
 
 
 def _list_of(*checks: _Check) -> _Check:
-    """Return a check for a list whose items all pass one check, or pass several in turn as pairs."""
+    """Return a check for a list: each item passes the check or, given several, consists of items that pass one each."""
 
     def check(value: object) -> bool:
         if not isinstance(value, list):

@@ -40,8 +40,8 @@ class Due:
     batches: int | None = None
     """Maximum number of batches per tick. None means no limit."""
     block_after: int = 0
-    """Number of pending tokens at which the command that ingested them observes them itself (see `overdue`). 0 means
-    never.
+    """Number of pending tokens at which the command that ingested the messages observes them itself (see `overdue`). 0
+    means never.
     """
     ahead: BufferPolicy | None = None
     """When to observe ahead. None means never."""
@@ -50,8 +50,8 @@ class Due:
     reflects: bool = True
     """False if reflecting is never due."""
     is_free: bool = False
-    """True if rules observe. They cost nothing, so any number of pending tokens is enough, and a command that leaves
-    work to a worker observes itself if no other process is observing.
+    """True if rules observe. They cost nothing, so a single pending token is enough (`tokens` is 1), and a command
+    observes at once, instead of leaving this to a worker, if no other process is observing.
     """
 
 

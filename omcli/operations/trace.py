@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 _MOST_READ = 1_000
 """Maximum number of messages to read, and of rows. The newest are read."""
 _CITED = 0.75
-"""Share of a text's words, by weight, that a row must contain to say the text if it cites a message that contains all
-of them. It need not contain all, because rows shorten what messages say.
+"""Share of a text's words, by weight, that a row must contain to say the text, if one of its messages contains all of
+them: rows are shorter than messages.
 """
 _FOLDED = (Kind.REFLECTION, Kind.ITEM)
 
@@ -98,7 +98,7 @@ class PackTrace:
     rows: tuple[Observation, ...]
     messages: tuple[KeptMessage, ...]
     missing: tuple[tuple[Observation, Tier | None], ...]
-    """Visible rows with the text that are not in the pack, with the tier that could hold each; None if none could."""
+    """Visible rows with the text that are not in the pack, each with the tier that could hold it, or None."""
 
     @property
     def is_printed(self) -> bool:
@@ -155,9 +155,9 @@ def trace(
 ) -> TextTrace:
     """Follow a text: its words in any form, its names and quotations as written.
 
-    Without `session`, the pack is that of the session with the newest row or, if no row has the text, the newest
-    message. The pack may have rows of other sessions of the same project (`project` if the session has none) or, if
-    `is_everywhere`, of all projects. Raise BadUsage if the text has no words.
+    Without `session`, the pack is made for the session that has the newest row with the text or, if no row has it, the
+    newest message. The pack may have rows of other sessions of the same project (`project` if the session has none) or,
+    if `is_everywhere`, of all projects. Raise BadUsage if the text has no words.
     """
     asked = Query.of(text)
     if not asked.words:
@@ -212,8 +212,8 @@ class _TextView:
         return tuple(kept for kept in found if not self._asked.missing(kept.message.text))
 
     def rows(self, seqs: set[int]) -> tuple[Observation, ...]:
-        """Return the rows that have all words of the text, and those that have three quarters of them (by weight) and
-        cite one of these messages. Both must have its names and quotations as they are written.
+        """Return the rows that have all words of the text, or three quarters of them (by weight) if they cite one of
+        these messages. Names and quotations must be in them as written.
         """
         whole = weight(self._asked.words)
         words = {
@@ -280,7 +280,7 @@ def _packed(
     *,
     projects: Collection[str | None] | None,
 ) -> PackTrace:
-    """Compare a pack with the rows and messages that say the text. It may have rows of `projects`; None means all."""
+    """Compare a pack, which may have rows of `projects` (None: all), with the rows and messages that say the text."""
     saying = {row.id for row in rows}
     seqs = {kept.seq for kept in messages}
     shown = (*pack.cross, *pack.observations)
@@ -296,7 +296,7 @@ def _packed(
 
 
 def _tier(row: Observation, session: str | None, projects: Collection[str | None] | None) -> Tier | None:
-    """Return the tier of a session's pack that may have a row."""
+    """Return the tier of a session's pack that could hold a row, or None."""
     if session is not None and row.session == session and row.kind is not Kind.ITEM:
         return Tier.SESSION
     is_near = projects is None or row.project in projects

@@ -33,7 +33,9 @@ _WAITING, _WAITING_TOKENS = 4, 50_000
 _NOW = "9999"
 """Time given to unobserved edits that have none. It sorts after all others."""
 _MOST_DECIDED, _MOST_RELATED = 5, 2
-"""Maximum number of decisions and rules shown with an edit, and of earlier ones that share words with it."""
+"""Maximum number of decisions and rules since the request (and also of those that name the file) to show with an edit,
+and of earlier ones that share words with it.
+"""
 _ALIKE = 2
 """Minimum number of uncommon words that an earlier decision or rule shares with the edit."""
 _READ_CHARACTERS = 4_000
@@ -176,8 +178,8 @@ def _rule_reason(store: Store, rule: Standing, asked: Sequence[str]) -> RuleReas
 
 
 def _standing(store: Store, row: Observation) -> Standing:
-    """Return a row with the last row that replaced it. If the first row that replaced it only repeats it with a later
-    status, return that one in its place.
+    """Return a row with the last row that replaced it, directly or through others. If the first of these rows has the
+    same kind, type and text, it stands in place of the row.
     """
     latest, is_kept = row, True
     while latest.superseded_by:
@@ -218,7 +220,7 @@ def why_file(store: Store, target: FileTarget, query: LogQuery, *, limit: int) -
 
 @record
 class _Edits:
-    """Edits of one file by one row or call, with the changes that each call made."""
+    """Edits of one file that one row reports, or one call, with the changes that each call made."""
 
     row: Observation | None
     session: str | None
@@ -342,7 +344,7 @@ class _FileView:
         )
 
     def _place(self, path: str, cwd: str | None) -> int:
-        """Return 2 if a path is the file's, 1 if it ends with the path that was given, otherwise 0."""
+        """Return 2 if a path is the file's, 1 if it ends with the relative path that was given, otherwise 0."""
         full = posixpath.normpath(posixpath.join(cwd or "", path))
         if full == self._target.full:
             return 2
@@ -371,7 +373,7 @@ class _SessionView:
         self._times = {each.seq: each.at for each in said}
 
     def asked(self, edits: _Edits) -> Asked:
-        """Return the person's last request or question before edits. It is a row, or else the message itself: if that
+        """Return the person's last request or question before edits. It is a row, or the message itself if the message
         is not observed yet, if no row reports it, or if the person said the same several times.
         """
         asked = [row for row in self._rows if row.type in ASKED and not row.text.startswith(AGENT)]
@@ -407,7 +409,7 @@ class _SessionView:
         return [row for row in rows if since <= row.sources[0] and self._is_before(row.sources[0], edits)]
 
     def related(self, text: str, edits: _Edits) -> list[Observation]:
-        """Return the decisions and rules before edits that share the most uncommon words with a text."""
+        """Return the decisions and rules before edits that share the largest numbers of uncommon words with a text."""
         words = content_terms(text)
         shared = [(len(words & (content_terms(row.text) - _USUAL)), row) for row in self.in_force(0, edits)]
         alike = sorted((each for each in shared if each[0] >= _ALIKE), key=lambda each: each[0])
@@ -449,7 +451,7 @@ def _names(text: str, full: str) -> bool:
 
 
 def _ends_with(full: str, path: str) -> bool:
-    """Return True if an absolute path ends with another, whose `./`, `../` and first `/` don't count."""
+    """Return True if an absolute path ends with another path. Any `./`, `../` or `/` before the other doesn't count."""
     upwards = _UPWARDS.match(path)
     path = posixpath.normpath(path[upwards.end() :] if upwards else path)
     return path != "." and f"/{full}".endswith(f"/{path}")

@@ -53,7 +53,7 @@ class CompactHead:
     """Data about a compacted transcript that some layouts print."""
 
     first_kept: str | None = None
-    """Printed id of the first message that remains in place; None if none does."""
+    """Id, in the host's transcript, of the first message that remains there; None if none does."""
     tokens_before: int = 0
     is_kept: bool = True
     """True if the rows are in a store, where they can be looked up."""

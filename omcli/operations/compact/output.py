@@ -58,8 +58,7 @@ class CompactRequest:
     abandoned: frozenset[str] = frozenset()
     """Ids of messages on abandoned branches. They are never among the last messages."""
     handover: Handover | None = None
-    """The host's request, if there is one. The host then decides which messages remain; none of those in its request
-    do.
+    """The host's request, if there is one. The host then decides which messages remain: none of those in its request.
     """
 
 
@@ -243,8 +242,8 @@ def _with_quotes(
 
 
 def _place(row: Observation) -> int:
-    """Return the `seq` by which a row is sorted, or 0 if it has no sources. A request or question precedes its answer
-    even if both are its sources.
+    """Return the `seq` by which a row is sorted, or 0 if it has no sources. For a request or question it is the first
+    source, so that the row precedes the answer even if it cites the answer too.
     """
     if not row.sources:
         return 0

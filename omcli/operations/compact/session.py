@@ -174,7 +174,7 @@ def _observe_waiting(session_id: str, deps: Deps, steps: _Steps) -> ProviderFail
 
 
 def _with_uncovered(error: ProviderFailed, uncovered: int) -> ProviderFailed:
-    """Return the error of a model that failed, with the number of messages that keep the result from being printed."""
+    """Add the number of messages that keep the result from being printed to a model's error, and return the error."""
     waiting = "1 message is" if uncovered == 1 else f"{uncovered} messages are"
     error.message = f"{error.message}; nothing was compacted, because {waiting} not observed"
     rules = '`--observer rules` needs no model, and `observer.fallback = "rules"` lets rules take over'
@@ -207,9 +207,9 @@ class _Room:
         return self.deps.store
 
     def rows(self) -> tuple[Observation, ...]:
-        """Return the visible rows, without rows of an earlier summary whose content is in messages of the session too.
+        """Return the visible rows, without those of an earlier summary whose text another row repeats.
 
-        If such a message has no time, its row gets the time of the summary's row.
+        If the other row has no time, it gets the time of the summary's row.
         """
         logged = [each.observation for each in self.store.rows.log(LogQuery(session=self.session_id))]
         earlier = {folded_text(row.text): row for row in logged if _is_earlier(row)}
@@ -291,7 +291,7 @@ def _left(folded: Reflection) -> int:
 
 
 def _operation(room: _Room) -> int:
-    """Begin the operation that all folds belong to."""
+    """Begin the operation that all folds belong to, and return its number."""
     figures = {"target_tokens": room.asked.wanted.target}
     change = OperationWrite(verb=OperationKind.COMPACT, scope=Scope(session=room.session_id), figures=figures)
     return room.store.operations.change(change, now=room.deps.clock.now()).number

@@ -137,7 +137,7 @@ def consolidate(agenda: ConsolidateInput, deps: Deps, *, missing: Mapping[Lane, 
     """Do all parts that `agenda` requests, in order, under one lease.
 
     `missing` maps lanes to the errors of unavailable models; the work that needs these models is skipped. Raise
-    LaneTaken at once if another process is consolidating the same session, or also all sessions.
+    LaneTaken at once if another process is consolidating the same session or, if none is requested, all sessions.
     """
     done = ConsolidateReport()
     with hold_and_extend(agenda.session or "", Lane.CONSOLIDATE, deps) as extend:

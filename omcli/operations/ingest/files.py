@@ -32,7 +32,7 @@ from omcli.text.redaction import redact
 CHUNK = 500
 """Maximum number of messages per transaction."""
 _SPOOLED = (*PASSING, StoreDamaged)
-"""Errors of the store for which messages are spooled: if it is damaged, its backup takes them."""
+"""Errors of the store for which messages are spooled. After StoreDamaged, the store's backup takes them."""
 _PICTURES = 16 << 20
 """A chunk with more bytes of images than this is written early."""
 
@@ -300,7 +300,8 @@ class MessageWriter:
         self.bookmarks.append(Bookmark.at(pause.offset, pause.digest, found=found, carried=carried))
 
     def _keep(self, session_id: str, chunk: list[tuple[Incoming, Message]]) -> str:
-        """Store a chunk and the facts about its session, and return the session's id.
+        """Store or spool a chunk and the facts about its session, and return the session's id. If memory is off in the
+        session's directory, only count the messages.
 
         The id changes if another process has just begun a different session with the same id.
         """
@@ -360,8 +361,8 @@ class MessageWriter:
 
 
 def append_again(session: Session, messages: Iterable[Message], deps: Deps) -> int:
-    """Store a conversation from the spool whose session was derived and has an id that another one has taken since.
-    Return the number of new messages.
+    """Store a conversation from the spool under a newly derived id, because another one has taken its old id. Return
+    the number of new messages.
     """
     facts = Facts(
         cwd=session.cwd, branch=session.branch, title=session.title, model=session.model, parent=session.parent

@@ -289,7 +289,9 @@ class TranscriptSessions:
             self._begin(self._current.id, said)
 
     def _joined(self, facts: Facts) -> str | None:
-        """Return the session that these facts name or, if it counts as another session, that other session."""
+        """Return the session that these facts name, or the earlier one that it continues and counts as (see
+        `_continued`).
+        """
         if self._is_joined and facts.session and facts.parent:
             parent = self._continued.get(facts.parent, facts.parent)
             if parent in self.sessions and facts.session not in self.sessions:
@@ -326,7 +328,7 @@ class TranscriptSessions:
         return moved
 
     def _derived_id(self, opening: Sequence[Message], store: Store) -> str:
-        """Return an unused id, or the id of a stored session that begins with `opening`."""
+        """Return an unused id, or the id of a stored session that begins with `opening`. Note the opening's length."""
         prompt = next(filter(_is_prompt, opening), opening[0])
         derived = derived_session(self.format, prompt)
         for nth in count(self._taken[derived] + 1):

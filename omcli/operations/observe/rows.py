@@ -302,7 +302,7 @@ class ProvisionalRows:
     def over(self, stored: Sequence[Observation], tail: frozenset[int]) -> tuple[Observation, ...]:
         """Return the stored rows, followed by the rows here whose messages are not all in the tail.
 
-        Stored rows that the latter replace are left out.
+        Stored rows that these replace are left out.
         """
         rows = tuple(row for row in self.rows if not tail.issuperset(row.sources))
         ids = {row.id for row in rows}

@@ -23,7 +23,7 @@ def observe_session(
 
     Nothing is done if `is_due`, called once the lane is held, returns False. Buffered batches are written first and do
     not count. Raise LaneTaken if another process holds the lane, StaleBatch if the session has changed, and the
-    observer's errors. If a model fails, what it has read is written and the rest stays pending.
+    observer's errors. If a model fails, the rows of the messages read so far are written, and the rest stays pending.
     """
     if deps.store.batches.unobserved(session_id, max_tokens=1) is None:
         return  # no lane to wait for
@@ -74,8 +74,8 @@ class SessionBatches:
         self._deps.busy(f"{batch.session}: observing {len(batch.messages)} of {waiting} messages")
 
     def is_last(self, batch: Batch) -> bool:
-        """Return True if no pending message follows the batch. For a late batch, return False, because the messages
-        after it are already covered.
+        """Return True if no pending message follows the batch. For a late batch, return False: it is never deferred,
+        because messages after it are already covered.
         """
         if batch.is_late:
             return False
@@ -88,7 +88,7 @@ _MADE = (Kind.NOTE, Kind.ITEM, Kind.REFLECTION)
 _MOST_HALVINGS = 4
 """Maximum number of times a slice is halved because it is too long for the model."""
 _LAST_PARTS = 4
-"""Number of parts that a slice is divided into after a second reply was cut off, because one call is left."""
+"""Number of parts that a slice is divided into after a second reply was cut off, because only one call is left."""
 
 
 def session_observer(deps: Deps, extend: Callable[[], None]) -> Observer:
@@ -237,8 +237,8 @@ def observe_files(
     """Ingest and observe each input, and yield its report. An error in one input does not stop the others.
 
     `session` overrides the sessions named in the inputs. `each` is called with every stored row, because the rows of a
-    transcript may not all fit into memory. If the model fails, the remaining inputs are only ingested. What waits in
-    the spool is not observed.
+    transcript may not all fit into memory. If the model fails, the remaining inputs are only ingested. Messages in the
+    spool are not observed.
     """
     is_asked = True
     for report in ingest_files(inputs, deps, session=session):

@@ -48,7 +48,7 @@ class GlobalBatch:
     """Instants of the oldest and of the newest row."""
     tokens: int = 0
     rows: array[int] = field(default_factory=lambda: array("q"))
-    """Positions in the log, that of the oldest row first."""
+    """Positions in the log, the oldest row's first."""
 
 
 @record
@@ -65,7 +65,7 @@ class GlobalReflection:
     reflection: Reflection
     """The sum over all batches. Its `ending` is None if nothing was tried."""
     projects: tuple[Reflection, ...] = ()
-    """The sum of each project's batches. One without a project has `scope.project` None."""
+    """For each project, the sum of its batches. For rows without a project, `scope.project` is None."""
     snapshot: str | None = None
     """Path of the copy of the store made before the change, or None if nothing was changed or the store is temporary.
     """
@@ -207,8 +207,8 @@ def limit_tokens(reflected: Reflected, rows: Sequence[Observation], *, target: i
 
 
 def _shortened(draft: Draft, most: int, rows: Mapping[str, Observation], counter: TokenCounter) -> Draft:
-    """Cut a draft to `most` tokens. Of the rows that it replaces or was made from, keep those that the remaining text
-    is about and whose rules of the user it repeats.
+    """Return a draft that is cut to `most` tokens. It replaces and supports only rows that the remaining text is about,
+    and whose rules of the user this text repeats.
     """
     text = _cut(draft.text, most, counter)
     if text == draft.text:

@@ -127,7 +127,7 @@ def rows_to_fold(session_id: str, deps: Deps, *, meta: bool = False, bare: bool 
     """Return the rows to fold, oldest first: observations, and reflections too if the policy folds them again.
 
     With `meta`, return the reflections of the lowest generation that has at least two; none if there is no such
-    generation. `bare` is that of `LogQuery`.
+    generation. For `bare`, see `LogQuery`.
     """
     kinds = (Kind.REFLECTION,) if meta else _kinds(deps.reflector.policy)
     query = LogQuery(session=session_id, kinds=kinds, bare=bare)
@@ -257,7 +257,7 @@ class FoldSink:
         return self._rows()[0]
 
     def fold(self) -> Reflection:
-        """Write the results. Raise StaleBatch if another process has hidden some of the rows."""
+        """Write the results, and return the outcome. Raise StaleBatch if another process has hidden some rows."""
         deps = self._deps
         whole, replaced = self._rows()
         is_done = whole.ending is ReflectionOutcome.DONE
