@@ -84,7 +84,7 @@ class Attribution:
     sources: tuple[str, ...]
     """Labels of the messages."""
     also: tuple[int, ...] = ()
-    """`seq` of earlier messages that an older row comes from."""
+    """`seq` of the sources of an older row of the user that supports this one."""
     prefix: str = ""
     """Words that name the speaker, for a row that must not pass for the user's words; otherwise empty."""
 
@@ -97,23 +97,25 @@ class Authority:
     earlier: Sequence[Observation]
     """Older rows of the session, whose messages may be cited."""
     passages: dict[str, tuple[frozenset[str], ...]] = field(default_factory=dict)
-    """Cache of the terms of each passage, by the label of its message. A passage is text that the user did not write.
+    """Cache of the terms of each passage, by the label of its message. A passage is two successive lines of an output,
+    a paste or a subagent's message.
     """
 
     def attribution(self, text: str, kind: Type, sources: Sequence[str], *, is_identity: bool) -> Attribution:
-        """Return the origin of a row with this text. It has a `prefix` unless the row fulfils these conditions.
+        """Return the origin of a row with this text, with a `prefix` unless the row fulfils these conditions.
 
         A decision or plan must cite the user or the agent. A row that speaks for the user needs one of these sources:
 
         - a cited message of the user that shares words with the row, or that consists of the user's words alone while
           no passage shown has half of the row's words;
-        - if the row cites no message of the user, a new one of the user with half of its words, which is then cited;
-        - an older row of the user with half of its words, whose messages are then cited.
+        - if the row cites no message of the user, a new message of the user with half of the row's words, which is then
+          cited;
+        - an older row of the user with half of the row's words, whose messages are then cited.
 
-        An added message or older row must have as many of the words as any passage. It must also say the same (see
-        `_says_same`), unless the row is about work and the older row is no rule of the user. If the row holds for later
-        sessions or says who somebody is, no passage may add words (see `_source_of_new`), or have half of the words and
-        more than the cited messages.
+        An added message or older row must have at least as many of the words as any passage. It must also say the same
+        (see `_says_same`), unless the row is about work and the older row is no rule of the user. If the row holds for
+        later sessions or says who somebody is, no passage may add words (see `_source_of_new`), or have half of the
+        words and more than the cited messages.
         """
         written = [label for label in sources if is_from_user(self._message(label))]
         if not self._is_claim(text, kind, sources, is_identity=is_identity):
@@ -161,8 +163,8 @@ class Authority:
         return tuple(sorted({*older.sources, last.seq})) if older else ()
 
     def is_only_heard(self, text: str) -> bool:
-        """Return True if a passage contains at least half of the text's words, and more than the user's and the agent's
-        own words.
+        """Return True if a passage contains at least half of the text's words, and more of them than the user's and the
+        agent's own words contain.
 
         An agent's sentences that report what an output says do not count as its own.
         """
@@ -175,11 +177,11 @@ class Authority:
     def heard_from(self, text: str, labels: Sequence[str]) -> str:
         """Return words that name the speaker of a row if only an output, a paste or a subagent says it, otherwise "".
 
-        That is so if a cited passage of these has half of the row's words, and more than the cited calls and the cited
-        words of user and agent have. Sentences of the agent that report an output do not count. If neither user nor
-        agent is cited, it is enough that the passage has as many of them as the calls. If the cited messages have none
-        of the words that say what the row is about, or are only such reports of the agent, all outputs shown count (see
-        `_heard_besides`).
+        For that, a cited passage must have half of the row's words, and more of them than the cited calls and the cited
+        words of user and agent. Sentences of the agent that report an output do not count. If neither user nor agent is
+        cited, the passage only needs as many of the words as the calls. Passages that are not cited count, too (see
+        `_heard_besides`), if the cited messages have none of the words that say what the row is about, or if they are
+        all the agent's and one of them reports an output.
         """
         others = [label for label in labels if not self._is_call(label) and self._words_of_others(label)]
         spoken = [label for label in labels if self._is_spoken(label) and self._own_words(label)]
@@ -198,10 +200,11 @@ class Authority:
         return self._heard_besides(text, own_words) if is_report or shares_nothing(cited, terms) else ""
 
     def _heard_besides(self, text: str, own_words: str) -> str:
-        """Return words that name the speaker of an output, a paste or a subagent's message with half of a row's words,
-        and more of them than any message of user or agent has. Return "" if there is none.
+        """Return words that name the speaker of the passage with the most of a row's words. Return "" if it has less
+        than half of them, or no more than a message of user or agent or an older row of the user.
 
-        It must have all of the row's words if `own_words` (the cited words of user and agent) are in another language.
+        The passage must have all of the row's words if `own_words` (the cited words of user and agent) are in another
+        language.
         """
         terms = _terms_of_claim(text)
         passage, heard = self._best_passage(terms)
@@ -214,12 +217,12 @@ class Authority:
         return self._speaker([passage]) if heard > told else ""
 
     def may_replace(self, old: Observation, text: str, attribution: Attribution, status: Status | None) -> bool:
-        """Return True if a row with this text and origin may replace an older one.
+        """Return True if a row with this text and origin may replace an older one. A row with a `prefix` never may.
 
-        Only the user's words replace what the user said, but an agent, or a settled row, may answer or end a request,
-        question, task, plan, blocker or event, and an agent may change a decision that is no rule of the user. A rule
-        of the user is replaced only if the user's words (or the question they answer) share a word with either row, and
-        the new row is not heard (see `heard_from`).
+        Only the user's words replace a row of the user, with two exceptions: An agent, or a settled row, may answer or
+        end a request, question, task, plan, blocker or event. And an agent may change a decision that is no rule of the
+        user and does not speak for the user. A rule of the user is replaced only if newer words of the user (or the
+        question they answer) share a word with either row, and the new row is not heard (see `heard_from`).
         """
         if attribution.prefix:
             return False
@@ -240,7 +243,9 @@ class Authority:
         return old.type in _ANSWERED and (is_spoken or status in SETTLED)
 
     def _is_claim(self, text: str, kind: Type, sources: Sequence[str], *, is_identity: bool) -> bool:
-        """Return True if the row says what the user wants, states or is, or quotes a tool in the first person."""
+        """Return True if the row says what the user wants, states or is, or if it uses the first person and cites
+        neither user nor agent.
+        """
         is_spoken = any(map(self._is_spoken, sources))
         if kind in ONLY_FROM_USER or is_identity or speaks_for_user(text, is_agent=is_spoken):
             return True
@@ -250,7 +255,7 @@ class Authority:
         )
 
     def _speaker(self, labels: Sequence[str]) -> str:
-        """Return words that name the speaker of the last of these messages, outputs first."""
+        """Return words that name the speaker of the last output, or otherwise the shell, pasted text or the agent."""
         messages = [self._message(label) for label in labels]
         outputs = [message for message in messages if message.role is Role.RESULT]
         if outputs:

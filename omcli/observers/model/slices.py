@@ -49,8 +49,8 @@ class SliceReader:
     """The last slice's `after` if the model's reply to it had no rows, otherwise None."""
 
     def read(self, part: Batch, *, warmer: bool = False) -> None:
-        """Ask the model about the next slice, with rows from earlier slices as context. Skip a slice of which nothing
-        can be shown.
+        """Ask the model about the next slice, with rows from earlier slices as context, and add its reply. Skip the
+        slice if nothing in it can be shown.
 
         Raise ProviderFailed if there is no usable reply, and NotAllowed or BadConfiguration as the provider does. Then
         the same slice is still the next one.
@@ -80,7 +80,9 @@ class SliceReader:
         self.calls = Calls()
 
     def observed(self) -> Observed:
-        """Return the observations from the slices read or skipped so far."""
+        """Return the observations from the slices read or skipped so far. If others are left, set `by_rules` to the
+        rows for this part of the batch.
+        """
         if self.through != self.batch.through:
             part = part_of_batch(self.batch, self.batch.after, self.through)
             self.by_rules = self.rules.observe(part).drafts

@@ -232,7 +232,7 @@ def newest_fitting(
 ) -> tuple[KeptMessage, ...]:
     """Return the newest messages that fit into `room` tokens, oldest first.
 
-    Of the message before them, the end is added after a marker, if at least 200 characters fit. `cost` returns the
+    The end of the message before them is added after a marker, if at least 200 characters of it fit. `cost` returns the
     number of tokens in a message. Source: duet, which shows the newest 35,000 tokens.
     """
     chosen: list[KeptMessage] = []

@@ -408,8 +408,8 @@ class RowDate:
 def row_date(text: str, given: str, messages: Sequence[Message]) -> RowDate:
     """Return the date that a row refers to.
 
-    This is the model's date if it is valid. Otherwise it is the date in the row's text, provided that its words mean
-    the same date for all messages. There is none if the text names several dates.
+    There is none if the row's text names several dates. Otherwise it is the model's date if that is valid, or else the
+    date in the text, provided that its words mean the same date for all messages.
     """
     date = _checked_date(given)
     # All messages of a day give the same reading.

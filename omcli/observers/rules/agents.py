@@ -255,8 +255,8 @@ def _agent_importance(text: str, kind: Type | None) -> int:
 
 
 _MAX_WEIGHT = 3
-"""A sentence is dropped if its weight, negated, is at least this. Such sentences have at least 900 characters and few
-anchors.
+"""A sentence is dropped if its weight is minus this number or lower. Such a sentence has at least 900 characters and
+few anchors.
 """
 
 

@@ -30,8 +30,8 @@ def chat_drafts(kept: KeptMessage, previous: KeptMessage | None) -> Iterator[Dra
     """Yield rows for a message between people: one for its facts, and one for each preference, decision or rule, whose
     wording is kept.
 
-    If the message answers a question in `previous`, the message of another person before it, its first row names the
-    subject of the question, provided that the row begins with one of the first two sentences. Everything but
+    If the message before it (`previous`) is by another person and asks something, the first row names the subject of
+    the question, provided that the row begins with one of the first two sentences. Everything but
     preferences and decisions is a fact, even a rule, because people do not instruct each other.
     """
     speaker = kept.message.name or "User"

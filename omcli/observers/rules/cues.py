@@ -375,12 +375,12 @@ _SHARED_ARTICLES = ("a", "an", "A", "An")
 """Articles that are words of other languages too."""
 _ENGLISH = frozenset("I I'm I've My We We've the my and of with".split())
 _TITLES = ("The", "A", "An")
-"""Words that belong to a name before a capitalised word and within a sentence: "The Hobbit", "vitamin A"."""
+"""Words that are part of a name before a capitalised word, or within a sentence: "The Hobbit", "vitamin A"."""
 _MEASURES = frozenset(
     "few lot bunch little couple bit while minute hour day night week month year dozen hundred thousand million half "
     "third quarter".split()
 )
-"""Words before which "a" counts: "a few", "twice a week"."""
+"""Words before which "a" stays, because it gives an amount: "a few", "twice a week"."""
 _BEFORE_ARTICLE = frozenset("such what half quite many not".split())
 """Words after which "a" stays, because what remains would be hard to read."""
 MARKS = ',.;:!?…()"“”'

@@ -34,8 +34,8 @@ _ROW_CHARACTERS = 900
 def file_change_drafts(events: Sequence[ToolEvent], interest: IdentifierCounts, paths: Paths) -> Iterator[Draft]:
     """Yield one row per changed file, citing all its edits, and rows that quote more of its new lines.
 
-    Unless the file was deleted, its row has a summary (`change_summary`), and quotes the new lines that name most of
-    what the batch is about.
+    Unless the file was deleted, its row has a summary (`change_summary`), and quotes the new lines that `interest`
+    selects.
     """
     by_path: dict[str, list[tuple[ToolEvent, FileChange]]] = {}
     for event in events:
@@ -105,7 +105,7 @@ def change_summary(changes: list[FileChange]) -> str:
     """Return a summary of the changes to one file, or "" if there is nothing to name.
 
     It names the added and removed definitions and headings, or else shows a changed line, or else names the edited
-    definitions. Edited headings are not named: "Added" says nothing about an entry.
+    definitions. Edited headings are not named, because "Added" in a changelog says nothing about the new entry.
     """
     old, new = "\n".join(change.old for change in changes), "\n".join(change.new for change in changes)
     old_names, new_names = _names_in(old), _names_in(new)
@@ -120,8 +120,8 @@ def change_summary(changes: list[FileChange]) -> str:
 
 
 def _line_change(old: str, new: str) -> str:
-    """Return a one-line change as `old` → `new`, otherwise the first line added or, if none is, removed. Long lines are
-    passed over, and code is preferred to comments. Return "" if no line is left.
+    """Return a one-line change as `old` → `new`, otherwise the first line added or, if none was added, the first
+    removed. Long lines are skipped, and code is preferred to comments. Return "" if no line is left.
     """
     old_lines = [line.strip() for line in old.splitlines() if line.strip()]
     new_ones = [line.strip() for line in new.splitlines() if line.strip()]
@@ -335,9 +335,11 @@ def _found(event: ToolEvent) -> tuple[int, str, list[str]]:
 # ---- the edit that wrote a line
 
 _TELLING = 2
-"""Minimum number of words of a line that may be taken for a later form of another."""
+"""Minimum number of words in a line that may be taken for a later form of another line."""
 _TELLS = lazily(r"\w\W+\w|\w_\w|[a-z][A-Z]|\w{9}")
-"""Two words, or a name of several. Other lines, such as `return`, are looked up with their neighbours only."""
+"""Matches two words, a name made of several, or a long word. A line without them, such as `return`, is looked up only
+together with its neighbours.
+"""
 _FARTHEST = 8
 """Maximum number of neighbours that a line is looked up with."""
 _NEAR = 0.6
@@ -392,8 +394,8 @@ def line_match(line: FileLine, edits: Sequence[Sequence[FileChange]]) -> LineMat
 
 
 def _lines_around(line: FileLine) -> Iterator[list[str]]:
-    """Yield the line with neighbours: first as few as make it differ from all other places in the file, then more, then
-    fewer. Lines that say nothing are left out.
+    """Yield the line with its neighbours: first the groups of lines that occur only once in the file, smaller ones
+    first, then the other groups, larger ones first. Groups that match nothing in `_TELLS` are left out.
     """
     file, others = _code_lines("\n".join(line.lines)), []
     for reach in range(_FARTHEST + 1):

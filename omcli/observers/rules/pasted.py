@@ -1,4 +1,4 @@
-"""Passages that people show in a prompt (logs, mails, chats, documents, quotations), apart from what they say.
+"""Passages that people paste or quote in a prompt (logs, mails, chats, documents, quotations).
 
 Such passages ask for nothing and set no rules. But if a person introduces a passage as a wish ("Follow this from now
 on: '…'"), the person says it.
@@ -19,7 +19,7 @@ _MIN_PASTED = 200
 
 
 def split_pasted(text: str) -> tuple[str, list[str]]:
-    """Return a person's own words in a text, and the lines that the person only shows."""
+    """Return a person's own words in a text, and the lines that the person pasted or quoted."""
     words: list[str] = []
     lines: list[str] = []
     after = 0
@@ -162,9 +162,9 @@ _JSON_GOES_ON = lazily(r"^\s*(?:[{}\[\]\"]|-?\d|true\b|false\b|null\b|$)")
 _GIT_STATUS = lazily(r"^(?:On branch \S+$|Changes (?:not staged|to be committed)|Untracked files:)")
 _GIT_GOES_ON = lazily(r"^(?:\s|$|\(use |Your branch |Changes |Untracked |no(?:thing| changes) (?:added )?to commit)")
 _OPENERS = ((_TRACE, _FRAME), (_DIFF, _DIFF_GOES_ON), (_JSON, _JSON_GOES_ON), (_GIT_STATUS, _GIT_GOES_ON))
-"""Pairs of patterns: of the first line of something shown, and of its other lines."""
+"""Pairs of patterns: one for the first line of pasted text, and one for its other lines."""
 _RULED = lazily(r"^([=_])\1{4,} \S.{0,200} \1{3,}$|^=+ \d+ (?:passed|failed|errors?)\b.* =+$")
-"""A title in the middle of a ruler, with which test runners separate parts of their output."""
+"""Matches a title between rows of `=` or `_`, with which test runners separate parts of their output."""
 _INDENTED = lazily(r"^ +(?![*+•·-]|\d{1,3}[.)])\S")
 """An indented line that is not a list item."""
 _LOG_LINE = lazily(
@@ -190,7 +190,7 @@ _SPOKEN = lazily(
     r"\b(?:i|i'(?:m|ve|d|ll)|my|me|we|our|you|your|please|but|also|instead|should|want|need)\b|[?？]$|^#",
     re.IGNORECASE,
 )
-"""Matches what people write: words for those who talk to each other, a question, a heading."""
+"""Matches what people write: "I", "you", "please" and the like, a question, a heading."""
 _MOST_BETWEEN = 20
 """Maximum number of lines between two lines of output that still count as output."""
 
@@ -218,7 +218,8 @@ def _data_lines(lines: Sequence[str]) -> Iterable[int]:
 
 def _lines_within(lines: Sequence[str], found: Sequence[int]) -> Iterator[int]:
     """Yield the numbers of lines that belong to an output although they don't look like output: a few lines between two
-    lines of output, and an indented line before the first one. Lines that a person might say are left out.
+    lines of output, and an indented line before the first one. They are left out if a person might have written one of
+    them.
     """
     before = next((at for at in range(found[0] - 1, -1, -1) if lines[at]), None)
     if before is not None and _INDENTED.match(lines[before]) and not _is_said(lines[before]):
@@ -230,7 +231,7 @@ def _lines_within(lines: Sequence[str], found: Sequence[int]) -> Iterator[int]:
 
 
 def _is_said(line: str) -> bool:
-    """Return True if a line is a person's: a remark, an order, or an item of several words, and not indented."""
+    """Return True if a line is not indented, and is a remark, an order or a list item of several words."""
     shown = line[:_LINE_SHOWN]
     if shown[0].isspace():
         return False
@@ -247,7 +248,7 @@ _MAIL = lazily(r"^[>*\s]*(?:Subject|Date|Sent|Betreff|Gesendet|Datum|Objet|Asunt
 
 
 def _lines_from_header(lines: Sequence[str]) -> Iterable[int]:
-    """Return the numbers of the lines of a mail, from two adjacent headers on."""
+    """Return the numbers of the lines of a mail, which begins with at least two adjacent headers."""
     headers = [bool(_HEADER.match(line)) for line in lines]
     for at, (is_header, follows) in enumerate(pairwise(headers)):
         if is_header and follows and any(map(_MAIL.search, lines[at : at + 2])):
@@ -314,8 +315,8 @@ def _quoted_lines(lines: Sequence[str]) -> Iterable[int]:
 
 
 def _block_lines(lines: Sequence[str]) -> Iterator[int]:
-    """Yield the numbers of lines between three quotes or between rulers, and of indented lines, unless the line before
-    makes them the person's own.
+    """Yield the numbers of lines between three quotes, of lines between or below rulers if the line before introduces
+    or asks about them, and of indented lines. Lines that the line before makes the person's own are left out.
     """
     outside, end, item = "", 0, False
     unclosed: set[str] = set()
@@ -359,8 +360,8 @@ _POINTS_DOWN = lazily(r":$|\b(?:below|following)\b[^.!?]{0,40}[.!]?$")
 
 
 def _lines_below(lines: Sequence[str], shown: set[int]) -> Iterator[int]:
-    """Yield the numbers of the lines that stand below an introduction: those of a list, otherwise all, unless they
-    are delimited in another way.
+    """Yield the numbers of the lines below an introduction: the lines of a list, or otherwise all (see `_to_end`).
+    Nothing is yielded if the first of them is delimited in another way.
     """
     end = 0
     for at, line in enumerate(lines):
@@ -452,8 +453,8 @@ def _tag_blocks(text: str) -> Iterator[tuple[int, int]]:
 
 
 def _quotes(text: str) -> Iterator[tuple[int, int]]:
-    """Yield start and end of quotations that are introduced as the words of others. Those that follow a colon or stand
-    alone count, too, unless the words around them make them the person's own.
+    """Yield start and end of quotations that are introduced as the words of others. Quotations after a colon or without
+    an introduction count, too, unless the words around them make them the person's own.
     """
     for found in _QUOTATIONS.finditer(text):
         said = next(filter(None, found.groups()))

@@ -129,8 +129,8 @@ def prompt_drafts(prompt: KeptMessage, asked: KeptMessage | None) -> Iterable[Dr
 
 
 def _shows_lines(pasted: Pasted, content: Iterable[TextPart]) -> bool:
-    """Return True if a short prompt shows lines that do not belong in the row of its words: several long ones, or any
-    beside a lasting rule, preference or decision.
+    """Return True if a short prompt has pasted lines that do not belong in the row of its words: several with more than
+    `_PASTED_SHORT` characters in total, or any beside an instruction, preference or decision.
     """
     shown = pasted.without_blocks()[1] if pasted.passages else []
     is_long = len(shown) >= _PASTED_LINES and sum(map(len, shown)) > _PASTED_SHORT

@@ -372,7 +372,7 @@ def split_question(part: TextPart) -> Iterator[TextPart]:
     yield TextPart(part.text[start:], is_item=part.is_item, is_heading=part.is_heading)
 
 
-# ---- prompts without what they show
+# ---- prompts without pasted passages
 
 _MARKS = 0xF0000
 """First code point of the characters that stand for passages. They are in a plane for private use."""
@@ -383,7 +383,7 @@ _HAS_WORDS = lazily(r"\w")
 _LONG_PASSAGE = 200
 """Maximum length, in characters, of a passage that stays in the row of the sentence around it."""
 _MAY_SHOW = lazily(r"[^\S ]|[:<>$➜❯\"“„«]|(?<!\w)'")
-"""Matches a character without which a prompt shows nothing, apart from a long line of data."""
+"""Matches a character that every prompt with a pasted or quoted passage has, apart from a long line of data."""
 
 
 @record

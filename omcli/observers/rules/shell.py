@@ -307,7 +307,7 @@ class _Scope:
         self.word = (self.word or "") + text
 
     def end_word(self) -> bool:
-        """Add the word to the command, or give it to a redirection. Return False if that writes to a file."""
+        """Add the word to the command, or to a redirection. Return False if it writes a file or is a here-document."""
         word, redirect = self.word, self.redirect
         if word is None:
             return True

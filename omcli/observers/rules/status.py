@@ -115,7 +115,7 @@ _PREVIOUS = "leaves"
 # The question quoted in a row about a bare yes or a short answer.
 _NAMED_QUESTION = lazily(r"(?:\(answering|\) to): ([^?)]{8,80})")
 _QUOTED_QUESTION, _MOST_QUOTED = 200, 2
-"""Maximum length, in characters, of a question that is appended to its answer, and the number of such questions."""
+"""Maximum length, in characters, of a question that is appended to its answer, and maximum number of such questions."""
 _FEW_WORDS = 3
 """A request of at most this many words is too short to be recognised as repeated."""
 _RANKS = {Draft: 0, Succeeded: 1, TurnAnswered: 2, TurnDone: 3, TurnUnfinished: 4}
@@ -212,8 +212,8 @@ class _StatusWriter:
         return {deed for row in rows if row.status is Status.DONE for deed in _done_by(row)}
 
     def _note_earlier(self, draft: Draft) -> Draft:
-        """Return a person's new question or request with the previous unanswered request in its metadata. Other rows
-        are unchanged.
+        """Move `_unanswered` to the metadata of a person's new question or request, and return the row. Other rows are
+        returned unchanged.
         """
         left = self._unanswered
         if left is None or draft.type not in ASKED or draft.text.startswith(AGENT) or draft.sources[-1] <= left:
@@ -266,7 +266,8 @@ class _StatusWriter:
         return next((number for number in new if self.table.rows[number].sources[-1] == prompt), None)
 
     def close_turn(self, ended: TurnDone) -> None:
-        """Close a turn's questions and finished requests, with the failures, blockers and plans that they settle.
+        """Close a turn's questions and finished requests, the failures, blockers and plans that they settle, and todo
+        lists that are out of date.
 
         Minor failures are also resolved if the person went on to something else, or if the agent reports a complete
         result. Nothing is closed if rows from later messages exist.
@@ -333,7 +334,7 @@ class _StatusWriter:
         return any(row.type is Type.CORRECTION and asked.sources[-1] < row.sources[0] <= ended.seq for row in later)
 
     def _done_work(self, since: int, end: int) -> Iterator[tuple[int, Draft, Status]]:
-        """Of the rows between two messages, yield those that finished work settles, each with its new status.
+        """Yield the rows between two messages that finished work settles, each with its number and its new status.
 
         Failed checks are left out, because only the same check resolves them.
         """
@@ -412,8 +413,8 @@ class _StatusWriter:
         position: tuple[int, int] | None = None,
     ) -> None:
         """Set the status of a row and cite the messages (`by`) that settle it. None removes the status and gives as the
-        reason that the row was passed over. A resolved row of high importance gets medium priority, and so does a
-        request or question that is no longer open.
+        reason that the row was passed over. A row of high importance gets medium priority if it is resolved, or if it
+        is a request or question.
         """
         self.table.remove(number)
         is_over = (status is Status.RESOLVED or row.type in ASKED) and row.importance >= _SERIOUS
@@ -429,7 +430,7 @@ class _StatusWriter:
 
 
 def _done_by(row: Draft) -> frozenset[str]:
-    """Return what the command in a row did, by `_DEEDS`: a commit, a push, a merge, a pull request, tests."""
+    """Return the deeds (see `_DEEDS`) of the command in a row: a commit, a push, a merge, a pull request, tests."""
     command = row.metadata.get("command")
     if row.type not in (Type.COMMAND_RUN, Type.OUTCOME) or not isinstance(command, str):
         return frozenset()
