@@ -83,8 +83,8 @@ class Choice:
     """Options for choosing and ordering the rows of a pack."""
 
     reflections: int | None = None
-    """Maximum number of the session's reflections; the newest are kept. Rows written together count once, as in designs
-    that write one text for them. None means no limit.
+    """Maximum number of the session's reflections; the newest are kept. Rows written at the same time count once,
+    like the single text that other tools write. None means no limit.
     """
     others: int | None = None
     """Maximum number of the session's other rows, counted in the same way. Rows that are open or in force are kept
@@ -105,8 +105,8 @@ class Choice:
     messages (see `tail.newest`). None means no limit.
     """
     max_tokens: int = 0
-    """Maximum tokens of the pack up to which the tail uses the budget that the rows leave. With 0, the tail exceeds its
-    own budget only to reach unobserved messages (see `pack`).
+    """Size of the pack, in tokens, up to which the tail may use the budget that the rows leave. With 0, the tail
+    exceeds its own budget only to reach unobserved messages (see `pack`).
     """
     fading: float = ranking.HALF_LIFE
     """Divisor of the score of other sessions' rows for each week of age."""
@@ -138,7 +138,7 @@ def pack(
 ) -> ContextPack:
     """Choose the rows and messages that fit into the budgets, and print them.
 
-    `cross` holds rows of other sessions or of none, and `observations` those of the session, each in the order they
+    `cross` holds rows of other sessions or of none, and `observations` the session's own rows, each in the order they
     were added. Hidden rows are left out, as are rows of `cross` that `cross_session.is_shared` rejects or that repeat
     the text of another row. `messages` holds the session's main thread, oldest first. Rows are printed whole or not at
     all, but long messages may be cut. `layout` overrides the layout of the format `to`. The instant `now` affects only

@@ -53,8 +53,8 @@ _WISH = 1.5
 _WISHED_FROM = MappingProxyType({Type.INSTRUCTION: 9, Type.PREFERENCE: 8})
 """Importance from which rows of these types are lasting rules and preferences, not single ones."""
 _LAST_ASKED = 3
-"""How many of a person's last requests, questions and corrections are considered. The open ones among them are chosen
-first.
+"""Number of a person's last requests, questions and corrections that are considered. The open ones among them are
+chosen first.
 """
 _OPENING = 0.2
 """Share of a session that is its opening. Statements of people count twice at the beginning, because they say who the
@@ -90,7 +90,7 @@ class ChoiceReason(StrEnum):
 
 
 def comes_first(row: Observation) -> bool:
-    """Return True for a pinned row, and for the current task as a model stated it."""
+    """Return True for a pinned row, and for the current task as a model stated it, until it is settled."""
     return PINNED in row.tags or (CURRENT in row.tags and row.status not in SETTLED)
 
 
@@ -218,7 +218,7 @@ def _value(row: Observation, age: float) -> float:
     """Return the part of a row's value that does not depend on its text. `age` is its position in the session: 1 for
     the newest row.
 
-    A problem that is resolved counts as an ordinary row.
+    A resolved row has at most medium importance.
     """
     importance = min(row.importance, Priority.MEDIUM.importance) if row.status is Status.RESOLVED else row.importance
     fresh = (

@@ -220,10 +220,10 @@ def is_no_reflection(row: Observation) -> bool:
 def repeated(rows: Sequence[Observation], turns: Sequence[Turn], matches: Mapping[str, float]) -> frozenset[int]:
     """Return the indexes of rows that repeat other rows or messages.
 
-    Of rows with the same words, whoever says them, one is no repetition: a pinned one or the current task, otherwise an
-    open one, otherwise the best match, and the last among equals. Any row that is neither pinned, open nor the current
-    task also counts as a repetition if all messages it was made from are whole in the tail, or if messages contain its
-    words.
+    Among rows with the same words, whoever says them, only one is no repetition: a pinned row or the current task,
+    otherwise an open row, otherwise the best match, and the last among equals. Any row that is neither pinned, open nor
+    the current task also counts as a repetition if all messages it was made from are whole in the tail, or if messages
+    contain its words.
     """
     seqs = {turn.kept.seq for turn in turns if turn.is_whole}
     said = f" {' '.join(one_line(turn.text) for turn in turns)} "
@@ -255,8 +255,8 @@ def fitting(
     left_out: frozenset[int] = frozenset(),
     skipped: dict[int, Skipped] | None = None,
 ) -> list[TakenRow]:
-    """Choose the rows that fit into `room` tokens. `order` holds the indexes of `rows`, best first. Those in `left_out`
-    are not chosen. `skipped` is filled with those that do not fit.
+    """Choose the rows that fit into `room` tokens. `order` holds the indexes of `rows`, best first. Rows in `left_out`
+    are not chosen. Rows that do not fit are added to `skipped`.
 
     Unless all rows fit, quoted output gets at most the room divided by `OUTPUT_PART`.
     """

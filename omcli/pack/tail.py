@@ -59,8 +59,8 @@ def newest(
     is_growing: bool = False,
     back_to: int = 0,
 ) -> tuple[TurnGroup, ...]:
-    """Return the newest groups of turns that fit into `room` tokens, newest first and without gaps, back to the message
-    with the `seq` `back_to`.
+    """Return the newest groups of turns that fit into `room` tokens, newest first and without gaps. The message whose
+    `seq` is `back_to` is the earliest that is taken.
 
     `messages` is the main thread, oldest first. A result is left out if its call is missing or does not fit. The newest
     groups are whole until they take half of the room. In older ones, texts of tools and events are cut to `chars`
@@ -131,7 +131,7 @@ def _split_calls(messages: Sequence[Message]) -> list[bool]:
 
 
 def holds_all(units: Sequence[TurnGroup], messages: Sequence[KeptMessage]) -> bool:
-    """Return True if the groups contain all messages that can be shown, none cut for exceeding the whole room."""
+    """Return True if the groups contain all messages that can be shown, and none was cut to fit into the whole room."""
     places = sum(len(unit.places) for unit in units)
     return places == sum(map(len, _groups(messages))) and not any(unit.is_cut for unit in units)
 

@@ -2,7 +2,7 @@
 
 It is made from all observations and notes of a session, including superseded and dropped ones. So reflecting and
 pruning do not change a single byte of it. Only rows replaced by another observation or note of the session are left
-out, apart from failures that it resolved.
+out, apart from failures that such a row resolved.
 """
 
 from __future__ import annotations
@@ -55,10 +55,10 @@ class WorkingBlock:
 def working_block(
     rows: Iterable[Observation], *, cwd: str | None, budget: int, counter: TokenCounter, older: int = 0
 ) -> WorkingBlock:
-    """Build the working-memory block from all rows of a session, hidden ones too, in the order they were added. Of a
-    long session, `older` rows may be left out.
+    """Build the working-memory block from all rows of a session, hidden ones too, in the order they were added.
 
-    Paths below `cwd` are printed relative to it.
+    `older` is the number of older rows that are not in `rows` because the session is long. Paths below `cwd` are
+    printed relative to it.
     """
     opened = _OpenBlock(sections=sections_of(rows, cwd=cwd), budget=min(budget, CAP), counter=counter, older=older)
     opened.fill()
@@ -106,7 +106,7 @@ class _OpenBlock:
     older: int
     chosen: list[tuple[str, int]] = field(default_factory=list)
     entries: dict[tuple[str, int], BlockLine] = field(default_factory=dict)
-    """Lines as they are printed. Of a long session only a few are needed."""
+    """Cache of printed lines. Only the few lines that may fit are prepared for printing."""
 
     def fill(self) -> None:
         """Add lines that fit into the rest of the budget.

@@ -106,8 +106,8 @@ _PLAIN = PrintedRow(dated="", priority=Priority.MEDIUM, status=None, text="")
 def entry(line: FactLine) -> BlockLine:
     """Return a line as it is printed.
 
-    Lines are built like rows, whose labels (`Ran: `) say that their words are not a person's. Labels that a heading
-    makes superfluous are left out, unless the words after them begin like a speaker's.
+    A label such as `Ran: ` says that the words are not a person's. If the section's heading makes the label
+    superfluous, it is left out, unless the words after it begin like a speaker's.
     """
     text = single_line(line.text).strip()
     said = text.removeprefix(line.label)
@@ -120,8 +120,8 @@ def entry(line: FactLine) -> BlockLine:
 
 
 def _shortened(text: str, limit: int) -> str:
-    """Shorten a line to at most `limit` characters. Of a person's words, the last third is kept, because long prompts
-    end with what they ask for, and pasted test runs with what failed.
+    """Shorten a line to at most `limit` characters. A third of them is the end of a person's words, because long
+    prompts end with what they ask for, and pasted test runs with what failed.
     """
     is_said = text.startswith((USER, PASTED)) and len(text) > limit
     end = text.rfind(" ", 0, len(text) - limit // 3) if is_said else len(text)
@@ -161,7 +161,7 @@ _SEARCHED = "Searched "
 def _lines_in_force(facts: Iterable[Fact]) -> list[FactLine]:
     """Return a line for each decision, instruction, correction and preference.
 
-    A text that a longer one by the same speaker contains, a few lines before or after it, is left out.
+    A line is left out if a longer one by the same speaker, at most `_NEAR` lines away, contains its text.
     """
     lines = list(lines_of(facts, lambda fact: fact.row.type in IN_FORCE))
     said = [line.text.partition(": ")[2] or line.text for line in lines]
@@ -245,8 +245,9 @@ def task_lines(facts: Sequence[Fact]) -> list[FactLine]:
 def request_lines(facts: Sequence[Fact]) -> list[FactLine]:
     """Return the lines of the person's last open requests and questions, newest first, or of the last one that is done.
 
-    Of a message with many requests, the first and the last two are taken. The rest of the newest message is added. If
-    none of the lines says what it is about, the last request that does is added, with what the agent said before.
+    If the newest message has many requests, its first and its last two are taken. Other things said in it are added
+    (see `_goes_with`). If none of the lines says what it is about, the last request that does is added, with what the
+    agent said before the newest message.
 
     A correction or an answer counts as a request while the agent works on it, and so does another statement if nothing
     is open. Pasted lines, passed over requests, and questions before the person's last reply are left out.
@@ -278,7 +279,9 @@ def _is_done(fact: Fact) -> bool:
 
 
 def _said_before(facts: Sequence[Fact], at: int) -> list[Fact]:
-    """Return the row with the most terms of the agent's last text before a message; empty if there is none."""
+    """Return a list with one row about the agent's last text before a message: the one with the most terms. It is empty
+    if there is none.
+    """
     said = [fact for fact in facts if fact.row.text.startswith(AGENT) and 0 < _said_at(fact) < at]
     last = max(map(_said_at, said), default=0)
     return sorted((fact for fact in said if _said_at(fact) == last), key=lambda fact: len(_terms(fact)))[-1:]
@@ -310,7 +313,7 @@ def _is_asked(fact: Fact) -> bool:
 
 
 def _asked_at(fact: Fact) -> int:
-    """Return the `seq` of the message with a request. The last source of a settled one answered it."""
+    """Return the `seq` of the message with a request. The last source of a settled request is its answer."""
     sources = fact.row.sources[:-1] if fact.is_settled and len(fact.row.sources) > 1 else fact.row.sources
     return sources[-1] if sources else 0
 

@@ -34,7 +34,7 @@ class Text:
     """Cache of each row's headings and line, by object id, because a row is rendered several times per pack."""
 
     def headings(self, observation: Observation) -> tuple[str, ...]:
-        """Return the row's date, and the time if the budget allows it: one for a group (`Head.has_groups`).
+        """Return the row's date, and the time if the budget allows it, or one time for a group (`Head.has_groups`).
 
         In Markdown, a section heading precedes the date of this session's rows.
         """
