@@ -248,7 +248,7 @@ def _is_plain(found: re.Match[str], before: str, *, is_bare: bool) -> bool:
 
 
 def is_possible(name: re.Match[str], value: str, *, is_bare: bool, is_setting: bool, is_plain: bool = False) -> bool:
-    """Return True if the value could be a secret of the kind that its name says.
+    """Return True if the value could be a secret of the kind that its name denotes.
 
     `is_bare`: judge the value as if it had no quotes. `is_setting`: the value of a name in capitals may be a word.
     `is_plain`: the context rules out code.
@@ -272,7 +272,7 @@ def is_possible(name: re.Match[str], value: str, *, is_bare: bool, is_setting: b
 
 
 def _end_of_lines(text: str, opening: int, start: int, end: int) -> int:
-    """Return the end of a quoted value: with three quotes, that of its last line."""
+    """Return the end of a quoted value: between three quotes, the end of its last line."""
     thrice = _THRICE.match(text, opening)
     closing = text.find(thrice[0], end, end + _MOST_OF_LINES) if thrice else -1
     if closing < 0 or '"' in text[end:closing].rstrip("\\"):
@@ -386,7 +386,7 @@ def _is_long_random(value: str) -> bool:
 
 def is_placeholder(value: str, *, is_chosen: bool = False) -> bool:
     """Return True if the value stands for a secret: a reference, or words such as `your-key-here`. If `is_chosen`, a
-    value with a digit may have only such words, because people choose passwords such as `changeme123`.
+    value with a digit must consist of such words and numbers, because people choose passwords such as `changeme123`.
     """
     if _REFERENCE.search(value):
         return True

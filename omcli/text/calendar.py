@@ -68,8 +68,8 @@ DAYS = {
     "aujourd'hui": 0, "avant-hier": -2, "hier soir": -1, "hier matin": -1, "demain": 1, "après-demain": 2,
     "hoy": 0, "ayer": -1, "anteayer": -2, "pasado mañana": 2,
 }  # fmt: skip
-"""Distance of each word's day from today, in days. Omitted are `hier` alone (German for "here") and `mañana` (also
-"morning").
+"""Distance of each word's day from today, in days. `hier` alone (German for "here") and `mañana` (also "morning") are
+left out.
 """
 
 

@@ -93,7 +93,7 @@ def unpacked(text: str) -> tuple[int, ...]:
 
 
 def packed_counts(counts: Mapping[int, int]) -> list[Any]:
-    """Encode how often each hash was seen. Hashes seen once, by far the most, are packed without a count."""
+    """Encode how often each hash was seen. Most were seen once; these are packed without a count."""
     often = [(key, number) for key, number in counts.items() if number != 1]
     return [packed([key for key, number in counts.items() if number == 1]), often]
 

@@ -18,7 +18,7 @@ _FIRST, _LAST = 1e8, 1e10
 _UNITS = (1e3, 1e6, 1e9)
 """Milliseconds, microseconds and nanoseconds per second."""
 _TOO_LATE = "9990"
-"""Year from which no time can be the current one, because leases and days end later."""
+"""First year that is not accepted as the current one, because leases and days must end before the year 10000."""
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 # The canonical form, which most programs write. Recognising it takes a third of the time of converting.
 _CANONICAL = lazily(r"\d{4}-\d\d-\d\dT(?:[01]\d|2[0-3]):\d\d:\d\d\.\d{3}Z", re.ASCII)

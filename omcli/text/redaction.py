@@ -283,8 +283,8 @@ _HEX = "[a-f0-9]"
 _URL = r"[\w-]"
 _B64 = "[A-Za-z0-9+/]"
 
-# Name of the rule, one or more prefixes, and what follows the prefix. A prefix that contains another character than
-# letters, digits, `-` and `_` is kept up to the last one of these.
+# Name of the rule, one or more prefixes, and what follows the prefix. If a prefix has characters other than
+# letters, digits, `-` and `_`, its part up to the last of them is not redacted.
 FORMATS: tuple[tuple[str, str, str], ...] = (
     ("anthropic-key", "sk-ant-", rf"{_DIGIT}{_URL}{{16,}}"),
     ("openrouter-key", "sk-or-", rf"{_DIGIT}{_URL}{{16,}}"),

@@ -136,7 +136,7 @@ _COOKIE = lazily(r"(?P<name>[\w.%-]{1,80})=(?P<value>[\w.%+/=:~|-]{8,})", re.ASC
 _MOST_OF_A_COMMAND = 2000  # as browsers copy it, with all headers
 _PLAIN_COOKIES = ("expires", "max-age", "domain", "path")
 _DIGITS_AND_LETTERS = lazily(r"(?=.*[0-9])(?=.*[A-Za-z])(?!\d{4}-\d\d-\d\d)")
-# Names of cookies that let anyone in who has their values, though these are short, or words.
+# Names of cookies whose values let anyone in, even if they are short or words.
 _SESSION = lazily(r"sess|sid$|auth|token|jwt|secret|login", re.IGNORECASE)
 _LONG_WORD = lazily("[A-Za-z]{12}")
 
@@ -162,7 +162,7 @@ def _cookies(text: str, at: int) -> tuple[int, int] | None:
     return (values[0][0], values[-1][1]) if values else None
 
 
-# Hashes as `crypt` writes them, in /etc/shadow, for Apache and in directories: who has one can try words in its place.
+# Hashes as `crypt` writes them, in /etc/shadow, for Apache and in directories. Whoever has one can guess its password.
 _CRYPT = "[./+A-Za-z0-9]"
 _HASH = (
     rf"(?:\$2[abxy]?\$\d\d\${_CRYPT}{{53}}"
@@ -294,8 +294,8 @@ _MOST_MISSES = 8  # rows without a secret
 
 
 def in_column(text: str, at: int) -> list[tuple[int, int]]:
-    """Return the ranges of the secrets in a column of a table (CSV or Markdown), which has the name at index `at` in
-    its head.
+    """Return the ranges of the secrets in a column of a table (CSV or Markdown). The column's name, in the table's
+    first line, is at index `at`.
     """
     name = _COLUMN_NAME.match(text, at)
     if name is None or name["brief"] or not (rest := _REST_OF_HEAD.match(text, name.end())):

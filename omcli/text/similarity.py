@@ -83,14 +83,14 @@ def weight(words: Collection[str]) -> float:
 
 
 _DISTINCTIVE, _OF_TOOLS = 2, 8
-"""Minimum number of uncommon words in a distinctive text, and in that of a call or result of a tool."""
+"""Minimum number of uncommon words in a distinctive text, and in a distinctive call or result of a tool."""
 
 
 def is_distinctive(text: str, *, is_tool: bool = False) -> bool:
     """Return True if a text is unlikely to be said twice by chance, unlike `ok`, `go on` or `pytest -q`.
 
-    It has an anchor or a few uncommon words. Calls and results of tools need more words, because they name the same
-    files and commands in many sessions.
+    It has an anchor or a few uncommon words. Calls and results of tools need more words, and anchors don't suffice,
+    because they name the same files and commands in many sessions.
     """
     words = sum(term not in folded_words() for term in content_terms(text) - SPEAKERS)
     return words >= _OF_TOOLS if is_tool else words >= _DISTINCTIVE or bool(anchors(text))
@@ -109,7 +109,7 @@ _PREFIXES = lazily(
     r"[*_`\"'\]\s]{0,9}:))+",
     re.IGNORECASE,
 )
-"""List marks, and words that say that the user, the agent or an output said what follows."""
+"""List marks, and words that name the user, the agent or an output as the speaker."""
 _IGNORED = lazily("[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]")
 """Letters and marks that are not displayed."""
 _WORD = lazily("(?:[a-z0-9\x80-\U0010ffff]+[+#%]*)+")
@@ -117,8 +117,8 @@ _WORD = lazily("(?:[a-z0-9\x80-\U0010ffff]+[+#%]*)+")
 
 
 def said_words(text: str) -> str:
-    """Return the words of a text in folded case, so that texts that say the same are equal. Left out are punctuation,
-    markup, invisible characters, a list mark, and a prefix that says that the user, the agent or an output said it.
+    """Return the words of a text in folded case, so that texts that say the same are equal. Punctuation, markup,
+    invisible characters, a list mark, and a prefix that names the speaker (user, agent or output) are left out.
 
     A text without words is returned folded.
     """

@@ -95,7 +95,7 @@ _WORDS = {
 
 
 def _select_rules(text: str, among: Iterable[_Rule]) -> list[_Rule]:
-    """Return the rules whose required kinds of words all occur in the text. Most sentences have none."""
+    """Return the rules whose required kinds of words all occur in the text. For most texts there are none."""
     small = text.lower()
     kinds = {_WORDS[word] for word in _WORDS.keys() & _WORD.findall(small)}
     kinds.update(kind for kind, digits in _DIGITS.items() if digits.search(small))
