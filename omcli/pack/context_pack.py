@@ -449,7 +449,7 @@ class _OpenPack:
 def _count_to_drop(cost_list: Sequence[int], excess: int) -> int:
     """Return the number of items to drop in order to save `excess` tokens.
 
-    It is at least one, and at most an eighth of the items if that is more, because their costs are only estimates.
+    It is at least one, but otherwise at most an eighth of the items, because their costs are only estimates.
     """
     limit = max(1, len(cost_list) // 8)
     given_up = 0

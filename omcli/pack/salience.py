@@ -51,7 +51,7 @@ BIAS = MappingProxyType({Kind.NOTE: 2.0, Kind.REFLECTION: 1.3})
 _WISH = 1.5
 """Factor on the value of the user's lasting rules and preferences, because later answers are wrong without them."""
 _WISHED_FROM = MappingProxyType({Type.INSTRUCTION: 9, Type.PREFERENCE: 8})
-"""Importance from which rows of these types are lasting rules and preferences, not single ones."""
+"""Minimum importance of rows of these types that are lasting rules or preferences, not wishes for one occasion."""
 _LAST_ASKED = 3
 """Number of a person's last requests, questions and corrections that are considered. The open ones among them are
 chosen first.

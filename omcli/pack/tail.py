@@ -156,7 +156,7 @@ def excerpt(text: str, chars: int) -> str:
 
 
 def _groups(messages: Sequence[KeptMessage]) -> Iterator[tuple[int, ...]]:
-    """Yield the index of each message, newest first, with those of its results if it is a call.
+    """Yield the index of each message, newest first, with the indexes of its results if it is a call.
 
     Results without a call are left out.
     """

@@ -319,10 +319,10 @@ def _asked_at(fact: Fact) -> int:
 
 
 def _last_statement(facts: Sequence[Fact], *, after: int, besides: bool) -> list[Fact]:
-    """Return the statements of the last message of the person that has any, or none if they are over.
+    """Return the statements of the last message of the person that has any.
 
-    They are over if the first of them is a note, or if the message is not later than the `seq` `after`. They are
-    settled once the agent has reported a result, or ended a turn with words after the last tool event.
+    There are none if the first of them is a note, or if the message is not later than the one whose `seq` is `after`.
+    They are settled once the agent has reported a result, or ended a turn with words after the last tool event.
 
     Statements are returned only if the agent has used tools since, unless the first is a correction, an answer or a
     question that is not settled. With `besides`, only the latter are returned.

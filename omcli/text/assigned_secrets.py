@@ -378,7 +378,7 @@ def _is_random_key(value: str) -> bool:
 
 
 def _is_long_random(value: str) -> bool:
-    """Return True for long random values with all kinds of symbols, such as WordPress has."""
+    """Return True for long random values with all kinds of symbols, such as WordPress generates."""
     return (
         len(value) >= 32 and _is_mixed(value) and len(set(_SYMBOLS.findall(value))) >= 8 and not _RANGES.search(value)
     )

@@ -39,8 +39,8 @@ _MOST_BETWEEN_LINES = 160
 
 
 def private_key(text: str, at: int) -> tuple[int, int] | None:
-    """Return the range of the private key whose first line has the word KEY at index `at`, or is PuTTY's and begins
-    there. Return None if there is only its first line.
+    """Return the range of the private key whose first line has the word KEY at index `at` or, in PuTTY's files, begins
+    there. Return None if there is only the first line.
     """
     if text[at] != "P":
         at = text.rfind("-----BEGIN ", max(0, at - _MOST_OF_A_LINE), at)

@@ -1,7 +1,7 @@
 """Checks on rows that speak for the user: only the user's own words make a wish, a rule, a request or an identity.
 
-Tool output, agents and pasted text can say anything, even that the user wants something. If a model notes something
-from them, the row names that speaker, whatever its words (`Output of WebFetch says: …`).
+Tool output, agents and pasted text can say anything, even that the user wants something. A row that a model makes
+from such text names the speaker, whatever the row says (`Output of WebFetch says: …`).
 """
 
 from __future__ import annotations
@@ -150,7 +150,7 @@ class Authority:
 
         These are the user's message that shares the most words with the task, and the last new message, which dates the
         task. If no message of the user is shown, the sources of the user's best-matching older row take its place. The
-        result is empty if there is no such message or row, or if only an output, a paste or a subagent says the task.
+        result is empty if there is no such message or row, or if the task is only heard.
         """
         if self.is_only_heard(text):
             return ()

@@ -132,8 +132,8 @@ def _without_settled(draft: Draft, settled: Collection[str]) -> Draft:
 
 
 def _take_replacements(rows: Sequence[Draft], repeating: Sequence[Draft]) -> list[Draft]:
-    """Return the rules' rows. The first row that a left-out model row (`repeating`) covers gets the older rows that it
-    replaces, and its sources.
+    """Return the rules' rows. A left-out model row (`repeating`) gives its replacements and sources to the first of
+    them that it covers.
 
     Each older row is replaced only once.
     """
@@ -174,9 +174,9 @@ def _with_model_facts(rule: Draft, by_model: Sequence[Draft]) -> Draft:
 def _with_rule_facts(draft: Draft, by_rules: Sequence[Draft], dropped: Sequence[Draft]) -> Draft:
     """Return a row of the model, completed from the rules' rows that it covers. Its importance may be raised.
 
-    Rows from rules that it replaces or repeats give it two more things. A vague type becomes the type of such a row
-    with the same sources, unless the model's row names an output or pasted text as its speaker. Then a missing status
-    is filled in from such a row with the same type.
+    A rules' row that it replaces or repeats, if its type is one of `_CERTAIN`, can give it two things. A vague type
+    becomes the type of such a row with the same sources, unless the model's row names an output or pasted text as its
+    speaker. Then a missing status is filled in from such a row with the same type.
     """
     covered = [rule for rule in by_rules if covers([draft], rule)]
     matters = [rule.importance for rule in covered if rule in dropped and rule.importance >= HIGH_FROM]

@@ -23,7 +23,8 @@ alternate, the other one spoke at most twice in between.
 _ROW_CHARACTERS = 1600
 _ROW_ENDS = " !.,;:-–—…"
 _MIN_CHAT_IMPORTANCE = 5
-"""Minimum importance of the best sentence of a message. A message between people without one gives no row."""
+"""Minimum importance of the best sentence of a message. A message between people without such a sentence gives no row.
+"""
 
 
 def chat_drafts(kept: KeptMessage, previous: KeptMessage | None) -> Iterator[Draft]:

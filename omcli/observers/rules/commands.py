@@ -165,7 +165,7 @@ def succeeded(events: Iterable[ToolEvent]) -> Iterator[Succeeded]:
 
 
 def failure_draft(event: ToolEvent, paths: Paths) -> Draft:
-    """Return an open row for one failure. `status` counts repeats and resolves it."""
+    """Return an open row for one failure. The module `status` counts repeats of the failure and resolves it."""
     metadata: dict[str, object] = {"error": _error_text(event), "tool": event.name, "exit_code": event.exit_code}
     if directory := _directory(event):
         metadata["directory"] = directory

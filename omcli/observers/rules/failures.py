@@ -1,7 +1,7 @@
 """Open failures of commands and tools, and the successes that resolve them.
 
 A success also resolves the failures of narrower commands: `npm test` resolves `npm test -- parser`. It resolves the
-failure of a wider command if it ran all that this failure named.
+failure of a wider command if it ran everything that the wider command's error names as failed.
 """
 
 from __future__ import annotations

@@ -307,7 +307,7 @@ def _prompt_parts(
     prompt: KeptMessage, speaker: str, pasted: Pasted, parts: Sequence[TextPart], *, after: str
 ) -> Iterator[Draft]:
     """Yield rows for the most important sentences of a long prompt, after the outline of a plan or a request, if any.
-    The last row counts those left out.
+    The last row gives the number of sentences left out.
     """
     limit = _PROMPT_CHARACTERS - len(after)
     kept = _select([part for part in parts if not _PASTED.match(part.text)] or parts, limit)
@@ -333,7 +333,7 @@ def _cut_run(text: str) -> str:
 
 
 def _prompt_type(kinds: Sequence[Type | None]) -> Type:
-    """Return the type of a prompt from those of its sentences.
+    """Return the type of a prompt, given the types of its sentences.
 
     A shared type or an opening correction is kept. A mix of statements, questions and plans gets the type of its first
     statement, but is a question if it starts with one or has no statement. Other prompts are requests.

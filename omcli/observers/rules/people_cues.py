@@ -360,15 +360,15 @@ TELLS = 3
 _FEW_WORDS = 6
 """Maximum number of words in a short sentence about a person, which says something with one uncommon word less."""
 _TELLS_MUCH = 5
-"""Number of uncommon words in a sentence about the speaker that says something although it speaks to the other person.
-Such sentences are often reactions: "I know your garden is lush".
+"""Minimum number of uncommon words with which a sentence about the speaker says something although it speaks to the
+other person. With fewer, it is often a reaction: "I know your garden is lush".
 """
 _FRAGMENT_WORDS = 3
 """Maximum number of words in a fragment, which may answer a question with one uncommon word: "Since school"."""
 
 
 def distinctive_terms(text: str) -> frozenset[str]:
-    """Return the terms that say what a text is about: those that are not common in text about any subject."""
+    """Return the terms of a text that are not common in texts about any subject."""
     from omcli.text.terms import folded_words, terms_of  # noqa: PLC0415 - only chats need it
 
     return terms_of([text])[0] - folded_words()
@@ -425,9 +425,11 @@ _PREPOSITIONS = frozenset("of for in on at with from about to".split())
 
 
 def question_label(question: str, name: str) -> str:
-    """Return the words of a question that say what it is about, or "". `name` is the person it addresses.
+    """Return the words of a question that say what it is about, or "". `name` is the person that the question
+    addresses.
 
-    These are its uncommon words, each with the word before it and the preposition between two.
+    The words are uncommon ones, each with the word before it (unless that is a function word), and prepositions
+    between two of them.
     """
     from omcli.text.terms import FUNCTION_WORDS  # noqa: PLC0415
 

@@ -1,7 +1,7 @@
 """Rows about a turn's tool calls. All edits of a file share a row, and so do all reads.
 
-Importance follows the coding-agent design, with edits at 7, most failures at 8, most commands at 4, todos and
-delegations at 5, and reading and searching at 3.
+The importance is 7 for edits, 8 for most failures, 4 for most commands, 5 for todos and delegations, and 3 for reading
+and searching.
 """
 
 from __future__ import annotations

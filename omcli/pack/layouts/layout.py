@@ -83,7 +83,7 @@ class Head:
     @property
     def has_groups(self) -> bool:
         """True if a person's request is printed as a group with its results: with an empty line above, and one time for
-        all. These lines take up to 3 % of a pack; a small pack needs that for rows.
+        all. These lines take up to 3 % of a pack; a small pack needs the tokens for rows.
         """
         return self.budgets.total >= _GROUPS_FROM and not self.is_descending
 
