@@ -36,7 +36,7 @@ class Batch:
     deferred_through: int = 0
     """Last `seq` of an earlier batch with the same `after` that an observer deferred. 0 means none."""
     is_late: bool = False
-    """True if the cursor has already passed these messages: they were hidden at the time and restored later."""
+    """True if the cursor has already passed these messages: an undo or another store brought them later."""
 
     def follows(self, row: Observation) -> bool:
         """Return True if the row has source messages and all of them precede the batch."""
@@ -55,11 +55,11 @@ class BatchOutcome(StrEnum):
 
 @record
 class Pending:
-    """Messages of a session that no batch covers yet."""
+    """Numbers and tokens of a session's messages that no batch covers yet."""
 
     messages: int
     counted: int
-    """How many of these messages are counted (see `Message.is_counted`)."""
+    """Number of these messages that are counted (see `Message.is_counted`)."""
     tokens: Mapping[str, int]
     """Tokens by counter. Numbers from different counters are never added."""
     fresh_tokens: Mapping[str, int]
@@ -68,7 +68,7 @@ class Pending:
     """Number of buffered batches."""
     after: int = 0
     late: frozenset[int] = frozenset()
-    """Pending are the messages with a `seq` above `after`, and those in `late`: earlier ones that an undo restored."""
+    """The pending messages are all with a `seq` above `after`, and the earlier ones in `late` (see `Batch.is_late`)."""
 
     @property
     def first(self) -> int:
@@ -102,7 +102,7 @@ class Stopped:
     through: int
     """`seq` of the last message that was read, or the batch's `after` if none was."""
     error: BaseException
-    """Error to raise after the rows from the part that was read have been written."""
+    """Error to raise after writing the rows of the part that was read."""
 
 
 @record
@@ -118,7 +118,7 @@ class Observed:
     waits_after: int | None = None
     """Messages after this `seq` gave no rows yet, and are observed again with later ones. None if there are none."""
     findings: Mapping[str, int] = field(default_factory=dict)
-    """Number of corrections to a model's reply by kind, such as rows rejected, trimmed or added back."""
+    """Number of corrections to a model's reply, by kind: rows rejected, trimmed, added back and others."""
     stopped: Stopped | None = None
     """None if the observer read the whole batch."""
 
@@ -150,7 +150,7 @@ class BatchReader(Protocol):
         """True if the model may be asked again about the messages after the last slice that was read or skipped."""
 
     def skip(self, part: Batch) -> None:
-        """Have rules observe the next slice instead of the model."""
+        """Let rules, instead of the model, observe the next slice."""
 
     def observed(self) -> Observed:
         """Return the rows of all slices read so far."""
@@ -175,11 +175,11 @@ class MessageSize(NamedTuple):
 
 
 def batch_length(waiting: Iterable[MessageSize], *, max_tokens: int, max_messages: int | None = None) -> int:
-    """Return the number of messages that fit into the next batch, at least one if any is pending. None means no limit.
+    """Return the number of messages in the next batch: as many as the limits allow, but at least one if any is pending.
 
-    `waiting` lists the pending messages, oldest first, and is read only up to about twice `max_tokens`. A batch that
-    would end between a call and its result ends before the call instead, if the two fit into one batch with everything
-    between them and the call is not the first message.
+    `waiting` lists the pending messages, oldest first, and is read only up to about twice `max_tokens`. If the batch
+    would end between a call and its result, it ends before the call, unless the call is the first message or the two do
+    not fit into one batch with everything between them.
     """
     starts: list[int] = []
     calls: dict[str, int] = {}

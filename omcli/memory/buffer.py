@@ -51,7 +51,7 @@ def is_covered(span: Span, others: Iterable[Span], cursor: int) -> bool:
 def in_line(spans: Iterable[Span], cursor: int) -> Iterator[tuple[Span, int]]:
     """Yield the spans that can be written one after another from the cursor, each with the `seq` after which to start.
 
-    Messages up to that `seq` are already covered. Spans contained in others are skipped. A gap ends the sequence.
+    Messages up to that `seq` are covered by then. Spans contained in others are skipped. A gap ends the sequence.
     """
     for span in sorted(spans, key=lambda span: (span.after, -span.through)):
         if span.through <= cursor:
@@ -102,7 +102,7 @@ class BufferPolicy:
         return cls(every=int(amount), late=late, late_from=late_from, messages=messages)
 
     def step(self, waiting: int) -> int:
-        """Return how many new tokens make a buffered batch due at `waiting` pending tokens, or 0 without `every`."""
+        """Return the number of new tokens at which to observe ahead if `waiting` are pending, or 0 without `every`."""
         return self.late if self.late and waiting >= self.late_from else self.every
 
     def is_due(self, *, waiting: int, fresh: int, messages: int, blocks: int) -> bool:

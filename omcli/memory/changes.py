@@ -60,16 +60,16 @@ class OperationWrite:
     digests: tuple[str, ...] = ()
     """Additional tombstones, for buffered observations that must not be written."""
     parts: tuple[str, ...] = ()
-    """Lines and sentences of the hidden messages and rows that are also kept out by themselves."""
+    """Lines and sentences of the hidden messages and rows that get tombstones of their own."""
     seen: int | None = None
     """Log position of the last row considered, if any. If the log has newer rows, the operation is rejected."""
     figures: Mapping[str, object] = field(default_factory=dict)
-    """The options of the request, without any hidden text. To those of prune and forget, the store adds counts."""
+    """The options of the request, without any hidden text. The store adds counts to them for prune and forget."""
 
 
 @record
 class Operation:
-    """A recorded operation. Its counts include those of its parts."""
+    """A recorded operation. Its counts include its parts."""
 
     number: int
     verb: OperationKind
@@ -173,7 +173,7 @@ class Records(Protocol):
         """Yield all records, as of one moment. Stores with the same memory yield the same records in the same order."""
 
     def merge(self, records: Iterable[MemoryRecord], *, counter: str, now: str) -> Mapping[str, int]:
-        """Merge valid records, with `tokens` of `counter` in messages and rows, in one transaction.
+        """Merge valid records in one transaction. `counter` is the counter of `tokens` in their messages and rows.
 
-        Return how many sessions, operations, messages and rows were new, erased, or hidden as repeated.
+        Return the numbers of new sessions, operations, messages and rows, and of those erased or hidden as repeated.
         """

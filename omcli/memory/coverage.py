@@ -13,10 +13,10 @@ from omcli.text.similarity import folded_text, is_distinctive, said_words
 _HALF = lazily("[\ud800-\udfff]")
 """Half of a surrogate pair, which stores replace with U+FFFD."""
 _EMPHASIS, _AROUND = lazily("[*_`]"), " .!?\"'“”„«»"
-"""Characters that digests of former versions ignore: those anywhere in a message, and those around it."""
+"""Characters that digests of former versions ignore: emphasis anywhere in a message, and other marks around it."""
 _HEADINGS = lazily(r"\A(?: {0,3}#{1,6}[ \t][^\n]*\n\s*)+(?=\S)")
 _SPACE = lazily(r"(?<![0-9]) | (?![0-9])")
-"""A space between words. It is ignored, because emphasis and line ends may split words, but not between numbers."""
+"""Space that digests ignore, because emphasis and line ends may split words. Spaces between numbers are kept."""
 
 
 def row_says(row: Observation | Draft, text: str) -> bool:

@@ -206,8 +206,8 @@ def results_by_call(messages: Sequence[Message]) -> dict[int, tuple[int, ...]]:
     """Map the index of each call to the ascending indexes of its results (empty if it has none).
 
     Producers repeat ids, so a result belongs to the nearest earlier call with its id. If successive calls share an id,
-    each gets one result in order, and the last call gets the remaining ones. From the last call without an id to the
-    first, each gets the last remaining result without an id after it.
+    each gets one result in order, and the last call gets the remaining ones. Calls without an id are matched from the
+    last to the first: each gets the last unmatched result without an id after it.
     """
     found: dict[int, tuple[int, ...]] = {}
     twins = _same_before(messages)

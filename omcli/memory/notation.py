@@ -3,7 +3,7 @@ r"""Notations: ways to write a row on one line and read it back, such as `[2026-
 Two escapes let parsing restore the text:
 
 * Text that begins like a status (`done: `, `resolved: `, `unverified: `) or a mark of the notation gets a backslash in
-  front. Without marks, so does text that begins like a part of a pack: a heading, a date or a message.
+  front. In a notation without marks, so does text that begins like a part of a pack: a heading, a date or a message.
 * `<om-memory` and `</om-memory` become `<\om-memory` and `<\/om-memory`, so that no row can end the pack.
 
 An open status, line breaks (written as spaces) and terminal control characters are lost.
@@ -97,7 +97,7 @@ class Notation:
         return f"[{said.dated}] {mark} {self.words(said, mark)}" if mark else f"[{said.dated}] {self.words(said, mark)}"
 
     def render_under(self, said: PrintedRow) -> str:
-        """Return the row without its date, to print below it. The usual mark is omitted if the row remains a row."""
+        """Return the row to print below its date. The usual mark is omitted, unless the words look like structure."""
         mark = self.mark(said)
         words = self.words(said, mark)
         is_plain = not mark or (mark == self.usual and not LOOKS_STRUCTURAL.match(visible(words)))

@@ -58,7 +58,7 @@ class Type(StrEnum):
 
 
 OVERRULED = frozenset({Type.DECISION, Type.FACT, Type.INSTRUCTION, Type.PREFERENCE})
-"""Types of rows that hold until another row supersedes them."""
+"""Types of rows that apply until another row supersedes them."""
 IN_FORCE = frozenset({Type.DECISION, Type.INSTRUCTION, Type.CORRECTION, Type.PREFERENCE})
 """Types of rows that are in force until they are settled (`Observation.is_in_force`)."""
 ITEM_TYPES = (Type.KNOWLEDGE, Type.BEHAVIOR, Type.EVENT, Type.SKILL, Type.PROFILE, Type.TOOL)
@@ -157,7 +157,7 @@ class Draft:
     """Ids of the rows that a reflection or an item was made from."""
     source: Source = Source.RULES
     under: str | None = None
-    """Start of the text of the row that this one is a detail of, if any. It is a row of the same batch."""
+    """Start of the text of another row of the batch, if this one is a detail of it."""
 
 
 UNDER = "under"
@@ -219,7 +219,7 @@ class Observation:
 
     @property
     def is_visible(self) -> bool:
-        """True if the row is neither superseded nor dropped. A forgotten row is not recognised."""
+        """True if the row is neither superseded nor dropped, even if it is forgotten."""
         return self.superseded_by is None and self.dropped_at is None
 
 
@@ -270,12 +270,12 @@ class LogQuery:
     """Only rows added after this position (`Logged.position`). Used to follow the log."""
     last: int | None = None
     best: int = 0
-    """`last` selects the last rows; with it, `best` also selects the most important ones, the later among equals."""
+    """`last` selects that many of the newest rows. `best` adds that many of the most important, newer ones first."""
     as_of: int | None = None
     """Only rows that were visible when the log ended at this position, as they were then, but `last_used_at` is None.
-    Rows that were dropped since are left out, and so are those of `session` that an operation hid."""
+    Rows that were dropped since are left out, and with `session` also rows that an operation superseded since."""
     has_replaced: bool = False
-    """With `last`: also the rows of the same session that the last rows replaced by observing, as they were before."""
+    """With `last`: add rows that these replaced by observing, as they were before; keep the newest `last + best`."""
     bare: bool = False
     """Leave `sources`, `message_ids`, `metadata` and `supports` empty, because they take longest to read."""
 

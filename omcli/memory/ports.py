@@ -86,7 +86,7 @@ class StoreStatus:
     """Unresolved failures, oldest first."""
     blocks: int = 0
     ahead: int = 0
-    """How many of `pending` buffered batches cover."""
+    """Number of messages in `pending` that buffered batches contain."""
 
 
 class MessageLog(Protocol):
@@ -103,7 +103,7 @@ class MessageLog(Protocol):
         """
 
     def begins_with(self, session: str, identities: Sequence[str]) -> bool:
-        """Return True if the session, with hidden and deleted messages, begins with these, or these begin with it.
+        """Return True if the session's first messages, hidden or not, have these identities, up to the shorter length.
 
         Identities of messages in other sessions are skipped.
         """
@@ -115,13 +115,13 @@ class MessageLog(Protocol):
         """Return the session's last `count` messages to arrive, oldest first."""
 
     def by_seq(self, seqs: Iterable[int]) -> tuple[KeptMessage, ...]:
-        """Return the messages with these `seq`, ascending, each once. Unknown numbers are ignored."""
+        """Return the visible messages with these `seq`, ascending, each once. Other numbers are ignored."""
 
     def by_key(self, key: str) -> KeptMessage:
-        """Return the message with this printed id. Raise UnknownId if no message or more than one has it."""
+        """Return the visible message with this printed id. Raise UnknownId if none or more than one has it."""
 
     def named(self, key: str) -> tuple[KeptMessage, ...]:
-        """Return all messages with this printed id, also hidden but not deleted ones, in order of arrival."""
+        """Return all messages with this printed id in order of arrival, even hidden ones, but not deleted ones."""
 
     def all(self, *, other_counter: str | None = None) -> Iterator[KeptMessage]:
         """Yield the messages of all sessions, read on demand, or only those whose tokens were counted by another
@@ -172,8 +172,8 @@ class Batches(Protocol):
         """Return the next batch: the oldest uncovered messages, as many as `batch_length` allows. Return None if no
         message is left.
 
-        Messages before the cursor that were restored are returned first, in batches of their own (`Batch.is_late`).
-        Such batches contain no gap, are never deferred, and get only rows from earlier messages as context. Context
+        Messages that the cursor has passed (`Batch.is_late`) are returned first, in batches of their own. Such batches
+        contain no gap, have no `deferred_through`, and get only rows from earlier messages as context. Context
         rows are the newest `context_rows` visible observations of the session, and as many of the newest mutable ones
         (`Observation.is_mutable`). With `ahead`, the batch starts after the last buffered one.
         """
@@ -252,7 +252,7 @@ class Reflections(Protocol):
         """
 
     def last_attempt(self, scope: Scope, mark: str | None = None) -> ReflectionAttempt | None:
-        """Return the last attempt in a scope, or the last that read or left rows with the fingerprint `mark`."""
+        """Return the last attempt in a scope, if any. With `mark`, the last one that `is_about` these rows."""
 
     def has_changed(self, session: str, settings: str) -> bool:
         """Return False if the session's last reflection was made with these settings and left nothing worth another
@@ -260,8 +260,8 @@ class Reflections(Protocol):
         """
 
     def outline(self, *, before: str, kept: str, counter: str) -> Iterator[RowOutline]:
-        """Yield, in one transaction, visible rows dated before an instant by project, oldest first, without items,
-        pinned and open rows, and reflections of no session or with the tag `kept`.
+        """Yield, in one transaction, visible rows dated before an instant, sorted by project and date. Items, pinned
+        rows, open rows, and reflections without a session or with the tag `kept` are left out.
         """
 
     def ids(self, positions: Iterable[int]) -> Iterator[tuple[str, int]]:
@@ -271,7 +271,7 @@ class Reflections(Protocol):
         """Return the number of rows made from the row with this id."""
 
     def supports(self) -> Mapping[str, int]:
-        """Map the id of each row that others were made from to the number of these others."""
+        """Map the id of each row to the number of rows made from it. Rows from which none was made are left out."""
 
 
 class Operations(Protocol):
@@ -339,7 +339,7 @@ class Rows(Protocol):
     """All rows: observations, reflections, notes and items."""
 
     def add(self, *observations: Observation) -> None:
-        """Add rows that come from no batch, such as notes or imported rows, and the sessions that they name."""
+        """Add rows of no batch, such as notes or imported rows, and their sessions. Forgotten rows are skipped."""
 
     def log(self, query: LogQuery) -> Iterator[Logged]:
         """Yield the selected rows in log order, read on demand. Rows added during the iteration may be included."""
@@ -386,13 +386,13 @@ class Sessions(Protocol):
         """Return the sessions by descending `active_at`, `seen_at` and id, those without messages and rows last."""
 
     def row_count(self, kinds: Iterable[Kind], *, session: str | None = None, hidden: bool = False) -> int:
-        """Return the number of visible rows of these kinds, or with `hidden` of all, in a session or in the store."""
+        """Return the number of visible rows of these kinds in a session or in the store. With `hidden`, count all."""
 
     def with_work(
         self, counter: str, *, pending: int | None = None, rows: int | None = None, reflections: int | None = None
     ) -> tuple[str, ...]:
-        """Return the ids of sessions, in the order of `summaries`, that reach one of the numbers given: of tokens in
-        pending messages, of tokens in visible rows (in both, any of another counter suffice), of visible reflections.
+        """Return the ids of the sessions, in the order of `summaries`, that have this many tokens in `pending` messages
+        or visible `rows`, or this many visible `reflections`. Any tokens of another counter are enough.
         """
 
     def status(self) -> StoreStatus:
@@ -445,7 +445,7 @@ class Leases(Protocol):
 class Store(Protocol):
     """Durable storage of messages and rows, divided into roles. Code that needs only one role takes that role alone.
 
-    Every method is one transaction, except those that return iterators, which read page by page. Text is returned
+    Every method is one transaction, but iterators read page by page unless they say otherwise. Text is returned
     unchanged, except that halves of surrogate pairs become U+FFFD. Methods that write may raise StoreLocked,
     InputOutput or, if the index of words was damaged and is mended now, TryAgain.
     """

@@ -129,7 +129,7 @@ def fingerprint_of(ids: Iterable[str], *how: str) -> str:
 
 
 class RowOutline(NamedTuple):
-    """A row without what takes long to read, to plan what is folded across sessions."""
+    """The columns of a row that are needed to plan a fold across sessions. A whole row would take longer to read."""
 
     project: str | None
     dated: str

@@ -54,19 +54,19 @@ class SearchIndex(Protocol):
     """
 
     def match(self, words: Sequence[str], query: LogQuery, *, most: int) -> tuple[WordMatch, ...]:
-        """Return the `most` newest messages and rows with each word. The query's session limits them, but roughly."""
+        """Return, for each word, its `most` newest messages and rows. A few may not be of the query's session."""
 
     def size(self, query: LogQuery) -> int:
         """Return the number of messages and rows among which `match` searches. It may be too high."""
 
     def around(self, seqs: Iterable[int], query: LogQuery, *, reach: int) -> tuple[MessagePlace, ...]:
-        """Return these messages and up to `reach` on either side in the same session, in order by session."""
+        """Return these messages and up to `reach` on either side in the same session, sorted by session and `seq`."""
 
     def answered(self, seqs: Iterable[int]) -> Mapping[int, tuple[int, ...]]:
         """Return the replies to each message of a person, until a person speaks again, and the results of each call."""
 
     def rows(self, positions: Iterable[int], query: LogQuery) -> tuple[Logged, ...]:
-        """Return those of the rows at these positions that the query selects, in log order."""
+        """Return the rows at these positions that the query selects, in log order."""
 
     def passages(self, texts: Sequence[str], words: Sequence[str]) -> tuple[Passage, ...]:
         """Return the best line of each text; the first line if it has none of the words."""
@@ -125,14 +125,14 @@ class Vectors(Protocol):
         """Return the parts of the texts to embed. Places that are not visible any more are left out."""
 
     def known(self, model: str, texts: Iterable[str]) -> frozenset[str]:
-        """Return those of the texts for which the model has already made a vector, in whatever message or row."""
+        """Return the texts that already have a vector of the model, whichever message or row it was made for."""
 
     def put(self, model: str, places: Sequence[TextPlace], vectors: Mapping[str, Sequence[float]]) -> int:
         """Add vectors by text, link each place whose parts all have one, and return the number of linked places."""
 
     def nearest(self, model: str, vector: Sequence[float], query: LogQuery, *, most: int) -> Nearest:
-        """Return at most `most` messages and as many rows that a query selects. Raise BadConfiguration without numpy,
-        and Unusable if no vector of the model has as many dimensions.
+        """Return the nearest messages and rows that a query selects, at most `most` of each. Raise BadConfiguration
+        without numpy, and Unusable if the model has no vectors or their number of dimensions is another.
         """
 
     def status(self, model: str) -> VectorStatus: ...

@@ -33,7 +33,7 @@ class Session:
         """Return this session updated by a later reading.
 
         The later `branch`, `title` and `model` replace the earlier ones if present. `cwd` and `parent` are set only if
-        they were missing, or if nothing was read before.
+        they were missing, or if the session had no transcript (BY_HAND).
         """
         if self.agent == BY_HAND:
             return replace(later, cwd=later.cwd or self.cwd, title=later.title or self.title)
@@ -62,9 +62,9 @@ class SessionSummary:
     """True if batches cover all messages, counted or not."""
     first_at: str | None
     last_at: str | None
-    """Latest instant of the session's messages (`first_at` is the earliest), or None if no message has one."""
+    """Latest instant of the messages or, without a transcript, of the rows, if any. `first_at` is the earliest."""
     seen_at: str
-    """Instant at which messages of the session were last ingested."""
+    """Instant at which messages of the session were last ingested or, without a transcript, rows were last written."""
 
     @property
     def active_at(self) -> str:

@@ -27,7 +27,7 @@ class Origin:
 
     path: str  # absolute, with links resolved
     terms: str
-    """What determines the result besides the file: the version of om, the format, and the requested session."""
+    """Everything that determines the result besides the file: the version of om, the format, the requested session."""
 
 
 @record
@@ -255,15 +255,15 @@ class Identities:
         return self._before
 
     def of(self, message: Message) -> str:
-        """Return the identity of the next message: 32 hex digits."""
+        """Return the identity of the next message, 32 hex digits, and count the message if it has no id."""
         identity, _ = self.with_earlier(message)
         return identity
 
     def with_earlier(self, message: Message, *, before: int | None = None) -> tuple[str, str | None]:
         """Return the identity of the next message, and another one that may be stored for it already (or None).
 
-        The other one is that of schema 1 (for results) or of a format that is easily confused with this one (`_TWINS`).
-        `before`, if given, is the number of equal messages before this one, which is then not counted.
+        The other one is from schema 1 (for results), or from a format that is easily confused with this one (`_TWINS`).
+        A message without an id is counted, unless the number of equal messages `before` it is given.
         """
         content = content_digest(message)
         placed, formerly = self._placed(message, content, self._session), None
