@@ -112,9 +112,10 @@ class SqliteStore:
         return cls(Database(connection, path=NOWHERE, wait=0))
 
     def cut_after(self, moment: str) -> CutResult:
-        """Remove from a private copy what came after a moment: messages, the rows of batches with such messages, and
-        rows that operations or users wrote later. Rows that these had replaced become visible, and the other messages
-        of such batches become pending. Later operations must be undone first.
+        """Remove everything after a moment from a private copy: messages; in each session, the rows of the first batch
+        with such a message and of all batches after it; and rows that operations or users wrote. Rows that these had
+        replaced become visible, and the other messages of these batches become pending. Later operations must be undone
+        first.
         """
         from omcli.sqlite.backups import cut_after
 

@@ -62,8 +62,8 @@ class WaitingCounts:
     messages: int
     tokens: int
     since: str | None
-    """Time since which messages have waited longest: the last ingest of their session or, if they were restored, the
-    time at which they were hidden. None if no messages wait.
+    """Earliest time since which a message waits: the last ingest of its session or, if the cursor has passed the
+    message, the time at which it was hidden or merged. None if no messages wait.
     """
     errors: int
 

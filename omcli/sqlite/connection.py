@@ -242,8 +242,8 @@ def log_files(path: Path) -> tuple[Path, Path]:
 
 
 def spool_folder(path: Path) -> Path:
-    """Return the folder beside a store in which waits what it could not take (`spool`). It is that of the file itself,
-    also if the path is a link.
+    """Return the folder beside a store for input that the store could not take (see `spool`). If the path is a link,
+    the folder is beside the file that the link leads to.
     """
     return Path(f"{os.path.realpath(path) if path.is_symlink() else path}.spool")
 
@@ -266,7 +266,7 @@ def _has_log(path: Path) -> bool:
 
 
 def exists(path: Path) -> bool:
-    """Return True if the file exists, and False if it can be created as far as its path tells.
+    """Return True if the file exists, and False if it is missing and nothing in its path prevents creating it.
 
     Raise UnusableStore if the path leads to something else (opening a named pipe would wait for ever) or follows a
     broken link (its target may be on a disk that is not mounted). Raise CannotCreate if one of the path's folders is a

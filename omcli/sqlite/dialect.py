@@ -73,8 +73,8 @@ def interrupt_of(error: sqlite3.Error) -> BaseException | None:
 
 
 def index_text(text: str) -> str:
-    """Return text as it is indexed: without words longer than any name, such as encoded files, with the parts of names
-    in camel case, and with text of scripts without spaces in pairs of characters (see `split_cjk`).
+    """Return text as it is indexed: words longer than any name (such as encoded files) are left out, parts of names in
+    camel case are added, and scripts without spaces are split into pairs of characters (see `split_cjk`).
 
     Words are deleted from the index by the same function, so changing it needs a migration that fills the index again.
     """
@@ -223,8 +223,8 @@ def may_match(columns: Sequence[str], text: str) -> tuple[str, dict[str, str]]:
     columns, and usually for few others.
 
     It searches for the longest word of `_SEARCHABLE` characters. Rows with letters that need case folding, or a NUL,
-    where `LIKE` stops, always match. Without such a word, rows with other than ASCII characters match, or all if the
-    text has none. These make a row longer in bytes than in characters, which `length` counts up to a NUL.
+    at which `LIKE` stops, match too. If the text has no such word, rows with a NUL or non-ASCII characters match or, if
+    the text is ASCII, all rows. Both make a row longer in bytes than by `length`, which counts characters up to a NUL.
     """
     words = sorted(_SEARCHABLE.findall(text), key=len)
     if not words and text.isascii():

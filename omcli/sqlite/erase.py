@@ -121,7 +121,8 @@ def _settle(connection: sqlite3.Connection, which: str, touched: set[int], *, no
 
 
 def _erase_messages(connection: sqlite3.Connection, which: str) -> tuple[int, set[int]]:
-    """Reduce messages to stubs, and delete their images unless another pending message has them.
+    """Reduce the messages that the operations hid to stubs. Delete their images, unless another pending message has
+    them, and the buffered batches with any of these messages.
 
     Return the number of counted messages and the operations that hid any of them.
     """

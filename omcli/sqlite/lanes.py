@@ -54,7 +54,7 @@ def deferred(connection: sqlite3.Connection, *, session: int, after: int) -> int
 
 @record
 class Late:
-    """A run of restored messages, `after < seq <= through`, that the cursor has passed. No batch covers any of them."""
+    """A run of pending messages, `after < seq <= through`, that the cursor has passed."""
 
     after: int
     through: int
@@ -69,7 +69,7 @@ def late_messages(connection: sqlite3.Connection, *, session: int) -> frozenset[
 
 
 def first_late(connection: sqlite3.Connection, *, session: int) -> Late | None:
-    """Return the first messages that the session's cursor has passed but no batch covers, or None if there are none."""
+    """Return the first run of messages that the cursor has passed but no batch covers, or None if there is none."""
     late = (
         "SELECT m.seq FROM passed_over AS p JOIN messages AS m ON m.seq = p.message"
         " WHERE p.session = :session ORDER BY p.message"
@@ -115,9 +115,9 @@ def _cover_late(connection: sqlite3.Connection, batch: Batch, *, session: int, o
 
 def _move(connection: sqlite3.Connection, batch: Batch, *, session: int, outcome: BatchOutcome) -> None:
     """Move the cursor from the start of the batch to its end. If the outcome leaves the cursor in place, only record
-    the messages as offered.
+    that the messages were shown to an observer (`offered_up_to`).
 
-    The cursor is compared and set in one statement. Messages that are only offered may also start where a buffered
+    The cursor is compared and set in one statement. A batch that leaves it in place may also start where a buffered
     batch ends.
     """
     connection.execute(

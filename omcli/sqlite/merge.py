@@ -2,8 +2,8 @@
 
 The order of merging makes no difference: two stores that have taken in each other's records yield the same records.
 What either has hidden, forgotten, deleted or undone is so in both. If both observed a message, the earlier observation
-counts, and the rows of the later one are hidden, with what was folded from them. So is the result of the later of two
-folds of the same rows.
+counts: rows of the later one are hidden, and so are rows that were folded only from such rows. If both folded the same
+rows, the result of the later fold is hidden.
 """
 
 from __future__ import annotations
@@ -204,7 +204,7 @@ class Merge:
         return self._state.forgotten_by(_tombstones_of(name, text), is_theirs=is_theirs)
 
     def _hold(self, seq: int, operation: int) -> None:
-        """Hide a message for an operation, unless it does already."""
+        """Hide a message for an operation, unless the operation hides it already."""
         held = "SELECT 1 FROM message_holds WHERE operation = ? AND message = ?"
         if self._connection.execute(held, (operation, seq)).fetchone() is None:
             soft_delete.hide_messages(self._connection, [seq], operation)
@@ -214,7 +214,9 @@ class Merge:
         self._state.counts["erased"] += soft_delete.erase_message(self._connection, seq)
 
     def _find_forgotten(self) -> None:
-        """Hide messages that have the text of a new tombstone."""
+        """Hide messages that are not in the records but have the text of a new tombstone. If no operation that forgot
+        the text can be undone, keep only stubs.
+        """
         new = self._state.tombstones
         tables = ("messages", "aside_messages") if new else ()
         found = []
@@ -238,7 +240,7 @@ class Merge:
 
 
 def _tombstones_of(name: str | None, text: str) -> tuple[str, ...]:
-    """Return the tombstones by which a message is recognised as forgotten. A row about it begins with the name."""
+    """Return the tombstones by which a message is recognised as forgotten. Forgotten rows begin with the speaker."""
     return message_tombstones(text) + (message_tombstones(f"{name}: {text}") if name else ())
 
 

@@ -22,7 +22,7 @@ LAST = "~"
 
 
 class MergeState:
-    """Operations that both stores know, and the stores in which things arrived first, in the transaction of a merge."""
+    """The operations, new tombstones and changes of a merge, and the stores in which things arrived first."""
 
     def __init__(self, connection: sqlite3.Connection, *, counter: str) -> None:
         self.connection = connection
@@ -34,7 +34,7 @@ class MergeState:
         self.theirs: set[int] = set()
         """Operations in the records."""
         self.new: set[int] = set()
-        """Those that this store did not know."""
+        """Operations that this store did not know."""
         self.tombstones: set[str] = set()
         """Tombstones of new operations."""
         self.counts: Counter[str] = Counter()
@@ -49,7 +49,7 @@ class MergeState:
         return self._hosts[name]
 
     def note(self, kind: str, number: int, host: str, original: int) -> None:
-        """Record that something new came from another store, in which it arrived first."""
+        """Record the store in which something arrived first, and its number there."""
         columns = {"kind": kind, "number": number, "host": self.store(host), "original": original}
         self.connection.execute(
             "INSERT INTO arrivals (kind, number, host, original) VALUES (:kind, :number, :host, :original)"
@@ -58,8 +58,8 @@ class MergeState:
         )
 
     def note_known(self, kind: str, number: int, record: MemoryRecord) -> None:
-        """Record that something known is in another store as well. What counts as its first store is the same in both:
-        the one with the lowest id.
+        """Record the first store that the other store gives for something known, if that store has a lower id than ours
+        (or the same id, and a lower number in it), so that both stores give the same one.
         """
         found = self.connection.execute(
             "SELECT h.id, a.original FROM arrivals AS a JOIN hosts AS h ON h.number = a.host"
@@ -75,7 +75,7 @@ class MergeState:
         return self.connection.execute(query, (operation,)).fetchone() is not None
 
     def in_force(self, names: Sequence[str]) -> list[int]:
-        """Return the numbers of those of these operations that are known and were not undone."""
+        """Return the numbers of the operations with these ids, without those that are unknown or were undone."""
         numbers = (self.operations.get(name) for name in names)
         return [number for number in numbers if number is not None and not self.is_undone(number)]
 
@@ -89,10 +89,11 @@ class MergeState:
         return self.names.get(operation or 0, "").partition(".")[0]
 
     def forgotten_by(self, digests: Sequence[str], *, is_theirs: bool) -> tuple[list[int], bool]:
-        """Return the operations that forgot a text with one of these digests, and True if none can be undone.
+        """Return the operations that forgot a text with one of these digests and can be undone. Also return True if
+        operations forgot it, but none can be undone.
 
-        They are those that the store with the text did not know: not in the records if it `is_theirs`, otherwise new.
-        What a store kept although it knew the operation is kept.
+        Only operations count that the store with the text did not know: if the text `is_theirs`, those that are not in
+        the records, otherwise new ones. A text that a store kept although it knew the operation is kept.
         """
         found = self.connection.execute(
             "SELECT DISTINCT o.number, o.final_at FROM tombstones AS t JOIN operations AS o ON o.number = t.operation"
@@ -126,7 +127,7 @@ _VISIBLE = _State()
 
 
 class RowMerge:
-    """Takes rows in the order of the records. Links to rows that may follow, and hiding by operations, come last."""
+    """Takes rows in the order of the records. `finish` links them, because linked rows may follow, and hides them."""
 
     def __init__(self, state: MergeState) -> None:
         self._state = state
@@ -138,8 +139,8 @@ class RowMerge:
         self._theirs: set[int] = set()
         """Positions of the rows in the records, if there are new tombstones."""
         self._candidates: set[int] = set()
-        """Positions of rows that may repeat others, because they were made from rows that do, or that another operation
-        hid.
+        """Positions of rows that may repeat others: they share a source row with a new row, were made from a row that
+        repeats another, or were made by an operation that lost against another in `_merge_state`.
         """
 
     def take(self, record: MemoryRecord, of_session: Mapping[int, Stamp]) -> BatchRow | None:
@@ -176,7 +177,7 @@ class RowMerge:
         )
 
     def finish(self) -> None:
-        """Link and hide the rows, and those that an operation in the records forgot."""
+        """Link new rows to the rows they were made from, and hide rows that operations in the records hid or forgot."""
         for position, made_of in self._supports:
             found = (self._position(codec.packed(each)) for each in made_of)
             self._connection.executemany(
@@ -193,8 +194,8 @@ class RowMerge:
             soft_delete.hide_rows(self._connection, [row], operation, is_forgotten=False)
 
     def hide_repeated(self, repeated: Iterable[BatchRow]) -> None:
-        """Hide rows that repeat others, then rows that were made only from such rows, and rows that an operation in
-        another store made earlier of the same rows.
+        """Hide these rows, which repeat others, and then the candidates that repeat others too, by `_is_folded_again`
+        or `_is_made_again`.
         """
         for row in repeated:
             self._hide(row.position, row.stamp.at)
@@ -209,8 +210,8 @@ class RowMerge:
                 self._hide(position, found["observed_at"])
 
     def _is_folded_again(self, position: int, row: sqlite3.Row) -> bool:
-        """Return True if the row was made only from rows that repeat others or, if it is a reflection, that an earlier
-        reflection replaced.
+        """Return True if each row that this one was made from repeats another or, if this one is a reflection, was
+        hidden by an earlier reflection.
         """
         made_of = self._connection.execute(
             "SELECT coalesce(o.reason, a.reason) AS reason, by.number AS hidden_by FROM observation_supports AS s"
@@ -226,7 +227,9 @@ class RowMerge:
         )
 
     def _is_made_again(self, position: int, row: sqlite3.Row) -> bool:
-        """Return True if an earlier operation in another store made the same of one of the rows."""
+        """Return True if an earlier operation of another store made a row with the same kind and text, and from one of
+        the rows that this one was made from.
+        """
         found = self._connection.execute(
             "SELECT DISTINCT o.made_by FROM observation_supports AS s"
             " JOIN observation_supports AS same USING (supported)"
@@ -303,8 +306,8 @@ class RowMerge:
     # How rows are hidden.
 
     def _state_of(self, record: MemoryRecord, made_by: int | None) -> _State:
-        """Return how a row is hidden in the records, unless by an operation that was undone here. If the operation that
-        made it was undone here, it is hidden by that.
+        """Return how a row is hidden in the records, unless by an operation that was undone here. If it is not hidden,
+        but the operation that made it was undone here, the undo hides it.
         """
         state = _State(*map(record.get, _State._fields))
         if state.hidden_by is not None and self._state.is_undone(self._state.operations.get(state.hidden_by)):
@@ -319,7 +322,9 @@ class RowMerge:
         return _State(dropped_at=at, reason=UNDONE, hidden_by=self._state.names[undone_by])
 
     def _merge_state(self, position: int, record: MemoryRecord) -> None:
-        """Hide a known row if it is hidden in the records. If it is hidden in both stores, `_State.rank` decides."""
+        """Hide a known row if it is hidden in the records. If it is hidden in both stores, `_State.rank` decides. A
+        later `last_used_at` is taken over.
+        """
         found = (
             self._connection.execute(f"SELECT * FROM {table} WHERE position = ?", (position,)).fetchone()
             for table in ROW_TABLES
@@ -372,7 +377,7 @@ class RowMerge:
     # What was forgotten.
 
     def _forgotten_by(self, row: Observation, *, is_theirs: bool) -> tuple[list[int], bool]:
-        """Return what `MergeState.forgotten_by` does. Rows that the user wrote are kept."""
+        """Return the result of `MergeState.forgotten_by`, or no operations for a row that the user wrote."""
         if row.source is Source.USER or not sessions.has_tombstones(self._connection):
             return [], False
         return self._state.forgotten_by(row_tombstones(row, session=row.session), is_theirs=is_theirs)

@@ -32,8 +32,8 @@ _WAITING_IMAGES = (
     " UNION ALL SELECT m.images FROM passed_over AS p JOIN messages AS m ON m.seq = p.message"
     " UNION ALL SELECT m.images FROM passed_over AS p JOIN aside_messages AS m ON m.seq = p.message"
 )
-"""Images of pending messages: those after each session's cursor (found by the index), and those the cursor passed while
-they were hidden.
+"""Images of pending messages: of messages after each session's cursor (found by the index), and of messages in
+`passed_over`, even hidden ones.
 """
 _OTHERWISE_COUNTED = """
     WHERE m.session IN (SELECT session FROM message_counts WHERE counter <> ? AND messages > 0)
@@ -251,7 +251,7 @@ def select(connection: sqlite3.Connection, clauses: str, values: dialect.Values)
 
 
 def by_seq(connection: sqlite3.Connection, seqs: Iterable[int]) -> tuple[KeptMessage, ...]:
-    """Return messages by `seq`, ascending. Unknown numbers are ignored."""
+    """Return the visible messages with these `seq`, ascending. Other numbers are ignored."""
     return select(connection, f"WHERE {dialect.among('m.seq')} ORDER BY m.seq", (dialect.as_list(seqs),))
 
 
@@ -319,7 +319,7 @@ def keep_images(connection: sqlite3.Connection, messages: Iterable[Message]) -> 
 
 
 def drop_images(connection: sqlite3.Connection, digests: Iterable[str]) -> None:
-    """Delete these images, except those of pending messages, including hidden ones, which may be restored."""
+    """Delete these images, unless a pending message has them, even a hidden one, which may be restored."""
     # The images of pending messages are read once for all digests, and only if one of the digests is stored.
     kept = dialect.digest_text("sha256")
     connection.execute(

@@ -76,8 +76,8 @@ def _columns(row: sqlite3.Row, names: Iterable[str]) -> dict[str, object]:
 def _in_order(
     connection: sqlite3.Connection, kind: str, numbers: str, key: Callable[[int], str | None]
 ) -> Iterator[list[sqlite3.Row]]:
-    """Yield numbers with the store that each came from and its number there, some at once, in the order that is the
-    same in every store. Copies of a store give one number to different things, which are sorted by `key`.
+    """Yield pages of numbers, each with the store that it came from and the number there, in an order that is the same
+    in every store. Copies of a store give one number to different things, which are sorted by `key`.
     """
     placed = _PLACED.format(kind=kind, numbers=numbers)
     found = connection.execute(f"{placed} ORDER BY host, original")

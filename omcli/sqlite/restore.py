@@ -54,7 +54,7 @@ class RestoreResult:
 
 
 def restore(path: Path, backup: Path, *, now: str, wait: float) -> RestoreResult:
-    """Replace the content of the store by that of a backup. Other processes may use the store meanwhile.
+    """Replace the content of the store by a backup. Other processes may use the store meanwhile.
 
     A sound store is copied first, as `snapshot` does. A damaged one is moved aside. Raise UnusableStore if the store is
     not om's, StoreLocked if another process is writing, and the errors of `check_backup`.
@@ -92,10 +92,11 @@ def is_missing(path: Path) -> bool:
 
 
 def replace_damaged(path: Path, *, now: str, wait: float) -> InputOutput | None:
-    """Move a damaged store aside, with its write-ahead log, and put the newest sound backup in its place, as in that of
-    an empty store. Return the error that says so. Return None, and change nothing, if the store is sound or missing, if
-    it may be the database of another program, or if it cannot be checked or replaced: the error that the caller has met
-    tells why.
+    """Move a damaged store aside, with its write-ahead log, and put the newest sound backup, or an empty file, in its
+    place. Put a backup in the place of an empty store, too. Return the error that says so.
+
+    Return None, and change nothing, if the store is sound or missing, is empty without a backup, may be the database of
+    another program, or cannot be checked or replaced (the caller's own error explains that).
     """
     with suppress(OSError, OmError), om_errors(path, wait=wait):
         if not path.is_file():

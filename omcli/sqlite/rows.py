@@ -44,7 +44,7 @@ _AND_REPLACED = """WITH RECURSIVE shown (position) AS (SELECT * FROM ({}) UNION
     JOIN observations AS o ON o.superseded_by = s.id
     WHERE o.session = s.session AND o.hidden_by IS NULL AND o.dropped_at IS NULL)
     SELECT position FROM shown ORDER BY 1 DESC LIMIT ?"""
-"""Query for the last of the positions of another query and of the rows that its rows replaced by observing."""
+"""Query that adds to another query's positions the rows that these replaced by observing, and keeps the last ones."""
 
 _BEST = "SELECT position FROM (SELECT importance, position FROM ({}) ORDER BY 1 DESC, 2 DESC LIMIT ?)"
 """Query for the positions of the most important rows among those that another query selects."""
@@ -133,7 +133,7 @@ def add(
     batch: int | None = None,
     made_by: int | None = None,
 ) -> None:
-    """Add rows with their links to source messages and source rows. Forgotten rows are skipped."""
+    """Add rows with their links, and update the sessions of rows without a batch. Forgotten rows are skipped."""
     # Cached, because the rows of a batch share their session and project.
     session = cache(partial(codec.add_session, connection))
     project = cache(partial(codec.add_project, connection))
@@ -253,7 +253,7 @@ def by_position(connection: sqlite3.Connection, places: str, values: dialect.Val
 
 
 def by_query(connection: sqlite3.Connection, query: LogQuery, positions: str) -> tuple[Logged, ...]:
-    """Return, in log order, those of the rows at the positions in a list that a query selects."""
+    """Return the rows that a query selects among those at the positions in a list, in log order."""
     conditions, values = _clauses(connection, query, visible=_visible(query))
     clauses = f"WHERE {' AND '.join((dialect.among('o.position'), *conditions))} ORDER BY o.position"
     return _select(connection, clauses, (positions, *values))

@@ -1,7 +1,7 @@
 """The spool: a folder beside the store with messages and notes that the store could not take, until it can.
 
-Each file is one input: lines of JSON, each with the arguments of one call that stores messages or a note, so without
-secrets and with the identities that the messages had, or with the name of a hook's transcript. Writing a line to the
+Each file is one input: lines of JSON, each with the arguments of one call that stores messages or a note, or with the
+name of a hook's transcript. Secrets were removed before, and messages keep their identities. Writing a line to the
 store a second time changes nothing. So a file is deleted after all of it was stored, and it does not matter how many
 processes read it, or if one is killed. Of an encrypted store, only names of transcripts wait.
 """
@@ -54,10 +54,10 @@ _DIGITS = 19
 
 
 class SpoolFile:
-    """A file that takes one input in place of the store. It counts once `keep` has returned."""
+    """A file that takes one input in place of the store. It is complete once `keep` has returned."""
 
     def __init__(self, store: Path, reason: OmError, *, make_store: Callable[[], Store]) -> None:
-        """`reason` is the error of the store. It is raised, here and later, if nothing can be kept either."""
+        """`reason` is the error of the store. It is raised, here and later, if the file cannot be written either."""
         self._store, self._reason = store, reason
         self._make_store = make_store
         try:
@@ -239,12 +239,12 @@ class TakenIn:
 def take_in(
     store: SqliteStore, again: Callable[[Session, Sequence[Message]], int], read: Callable[[str], int]
 ) -> TakenIn:
-    """Store what waits in the spool, the oldest file first, and delete each file once all of it is stored. Of a file
-    that a killed process was writing, its complete lines are stored.
+    """Store what waits in the spool, the oldest file first, and delete each file once all of it is stored. If a process
+    was killed while it wrote a file, the complete lines are stored.
 
-    A file with a line that cannot be read is kept under another name, and its other lines are stored. If another
-    conversation has taken the id of a session, `again` stores its messages; `read` stores those of a transcript. Both
-    return the number of new ones. Raise StoreLocked or InputOutput if storing fails.
+    A file with a line that cannot be read is kept under another name, and its other lines are stored. `again` stores
+    the messages of a session if another conversation has taken the session's id. `read` stores the messages of a
+    transcript. Both return the number of new messages. Raise StoreLocked or InputOutput if storing fails.
     """
     folder = spool_folder(store.database.path)
     counts, invalid = Counter[str](), list[Path]()
@@ -367,7 +367,7 @@ def _files(folder: Path, *, invalid: bool = False) -> list[Path]:
 
 
 def _is_own(file: Path) -> bool:
-    """Return True for a regular file of this user: a link or a pipe is none of om's, and others may not add to the
+    """Return True for a regular file of this user. A link or a pipe is not from om, and other users may not add to the
     memory.
     """
     try:

@@ -1,4 +1,4 @@
-"""When and in which store each message was observed, and batches after two stores were merged."""
+"""Stamps (the time and store in which a message was observed), and a session's batches after two stores were merged."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _COVERING = "lane = 'observe' AND outcome IN ('observed', 'empty')"
 
 
 class Stamp(NamedTuple):
-    """When and in which store a batch was observed. If a message was observed twice, the lower stamp counts."""
+    """Time and store in which a batch was observed. If a message was observed twice, the lower stamp counts."""
 
     at: str
     host: str
@@ -119,7 +119,7 @@ def _rows_of_batches(connection: sqlite3.Connection, session: int, before: Mappi
 
 
 def _said_again(rows: Iterable[BatchRow]) -> Iterator[BatchRow]:
-    """Yield rows that say the same as a row of another store that cites all of their sources and maybe more."""
+    """Yield rows with the same text as a row of another store, if that row cites at least all of their sources."""
     of_text: dict[str, list[BatchRow]] = defaultdict(list)
     for row in rows:
         of_text[row.text].append(row)
@@ -155,7 +155,9 @@ def _write(
     number_of: Callable[[str], int],
     now: str,
 ) -> list[_Written]:
-    """Write a batch for each run of messages with the same stamp, and move the cursor to the last one."""
+    """Replace a session's batches by one for each run of messages with the same stamp, delete its buffered batches,
+    move the cursor to the last observed message, and list the earlier ones that are still pending in `passed_over`.
+    """
     for table in ("observations", "aside_observations"):
         connection.execute(f"UPDATE {table} SET batch = NULL WHERE session = ?", (session,))
     connection.execute(f"DELETE FROM batches WHERE session = ? AND {_COVERING}", (session,))
@@ -192,7 +194,9 @@ def _set_batches(
     sourced: Iterable[BatchRow],
     merged: Mapping[int, Stamp],
 ) -> None:
-    """Link rows to the batch with their stamp that has their last source, otherwise to one with their stamp."""
+    """Link each row to the batch of its last source that has the row's stamp, or else to the last batch with that
+    stamp. Mark these batches as observed, with their numbers of rows.
+    """
     starts = [batch.after for batch in batches]
     of_stamp = {batch.stamp: batch.number for batch in batches}
     linked: list[tuple[int, int]] = []

@@ -163,8 +163,8 @@ def _model(connection: sqlite3.Connection, name: str) -> _Model:
 
 
 def _add_model(connection: sqlite3.Connection, name: str, dimensions: int) -> int:
-    """Return the number of a model with this many dimensions. If the model is new or its last vectors had others, add
-    it, so that no text has a vector yet.
+    """Return the number of a model with this many dimensions. If the model is new, or its latest vectors have another
+    number of dimensions, add it without vectors, and delete any former vectors with this many.
     """
     found = _model(connection, name)
     if found.dimensions == dimensions:
@@ -253,8 +253,8 @@ def _limit(cosines: Floats) -> Floats:
 def _nearest_of(
     ranked: Sequence[tuple[int, float]], look_up: Callable[[str], Iterable[tuple[int, int]]], *, most: int
 ) -> dict[int, float]:
-    """Return the cosines of the nearest messages or rows by number. For a list of vectors, `look_up` returns the
-    messages or rows that are linked to one of them, each with that vector's number.
+    """Return the cosines of the nearest messages or rows by number. `look_up` takes a list of vectors, and returns the
+    messages or rows that are linked to them, each with the number of its vector.
     """
     found: dict[int, float] = {}
     waiting = iter(ranked)
