@@ -42,7 +42,7 @@ def resolve(
     ignored silently.
 
     Raise BadConfiguration if a flag names an unknown preset, if a file given explicitly cannot be read, or if a
-    variable or file gives a path that cannot be that of the store. Raise BadUsage if a flag has an invalid value or an
+    variable or file gives a path that cannot be the store's. Raise BadUsage if a flag has an invalid value or an
     unknown key.
     """
     asked = {key: value for key, value in flags.items() if value is not None}

@@ -32,7 +32,7 @@ from omcli.settings.values import (
 
 
 def _words_format(words: Iterable[str]) -> str:
-    """Return a pattern of words in upper or lower case, without the flags that not all programs know."""
+    """Return a pattern that matches these words in any case. It uses no flags, because not all programs know them."""
     letters = ("".join(f"[{c}{c.upper()}]" if c.isalpha() else c for c in word) for word in sorted(words))
     return "|".join(letters)
 
@@ -49,7 +49,7 @@ _FORMS = {
     "Days": rf"(?:{NUMBER})\s*d?",
     "Span": SPAN,
 }
-"""Patterns of a value given as text, by the annotation of its setting: for some of them in a list."""
+"""Patterns of a value given as text, by the annotation of its setting. Those for `str` and `Path` match a list item."""
 _COUNT = {"type": "integer", "minimum": 0, "maximum": MOST}
 _AMOUNT = {"type": "number", "minimum": 0, "maximum": MOST}
 _PLAIN: Mapping[str, dict[str, Any]] = {
@@ -95,7 +95,7 @@ def _full_path(value: object) -> object:
 
 
 def _as_toml(text: str) -> tuple[object, ...]:
-    """Return the value that a text is in TOML, if it is one."""
+    """Return the value of a text as TOML, in a tuple that is empty if the text is not valid TOML."""
     try:
         return (tomllib.loads(f"value = {text}")["value"],)
     except ValueError:
@@ -103,8 +103,8 @@ def _as_toml(text: str) -> tuple[object, ...]:
 
 
 def with_value(content: str, name: str, value: object) -> str:
-    """Return the content of a file with a key set. Raise BadConfiguration if the content is not valid TOML, or has
-    something else in the place of the key's section.
+    """Return the content of a file with a key set, and without the key that is its negation. Raise BadConfiguration if
+    the content is not valid TOML, or if the key cannot be set in it without changing others.
     """
     for opposite in (key for pair in OPPOSITES.items() if name in pair for key in pair if key != name):
         content = without_value(content, opposite)
@@ -199,7 +199,7 @@ def _words(kind: str) -> tuple[str, ...]:
 
 
 def _one_of(words: Iterable[str]) -> list[dict[str, Any]]:
-    """Return schemas of words: a list, which editors complete, and the same in any case."""
+    """Return two schemas of words: a list, from which editors complete them, and a pattern that allows any case."""
     return [{"enum": sorted(words)}, _text(_words_format(words))]
 
 

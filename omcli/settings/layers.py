@@ -113,8 +113,8 @@ class Layers:
         return _made(values, origins, self._warnings, self._notes())
 
     def _sources(self, key: str) -> list[SourceValue]:
-        """Return the values to try for a key, the strongest first. An invalid value is replaced by the preset's, but
-        one in a project's file by the value that applies without that file.
+        """Return the values to try for a key, the strongest first: the value of the highest layer; if that is the
+        project's file, the value in the user's file; and the preset's value.
         """
         strongest = self._values.get(key)
         below = self._user.get(key) if strongest and strongest.is_project else None

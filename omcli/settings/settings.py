@@ -21,8 +21,8 @@ FLAG = "flag"
 Tokens: TypeAlias = int
 """A number of tokens. It may also be given as a share of `effective_context`: `32.5%`."""
 Amount: TypeAlias = float
-"""A share or multiple of another number of tokens if small, otherwise a number of tokens; each setting draws the line.
-It may also be given as a share of `effective_context`: `32.5%`.
+"""A share or multiple of another number of tokens if small, otherwise a number of tokens. Each setting says which
+amounts are small. It may also be given as a share of `effective_context`: `32.5%`.
 """
 Days: TypeAlias = float
 Span: TypeAlias = str
@@ -132,7 +132,7 @@ class ContextSettings:
     budget: Tokens | None = None
     """Maximum tokens of the whole pack; None for the sum of its tiers."""
     cross: Tokens | None = 4_000
-    """Maximum tokens of rows of other sessions or of none; None for no limit except the whole pack's."""
+    """Maximum tokens of rows of other sessions or of no session; None for no limit except the whole pack's."""
     session: Tokens | None = 8_000
     """Maximum tokens of rows from the session; None as for `cross`."""
     tail: Tokens | None = 8_000
@@ -183,7 +183,7 @@ class RetentionSettings:
     """Number of newest rows to keep in each session; None for no limit."""
     max_tokens: Tokens | None = None
     """Tokens of rows to keep in each session; None for no limit. Rows that were folded go first, then those of low
-    priority, then old ones. Open rows, and those in force or of high priority, stay even beyond it.
+    priority, then old ones. Rows that are open, in force or of high priority stay even beyond it.
     """
     keep_sessions: int | None = None
     """Number of most recently active sessions whose rows are kept; None for no limit."""
@@ -194,7 +194,7 @@ class RetentionSettings:
 @record
 class ModelSettings:
     """A model and its fallbacks. If no provider is set for the reflector, the observer's provider, model and related
-    values also apply to it, except those that are set for it. This does not hold if rules observe and a model is set
+    values also apply to it, except those that are set for it. This does not apply if rules observe and a model is set
     for the reflector.
     """
 
