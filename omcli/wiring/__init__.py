@@ -73,7 +73,7 @@ class Wiring:
         """`now` pins the clock to a time. `worker` distinguishes workers in one process. If a `usual` wiring is given,
         this one has a temporary store; if a `copy` is given, that is the store. With `estimate`, model calls are only
         added to that list. `functions` by role (`observer`, `reflector`) are called instead of models. `tell` reports
-        what the spool held.
+        what was taken from the spool.
         """
         self.settings, self.tell = settings, tell
         self._now = now
@@ -397,7 +397,7 @@ class Wiring:
         return name_of(said.observer, said), name_of(said.reflector, said)
 
     def named_reflector(self, counter: TokenCounter) -> ReflectorDeps:
-        """Return rules under the reflecting model's name, which tell if rows are due that the model has not tried."""
+        """Return rules under the reflecting model's name, to check if any rows are due that the model has not tried."""
         name = self._models(counter, ignore).reflector_name()  # the run that reflects will warn
         return self._rule_reflector(counter, name=name)
 

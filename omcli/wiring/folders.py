@@ -14,7 +14,7 @@ from omcli.operations.watch import FoundFiles, Stamp
 from omcli.wiring.inputs import log_of
 
 _USUAL = (*(f"*{ending}" for ending in TRANSCRIPTS), "*.json", "*.txt", "*.md", "opencode*.db")
-"""Usual names of transcripts. Those of the last four kinds are read, and ignored if they are not transcripts."""
+"""Usual names of transcripts. Files with the last four are read, and ignored if they are not transcripts."""
 
 
 class Folders:
@@ -105,7 +105,7 @@ class _Look:
             self.files[path] = (*state, *logged)
 
     def _is_first(self, found: os.stat_result) -> bool:
-        """Return False if this file or folder was already seen under another name."""
+        """Record that a file or folder was seen. Return False if it was seen before, under another name."""
         key = (found.st_dev, found.st_ino)
         is_first = key not in self._seen
         self._seen.add(key)

@@ -163,8 +163,8 @@ def _is_file(name: str, stream: BinaryIO) -> bool:
 
 
 def memory_text(name: str, exchange: Exchange) -> str:
-    """Return the text of an input that `exchange` reads: a file or standard input, the files of a folder that it names
-    one after another, or the rows of a database as lines of JSON.
+    """Return the text of an input that `exchange` reads: a file or standard input, all files that `exchange` names in a
+    folder, or the rows of a database as lines of JSON.
 
     Raise NoInput if reading fails, BadInput if a folder or database has nothing of this format.
     """
@@ -282,7 +282,7 @@ def settled_stamp(of: os.stat_result) -> str | None:
 
 
 def file_stamp(path: str) -> str:
-    """Return the stamp of a file, with that of its log if it is a database. Raise OSError if the file is missing."""
+    """Return the stamp of a file, with its log's stamp if it is a database. Raise OSError if the file is missing."""
     of = os.stat(path)  # noqa: PTH116
     log = log_of(path)
     return stamp(of) if log is None else f"{stamp(of)}+{stamp(log)}"
@@ -312,8 +312,8 @@ def terms(format_name: str | None, session: str | None) -> str:
 
 
 def asked(terms: str) -> tuple[str | None, str | None]:
-    """Return the format and session, from the `terms` of a file, that were requested when the file was read. Each is
-    None if it was not requested.
+    """Return the format and the session that were requested when a file was read, from its `terms`. Each is None if it
+    was not requested.
     """
     import json
 
@@ -331,7 +331,9 @@ def _format_version() -> int:
 
 
 def open_spool(wiring: Wiring, error: OmError) -> SpoolFile:
-    """Return a file of the spool for an input that the store cannot take. Raise the store's error if there is none."""
+    """Return a new file of the spool for an input that the store cannot take. On a full disk, empty the store's log
+    first. Raise the store's error if no file can be created.
+    """
     from omcli.sqlite.checks import compact_log
     from omcli.sqlite.spool import SpoolFile
 
@@ -342,7 +344,8 @@ def open_spool(wiring: Wiring, error: OmError) -> SpoolFile:
 
 
 def take_in(wiring: Wiring, store: SqliteStore) -> None:
-    """Store what waits in the spool, and tell so. On a full disk it goes on waiting, because the run may free space.
+    """Store what waits in the spool, and report it. If the disk is full or fails, the rest goes on waiting, because the
+    run may free space.
 
     Raise TryAgain if another process writes for too long.
     """

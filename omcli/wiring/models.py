@@ -284,7 +284,7 @@ class Models:
 
     def _provider(self, role: ModelSettings, lane: Lane) -> Provider | None:
         """Return the metered model for a role with its fallback, or None for rules. If only the first model's key is
-        missing, warn and return the fallback alone. A function takes the place of both.
+        missing, warn and return the fallback alone. If the role has a function, return that instead.
         """
         if function := self._functions.get(_ROLE[lane]):
             from omcli.providers.command import OwnModel

@@ -31,7 +31,7 @@ _LONGEST_AGO = 30_000
 _TOKENS = 100
 """`block_after` is a number of tokens if it is at least this, otherwise a multiple of the threshold."""
 _MUCH = 10
-"""Tokens observed at once per token shown to a model, if it is shown only the newest messages."""
+"""Number of tokens in a batch per token shown to a model, if the model is shown only the newest messages."""
 
 
 def budgets(settings: Settings, asked: Mapping[str, int | None]) -> Budgets:
