@@ -37,7 +37,7 @@
     │   └── NewerStore       78
     └── MigrationFailed      70
 
-Exit codes from 65 on are those of BSD's sysexits.h. `om` also exits with 130 (SIGINT) and 141 (SIGPIPE).
+Exit codes from 65 on are from BSD's sysexits.h. `om` also exits with 130 (SIGINT) and 141 (SIGPIPE).
 """
 
 from __future__ import annotations
@@ -216,7 +216,7 @@ class Unusable(ProviderFailed):
 
 
 class OverLimit(ProviderFailed):
-    """The request would exceed a limit on model costs and was not sent."""
+    """A limit on the tokens or cost of models is reached, so the request was not sent."""
 
     slug = "over-limit"
 
@@ -253,7 +253,7 @@ class BadKey(NoKey):
 
 
 class BadConfiguration(OmError):
-    """A setting is not valid."""
+    """A setting is not valid, or something that it needs is missing."""
 
     slug = "bad-configuration"
     exit_code = 78

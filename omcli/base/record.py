@@ -1,4 +1,4 @@
-"""Records: classes like those of `dataclass(frozen=True, slots=True, kw_only=True)`, without the start-up cost.
+"""Records: classes like the ones made by `dataclass(frozen=True, slots=True, kw_only=True)`, without the start-up cost.
 
 Importing `dataclasses` takes as long as starting Python, and each dataclass adds half a millisecond. Together that was
 a third of `om context`. A record costs no more than a plain class, and its `__init__` is compiled after a few
