@@ -263,7 +263,7 @@ class TokenCounter(Protocol):
         """Return the number of tokens in a transcript, including the counter's fixed overhead."""
 
     def remembering(self) -> TokenCounter:
-        """Return a counter with the same results that may cache lines, for counting many similar texts."""
+        """Return a counter that gives the same results but may cache lines, for counting many similar texts."""
 
 
 def row_tokens(row: Observation, counter: TokenCounter) -> int:

@@ -143,7 +143,7 @@ class Draft:
     priority: Priority | None = None
     status: Status | None = None
     event_at: str | None = None
-    """Instant of the reported event, if known; usually that of the message."""
+    """Instant of the reported event, if known; usually the message's."""
     refers_to: str | None = None
     """Date the text refers to: a day (`YYYY-MM-DD`), month (`YYYY-MM`) or year, or an interval of days or months
     (`2026-03-02/2026-03-08`)."""

@@ -103,9 +103,9 @@ class MessageLog(Protocol):
         """
 
     def begins_with(self, session: str, identities: Sequence[str]) -> bool:
-        """Return True if the session's first messages, hidden or not, have these identities, up to the shorter length.
+        """Return True if these are the identities of the session's first messages, or begin with the identities of all.
 
-        Identities of messages in other sessions are skipped.
+        Deleted messages count. Identities of messages in other sessions are skipped.
         """
 
     def known(self, identities: Sequence[str]) -> tuple[bool, ...]:

@@ -107,7 +107,7 @@ class VectorStatus:
     missing_messages: int
     missing_rows: int
     size: int
-    """Bytes of all vectors, including those of other models."""
+    """Bytes of all vectors, including other models' vectors."""
 
 
 class Vectors(Protocol):

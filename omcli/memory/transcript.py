@@ -132,7 +132,7 @@ class Reason(StrEnum):
     NOISE = "noise"
     """Bookkeeping: progress, snapshots, token counts, settings."""
     INJECTED = "injected"
-    """Text added by a program: reminders, instruction files, or memory (including that of `om`)."""
+    """Text added by a program: reminders, instruction files, or memory (including om's)."""
     REPEATED = "repeated"
     """The producer wrote the record more than once."""
 

@@ -423,7 +423,7 @@ _PAGES = """
     FROM {0}_data WHERE id > 10 AND id >> 36 & 1 = 0
 """
 """Numbers of pages of an index: all; sound ones, whose third and fourth bytes (the end of their entries) are at least 4
-and at most the page's length; those with a list of the places of words after the entries; those that FTS5 finds by
+and at most the page's length; pages with a list of the places of words after the entries; pages that FTS5 finds by
 their first word. The last column is true if record 10 lists any segment.
 """
 

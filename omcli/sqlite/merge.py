@@ -66,7 +66,7 @@ class Merge:
         self._takers[record["record"]](record)
 
     def finish(self) -> Mapping[str, int]:
-        """Merge what depends on all records, and return what changed, in numbers."""
+        """Do the work that needs all records, and return the numbers of changes by kind."""
         connection, state = self._connection, self._state
         self._add_operations()
         self._find_forgotten()

@@ -93,7 +93,7 @@ def is_missing(path: Path) -> bool:
 
 def replace_damaged(path: Path, *, now: str, wait: float) -> InputOutput | None:
     """Move a damaged store aside, with its write-ahead log, and put the newest sound backup, or an empty file, in its
-    place. Put a backup in the place of an empty store, too. Return the error that says so.
+    place. Put a backup in the place of an empty store, too. Return an error that reports this.
 
     Return None, and change nothing, if the store is sound or missing, is empty without a backup, may be the database of
     another program, or cannot be checked or replaced (the caller's own error explains that).

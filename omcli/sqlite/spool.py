@@ -40,7 +40,7 @@ _LARGEST = 256_000_000
 _WHOLE, _UNFINISHED, _INVALID = ".jsonl", ".partial", ".invalid"
 """Suffixes of files: complete, still being written or left by a process that was killed, and not readable."""
 _BAD = (ValueError, LookupError, TypeError, AttributeError, OverflowError, RecursionError, sqlite3.Error)
-"""Errors of a line that is not what this version of om writes. SQLite's own refuse a value of another type."""
+"""Errors of a line that is not what this version of om writes. SQLite's own mean a value of another type."""
 _SECOND = 1_000_000_000  # in nanoseconds
 _DEAD_AFTER = 86_400
 """Seconds without a write after which the process that was writing a file is considered dead. Only on this host, the

@@ -213,7 +213,7 @@ def _add_vector(connection: sqlite3.Connection, text: str, vector: Sequence[floa
 
 
 def _put(connection: sqlite3.Connection, place: TextPlace, vectors: Iterable[int | None], model: int) -> None:
-    """Link a message or row to the vectors of its parts, instead of those of another model."""
+    """Link a message or row to the vectors of its parts, and remove its earlier links."""
     table, key = ("row_vectors", "position") if place.is_row else ("message_vectors", "seq")
     connection.execute(f"DELETE FROM {table} WHERE {key} = ?", (place.number,))
     connection.executemany(
