@@ -270,7 +270,7 @@ class LogQuery:
     """Only rows added after this position (`Logged.position`). Used to follow the log."""
     last: int | None = None
     best: int = 0
-    """`last` selects that many of the newest rows. `best` adds that many of the most important, newer ones first."""
+    """`last` selects so many of the newest rows. `best` adds so many of the most important, of equals the newest."""
     as_of: int | None = None
     """Only rows that were visible when the log ended at this position, as they were then, but `last_used_at` is None.
     Rows that were dropped since are left out, and with `session` also rows that an operation superseded since."""

@@ -255,7 +255,7 @@ class Reflections(Protocol):
         """Return the last attempt in a scope, if any. With `mark`, the last one that `is_about` these rows."""
 
     def has_changed(self, session: str, settings: str) -> bool:
-        """Return False if the session's last reflection was made with these settings and left nothing worth another
+        """Return False if the session's last reflection was made with these settings and left nothing worth folding
         (`ReflectionWrite.seen`), and `Rows.changes` has been the same since.
         """
 
@@ -280,10 +280,10 @@ class Operations(Protocol):
     def change(self, change: OperationWrite, *, now: str, for_good: bool = False) -> Operation:
         """Write an operation in one transaction and return it as recorded.
 
-        An operation that hides nothing may serve as the whole that later reflections are part of
-        (`ReflectionWrite.part_of`). Unknown rows and messages are ignored. When pruning or forgetting, `for_good` also
-        deletes everything the operation hides, including rows already hidden; disk space is freed later by `erase`.
-        Raise StaleBatch if the log has rows after `OperationWrite.seen`.
+        Later reflections may be parts of an operation that hides nothing (`ReflectionWrite.part_of`). Unknown rows and
+        messages are ignored. When pruning or forgetting, `for_good` also deletes everything the operation hides,
+        including rows already hidden; disk space is freed later by `erase`. Raise StaleBatch if the log has rows
+        after `OperationWrite.seen`.
         """
 
     def history(self, *, last: int | None = None) -> tuple[Operation, ...]:

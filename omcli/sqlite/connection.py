@@ -469,7 +469,7 @@ def is_index_complete(connection: sqlite3.Connection, table: str) -> bool:
 
 
 def marked_texts(texts: Iterable[str], query: str, *, marks: tuple[str, str]) -> Iterator[tuple[int, str]]:
-    """Yield the indexes of the texts that match, and these texts with marks around the words."""
+    """Yield the index of each text that matches, and the text with marks around the words."""
     with closing(sqlite3.connect(":memory:")) as connection:
         connection.execute(f"CREATE VIRTUAL TABLE lines USING fts5 (text, tokenize = '{_TOKENIZER}')")
         connection.executemany("INSERT INTO lines (rowid, text) VALUES (?, ?)", enumerate(texts))

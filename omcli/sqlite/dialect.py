@@ -146,7 +146,7 @@ def list_of(column: str) -> str:
 
 
 def with_word(table: str) -> str:
-    """Return the query for the highest row numbers within a range whose text contains a word."""
+    """Return the query for the highest numbers, within a range, of rows whose text contains a word."""
     return f"SELECT rowid FROM {table} WHERE {table} MATCH ? AND rowid BETWEEN ? AND ? ORDER BY rowid DESC LIMIT ?"
 
 

@@ -127,7 +127,7 @@ _VISIBLE = _State()
 
 
 class RowMerge:
-    """Takes rows in the order of the records. `finish` links them, because linked rows may follow, and hides them."""
+    """Takes rows in the order of the records. `finish` adds links, because linked rows may follow, and hides rows."""
 
     def __init__(self, state: MergeState) -> None:
         self._state = state

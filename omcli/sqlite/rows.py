@@ -38,7 +38,7 @@ so do rows whose replacement was forgotten or dropped.
 _OBSERVED_SINCE = f"(o.hidden_by IS NULL AND {_REPLACED_SINCE})"
 """The same condition for rows replaced by observing. Rows of a session that an operation hid count as hidden."""
 _NOT_REPLACED = "(o.superseded_by IS NULL OR o.hidden_by IS NOT NULL)"
-"""Condition that no row has replaced a row by observing, though an operation may have hidden it."""
+"""Condition that a row was not replaced by observing, though an operation may have hidden it."""
 _AND_REPLACED = """WITH RECURSIVE shown (position) AS (SELECT * FROM ({}) UNION
     SELECT o.position FROM shown JOIN observations AS s USING (position)
     JOIN observations AS o ON o.superseded_by = s.id

@@ -223,7 +223,7 @@ def state_of(store: Path) -> SpoolState | None:
 
 @record
 class TakenIn:
-    """Numbers of new messages and notes that a spool gave, and the files of it that could not be read."""
+    """Numbers of new messages and notes from a spool, and its files that could not be read."""
 
     messages: int
     notes: int

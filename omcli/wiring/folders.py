@@ -14,7 +14,7 @@ from omcli.operations.watch import FoundFiles, Stamp
 from omcli.wiring.inputs import log_of
 
 _USUAL = (*(f"*{ending}" for ending in TRANSCRIPTS), "*.json", "*.txt", "*.md", "opencode*.db")
-"""Usual names of transcripts. Files with the last four are read, and ignored if they are not transcripts."""
+"""Usual names of transcripts. Files with the last four names are read, and ignored if they contain none."""
 
 
 class Folders:

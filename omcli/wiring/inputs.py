@@ -331,8 +331,8 @@ def _format_version() -> int:
 
 
 def open_spool(wiring: Wiring, error: OmError) -> SpoolFile:
-    """Return a new file of the spool for an input that the store cannot take. On a full disk, empty the store's log
-    first. Raise the store's error if no file can be created.
+    """Return a new file of the spool for an input that the store cannot take. On a full disk, try to empty the store's
+    log first. Raise the store's error if no file can be created.
     """
     from omcli.sqlite.checks import compact_log
     from omcli.sqlite.spool import SpoolFile
