@@ -116,7 +116,7 @@ def detect(source: RecordStream) -> Format:
 def _unknown(sample: Sample) -> UnknownFormat:
     """Return the error for an input that fits no format, with the name of the program that wrote it if it is known.
 
-    The hint names the formats that om reads or, for prose, the option to read it as one message.
+    The hint says which input om reads or, for prose, which option reads it as one message.
     """
     from omcli.formats.known import known_name  # noqa: PLC0415 - only for the error
 
@@ -144,7 +144,7 @@ def _is_prose(sample: Sample) -> bool:
 
 
 def detect_chat(source: RecordStream) -> Format:
-    """Return the format of messages sent to a model. Raise UnknownFormat if they match neither API."""
+    """Return the format of messages sent to a model: OpenAI chat or Anthropic. Raise UnknownFormat for any other."""
     for entry in possible_formats(source.sample, _OF_CHAT):
         if entry.detect(source.sample):
             return entry
@@ -277,12 +277,12 @@ def by_turn(
 
 
 class _Turns:
-    """The turns of a conversation in any format, with their directories and the memory that they begin with."""
+    """The turns of a conversation in any format, with their directories and the memory with which it begins."""
 
     def __init__(self, begin: Begin, state: ReaderState | None) -> None:
         self._conversation = begin(state)
         self._is_later = state is not None
-        """True if a turn was read that memory cannot follow."""
+        """True after the first turn that is not a program's prompt: no later turn can begin with memory."""
         self._session, self._cwd, homes = (state or {}).get("places", (None, None, ()))
         self._homes: dict[str | None, str] = dict(homes)
         """First directory of each session."""
@@ -301,7 +301,7 @@ class _Turns:
             yield self._placed(with_speaker(item, entry=turn))
 
     def _placed(self, item: Item) -> Item:
-        """Return the item. A message outside its session's first directory gets its directory."""
+        """Return the item. Facts set the current directory; a message gets it if it is not the session's first one."""
         if isinstance(item, Facts):
             self._session, self._cwd = item.session, item.cwd
             if item.cwd:

@@ -84,8 +84,8 @@ def is_from_server(tool: str | None) -> bool:
 
 
 def is_own_tool(tool: str | None) -> bool:
-    """Return True if the client itself writes the text of the tool's failed results, which may quote a person's refusal
-    even if no sign in the record says so.
+    """Return True if the client itself writes the text of the tool's failed results. A refusal quoted there is a
+    person's, even if nothing else in the record shows it.
     """
     return tool in _OWN_TOOLS
 
@@ -93,7 +93,7 @@ def is_own_tool(tool: str | None) -> bool:
 def reason_to_refuse(result: str, *, tool: str | None) -> str | None:
     """Return a person's comment on refusing a tool call, if any, from the text of the failed result.
 
-    The whole text of a failed MCP tool may be its server's, which could imitate a comment.
+    Results of MCP tools give none, because their server may write the whole text and imitate a comment.
     """
     match = _REMARK.match(result) if not is_from_server(tool) else None
     return match[1].partition(_AFTER_REMARK)[0].strip() or None if match else None

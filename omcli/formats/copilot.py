@@ -105,7 +105,7 @@ class _RecordReader:
             yield Skip(Reason.UNKNOWN_TYPE if kind else Reason.MALFORMED, kind[:40])
 
     def _side(self, data: Record, agent: str | None) -> Iterator[Item]:
-        """Yield the facts that a bookkeeping event changes, or a `Skip`. A subagent's facts are not the session's."""
+        """Yield the session's facts if a bookkeeping event changes them, or a `Skip`. A subagent's event never does."""
         place = record(data.get("context"))
         known = Facts(
             session=string(data.get("sessionId")),
@@ -117,7 +117,7 @@ class _RecordReader:
         yield from (list(self._learn(known)) if agent is None else ()) or (Skip(Reason.NOISE),)
 
     def _learn(self, found: Facts) -> Iterator[Facts]:
-        """Yield the facts that differ from the known ones. The directory of the start stays the session's."""
+        """Add found facts to the known ones, and yield all of them if any changed. The first directory is kept."""
         known = self._facts
         if known.cwd and found.cwd:
             self._away = found.cwd if found.cwd != known.cwd else None
@@ -161,7 +161,7 @@ class _RecordReader:
         yield from found or [Skip(Reason.NOISE)]
 
     def _call(self, call: Record, key: str, message: partial[Message]) -> Item:
-        """Return a call, which is written twice: as the model asked for it, and when it starts."""
+        """Return a call, or a `Skip` the second time: it is written when the model asks for it, and when it starts."""
         tool = string(call.get(key))
         call_id = string(call.get("toolCallId")) or string(call.get("callId"))
         if tool is None:

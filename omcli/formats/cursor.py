@@ -39,7 +39,7 @@ def detect(sample: Sample) -> bool:
 
 
 class _RecordReader:
-    """Reads messages. Calls are numbered from the beginning, because they have no ids of their own."""
+    """Reads messages. A call without an id is named by its number, counted from the beginning."""
 
     def __init__(self, state: ReaderState | None) -> None:
         state = state or {"calls": 0, "waiting": []}

@@ -52,14 +52,14 @@ def _is_own_record(entry: Record) -> bool:
 
 
 def detect(sample: Sample) -> bool:
-    """Return True if a record is the header of a session, a change of it, or an answer with its tokens or calls."""
+    """Return True if a record is a session's header, a change of it, or an answer with tokens, thoughts or calls."""
     is_json = sample.shape is InputShape.LINES or (sample.shape is InputShape.DOCUMENT and not sample.is_list)
     return is_json and any(map(_is_own_record, sample.records))
 
 
 @positional_record
 class _Said:
-    """The last answer: its id, its text, and the number of messages that it was read as."""
+    """The last answer: its id, its text, and the number of messages made from it."""
 
     id: str = ""
     text: str = ""
@@ -119,7 +119,10 @@ class _RecordReader:
             yield Skip(Reason.NOISE)
 
     def _taken_back(self, rewound: str) -> Item:
-        """Return the messages that a person took back: the one with this id, if it was read, and all after it."""
+        """Remove from `_ids` and return the messages that a person took back: the one with this id, and all after it.
+
+        If it was not read, there are none.
+        """
         place = self._ids.index(rewound) if rewound in self._ids else len(self._ids)
         abandoned, self._ids = self._ids[place:], self._ids[:place]
         return Abandoned(ids=frozenset(abandoned))
@@ -171,8 +174,8 @@ class _RecordReader:
         yield from found or [Skip(Reason.NOISE)]
 
     def _text(self, said: str, own: str | None, at: str | None) -> Iterator[Item]:
-        """Yield an answer. If it continues an earlier one with its id, only what is new becomes a message, because a
-        stored message stays as it is.
+        """Yield an answer. If it continues the last one, with the same id, only the new text becomes a message, because
+        a stored message stays as it is.
         """
         if own is None:
             yield Message(role=Role.ASSISTANT, text=said, at=at)

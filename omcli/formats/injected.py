@@ -64,7 +64,7 @@ def without_injected(said: str, *, is_from_person: bool = False) -> str:
     """Return a message's text without blocks that programs added, and without om's own output.
 
     Blocks may be nested. A tag that is not closed is only a mention, except in a pack of om that was cut off. If the
-    text `is_from_person`, blocks in a fence are kept, because the person shows them.
+    text `is_from_person`, blocks in a fence are kept, because the person pasted them.
     """
     blocks: list[tuple[int, int]] = []
     if "<" in said:
@@ -91,8 +91,8 @@ def without_injected(said: str, *, is_from_person: bool = False) -> str:
 
 
 def opening_memory(said: str) -> str:
-    """Return the memory with which a text begins: a pack of om or its summary for pi. Return "" if it begins otherwise,
-    because a person may quote memory.
+    """Return the memory with which a text begins: a pack of om or its summary for pi. Return "" if it begins otherwise:
+    memory after other words may be a quotation.
     """
     written = said.lstrip()
     if _PACK.match(written):
@@ -103,7 +103,7 @@ def opening_memory(said: str) -> str:
 
 
 def _shown_parts(said: str) -> list[tuple[int, int]]:
-    """Return start and end of each closed code fence, whose content a person only shows."""
+    """Return start and end of each closed code fence, whose content a person only pasted."""
     fences: list[tuple[int, int]] = []
     start, mark = 0, ""
     for found in _FENCE.finditer(said):
@@ -158,7 +158,9 @@ def _tag_blocks(said: str, *, is_whole: bool = True) -> Iterator[tuple[int, int]
 
 
 def own_words(said: str) -> str:
-    """Return a person's words: the text without injected blocks, and without memory that other tools wrapped."""
+    """Return a person's words: the text without injected blocks, memory that other tools wrapped, and `_QUERY` tags
+    around all of it.
+    """
     blocks = _memory_blocks(said)
     rest = _without(said, blocks).strip() if blocks else said
     words = without_injected(rest, is_from_person=True).strip() if _QUERY[0] in rest else ""
@@ -223,10 +225,10 @@ def _without(said: str, blocks: Iterable[tuple[int, int]], *, fill: str = "") ->
 
 
 def _memory_blocks(said: str) -> list[tuple[int, int]]:
-    """Return start and end of each block in which another tool wrapped memory. It is closed, and begins a line.
+    """Return start and end of each block in which another tool wrapped memory. The block is closed, and begins a line.
 
-    Tags inside a line, unclosed or in a fence are a person's own words, or a document that they show. Words may precede
-    a tag that only tools use, if it ends its line and is closed at the beginning of a later one.
+    Tags inside a line, unclosed or in a fence are a person's own words, or a document that they paste. Words may
+    precede a tag that only tools use, if it ends its line and is closed at the beginning of a later one.
     """
     blocks: list[tuple[int, int]] = []
     if "</" in said:
@@ -357,7 +359,7 @@ def is_pack(beginning: str) -> bool:
 
 
 def _json_blocks(said: str, found: re.Match[str] | None) -> Iterator[tuple[int, int]]:
-    """Yield start and end of each JSON document that om printed. `found` is the first match of its beginning."""
+    """Yield start and end of each JSON document that om printed. `found` is the first match of `_JSON`."""
     at = broken = 0
     while found and broken < _BROKEN:
         start, at = found.span()

@@ -100,8 +100,8 @@ _RECORDS: Mapping[str, _Fits] = {
         ),
     ),
 }
-"""Tests that are true for records of a program. The program with the most matching records counts, the first one among
-equals.
+"""Tests that are true for records of a program. The program with the most matching records is named; among equals, the
+first.
 """
 
 

@@ -161,8 +161,9 @@ class _Conversation:
         )
 
     def _answered(self, call_id: str | None, tool: str | None) -> tuple[str | None, str | None]:
-        """Return id and tool of the call that a result answers: the first open call with its id or, if it has no id,
-        the first with its tool (or any, if it names none). If there is no such call, return `call_id` and `tool`.
+        """Remove the call that a result answers from `waiting`, and return its id and tool: the first call with the
+        result's id or, if that has no id, the first with its tool (or any, if it names none). Without such a call,
+        return `call_id` and `tool`.
         """
         for place, (waiting_id, waiting_tool) in enumerate(self.waiting):
             if waiting_id == call_id or (call_id is None and tool in (None, waiting_tool)):

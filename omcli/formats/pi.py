@@ -49,7 +49,7 @@ class _EntryReader:
     def __init__(self, state: ReaderState | None) -> None:
         self._session: str | None = state["session"] if state else None
         self._is_later = state is not None
-        """True if an entry was read that is or follows a message."""
+        """True after the first entry with a message."""
         self._tree = _Entries()
         self._handover: Handover | None = None
 
@@ -145,13 +145,13 @@ def _header(entry: Record, session: str) -> Facts:
 
 
 def _to_compact(entry: Record) -> Record | None:
-    """Return the object that pi passes to extensions when it compacts, also from inside its event, or None."""
+    """Return the object that pi passes to extensions when it compacts, bare or in its event, or None for others."""
     return next((found for found in (entry, record(entry.get("preparation"))) if _TO_SUMMARIZE in found), None)
 
 
 def _messages(entry: Record) -> list[object] | None:
-    """Return the messages of a whole conversation: those that pi is about to summarise, or those of a state that the
-    duet agent saved. Return None for other records.
+    """Return the messages of a whole conversation, which pi is about to summarise or the duet agent saved in its state.
+    Return None for other records.
     """
     preparation = _to_compact(entry)
     if preparation is None:
@@ -318,7 +318,7 @@ def _user_command(entry: Record, message: Record) -> Iterator[Item]:
 
 
 def _summary(entry: Record, message: Record, *, kind: MessageKind) -> Iterator[Item]:
-    """Yield a summary. If it begins with memory of messages that may not be passed, yield that as a fact before it."""
+    """Yield a summary. If a recap begins with memory of om, yield that as a fact first: its messages may be missing."""
     written = text(message.get("summary"))
     summary, at = without_injected(written), _at(entry, message)
     if kind is MessageKind.RECAP and (memory := opening_memory(written)):

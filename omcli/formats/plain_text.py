@@ -127,7 +127,7 @@ class _Lines:
         self._lines = lines
         self._held: deque[str] = deque()
         self._endless = 0
-        """Number of lines in `_held` that are known not to contain the pattern that `through` searches for."""
+        """Number of lines in `_held` for which `through` returns none, because a search in them found no end."""
 
     def __iter__(self) -> Iterator[str]:
         while self._held or self._hold():

@@ -30,7 +30,7 @@ LARGEST_DOCUMENT = 256 << 20
 """Maximum size of an input that is read as a whole, in bytes. Parsing takes several times as much memory."""
 _BLOCK = io.DEFAULT_BUFFER_SIZE
 """Number of bytes read at once, if signals must be handled in between. To read more than its buffer holds, a stream
-asks the system repeatedly, and a signal before the last of these requests is handled only after that one has data.
+asks the system repeatedly, and handles a signal only after the last of these requests has data.
 """
 _MANY = 1 << 20
 """Number of bytes read at once from a file on a disk, which never waits for more."""
@@ -251,10 +251,8 @@ class RecordStream:
 
     @cached_property
     def _head_lines(self) -> tuple[_Lines, _Lines]:
-        """Parsed content of the first complete, non-blank lines in the head, and of the lines that tell the shape of
-        the input.
-
-        An incomplete line after them also counts for the shape if it is valid or the only one.
+        """Parsed content of the first complete, non-blank lines in the head, and of the lines that determine the shape:
+        the same, and an incomplete line after them if it is valid or the only one.
         """
         *whole, rest = self._head.split(b"\n")
         opening: _Lines = []
@@ -342,9 +340,8 @@ _MACHINES = frozenset({"system", "developer", "tool", "function"})
 
 
 def with_speaker(item: Item, entry: Record) -> Item:
-    """Return an item of a record. A fault gets `is_message` if a user or an agent clearly said the skipped part: if the
-    record, or the object that it wraps, has the role of a speaker, and the skipped part is text or content of a
-    speaker, not of a tool.
+    """Return an item of a record. A fault gets `is_message` if a user or an agent clearly wrote the skipped part: the
+    record, or the object that it wraps, has their role, and the part is text or other content, but not a tool's.
     """
     if not isinstance(item, Skip) or not item.reason.is_fault or item.is_message:
         return item

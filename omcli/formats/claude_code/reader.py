@@ -51,7 +51,7 @@ class SessionReader:
         return {"home": self.home, "homes": homes, "told": told, "named_by_person": named, "last": self._last}
 
     def learn(self, entry: Record, kind: str) -> dict[str, str]:
-        """Return the session facts that a record changes."""
+        """Remember and return the session facts that a record changes."""
         session = string(entry.get("sessionId")) or string(entry.get("session_id")) or self._known.get("session")
         parent = user.session_before(entry, session)
         if session != self._known.get("session"):
@@ -140,7 +140,7 @@ class MessageReader:
         yield from found or [Skip(Reason.NOISE)]
 
     def _user(self, entry: Record, message: partial[Message]) -> Iterable[Item]:
-        """Return the items of a user record: tool results, then the prompt, or only the summary if it is one."""
+        """Return the items of a user record: tool results, then the prompt, or only a summary if the record is one."""
         content = _content(entry)
         if content is None:
             return [_MALFORMED]

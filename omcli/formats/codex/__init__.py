@@ -48,7 +48,7 @@ class _RecordReader:
 def detect(sample: Sample) -> bool:
     """Return True if at least half of the records are from Codex, or one is a call in its oldest notation.
 
-    A JSON document must consist of items of the Responses API.
+    One request to the Responses API is enough. A JSON list must contain its items (see `_are_items`).
     """
     records = sample.records
     if sample.shape is InputShape.DOCUMENT and sample.is_list:

@@ -174,7 +174,7 @@ class Rollout:
         return iter(items) if self._zone is None else map(partial(_with_offset, self._zone), items)
 
     def _settled(self, entry: Record) -> Iterator[Item]:
-        """Yield the answer held back, or a `Skip` if this record is the compaction that it summarises."""
+        """Yield the answer held back, or a `Skip` if it is the summary in this record, a compaction."""
         answer, self._answer = self._answer, None
         if answer is not None:
             compaction = record(entry.get("payload")) if text(entry.get("type")) == "compacted" else {}
@@ -328,7 +328,7 @@ class Rollout:
 
 
 def _may_follow(entry: Record) -> bool:
-    """Return True for an event that may stand between an answer and the compaction that it summarises."""
+    """Return True for an event that may stand between a summary and the compaction that repeats it."""
     kind = text(record(entry.get("payload")).get("type"))
     return text(entry.get("type")) == "event_msg" and kind in ("agent_message", "token_count")
 

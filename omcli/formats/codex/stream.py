@@ -23,7 +23,7 @@ _CALLS = {
     "collab_tool_call": ("prompt", "receiver_thread_ids"),
 }
 _RESULTLESS = frozenset({"web_search", "todo_list"})
-# Calls whose arguments are complete at the start. Those of other calls may change until the end.
+# Calls whose arguments are complete at the start. Arguments of other calls may change until the end.
 _ANNOUNCED = frozenset({"command_execution", "mcp_tool_call"})
 
 

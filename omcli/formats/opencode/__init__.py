@@ -143,7 +143,7 @@ class _Session:
     def _answer(
         self, info: Record, parts: Sequence[Record], said: partial[Message], *, is_over: bool
     ) -> Iterator[Item]:
-        """Yield texts, calls and results in order, without those that may still grow: they are read next time."""
+        """Yield texts, calls and results in order. A text or call that may still grow is left for the next reading."""
         own, is_first = string(info.get("id")), True
         yield from _other_parts(parts, said)
         for part in parts:

@@ -39,7 +39,7 @@ _PARTS = "SELECT message_id, id, data FROM part WHERE session_id = ? ORDER BY me
 
 @record
 class SessionDatabase:
-    """Sessions that changed since an earlier reading, as a stream, and the state from which the next one continues."""
+    """Sessions that changed since an earlier reading, as a stream, and the state for the next reading."""
 
     stream: BinaryIO
     state: ReaderState
