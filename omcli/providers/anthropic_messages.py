@@ -152,7 +152,7 @@ def _picture(picture: Picture) -> dict[str, object]:
 
 
 def _from_stream(events: Iterable[object]) -> dict[Any, Any]:
-    """Assemble streamed events into a body like that of an unstreamed reply.
+    """Assemble streamed events into the body of an unstreamed reply.
 
     Raise RequestFailed if the stream ends early or contains no reply.
     """

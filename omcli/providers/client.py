@@ -52,7 +52,8 @@ def watch(http: httpx2.Client, connected: Callable[[], None], *, most: int) -> N
 def _limit_size(response: httpx2.Response, most: int) -> None:
     """Make reading a response fail after `most` decoded bytes, because a server could send an endless response.
 
-    The response is decoded here, piece by piece. httpx2 would decode a piece of 64 kB to 64 MB at once.
+    The response is decoded here, piece by piece. httpx2 would decode a piece of 64 kB to 64 MB at once. Raise
+    DecodingError if the encoding was not asked for.
     """
     encoding = response.headers.get("content-encoding", "identity").strip().lower()
     if encoding in _ENCODINGS:

@@ -237,7 +237,7 @@ ModelFunction = Callable[[str, str], str]
 
 
 class OwnModel:
-    """A model that a program asks itself: its function is called once for each prompt and must limit its own time."""
+    """A function of a Python program in place of a model. It is called once per prompt and must limit its own time."""
 
     name = "function"
     takes_images = False

@@ -49,7 +49,7 @@ class RemoteEmbedder:
         self._seconds, self._query_seconds = seconds, query_seconds
         self._clock, self._sleep = clock, sleep
         self._longest: int | None = None
-        """Maximum number of characters that the model takes, if it has refused a longer text."""
+        """Number of characters to which texts are cut, or None until the model has refused a text as too long."""
 
     def embed(self, texts: Sequence[str], *, is_query: bool = False) -> EmbedReply:
         """Return a vector for each text. A text that is too long for the model is cut.
@@ -201,7 +201,7 @@ def _open() -> tuple[Any, Any]:
 
 
 def _batches(lengths: Sequence[int]) -> Iterator[list[int]]:
-    """Yield the indexes of texts, similar lengths together, so that little is padded."""
+    """Yield batches of indexes of texts. Texts of similar length are together, so that little is padded."""
     batch: list[int] = []
     for at in sorted(range(len(lengths)), key=lengths.__getitem__):
         if batch and (len(batch) + 1) * lengths[at] > _AT_ONCE:

@@ -148,7 +148,7 @@ class RemoteModel:
         return modes[modes.index(mode) + 1] if mode is not modes[-1] else None
 
     def _without_refused(self, request: Request, failed: RequestFailed) -> Request | None:
-        """Return the request without the field or output format that was refused.
+        """Return the request without the field or output format that was refused, and omit such a field from now on.
 
         Return None if the request failed for another reason.
         """
@@ -214,7 +214,7 @@ class RetryState:
         return self._clock() - self._began
 
     def sleep_after(self, failed: RequestFailed) -> bool:
-        """Wait before the next attempt and return True.
+        """Count a failure, wait before the next attempt, and return True.
 
         Return False without waiting if no attempt or not enough time is left.
         """

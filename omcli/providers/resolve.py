@@ -38,7 +38,7 @@ class ModelSpec:
     timeout: float = 60.0
     """Seconds that a prompt may take, including all attempts."""
     query_timeout: float = 5.0
-    """Seconds that the vector of a query may take, if that is less."""
+    """Seconds that the vector of a query may take, if that is less than `timeout`."""
     images: bool | None = None
     """True if the model accepts images. None means the endpoint's default."""
     effort: str | None = None
@@ -146,7 +146,9 @@ def embedder(spec: ModelSpec, *, environment: Mapping[str, str]) -> Embedder:
 
 
 def _target(spec: ModelSpec, place: Endpoint, environment: Mapping[str, str]) -> RemoteTarget:
-    """Return the address and the key, if any. Raise NotAllowed if a key is needed but missing, or is not valid."""
+    """Return the address and the key, if any. Raise BadConfiguration if the base URL is not valid, and NotAllowed if a
+    key is needed but missing, or is not valid.
+    """
     from omcli.providers.remote import RemoteTarget
 
     address = checked_url(spec.base_url or environment.get(place.url_variable) or place.base_url)

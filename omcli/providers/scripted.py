@@ -222,9 +222,9 @@ _FIRST_WORDS = 4
 def echo(prompt: Prompt) -> str:
     """Return a JSON reply to an observer's or reflector's prompt. Equal prompts get equal replies.
 
-    The reply to an observer has one row with the words of each message, except messages shown only as context. The
-    reply to a reflector (whose schema has `reflections`) keeps verbatim rows, and folds the others into one reflection
-    made of the first words of each.
+    The reply to an observer has one row for each message, with its words, except for messages shown only as context.
+    The reply to a reflector (whose schema has `reflections`) keeps verbatim rows, and folds the others into one
+    reflection made of the first words of each.
     """
     text = "\n".join(part for part in prompt.content if isinstance(part, str))
     properties = prompt.schema.get("properties")
