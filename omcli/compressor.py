@@ -48,7 +48,7 @@ class Stats:
     total: int
     """Tokens of `Context.text`, including what surrounds the three tiers."""
     pending: int
-    """Messages of the session that no observation covers yet."""
+    """Number of messages of the session that are not observed yet."""
     counter: str
     """Name of the token counter."""
     budget: int
@@ -143,7 +143,7 @@ class ContextCompressor:
         `observer` and `reflector` are `"rules"`, a provider such as `"anthropic"`, a model such as `"ollama/qwen3"`, or
         a function that takes instructions and a prompt, asks a model of its own, and returns the reply as text. Rules
         check each reply. An error that the function raises reaches the caller of `tick`, `flush` or `reflect`, unless
-        it is a ProviderFailed, which is treated as that of any model.
+        it is a ProviderFailed, which is treated like one of any model.
 
         `project` is the folder whose sessions share memory, by default the current directory. `now` pins the clock to a
         time such as `2026-01-28T09:30:00Z`.
@@ -392,7 +392,9 @@ def _full_path(path: str | Path) -> Path:
 
 
 def _chosen(role: str, choice: object) -> Iterator[tuple[str, str]]:
-    """Yield the setting that chooses rules, a provider or a model for a role."""
+    """Yield the setting that chooses rules, a provider or a model for a role; for a function, yield nothing. Raise
+    BadUsage if the choice is of another type.
+    """
     from omcli.providers.endpoints import ENDPOINTS
     from omcli.wiring.models import RULES
 

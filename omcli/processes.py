@@ -1,6 +1,6 @@
 """Starting `om` in the background, and its logs in the user's state folder.
 
-Every hook loads this module and waits for what it imports, so paths are texts and `typing` is not imported.
+Every hook loads this module and waits for what it imports, so paths are strings and `typing` is not imported.
 """
 
 import os

@@ -29,10 +29,10 @@ _READ_ONLY = {
     "chatgpt": "chatgpt",
 }
 OWN = "jsonl"
-"""om's own format, which holds the whole memory (`operations/records.py`). It is not one of those for rows."""
+"""om's own format, for the whole memory (`operations/records.py`). The other formats are for rows alone."""
 NAMES = tuple(_MODULES)
 DOCUMENT_NAMES = ("markdown", "agents-md")
-"""Forms of documents that `om export` writes and nobody reads back (`omcli.exchange.markdown`)."""
+"""Forms of documents that `om export` writes and om does not read back (`omcli.exchange.markdown`)."""
 OUTPUT_NAMES = (OWN, *NAMES, *DOCUMENT_NAMES)
 INPUT_NAMES = (OWN, *NAMES, *_READ_ONLY)
 

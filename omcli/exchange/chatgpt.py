@@ -76,7 +76,7 @@ def _goes_on(above: str, text: str) -> bool:
 
 
 def _from_text(written: str) -> Group | None:
-    """Return a memory without the mark of its list and its date, or None for a heading."""
+    """Return a memory, with its list mark and date removed from the text, or None for a heading or blank text."""
     item = _ITEM.match(written)
     text = one_line(written[item.end() :] if item else written)
     at = None

@@ -1,4 +1,4 @@
-"""claude-mem's database (`claude-mem.db`), and what its export script writes of it as JSON.
+"""claude-mem's database (`claude-mem.db`), and the JSON that its export script makes of it.
 
 Older versions call the ids of sessions `sdk_session_id` and `claude_session_id`, and lack some columns.
 """
@@ -58,7 +58,7 @@ def _rows(tables: Mapping[str, Sequence[object]], *names: str) -> Iterator[_Fiel
 
 
 def _folders(rows: Iterator[_Fields]) -> dict[str, str]:
-    """Return the directories of projects, which claude-mem knows by their last name only, from the paths of files."""
+    """Return the directories of projects, as found in paths of files: claude-mem knows only their last part."""
     folders: dict[str, str] = {}
     for fields in rows:
         project = said(fields, "project")

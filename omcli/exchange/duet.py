@@ -106,7 +106,7 @@ def _records(text: str) -> list[Mapping[str, object]] | None:
 
 
 def _of_record(group: Group, found: Mapping[str, object], day: str) -> Group:
-    """Return a group with the id, the kind and the times of its record. Rows without a time get that of the record."""
+    """Return a group with the id, the kind and the times of its record. Rows without a time get the record's."""
     at = f"{day} {_text(found, 'timeOfDay')[:5]}"
     dated = at if instant(f"{at}Z") else ""
     is_reflection = _text(found, "kind") == Kind.REFLECTION

@@ -31,7 +31,7 @@ class GroupRow:
     clock: str = ""
     """Time of day as `HH:MM` if the file gives it without a date."""
     id: str | None = None
-    """Id of the row itself, if the file gives one: a row that has it already is not imported again."""
+    """Id of the row itself, if the file gives one. It helps to find a row that was imported before."""
 
 
 @record
@@ -70,7 +70,7 @@ class Group:
     tags: tuple[str, ...] = ()
     generation: int = 0
     facts: Mapping[str, str] = field(default_factory=dict)
-    """What else the file says of the rows, by its own names. It is stored with them."""
+    """Everything else that the file says of the rows, by its own names. It is stored with them."""
 
 
 @record
@@ -97,7 +97,7 @@ class Exchange:
     render: Callable[[Iterable[Group], Callable[[str], int]], Iterator[str]] = nothing
     """Function that yields the text of groups in pieces. It takes the groups and a function that counts tokens."""
     hint: str = ""
-    """What the input should be, for the error about one that is something else."""
+    """Description of the right input, for the error about a wrong one."""
     files: tuple[str, ...] = ()
     """Names of the files to read, one after another, if the input is a folder. Empty if it must not be one."""
     tables: tuple[str, ...] = ()
@@ -143,10 +143,10 @@ def clean_group(group: Group, clean_text: Callable[[str], str]) -> Group:
 
 
 def with_date(entry: GroupRow, times: Sequence[str]) -> GroupRow:
-    """Add a date to a row that gives only its time of day: the first date of `times` on which it is between the first
-    and the last of them, otherwise the last date.
+    """Add a date to a row that gives only its time of day: the first date in `times` with which the row is between the
+    first and the last time, otherwise the last date.
 
-    Without any, the time becomes part of the text, as does a date that does not exist.
+    Without `times`, the time of day becomes part of the text, as does a date that does not exist.
     """
     if not entry.clock:
         is_valid = not entry.line.dated or instant(f"{entry.line.dated}Z") is not None
@@ -242,7 +242,7 @@ def objects_of(text: str) -> Iterator[Mapping[str, object] | None]:
 
 
 def json_values(text: str) -> Iterator[object]:
-    """Yield the JSON value of a text, or those of its lines. A line that is not JSON gives None."""
+    """Yield the JSON value of a text or, for JSON Lines, each line's object. A line without an object gives None."""
     try:
         yield json.loads(text.removeprefix("\ufeff"), strict=False)
     except (ValueError, RecursionError):

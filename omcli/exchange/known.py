@@ -1,4 +1,4 @@
-"""Rows that are stored already, so that what a file says of them is not imported again."""
+"""Rows that are stored already, so that they are not imported again."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ class KnownRows:
 
     def __init__(self) -> None:
         self._texts: dict[tuple[str, str | None, bool], str] = {}
-        """Ids of rows by text, minute (None for any) and True for items only."""
+        """Ids of rows by text, minute (None for any), and True for only items or False for all rows."""
         self._originals: dict[tuple[object, object, str], str] = {}
         """Ids of imported rows by format, id in the imported file and folded text."""
         self._states: dict[tuple[object, object], dict[str, str]] = {}
@@ -33,8 +33,9 @@ class KnownRows:
         """Return the id of a stored row with the same text and minute, or None. If the row has no date, any time
         matches. An item is known only if it is stored as an item, because observations do not last.
 
-        A row with an id of its own in the file is known by it, whatever its date and white space, unless its text has
-        changed to another one and, at a later date, back. It is also known if its text has changed since.
+        A row with an id of its own in the file is known by this id and its text, whatever its date and white space, or
+        if a visible row with this id has a later date. If its text had changed and has changed back at a later date
+        than all visible rows with this id, it is not known by them.
         """
         if row_id is not None:
             states = self._states.get(_origin(row), {})
@@ -47,8 +48,8 @@ class KnownRows:
         return self._texts.get((row.text, minute(row.dated) if is_dated else None, row.kind is Kind.ITEM))
 
     def earlier(self, row: Observation, now: str) -> list[str]:
-        """Return the ids of the visible rows with an earlier text of a row in the file, which is stored as `now`, or
-        with its text once more, because two stores imported it before they were merged.
+        """Return the ids of the visible rows that a row of the file, stored as `now`, replaces: those with its id in
+        the file and no later date. They have an earlier text, or come from another store that imported the same row.
         """
         states = self._states.get(_origin(row), {})
         return (

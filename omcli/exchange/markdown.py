@@ -62,7 +62,7 @@ DOCUMENTS = {
 
 
 def written(row: Observation, part: str) -> str:
-    """Return a row as a list item: its date, text and handle. What the user said needs no `User:` below the rules."""
+    """Return a row as a list item: its date, text and handle. In rules and decisions, `User:` is left out."""
     text = full_text(row)
     shown = replace(line(row), text=text.removeprefix(USER) if part in (RULES, DECISIONS) else text)
     return f"- {row.dated[:10]}: {without_marks(one_line(NONE.words(shown, '')))} ({handle(row.id)})"

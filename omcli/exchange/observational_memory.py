@@ -50,10 +50,10 @@ class _Document:
     entries: list[GroupRow] = field(default_factory=list)
     """Observations of the day."""
     above: list[tuple[int, int | None, str]] = field(default_factory=list)
-    """Bullets that the next one may be below: their indentation, index in `entries`, and text if it is a label."""
+    """Bullets that the next one may be below: indentation, index in `entries` if any, and text if it is a label."""
 
     def enter(self, level: int, heading: str) -> Iterator[Group]:
-        """Begin a section, and yield the observations of the day that ends with it."""
+        """Begin a section. If it ends a day, yield the observations of that day."""
         self.above = []
         self.headings = {known: text for known, text in self.headings.items() if known < level} | {level: heading}
         if level > 2:
@@ -93,7 +93,7 @@ class _Document:
         self.entries.append(GroupRow(line=row, clock=clock, under=under))
 
     def _reflection(self, text: str, facts: Mapping[str, str]) -> Group:
-        """Return an item. What it is about stands in front of it: the heading of its activity, and labels above it."""
+        """Return an item. Its subject precedes its text: the headings below the section's, and the labels above it."""
         mark, text = _without(_MARK, text)
         day, text = _without(_DATED, text)
         as_of = _AS_OF.search(text)
@@ -121,13 +121,13 @@ class _Document:
 
 
 def _without(mark: re.Pattern[str], text: str) -> tuple[str, str]:
-    """Return what the text begins with, or "", and the rest, unless nothing would be left."""
+    """Return the mark at the beginning of a text, and the rest. Return "" and the text if either is missing."""
     found = mark.match(text)
     return (found[1], text[found.end() :]) if found and text[found.end() :] else ("", text)
 
 
 def _at(written: str) -> str | None:
-    """Return a time, which is in UTC, or the beginning of a day."""
+    """Return the instant of a time in UTC, or of the beginning of a day."""
     return instant(f"{written}T00:00:00Z" if len(written) == len("2026-01-05") else written.removesuffix("Z") + "Z")
 
 
