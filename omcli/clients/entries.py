@@ -25,7 +25,7 @@ started it.
 
 
 def hook_entries(client: str, command: str) -> dict[str, list[Any]]:
-    """Return our entries for settings without others: for each event, a list with one element."""
+    """Return our entries, as in settings that have no others: for each event, a list with one element."""
     events = {event: moment for event, moment in EVENTS[client].items() if event not in _UNUSED}
     return {event: [_item(client, moment, command)] for event, moment in events.items()}
 
@@ -53,11 +53,11 @@ def with_entries(text: str, wanted: Mapping[str, list[Any]], others: Mapping[str
 
 
 def without_entries(text: str, original: Mapping[str, Any] | None, others: Mapping[str, object]) -> str:
-    """Return the text of settings without our entries, and without lists that are empty now and were not in the
-    original, which may be unknown.
+    """Return the text of settings without our entries, and without lists that this has emptied, unless the original
+    has them. `original` is None if it is unknown.
 
-    A member of `others` that the original lacks is removed too if it is the only one left, or if it is unchanged and
-    the other hooks are those of the original, which did without it.
+    A member of `others` that the original lacks is removed too if it is all that is left, or if it is unchanged and the
+    remaining hooks equal the original's.
     """
     known = original or {}
     before = known.get("hooks")
@@ -82,7 +82,7 @@ class _Found:
     event: Part
     element: Part
     holder: Part
-    """The list with the entries: that of the element, or that of the event."""
+    """The list with the entries: the element's own, or the event's."""
     ours: tuple[Part, ...]
     is_whole: bool
     """True if all entries of the element are ours."""
@@ -116,7 +116,9 @@ def _step(
     emptied: set[str],
     kept: frozenset[str],
 ) -> str | None:
-    """Return the text with one more of our entries replaced or removed; None if all are as wanted."""
+    """Return the text with one more of our entries replaced or removed, or one more list removed that this has emptied;
+    None if all is as wanted. Add to `emptied` the event of a removed element.
+    """
     root = parse(text)
     placed: set[str] = set()
     for found in _found(root, is_ours):
@@ -150,7 +152,7 @@ def _found(root: Part, is_ours: Callable[[Mapping[str, Any]], bool]) -> Iterator
 
 
 def entries(text: str, *, or_retired: bool = False) -> tuple[tuple[str, str], ...]:
-    """Return the event and command of each of our entries in settings. `or_retired` adds those of the retired tool."""
+    """Return event and command of each of our entries in settings. `or_retired` adds entries of the retired tool."""
     is_ours = partial(_is_own, or_retired=or_retired)
     found = _found(parse(text), is_ours)
     return tuple((each.event.key or "", " ".join(_words(entry.value))) for each in found for entry in each.ours)

@@ -75,7 +75,7 @@ class KeptFiles:
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Let other runs of `om install` wait. Raise CannotCreate if the folder cannot be written."""
+        """Make other runs of `om install` wait. Raise CannotCreate if the folder cannot be written."""
         try:
             for folder in (self._folder.parent, self._folder):  # the mode is that of the last folder made
                 folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -108,7 +108,7 @@ class KeptFiles:
         """Write files, and keep their originals. If one cannot be written, none is.
 
         Raise CannotCreate or NoInput if a file cannot be written or read, and TryAgain if another program has just
-        changed it.
+        changed one.
         """
         with self._all_or_nothing() as done:
             for change in changes:
@@ -214,7 +214,7 @@ def write(path: Path, content: bytes | None, *, mode: int | None = None) -> None
 
 def write_pieces(path: Path, pieces: Iterable[bytes], *, mode: int | None = None) -> None:
     """Write a file in one step, as `write` does, from pieces that need not fit into memory. If that fails, or the
-    pieces end with an error, the file stays what it was. Raise OSError if the file cannot be written.
+    pieces end with an error, the file stays as it was. Raise OSError if the file cannot be written.
     """
     beside = path.with_name(f".{path.name}.{os.getpid()}")
     beside.unlink(missing_ok=True)  # of a process with the same number that was killed
@@ -231,8 +231,10 @@ def write_pieces(path: Path, pieces: Iterable[bytes], *, mode: int | None = None
 
 
 def replace_content(name: Path, before: bytes | None, after: bytes | None, *, mode: int | None = None) -> None:
-    """Write or remove a file, which keeps its mode, or is new and gets this one. Raise CannotCreate if it is read-only
-    or cannot be written, and TryAgain if its content is no longer `before`.
+    """Write a file, or remove it if `after` is None. An old file keeps its mode, a new one gets `mode`.
+
+    Raise CannotCreate if it is read-only or cannot be written, NoInput if it cannot be read, and TryAgain if its
+    content is no longer `before`.
     """
     path = target(name)
     if path.exists() and not (path.stat().st_mode & 0o222 and os.access(path, os.W_OK)):
@@ -244,7 +246,7 @@ def replace_content(name: Path, before: bytes | None, after: bytes | None, *, mo
 
 @contextmanager
 def locked(name: Path) -> Iterator[None]:
-    """Let other processes that lock the file wait, and create its folder. Raise CannotCreate if that fails.
+    """Create a file's folder, and make other processes that lock the file wait. Raise CannotCreate on failure.
 
     The lock is the folder's, because the file is replaced. Without locks, as on some network file systems, two changes
     at the same moment are found by `replace_content`.

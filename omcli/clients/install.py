@@ -45,11 +45,11 @@ class Client:
     extension: str = ""
     """File for our extension in that folder."""
     project: str = ""
-    """The same file in the folder of a project."""
+    """File for hooks or our extension in the folder of a project."""
     own_skills: str = ""
-    """Folder of skills in a project and below the home, if it is not the one that several clients read."""
+    """Folder of skills in a project, and below the home, if the client does not read `_SHARED_SKILLS`."""
     todo: str = ""
-    """What the user has to do after `om install`."""
+    """Steps left to the user after `om install`."""
 
 
 TABLE: Mapping[str, Client] = {
@@ -147,8 +147,8 @@ def skill_file(name: str, environment: Mapping[str, str], project: Path | None =
 def entries_of(
     name: str, environment: Mapping[str, str], project: Path | None = None
 ) -> tuple[tuple[str, tuple[str, ...]], ...]:
-    """Return the events at which a client runs om, as its settings have them, each with the words that start om. An
-    extension has the event "", without words if it does not name its om.
+    """Return the events at which a client runs om, as named in its settings, each with the words that start om. For an
+    extension, return the event "" with the path of its om, or without words if the extension does not give it.
 
     Raise NoInput or BadConfiguration if the file cannot be read.
     """

@@ -66,7 +66,9 @@ def has_told(path: str, event: str, client: str | None = None) -> bool:
 
 
 def last_runs(path: str) -> "Mapping[str, HookRun]":
-    """Return the last run of each client according to the end of the log, without those of workers."""
+    """Return the last run of each client's hooks according to the end of the log. Runs of workers, and of hooks of the
+    retired program, are left out.
+    """
     return {run.client: run for run in _all(path) if run.event not in (WORKER, RETIRED)}
 
 

@@ -51,9 +51,9 @@ def keep(
     state: object,
     text: str,
 ) -> None:
-    """Keep the pack for sessions that will start in `folder`. `config` is the path of the user's file of settings, and
-    `db` that of the store. `state` is the store's `store_state` before the pack was made: if it has changed since, the
-    pack is not kept.
+    """Keep the pack for sessions that will start in `folder`. `config` and `db` are the paths of the user's file of
+    settings and of the store. `state` is the store's `store_state` before the pack was made: if it has changed since,
+    or the pack cannot be written, the pack is not kept.
     """
     if state != store_state(db):
         return

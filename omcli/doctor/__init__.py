@@ -125,7 +125,7 @@ class Doctor:
 
 
 Section = Mapping[str, Callable[[Doctor], Iterable[Check]]]
-"""Functions that check, each with the name of the line to print if it raises an error."""
+"""Functions that yield checks, each with the name of the line to print if it raises an error."""
 
 
 def check_all(doctor: Doctor, sections: Mapping[str, Section], *, settles: bool = False) -> Iterator[tuple[str, Check]]:

@@ -88,7 +88,7 @@ def _key(place: Endpoint | None) -> str:
 
 
 def _price(doctor: Doctor, model: str, endpoint: str) -> str:
-    """Return the price of a million tokens read and written."""
+    """Return the prices of a million input tokens and of a million output tokens, in words."""
     prices = [
         cost(model, endpoint=endpoint, input_tokens=read, output_tokens=_MILLION - read, own=doctor.settings.prices)
         for read in (_MILLION, 0)

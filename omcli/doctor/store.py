@@ -31,7 +31,7 @@ _LEAST_FREE = 20_000_000
 _COPIES = 2
 """Number of copies of the store for which there should be space: a backup, and the store while it is vacuumed."""
 _LARGE_LOG = 64_000_000
-"""Bytes of a write-ahead log that some process must be keeping SQLite from shortening; it usually has 4 MB at most."""
+"""Bytes that a write-ahead log has only if a process keeps SQLite from shortening it. Usually it has at most 4 MB."""
 _OLD_BACKUP = 7 * DAY
 _OTHERS = stat.S_IRWXG | stat.S_IRWXO
 _READ = stat.S_IRGRP | stat.S_IROTH
@@ -75,7 +75,7 @@ def _file(doctor: Doctor) -> Iterator[Check]:
 
 
 def _folder(doctor: Doctor) -> Check | None:
-    """Return a check if the store cannot be created."""
+    """Return a failed check if the store cannot be created, otherwise None."""
     folder = next(each for each in doctor.path.absolute().parents if each.exists())
     if os.access(folder, os.W_OK | os.X_OK):
         return None

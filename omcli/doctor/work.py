@@ -26,7 +26,7 @@ from omcli.workers import last_run, log_file
 
 _LONG_PENDING = 2 * DAY
 _STALE = {"consolidate": 2 * DAY, "tick": DAY}
-"""Seconds since the last run after which a scheduled command has failed to run: it runs daily, or more often."""
+"""Seconds since the last run of a scheduled command after which the doctor warns. It should run at least once a day."""
 _END = 4_000
 """Bytes to read from the end of the log of a scheduled command."""
 _ERROR = "om: error: "
@@ -214,8 +214,8 @@ def _is_read(doctor: Doctor, name: str, origin: Origin | None) -> bool:
     """Return True if no message follows the part of a file that was read, apart from messages in folders where memory
     is off.
 
-    The stamp of a file is not enough if the file was read at once, as by hooks: it may have changed again within the
-    same time stamp.
+    The stamp of a file is not enough if the file was read right after a change, as by hooks: it may have changed again
+    within the same time stamp.
     """
     format_name, session = (None, None) if origin is None else asked(origin.terms)
     bookmarks = () if origin is None else doctor.store.bookmarks.find(origin)

@@ -46,7 +46,7 @@ class Systemd:
         return ScheduleResult(changes=changes) if dry_run else _run(ScheduleResult(changes=changes), *commands)
 
     def remove(self, name: str, *, dry_run: bool = False) -> ScheduleResult:
-        """Stop the timer if its units are om's, and remove the service and timer units that are."""
+        """Remove the service and timer units that are om's. If there are any, stop the timer."""
         service, timer = self._paths(name)
         ours = remove_files((service, timer), mark(name), dry_run=True)
         if dry_run or not ours:
