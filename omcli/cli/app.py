@@ -37,7 +37,7 @@ def run_command(arguments: list[str]) -> int:
 
 
 def cli() -> typer.Typer:
-    """Return the application. It knows the commands by name and summary; the one that is run is imported then."""
+    """Return the application. It knows the commands by name and summary; only the one that is run is imported."""
     app = _new(cls=_Group, context_settings={"help_option_names": ["-h", "--help"]})
     app.callback(invoke_without_command=True)(_with_shared_options())
     for names in GROUPS.values():

@@ -223,7 +223,7 @@ def _store(run: Run) -> Path:
 # ---- new vectors
 
 _MOST_VECTORS = 200
-"""Number of messages and rows that a run embeds beside its own work. `om embed` makes all vectors."""
+"""Maximum number of messages and rows that a run embeds beside its own work. `om embed` makes all vectors."""
 
 
 def embed_new(run: Run) -> None:

@@ -169,7 +169,7 @@ class Run:
         return self.wiring.counter_or_default(self._warn)
 
     def notation(self, name: str | None) -> Notation:
-        """Return the notation with this name, or that of the settings for None. Raise BadUsage if it is unknown."""
+        """Return the notation with this name, or for None the one in the settings. Raise BadUsage for unknown names."""
         return self.wiring.notation_or_default(self._warn) if name is None else named(name)
 
     def is_read_only(self, consequence: str) -> bool:

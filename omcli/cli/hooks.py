@@ -1,8 +1,8 @@
 """The process of a hook: the client's JSON on stdin, its answer on stdout, and everything that is wrong in a log.
 
-A hook runs at every turn and its client waits for it. So this module imports little, and what it starts observes in the
-background; only an answer loads the rest of `om`. It always exits with 0, because clients take other codes for
-decisions of theirs: 2 would refuse a prompt, or send an agent round in circles.
+A hook runs at every turn and its client waits for it. So this module imports little, and starts a worker that observes
+in the background; only an answer loads the rest of `om`. A hook always exits with 0, because clients take other codes
+for decisions: 2 would refuse a prompt, or send an agent round in circles.
 """
 
 import json
@@ -74,7 +74,7 @@ def _may_answer(asked: HookCall) -> bool:
 
 
 def is_off(environment: "Mapping[str, str]") -> bool:
-    """Return True if this is a process that a worker of om started, or if the environment turns the memory off."""
+    """Return True in a worker of om and in programs that om runs as models, or if the environment turns memory off."""
     disabled = environment.get("OM_DISABLED", "").strip().lower()
     is_disabled = disabled not in ("", *_OFF)
     return bool(environment.get(GUARD)) or is_disabled or environment.get("OM_MEMORY", "").strip().lower() in _OFF

@@ -205,7 +205,7 @@ def kept_code(arguments: Sequence[str]) -> Iterator[None]:
 
 
 def _read_code(path: Path) -> Iterator[tuple[tuple[str | bytes, int], Program]]:
-    """Yield what a file holds. Raise OSError or ValueError if it cannot be read or is not to be used."""
+    """Yield the compiled patterns in a file. Raise OSError or ValueError if it cannot be read or must not be used."""
     import json
 
     with path.open("rb") as file:

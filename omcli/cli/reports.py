@@ -51,7 +51,7 @@ def file_summary(report: FileReport, *, is_verbose: bool) -> str:
 
 
 def missing_parts(report: FileReport, *, is_verbose: bool) -> Iterator[str]:
-    """Yield the numbers of forgotten messages, redacted secrets and skipped lines of an input, in words."""
+    """Yield the numbers of messages left out or forgotten, secrets redacted and lines skipped of an input, in words."""
     if off := report.skipped.get("off"):
         yield f"{counted(off, 'message')} left out, because memory is off in their project"
     if forgotten := report.skipped.get("forgotten"):

@@ -149,7 +149,7 @@ def _question(run: Run, text: str, results: Sequence[RecallResult], *, budget: i
 
 
 def _answer(run: Run, question: Question) -> AnsweredQuestion | None:
-    """Return the model's answer, or None if no model is chosen or the settings disable writing, with a note."""
+    """Return the model's answer, or print a note and return None if no model is chosen or writing is disabled."""
     if run.is_read_only("no model is asked"):
         return None
     provider = run.wiring.model_to_ask(run.counter, warn=run.console.warn)

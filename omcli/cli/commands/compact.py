@@ -185,7 +185,9 @@ class _Job:
 
 
 def _default_tokens(run: Run) -> int:
-    """Return the budget under the settings. Rows that packs never leave out are folded once they are due."""
+    """Return the default budget. If the settings let a pack hold all rows of a session, it is the size at which these
+    are due to be folded.
+    """
     settings = run.settings
     return _DEFAULT_BUDGET if settings.context.session is not None else settings.reflect.tokens or LARGEST
 
@@ -407,6 +409,6 @@ def _summary(job: _Job, compacted: CompactReport, taken: FileReport | None) -> s
 
 
 def _missing_parts(job: _Job, taken: FileReport | None) -> list[str]:
-    """Return the numbers of redacted secrets and skipped lines in words."""
+    """Return the numbers of missing messages, secrets and lines in words (see `missing_parts`)."""
 
     return [] if taken is None else list(missing_parts(taken, is_verbose=job.run.is_verbose))

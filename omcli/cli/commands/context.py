@@ -60,9 +60,9 @@ _BlockOption = Annotated[
 
 _BLOCK_HINT = "`--budget` limits it, to 800 tokens at most"
 _LEFT_OUT = 5
-"""Number of rows that `--explain` prints for each reason why they are not in a tier."""
+"""Maximum number of rows left out of a tier that `--explain` prints for each reason."""
 _SHOWN_WORDS = 3
-"""Number of words that `--explain` prints of those with which a row matches."""
+"""Maximum number of matching words that `--explain` prints for a row."""
 
 
 @with_shared(examples=_EXAMPLES)

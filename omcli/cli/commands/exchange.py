@@ -153,9 +153,10 @@ def _write_document(run: Run, rows: RowFilter, file: str, *, to: str, budget: in
 
 
 def _write_section(file: Path, section: str, *, has_rows: bool) -> bool:
-    """Write om's section of a file in one step. Return False if the file has it already, or has none and it is empty.
+    """Write om's section of a file in one step. Return False if nothing changes: the file already has this section, or
+    it has none and the new one has no rows.
 
-    Raise BadInput if its marks are damaged, and the errors of reading and writing it.
+    Raise BadInput if the file's marks are damaged, and the errors of `read` and `replace_content`.
     """
     from omcli.clients.files import read, replace_content, target
     from omcli.exchange.markdown import SECTION

@@ -226,7 +226,7 @@ class _Changes:
 
 
 def _chosen(names: list[str] | None, all_names: Collection[str], *, is_all: bool) -> tuple[str, ...]:
-    """Return the clients in their usual order. Raise BadUsage if no client is named, or an unknown one."""
+    """Return the clients in their usual order. Raise BadUsage for no name, an unknown name, or names with `--all`."""
     known = f"one of {', '.join(CLIENTS)}"
     if is_all and names:
         raise BadUsage("`--all` excludes names of clients", hint=known)

@@ -47,7 +47,7 @@ _MOST = 4_000
 _FOR_REMARKS = 70
 """Tokens of an answer that are kept free for its marks and the line that says what is left out."""
 _LONGEST_TOKEN = 16
-"""Maximum number of characters per token up to which a text is counted."""
+"""Maximum number of characters that are assumed to fit into a token. More of a text is not counted."""
 _LARGEST_LIMIT = 50
 _USUAL_REACH = 5
 _LONGEST_LINE = 300
@@ -332,8 +332,8 @@ def _shortened(printed: _Printed, *, offset: int = 0, has_offset: bool = False) 
 
 
 def _fitting(text: str, room: int, counter: TokenCounter) -> int:
-    """Return the number of characters of a text that fit into a number of tokens, up to the end of a line if that is
-    not much less.
+    """Return the number of characters of a text that fit into a number of tokens, but only up to the end of a line if
+    that is more than half of them.
     """
     low, high = 0, min(len(text), room * _LONGEST_TOKEN)
     if high == len(text) and counter.text(text) <= room:

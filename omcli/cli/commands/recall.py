@@ -39,7 +39,7 @@ om recall --queries-file questions.txt --jsonl | jq -c '.results[0].text'
 
 _NOTHING = 1
 USUAL = 8
-"""Number of results that are printed unless another is asked for."""
+"""Maximum number of results, unless another is given."""
 _MOST_NAMED = 10
 """Maximum number of lines without words that are named."""
 _LONGEST_LINE = 200
@@ -187,7 +187,7 @@ def recall_filter(
     types: Sequence[Type] = (),
     priorities: Sequence[Priority] = (),
 ) -> RecallFilter:
-    """Return the filter for the options. Types, priorities and tags are those of rows, so they exclude messages."""
+    """Return the filter for the options. Only rows have types, priorities and tags, so these exclude messages."""
     of_rows = tuple(Kind(each) for each in kinds if each is not ResultKind.MESSAGE)
     return RecallFilter(
         log=replace(rows.query(run), kinds=of_rows, types=tuple(types), priorities=tuple(priorities)),

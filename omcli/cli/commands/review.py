@@ -156,7 +156,7 @@ def _apply_key(run: Run, entry: ReviewEntry, key: str | None, keys: KeyReader) -
 
 
 def _change(run: Run, entry: ReviewEntry, key: str | None, keys: KeyReader) -> tuple[str, int | None]:
-    """Return what was done with a row, and the number of the operation, if it was one."""
+    """Change a row or two as a key says. Return the change in a word, and its number if it is an operation."""
     from omcli.operations.forget import ForgetRequest, forget
     from omcli.operations.note import resolve_by
 

@@ -253,7 +253,7 @@ class _Usage:
     used: float
     most: float
     unit: str
-    """What is counted: `tokens` or `usd`."""
+    """Unit of `used` and `most`: `tokens` or `usd`."""
     of: str
     """The session, or the period."""
 
@@ -269,8 +269,8 @@ class _Usage:
 
 
 def _usage(run: Run) -> Iterator[_Usage]:
-    """Yield the last session's pending messages and rows, if a number of tokens decides when they are observed or
-    folded, and the use of the limits of models.
+    """Yield the tokens of the last session's pending messages and of its rows, if a number of tokens decides when these
+    are observed or folded, and the use of each limit of models.
     """
     from omcli.operations.context import last_session
 
