@@ -28,7 +28,7 @@ def _leave(*_: object) -> None:
 
 
 def _uncaught(kind: type[BaseException], error: BaseException, traceback: "TracebackType | None") -> None:
-    """Print an exception that nothing caught, unless a signal caused it."""
+    """Print an exception that nothing caught, or only end the run if a signal caused it."""
     _leave_if_signalled(error)
     from omcli.cli.main import print_error  # noqa: PLC0415 - slow
 
@@ -36,7 +36,7 @@ def _uncaught(kind: type[BaseException], error: BaseException, traceback: "Trace
 
 
 def _unraisable(ignored: "sys.UnraisableHookArgs") -> None:
-    """Print an exception that Python cannot raise, for example in a callback, unless a signal caused it."""
+    """Print an exception that Python cannot raise, as in a callback, or only end the run if a signal caused it."""
     _leave_if_signalled(ignored.exc_value)
     sys.__unraisablehook__(ignored)
 

@@ -76,8 +76,8 @@ class Context:
     Long results and arguments may be shortened. `ingest` recognises these messages.
     """
     anthropic_messages: tuple[MessageParam, ...]
-    """The last messages in Anthropic's Messages format. The first one is the user's, as that API requires. If an
-    agent's would be first, a note that earlier messages are left out precedes it.
+    """The last messages in Anthropic's Messages format. The first one is the user's, as that API requires. If it would
+    be an agent's, a note that earlier messages are left out precedes it.
     """
     stats: Stats
 
@@ -235,7 +235,7 @@ class ContextCompressor:
         """Return the session's current state, such as its task, modified files, errors, decisions and commands, as
         Markdown in at most `budget` tokens and never more than 800. It is empty if there is none.
 
-        Messages that no model has observed yet are observed by rules for this call. The store is only read, as by
+        Messages that are not observed yet are observed by rules for this call. The store is only read, as by
         `build_context`, which raises the same errors.
         """
         if not isinstance(budget, int) or budget < 0:
@@ -254,10 +254,12 @@ class ContextCompressor:
             return found.block.printed
 
     def search(self, query: str, *, limit: int = 8, scope: str = "global") -> tuple[RecallResult, ...]:
-        """Search rows and messages of all sessions, of this `project` or of this `session`, the best result first.
+        """Search rows and messages, and return the best result first. `scope` is `global` (all sessions), `project` or
+        `session`.
 
-        These are the results of `om recall`, and rows that are found count as used. Raise BadUsage if the query has no
-        words or another argument is invalid, and InputOutput or UnusableStore if the store cannot be read.
+        These are the results of `om recall`. Rows that are found count as used, unless the settings disable writing.
+        Raise BadUsage if the query has no words or another argument is invalid, and InputOutput or UnusableStore if the
+        store cannot be read.
         """
         if not isinstance(limit, int) or limit < 1:
             raise BadUsage(f"{limit!r} is not a valid limit (expected results, 1 or more)")

@@ -94,7 +94,7 @@ def start(words: "Sequence[str]", log: int) -> None:
 
 
 def _keep_private() -> None:
-    """Make the new process inherit no descriptors. Only descriptors that Python did not open need this."""
+    """Mark our descriptors so that a new process inherits none. Only those that Python did not open need this."""
     try:
         numbers = list(map(int, os.listdir("/dev/fd")))
     except OSError:  # this system has no such folder

@@ -210,7 +210,7 @@ class _Views:
 
 @cache
 def _views(characters: Literal["ascii", "other"]) -> _Views:
-    """Return the views for ASCII characters, or the one for all others, as one table of pairs."""
+    """Return the views for ASCII characters, or the one for all others, as a table of pairs and other patterns."""
     views = _VIEWS if characters == "ascii" else (_SCRIPTS,)
     tables = list(map(itemgetter(0), views))
     numbers: dict[bytes, int] = {}

@@ -47,8 +47,8 @@ def line(ran: WorkerRun, store: Path) -> str:
 
 
 def last_run(log: Path, store: Path) -> WorkerRun | None:
-    """Return the last run on a store, according to the end of the log, or None if there is none. An unfinished run has
-    no `ended`.
+    """Return the run on a store that began last, according to the end of the log, or None if there is none. An
+    unfinished run has no `ended`.
 
     Runs that did nothing are ignored.
     """

@@ -163,8 +163,8 @@ class Run:
 
     @cached_property
     def counter(self) -> TokenCounter:
-        """The token counter in the settings, or the default one, with a warning, if it is unknown or unavailable. Raise
-        BadUsage if `--counter` names an unknown counter. With `--strict`, raise BadConfiguration instead of warning.
+        """The token counter in the settings. If that is unknown or unavailable, print a warning and use the default one
+        or, with `--strict`, raise BadConfiguration. Raise BadUsage if `--counter` names an unknown counter.
         """
         return self.wiring.counter_or_default(self._warn)
 
@@ -173,7 +173,7 @@ class Run:
         return self.wiring.notation_or_default(self._warn) if name is None else named(name)
 
     def is_read_only(self, consequence: str) -> bool:
-        """Return True if the settings disable writing. In that case, print a note with the place that set it and the
+        """Return True if the settings disable writing. In that case, print a note with the setting's origin and the
         consequence, unless the command itself has disabled writing.
         """
         if self.settings.disabled and self.settings.origin("disabled") != FLAG:
@@ -386,7 +386,7 @@ class CliCommand:
             self._function(run, *groups, **own)
 
     def call(self, run: Run, **values: object) -> None:
-        """Run the command, which has no option groups, as a part of another one. Other options have their defaults."""
+        """Run the command as a part of another one. Pass its option groups too; other options have their defaults."""
         self._function(run, **values)
 
     def _of(self, group: type) -> tuple[Parameter, ...]:

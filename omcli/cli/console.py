@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from omcli.operations.deps import StepCount
 
 _SECONDS_OF_LINES = 5.0
-"""Seconds between two lines of progress where lines cannot be erased."""
+"""Seconds between two lines of progress if lines cannot be erased."""
 UNREAD = 141
 """Exit code if the reader of stdout has closed the pipe."""
 
@@ -99,7 +99,7 @@ class Console:
     def progress(self, text: str) -> None:
         """Show what is being done on the last line of a terminal, unless quiet. The next output replaces it.
 
-        Where lines cannot be erased, as in a pipe or on a dumb terminal, a verbose run prints a line every few seconds,
+        If lines cannot be erased, as in a pipe or on a dumb terminal, a verbose run prints a line every few seconds,
         and others show nothing.
         """
         if (meter := self._progress_meter()) is not None:

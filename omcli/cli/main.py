@@ -186,7 +186,7 @@ def _long_names(options: Mapping[str, Parameter], word: str) -> list[str]:
 def kept_code(arguments: Sequence[str]) -> Iterator[None]:
     """Read the compiled patterns of earlier runs, and keep new ones: compiling would take half of a short `om observe`.
 
-    They are in a small file of the user's cache folder, one for each command. Nothing in it comes from transcripts. A
+    They are in small files of the user's cache folder, one for each command. Nothing in them comes from transcripts. A
     file that is missing, damaged, of another version of om or Python, or that others could have written is ignored.
     """
     if not arguments or arguments[0] not in _COMPILING:

@@ -250,7 +250,7 @@ class Pager:
     def __init__(self, process: subprocess.Popen[str], stream: TextIO) -> None:
         self._process = process
         self.stream = stream
-        """Stream of what it is to show. Writing fails with BrokenPipeError once the user has left it."""
+        """Stream for the output. Writing fails with BrokenPipeError once the user has left the pager."""
 
     @classmethod
     def start(cls) -> Pager | None:

@@ -172,7 +172,7 @@ _QUIET = frozenset({">", ">&", "||", "true", "/dev/null", "1", "2"})
 _RUNNERS = frozenset(
     {"command", "env", "exec", "nice", "nohup", "run", "setsid", "stdbuf", "time", "timeout", "uv", "uvx"}
 )
-"""Programs that run the rest of their words, and `run`, as in `uv run`."""
+"""Programs that run the command after them, and `run`, as in `uv run`."""
 _FOR = ("claude", "claude-code", "codex", "cowork", "cursor", "grok", "hermes", "opencode")
 _SCRIPT = lazily(r"/observational_memory/hooks/[a-z]+/session-(?:start|end)\.sh\Z")
 
@@ -231,9 +231,9 @@ def _words(entry: Mapping[str, Any]) -> list[str]:
 
 
 def _parts(words: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the words that start `om`, and its arguments; none of either if the words run another program.
+    """Return the words that start `om`, and its arguments. Both are empty if the words run another program.
 
-    Before the words that start `om` there may be variables (`OM_DB=…`) and programs that run the rest of their words
+    Before the words that start `om` there may be variables (`OM_DB=…`) and programs that run the command after them
     (`timeout 5`).
     """
     begin = next((at for at, word in enumerate(words) if not _is_before(word)), len(words))

@@ -81,7 +81,7 @@ class HookCall:
 
     @property
     def is_new(self) -> bool:
-        """True if a session starts that has no rows yet."""
+        """True at the start of a session that has no rows yet."""
         return self.moment is Moment.START and self.source not in ("resume", "compact")
 
     @property
@@ -123,7 +123,7 @@ def _text(given: "Mapping[str, Any]", *keys: str) -> str | None:
 
 
 def _path(text: str | None) -> str | None:
-    """Return the text if it can be a path."""
+    """Return the text if it can be a path, otherwise None."""
     try:
         return None if text is None or b"\0" in os.fsencode(text) else text
     except UnicodeEncodeError:

@@ -39,7 +39,7 @@ class Client:
     title: str
     programs: tuple[str, ...]
     places: tuple[tuple[str, str], ...]
-    """Environment variables, each with the path from its value to the client's folder. The first that is set counts."""
+    """Environment variables, each with the path from its value to the client's folder. The first one set is used."""
     settings: str = ""
     """File for hooks in that folder."""
     extension: str = ""

@@ -36,7 +36,7 @@ class Part:
     space: int
     """Position of the space before it."""
     is_below_comment: bool
-    """True if that space ends a line with a `//` comment."""
+    """True if the space before it ends a line with a `//` comment."""
     start: int
     """Position of its key, or of its value if it has no key."""
     begin: int

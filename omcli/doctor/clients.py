@@ -99,7 +99,7 @@ def _off_in(doctor: Doctor) -> Path | None:
 
 
 def _retired(doctor: Doctor) -> Iterator[Check]:
-    """Check that no client still runs hooks of the retired program, by their settings and by what was logged."""
+    """Check in the settings of clients and in the log that no client still runs hooks of the retired program."""
     found = [name for name in CLIENTS if TABLE[name].settings and _has_retired(main_file(name, doctor.environment))]
     for name in found:
         yield warn(

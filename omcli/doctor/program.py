@@ -157,7 +157,7 @@ def is_own_start(words: Sequence[str]) -> bool:
 
 
 def _is_same(program: str, other: str) -> bool:
-    """Return True if these are names of one program in one folder. A link in a virtual environment has its own."""
+    """Return True if these are names of one program in one folder. In a virtual environment, links lead elsewhere."""
     folders = {os.path.realpath(Path(each).parent) for each in (program, other)}
     return len(folders) == 1 and os.path.realpath(program) == os.path.realpath(other)
 

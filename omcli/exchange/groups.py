@@ -99,7 +99,7 @@ class Exchange:
     hint: str = ""
     """Description of the right input, for the error about a wrong one."""
     files: tuple[str, ...] = ()
-    """Names of the files to read, one after another, if the input is a folder. Empty if it must not be one."""
+    """Names of the files to read, one after another, if the input is a folder. Empty if it must not be a folder."""
     tables: tuple[str, ...] = ()
     """Tables to read, in this order, if the input is a database. `parse` gets a line of JSON for each of their rows,
     which maps the name of the table to a list with the row."""

@@ -33,9 +33,9 @@ class KnownRows:
         """Return the id of a stored row with the same text and minute, or None. If the row has no date, any time
         matches. An item is known only if it is stored as an item, because observations do not last.
 
-        A row with an id of its own in the file is known by this id and its text, whatever its date and white space, or
-        if a visible row with this id has a later date. If its text had changed and has changed back at a later date
-        than all visible rows with this id, it is not known by them.
+        A row with an id of its own in the file is known if a row with this id and text is stored, whatever its date and
+        white space, or if a visible row with this id has a later date. But if that row is hidden and all visible rows
+        with this id are older, its text has changed back, which is new.
         """
         if row_id is not None:
             states = self._states.get(_origin(row), {})

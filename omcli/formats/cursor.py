@@ -97,7 +97,7 @@ class _RecordReader:
         return Message(role=Role.CALL, text=compact_json(block.get("input") or {}), tool=tool, call_id=call_id)
 
     def _result(self, block: Record) -> Item:
-        """Return a result. It answers the first open call with its id or tool, or the first if it has no name."""
+        """Return a result. It answers the first open call with its id or tool or, if it names no tool, the first."""
         own, name = string(block.get("tool_use_id")), string(block.get("name"))
         open_calls = [*self._waiting]
         answered = next((known for known in open_calls if own == known[0] or name == known[1]), None)

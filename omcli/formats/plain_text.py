@@ -50,8 +50,8 @@ _CALL = "None"
 
 
 def detect(sample: Sample) -> bool:
-    """Return True if a person and an agent speak after at most a title, or if the text begins with a turn of several
-    words by `User` or `Human`.
+    """Return True if a person and an agent speak, with nothing but a title before them, or if the text begins with a
+    turn of several words by `User` or `Human`.
 
     After a title, a speaker must also occur twice.
     """

@@ -91,7 +91,7 @@ class Scripted:
         self._seconds, self._sleep = seconds, sleep
 
     def ask(self, prompt: Prompt) -> Reply:
-        """Return the next reply.
+        """Record the request and return the next reply.
 
         Raise the error that the script names, Unreachable if no reply is left or the deadline passes, and Unusable if
         the text is blank. Raise BadConfiguration if the record of requests cannot be written.

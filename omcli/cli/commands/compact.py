@@ -50,7 +50,7 @@ om compact session.jsonl --json | jq '{reached, tokens_before, tokens_after}'
 """
 
 _DEFAULT_BUDGET = 4000
-"""Budget under presets that limit the tokens of a session's rows in a pack."""
+"""Default budget if the settings limit the tokens of a session's rows in a pack."""
 _REFUSED = 1
 _BUDGET = tokens_option(
     "--budget",
@@ -174,7 +174,7 @@ class _Job:
         """Print that the calling program should keep its messages, if the layout can express that. Raise Exit if `code`
         is not 0, unless the layout can express it and `--best-effort` is given. JSON has the `numbers` as well.
 
-        Output in any other layout must not end with 0, because a program would take the empty output for the result.
+        With any other layout the exit code must not be 0, because a program would take the empty output for the result.
         """
         if self.shape is CompactFormat.JSON:
             self.run.output.document({"replace": False, "reason": reason, **numbers})

@@ -75,7 +75,9 @@ def hook(
 
 
 def hook_text(run: Run, asked: HookCall) -> str:
-    """Return the answer to a client, or "" if it is given none. Raise BadCall with an error's message."""
+    """Return the answer to a client, or "" if it is given none. Keep the pack of a new session for the next one. Raise
+    BadCall with the message of an OmError.
+    """
     try:
         enter(asked.folder)
         run.settings = replace(run.settings, wait=min(run.settings.wait, _WAIT))

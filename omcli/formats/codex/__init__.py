@@ -46,9 +46,10 @@ class _RecordReader:
 
 
 def detect(sample: Sample) -> bool:
-    """Return True if at least half of the records are from Codex, or one is a call in its oldest notation.
+    """Return True if at least half of the records are from Codex, or if one is a call in Codex's oldest notation or a
+    request to the Responses API.
 
-    One request to the Responses API is enough. A JSON list must contain its items (see `_are_items`).
+    A JSON list must contain items of that API instead (see `_are_items`).
     """
     records = sample.records
     if sample.shape is InputShape.DOCUMENT and sample.is_list:
