@@ -145,13 +145,13 @@ def _message(found: Mapping[str, Any]) -> Message:
     )
 
 
-def _no_constant(name: str) -> object:
+def _not_json(name: str) -> object:
     raise ValueError(f"{name} is not JSON")
 
 
 def _parsed(line: bytes) -> dict[str, Any] | None:
     try:
-        found = json.loads(line, parse_constant=_no_constant)
+        found = json.loads(line, parse_constant=_not_json)
     except (ValueError, RecursionError):
         return None
     return found if isinstance(found, dict) else None
