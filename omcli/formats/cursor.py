@@ -97,11 +97,15 @@ class _RecordReader:
         return Message(role=Role.CALL, text=compact_json(block.get("input") or {}), tool=tool, call_id=call_id)
 
     def _result(self, block: Record) -> Item:
-        """Return a result. It answers the first open call with its id or tool or, if it names no tool, the first."""
+        """Return a result. It answers the open call with its id, or else the first one with its tool or, if it names no
+        tool, the first.
+        """
         own, name = string(block.get("tool_use_id")), string(block.get("name"))
         open_calls = [*self._waiting]
-        answered = next((known for known in open_calls if own == known[0] or name == known[1]), None)
-        answered = answered or (open_calls[0] if open_calls and name is None else None)
+        same = [known for known in open_calls if known[0] == own] or [
+            known for known in open_calls if name in (None, known[1])
+        ]
+        answered = same[0] if same else None
         if answered:
             self._waiting.remove(answered)
         call_id, tool = answered or (own, name)

@@ -126,27 +126,32 @@ class _Lines:
     def __init__(self, lines: Iterator[str]) -> None:
         self._lines = lines
         self._held: deque[str] = deque()
-        self._endless = 0
-        """Number of lines in `_held` for which `through` returns none, because a search in them found no end."""
+        self._taken = 0
+        """Number of lines taken so far."""
+        self._searched: dict[str, int] = {}
+        """Number of lines in which there is no further match, by pattern."""
 
     def __iter__(self) -> Iterator[str]:
         while self._held or self._hold():
-            self._endless = max(0, self._endless - 1)
-            yield self._held.popleft()
+            yield self._take()
 
     def through(self, end: re.Pattern[str]) -> list[str]:
         """Take the lines up to and including the first match, or none if none of the next `_LONGEST_BLOCK` lines
         matches.
         """
-        if self._endless:
+        if self._searched.get(end.pattern, 0) > self._taken:
             return []
         for count in range(_LONGEST_BLOCK):
             if count == len(self._held) and not self._hold():
                 break
             if end.search(self._held[count]):
-                return [self._held.popleft() for _ in range(count + 1)]
-        self._endless = len(self._held)
+                return [self._take() for _ in range(count + 1)]
+        self._searched[end.pattern] = self._taken + len(self._held)
         return []
+
+    def _take(self) -> str:
+        self._taken += 1
+        return self._held.popleft()
 
     def _hold(self) -> bool:
         line = next(self._lines, None)

@@ -155,7 +155,7 @@ class _GroupWriter:
             path=name,
             observations=self._counts["new"],
             known=self._counts["known"],
-            replaced=len(self._earlier),
+            replaced=self._counts["replaced"],
             covered=self._counts["covered"],
             missing=self._counts["missing"],
             undated=self._counts["undated"],
@@ -198,6 +198,7 @@ class _GroupWriter:
             figures={"rows": len(self._earlier)},
         )
         self._deps.store.operations.change(done, now=self._deps.clock.now())
+        self._counts["replaced"] = len(self._earlier)
 
     def _clean(self, text: str) -> str:
         redacted = redact(clean(text))

@@ -190,7 +190,7 @@ class Authority:
         if others:
             heard = max((_share(terms, passage) for label in others for passage in self._passages(label)), default=0.0)
             own = _share(terms, frozenset[str]().union(*map(content_terms, (*calls, *self._spoken_sentences(spoken)))))
-            if heard >= _ORIGIN_SHARE and heard > own if spoken else heard >= own:
+            if (heard >= _ORIGIN_SHARE and heard > own) if spoken else heard >= own:
                 return self._speaker(others)
         own_words = "\n".join(map(self._own_words, spoken))
         cited = "\n".join((own_words, *calls, *map(self._words_of_others, others)))

@@ -163,6 +163,15 @@ def test_results_answer_calls_by_id_by_tool_or_in_order() -> None:
     ]
 
 
+def test_a_result_answers_the_call_with_its_id_before_one_with_its_tool() -> None:
+    calls: list[dict[str, Any]] = [{"type": "tool_use", "id": each, "name": "Read", "input": {}} for each in "ab"]
+    results: list[dict[str, Any]] = [
+        {"type": "tool_result", "tool_use_id": each, "name": "Read", "content": each} for each in "ba"
+    ]
+    spoken = said(CURSOR, line("assistant", *calls), line("user", *results))
+    assert [(message.call_id, message.text) for message in spoken[2:]] == [("b", "b"), ("a", "a")]
+
+
 @pytest.mark.parametrize(
     ("text", "words"),
     [
