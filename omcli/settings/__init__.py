@@ -13,6 +13,7 @@ from omcli.base.record import replace
 from omcli.settings.settings import FLAG, PREFIX, Files, Settings, exists, expanded
 
 PROJECT_FILE = ".om.toml"
+_PI_FILE = "memory.json"
 # Most runs set only these, and their values need no parsing.
 _PLAIN_FLAGS = {"db", "wait"}
 _PLAIN_VARIABLE = "OM_DB"
@@ -26,7 +27,14 @@ def files(environment: Mapping[str, str], config: Path | None = None, folder: Pa
     named = environment.get("OM_CONFIG", "")
     if config is None and named:
         config = expanded(named)
-    return Files(user=config or user_file(environment), is_named=config is not None, project=project_file(folder))
+    pi_user = Path(os.path.expanduser("~"), ".pi", "agent", _PI_FILE)  # noqa: PTH111 - Path.home() raises if there is none
+    return Files(
+        user=config or user_file(environment),
+        is_named=config is not None,
+        project=project_file(folder),
+        pi_user=pi_user if exists(pi_user) else None,
+        pi_project=_pi_project_file(folder),
+    )
 
 
 def resolve(
@@ -122,7 +130,7 @@ def is_off_in(folder: str, environment: Mapping[str, str]) -> bool:
     path gives False.
     """
     path = Path(folder)
-    has_file = path.is_absolute() and project_file(path) is not None
+    has_file = path.is_absolute() and (project_file(path) or _pi_project_file(path)) is not None
     return has_file and resolve({}, environment, folder=path).disabled
 
 
@@ -132,6 +140,11 @@ def project_file(folder: Path | None = None) -> Path | None:
     The search ends at the root of a Git repository, and before the home directory, unless that is the folder itself.
     """
     return next((file for each in project_folders(folder) if exists(file := each / PROJECT_FILE)), None)
+
+
+def _pi_project_file(folder: Path | None = None) -> Path | None:
+    """Return pi's nearest `memory.json` for a project, which is searched for like the project file."""
+    return next((file for each in project_folders(folder) if exists(file := each / ".pi" / _PI_FILE)), None)
 
 
 def project_folders(here: Path | None = None) -> Iterator[Path]:

@@ -26,6 +26,7 @@ from omcli.settings.values import (
     value_of,
 )
 
+_PI = "pi"
 PRESETS = ("default", "zora", "lango", "duet", "pi", "coding", "mastra")
 _LARGEST = 1_000_000
 """Maximum size of a configuration file, in bytes."""
@@ -82,15 +83,15 @@ class Layers:
         names an unknown preset.
         """
         self._warnings: list[str] = []
-        self._narrowed: list[str] = []
-        self._project = files.project
+        self._narrowed: dict[str, list[str]] = {}
         self._user = self._of_user(files) if files.has_user_file else {}
-        layers = (
-            self._user,
-            self._of_project(files.project) if files.project else {},
-            _variable_values(variables),
-            {key: SourceValue(value=value, by=FLAG) for key, value in flags.items()},
-        )
+        project = self._of_project(files.project) if files.project else {}
+        above = _variable_values(variables), {key: SourceValue(value=value, by=FLAG) for key, value in flags.items()}
+        layers: tuple[dict[str, SourceValue], ...] = (self._user, project, *above)
+        if _PI in [layer["preset"].value for layer in layers if "preset" in layer][-1:]:
+            pi_user = self._of_pi(files.pi_user)
+            layers = (pi_user, self._user, self._allowed(self._of_pi(files.pi_project)), project, *above)
+            self._user = {**pi_user, **self._user}
         self._values: dict[str, SourceValue] = {}
         for number, layer in enumerate(layers, 1):
             self._values = {**_kept(self._values, under=layer), **_without_rules(layer, above=layers[number:])}
@@ -121,9 +122,7 @@ class Layers:
         return [given for given in (strongest, below, self._preset.get(key)) if given]
 
     def _notes(self) -> tuple[str, ...]:
-        if not self._narrowed:
-            return ()
-        return (f"{self._project} narrows memory here: {', '.join(self._narrowed)}",)
+        return tuple(f"{by} narrows memory here: {', '.join(changes)}" for by, changes in self._narrowed.items())
 
     def _take(self, key: str, given: SourceValue, values: dict[str, Any]) -> bool:
         """Parse a value into `values`. If it is invalid or a project's file may not set it, add a warning and return
@@ -162,7 +161,8 @@ class Layers:
             )
             return False
         if change < 0 and key != "disabled":
-            self._narrowed.append(f"{key} = {toml(key, value)} (yours: {toml(key, own)})")
+            change_in_words = f"{key} = {toml(key, value)} (yours: {toml(key, own)})"
+            self._narrowed.setdefault(given.by, []).append(change_in_words)
         return True
 
     def _without_project(self, key: str, whole: int) -> object:
@@ -206,6 +206,10 @@ class Layers:
         except BadConfiguration as error:
             self._warnings.append(f"{error.message}; ignored")
             return {}
+        return self._allowed(given)
+
+    def _allowed(self, given: dict[str, SourceValue]) -> dict[str, SourceValue]:
+        """Return the values of a project's file that it may set. Add a warning for each other one."""
         for key in [key for key in given if not project_may_set(key, given[key].value)]:
             what = f"`{key}`" if PROJECT_RULES[key] is ProjectRule.NONE else f"`{key}` to anything but `rules`"
             self._warnings.append(
@@ -214,6 +218,24 @@ class Layers:
             )
             del given[key]
         return {key: replace(value, is_project=True) for key, value in given.items()}
+
+    def _of_pi(self, path: Path | None) -> dict[str, SourceValue]:
+        """Return the values of a `memory.json` of pi, and add a warning for each unknown key, or for the file."""
+        from omcli.settings import pi  # noqa: PLC0415 - for one preset only
+
+        given = {}
+        try:
+            for name, key, value in pi.read(path) if path else ():
+                if key is None:
+                    self._warnings.append(f"{path}: unknown key `{name}`; ignored")
+                else:
+                    given[OPPOSITES.get(key, key)] = SourceValue(
+                        value=value, by=str(path), file=path, opposite=key in OPPOSITES
+                    )
+        except BadConfiguration as error:
+            self._warnings.append(f"{error.message}; ignored")
+            return {}
+        return given
 
     def _of_file(self, path: Path) -> dict[str, SourceValue]:
         """Return the values of a file by key, and add a warning for each unknown key. Raise BadConfiguration if the

@@ -385,6 +385,10 @@ class Files:
     """True if the user's file was given explicitly, so it must exist."""
     project: Path | None
     """The project's file, or None if there is none."""
+    pi_user: Path | None = None
+    """The user's `memory.json` of pi, or None if there is none."""
+    pi_project: Path | None = None
+    """The same of the project. Both are read only with the preset `pi`."""
 
     @property
     def has_user_file(self) -> bool:

@@ -130,12 +130,16 @@ def _show(run: Run, *, with_origin: bool) -> None:
 
 def _show_paths(run: Run) -> None:
     files, defaults = run.files, preset_file("default")
+    has_pi = run.settings.origin("preset") != "default" and run.settings.preset == "pi"
+    named = {"pi_user": files.pi_user, "pi_project": files.pi_project}
+    of_pi = {name: path for name, path in named.items() if path is not None and has_pi}
     if run.json:
         run.output.document(
             {
                 "user": {"path": str(files.user), "found": files.user.is_file()},
                 "project": None if files.project is None else {"path": str(files.project), "found": True},
                 "defaults": {"path": str(defaults), "found": True},
+                **{name: {"path": str(path), "found": True} for name, path in of_pi.items()},
             }
         )
         return
@@ -144,6 +148,7 @@ def _show_paths(run: Run) -> None:
         ("user", f"{files.user}{missing}"),
         ("project", str(files.project or "(none)")),
         ("defaults", str(defaults)),
+        *((name.replace("_", " "), str(path)) for name, path in of_pi.items()),
     )
     run.output.fields(paths)
 

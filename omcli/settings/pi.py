@@ -1,0 +1,69 @@
+"""`memory.json`, the configuration of pi's memory extension, which the preset `pi` reads as well.
+
+Its keys are `enabled`, true if it is missing, and for each of `observer` and `reflector`: `provider`, `model`,
+`temperature`, `maxOutputTokens`, and `messageTokenThreshold` or `observationTokenThreshold`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from omcli.base.errors import BadConfiguration
+
+ENABLED = "enabled"
+_LARGEST = 1_000_000
+"""Maximum size of a file, in bytes."""
+_SCHEMA = "$schema"
+_KEYS = {
+    ENABLED: ENABLED,
+    "observer.messageTokenThreshold": "observe.tokens",
+    "reflector.observationTokenThreshold": "reflect.tokens",
+    **{
+        f"{role}.{theirs}": f"{role}.{ours}"
+        for role in ("observer", "reflector")
+        for theirs, ours in (
+            ("provider", "provider"),
+            ("model", "model"),
+            ("temperature", "temperature"),
+            ("maxOutputTokens", "max_output"),
+        )
+    },
+}
+"""The settings of om by the keys of the file."""
+_PROVIDERS = {"google": "gemini"}
+"""Names of providers that are other ones here."""
+
+
+def read(path: Path) -> Iterator[tuple[str, str | None, object]]:
+    """Yield each key of a file, the setting of om that it is (None if it is unknown), and its value.
+
+    Raise BadConfiguration if the file cannot be read, is too large or is not a JSON object.
+    """
+    content = _content(path)
+    if ENABLED not in content:
+        yield ENABLED, ENABLED, True
+    for name, value in content.items():
+        inner = value.items() if isinstance(value, dict) else ()
+        for key, said in [(f"{name}.{each}", inside) for each, inside in inner] or [(name, value)]:
+            is_provider = key.endswith(".provider") and isinstance(said, str)
+            if key != _SCHEMA:
+                yield key, _KEYS.get(key), _PROVIDERS.get(said, said) if is_provider else said
+
+
+def _content(path: Path) -> dict[str, Any]:
+    try:
+        with path.open("rb") as stream:
+            read = stream.read(_LARGEST + 1)
+        if len(read) > _LARGEST:
+            raise BadConfiguration(f"{path}: larger than {_LARGEST} bytes")
+        content = json.loads(read)
+    except OSError as error:
+        raise BadConfiguration(f"{path}: cannot be read: {error.strerror}") from None
+    except (ValueError, RecursionError) as error:
+        raise BadConfiguration(f"{path}: not valid JSON: {error}") from None
+    if not isinstance(content, dict):
+        raise BadConfiguration(f"{path}: not a JSON object")
+    return content
