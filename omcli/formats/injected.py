@@ -359,7 +359,9 @@ def is_pack(beginning: str) -> bool:
 
 
 def _json_blocks(said: str, found: re.Match[str] | None) -> Iterator[tuple[int, int]]:
-    """Yield start and end of each JSON document that om printed. `found` is the first match of `_JSON`."""
+    """Yield start and end of each JSON document that om printed, even if it is cut off. After `_BROKEN` documents that
+    are cut off, stop. `found` is the first match of `_JSON`.
+    """
     at = broken = 0
     while found and broken < _BROKEN:
         start, at = found.span()

@@ -107,7 +107,9 @@ class Message:
 
     @property
     def is_counted(self) -> bool:
-        """True for prompts, replies, calls, results and notes. Counts named `messages` include only these."""
+        """True for messages without a `kind`, except events, and for pieces of daily notes. Only these are counted as
+        `messages`.
+        """
         return self.role is not Role.EVENT and self.kind in (None, MessageKind.NOTE)
 
 

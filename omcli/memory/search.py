@@ -60,7 +60,9 @@ class SearchIndex(Protocol):
         """Return the number of messages and rows among which `match` searches. It may be too high."""
 
     def around(self, seqs: Iterable[int], query: LogQuery, *, reach: int) -> tuple[MessagePlace, ...]:
-        """Return these messages and up to `reach` on either side in the same session, sorted by session and `seq`."""
+        """Return these messages and up to `reach` on either side in the same session, sorted by session and `seq`. The
+        query only decides their `is_wanted`.
+        """
 
     def answered(self, seqs: Iterable[int]) -> Mapping[int, tuple[int, ...]]:
         """Return the replies to each message of a person, until a person speaks again, and the results of each call."""

@@ -117,7 +117,9 @@ class _State(NamedTuple):
 
     @property
     def rank(self) -> tuple[bool, str, tuple[str, ...]]:
-        """Sort key that chooses between two states: repeated rows first, then the earliest operation."""
+        """Sort key of two states of a row, of which the first is kept: one that hides the row because another store has
+        it already (`ELSEWHERE`), then that of the earliest operation, then one without an operation.
+        """
         at = self.hidden_by.split(".", 2)[2] if self.hidden_by else LAST
         rest = (self.hidden_by, self.superseded_by, self.dropped_at, self.reason)
         return self.reason != ELSEWHERE, at, tuple(each or LAST for each in rest)

@@ -295,7 +295,9 @@ def key_printed(line: str, *, seconds: float = _PATIENCE) -> str:
 
 
 def _text_of(file: Path) -> str | None:
-    """Return the content of a file, or None if it is missing. Raise NoKey if others may read it."""
+    """Return the first 200 bytes of a key file, or None if it is missing. Raise NoKey if it is open to others or
+    cannot be read.
+    """
     try:
         with file.open("rb") as stream:
             mode = os.fstat(stream.fileno()).st_mode

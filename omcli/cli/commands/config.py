@@ -349,7 +349,11 @@ def store(
     *,
     key_command: Annotated[
         str | None,
-        option("--key-command", metavar="CMD", help="Command that prints the key. It becomes `store.key_command`."),
+        option(
+            "--key-command",
+            metavar="CMD",
+            help="For encrypt: command that prints the key. It becomes `store.key_command`.",
+        ),
     ] = None,
     backups: Annotated[
         BackupTask | None,
@@ -359,16 +363,15 @@ def store(
 ) -> None:
     """Encrypt or decrypt the store.
 
-    An encrypted store is read and written as any other, by `om` alone, with SQLCipher (`pip install
-    'omcli[encryption]'`). Its key is looked for in OM_KEY, then by the command `store.key_command`, then in the file
-    `store.key_file`, then in the system's keyring; only the first that is set is asked. `encrypt` uses the key that it
-    finds there; in the keyring or a missing file it puts a new one. `key` prints the key: keep it in a safe place, for
-    without it nothing can be read.
+    An encrypted store needs SQLCipher (`pip install 'omcli[encryption]'`). Its key comes from the first of these that
+    is set: OM_KEY, the command `store.key_command`, the file `store.key_file`; otherwise from the system's keyring.
+    `encrypt` uses the key there; if the file is missing or the keyring has none, it puts a new one there. `key` prints
+    the key: keep it in a safe place, for without it nothing can be read.
 
-    The store is copied, the copy is checked, and takes the store's place in one step. So both can be interrupted at any
-    moment and run again. They wait until no other process uses the store: stop `om watch` and `om mcp` first. New
-    backups are encrypted with the same key. Older ones are only named, unless --backups says what to do with them;
-    copies that were made elsewhere, transcripts and exports stay as they are.
+    `encrypt` and `decrypt` copy the store, check the copy, and put it in the store's place in one step, so that they
+    can be interrupted at any moment and run again. They wait up to --wait seconds until no other process uses the
+    store: stop `om watch` and `om mcp` first. New backups are encrypted with the same key. Older ones are only named,
+    unless --backups says what to do with them. Copies made elsewhere, transcripts and exports stay as they are.
     """
     from omcli.sqlite.cipher import known_key
 

@@ -75,9 +75,9 @@ def export(
 
     `--to jsonl` writes the whole memory: messages, rows, operations, what is hidden and what was forgotten; om-store(5)
     lists what stays on this machine. `om import` merges it into another store. The other formats hold the visible rows
-    in the order in which they were stored. Times are UTC. `om import` can read all of them but markdown and agents-md.
-    Of them, only duet-groups and zora-jsonl say which rows are items: after import from any other format, an item and
-    another row with the same words and time become one row.
+    (with --all, hidden ones too) in the order in which they were stored. Times are UTC. `om import` can read all of
+    them but markdown and agents-md. Of them, only duet-groups and zora-jsonl say which rows are items. On import, rows
+    with the same words and time become one row, unless the file gives them different sessions.
 
     markdown is a document of what a project knows: rules, decisions, lasting facts, open work and the last sessions.
     agents-md is a section with the same for files that agents read, such as AGENTS.md or CLAUDE.md: only the lines
@@ -208,7 +208,8 @@ om export --to duet-groups | om import --db other.db --format duet-groups -
 def import_(
     run: Run,
     files: Annotated[
-        list[str] | None, argument(metavar="[FILE]...", help="Files, folders or databases to read; `-` is stdin.")
+        list[str] | None,
+        argument(metavar="[FILE]...", help="Files, folders or databases to read; `-` is stdin.  [default: -]"),
     ] = None,
     *,
     format_: Annotated[
@@ -220,20 +221,21 @@ def import_(
             autocompletion=_input_names,
         ),
     ] = OWN,
-    session: Annotated[str | None, session_option("Assign all rows to this session.")] = None,
+    session: Annotated[str | None, session_option("Assign all rows but items to this session. Not for jsonl.")] = None,
 ) -> None:
     """Read memory that another machine or tool wrote.
 
-    By default, merges what `om export --to jsonl` wrote on another machine, all of it or nothing, and says what was
-    new. Importing a file again changes nothing, and two machines that import each other's memory end up with the same
-    one. What was hidden, forgotten or undone on one is so on the other. If both observed the same messages, the rows of
-    the one that was later are hidden. Merging cannot be undone; a backup is made first if the last one is older than a
-    day.
+    By default, merges what `om export --to jsonl` wrote on another machine, each file as a whole or not at all, and
+    says what was new. Importing a file again changes nothing, and two machines that import each other's memory end up
+    with the same one. What was hidden, forgotten or undone on one is so on the other. If both observed the same
+    messages, the rows of the one that was later are hidden. Merging cannot be undone; a backup is made first unless one
+    was made in the last 20 hours, or `consolidate.backups` is 0.
 
-    With `--format`, prints the new rows, one per line, as `om log` does. Rows that are already stored are skipped, so
-    you can import a file again whenever it has grown. Rows without a session belong to the project of the current
-    directory. If rows name messages as their sources, all pending messages up to the last of these count as observed.
-    `--format duet-groups` also reads the records of duet's own store, as JSON.
+    With the `--format` of another tool, prints the new rows, one per line, as `om log` does. Rows that are already
+    stored are skipped, so you can import a file again whenever it has grown. Rows without a session belong to the
+    project that the file names, otherwise to that of the current directory. If rows name messages as their sources, all
+    pending messages up to the last of these count as observed. `--format duet-groups` also reads the records of duet's
+    own store, as JSON.
 
     The formats observational-memory, claude-mem, mem0 and chatgpt are those of other programs' memory, for moving to
     om; om-transcript(5) says where it is kept and what becomes of it. The files are only read.

@@ -288,7 +288,7 @@ def restore(
         str | None,
         argument(
             metavar="[DAY|FILE]",
-            help="A backup: the last one of a day, or a file. Default: the last one.",
+            help="A backup: the last one of a day (UTC), or a file. Default: the last one.",
             autocompletion=backup_days,
         ),
     ] = None,
@@ -305,7 +305,7 @@ def restore(
 
     A backup is checked first, also with --dry-run. Other programs may use the store meanwhile: they see either the old
     or the restored store. A store that proves damaged or empty while a command writes to it is replaced by its last
-    backup at once. A backup dated in the future counts as the oldest.
+    backup at once; that command fails, and can be run again. A backup dated in the future counts as the oldest.
     """
     from omcli.sqlite.backups import backup_files, by_age
     from omcli.sqlite.restore import check_backup

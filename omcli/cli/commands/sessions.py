@@ -193,14 +193,15 @@ def status(
         bool,
         option(
             "--line",
-            help="Print one line for a status bar: pending messages, open errors, how much of the limits is used.",
+            help="Print one line for a status bar: waiting messages, open errors, use of the limits of models.",
         ),
     ] = False,
 ) -> None:
     """Show the store, its contents, and pending work.
 
-    --line is quick, waits for no lock and always succeeds. The line is `up to date` if there is nothing to tell, and
-    empty if there is no store.
+    --line is quick, waits for no lock, and exits with 0 whatever is wrong with the store. It counts all messages that
+    wait, also those that `pending` does not count, such as interruptions. The line is `up to date` if there is nothing
+    to tell, `memory unavailable` if the store cannot be read, and empty if there is none.
     """
     if line:
         _print_line(run)

@@ -142,7 +142,9 @@ class RowTable:
         return draft
 
     def replace_claims(self, draft: Draft) -> Draft:
-        """Remove the claims that a row supersedes, and return the row with their missing content appended."""
+        """Remove the rows whose claims a draft overrules, and return the draft with their sources. What it does not
+        repeat of them is appended as `(earlier: …)`.
+        """
         change = _update_of(draft)
         for number, anew in self._replaced(change) if change else ():
             claim = self._claims[number]
