@@ -150,14 +150,14 @@ def test_a_store_that_fails_at_one_of_several_files_ends_the_run_with_its_code(o
     """F32, D3, D4: what went well before does not make it a success, and the next file would fail as well."""
     om.write("small.jsonl", tide_story().text())
     big = Talk(session="big")
-    for number in range(700):
+    for number in range(1500):
         big.user(f"prompt number {number}: {'very ' * 60}long")
     om.write("big.jsonl", big.text())
     om.write("last.jsonl", Talk(session="last").user("We decided to use PNG.").text())
 
     run = shell(
-        om, "ulimit -f 500; om observe --counter chars-4 small.jsonl big.jsonl last.jsonl"
-    )  # no file may grow beyond 500 kB
+        om, "ulimit -f 700; om observe --counter chars-4 small.jsonl big.jsonl last.jsonl"
+    )  # no file may grow beyond 700 kB
     assert run.returncode == 74, run.stderr
     assert "small.jsonl: claude-code, 8 messages (8 new)" in run.stderr
     assert "om: error: big.jsonl: " in run.stderr
@@ -165,7 +165,7 @@ def test_a_store_that_fails_at_one_of_several_files_ends_the_run_with_its_code(o
     assert "Traceback" not in run.stderr
 
     again = om("observe", "--json", "--counter", "chars-4", "small.jsonl", "big.jsonl", "last.jsonl").document["files"]
-    assert [report["messages"] for report in again] == [8, 700, 1]
+    assert [report["messages"] for report in again] == [8, 1500, 1]
     assert again[0]["new_messages"] == 0
     assert om("status", "--json").document["pending"] == 0
 
