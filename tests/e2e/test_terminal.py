@@ -168,3 +168,11 @@ def test_messages_wait_for_a_model_up_to_a_number_of_tokens(om: Om) -> None:
     assert by_model[0]["name"] == "to observe"
     assert by_model[0]["used"] > 0
     assert "to observe" not in {each["name"] for each in by_rules}
+
+
+def test_a_person_sees_how_far_an_export_and_an_import_are(om: Om) -> None:
+    lines = "".join(f'{{"role": "user", "content": "tide {number}"}}\n' for number in range(1100))
+    om("observe", "--later", "-q", "--session", "s", stdin=lines)
+    file = om.folder / "all.jsonl"
+    assert "all.jsonl: 1000 lines" in answering(om, "export", "--to", "jsonl", str(file), answers=[])[1]
+    assert "all.jsonl: 1000 lines" in answering(om, "import", str(file), "--db", str(om.folder / "b.db"), answers=[])[1]

@@ -24,7 +24,7 @@ from omcli.operations import lookup
 from omcli.wiring.inputs import STDIN, lines_of, memory_text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
     from omcli.exchange.groups import Exchange
     from omcli.memory.observation import Observation
@@ -174,13 +174,24 @@ def _write_section(file: Path, section: str, *, has_rows: bool) -> bool:
     return True
 
 
+_OFTEN = 1000
+"""Number of pieces after which progress is shown."""
+
+
+def _content(run: Run, name: str, pieces: Iterable[str]) -> Iterator[bytes]:
+    for number, piece in enumerate(pieces, start=1):
+        if number % _OFTEN == 0:
+            run.console.progress(f"{name}: {number} lines")
+        yield piece.encode()
+
+
 def _write(run: Run, name: str, pieces: Iterable[str]) -> None:
     """Write a file, in one step unless it is a device or a pipe. If it is new, only its owner can read it. Raise
     BadUsage if it belongs to the store, CannotCreate if it cannot be opened, and InputOutput if writing fails.
     """
     from omcli.clients.files import target, write_pieces
 
-    file, store, content = target(Path(name)), target(run.settings.db), (piece.encode() for piece in pieces)
+    file, store, content = target(Path(name)), target(run.settings.db), _content(run, name, pieces)
     if file.parent == store.parent and file.name.startswith(store.name):
         raise BadUsage(f"{name} belongs to the store", hint="name another file")
     try:
