@@ -8,6 +8,7 @@ from collections.abc import Callable, Collection, Iterator
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer import _completion_classes
 from typer.completion import get_completion_inspect_parameters
 from typer.core import TyperCommand, TyperGroup
 
@@ -29,6 +30,8 @@ def run_command(arguments: list[str]) -> int:
     """
     if "_OM_COMPLETE" in os.environ:
         get_completion_inspect_parameters()  # makes Typer register the shells it completes for
+        # Otherwise rich, whose import takes longer than all the rest, would remove words in brackets as markup.
+        _completion_classes._sanitize_help_text = lambda text: text  # noqa: SLF001
     try:
         result = typer.main.get_command(cli()).main(args=arguments, prog_name="om", standalone_mode=False)
     except typer.TyperException as error:

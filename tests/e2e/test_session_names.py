@@ -180,6 +180,13 @@ def test_completion_offers_sessions_with_their_titles_or_prompts(told: Om) -> No
     assert "Always use station B" in shown
 
 
+@pytest.mark.parametrize("shell", ["fish", "zsh"])
+def test_words_in_brackets_are_no_markup_there(om: Om, shell: str) -> None:
+    om("observe", "-q", stdin=Talk(session="s").user("[draft] [bold]Where does the gauge stand?").text())
+    line = {"_TYPER_COMPLETE_ARGS": "om log --session ", "_TYPER_COMPLETE_FISH_ACTION": "get-args"}
+    assert "[draft] [bold]Where" in om(env={"_OM_COMPLETE": f"complete_{shell}", **line}).stdout
+
+
 STRANGE = [
     "tab\tnl\nx", "a long id with \x1b[31mred in it", "two  spaces ", "turned \u202e round\u2028", "\x07\x07\x07\x07",
 ]  # fmt: skip
