@@ -19,6 +19,7 @@ from omcli.settings.values import (
     SECTIONS,
     BadValue,
     ProjectRule,
+    content_of,
     parse_value,
     project_may_set,
     reaches_further,
@@ -28,8 +29,6 @@ from omcli.settings.values import (
 
 _PI = "pi"
 PRESETS = ("default", "zora", "lango", "duet", "pi", "coding", "mastra")
-_LARGEST = 1_000_000
-"""Maximum size of a configuration file, in bytes."""
 _HEADER = lazily(r"\s*\[\s*([\w.-]+)\s*\]\s*(?:#.*)?")
 _KEY = lazily(r"\s*([\w.-]+)\s*=")
 _QUOTED = lazily(r""""{3}(?:[^\\]|\\[\s\S])*?"{3,5}|'{3}[\s\S]*?'{3,5}|"(?:[^"\\\n]|\\.)*"|'[^'\n]*'|#.*""")
@@ -256,15 +255,7 @@ def read(path: Path) -> dict[str, Any]:
     import tomllib  # noqa: PLC0415 - not needed for variables
 
     try:
-        if not path.is_file():
-            raise BadConfiguration(f"{path}: no such file")
-        with path.open("rb") as stream:
-            content = stream.read(_LARGEST + 1)
-        if len(content) > _LARGEST:
-            raise BadConfiguration(f"{path}: larger than {_LARGEST} bytes")
-        return tomllib.loads(content.decode("utf-8"))
-    except OSError as error:
-        raise BadConfiguration(f"{path}: cannot be read: {error.strerror}") from None
+        return tomllib.loads(content_of(path).decode("utf-8"))
     except (ValueError, RecursionError) as error:
         raise BadConfiguration(f"{path}: not valid TOML: {error}") from None
 

@@ -12,10 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from omcli.base.errors import BadConfiguration
+from omcli.settings.values import content_of
 
 ENABLED = "enabled"
-_LARGEST = 1_000_000
-"""Maximum size of a file, in bytes."""
 _SCHEMA = "$schema"
 _KEYS = {
     ENABLED: ENABLED,
@@ -55,13 +54,7 @@ def read(path: Path) -> Iterator[tuple[str, str | None, object]]:
 
 def _content(path: Path) -> dict[str, Any]:
     try:
-        with path.open("rb") as stream:
-            read = stream.read(_LARGEST + 1)
-        if len(read) > _LARGEST:
-            raise BadConfiguration(f"{path}: larger than {_LARGEST} bytes")
-        content = json.loads(read)
-    except OSError as error:
-        raise BadConfiguration(f"{path}: cannot be read: {error.strerror}") from None
+        content = json.loads(content_of(path))
     except (ValueError, RecursionError) as error:
         raise BadConfiguration(f"{path}: not valid JSON: {error}") from None
     if not isinstance(content, dict):

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
 from omcli.base import lazily
+from omcli.base.errors import BadConfiguration
 from omcli.base.record import fields_of
 from omcli.settings import settings
 from omcli.settings.settings import Settings, expanded
@@ -28,6 +29,8 @@ SECTIONS: Mapping[str, Any] = {
 }
 """Default settings by section (the part of a key before its dot)."""
 _NO_KEYS = {*SECTIONS, "origins", "warnings", "notes", "reflector.images"}
+_LARGEST = 1_000_000
+"""Maximum size of a configuration file, in bytes."""
 UNSET = frozenset({"unlimited", "unset"})
 """Words for no value."""
 YES = frozenset({"1", "true", "yes", "on"})
@@ -288,3 +291,17 @@ _READERS: Mapping[str, Callable[[object], object]] = {
     "Span": _span,
     "Mapping[str, Price]": _price_table,
 }
+
+
+def content_of(path: Path) -> bytes:
+    """Return the content of a configuration file. Raise BadConfiguration if it cannot be read or is too large."""
+    try:
+        if not path.is_file():  # opening a pipe might never end
+            raise BadConfiguration(f"{path}: {'cannot be read: not a file' if path.exists() else 'no such file'}")
+        with path.open("rb") as stream:
+            content = stream.read(_LARGEST + 1)
+    except OSError as error:
+        raise BadConfiguration(f"{path}: cannot be read: {error.strerror}") from None
+    if len(content) > _LARGEST:
+        raise BadConfiguration(f"{path}: larger than {_LARGEST} bytes")
+    return content

@@ -384,6 +384,15 @@ def _moment(text: str) -> datetime | None:
 # ---- disk space
 
 
+def flush(path: Path) -> None:
+    """Wait until a file or folder is on the disk."""
+    opened = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(opened)
+    finally:
+        os.close(opened)
+
+
 def vacuum(connection: sqlite3.Connection, *, wait: float) -> None:
     """Free the disk space of deleted rows, leaving no trace of them in the file or its write-ahead log.
 

@@ -22,6 +22,7 @@ from omcli.sqlite.backups import (
     by_age,
     copy_to,
     fault,
+    flush,
     label,
     lost_reference,
     remove,
@@ -314,12 +315,12 @@ def change_key(path: Path, key: str | None, *, wait: float) -> None:
                 _export(source, unfinished, key)
                 _check_same(source, unfinished, key)
                 unfinished.chmod(stat.S_IMODE(path.stat().st_mode))
-                _flush(unfinished)
+                flush(unfinished)
             except BaseException:
                 remove(unfinished)
                 raise
             unfinished.replace(path)
-            _flush(path.parent)
+            flush(path.parent)
             _erase(old, whole=now is None)
     finally:
         os.close(old)
@@ -396,15 +397,6 @@ def _content(connection: sqlite3.Connection) -> list[tuple[object, ...]]:
     ).fetchall()
     counts = [connection.execute(f'SELECT count(*) FROM "{name}"').fetchone() for (name,) in tables]
     return [*schema, *counts, connection.execute("PRAGMA user_version").fetchone()]
-
-
-def _flush(path: Path) -> None:
-    """Wait until a file or folder is on the disk."""
-    opened = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        os.fsync(opened)
-    finally:
-        os.close(opened)
 
 
 def _erase(opened: int, *, whole: bool) -> None:

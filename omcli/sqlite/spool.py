@@ -27,6 +27,7 @@ from omcli.memory.message import Image, Incoming, Message, MessageKind, Role
 from omcli.memory.observation import Kind, Observation, Priority, Source, Status, Type
 from omcli.memory.session import Session
 from omcli.sqlite import rows
+from omcli.sqlite.backups import flush
 from omcli.sqlite.connection import connect, key_of, keys, spool_folder
 from omcli.sqlite.lanes import current_process, is_gone
 from omcli.text.instants import format_time, minute
@@ -96,7 +97,7 @@ class SpoolFile:
             self._stream.close()
             self._path.rename(self._path.with_suffix(_WHOLE))
         with suppress(OSError):  # some file systems cannot do that
-            _flush_folder(self._folder)
+            flush(self._folder)
 
     def _write(self, part: dict[str, object]) -> None:
         line = _line_of(part)
@@ -138,14 +139,6 @@ def _opened(path: Path) -> BinaryIO:
         with suppress(FileNotFoundError):  # another process has just deleted the empty folder
             return os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600), "wb")
     raise FileNotFoundError(path)
-
-
-def _flush_folder(folder: Path) -> None:
-    opened = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        os.fsync(opened)
-    finally:
-        os.close(opened)
 
 
 def _message_fields(message: Message) -> dict[str, object]:

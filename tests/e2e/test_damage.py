@@ -210,13 +210,18 @@ def test_a_damaged_store_is_replaced_where_files_have_one_name(om: Om) -> None:
     assert texts(om) == ["first"]
 
 
-def test_a_store_that_was_cut_is_filled_with_its_backup(om: Om) -> None:
-    """Reading tells, writing restores. Nothing is kept of it."""
+def back_up_twice(om: Om) -> None:
+    """Two notes with a backup after each, the later of which is damaged."""
     om("note", "first")
     om("backup", "--now", "2026-11-20T10:00Z")
     om("note", "second")
     last = Path(om("backup", "--now", "2026-11-21T10:00Z").stdout.strip())
     last.write_bytes(last.read_bytes()[: 3 * PAGE])
+
+
+def test_a_store_that_was_cut_is_filled_with_its_backup(om: Om) -> None:
+    """Reading tells, writing restores. Nothing is kept of it."""
+    back_up_twice(om)
     for words in (("note", "third"), ("restore", "2026-11-20", "--yes")):
         om.db.write_bytes(b"")
         assert f"{om.db} is empty, although it has a backup" in om("log", code=74).stderr
@@ -285,11 +290,7 @@ def test_a_damaged_store_behind_a_link_stays_behind_it(om: Om) -> None:
 
 
 def test_a_damaged_backup_is_passed_over(om: Om) -> None:
-    om("note", "first")
-    om("backup", "--now", "2026-11-20T10:00Z")
-    om("note", "second")
-    last = Path(om("backup", "--now", "2026-11-21T10:00Z").stdout.strip())
-    last.write_bytes(last.read_bytes()[: 3 * PAGE])
+    back_up_twice(om)
     damage(om)
     om("note", "third", code=74)
     assert texts(om) == ["first"]

@@ -54,8 +54,12 @@ def test_a_store_that_may_not_grow_is_whole_and_the_next_run_completes_it(
     assert [path.name for path in om.db.parent.iterdir()] == [om.db.name]
 
 
-@pytest.fixture
-def mount(om: Om) -> str:
+@pytest.fixture(name="mount")
+def small_disk(om: Om) -> str:
+    return mounting(om)
+
+
+def mounting(om: Om) -> str:
     """The shell command that puts a small disk where the store is, for that shell alone."""
     om.db.parent.mkdir()
     command = f"mount -t tmpfs -o size={{kilobytes}}k tmpfs {om.db.parent}; "

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -121,6 +123,8 @@ def test_what_is_wrong_is_ignored_with_a_warning(om: Om, content: str, complaint
     assert om("status", "--strict", env=PI, code=None).code in (0, 78)
 
 
-def test_a_folder_in_its_place_is_a_warning(om: Om) -> None:
-    (om.home / ".pi" / "agent" / "memory.json").mkdir(parents=True)
+@pytest.mark.parametrize("make", [os.mkdir, os.mkfifo])
+def test_a_folder_or_a_pipe_in_its_place_is_a_warning(om: Om, make: Callable[[Path], None]) -> None:
+    write(om, "user", {}).unlink()
+    make(om.home / ".pi" / "agent" / "memory.json")
     assert "cannot be read" in om("config", env=PI).stderr

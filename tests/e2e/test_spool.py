@@ -20,7 +20,7 @@ from tests.e2e.background import wait_until
 from tests.e2e.contents import assert_covered_once, contents, opened
 from tests.e2e.killing import Killing
 from tests.e2e.test_damage import damage, kept, texts
-from tests.e2e.test_disks import run_in
+from tests.e2e.test_disks import mounting, run_in
 from tests.e2e.transcripts import Talk, long_talk, tide_story
 from tests.soak import more_in_soak
 
@@ -541,11 +541,6 @@ class TestDisksAndDamage:
         assert texts(om) == ["first", "second"]
 
 
-@pytest.fixture
-def mount(om: Om) -> str:
-    """The shell command that puts a small disk where the store is, for that shell alone."""
-    om.db.parent.mkdir()
-    command = f"mount -t tmpfs -o size={{kilobytes}}k tmpfs {om.db.parent}; "
-    if not shutil.which("unshare") or run_in(om, command, apart=True, kilobytes=100).returncode:
-        pytest.skip("nothing can be mounted here")
-    return command
+@pytest.fixture(name="mount")
+def small_disk(om: Om) -> str:
+    return mounting(om)
