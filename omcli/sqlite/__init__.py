@@ -58,14 +58,14 @@ class SqliteStore:
     ) -> Self:
         """Open the store at `path`. Create it if it is missing, and migrate it if its schema is older.
 
-        With `read_only` nothing is written, and a missing store is read as an empty one. `wait` is in seconds.
-        `is_gone` returns True if the owner of a lease has ended (default: `lanes.is_gone`). `learn_key` is called with
-        the name of the key of an encrypted store, and lets this process know it (`cipher.learn`).
+        With `read_only` the file is never written, and a missing store is read as an empty one. `wait` is in seconds.
+        `is_gone` returns True if the owner of a lease has ended (default: `lanes.is_gone`). If this process does not
+        know the key of an encrypted store, `learn_key` is called with the key's name, and must call `cipher.learn`.
 
-        Raise CannotCreate if the file cannot be created, InputOutput if it cannot be read, written or copied before a
-        migration or is damaged, StoreLocked if another process holds the lock, NewerStore if a later version wrote the
-        store, MigrationFailed if a migration fails, UnusableStore if the file is not a store or SQLite is too old or
-        lacks encryption, and NoKey if the key is not known.
+        Raise CannotCreate if the file, or its copy before a migration, cannot be created, InputOutput if it cannot be
+        read, written or copied or is damaged, StoreLocked if another process holds the lock, NewerStore if a later
+        version wrote the store, MigrationFailed if a migration fails, UnusableStore if the file is not a store or
+        SQLite is too old or lacks encryption or full-text search, and NoKey if the key is not known.
         """
 
         def back_up(old: int) -> None:
@@ -113,9 +113,9 @@ class SqliteStore:
 
     def cut_after(self, moment: str) -> CutResult:
         """Remove everything after a moment from a private copy: messages; in each session, the rows of the first batch
-        with such a message and of all batches after it; and rows that operations or users wrote. Rows that these had
-        replaced become visible, and the other messages of these batches become pending. Later operations must be undone
-        first.
+        with such a message and of all batches after it; and rows that were noted, imported or made by an operation.
+        Rows that these had replaced become visible, and the other messages of these batches become pending. Later
+        operations must be undone first.
         """
         from omcli.sqlite.backups import cut_after
 
@@ -232,7 +232,7 @@ class SqliteStore:
 
 def _check_content(path: Path) -> None:
     """Raise InputOutput if a file has no content although there is a sound backup: it was cut, and is not a new store.
-    Raise the errors of `exists`.
+    Raise the errors of `exists` and `has_backup`.
     """
     if exists(path) and path.stat().st_size == 0:
         from omcli.sqlite.restore import has_backup

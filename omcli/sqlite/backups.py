@@ -1,4 +1,4 @@
-"""Copies of the store in its own folder, removing from a private copy everything after a moment, and disk space."""
+"""Copies of the store in its own folder, removal of everything after a moment from a private copy, and disk space."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ _DEAD_AFTER = 600
 all the time.
 """
 _FALSE_ALARM = "NULL value in aside_titles."
-"""Error that SQLite 3.40 reports for a sound table whose columns are not in the order of its key. Stores with schema 8
-or 9 have such a table.
+"""Beginning of the error that SQLite 3.40 reports for a sound table whose columns are not in the order of its key.
+Stores with schema 8 or 9 have such a table.
 """
 _MAX_FAULTS = 10_000
 _PAUSE = 0.01
@@ -61,9 +61,10 @@ class SqliteBackups(Table, Backups):
 
 
 def copy_store(path: Path, name: str, *, wait: float) -> Path:
-    """Copy the store to `<store>.<name>.bak` in its folder, replacing an older copy. Raise InputOutput if this fails.
+    """Copy the store to `<store>.<name>.bak` in its folder, replacing an older copy. Raise the errors of `copy_to`, and
+    InputOutput instead of OSError.
 
-    The copy is complete and checked, or it does not exist. Only the process that holds the store's lock may make it.
+    Nothing is replaced by an incomplete or damaged copy. Only the process that holds the store's lock may make one.
     """
     target = path.with_name(f"{path.name}.{name}.bak")
     with _copy_errors(path, target):
@@ -74,7 +75,7 @@ def copy_store(path: Path, name: str, *, wait: float) -> Path:
 def snapshot_of(path: Path, name: str, *, wait: float, thorough: bool = False) -> Path:
     """Copy the store to the first free name: `<store>.<name>.bak`, `<store>.<name>-2.bak`, …
 
-    `thorough` also checks foreign keys.
+    `thorough` also checks foreign keys. Raise the errors of `copy_to`, and InputOutput instead of OSError.
     """
     for number in count(1):
         target = path.with_name(f"{path.name}.{name}{f'-{number}' if number > 1 else ''}.bak")
@@ -86,7 +87,7 @@ def snapshot_of(path: Path, name: str, *, wait: float, thorough: bool = False) -
 
 def copy_to(path: Path, target: Path, *, wait: float, thorough: bool = False, immutable: bool = False) -> Path:
     """Copy a store, or an `immutable` backup, to a file, check the copy, and return the file. An existing file is
-    replaced. Raise InputOutput if the copy is damaged.
+    replaced. Raise InputOutput if the copy is damaged, OSError, and the errors of `create` and `connect`.
     """
     unfinished = unfinished_of(target)
     try:
@@ -230,7 +231,7 @@ class StoreCopy:
 
 
 def backup_files(path: Path) -> tuple[StoreCopy, ...]:
-    """Return the dated backups of a store, by date (see `by_age`)."""
+    """Return the dated backups of a store, sorted by date, even those from the future."""
     found = ((path.with_name(each.name), each.at) for each in (_backups(path) if path.parent.exists() else ()))
     return tuple(StoreCopy(path=copy, at=at, size=copy.stat().st_size) for copy, at in found if copy.is_file())
 

@@ -102,7 +102,7 @@ class SqliteBatches(Table, Batches):
     def _batch(
         self, connection: sqlite3.Connection, session: str, span: _Span, *, number: int, length: int, context_rows: int
     ) -> Batch | None:
-        """Return the first `length` messages of a span, with context rows, or None if there are none."""
+        """Return the first `length` messages of a span as a batch with context rows, or None if `length` is 0."""
         known = sessions.find(connection, session) if length else None
         if known is None:
             return None
@@ -196,11 +196,10 @@ class _Span(NamedTuple):
 def _uncovered(
     connection: sqlite3.Connection, *, session: int, ahead: bool = False, through: int | None = None
 ) -> _Span:
-    """Return the messages to observe next: the first late ones if there are any, otherwise all after the cursor. With
-    `ahead`, return all after the last buffered batch.
+    """Return the messages to observe next: the first run of late ones if there are any, otherwise all after the cursor.
+    With `ahead`, return all after the last buffered batch.
 
-    With `through`, which is the `seq` of a message to be covered, late ones are returned only if the cursor has reached
-    it.
+    With `through`, the `seq` of a message to be covered, late ones are returned only if the cursor has reached it.
     """
     cursor = lanes.cursor(connection, session=session, lane=Lane.OBSERVE)
     if ahead:
@@ -215,7 +214,7 @@ def _uncovered(
 def _read(
     connection: sqlite3.Connection, span: _Span, *, name: str, cwd: str | None, session: int, length: int
 ) -> Batch:
-    """Return the first `length` messages of a span (at least one) as a batch."""
+    """Return the first `length` messages of a span as a batch. `length` is at least 1."""
     found = messages.select(
         connection, "WHERE m.session = ? AND m.seq > ? ORDER BY m.seq LIMIT ?", (session, span.after, length)
     )

@@ -19,10 +19,10 @@ from omcli.sqlite import codec, dialect, lanes, messages, sessions
 
 
 def put(connection: sqlite3.Connection, block: BufferedBatch, *, session: int) -> None:
-    """Store a buffered batch, replacing those it contains.
+    """Store and log a buffered batch, and delete those that it contains or that the cursor has passed.
 
-    Raise StaleBatch if its messages are already covered or buffered, or if messages in its range have been hidden or
-    restored since it was read.
+    Raise StaleBatch if the cursor has passed the batch, if another buffered batch contains it, or if messages in its
+    range have been hidden or restored since it was read.
     """
     batch = block.batch
     span = Span(block.begins, batch.through)
@@ -68,7 +68,7 @@ def find(connection: sqlite3.Connection, session: Session, *, number: int) -> It
 
 
 def find_all(connection: sqlite3.Connection) -> Iterator[BufferedBatch]:
-    """Yield the buffered batches of all sessions, without their messages."""
+    """Yield the readable buffered batches of all sessions, without their messages."""
     names = connection.execute("SELECT id, number FROM sessions WHERE number IN (SELECT session FROM blocks)")
     for name, number in names.fetchall():
         session = sessions.find(connection, name)
@@ -88,7 +88,7 @@ def _has_hidden(connection: sqlite3.Connection, *, session: int, after: int, thr
 
 
 def _read(connection: sqlite3.Connection, session: Session, *, number: int) -> Iterator[BufferedBatch]:
-    """Yield the readable batches of a session, oldest first, without their messages."""
+    """Yield the readable buffered batches of a session, by their first message, without their messages."""
     for row in connection.execute("SELECT * FROM blocks WHERE session = ? ORDER BY after", (number,)):
         after, through = row["after"], row["through"]
         batch = Batch(session=session.id, after=after, through=through, messages=(), cwd=session.cwd)

@@ -1,4 +1,4 @@
-"""Facts about a store for `om doctor`: faults of its file, held lanes, messages that wait, and this Python's SQLite."""
+"""Facts about a store for `om doctor`, such as faults of its file and held lanes, and about this Python's SQLite."""
 
 from __future__ import annotations
 
@@ -19,7 +19,9 @@ from omcli.sqlite.lanes import is_gone, last_errors, owner_name
 from omcli.sqlite.sessions import WAITING
 
 _RESET_FROM, _RESET_FIXED = (3, 7, 0), (3, 51, 3)
-"""Versions of SQLite with the WAL-reset bug: two writers that begin the log anew at the same moment may lose pages."""
+"""First SQLite with the WAL-reset bug, and first without it again: two writers that begin the log anew at the same
+moment may lose pages.
+"""
 _WAITING_COUNTS = f"SELECT count(*), coalesce(sum(tokens), 0), min(since) FROM ({WAITING})"
 _LAST_READINGS = """
     SELECT b.found FROM bookmarks AS b WHERE b.place = (SELECT max(place) FROM bookmarks AS of WHERE of.path = b.path)
@@ -84,8 +86,8 @@ def version() -> SqliteVersion:
 
 
 def file_version(path: Path, *, wait: float) -> int:
-    """Return the version of the schema in a file, without changing the file. Raise NewerStore and UnusableStore as
-    `check_version` does.
+    """Return the version of the schema in a file, without changing the file. Raise the errors of `connect` and
+    `check_version`.
     """
     with closing(connect(path, "ro", wait=wait)) as connection:
         return check_version(connection, path=path, newest=len(steps()))
@@ -131,7 +133,9 @@ def waiting_counts(database: Database) -> WaitingCounts:
 
 
 def first_time(database: Database) -> str | None:
-    """Return the earliest time at which any session was last ingested, or None if there is no session."""
+    """Return the earliest `seen_at` (when something new of a session was last stored) of all sessions, or None without
+    any.
+    """
     with database.reading() as connection:
         first: str | None = connection.execute("SELECT min(seen_at) FROM sessions").fetchone()[0]
     return first
@@ -147,8 +151,8 @@ def record_skips(database: Database) -> Mapping[str, int]:
 
 
 def compact_log(database: Database) -> int:
-    """Write the write-ahead log into the store's file, and return the log's size in bytes, which is 0 unless another
-    process still reads the log.
+    """Write the write-ahead log into the store's file, and return the number of bytes left in the log: 0 unless another
+    process still reads it.
     """
     with database.om_errors():
         truncate_log(database.connection)

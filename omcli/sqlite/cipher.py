@@ -42,7 +42,7 @@ def name_of(key: str) -> str:
 
 
 def key_name(path: Path) -> str | None:
-    """Return the name of the key that a file is encrypted with, or None if om has not encrypted it.
+    """Return the name of the key that a file is encrypted with, or None if om has not encrypted it or it is unreadable.
 
     This must not be called while the process is connected to the file (see `connection.keys`).
     """
@@ -82,7 +82,7 @@ def version() -> str:
 
 
 def connect(uri: str, key: str | None, *, wait: float) -> sqlite3.Connection:
-    """Connect to an encrypted file without reading it. Without a key, the file must not be encrypted.
+    """Connect to a file by SQLCipher without reading it. If the key is None, the file must not be encrypted.
 
     Raise UnusableStore if SQLCipher is not installed.
     """
@@ -116,9 +116,9 @@ def quoted(key: str) -> str:
 
 
 def _as_sqlite_error(error: Exception) -> sqlite3.Error:
-    """Return an error of the driver as that of `sqlite3`.
+    """Return the error of `sqlite3` that an error of the driver stands for.
 
-    The key has the name in the file's header. So a file that cannot be read with it is damaged.
+    NOTADB becomes CORRUPT, because the key is known to be right by its name in the file's header.
     """
     found: sqlite3.Error = getattr(sqlite3, type(error).__name__, sqlite3.Error)(*error.args)
     code = getattr(error, "sqlite_errorcode", None)
@@ -170,7 +170,7 @@ class SecretDatabase(driver.Connection if driver else object):  # type: ignore[m
         return made  # type: ignore[no-any-return]
 
     def _set_rows(self, kind: type | None) -> None:
-        """Give rows names, as `sqlite3.Row` does, or none."""
+        """Give rows named columns, as `sqlite3.Row` does, or make them plain tuples if `kind` is None."""
         self._has_names = kind is not None
 
     row_factory = property(lambda self: sqlite3.Row if self._has_names else None, _set_rows)

@@ -31,7 +31,9 @@ class _Column:
 
 
 def _values(kind: type[Any]) -> Callable[[str | None], Any]:
-    """Return a lookup of an enumeration's members by value. A dictionary is fast, and a pack reads a thousand rows."""
+    """Return a function that finds an enumeration's member by its value, or None for None. It raises Damaged for an
+    unknown value. It uses a dictionary, which is fast, because a pack reads a thousand rows.
+    """
     members: dict[str | None, Any] = {None: None, **{str(member): member for member in kind}}
     return _Members(members).__getitem__
 
@@ -203,7 +205,7 @@ def observation_reader(*, bare: bool = False) -> Callable[[Iterable[Any], Sequen
     """Return a function that builds an observation from one result of the query OBSERVATION and its source messages
     (`seq`, printed id).
 
-    If `bare`, the metadata is not parsed.
+    If `bare`, its metadata is left empty.
     """
     result = (
         "Observation({}, message_ids=tuple([key for _, key in sources]), sources=tuple([seq for seq, _ in sources]))"

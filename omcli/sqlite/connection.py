@@ -27,7 +27,7 @@ from omcli.sqlite.dialect import (
 _OLDEST_SQLITE = (3, 38)
 """Minimum version: STRICT tables need 3.37, and json_each is always available from 3.38 on."""
 _SHORT_WAIT_MS = 100
-"""Milliseconds that SQLite itself waits for a lock. During that time it does not notice Ctrl-C."""
+"""Milliseconds, at most, that SQLite itself waits for a write lock. During that time it does not notice Ctrl-C."""
 _PAUSE = 0.01
 _ANOTHER = "name another file with --db"
 _OTHER = {stat.S_IFDIR: "a folder", stat.S_IFIFO: "a named pipe", stat.S_IFSOCK: "a socket"}
@@ -39,8 +39,8 @@ def open_for_writing(
 ) -> sqlite3.Connection:
     """Open the store at `path`. Create or migrate it with the schema's `steps` if needed.
 
-    Before a migration, `back_up` is called with the old version. Raise CannotCreate if the file cannot be created,
-    MigrationFailed if a step fails, the errors of `exists`, `check_version`, `connect` and `back_up`, and SQLite's own.
+    Before a migration, `back_up` is called with the old version. Raise the errors of `create`, `connect`,
+    `check_version`, `migrate` and `back_up`, and SQLite's own.
     """
     create(path)
     _let_write_log(path)
@@ -77,7 +77,7 @@ def open_temporary(*, steps: tuple[Path, ...]) -> sqlite3.Connection:
 
 def open_copy(path: Path, *, wait: float, steps: Sequence[Path]) -> sqlite3.Connection:
     """Open a private copy of the store at `path`, without its leases. Like a temporary store, it is on disk only if it
-    does not fit into SQLite's cache.
+    does not fit into SQLite's cache, and never if the store is encrypted.
 
     Raise the errors of `open_for_reading`.
     """
@@ -101,8 +101,8 @@ def open_for_reading(path: Path, *, wait: float, steps: Sequence[Path]) -> sqlit
     If there is no file, return an empty store in memory. A store with an older schema is copied into memory and
     migrated there, so that it can be read until a write migrates the file.
 
-    SQLite may leave an empty `-wal` and a `-shm` file next to the store, which the next writer removes. Raise
-    MigrationFailed if a step fails, the errors of `exists`, `check_version` and `connect`, and SQLite's own errors.
+    SQLite may leave an empty `-wal` and a `-shm` file next to the store, which the next writer removes. Raise the
+    errors of `exists`, `connect`, `check_version` and `migrate`, and SQLite's own.
     """
     connection = _reader(path, wait=wait) if exists(path) else prepare(sqlite3.connect(":memory:"))
     try:
@@ -128,8 +128,9 @@ def connect(
     """Connect to a file in mode `ro` or `rw`, and read its header. Transactions begin and end only explicitly.
 
     An `immutable` file is read without locks and without a write-ahead log. An empty file is encrypted `like` the
-    database that is to be copied into it. The file that was `tried` is not tried again. Raise UnusableStore if
-    SQLite is too old, the errors of `cipher.known_key` and `cipher.connect`, and SQLite's own.
+    database that is to be copied into it. An unreadable file is tried again with the key that its header names, unless
+    it is the one that was `tried`. Raise UnusableStore if SQLite is too old, the errors of `cipher.known_key` and
+    `cipher.connect`, and SQLite's own.
     """
     if sqlite3.sqlite_version_info < _OLDEST_SQLITE:
         raise UnusableStore(
@@ -197,7 +198,7 @@ def _private_copy(source: sqlite3.Connection, *, place: str) -> sqlite3.Connecti
 
 
 def retry(connection: sqlite3.Connection, statement: str, *, deadline: float) -> None:
-    """Run a statement, retrying while another process holds a lock."""
+    """Run a statement, retrying while another process holds a lock, until `deadline` (in monotonic time)."""
     while True:
         try:
             connection.execute(statement)
@@ -220,8 +221,8 @@ def size(path: Path) -> int | None:
 
 
 def create(path: Path) -> None:
-    """Create the file and its folder, accessible only to the user. SQLite gives its additional files the same
-    permissions.
+    """Create the file and its folder if they are missing, accessible only to the user. SQLite gives its additional
+    files the same permissions.
 
     Raise CannotCreate if this fails, and the errors of `exists`.
     """
@@ -266,7 +267,7 @@ def _has_log(path: Path) -> bool:
 
 
 def exists(path: Path) -> bool:
-    """Return True if the file exists, and False if it is missing and nothing in its path prevents creating it.
+    """Return True if the file exists, and False if nothing exists at its path.
 
     Raise UnusableStore if the path leads to something else (opening a named pipe would wait for ever) or follows a
     broken link (its target may be on a disk that is not mounted). Raise CannotCreate if one of the path's folders is a
@@ -318,7 +319,7 @@ def steps(folder: Path = MIGRATIONS) -> tuple[Path, ...]:
 
 
 def whole_file(step: Path) -> Path:
-    """Return the file of the schema as it is after a step. It has the name of the step.
+    """Return the path of the schema as it is after a step: the step's path, ending in `.schema`.
 
     It makes the same new store as all steps, in a third of the time. Only the newest step has such a file.
     """
@@ -358,7 +359,7 @@ def migrate(
 
     A new store is created in one transaction: from the schema beside the last step, or with all steps. For an existing
     store, `back_up` is called with the old version before the first step, under the write lock. Raise MigrationFailed
-    if a step fails, and NewerStore if another process has just migrated the store further.
+    if a step fails, UnusableStore without FTS5, and NewerStore if another process has just migrated the store further.
     """
     while version(connection) != len(steps):
         with writing(connection):

@@ -1,6 +1,6 @@
 """SQL that only SQLite understands, transactions, and translation of SQLite's errors.
 
-A store on another engine would have its own version of this module. All other SQL is portable: the roles use `ON
+A store on another engine would have its own version of this module. Most other SQL is portable: the roles use `ON
 CONFLICT`, `CASE`, `coalesce`, and parameters by name or `?`. Files and pragmas are handled in `connection` and
 `backups`.
 """
@@ -46,13 +46,13 @@ _UNDECODABLE = "Could not decode to UTF-8"
 """Beginning of the error that Python raises, without a code, for text in a store that is not UTF-8."""
 _DAMAGED = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_FORMAT})
 _OF_INDEX = frozenset({sqlite3.SQLITE_CORRUPT_VTAB, sqlite3.SQLITE_CONSTRAINT})
-"""Errors of FTS5. It gives no extended code if an entry exists already; errors of om's own constraints have one."""
+"""Codes of errors of FTS5. CONSTRAINT without an extended code is one; om's own constraints give extended codes."""
 _NO_INDEX = frozenset({sqlite3.SQLITE_IOERR_SHMOPEN, sqlite3.SQLITE_IOERR_SHMSIZE, sqlite3.SQLITE_IOERR_SHMMAP})
 """Errors that mean SQLite cannot create the index of the write-ahead log, for example on a full disk."""
 
 
 def prepare(connection: sqlite3.Connection) -> sqlite3.Connection:
-    """Return the connection, with the function that the index of words needs (`om_words`)."""
+    """Give a connection the function that the index of words needs (`om_words`), and return the connection."""
     connection.create_function("om_words", 1, index_text, deterministic=True)
     return connection
 
@@ -65,7 +65,7 @@ _raised: dict[int, BaseException] = {}
 
 def interrupt_of(error: sqlite3.Error) -> BaseException | None:
     """Return the exception that ended `om_words`, or None if SQLite's error has another cause. If no exception was
-    recorded, Ctrl-C came just before the function began.
+    recorded, return KeyboardInterrupt: Ctrl-C came just before the function began.
     """
     if str(error) != FUNCTION_FAILED:
         return None
@@ -146,7 +146,7 @@ def list_of(column: str) -> str:
 
 
 def with_word(table: str) -> str:
-    """Return the query for the highest numbers, within a range, of rows whose text contains a word."""
+    """Return the query for the highest numbers, within a range, of texts that contain a word."""
     return f"SELECT rowid FROM {table} WHERE {table} MATCH ? AND rowid BETWEEN ? AND ? ORDER BY rowid DESC LIMIT ?"
 
 
@@ -219,12 +219,12 @@ def columns_of(connection: sqlite3.Connection, table: str) -> str:
 
 
 def may_match(columns: Sequence[str], text: str) -> tuple[str, dict[str, str]]:
-    """Return a condition and its parameters. It is true for each row with `text`, which is in lower case, in one of the
-    columns, and usually for few others.
+    """Return a condition that is true for each row with `text` in one of the columns and usually for few others, and
+    the condition's parameters. `text` must be in lower case (see `folded_text`).
 
-    It searches for the longest word of `_SEARCHABLE` characters. Rows with letters that need case folding, or a NUL,
-    at which `LIKE` stops, match too. If the text has no such word, rows with a NUL or non-ASCII characters match or, if
-    the text is ASCII, all rows. Both make a row longer in bytes than by `length`, which counts characters up to a NUL.
+    It finds the text's longest word of `_SEARCHABLE` characters. Rows with letters that need case folding, or with a
+    NUL, at which `LIKE` stops, match too. If there is no such word, an ASCII text matches all rows, another text those
+    with non-ASCII characters or a NUL: they are longer in bytes than by `length`, which counts characters up to a NUL.
     """
     words = sorted(_SEARCHABLE.findall(text), key=len)
     if not words and text.isascii():
@@ -266,8 +266,8 @@ def _clean_value(value: object) -> object:
 class Database:
     """A connection to one file.
 
-    Writing raises StoreLocked if another process holds the lock for longer than `wait` seconds, and InputOutput if the
-    disk fails.
+    Writing raises StoreLocked if another process holds the lock for longer than `wait` seconds, InputOutput if the disk
+    fails or the store is damaged, and TryAgain if the index of words was damaged and has been rebuilt.
     """
 
     def __init__(self, connection: sqlite3.Connection, *, path: Path, wait: float) -> None:

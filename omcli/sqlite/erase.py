@@ -18,11 +18,12 @@ _HELD_BY_THEM = f"seq IN (SELECT message FROM message_holds WHERE {_BY_THEM}) AN
 def erase(
     connection: sqlite3.Connection, numbers: Iterable[int], *, now: str, besides: Iterable[bytes] = ()
 ) -> tuple[int, int]:
-    """Delete everything that these prune and forget operations hid, with its words in the index and its vectors. Return
-    the numbers of deleted rows and counted messages.
+    """Delete everything that these prune and forget operations hid, and rows that the deleted ones had replaced, with
+    their words in the index and their vectors, and make the operations final. Return the numbers of deleted rows and
+    counted messages.
 
     `besides` are ids of additional rows to delete. Buffered batches made from the messages or containing forgotten text
-    are deleted too, and so are all bookmarks, because they may contain some of the text.
+    are deleted too. If anything was deleted, so are all bookmarks, because they may contain some of the text.
     """
     which = dialect.as_list(numbers)
     _erase_buffered(connection, which)
@@ -36,7 +37,7 @@ def erase(
 
 
 def clean(connection: sqlite3.Connection) -> None:
-    """Delete what may still contain words of erased rows and messages."""
+    """Delete bookmarks, index entries and vectors that may still contain words of erased rows and messages."""
     connection.execute("DELETE FROM bookmarks")
     search.merge(connection)
     vectors.drop_unused(connection)
@@ -52,8 +53,8 @@ def preview(connection: sqlite3.Connection, numbers: Iterable[int]) -> tuple[int
 
 
 def _rows_to_erase(connection: sqlite3.Connection, which: str, besides: Iterable[bytes]) -> set[bytes]:
-    """Return the ids of the rows to delete: those that the operations hid, those in `besides`, and all rows they
-    replaced.
+    """Return the ids of the rows to delete: those that the operations hid, those in `besides`, and all rows that these
+    replaced, directly or indirectly.
     """
     found = connection.execute(
         f"SELECT id FROM observations WHERE {dialect.among('hidden_by', ':which')}"
@@ -93,7 +94,7 @@ def _erase_rows(connection: sqlite3.Connection, gone: set[bytes]) -> tuple[int, 
 
 
 def erase_row(connection: sqlite3.Connection, identity: bytes) -> int:
-    """Delete a row, and note its id so that no other store brings it back. Return 0 if there is no such row."""
+    """Delete a row, noting its id so that no other store brings it back. Return the number of deleted rows, 0 or 1."""
     connection.execute("INSERT INTO erased_rows (id) VALUES (?) ON CONFLICT DO NOTHING", (identity,))
     deletions = (f"DELETE FROM {table} WHERE {codec.id_is()}" for table in ROW_TABLES)
     return sum(connection.execute(each, codec.id_values(identity)).rowcount for each in deletions)

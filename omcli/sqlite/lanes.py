@@ -189,7 +189,9 @@ def note_batch(
 
 
 def last_errors(connection: sqlite3.Connection) -> tuple[LaneError, ...]:
-    """Return the failures among the latest batch of each lane and the latest reflection of each scope, oldest first."""
+    """Return, oldest first, the failure of each lane of a session if its latest batch failed, and of each scope if its
+    latest reflection failed.
+    """
     same_scope = (
         f"{dialect.same('later.session', 'tried.session')} AND {dialect.same('later.project', 'tried.project')}"
     )
@@ -248,7 +250,7 @@ class SqliteLeases(Table, Leases):
 
 
 def _limit(connection: sqlite3.Connection, held: sqlite3.Row, *, session: int, lane: Lane, expires_at: str) -> str:
-    """Shorten a lease to the end requested by another process, and return the lease's new end.
+    """Shorten a lease to the end requested by another process, unless it ends earlier, and return its end.
 
     The holder may have died while its clock was ahead, which would leave a lease of years. A live holder extends its
     lease with its next batch.

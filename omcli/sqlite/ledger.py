@@ -35,7 +35,7 @@ class SqliteLedger(Table):
             dialect.insert(connection, "calls", columns)
 
     def calls(self, *, since: str | None = None, until: str | None = None) -> Iterator[ModelCall]:
-        """Yield the calls with `since <= at < until`, oldest first, read page by page."""
+        """Yield the calls with `since <= at < until` in the order in which they were noted, read page by page."""
 
         def read(connection: sqlite3.Connection, after: int) -> Sequence[sqlite3.Row]:
             return connection.execute(
@@ -49,7 +49,7 @@ class SqliteLedger(Table):
             yield ModelCall(session=row["session"], **{name: row[name] for name in _COLUMNS.split(", ")})
 
     def spent(self, *, since: str) -> Spent:
-        """Return the tokens and cost of all calls since an instant."""
+        """Return the tokens and cost of all calls since an instant. Unknown numbers count as 0."""
         with self._database.reading() as connection:
             tokens, cost = connection.execute(
                 "SELECT coalesce(sum(coalesce(input_tokens, 0) + coalesce(output_tokens, 0)), 0),"

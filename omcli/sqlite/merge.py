@@ -1,9 +1,9 @@
 """Merging the records of another store (see `records`) into this one.
 
 The order of merging makes no difference: two stores that have taken in each other's records yield the same records.
-What either has hidden, forgotten, deleted or undone is so in both. If both observed a message, the earlier observation
-counts: rows of the later one are hidden, and so are rows that were folded only from such rows. If both folded the same
-rows, the result of the later fold is hidden.
+Anything hidden, forgotten, deleted or undone in one is so in both. If both observed the same messages, the earlier
+observation counts: rows of the later one are hidden, and so are rows that were folded only from such rows. If both
+folded the same rows, the result of the later fold is hidden.
 """
 
 from __future__ import annotations

@@ -43,7 +43,7 @@ class MergeState:
         self._hosts = {name: number for number, name in names.items()}
 
     def store(self, name: str) -> int:
-        """Return the number of a store."""
+        """Return the number of the store with this id. Add the store if it is unknown."""
         if name not in self._hosts:
             self._hosts[name] = dialect.insert(self.connection, "hosts", {"id": name})
         return self._hosts[name]
@@ -58,8 +58,8 @@ class MergeState:
         )
 
     def note_known(self, kind: str, number: int, record: MemoryRecord) -> None:
-        """Record the first store that the other store gives for something known, if that store has a lower id than ours
-        (or the same id, and a lower number in it), so that both stores give the same one.
+        """For something known, take over the first store that the records give, if its id (or, with the same id, the
+        number there) is lower than the one recorded here. So both stores give the same one in the end.
         """
         found = self.connection.execute(
             "SELECT h.id, a.original FROM arrivals AS a JOIN hosts AS h ON h.number = a.host"
@@ -92,8 +92,8 @@ class MergeState:
         """Return the operations that forgot a text with one of these digests and can be undone. Also return True if
         operations forgot it, but none can be undone.
 
-        Only operations count that the store with the text did not know: if the text `is_theirs`, those that are not in
-        the records, otherwise new ones. A text that a store kept although it knew the operation is kept.
+        Operations that the store with the text knew don't count, because it kept the text nevertheless. If the text
+        `is_theirs`, these are the operations in the records; otherwise all but the new ones.
         """
         found = self.connection.execute(
             "SELECT DISTINCT o.number, o.final_at FROM tombstones AS t JOIN operations AS o ON o.number = t.operation"
@@ -129,7 +129,9 @@ _VISIBLE = _State()
 
 
 class RowMerge:
-    """Takes rows in the order of the records. `finish` adds links, because linked rows may follow, and hides rows."""
+    """The rows of a merge, taken in the order of the records. `finish` adds links, because linked rows may follow, and
+    hides rows.
+    """
 
     def __init__(self, state: MergeState) -> None:
         self._state = state
@@ -146,8 +148,9 @@ class RowMerge:
         """
 
     def take(self, record: MemoryRecord, of_session: Mapping[int, Stamp]) -> BatchRow | None:
-        """Add a row or merge how it is hidden. Return a new row if it belongs to a batch. `of_session` has the stamps
-        of its session's messages in the records.
+        """Add a new row, or merge the state of a known one. Leave out a row that was erased or forgotten for good.
+        Return the row if it is new and belongs to a batch. `of_session` has the stamps of its session's messages in the
+        records.
         """
         connection, identity = self._connection, codec.packed(record["id"])
         if connection.execute("SELECT 1 FROM erased_rows WHERE id = ?", (identity,)).fetchone():
@@ -308,8 +311,8 @@ class RowMerge:
     # How rows are hidden.
 
     def _state_of(self, record: MemoryRecord, made_by: int | None) -> _State:
-        """Return how a row is hidden in the records, unless by an operation that was undone here. If it is not hidden,
-        but the operation that made it was undone here, the undo hides it.
+        """Return a row's state in the records: visible if an operation that was undone here hides it. If it would be
+        visible, but the operation that made it was undone here, return a state in which the undo hides it.
         """
         state = _State(*map(record.get, _State._fields))
         if state.hidden_by is not None and self._state.is_undone(self._state.operations.get(state.hidden_by)):

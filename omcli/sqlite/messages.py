@@ -188,7 +188,7 @@ def _forgotten_by(connection: sqlite3.Connection, message: Message) -> int | Non
 
 
 def _add_forgotten(connection: sqlite3.Connection, columns: dialect.Columns, operation: int) -> int:
-    """Add a message and hide it, because its text was forgotten by an operation. Return its number.
+    """Add a message and hide it, because its text was forgotten by an operation. Return the message's `seq`.
 
     It is stored nevertheless, because undoing brings it back, and the messages of its session keep their order. If the
     operation cannot be undone, only a stub is stored, so that none of its words gets into the index.
@@ -223,7 +223,9 @@ def _known(connection: sqlite3.Connection, identities: Sequence[bytes]) -> set[b
 
 
 def _begins_with(connection: sqlite3.Connection, identities: Iterable[str], *, session: int) -> bool:
-    """Return True if the session's first messages have these identities, compared up to the shorter length."""
+    """Return True if the session's first messages have these identities, compared up to the shorter length. Identities
+    of messages in other sessions are skipped.
+    """
     asked = [bytes.fromhex(identity) for identity in dict.fromkeys(identities)]
     expected: list[int | None] = []
     for at in range(0, len(asked), _AT_ONCE):

@@ -24,8 +24,8 @@ _MADE_AND_GONE = (
     " JOIN operations AS part ON part.number = row.made_by"
     " JOIN operations AS whole ON whole.number IN (part.number, part.part_of) GROUP BY whole.number)"
 )
-"""Number of rows made by each operation and its parts that were moved out of the log. They are counted in one query
-because no index supports this.
+"""Number of rows that each operation and its parts made and that were moved out of the log. They are counted in one
+query because no index supports this.
 """
 
 
@@ -169,7 +169,9 @@ def _undo(connection: sqlite3.Connection, number: int | None, *, now: str) -> Op
 
 
 def take_back(connection: sqlite3.Connection, number: int, *, undoing: int, now: str) -> None:
-    """Restore what an operation and its parts hid, and hide what they made, for the operation `undoing`."""
+    """Restore everything that an operation and its parts hid, unless another operation hides it too, and hide the rows
+    that they made. `undoing` is the number of the undo.
+    """
     values = {"number": number, "undoing": undoing, "now": now, "undone": UNDONE}
     connection.execute(
         f"UPDATE operations SET undone_by = :undoing WHERE number IN {_PARTS} AND outcome = 'done'", values
@@ -372,7 +374,7 @@ class SqliteReflections(Table, Reflections):
 
 
 def fold(connection: sqlite3.Connection, folding: ReflectionWrite, *, now: str) -> None:
-    """Write a reflection.
+    """Write a reflection, and hide the rows it folds.
 
     Raise StaleBatch if a row that was read is now hidden, or if the operation that the reflection is part of was undone
     or made final, because the reflection could then never be undone.

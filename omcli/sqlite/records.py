@@ -1,9 +1,9 @@
 """The memory as records, which another store can merge (`merge`).
 
-Records name what they refer to by ids that are the same in every store: sessions by their ids, messages by their
-identities, rows by their UUIDs, operations by store, number and time. Stores with the same memory yield the same
-records in the same order. What belongs to one machine is left out: bookmarks, leases, buffered batches, vectors, token
-counts and the ledger of model calls.
+Records refer to other things by ids that are the same in every store: to sessions by their ids, to messages by their
+identities, to rows by their UUIDs, and to operations by store, number and time. Stores with the same memory yield the
+same records in the same order. Data of one machine is left out, such as bookmarks, leases, buffered batches, vectors,
+token counts and the ledger of model calls.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ ROW_COLUMNS = tuple(
 )
 OPERATION_COLUMNS = tuple("verb at outcome error fingerprint figures final_at".split())
 JSON_COLUMNS = frozenset({"images", "tags", "metadata", "figures"})
-"""Columns whose text is JSON. In a record it is the value."""
+"""Columns whose text is JSON. A record has the parsed value."""
 UNDOES = "undoes"
 """Figure of an undo: the number of the operation that it undid."""
 _PLACED = f"""
@@ -230,7 +230,7 @@ def _rows(connection: sqlite3.Connection) -> Iterator[MemoryRecord]:
 
 
 def hidden_state(row: sqlite3.Row, operations: Mapping[int, str]) -> dict[str, str | None]:
-    """Return how a row is hidden, all None if it is visible."""
+    """Return the fields that describe how a row is hidden, all None if it is visible."""
     return {
         "superseded_by": row["superseded_by"] and codec.unpacked(row["superseded_by"]),
         "dropped_at": row["dropped_at"],

@@ -58,7 +58,8 @@ def restore(path: Path, backup: Path, *, now: str, wait: float) -> RestoreResult
     """Replace the content of the store by a backup. Other processes may use the store meanwhile.
 
     A sound store is copied first, as `snapshot` does. A damaged one is moved aside. Raise UnusableStore if the store is
-    not om's, StoreLocked if another process is writing, and the errors of `check_backup`.
+    not om's or a later version wrote it, BadInput if a sound one has another key than the backup, StoreLocked if
+    another process is writing, InputOutput or CannotCreate if a copy fails, and the errors of `check_backup`.
     """
     check_backup(path, backup, wait=wait)
     with om_errors(path, wait=wait):
@@ -75,8 +76,8 @@ def restore(path: Path, backup: Path, *, now: str, wait: float) -> RestoreResult
 
 
 def check_backup(path: Path, backup: Path, *, wait: float) -> None:
-    """Raise BadInput if a backup is damaged, empty, in use or the store itself, UnusableStore if it is not om's, and
-    NewerStore if a later version wrote it.
+    """Raise BadInput if a backup is damaged, empty, in use or the store itself, UnusableStore if it is not om's,
+    NewerStore if a later version wrote it, and InputOutput, CannotCreate or NoKey if it cannot be read.
     """
     with om_errors(path, wait=wait):
         log, _ = log_files(backup)
@@ -88,12 +89,12 @@ def check_backup(path: Path, backup: Path, *, wait: float) -> None:
 
 
 def is_missing(path: Path) -> bool:
-    """Return True if there is nothing to keep of a store."""
+    """Return True if a store is missing or is an empty file."""
     return not path.exists() or not path.stat().st_size
 
 
 def replace_damaged(path: Path, *, now: str, wait: float) -> InputOutput | None:
-    """Move a damaged store aside, with its write-ahead log, and put the newest sound backup, or an empty file, in its
+    """Move a damaged store aside, with its write-ahead log, and put the newest sound backup, or an empty store, in its
     place. Put a backup in the place of an empty store, too. Return an error that reports this.
 
     Return None, and change nothing, if the store is sound or missing, is empty without a backup, may be the database of
@@ -292,10 +293,10 @@ def change_key(path: Path, key: str | None, *, wait: float) -> None:
     """Encrypt a store or a backup with a key, or decrypt it if the key is None. Other processes are shut out meanwhile.
 
     The file stays whole until a checked copy takes its place in one step, so this may be killed at any moment. If it
-    was not encrypted, its text is overwritten then. A copy that a killed run left is removed.
+    was not encrypted, its old content is overwritten then. A copy that a killed run left is removed.
 
     Raise StoreLocked if another process uses the file, UnusableStore if it has several names or SQLCipher is not
-    installed, InputOutput if the copy is not like it, and the errors of `cipher.known_key`.
+    installed, InputOutput if the copy fails or differs, OSError, and the errors of `cipher.known_key` and `create`.
     """
     path = Path(os.path.realpath(path))
     now = cipher.known_key(path)
@@ -412,8 +413,8 @@ def _erase(opened: int, *, whole: bool) -> None:
 
 
 def other_files(path: Path, key: str | None) -> tuple[Path, ...]:
-    """Return the copies of a store that om has kept beside it and that are not encrypted with its key, or encrypted
-    although it is not: backups, also unfinished ones, and damaged stores.
+    """Return the files that om has kept beside a store (backups, unfinished ones too, and damaged stores) and that are
+    not encrypted with its `key` or, if that is None, are encrypted. Empty files are left out.
     """
     beside = sorted(path.parent.iterdir()) if path.parent.is_dir() else ()
     kept = (each for each in beside if each.name.startswith(path.name) and _KEPT.fullmatch(each.name, len(path.name)))

@@ -332,7 +332,7 @@ def _last(connection: sqlite3.Connection, query: LogQuery, last: int) -> tuple[L
 
 
 def _visible(query: LogQuery) -> str:
-    """Return the condition for rows that are visible or, if `as_of` is set, were visible at that log position."""
+    """Return the condition that `hidden`, `without_replaced` and `as_of` of a query set on the visibility of rows."""
     if query.hidden:
         return _NOT_REPLACED if query.without_replaced else "1"
     return "o.visible" if query.as_of is None else f"(o.visible OR {_replaced_since(query)})"
@@ -357,7 +357,7 @@ def _as_of(query: LogQuery, found: tuple[Logged, ...]) -> tuple[Logged, ...]:
 
 
 def _parts(query: LogQuery) -> Iterator[LogQuery]:
-    """Split a query by type, so that the index `observations_of_type` finds the last rows."""
+    """Split a query for a project's observations by type, so that the index `observations_of_type` finds the last."""
     split = query.types if query.project is not None and query.kinds == (Kind.OBSERVATION,) else ()
     yield from (record.replace(query, types=(type_,)) for type_ in split) if split else (query,)
 

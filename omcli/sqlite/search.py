@@ -148,7 +148,7 @@ def merge(connection: sqlite3.Connection) -> None:
 
 
 def _range(connection: sqlite3.Connection, table: str, session: str | None) -> tuple[int, int]:
-    """Return the first and last number of the messages or rows of a session, or of all."""
+    """Return the first and last number of the messages or rows of a session, or of all; (1, 0) if there are none."""
     key = _KEYS[table]
     where, values = ("", ()) if session is None else ("WHERE session = ?", (codec.session_number(connection, session),))
     first, last = (
@@ -205,7 +205,9 @@ def message_clauses(query: LogQuery) -> tuple[str, dict[str, object]]:
 
 
 def _lines(text: str, words: Sequence[str]) -> Iterator[str]:
-    """Yield the lines of a text that may contain a form of one of the words. Forms of a word differ only at its end."""
+    """Yield the first `_MOST_LINES` lines of a text that may contain a form of one of the words, each as `_with_rest`
+    returns it. Forms of a word differ only at its end.
+    """
     beginnings = [folded[: max(_LEAST_LETTERS, len(folded) - _ENDING)] for folded in map(_folded, words)]
     lines = text.splitlines()
     may_have = (at for at, line in enumerate(lines) if any(beginning in _folded(line) for beginning in beginnings))
@@ -214,7 +216,9 @@ def _lines(text: str, words: Sequence[str]) -> Iterator[str]:
 
 
 def _with_rest(lines: Sequence[str], at: int) -> str:
-    """Return a line. A heading, a question, or a line that ends with a colon is joined with the lines after it."""
+    """Return a line. If it matches `_LEADS`, join it with the lines after it, until the next heading or until it is
+    longer than a passage.
+    """
     found = lines[at].strip()
     if _LEADS.search(found):
         for line in islice(lines, at + 1, at + 1 + _MOST_LINES):

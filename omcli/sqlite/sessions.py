@@ -153,7 +153,9 @@ def merge(connection: sqlite3.Connection, session: Session, *, now: str) -> int:
 
 
 def note_rows(connection: sqlite3.Connection, session: int, rows: Sequence[Observation]) -> None:
-    """Create or update a session that has rows but no transcript: `first_at` and `last_at` are the rows' own times."""
+    """Update a session that has rows but no transcript: `first_at` and `last_at` include the rows' own times. Leave
+    other sessions unchanged.
+    """
     dialect.execute(
         connection,
         "UPDATE sessions SET agent = :agent, cwd = coalesce(cwd, :cwd), seen_at = max(coalesce(seen_at, :seen), :seen),"
@@ -202,7 +204,9 @@ def is_forgotten(connection: sqlite3.Connection, row: Observation) -> bool:
 
 
 def is_forgotten_text(connection: sqlite3.Connection, text: str | None) -> bool:
-    """Return True if the text of a title or row was forgotten, in any session. Rows of tool events don't count."""
+    """Return True if a title with this text was forgotten, or a message or row with it, in any session. Rows of tool
+    events and those with indistinct text don't count, because their tombstones depend on the session.
+    """
     if text is None or not has_tombstones(connection):
         return False
     from omcli.memory.coverage import tombstones  # noqa: PLC0415

@@ -59,7 +59,7 @@ def erase_message(connection: sqlite3.Connection, seq: int) -> bool:
 
 
 def is_final(connection: sqlite3.Connection, number: int) -> bool:
-    """Return True if an operation can no longer be undone."""
+    """Return True if an operation became final, because something that it hid or made was deleted."""
     (final,) = connection.execute("SELECT final_at IS NOT NULL FROM operations WHERE number = ?", (number,)).fetchone()
     return bool(final)
 
@@ -166,7 +166,7 @@ def hide_title(connection: sqlite3.Connection, session: int, title: str, number:
 
 
 def restore(connection: sqlite3.Connection, number: int, *, now: str) -> None:
-    """Restore everything that the operation `number` hid, except what another operation hides too."""
+    """Restore messages, rows and titles that the operation `number` moved aside, unless another one hides them too."""
     back = hidden_only_by(connection, number)
     for table in ("message_holds", "row_holds"):
         connection.execute(f"DELETE FROM {table} WHERE operation = ?", (number,))

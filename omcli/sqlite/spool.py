@@ -44,8 +44,8 @@ _BAD = (ValueError, LookupError, TypeError, AttributeError, OverflowError, Recur
 """Errors of a line that is not what this version of om writes. SQLite's own mean a value of another type."""
 _SECOND = 1_000_000_000  # in nanoseconds
 _DEAD_AFTER = 86_400
-"""Seconds without a write after which the process that was writing a file is considered dead. Only on this host, the
-end of a process can be seen.
+"""Seconds without a write after which the process that was writing a file is considered dead. Processes of this host
+are seen to end before that.
 """
 _DIGITS = 19
 """Number of digits of a time in nanoseconds, with which the name of a file begins."""
@@ -257,7 +257,7 @@ def take_in(
 
 
 def _is_left(file: Path) -> bool:
-    """Return True if the process that was writing a file has ended."""
+    """Return True if the process that was writing a file has ended or is considered dead."""
     return is_gone(file.stem[_DIGITS + 1 :]) or file.stat().st_mtime < time.time() - _DEAD_AFTER
 
 

@@ -56,8 +56,8 @@ class MergedSession:
     """Its new rows that belong to a batch."""
 
     def settle(self, connection: sqlite3.Connection, *, number_of: Callable[[str], int], now: str) -> list[BatchRow]:
-        """Write the session's batches and its cursor anew if the records changed what was observed, and link rows to
-        their batches. Return the rows that repeat what was observed earlier in another store. `number_of` returns
+        """Write the session's batches and its cursor anew if the records changed the stamps of its messages, and link
+        rows to their batches. Return the rows that repeat earlier observations of another store. `number_of` returns
         the number of a store.
         """
         merged = {seq: min(self.before.get(seq, stamp), stamp) for seq, stamp in self.came.items()}

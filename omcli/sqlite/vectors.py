@@ -34,7 +34,7 @@ height of cosines depends on the model.
 """
 _LARGEST = 127
 _SAID = f"m.role IN ('user', 'assistant') AND m.counted AND {dialect.has_text('m.text')}"
-"""Condition for messages that have vectors: what people and agents say, but no calls, results and events."""
+"""Condition for messages that have vectors: counted prompts, replies and notes with text, but no calls and results."""
 _ROW_SAID = f"o.visible AND {dialect.has_text('o.text')}"
 _MISSING_MESSAGES = (
     f"FROM messages AS m WHERE {_SAID}"
@@ -163,8 +163,8 @@ def _model(connection: sqlite3.Connection, name: str) -> _Model:
 
 
 def _add_model(connection: sqlite3.Connection, name: str, dimensions: int) -> int:
-    """Return the number of a model with this many dimensions. If the model is new, or its latest vectors have another
-    number of dimensions, add it without vectors, and delete any former vectors with this many.
+    """Return the number of a model with this many dimensions. If the model is new, or its latest entry has another
+    number of dimensions, add an entry without vectors, in place of any former one with this many.
     """
     found = _model(connection, name)
     if found.dimensions == dimensions:
