@@ -46,8 +46,8 @@ def resolve(
 ) -> Settings:
     """Resolve all settings. `flags` are values by key; None means not given. `folder` replaces the current directory.
 
-    Invalid values in variables and files and unknown keys in files are ignored with a warning; unknown variables are
-    ignored silently.
+    Invalid values in variables and files, unknown keys in files, and files that cannot be read are ignored with a
+    warning; unknown variables are ignored silently.
 
     Raise BadConfiguration if a flag names an unknown preset, if a file given explicitly cannot be read, or if a
     variable or file gives a path that cannot be the store's. Raise BadUsage if a flag has an invalid value or an
@@ -86,7 +86,7 @@ def _with_store(settings: Settings) -> Settings:
 
 
 def _plain(asked: Mapping[str, object], store: str | None) -> Settings:
-    """Return the defaults with the values that need no parsing."""
+    """Return the defaults with the values of flags and the path of the store, which need no parsing."""
     values = dict(asked)
     origins = dict.fromkeys(asked, FLAG)
     if "db" not in asked:
@@ -126,8 +126,8 @@ def kept_code_folder(environment: Mapping[str, str]) -> Path:
 
 
 def is_off_in(folder: str, environment: Mapping[str, str]) -> bool:
-    """Return True if a folder has a project file and the settings there, without flags, disable writing. A relative
-    path gives False.
+    """Return True if a project file is in a folder or above it, and the settings there, without flags, disable writing.
+    A relative path gives False.
     """
     path = Path(folder)
     has_file = path.is_absolute() and (project_file(path) or _pi_project_file(path)) is not None

@@ -70,7 +70,7 @@ def known_key(name: str) -> str:
 
 def value_from(name: str, text: str) -> object:
     """Return the value to write into a file for a value given as text: a number, list or table if it is one in TOML. A
-    relative path starts from the current directory. Raise BadUsage if the value is not valid for the key.
+    relative path is made absolute. Raise BadUsage if the key is unknown or the value is not valid for it.
     """
     key = known_key(name)
     if not text.isprintable():

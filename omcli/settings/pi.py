@@ -33,11 +33,12 @@ _KEYS = {
 }
 """The settings of om by the keys of the file."""
 _PROVIDERS = {"google": "gemini"}
-"""Names of providers that are other ones here."""
+"""Providers that om names differently, by their names in the file."""
 
 
 def read(path: Path) -> Iterator[tuple[str, str | None, object]]:
-    """Yield each key of a file, the setting of om that it is (None if it is unknown), and its value.
+    """Yield each key of a file, om's key for it (None if it has none), and the value. If `enabled` is missing, it is
+    yielded as true.
 
     Raise BadConfiguration if the file cannot be read, is too large or is not a JSON object.
     """

@@ -49,9 +49,11 @@ class ObserveSettings:
     inclusive: bool = True
     """True if exactly `tokens` are enough."""
     chunk_messages: int = 0
-    """Maximum number of messages that a model observes at a time, oldest first; 0 for no limit."""
+    """Maximum number of messages that a model observes at a time, oldest first; 0 for no limit. Observing ahead (see
+    `precompute`) waits for that many.
+    """
     batch_tokens: Tokens = 6_000
-    """Maximum tokens of messages shown to a model at a time, unless `newest_only` is set."""
+    """Maximum tokens of messages shown to a model at a time, unless one message has more or `newest_only` is set."""
     max_transcript: Tokens | None = 35_000
     """Maximum number of tokens in a batch for a model or, with `newest_only`, of the part that it is shown; None for
     35,000.
@@ -63,7 +65,7 @@ class ObserveSettings:
     max_output: Tokens | None = 8_000
     """Maximum number of tokens in the rows of one reply; None for 8,000."""
     sentences: Span | None = None
-    """Number of sentences to ask a model for; None to ask for no number."""
+    """Number of sentences to ask a model for in one reply; None to ask for no number."""
     previous_tokens: Tokens | None = 1_500
     """Tokens of earlier rows shown to a model so that it does not repeat them. At most an eighth of the transcript's
     tokens are used, or 700 if that is more. None removes both limits.
@@ -105,9 +107,11 @@ class ReflectSettings:
     rows: int = 0
     """Maximum number of reflections made at once; 0 for no limit."""
     sentences: Span | None = None
-    """Number of sentences to ask a model for; None to ask for no number."""
+    """Number of sentences to ask a model for in one reply; None to ask for no number."""
     attempts: int = 2
-    """Maximum number of requests to a model, and at most one for each of the `levels`. The best reply is used."""
+    """Maximum number of attempts with a model, at most one for each of the `levels`, until a reply meets the target.
+    The shortest reply is used.
+    """
     levels: tuple[int, ...] = (1, 3)
     """Compression to ask for in each attempt, from 0 (none) to 4 (strongest)."""
     temperature_step: float = 0.0
@@ -153,15 +157,15 @@ class ContextSettings:
     reflections: int | None = None
     """Maximum number of reflections from the session; None for no limit. Rows written together count once."""
     observations: int | None = None
-    """Maximum number of other rows from the session; None for no limit."""
+    """The same for other rows from the session. Rows that are open or in force are kept beyond both limits."""
     select: Select = "worth"
     """Rows of the session to prefer if not all fit: the most informative, or the newest."""
     rank: Rank = "half-life"
     """Part of its score that a row of another session keeps with each week of its age: one half, or 1/e."""
     render: Direction = "asc"
-    """Order of rows: oldest first, or newest first."""
+    """Order of the session's rows: oldest first, or newest first."""
     block: bool = False
-    """True if `om context` prints the working-memory block, unless tiers or another format are requested."""
+    """True if `om context` prints the working-memory block, unless tiers, another format or `--for` is requested."""
     append_only: bool = False
     """True to keep rows that later ones replaced, while all rows fit, so that the pack grows only at the end of its
     tiers until rows are folded, pruned or forgotten. `freeze` includes this."""
@@ -205,8 +209,8 @@ class ModelSettings:
     rules.
     """
     model: str | None = None
-    """The provider's name for the model, or `PROVIDER/NAME`. None means the default model of `provider`, or rules if
-    that is None too.
+    """The provider's name for the model, or `PROVIDER/NAME`, which replaces `provider`. None means the default model of
+    `provider`, or rules if that is None too.
     """
     base_url: str | None = None
     """Endpoint to use instead of the provider's own."""

@@ -228,7 +228,7 @@ def _number(value: object) -> float:
 
 
 def _parsed(value: object, form: re.Pattern[str]) -> float | None:
-    """Return a number from 0, also one given as a text of this form, or None for anything else."""
+    """Return a number from 0 to `MOST`, also one given as a text of this form, or None for anything else."""
     if isinstance(value, str):
         value = float(value.replace("_", "")) if form.fullmatch(value.strip()) else None
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value <= MOST:
