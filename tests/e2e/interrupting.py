@@ -21,9 +21,9 @@ _ENTER = _GeneratorContextManager.__enter__.__code__
 
 
 def runs(*words: str | Path, at: str, points: int, env: Mapping[str, str], cwd: Path) -> Iterator[Interrupted]:
-    """Run a command line without a disturbance, then interrupted at so many points, spread over all of it.
+    """Run a command line undisturbed, then interrupted at so many points, spread over all of it. Yield each result.
 
-    A point is a `call` of a function, or the moment when `enter`ing a `with` block is almost done.
+    `at` is `call` (points are calls of functions) or `enter` (points are ends of `__enter__` of context managers).
     """
     command = [sys.executable, __file__, at, str(points), *map(str, words)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, env=env, cwd=cwd) as program:

@@ -39,7 +39,7 @@ def answering(
     om: Om, *arguments: str, answers: Iterable[tuple[str, str]], env: dict[str, str] | None = None
 ) -> tuple[int, str]:
     """Run a process with a terminal of its own, where Ctrl-C is a signal, and send each answer once its question is
-    printed. Return the exit code and all that the terminal shows. The terminal has to be left as it was.
+    printed. Assert that the terminal is left as it was. Return the exit code and everything that the terminal shows.
     """
     leader, follower = pty.openpty()
     terminal = os.dup(leader)

@@ -217,8 +217,8 @@ def test_rows_of_other_sessions_compete_for_their_room(om: Om) -> None:
 
 
 def test_other_sessions_rows_are_ranked_pinned_first_and_old_and_light_last(om: Om) -> None:
-    """T61, S2.35, S2.36: by the scores that `--explain` prints; rows of the current session are excluded, rows of none
-    are not.
+    """T61, S2.35, S2.36: by the scores that `--explain` prints; rows of the current session are left out, rows without
+    a session are not.
     """
     today, long_ago = ("--now", "2026-03-10T08:00Z"), ("--now", "2026-01-09T08:00Z")
     observe(om, Talk(session=NEW, cwd=str(om.folder)).user("We decided to keep the mole of this session."))

@@ -76,7 +76,7 @@ def test_no_date_stands_behind_words_that_name_several(om: Om, by_model: bool) -
 
 
 def test_a_context_says_the_same_before_and_after_midnight(om: Om) -> None:
-    """F48 F52: dates are absolute, and what was planned for a day is not declared done when it has passed.
+    """F48 F52: dates are absolute, and a plan for a day is not declared done when that day has passed.
 
     Only the heading of the last messages tells their age (S0.29).
     """

@@ -199,8 +199,8 @@ class TestPermissions:
 def run_in(
     om: Om, script: str, *, apart: bool = False, heeds: bool = False, **names: object
 ) -> subprocess.CompletedProcess[str]:
-    """Runs a shell script in which `{om}` stands for the command; `apart` in a space of its own, to mount disks in, and
-    as one that `heeds` permissions although root runs it.
+    """Run a shell script in which `{om}` stands for the command. `apart` gives it namespaces of its own, to mount disks
+    in. With `heeds`, permissions also apply to root.
     """
     shell = ["unshare", "-rm", "bash", "-euo", "pipefail", "-c"] if apart else ["bash", "-c"]
     return subprocess.run(

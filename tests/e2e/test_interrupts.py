@@ -32,9 +32,10 @@ def interrupted(om: Om, *command: str, after: float) -> tuple[int, str]:
 
 
 def interrupted_later_and_later(om: Om, *command: str, step: float, undisturbed: Ended) -> Iterator[tuple[int, str]]:
-    """Runs that are interrupted while om is at it, each a step later than the one before; until one is quicker.
+    """Yield the results of runs that are interrupted while om works, each a step later than the one before, until one
+    ends undisturbed.
 
-    Where the machine has become slower than it was, steps are longer.
+    Steps become longer, in case the machine has become slower.
     """
     after = 0.0
     while (run := interrupted(om, *command, after=after)) != (undisturbed.code, undisturbed.stderr):
@@ -44,9 +45,9 @@ def interrupted_later_and_later(om: Om, *command: str, step: float, undisturbed:
 
 
 def is_of_python_itself(code: int, stderr: str) -> bool:
-    """Whether Python was still starting, or looking for om: it knows of no om then, nor om of it.
+    """Return True if the interrupt hit Python itself while it was starting or looking for om: no line of om is named.
 
-    It may as well lose an interrupt then, in a callback where nothing can be raised, and says only that.
+    Python may also lose such an interrupt, in a callback in which nothing can be raised. Then it only reports that.
     """
     is_told = code in (1, -signal.SIGINT) or "KeyboardInterrupt" in stderr
     return is_told and f'File "{Path(omcli.__file__).parent}' not in stderr

@@ -117,7 +117,7 @@ def test_runs_that_are_killed_while_models_think_lose_and_double_nothing(
 ) -> None:
     """F22, F25, F24: kill -9 of `om observe`, `om reflect` and `om tick`, on one session that goes on all the time.
 
-    Half of them observe ahead as well.
+    Half of the groups observe ahead as well.
     """
     work = Work(new_om(), chance, ways=WAYS | (AHEAD if group % 2 else {}))
     work.om("observe", "-q", work.say(4), "--model", work.model, env=work.ways)

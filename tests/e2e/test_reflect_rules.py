@@ -18,8 +18,8 @@ SESSION = Talk().session
 
 
 def story() -> Talk:
-    """A session with something of everything: repeats, runs, mended and open errors, edits, what was decided; and more
-    remarks than are worth keeping.
+    """Return a session with repeats, runs, mended and open errors, edits and decisions, and with more remarks than are
+    worth keeping.
     """
     talk = Talk().user("Always use metric units. Please add a --station flag to tides.py so that I can pick Cuxhaven.")
     for number in range(60):

@@ -206,9 +206,9 @@ def talk_with_rule(om: Om) -> Talk:
 
 
 def hides(om: Om, talk: Talk, messages: int, **fields: Any) -> bool:
-    """True if a model's row that cites the last messages hides what the person ruled, in whoever's words.
+    """Return True if a model's row that cites the last `messages` messages hides a row that was visible before.
 
-    The first label is that of the message before the batch.
+    Label `m1` is the message before the batch.
     """
     before = {each["id"]: f"o{number}" for number, each in enumerate(in_sight(om), start=1)}
     sources = [f"m{number}" for number in range(2, messages + 2)]

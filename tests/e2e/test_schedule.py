@@ -190,9 +190,9 @@ def strange(om: Om) -> list[str]:
 
 
 def dry_run() -> list[str]:
-    """The command by which the `crontab` of this machine looks at a table and installs nothing; none where it can't.
+    """Return the command with which `crontab` of this machine checks a table without installing it, or an empty list.
 
-    `-n` of Debian's, `-T` of cronie's, whose `-n` names a host; there are others, and those who may use none.
+    It is `-n` in Debian and `-T` in cronie, where `-n` names a host. Others have none, and some users may not run it.
     """
     if not shutil.which("crontab"):
         return []

@@ -107,9 +107,9 @@ def with_secret(value: Any, at: tuple[str, ...], path: tuple[str, ...] = ()) -> 
 
 @pytest.mark.parametrize("story", sorted(path.name for path in STORIES.glob("*.json*")))
 def test_no_field_of_a_transcript_brings_a_secret_in(new_om: Any, story: str) -> None:
-    """XE5: text, arguments, results, titles, tools, speakers, branches, models, whatever a format has.
+    """XE5: text, arguments, results, titles, tools, speakers, branches, models and all other fields of a format.
 
-    Each time one field of each record has one, until all of the record with most fields have had their turn.
+    In each turn one field of each record has a secret, until all fields of the record with the most have had a turn.
     """
     content = (STORIES / story).read_text(encoding="utf-8")
     records = [json.loads(content)] if story.endswith(".json") else list(map(json.loads, content.splitlines()))

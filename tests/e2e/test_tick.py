@@ -143,8 +143,7 @@ def test_other_presets_wait_for_something_else(om: Om) -> None:
 
 
 def test_nothing_is_due_of_nothing(om: Om) -> None:
-    """With exit 1, and silently where that is asked for; `--check` writes nothing, also with a model that is not
-    there."""
+    """It exits with 1, silently with `--quiet`. `--check` writes nothing, even with a model that does not exist."""
     assert om("tick", "--check", code=1).stdout == ""
     assert om("tick", code=1).stderr == "om: nothing is due\n"
     silent = om("tick", "--quiet", code=1)

@@ -1,7 +1,7 @@
 """A real model, small enough to be run anywhere: whatever it answers, nothing breaks and nothing false is stored.
 
-Runs where `OM_TEST_TINY_MODEL` names an interpreter that has a server and a model (`tests/tiny_model.py` says which) or
-is `1` and this one has them. Of how well such a model observes it says nothing.
+It runs if `OM_TEST_TINY_MODEL` names an interpreter that has a server and a model (`tests/tiny_model.py` says which) or
+is `1` and this one has them. It does not test how well such a model observes.
 """
 
 from __future__ import annotations
@@ -41,8 +41,9 @@ pytestmark = pytest.mark.skipif(not _INTERPRETER, reason="OM_TEST_TINY_MODEL nam
 
 @pytest.fixture(scope="module", params=["json_schema", "prompt"])
 def served(request: pytest.FixtureRequest) -> Iterator[tuple[str, str]]:
-    """Where the model is, behind a server that enforces schemas or one that knows nothing of them; and the rung of the
-    ladder on which it can be asked."""
+    """Yield the URL of a server for the model, which enforces schemas or ignores them, and the output mode that works
+    there.
+    """
     command = [_INTERPRETER, tiny_model.__file__, *(["--unstructured"] if request.param == "prompt" else [])]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as server:
         assert server.stdout is not None

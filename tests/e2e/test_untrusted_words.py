@@ -447,8 +447,8 @@ def test_a_file_that_closes_a_clients_block_does_not_speak_for_the_user(om: Om) 
 def test_a_failed_tool_does_not_speak_for_the_user(
     om: Om, tool: str, wording: str, fields: dict[str, object], *, is_refused: bool
 ) -> None:
-    """XE2: the client's wording, and the sign of a refusal in its record; without a sign, a tool of its own that brings
-    no text from elsewhere.
+    """XE2: a refusal needs the client's wording, and the sign of one in its record or, if the record has no result, a
+    tool of the client that brings no text from elsewhere.
     """
     wanted = f"The user doesn't want to proceed{wording or ' with this tool use.'}"
     refused = f"{wanted} To tell you how to proceed, the user said:\n"

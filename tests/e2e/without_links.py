@@ -1,4 +1,4 @@
-"""A program that runs another one as on a file system without hard links: `python -m tests.e2e.without_links COMMAND`.
+"""Run a command as on a file system without hard links: `python -m tests.e2e.without_links COMMAND`.
 
 The kernel refuses each call of `link` and `linkat`, as it does on exFAT.
 """
