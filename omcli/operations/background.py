@@ -133,7 +133,7 @@ def record_missing(
     *,
     lanes: Sequence[Lane] = (Lane.OBSERVE, Lane.REFLECT),
 ) -> None:
-    """Record an error as a failed batch or reflection in the lanes that are due, in the given sessions or all.
+    """Record an error as a failed batch or reflection in `lanes` that are due, in the given sessions or all.
 
     `om status` shows the error until the lane succeeds. No model is called. A failure to store the error is ignored.
     """
