@@ -26,7 +26,7 @@ _SECONDS = 60
 
 
 def job(name: str, when: When, settings: Settings, files: Files) -> Job:
-    """Return a command for the scheduler that uses the same store and settings as this run.
+    """Return a job for the scheduler: the command `name` of om, with this run's store and configuration files.
 
     Settings in `_PASSED` are passed on as flags if a flag or variable sets them. Other flags and variables are not
     passed on; configuration files are read again. Raise BadUsage if a file name cannot be used in a schedule.
