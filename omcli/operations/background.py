@@ -18,7 +18,7 @@ from omcli.operations.tick import Due, TickReport, Trigger, due, tick
 
 def run_due(deps: Deps, when: Due, sessions: Sequence[str]) -> Iterator[TickReport]:
     """Do the work due in each session, and yield a report of each tick. Ticks are repeated until nothing is due in the
-    session, nothing changes, or the work fails.
+    session, nothing changes, or the work fails (other than with StaleBatch).
 
     Each session has a lane for one worker. A worker that finds the lane taken leaves the messages to the lane's holder,
     which checks again after releasing the lane, so no message is missed. If a user's command is working on a session,

@@ -172,7 +172,9 @@ class RowChange:
     added: Observation | None
     """A row written in the period and visible at its end. None if no such row replaced the rows in `gone`."""
     gone: tuple[Observation, ...]
-    """Earlier rows, hidden in the period, that the row replaced, directly or through other rows."""
+    """Earlier rows hidden in the period: those that `added` replaced, directly or through other rows or, if it is None,
+    those that no visible row replaced.
+    """
 
 
 def changes(store: Store, query: LogQuery, *, since: str, until: str | None) -> Iterator[RowChange]:

@@ -275,8 +275,8 @@ def _with_context(store: Store, result: RecallResult, around: int) -> RecallResu
 def to_review(
     store: Store, query: LogQuery, *, tags: Collection[str] = (), before: str
 ) -> tuple[review.ReviewEntry, ...]:
-    """Return the rows to review, the most important first: the rows that a query and all of these tags select, and the
-    rows that these contradict. A row that was used since `before` is not old.
+    """Return the rows to review, the most important first, among those that a query and all of these tags select and
+    those that the selected ones contradict. A row that was used since `before` is not old.
     """
     wanted = RecallFilter(tags=tuple(tags))
     chosen = {row.id for row in _log(store, replace(query, bare=True)) if wanted.is_wanted(row)}

@@ -115,7 +115,7 @@ class ConsolidateReport:
 
     @contextmanager
     def part(self, name: str, about: str = "") -> Iterator[None]:
-        """Record an error raised in the `with` block."""
+        """Record an OmError raised in the `with` block, and go on after the block."""
         try:
             yield
         except OmError as error:
@@ -212,8 +212,8 @@ def _look_after(
     done: ConsolidateReport,
     extend: Callable[[], None],
 ) -> None:
-    """Observe the pending messages of ended sessions, and reflect on sessions that are due. If a session is requested,
-    do both for that session alone.
+    """Observe the pending messages of ended sessions, and reflect on those of them that are due. If a session is
+    requested, do both for that session alone.
     """
     with done.part(_SESSIONS):
         wanted = [each for each in deps.store.sessions.summaries() if agenda.session in (None, each.session.id)]
