@@ -158,7 +158,7 @@ def _is_nothing_to_read(path: str) -> bool:
 def _as_it_is(
     origin: Origin, format_name: str | None, session: str | None, by_terms: dict[str, str]
 ) -> IngestedFile | None:
-    """Return the state that the file will have once all of it is ingested, or None if it cannot be read."""
+    """Return the state that the file will have once all of it is ingested, or None if it cannot be looked at."""
     if origin.terms not in by_terms:
         by_terms[origin.terms] = terms(format_name, session)
     try:

@@ -339,7 +339,7 @@ def open_spool(wiring: Wiring, error: OmError) -> SpoolFile:
 
     if isinstance(error, CannotWrite):
         with suppress(OmError):
-            compact_log(wiring.store.database)  # in which lies what could not be stored, and takes the room
+            compact_log(wiring.store.database)  # it holds what could not be stored, and takes up space
     return SpoolFile(wiring.settings.db, error, make_store=wiring.temporary)
 
 

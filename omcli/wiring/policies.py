@@ -194,7 +194,7 @@ def with_key(settings: Settings, use: Callable[[], _Result]) -> _Result:
 
 def learn_key(settings: Settings, name: str) -> None:
     """Let this process open files that are encrypted with the key that has this name. Raise NoKey if it is missing or
-    cannot be read, and BadKey if another one is in its place.
+    cannot be read, BadKey if anything else is in its place, and the errors of `key_printed`.
     """
     from omcli.sqlite.cipher import learn, name_of
 

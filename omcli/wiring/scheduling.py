@@ -53,7 +53,7 @@ def om_command() -> tuple[str, ...]:
 
 
 def try_out(job: Job) -> None:
-    """Start `om` as a scheduler does, with almost no environment. Raise BadConfiguration if that fails."""
+    """Run `om --version` as a scheduler would, with almost no environment. Raise BadConfiguration if that fails."""
     words = (*om_command(), "--version")
     try:
         process = subprocess.run(
@@ -87,8 +87,8 @@ def is_open(keys: Path) -> bool:
 
 
 def _options(settings: Settings, files: Files) -> list[str]:
-    """Return flags for the settings that flags or variables set, and for files that would not be found without this
-    environment.
+    """Return flags for the settings in `_PASSED` that flags or variables set, and for files that would not be found
+    without this environment.
     """
     said = {key: settings.origin(key) for key in _PASSED}
     flags = []
