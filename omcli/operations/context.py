@@ -348,8 +348,8 @@ def cross_rows(
     bare: bool,
     further: Iterable[Logged] = (),
 ) -> tuple[Observation, ...]:
-    """Return the newest and most important rows of these projects (None means all) that may concern other sessions, and
-    `further` ones, in the order they were added. Rows of `session` are left out.
+    """Return rows of these projects (None means all) that may concern other sessions, the newest and the most important
+    (for None, only the newest), and `further` ones, in the order they were added. Rows of `session` are left out.
     """
     own = session.id if session else None
     logged = [row for row in further if own is None or row.observation.session != own]

@@ -18,9 +18,7 @@ from omcli.text.clean import clean
 from omcli.text.redaction import redact
 
 BATCH = 50
-"""Maximum number of texts in a call, unless a single message or row has more parts, and of messages and rows whose
-vectors are written in one transaction.
-"""
+"""Maximum number of texts in a call, and of messages and rows whose vectors are written in one transaction."""
 _BACK_OFF, _COOLDOWN = 60.0, 300.0
 """Seconds for which a model is not called after a failure, and after `_FEW` failures in a row."""
 _FEW = 3
