@@ -59,7 +59,7 @@ UNITS = {
     **dict.fromkeys(("month", "monat", "monaten", "mois", "mes", "mese"), "month"),
     **dict.fromkeys(("year", "jahr", "jahren", "an", "ans", "año"), "year"),
 }
-"""Units by singular name. `unit_of` also handles plurals."""
+"""Units by name. `unit_of` also handles plurals that end in `s`."""
 STEPS = {"last": -1, "this past": -1, "this": 0, "the": 0, "next": 1, "coming": 1, "this coming": 1}
 DAYS = {
     "today": 0, "tonight": 0, "this morning": 0, "this afternoon": 0, "this evening": 0, "tomorrow": 1, "yesterday": -1,

@@ -185,9 +185,8 @@ _NAMES = lazily(r"(?<![\w-])(?!CRITICAL|IMPORTANT)[A-Z]{6,}(?![\w-])|(?<=\bbranc
 
 
 def unknown_names(text: str, sources: Sequence[str]) -> tuple[str, ...]:
-    """Return the anchors, names in capitals and branches in `text` that none of the sources contains.
-
-    Words in capitals are compared without case, because a row may emphasise words of its sources.
+    """Return the anchors, names in capitals and branches in `text` that none of the sources (see `unknown_anchors`)
+    contains. Names and branches are compared without case, because a row may emphasise words of its sources.
     """
     unknown = unknown_anchors(text, sources)
     if not (names := _NAMES.findall(text)):
