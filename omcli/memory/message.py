@@ -92,7 +92,7 @@ class Message:
     utc_offset: int | None = None
     """Minutes east of UTC, if the producer gives them. Used to date words like "yesterday"."""
     name: str | None = None
-    """Name of the speaker, if several speakers share a role."""
+    """Name of the speaker, if the producer gives one."""
     agent: str | None = None
     """Subagent or side chain the message belongs to, or None for the session's main thread."""
     cwd: str | None = None
@@ -102,9 +102,9 @@ class Message:
     call_id: str | None = None
     """Links a call to its results, and a remark or an answer to the call it refers to."""
     failed: bool | None = None
-    """results: True if the call failed, False if it succeeded, None if unknown."""
+    """results and shell commands: True if the call failed, False if it succeeded, None if unknown."""
     exit_code: int | None = None
-    """results: exit code of the command, if known."""
+    """results and shell commands: exit code of the command, if known."""
     images: tuple[Image, ...] = ()
 
     @property

@@ -34,8 +34,8 @@ def spoken_date(text: str, *, at: str | None, utc_offset: int | None = None) -> 
 
 
 def each_spoken_date(text: str, *, at: str | None, utc_offset: int | None = None) -> Iterator[str]:
-    """Yield the days, months, years, weeks, weekends and quarters mentioned in text, in order and in the
-    notation of `calendar`. Repeated ones are yielded again.
+    """Yield the days, months, years, weeks, weekends and quarters mentioned in text, in order and in the notation
+    of `calendar`. Repeated ones are yielded again.
 
     `at` is the instant of speaking and `utc_offset` the speaker's zone, in minutes east of UTC. If `at` is None, only
     full dates are resolved. The day of speaking is yielded only if no other date is. Inline code is skipped.
