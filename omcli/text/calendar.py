@@ -149,7 +149,8 @@ def is_ahead(found: re.Match[str]) -> bool:
     """Return True if "in three days" means a point in the future.
 
     It can also be a duration ("built in three days", "the best in two weeks") or a rate ("three calls in a week"). So
-    the clause must be about the future, begin with the date, or have a word such as "is" or "back" right before it.
+    the clause must be about the future, begin with the date, or have a word such as "is" or "back" right before it, but
+    none such as "can" or "best".
     """
     told, (before, after) = tense(found), _around(found)
     if told is Tense.OVER or _COULD.search(f"{before} | {after}"):

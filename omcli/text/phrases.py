@@ -138,7 +138,7 @@ _ANCHOR = lazily("|".join((_URL, _PATH, _FLAG, _IDENTIFIER, _HEX, _VERSION, _REF
 
 _CODE = lazily(r"`([^`\n]{1,200})`")
 _UNSPACED = lazily(r"[\u2e80-\u9fff\uac00-\ud7af\uff00-\uffef]")
-"""Characters of scripts written without spaces. They end a word, just as spaces and backticks do."""
+"""Chinese, Japanese and Korean characters. They end a word, just as spaces and backticks do."""
 _PUNCTUATION = ".,:;!?"
 _PLAIN = lazily(r"""[("']*(?:[A-Z]?[a-z]+|[A-Z])(?:['’][a-z]+)?[.,:;!?)"']*\Z""")
 """An ordinary word. It cannot contain an anchor, so it is not searched."""

@@ -29,7 +29,8 @@ def folded_text(text: str) -> str:
 
 
 def says(other: str, text: str) -> bool:
-    """Return True if `other` contains at least three quarters of the anchors in `text`, and half of the other words.
+    """Return True if `other` contains at least three quarters of the anchors in `text`, and at least half of its other
+    words.
 
     Anchors are compared without case. Common words count a quarter.
     """
